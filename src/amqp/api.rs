@@ -1,0 +1,318 @@
+//! What the engine tells its owner, and what the owner tells the engine.
+
+use bytes::Bytes;
+use fe2o3_amqp_types::definitions::{ReceiverSettleMode, SenderSettleMode};
+use fe2o3_amqp_types::messaging::{Source, Target};
+
+use crate::time::Millis;
+
+pub use fe2o3_amqp_types::definitions::Fields;
+pub use serde_amqp::Value;
+
+/// One of our links, for the life of its connection; never used twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkId(pub u32);
+
+/// One AMQP session of a connection: the channel on which we send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId(pub u16);
+
+/// The number of a delivery in its session and direction; a serial number [2.8.10].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct DeliveryId(pub u32);
+
+/// The delivery-tag of a message that we send: for a locked message, its lock token in .NET's
+/// byte order (`protocol.md` §5.5).
+pub type Tag = [u8; 16];
+
+/// How a connection of ours introduces itself, and what it asks of the peer.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The container-id of our open.
+    pub container_id: String,
+    /// The hostname of our open; a client's only.
+    pub hostname: Option<String>,
+    /// The largest frame we accept, bytes.
+    pub frame_size_max: u32,
+    /// The highest channel we accept.
+    pub channel_max: u16,
+    /// The highest handle we accept in each session.
+    pub handle_max: u32,
+    /// We close a connection that is silent for this long.
+    pub idle_timeout: Millis,
+    /// A client's SASL response; a server offers MSSBCBS, PLAIN and ANONYMOUS.
+    pub identity: Identity,
+}
+
+/// Who a peer says it is. Nothing is verified here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Identity {
+    /// No SASL layer at all: the peer began with the plain AMQP header.
+    Unnamed,
+    /// SASL ANONYMOUS or MSSBCBS: rights come from tokens on `$cbs`.
+    Anonymous,
+    /// SASL PLAIN: a key's name and the key.
+    Plain {
+        /// The name of a shared access key.
+        user: String,
+        /// The key.
+        password: String,
+    },
+}
+
+/// Which way messages go on a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkRole {
+    /// The peer sends to us.
+    Incoming,
+    /// We send to the peer.
+    Outgoing,
+}
+
+/// Where an incoming link leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LinkTarget {
+    /// A node with an address, or none.
+    Node(Option<Target>),
+    /// A transaction coordinator.
+    Coordinator,
+}
+
+/// How unsettled deliveries of an outgoing link are settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SettleMode {
+    /// Sent settled: received means gone (receive-and-delete).
+    OnSend,
+    /// Sent unsettled: the receiver decides (peek-lock).
+    OnReceipt,
+}
+
+/// A peer's wish for a link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attach {
+    /// The link's name, unique in its connection and direction.
+    pub name: String,
+    /// Which way messages are to go.
+    pub role: LinkRole,
+    /// The peer's session in which it attached.
+    pub session: SessionId,
+    /// Where messages come from.
+    pub source: Option<Source>,
+    /// Where messages go to.
+    pub target: LinkTarget,
+    /// The sender's settle mode that was asked for.
+    pub snd_settle_mode: SenderSettleMode,
+    /// The receiver's settle mode that was asked for.
+    pub rcv_settle_mode: ReceiverSettleMode,
+    /// The largest message the peer takes, bytes; 0 is no limit.
+    pub message_size_max: u64,
+    /// Link properties, `com.microsoft:timeout` among them.
+    pub properties: Option<Fields>,
+}
+
+/// Our answer to an [`Attach`]: what was asked for is echoed, and this is added.
+#[derive(Debug, Clone, Default)]
+pub struct Accept {
+    /// The largest message we take, bytes; 0 sends none.
+    pub message_size_max: u64,
+    /// Added to the link properties of the answer.
+    pub properties: Option<Fields>,
+    /// Credit granted at once on an incoming link, and kept topped up.
+    pub credit: u32,
+}
+
+/// What is told to the peer when something cannot be: an error in AMQP's three fields, the third
+/// of which (info) is null.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The machine's word for it.
+    pub condition: Condition,
+    /// The human's sentence.
+    pub description: String,
+}
+
+/// Error conditions that we send, or that we tell apart when a peer sends them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Condition {
+    /// `amqp:internal-error`
+    InternalError,
+    /// `amqp:not-found`
+    NotFound,
+    /// `amqp:unauthorized-access`
+    UnauthorizedAccess,
+    /// `amqp:decode-error`
+    DecodeError,
+    /// `amqp:resource-limit-exceeded`
+    ResourceLimitExceeded,
+    /// `amqp:not-allowed`
+    NotAllowed,
+    /// `amqp:invalid-field`
+    InvalidField,
+    /// `amqp:not-implemented`
+    NotImplemented,
+    /// `amqp:illegal-state`
+    IllegalState,
+    /// `amqp:frame-size-too-small`
+    FrameSizeTooSmall,
+    /// `amqp:precondition-failed`
+    PreconditionFailed,
+    /// `amqp:connection:forced`
+    ConnectionForced,
+    /// `amqp:connection:framing-error`
+    FramingError,
+    /// `amqp:session:handle-in-use`
+    HandleInUse,
+    /// `amqp:session:errant-link`
+    ErrantLink,
+    /// `amqp:session:unattached-handle`
+    UnattachedHandle,
+    /// `amqp:link:detach-forced`
+    DetachForced,
+    /// `amqp:link:message-size-exceeded`
+    MessageSizeExceeded,
+    /// `amqp:link:stolen`
+    Stolen,
+    /// `amqp:transaction:unknown-id`
+    TransactionUnknownId,
+    /// `com.microsoft:argument-error`
+    ArgumentError,
+    /// `com.microsoft:argument-out-of-range`
+    ArgumentOutOfRange,
+    /// `com.microsoft:dead-letter`
+    DeadLetter,
+    /// `com.microsoft:entity-disabled`
+    EntityDisabled,
+    /// `com.microsoft:message-lock-lost`
+    MessageLockLost,
+    /// `com.microsoft:message-not-found`
+    MessageNotFound,
+    /// `com.microsoft:server-busy`
+    ServerBusy,
+    /// `com.microsoft:timeout`
+    Timeout,
+    /// Any other, as the peer wrote it.
+    Other(String),
+}
+
+/// What became of a delivery.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// Done with.
+    Accepted,
+    /// Not taken; as if it had never been delivered.
+    Released,
+    /// Not taken, with consequences.
+    Modified {
+        /// The delivery counts as failed. Service Bus counts every abandon, so it is ignored.
+        delivery_failed: bool,
+        /// Service Bus reads this as "defer".
+        undeliverable_here: bool,
+        /// Service Bus reads these as properties to modify.
+        annotations: Option<Box<Fields>>,
+    },
+    /// Refused for good: dead-lettered, or a failed operation in an answer of ours.
+    Rejected(Option<Box<Rejection>>),
+}
+
+/// The error of a rejected outcome.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rejection {
+    /// Condition and description.
+    pub refusal: Refusal,
+    /// The info map: for a dead-letter, its reason, description and properties to modify.
+    pub info: Option<Box<Fields>>,
+}
+
+/// A message to send on an outgoing link.
+#[derive(Debug, Clone, Copy)]
+pub struct Delivery<'a> {
+    /// The delivery-tag.
+    pub tag: Tag,
+    /// Whether the message is sent settled.
+    pub settle_mode: SettleMode,
+    /// 0 for a plain message; always sent explicitly.
+    pub message_format: u32,
+    /// The encoded message, in pieces that are sent one after the other.
+    pub payload: &'a [&'a [u8]],
+}
+
+/// Answer of `deliver` on a link that has no credit left, or that has gone: nothing was sent, the
+/// message stays with the caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CreditLost;
+
+/// What the peer did that its owner must know.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// The peer opened the connection. Our own open has gone out already.
+    Opened {
+        /// The peer's container-id.
+        container_id: String,
+        /// The host that the peer means to talk to; never matched strictly.
+        hostname: Option<String>,
+        /// What SASL told.
+        identity: Identity,
+    },
+    /// The peer wants a link: answer with `accept_link` or `refuse_link`.
+    AttachRequested(LinkId, Box<Attach>),
+    /// The peer answered our own attach (client role). A refusal is followed by `Detached`.
+    AttachAnswered(LinkId, Box<Attach>),
+    /// A whole message came in on an incoming link.
+    Transfer {
+        /// The link.
+        link: LinkId,
+        /// To be given to `settle_incoming`, also for a settled delivery: that is what tops the
+        /// credit up.
+        delivery: DeliveryId,
+        /// The message as encoded; one slice, however many frames it took.
+        payload: Bytes,
+        /// 0, or 0x80013700 for a batch.
+        message_format: u32,
+        /// The peer has settled it: no disposition is sent.
+        settled: bool,
+        /// The transaction it belongs to.
+        transaction: Option<Bytes>,
+    },
+    /// The receiver of an outgoing link changed its credit.
+    ///
+    /// `limit` is the delivery-count up to which we may send: the receiver's delivery-count plus
+    /// its link-credit [2.6.7], so a count of what has been handed to `deliver` since the attach
+    /// (beginning at 0) can be compared with it, whatever is still on its way to the engine.
+    Credit {
+        /// The link.
+        link: LinkId,
+        /// Deliveries allowed in all since the attach; a serial number.
+        limit: u32,
+        /// The receiver wants what there is now, and then `drained`.
+        drain: bool,
+    },
+    /// The receiver of an outgoing link decided about a delivery, or (client role) the broker
+    /// about a message of ours.
+    Disposition {
+        /// The link.
+        link: LinkId,
+        /// To be given to `settle_outgoing` when not yet settled.
+        delivery: DeliveryId,
+        /// The delivery-tag that the message was sent with.
+        tag: Tag,
+        /// The peer has settled it and expects no answer.
+        settled: bool,
+        /// What is to become of the message.
+        outcome: Outcome,
+        /// The transaction it belongs to.
+        transaction: Option<Bytes>,
+    },
+    /// A link has gone: detached by the peer (answered already), or by its session's end. Not
+    /// reported when the connection ends.
+    Detached {
+        /// The link.
+        link: LinkId,
+        /// The peer's reason, if it gave one.
+        error: Option<Refusal>,
+    },
+    /// The connection has ended, in order or not. The last event.
+    Closed {
+        /// The peer's or our reason.
+        error: Option<Refusal>,
+    },
+}

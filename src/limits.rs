@@ -1,0 +1,47 @@
+//! Every bound of the broker, as a named constant with its unit and its reason.
+
+use crate::time::Millis;
+
+/// Largest frame that we accept and offer, bytes: what the service offers (`protocol.md` §1.3).
+pub const FRAME_SIZE_MAX: u32 = 65_536;
+/// Smallest max-frame-size a peer may ask for, bytes [AMQP 2.3.3].
+pub const FRAME_SIZE_MIN: u32 = 512;
+/// Largest frame before a peer has opened, bytes: a long token in a SASL response fits.
+pub const FRAME_SIZE_UNOPENED_MAX: u32 = 8 * 1024;
+/// Highest channel number: the service's value (`protocol.md` §1.3). JavaScript and .NET open a
+/// session for each link.
+pub const CHANNEL_MAX: u16 = 4_999;
+/// Highest link handle in one session: the service offers 255; generic clients use more.
+pub const HANDLE_MAX: u32 = 4_095;
+/// We end a connection that is silent for this long: the service's value.
+pub const IDLE_TIMEOUT: Millis = Millis::from_secs(240);
+/// A peer that has not opened its connection by then is dropped.
+pub const OPEN_DEADLINE: Millis = Millis::from_secs(20);
+/// Frames that a peer may send us in one session before our next flow: the service's value.
+/// Refreshed eagerly and never enforced (`protocol.md` §1.4).
+pub const INCOMING_WINDOW: u32 = 5_000;
+/// Credit of an incoming link; topped up at half, when the records are durable.
+pub const LINK_CREDIT: u32 = 1_000;
+
+/// Largest message of an entity that sets no other, bytes: the Premium tier's default.
+pub const MESSAGE_SIZE_DEFAULT: u64 = 1024 * 1024;
+/// Largest message that any entity may allow, bytes: the Premium tier's limit.
+pub const MESSAGE_SIZE_MAX: u64 = 100 * 1024 * 1024;
+/// Messages in one batch: bounds the work of one transfer.
+pub const BATCH_MESSAGES_MAX: usize = 10_000;
+/// Most messages that one peek returns.
+pub const PEEK_MESSAGES_MAX: usize = 250;
+/// Body bytes after which a peek or a deferred receive returns what it has.
+pub const PEEK_BYTES_MAX: usize = 1024 * 1024;
+/// Most messages that one batch-delete takes: the Premium tier's limit.
+pub const BATCH_DELETE_MAX: i64 = 4_000;
+/// Nesting of AMQP values: the Python SDK's own limit (`protocol.md` §1.2).
+pub const VALUE_DEPTH_MAX: usize = 64;
+/// Elements in one AMQP list, map or array: the Python SDK's own limit.
+pub const VALUE_ELEMENTS_MAX: usize = 65_536;
+/// Length of an entity's path, characters.
+pub const PATH_LENGTH_MAX: usize = 260;
+/// Length of a message id, session id or partition key, characters.
+pub const MESSAGE_ID_LENGTH_MAX: usize = 128;
+/// Length of a dead-letter reason or description, characters.
+pub const DEAD_LETTER_TEXT_MAX: usize = 4_096;

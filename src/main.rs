@@ -1,0 +1,2 @@
+//! The `jitney` command.
+fn main() {}

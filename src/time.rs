@@ -1,0 +1,94 @@
+//! Time as the core knows it: a number that somebody else read from a clock.
+
+use std::fmt;
+
+/// A point in time: milliseconds since 1970-01-01T00:00:00Z.
+///
+/// The wire (AMQP `timestamp`), the log and the state machines all use this unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Timestamp(i64);
+
+/// A length of time in milliseconds; never negative.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Millis(i64);
+
+impl Timestamp {
+    /// The end of all times: later than anything that a client can name.
+    pub const MAX: Self = Self(i64::MAX);
+    /// 1970-01-01T00:00:00Z.
+    pub const EPOCH: Self = Self(0);
+
+    /// Takes milliseconds since the epoch.
+    #[must_use]
+    pub const fn from_millis(millis: i64) -> Self {
+        Self(millis)
+    }
+
+    /// Returns milliseconds since the epoch.
+    #[must_use]
+    pub const fn as_millis(self) -> i64 {
+        self.0
+    }
+
+    /// Returns the time that lies `span` later, or [`Timestamp::MAX`] beyond the range.
+    #[must_use]
+    pub const fn after(self, span: Millis) -> Self {
+        Self(self.0.saturating_add(span.0))
+    }
+
+    /// Returns how long ago `earlier` was: zero if it lies ahead.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Millis {
+        let span = self.0.saturating_sub(earlier.0);
+        Millis(if span < 0 { 0 } else { span })
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl Millis {
+    /// No end: a time to live that never runs out.
+    pub const MAX: Self = Self(i64::MAX);
+    /// No time at all.
+    pub const ZERO: Self = Self(0);
+
+    /// Takes a number of milliseconds; a negative one counts as zero.
+    #[must_use]
+    pub const fn from_millis(millis: i64) -> Self {
+        Self(if millis < 0 { 0 } else { millis })
+    }
+
+    /// Takes a number of seconds.
+    #[must_use]
+    pub const fn from_secs(secs: u32) -> Self {
+        #[expect(clippy::cast_lossless, reason = "i64::from is not const")]
+        Self(secs as i64 * 1000)
+    }
+
+    /// Returns the number of milliseconds.
+    #[must_use]
+    pub const fn as_millis(self) -> i64 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_far_future_saturates() {
+        assert_eq!(Timestamp::from_millis(5).after(Millis::MAX), Timestamp::MAX);
+    }
+
+    #[test]
+    fn time_that_lies_ahead_is_no_time_ago() {
+        let (early, late) = (Timestamp::from_millis(1), Timestamp::from_millis(9));
+        assert_eq!(late.since(early), Millis::from_millis(8));
+        assert_eq!(early.since(late), Millis::ZERO);
+    }
+}
