@@ -10,6 +10,8 @@ pub struct Timestamp(i64);
 
 /// A length of time in milliseconds; never negative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
 pub struct Millis(i64);
 
 impl Timestamp {
