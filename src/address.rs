@@ -103,7 +103,10 @@ impl EntityAddress {
         } else {
             (path, SubQueue::Main)
         };
-        Self { path: path.to_owned(), queue }
+        Self {
+            path: path.to_owned(),
+            queue,
+        }
     }
 
     /// Returns the form under which the entity is found: names compare without case.
@@ -166,9 +169,18 @@ mod tests {
         check("amqps://localhost:5672/orders", "entity orders");
         check("/queue%20name", "entity queue name");
         check("a/b/$deadletterqueue", "entity a/b/$DeadLetterQueue");
-        check("q/$Transfer/$DeadLetterQueue", "entity q/$Transfer/$DeadLetterQueue");
-        check("q/$DeadLetterQueue/$management", "management q/$DeadLetterQueue");
-        check("t/Subscriptions/s/$Management", "management t/Subscriptions/s");
+        check(
+            "q/$Transfer/$DeadLetterQueue",
+            "entity q/$Transfer/$DeadLetterQueue",
+        );
+        check(
+            "q/$DeadLetterQueue/$management",
+            "management q/$DeadLetterQueue",
+        );
+        check(
+            "t/Subscriptions/s/$Management",
+            "management t/Subscriptions/s",
+        );
         check("$cbs", "cbs");
         check("amqp://host", "Empty");
         check("", "Empty");
@@ -178,7 +190,9 @@ mod tests {
 
     #[test]
     fn a_literal_percent_sign_can_be_kept() {
-        let Ok(Address::Entity(entity)) = Address::parse_literal("a%41") else { panic!() };
+        let Ok(Address::Entity(entity)) = Address::parse_literal("a%41") else {
+            panic!()
+        };
         assert_eq!(entity.path, "a%41");
     }
 }

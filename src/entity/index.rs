@@ -90,14 +90,26 @@ impl Index {
         let number = entry.ordinal >> CHUNK_BITS;
         let expires_at = entry.can_expire().then(|| entry.expires_at());
         let chunk = self.chunks.entry(number).or_insert_with(|| {
-            Arc::new(Chunk { entries: Vec::new(), alive: 0, earliest: Timestamp::MAX })
+            Arc::new(Chunk {
+                entries: Vec::new(),
+                alive: 0,
+                earliest: Timestamp::MAX,
+            })
         });
         let chunk = Arc::make_mut(chunk);
         match chunk.entries.last() {
             Some(last) if entry.ordinal <= last.ordinal => {
-                let at = chunk.entries.partition_point(|other| other.ordinal < entry.ordinal);
-                let same = chunk.entries.get(at).filter(|other| other.ordinal == entry.ordinal);
-                assert!(same.is_none_or(|other| other.gone), "a number is given twice");
+                let at = chunk
+                    .entries
+                    .partition_point(|other| other.ordinal < entry.ordinal);
+                let same = chunk
+                    .entries
+                    .get(at)
+                    .filter(|other| other.ordinal == entry.ordinal);
+                assert!(
+                    same.is_none_or(|other| other.gone),
+                    "a number is given twice"
+                );
                 match same {
                     Some(_) => chunk.entries.splice(at..=at, [entry]).for_each(drop),
                     None => chunk.entries.insert(at, entry),
@@ -142,7 +154,11 @@ impl Index {
         let at = chunk.position(ordinal)?;
         let entry = chunk.entries.get_mut(at).filter(|entry| !entry.gone)?;
         entry.gone = true;
-        let taken = Entry { amendments: entry.amendments.take(), gone: false, ..entry.clone() };
+        let taken = Entry {
+            amendments: entry.amendments.take(),
+            gone: false,
+            ..entry.clone()
+        };
         chunk.alive -= 1;
         self.len -= 1;
         if chunk.alive == 0 {
@@ -161,9 +177,9 @@ impl Index {
             .range(ordinal >> CHUNK_BITS..)
             .flat_map(move |(_, chunk)| {
                 let at = match chunk.entries.first() {
-                    Some(first) if first.ordinal < ordinal => {
-                        chunk.entries.partition_point(|entry| entry.ordinal < ordinal)
-                    }
+                    Some(first) if first.ordinal < ordinal => chunk
+                        .entries
+                        .partition_point(|entry| entry.ordinal < ordinal),
                     _ => 0,
                 };
                 chunk.entries.get(at..).unwrap_or_default()
@@ -192,10 +208,18 @@ impl Index {
                 break;
             }
             self.expiry.pop_first();
-            let Some(chunk) = self.chunks.get_mut(&number) else { continue };
-            let due = chunk.entries.iter().filter(|e| e.can_expire() && e.expires_at() <= now);
+            let Some(chunk) = self.chunks.get_mut(&number) else {
+                continue;
+            };
+            let due = chunk
+                .entries
+                .iter()
+                .filter(|e| e.can_expire() && e.expires_at() <= now);
             let due: Vec<u64> = due.map(|entry| entry.ordinal).collect();
-            let rest = chunk.entries.iter().filter(|e| e.can_expire() && now < e.expires_at());
+            let rest = chunk
+                .entries
+                .iter()
+                .filter(|e| e.can_expire() && now < e.expires_at());
             let earliest = rest.map(Entry::expires_at).min().unwrap_or(Timestamp::MAX);
             Arc::make_mut(chunk).earliest = earliest;
             if earliest != Timestamp::MAX {
@@ -209,7 +233,9 @@ impl Index {
     }
 
     fn expect_expiry(&mut self, number: u64, at: Timestamp) {
-        let Some(chunk) = self.chunks.get_mut(&number) else { return };
+        let Some(chunk) = self.chunks.get_mut(&number) else {
+            return;
+        };
         if at < chunk.earliest {
             self.expiry.remove(&(chunk.earliest, number));
             self.expiry.insert((at, number));
@@ -223,10 +249,16 @@ impl Chunk {
     fn position(&self, ordinal: u64) -> Option<usize> {
         let first = self.entries.first()?.ordinal;
         let guess = usize::try_from(ordinal.checked_sub(first)?).ok()?;
-        if self.entries.get(guess).is_some_and(|entry| entry.ordinal == ordinal) {
+        if self
+            .entries
+            .get(guess)
+            .is_some_and(|entry| entry.ordinal == ordinal)
+        {
             return Some(guess);
         }
-        self.entries.binary_search_by_key(&ordinal, |entry| entry.ordinal).ok()
+        self.entries
+            .binary_search_by_key(&ordinal, |entry| entry.ordinal)
+            .ok()
     }
 }
 
@@ -234,7 +266,10 @@ impl Chunk {
 mod tests {
     use super::*;
 
-    const BODY: BodyRef = BodyRef { position: 0, length: 1 };
+    const BODY: BodyRef = BodyRef {
+        position: 0,
+        length: 1,
+    };
 
     fn entry(ordinal: u64, expires_at: i64) -> Entry {
         let mut entry = Entry::new(ordinal, BODY, StoredState::Active);

@@ -10,7 +10,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::queue::ConsumerId;
 use super::token::LockToken;
 use crate::time::Timestamp;
 
@@ -21,8 +20,6 @@ pub(super) struct Lock {
     pub(super) ordinal: u64,
     /// When the lock ends: at this time it is over.
     pub(super) until: Timestamp,
-    /// The link on which the message was delivered; none for a deferred one.
-    pub(super) holder: Option<ConsumerId>,
     nonce: u64,
 }
 
@@ -40,16 +37,19 @@ pub(super) struct LockTable {
 const RING_SLACK: usize = 1_024;
 
 impl LockTable {
-    pub(super) fn insert(
-        &mut self,
-        ordinal: u64,
-        until: Timestamp,
-        holder: Option<ConsumerId>,
-        nonce: u64,
-    ) -> LockToken {
-        let lock = Lock { ordinal, until, holder, nonce };
+    pub(super) fn insert(&mut self, ordinal: u64, until: Timestamp, nonce: u64) -> LockToken {
+        let lock = Lock {
+            ordinal,
+            until,
+            nonce,
+        };
         let serial = self.base + u64::try_from(self.recent.len()).expect("fits 64 bits");
-        let in_order = self.recent.back().copied().flatten().is_none_or(|last| last.until <= until);
+        let in_order = self
+            .recent
+            .back()
+            .copied()
+            .flatten()
+            .is_none_or(|last| last.until <= until);
         if in_order {
             self.recent.push_back(Some(lock));
             self.recent_live += 1;
@@ -78,7 +78,9 @@ impl LockTable {
 
     /// Moves a lock's end; returns whether there is such a lock.
     pub(super) fn renew(&mut self, token: LockToken, until: Timestamp) -> bool {
-        let Some(mut lock) = self.remove(token) else { return false };
+        let Some(mut lock) = self.remove(token) else {
+            return false;
+        };
         lock.until = until;
         self.keep(token.serial(), lock);
         true
@@ -86,7 +88,12 @@ impl LockTable {
 
     /// Returns the time at which the next lock ends.
     pub(super) fn next_deadline(&self) -> Option<Timestamp> {
-        let recent = self.recent.front().copied().flatten().map(|lock| lock.until);
+        let recent = self
+            .recent
+            .front()
+            .copied()
+            .flatten()
+            .map(|lock| lock.until);
         let kept = self.deadlines.first().map(|&(until, _)| until);
         recent.into_iter().chain(kept).min()
     }
@@ -113,8 +120,10 @@ impl LockTable {
     }
 
     fn take(&mut self, serial: u64) -> Option<Lock> {
-        if let Some(lock) =
-            self.slot(serial).and_then(|at| self.recent.get_mut(at)).and_then(Option::take)
+        if let Some(lock) = self
+            .slot(serial)
+            .and_then(|at| self.recent.get_mut(at))
+            .and_then(Option::take)
         {
             self.recent_live -= 1;
             self.trim();
@@ -161,8 +170,8 @@ mod tests {
     #[test]
     fn locks_end_in_the_order_of_their_deadlines() {
         let mut locks = LockTable::default();
-        let first = locks.insert(1, at(10), None, 7);
-        let second = locks.insert(2, at(20), None, 8);
+        let first = locks.insert(1, at(10), 7);
+        let second = locks.insert(2, at(20), 8);
         assert!(locks.renew(first, at(30)));
         assert_eq!(locks.next_deadline(), Some(at(20)));
         assert!(locks.pop_expired(at(19)).is_none());
@@ -176,7 +185,7 @@ mod tests {
     #[test]
     fn a_token_with_another_nonce_opens_nothing() {
         let mut locks = LockTable::default();
-        let token = locks.insert(1, at(10), None, 7);
+        let token = locks.insert(1, at(10), 7);
         assert!(locks.get(LockToken::new(token.serial(), 8)).is_none());
         assert!(locks.remove(token).is_some());
         assert!(locks.remove(token).is_none());
@@ -185,8 +194,8 @@ mod tests {
     #[test]
     fn a_shorter_lock_made_later_ends_first() {
         let mut locks = LockTable::default();
-        locks.insert(1, at(100), None, 1);
-        locks.insert(2, at(50), None, 2);
+        locks.insert(1, at(100), 1);
+        locks.insert(2, at(50), 2);
         assert_eq!(locks.pop_expired(at(50)).map(|lock| lock.ordinal), Some(2));
         assert_eq!(locks.next_deadline(), Some(at(100)));
     }
@@ -194,9 +203,9 @@ mod tests {
     #[test]
     fn one_lock_held_for_long_does_not_hold_the_ring() {
         let mut locks = LockTable::default();
-        let held = locks.insert(0, at(1_000), None, 0);
+        let held = locks.insert(0, at(1_000), 0);
         for ordinal in 1..10_000 {
-            let token = locks.insert(ordinal, at(1_000), None, ordinal);
+            let token = locks.insert(ordinal, at(1_000), ordinal);
             assert!(locks.remove(token).is_some());
         }
         assert!(locks.recent.len() <= RING_SLACK + 4);

@@ -12,7 +12,6 @@ pub struct LockToken(u128);
 impl LockToken {
     /// Makes the token of the lock with this serial number in its entity.
     pub(super) const fn new(serial: u64, nonce: u64) -> Self {
-        #[expect(clippy::cast_lossless, reason = "u128::from is not const")]
         Self((serial as u128) << 64 | nonce as u128)
     }
 
@@ -54,11 +53,30 @@ impl fmt::Display for LockToken {
 
 /// .NET writes a `Guid`'s first three fields little-endian; the way back is the same.
 const fn swap(b: [u8; 16]) -> [u8; 16] {
-    let [b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14, b15] = b;
-    [b3, b2, b1, b0, b5, b4, b7, b6, b8, b9, b10, b11, b12, b13, b14, b15]
+    let [
+        b0,
+        b1,
+        b2,
+        b3,
+        b4,
+        b5,
+        b6,
+        b7,
+        b8,
+        b9,
+        b10,
+        b11,
+        b12,
+        b13,
+        b14,
+        b15,
+    ] = b;
+    [
+        b3, b2, b1, b0, b5, b4, b7, b6, b8, b9, b10, b11, b12, b13, b14, b15,
+    ]
 }
 
-/// Random bits from a seed: SplitMix64.
+/// Random bits from a seed: `SplitMix64`.
 ///
 /// The shell seeds it from the system, a simulation from its own seed. It makes tokens that do
 /// not collide; it keeps no secrets.

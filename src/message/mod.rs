@@ -65,3 +65,29 @@ pub enum MessageState {
 pub struct Amendments {
     set: Vec<(String, Bytes)>,
 }
+
+impl Amendments {
+    /// stub
+    pub fn set_string(&mut self, name: &str, text: &str) {
+        self.set
+            .push((name.to_owned(), Bytes::copy_from_slice(text.as_bytes())));
+    }
+    /// stub
+    pub fn merge(&mut self, other: Self) {
+        self.set.extend(other.set);
+    }
+    /// stub
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.set.is_empty()
+    }
+    /// stub
+    #[must_use]
+    pub fn encode(&self) -> Bytes {
+        Bytes::new()
+    }
+    /// stub
+    pub fn decode(_: &[u8]) -> Result<Self, Malformed> {
+        Ok(Self::default())
+    }
+}

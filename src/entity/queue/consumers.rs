@@ -53,7 +53,14 @@ impl Consumer {
 impl Consumers {
     pub(super) fn add(&mut self, id: ConsumerId, mode: ReceiveMode) {
         let (limit, delivered, drain, paused, waiting) = (0, 0, false, false, false);
-        let consumer = Consumer { mode, limit, delivered, drain, paused, waiting };
+        let consumer = Consumer {
+            mode,
+            limit,
+            delivered,
+            drain,
+            paused,
+            waiting,
+        };
         self.all.insert(id, consumer);
     }
 
@@ -64,7 +71,9 @@ impl Consumers {
     }
 
     pub(super) fn set_credit(&mut self, id: ConsumerId, limit: u32, drain: bool) {
-        let Some(consumer) = self.all.get_mut(&id) else { return };
+        let Some(consumer) = self.all.get_mut(&id) else {
+            return;
+        };
         consumer.limit = limit;
         if drain && !consumer.drain {
             self.draining.push(id);

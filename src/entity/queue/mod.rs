@@ -42,10 +42,9 @@ use crate::time::{Millis, Timestamp};
 pub use browse::Browsed;
 pub use consumers::{ConsumerId, ReceiveMode};
 pub use description::{Description, Status};
+pub use receive::{DeadLetter, DeferredRefused, LockLost, Settlement, SettlementRefused};
 pub use replay::{Replayed, Snapshot};
 pub use send::{Arrival, SendRefused};
-pub(crate) use receive::LOCK_LOST;
-pub use receive::{DeadLetter, DeferredRefused, LockLost, Settlement, SettlementRefused};
 
 /// A queue, or the dead-letter queue of one.
 #[derive(Debug)]
@@ -171,7 +170,10 @@ impl Queue {
         self.activate_due(cx);
         self.expire(cx);
         self.dispatch(cx);
-        debug_assert!(self.poll_timeout().is_none_or(|next| cx.now < next), "due work is left");
+        debug_assert!(
+            self.poll_timeout().is_none_or(|next| cx.now < next),
+            "due work is left"
+        );
         self.check();
     }
 
@@ -179,7 +181,10 @@ impl Queue {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Timestamp> {
         let due = self.scheduled.first().map(|&(due, _)| due);
-        [self.locks.next_deadline(), due, self.index.next_expiry()].into_iter().flatten().min()
+        [self.locks.next_deadline(), due, self.index.next_expiry()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Returns the queue's id.
@@ -229,31 +234,22 @@ impl Queue {
     fn ordinal(&self, number: SequenceNumber) -> u64 {
         let low = number.0 & NUMBER_MASK;
         let epoch = self.next & !NUMBER_MASK;
-        if low <= (self.next & NUMBER_MASK) { epoch | low } else { (epoch - EPOCH) | low }
-    }
-
-    fn stamps(&self, entry: &Entry, locked_until: Option<Timestamp>) -> Stamps {
-        Stamps {
-            sequence_number: wire_number(number(entry.ordinal)),
-            enqueued_sequence_number: wire_number(entry.enqueued_number),
-            enqueued_time: entry.enqueued_at,
-            locked_until,
-            delivery_count: entry.delivery_count,
-            state: match entry.state {
-                StoredState::Active => MessageState::Active,
-                StoredState::Deferred => MessageState::Deferred,
-                StoredState::Scheduled { .. } => MessageState::Scheduled,
-            },
-            time_to_live: entry.time_to_live,
-            dead_letter_source: None,
-            amendments: entry.amendments.clone(),
+        if low <= (self.next & NUMBER_MASK) {
+            epoch | low
+        } else {
+            (epoch - EPOCH) | low
         }
     }
 
     /// Writes down what an entry has become.
     fn record_change(&self, cx: &mut Context<'_>, ordinal: u64) {
-        let Some(entry) = self.index.get(ordinal) else { return };
-        let amendments = entry.amendments.as_ref().map(|amendments| amendments.encode());
+        let Some(entry) = self.index.get(ordinal) else {
+            return;
+        };
+        let amendments = entry
+            .amendments
+            .as_ref()
+            .map(|amendments| amendments.encode());
         cx.journal.append(&Record::Changed {
             entity: self.id,
             number: number(ordinal),
@@ -266,7 +262,10 @@ impl Queue {
     /// Takes a message out for good.
     fn remove(&mut self, cx: &mut Context<'_>, ordinal: u64) -> Option<Entry> {
         let entry = self.forget(ordinal)?;
-        cx.journal.append(&Record::Removed { entity: self.id, number: number(ordinal) });
+        cx.journal.append(&Record::Removed {
+            entity: self.id,
+            number: number(ordinal),
+        });
         cx.journal.release(entry.body);
         Some(entry)
     }
@@ -288,14 +287,22 @@ impl Queue {
 
     /// Sends a message to the dead-letter queue, or drops it where there is none to send it to.
     fn dead_letter(&mut self, cx: &mut Context<'_>, ordinal: u64, reason: DeadLetter) {
-        let Kind::Main { dead_letters } = self.kind else { return };
-        let Some(mut entry) = self.forget(ordinal) else { return };
+        let Kind::Main { dead_letters } = self.kind else {
+            return;
+        };
+        let Some(mut entry) = self.forget(ordinal) else {
+            return;
+        };
         let mut amendments = entry.amendments.as_deref().cloned().unwrap_or_default();
         amendments.merge(reason.into_amendments());
         entry.amendments = (!amendments.is_empty()).then(|| Arc::new(amendments));
         entry.locked = false;
         entry.state = StoredState::Active;
-        cx.effects.departures.push(Departure { from: self.id, to: dead_letters, entry });
+        cx.effects.departures.push(Departure {
+            from: self.id,
+            to: dead_letters,
+            entry,
+        });
     }
 
     /// Makes a message available that was not.
@@ -309,13 +316,37 @@ impl Queue {
     fn check(&self) {
         debug_assert!(self.returned.last().is_none_or(|&last| last < self.cursor));
         debug_assert!(self.locks.len() + self.scheduled.len() <= self.index.len());
-        debug_assert!(!self.index.is_empty() || self.bytes == 0, "bytes of no message");
+        debug_assert!(
+            self.index.len() > 0 || self.bytes == 0,
+            "bytes of no message"
+        );
     }
 }
 
 impl std::fmt::Debug for Context<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Context").field("now", &self.now).finish_non_exhaustive()
+        f.debug_struct("Context")
+            .field("now", &self.now)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Returns what is written onto a message.
+fn stamps(entry: &Entry, locked_until: Option<Timestamp>) -> Stamps {
+    Stamps {
+        sequence_number: wire_number(number(entry.ordinal)),
+        enqueued_sequence_number: wire_number(entry.enqueued_number),
+        enqueued_time: entry.enqueued_at,
+        locked_until,
+        delivery_count: entry.delivery_count,
+        state: match entry.state {
+            StoredState::Active => MessageState::Active,
+            StoredState::Deferred => MessageState::Deferred,
+            StoredState::Scheduled { .. } => MessageState::Scheduled,
+        },
+        time_to_live: entry.time_to_live,
+        dead_letter_source: None,
+        amendments: entry.amendments.clone(),
     }
 }
 
