@@ -45,3 +45,10 @@ pub const PATH_LENGTH_MAX: usize = 260;
 pub const MESSAGE_ID_LENGTH_MAX: usize = 128;
 /// Length of a dead-letter reason or description, characters.
 pub const DEAD_LETTER_TEXT_MAX: usize = 4_096;
+/// Bytes of messages handed to one receiver that are not yet written to its peer: with large
+/// messages the way out is bounded by this, with small ones by credit. Bytes.
+pub const RECEIVER_WINDOW_BYTES: i64 = 4 * 1024 * 1024;
+/// Responses of one connection that wait for their link to be attached, or for its credit.
+pub const RESPONSES_WAITING_MAX: usize = 256;
+/// Numbers or lock tokens in one management request.
+pub const REQUEST_ITEMS_MAX: usize = 5_000;

@@ -91,3 +91,48 @@ impl Amendments {
         Ok(Self::default())
     }
 }
+/// stub
+#[expect(missing_docs)]
+impl Message {
+    pub fn parse(bytes: Bytes) -> Result<Self, Malformed> {
+        Ok(Self { bytes })
+    }
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+    pub fn time_to_live(&self) -> Option<Millis> {
+        None
+    }
+    pub fn scheduled_enqueue_time(&self) -> Option<Timestamp> {
+        None
+    }
+    pub fn message_id_length(&self) -> usize {
+        0
+    }
+    pub fn group_id_length(&self) -> usize {
+        0
+    }
+    pub fn partition_key_length(&self) -> usize {
+        0
+    }
+}
+/// stub
+pub fn split_batch(_: &Bytes) -> Result<Vec<Bytes>, Malformed> {
+    Ok(vec![])
+}
+/// stub
+pub fn render(_: &mut Vec<u8>, _: &Bytes, _: &Stamps) {}
+#[expect(missing_docs)]
+impl Amendments {
+    pub fn from_fields(_: &fe2o3_amqp_types::definitions::Fields) -> Self {
+        Self::default()
+    }
+    pub fn from_map(
+        _: &fe2o3_amqp_types::primitives::OrderedMap<serde_amqp::Value, serde_amqp::Value>,
+    ) -> Self {
+        Self::default()
+    }
+    pub fn take_string(&mut self, _: &str) -> Option<String> {
+        None
+    }
+}

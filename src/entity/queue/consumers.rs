@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::limits;
+
 /// A receiver of a queue: the broker's name for a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConsumerId(pub u64);
@@ -23,8 +25,8 @@ struct Consumer {
     /// Deliveries made; a serial number.
     delivered: u32,
     drain: bool,
-    /// The way to it is full.
-    paused: bool,
+    /// Bytes that may still be handed to it before some are written to its peer.
+    window: i64,
     /// It stands in the queue of those that can take a message.
     waiting: bool,
 }
@@ -46,20 +48,19 @@ impl Consumer {
     }
 
     fn can_take(&self) -> bool {
-        self.credit() > 0 && !self.paused
+        self.credit() > 0 && self.window > 0
     }
 }
 
 impl Consumers {
     pub(super) fn add(&mut self, id: ConsumerId, mode: ReceiveMode) {
-        let (limit, delivered, drain, paused, waiting) = (0, 0, false, false, false);
         let consumer = Consumer {
             mode,
-            limit,
-            delivered,
-            drain,
-            paused,
-            waiting,
+            limit: 0,
+            delivered: 0,
+            drain: false,
+            window: limits::RECEIVER_WINDOW_BYTES,
+            waiting: false,
         };
         self.all.insert(id, consumer);
     }
@@ -84,15 +85,23 @@ impl Consumers {
         self.enlist(id);
     }
 
-    pub(super) fn set_paused(&mut self, id: ConsumerId, paused: bool) {
-        if let Some(consumer) = self.all.get_mut(&id) {
-            consumer.paused = paused;
+    /// Opens the window again by what was written to the peer; returns whether that lets a
+    /// receiver go on.
+    pub(super) fn written(&mut self, id: ConsumerId, bytes: i64) -> bool {
+        let Some(consumer) = self.all.get_mut(&id) else {
+            return false;
+        };
+        let was_full = consumer.window <= 0;
+        consumer.window = (consumer.window + bytes).min(limits::RECEIVER_WINDOW_BYTES);
+        let goes_on = was_full && consumer.window > 0;
+        if goes_on {
             self.enlist(id);
         }
+        goes_on
     }
 
-    /// Takes one credit from whoever's turn it is.
-    pub(super) fn next_turn(&mut self) -> Option<(ConsumerId, ReceiveMode)> {
+    /// Takes one credit from whoever's turn it is, and the message's bytes from its window.
+    pub(super) fn next_turn(&mut self, bytes: u32) -> Option<(ConsumerId, ReceiveMode)> {
         while let Some(&id) = self.turns.front() {
             let Some(consumer) = self.all.get_mut(&id) else {
                 self.turns.pop_front();
@@ -104,6 +113,7 @@ impl Consumers {
                 continue;
             }
             consumer.delivered = consumer.delivered.wrapping_add(1);
+            consumer.window -= i64::from(bytes);
             let mode = consumer.mode;
             if self.turns.len() > 1 {
                 self.turns.rotate_left(1);
@@ -132,10 +142,10 @@ impl Consumers {
     /// One whose way is full goes on draining, for there may be more for it.
     pub(super) fn end_drains(&mut self) -> Vec<ConsumerId> {
         let all = &mut self.all;
-        let (paused, done): (Vec<_>, Vec<_>) = std::mem::take(&mut self.draining)
+        let (full, done): (Vec<_>, Vec<_>) = std::mem::take(&mut self.draining)
             .into_iter()
-            .partition(|id| all.get(id).is_some_and(|c| c.paused && c.credit() > 0));
-        self.draining = paused;
+            .partition(|id| all.get(id).is_some_and(|c| c.window <= 0 && c.credit() > 0));
+        self.draining = full;
         for id in &done {
             if let Some(consumer) = self.all.get_mut(id) {
                 consumer.drain = false;

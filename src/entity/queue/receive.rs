@@ -125,10 +125,12 @@ impl Queue {
         self.dispatch(cx);
     }
 
-    /// Holds a receiver's messages back while the way to it is full.
-    pub fn set_paused(&mut self, cx: &mut Context<'_>, id: ConsumerId, paused: bool) {
-        self.consumers.set_paused(id, paused);
-        if !paused {
+    /// Says that bytes of messages for a receiver were written to its peer.
+    pub fn written(&mut self, cx: &mut Context<'_>, id: ConsumerId, bytes: u64) {
+        if self
+            .consumers
+            .written(id, i64::try_from(bytes).unwrap_or(i64::MAX))
+        {
             self.dispatch(cx);
         }
     }
@@ -136,10 +138,10 @@ impl Queue {
     /// Gives out what can be given out.
     pub fn dispatch(&mut self, cx: &mut Context<'_>) {
         while self.consumers.is_ready() {
-            let Some(ordinal) = self.next_available() else {
+            let Some((ordinal, bytes)) = self.next_available() else {
                 break;
             };
-            let Some((consumer, mode)) = self.consumers.next_turn() else {
+            let Some((consumer, mode)) = self.consumers.next_turn(bytes) else {
                 break;
             };
             if ordinal < self.cursor {
@@ -207,6 +209,12 @@ impl Queue {
         }
     }
 
+    /// Returns whether a lock holds.
+    #[must_use]
+    pub fn is_locked(&self, token: LockToken) -> bool {
+        self.locks.get(token).is_some()
+    }
+
     /// Hands out deferred messages by their numbers: all, or none if one is not there.
     pub fn receive_deferred(
         &mut self,
@@ -250,16 +258,15 @@ impl Queue {
         }
     }
 
-    /// Finds the lowest message that can be given out.
-    fn next_available(&mut self) -> Option<u64> {
+    /// Finds the lowest message that can be given out, and its length in bytes.
+    fn next_available(&mut self) -> Option<(u64, u32)> {
         // All that was given back is below the cursor.
         if let Some(&ordinal) = self.returned.first() {
-            return Some(ordinal);
+            return Some((ordinal, self.index.get(ordinal)?.body.length));
         }
         let mut from_cursor = self.index.from(self.cursor);
-        let fresh = from_cursor
-            .find(|entry| entry.is_available())
-            .map(|entry| entry.ordinal);
+        let fresh = from_cursor.find(|entry| entry.is_available());
+        let fresh = fresh.map(|entry| (entry.ordinal, entry.body.length));
         drop(from_cursor);
         if fresh.is_none() {
             self.cursor = self.next;
