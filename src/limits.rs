@@ -52,3 +52,13 @@ pub const RECEIVER_WINDOW_BYTES: i64 = 4 * 1024 * 1024;
 pub const RESPONSES_WAITING_MAX: usize = 256;
 /// Numbers or lock tokens in one management request.
 pub const REQUEST_ITEMS_MAX: usize = 5_000;
+/// Batches of inputs that wait for the owner; then connections wait, and TCP pushes back.
+pub const MAILBOX_LENGTH: usize = 256;
+/// Batches that the owner takes before it hands a group of records to the disk.
+pub const MAILBOX_DRAIN: usize = 64;
+/// Bytes of records that wait for the disk at which the owner stops taking inputs.
+pub const IN_FLIGHT_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Bytes that are read from the disk for one connection at a time.
+pub const READ_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// Messages looked at in one step of a compaction: about a tenth of a millisecond.
+pub const COMPACTION_SCAN: usize = 4_096;

@@ -4,7 +4,7 @@ use super::{
     Broker, ConnectionId, Effects, Link, LinkId, LockToken, Reply, Routed, Surroundings,
     consumer_id, link_of,
 };
-use crate::entity::queue::{Delivery, ReceiveMode, Settlement};
+use crate::entity::queue::Delivery;
 
 impl Broker {
     /// Passes what a queue gave out on to the links it is for.
@@ -68,15 +68,9 @@ impl Broker {
         link: LinkId,
         token: LockToken,
     ) {
-        if let Some(&Link::Receiver {
-            queue,
-            mode: ReceiveMode::PeekLock,
-        }) = self.link(connection, link)
-        {
-            // The lock may have ended meanwhile, which gives it back too.
-            self.with_queue(around, queue, |queue, cx| {
-                let _ = queue.settle(cx, token, Settlement::Release);
-            });
+        if let Some(&Link::Receiver { queue, .. }) = self.link(connection, link) {
+            let consumer = consumer_id(connection, link);
+            self.with_queue(around, queue, |queue, cx| queue.take_back(cx, consumer, token));
         }
     }
 }

@@ -17,7 +17,7 @@ mod delivery;
 mod errors;
 mod links;
 pub mod management;
-mod recovery;
+pub mod recovery;
 mod send;
 mod settle;
 #[cfg(test)]
@@ -81,6 +81,8 @@ pub enum Reply {
     Respond(LinkId, Box<Response>),
     /// End a link.
     Detach(LinkId, Refusal),
+    /// End the connection, because the broker stops.
+    Close,
 }
 
 /// A reply and when it may leave.

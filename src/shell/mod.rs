@@ -1,1 +1,15 @@
-//! stub
+//! What touches the world: tasks, sockets, files, the clock, signals. It decides nothing.
+//!
+//! ```text
+//!  connection tasks ──inputs──► owner task ──frames──► committer thread ──► disk
+//!         ▲                        │  ▲                      │
+//!         └──────── outboxes ──────┘  └──── durable ─────────┘
+//! ```
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the shell is where clocks are read and tasks are made"
+)]
+
+pub mod clock;
+mod connection;
+mod outbox;

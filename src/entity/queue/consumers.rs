@@ -123,6 +123,14 @@ impl Consumers {
         None
     }
 
+    /// Gives back a credit that was taken for a message that did not leave.
+    pub(super) fn return_credit(&mut self, id: ConsumerId) {
+        if let Some(consumer) = self.all.get_mut(&id) {
+            consumer.delivered = consumer.delivered.wrapping_sub(1);
+            self.enlist(id);
+        }
+    }
+
     /// Returns whether anybody can take a message.
     pub(super) fn is_ready(&mut self) -> bool {
         while let Some(id) = self.turns.front() {

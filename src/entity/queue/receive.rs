@@ -135,6 +135,16 @@ impl Queue {
         }
     }
 
+    /// Takes a message back that could not be sent to its receiver for want of credit: it is as if
+    /// it had not been delivered. Its lock may have ended meanwhile, which gives it back too.
+    pub fn take_back(&mut self, cx: &mut Context<'_>, id: ConsumerId, token: LockToken) {
+        self.consumers.return_credit(id);
+        if let Some(lock) = self.locks.remove(token) {
+            self.unlock(cx, lock.ordinal);
+        }
+        self.dispatch(cx);
+    }
+
     /// Gives out what can be given out.
     pub fn dispatch(&mut self, cx: &mut Context<'_>) {
         while self.consumers.is_ready() {
