@@ -70,7 +70,9 @@ impl Broker {
     ) {
         if let Some(&Link::Receiver { queue, .. }) = self.link(connection, link) {
             let consumer = consumer_id(connection, link);
-            self.with_queue(around, queue, |queue, cx| queue.take_back(cx, consumer, token));
+            self.with_queue(around, queue, |queue, cx| {
+                queue.take_back(cx, consumer, token)
+            });
         }
     }
 }

@@ -15,12 +15,16 @@ impl Clock {
     /// Starts at `floor` or the system's time, whichever is later.
     #[must_use]
     pub fn new(floor: Timestamp) -> Self {
-        Self { newest: AtomicI64::new(floor.as_millis()) }
+        Self {
+            newest: AtomicI64::new(floor.as_millis()),
+        }
     }
 
     /// Returns the time.
     pub fn now(&self) -> Timestamp {
-        let system = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let system = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
         let millis = i64::try_from(system.as_millis()).unwrap_or(i64::MAX);
         let before = self.newest.fetch_max(millis, Ordering::Relaxed);
         Timestamp::from_millis(before.max(millis))

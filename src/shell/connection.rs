@@ -27,7 +27,11 @@ pub(super) async fn serve(
     owner: mpsc::Sender<Mail>,
 ) {
     let outbox = Arc::new(Outbox::default());
-    if owner.send(Mail::Connected(id, Arc::clone(&outbox))).await.is_err() {
+    if owner
+        .send(Mail::Connected(id, Arc::clone(&outbox)))
+        .await
+        .is_err()
+    {
         return;
     }
     let engine = amqp::Connection::server(config, clock.now());
@@ -50,7 +54,8 @@ pub(super) async fn serve(
         debug!(connection = id.0, %error, "connection lost");
     }
     if !task.closed {
-        task.inputs.push(Input::Event(Event::Closed { error: None }));
+        task.inputs
+            .push(Input::Event(Event::Closed { error: None }));
     }
     let inputs = std::mem::take(&mut task.inputs);
     // The owner is gone only when the broker stops.
@@ -226,10 +231,17 @@ impl Task {
                 let encoded = response.encode(&bodies);
                 let tag = [0; 16];
                 let payload: &[&[u8]] = &[&encoded];
-                let delivery =
-                    Delivery { tag, settle_mode: SettleMode::OnSend, message_format: 0, payload };
+                let delivery = Delivery {
+                    tag,
+                    settle_mode: SettleMode::OnSend,
+                    message_format: 0,
+                    payload,
+                };
                 if self.engine.deliver(link, delivery).is_err() {
-                    debug!(connection = self.id.0, "a response had no link or credit left");
+                    debug!(
+                        connection = self.id.0,
+                        "a response had no link or credit left"
+                    );
                 }
             }
             Outgoing::Reply(reply) => self.carry_out(reply),
@@ -262,19 +274,29 @@ impl Task {
             ReceiveMode::ReceiveAndDelete => SettleMode::OnSend,
         };
         let payload: &[&[u8]] = &[&self.rendered];
-        let delivery =
-            Delivery { tag: handover.token.to_tag(), settle_mode, message_format: 0, payload };
+        let delivery = Delivery {
+            tag: handover.token.to_tag(),
+            settle_mode,
+            message_format: 0,
+            payload,
+        };
         *self.written.entry(link).or_default() += u64::from(handover.body.length);
         if self.engine.deliver(link, delivery).is_ok() {
             return;
         }
         match handover.mode {
             ReceiveMode::PeekLock => {
-                self.inputs.push(Input::Returned { token: handover.token, link });
+                self.inputs.push(Input::Returned {
+                    token: handover.token,
+                    link,
+                });
             }
             // It is gone from its queue: it waits for credit here, or ends with its link.
             ReceiveMode::ReceiveAndDelete => {
-                self.stalled.entry(link).or_default().push_back((handover, body));
+                self.stalled
+                    .entry(link)
+                    .or_default()
+                    .push_back((handover, body));
             }
         }
     }

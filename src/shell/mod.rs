@@ -11,5 +11,5 @@
 )]
 
 pub mod clock;
-mod connection;
-mod outbox;
+//mod connection;
+//mod outbox;
