@@ -74,7 +74,16 @@ pub enum Reply {
     /// All that a drain was to bring has been sent.
     Drained(LinkId),
     /// Say what became of a message that came in.
-    SettleIncoming(LinkId, DeliveryId, Outcome),
+    SettleIncoming {
+        /// The link it came on.
+        link: LinkId,
+        /// The delivery.
+        delivery: DeliveryId,
+        /// What became of it.
+        outcome: Outcome,
+        /// The peer settled it already: only credit is told.
+        settled: bool,
+    },
     /// Say what became of a decision about a message that went out.
     SettleOutgoing(LinkId, DeliveryId, Outcome),
     /// Answer a request.

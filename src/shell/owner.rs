@@ -397,7 +397,7 @@ fn resolve(writer: &Writer, chunks: &[Chunk], routed: Routed) -> Result<Outgoing
         reply @ (Reply::AcceptLink(..)
         | Reply::RefuseLink(..)
         | Reply::Drained(..)
-        | Reply::SettleIncoming(..)
+        | Reply::SettleIncoming { .. }
         | Reply::SettleOutgoing(..)
         | Reply::Detach(..)) => Ok(Outgoing::Reply(reply)),
     }
@@ -410,7 +410,7 @@ fn bodies(reply: &Reply) -> Vec<BodyRef> {
         Reply::AcceptLink(..)
         | Reply::RefuseLink(..)
         | Reply::Drained(..)
-        | Reply::SettleIncoming(..)
+        | Reply::SettleIncoming { .. }
         | Reply::SettleOutgoing(..)
         | Reply::Detach(..)
         | Reply::Close => Vec::new(),
