@@ -132,12 +132,13 @@ impl Connection {
     /// Turns a link away: an attach that leads nowhere, and a detach that says why
     /// (`protocol.md` §3.4).
     pub fn refuse_link(&mut self, id: LinkId, refusal: Refusal) {
-        let Some(link) = self.links.get(&id) else {
+        let Some(link) = self.links.get_mut(&id) else {
             return;
         };
         if link.phase != LinkPhase::Asked {
             return;
         }
+        link.phase = LinkPhase::Attached;
         // The side that is not ours to give is echoed: only our own terminus is null.
         let (source, target) = match link.role {
             LinkRole::Incoming => (link.source.clone(), None),

@@ -26,6 +26,8 @@ mod links;
 mod serial;
 mod session;
 mod state;
+#[cfg(test)]
+mod tests;
 mod trace;
 mod transfers;
 mod wire;

@@ -28,7 +28,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::address::{self, EntityAddress, SubQueue};
 use crate::amqp::{Accept, DeliveryId, Event, LinkId, Outcome, Refusal, SessionId};
 use crate::entity::queue::{
-    ConsumerId, Context, Description, Effects, Handover, Kind, Queue, ReceiveMode,
+    ConsumerId, Context, Departure, Description, Effects, Handover, Kind, Queue, ReceiveMode,
 };
 use crate::entity::{BodyRef, EntityId, Journal, LockToken, Random, Record, SequenceNumber};
 use crate::time::Timestamp;
@@ -378,16 +378,21 @@ impl Broker {
         self.rearm(around.now, id);
         Self::deliver(around, group, &mut effects);
         for departure in std::mem::take(&mut effects.departures) {
-            let to = departure.to;
             self.effects = effects;
-            self.with_queue(around, to, |queue, cx| {
-                queue.arrive(cx, departure);
-                queue.dispatch(cx);
-            });
+            self.arrive(around, departure);
             effects = std::mem::take(&mut self.effects);
         }
         self.effects = effects;
         Some(result)
+    }
+
+    /// Brings a message to the queue it goes to. Not generic, as the step it is part of is.
+    fn arrive(&mut self, around: &mut Surroundings<'_>, departure: Departure) {
+        let to = departure.to;
+        self.with_queue(around, to, |queue, cx| {
+            queue.arrive(cx, departure);
+            queue.dispatch(cx);
+        });
     }
 
     /// Keeps a queue's place among the deadlines; one that lies too early is left alone, so that

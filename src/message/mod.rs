@@ -41,6 +41,8 @@ pub struct Stamps {
     pub enqueued_time: Timestamp,
     /// x-opt-locked-until: only with a lock.
     pub locked_until: Option<Timestamp>,
+    /// The delivery-annotation x-opt-lock-token, a uuid in RFC 4122 order: only with a lock.
+    pub lock_token: Option<[u8; 16]>,
     /// header delivery-count: earlier deliveries that failed.
     pub delivery_count: u32,
     /// x-opt-message-state.

@@ -5,6 +5,8 @@ use super::value::{begin_compound, elements, end_compound, entries, text, write_
 use super::{Amendments, MessageState, Stamps};
 use crate::time::Millis;
 
+const LOCK_TOKEN: &str = "x-opt-lock-token";
+
 /// Annotations that are the broker's to give: a sender that hands a received message on may have
 /// them in it, and they are left out.
 const OURS: [&str; 8] = [
@@ -12,7 +14,7 @@ const OURS: [&str; 8] = [
     "x-opt-enqueue-sequence-number",
     "x-opt-enqueued-time",
     "x-opt-locked-until",
-    "x-opt-lock-token",
+    LOCK_TOKEN,
     "x-opt-message-state",
     "x-opt-deadletter-source",
     "x-opt-partition-id",
@@ -30,10 +32,7 @@ pub fn render(out: &mut Vec<u8>, message: &[u8], stamps: &Stamps) {
         |range: &Option<std::ops::Range<usize>>| range.clone().and_then(|range| message.get(range));
     out.reserve(message.len() + 256);
     header(out, at(&sections.header), stamps);
-    if let Some(annotations) = at(&sections.delivery_annotations) {
-        out.extend_from_slice(&[0x00, 0x53, 0x71]);
-        out.extend_from_slice(annotations);
-    }
+    delivery_annotations(out, at(&sections.delivery_annotations), stamps);
     annotations(out, at(&sections.message_annotations), stamps);
     properties(out, at(&sections.properties), stamps);
     let own = at(&sections.application_properties);
@@ -61,6 +60,30 @@ fn header(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
     out.extend_from_slice(first_acquirer);
     uint(out, stamps.delivery_count);
     end_compound(out, list, 5);
+}
+
+/// Writes the sender's delivery-annotations, and the lock's token: some SDKs take it from here
+/// (`protocol.md` §5.6).
+fn delivery_annotations(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
+    let Some(token) = stamps.lock_token else {
+        if let Some(own) = own {
+            out.extend_from_slice(&[0x00, 0x53, 0x71]);
+            out.extend_from_slice(own);
+        }
+        return;
+    };
+    out.extend_from_slice(&[0x00, 0x53, 0x71]);
+    let map = begin_compound(out, 0xd1);
+    let mut count = 0;
+    for (key, value) in entries(own.unwrap_or_default()) {
+        if text(key) != Some(LOCK_TOKEN) {
+            out.extend_from_slice(key);
+            out.extend_from_slice(value);
+            count += 2;
+        }
+    }
+    fixed(out, LOCK_TOKEN, 0x98, &token);
+    end_compound(out, map, count + 2);
 }
 
 fn annotations(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {

@@ -123,7 +123,9 @@ fn check(file: &Path) -> ExitCode {
 ///
 /// All mistakes, a line each, with the file's name in front.
 pub(super) fn load_config(file: Option<&Path>) -> Result<Config, String> {
-    let Some(file) = file else { return Ok(Config::default()) };
+    let Some(file) = file else {
+        return Ok(Config::default());
+    };
     let name = file.display();
     let text = std::fs::read_to_string(file).map_err(|error| format!("{name}: {error}"))?;
     config::parse(&text).map_err(|mistakes| {

@@ -222,10 +222,13 @@ impl Task {
 
     fn send(&mut self, outgoing: Outgoing) {
         match outgoing {
-            Outgoing::Close => self.engine.close(self.clock.now(), Some(Refusal {
-                condition: Condition::ConnectionForced,
-                description: "The broker is stopping.".to_owned(),
-            })),
+            Outgoing::Close => self.engine.close(
+                self.clock.now(),
+                Some(Refusal {
+                    condition: Condition::ConnectionForced,
+                    description: "The broker is stopping.".to_owned(),
+                }),
+            ),
             Outgoing::Deliver(link, handover, body) => self.deliver(link, handover, body),
             Outgoing::Respond(link, response, bodies) => {
                 let encoded = response.encode(&bodies);
@@ -253,8 +256,14 @@ impl Task {
             Reply::AcceptLink(link, accept) => self.engine.accept_link(link, accept),
             Reply::RefuseLink(link, refusal) => self.engine.refuse_link(link, refusal),
             Reply::Drained(link) => self.engine.drained(link),
-            Reply::SettleIncoming { link, delivery, outcome, settled } => {
-                self.engine.settle_incoming(link, delivery, &outcome, settled);
+            Reply::SettleIncoming {
+                link,
+                delivery,
+                outcome,
+                settled,
+            } => {
+                self.engine
+                    .settle_incoming(link, delivery, &outcome, settled);
             }
             Reply::SettleOutgoing(link, delivery, outcome) => {
                 self.engine.settle_outgoing(link, delivery, &outcome);

@@ -20,7 +20,10 @@ pub(super) async fn serve(
     health: Health,
     mut stopped: watch::Receiver<bool>,
 ) -> std::io::Result<()> {
-    let router = Router::new().route("/health", get(answer)).fallback(unknown).with_state(health);
+    let router = Router::new()
+        .route("/health", get(answer))
+        .fallback(unknown)
+        .with_state(health);
     axum::serve(listener, router)
         .with_graceful_shutdown(async move {
             // An error means that the other end is gone, which is a stop too.
@@ -39,6 +42,9 @@ async fn answer(State(health): State<Health>) -> Response {
 }
 
 async fn unknown(uri: Uri) -> (StatusCode, String) {
-    let text = format!("There is nothing at {}. This endpoint answers GET /health.\n", uri.path());
+    let text = format!(
+        "There is nothing at {}. This endpoint answers GET /health.\n",
+        uri.path()
+    );
     (StatusCode::NOT_FOUND, text)
 }

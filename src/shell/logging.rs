@@ -17,14 +17,18 @@ pub enum LogFormat {
 /// # Errors
 ///
 /// What is wrong with `RUST_LOG`.
-pub fn start(format: LogFormat) -> Result<(), String> {
+pub(super) fn start(format: LogFormat) -> Result<(), String> {
     let filter = match std::env::var("RUST_LOG") {
-        Ok(directives) if !directives.is_empty() => EnvFilter::try_new(&directives)
-            .map_err(|error| format!("RUST_LOG: {error}; for example: info,jitney::amqp::frame=trace"))?,
+        Ok(directives) if !directives.is_empty() => {
+            EnvFilter::try_new(&directives).map_err(|error| {
+                format!("RUST_LOG: {error}; for example: info,jitney::amqp::frame=trace")
+            })?
+        }
         Ok(_) | Err(_) => EnvFilter::new("info"),
     };
-    let subscriber =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let subscriber = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
     match format {
         LogFormat::Json => subscriber.json().init(),
         LogFormat::Text => subscriber.init(),

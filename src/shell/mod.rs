@@ -10,6 +10,14 @@
     reason = "the shell is where clocks are read and tasks are made"
 )]
 
+pub mod cli;
 pub mod clock;
-//mod connection;
-//mod outbox;
+mod committer;
+mod connection;
+pub mod disk;
+mod http;
+mod logging;
+mod outbox;
+mod owner;
+mod reader;
+mod serve;

@@ -25,14 +25,18 @@ use crate::broker::{Broker, ConnectionId, Profile, Surroundings};
 use crate::config::{Config, QueueProperties, Status as ConfigStatus};
 use crate::entity::queue::{Description, Status};
 use crate::limits;
-use crate::storage::{self, MemoryDisk, Recovered};
+use crate::storage::memory::MemoryDisk;
+use crate::storage::{self, Recovered};
 
 /// How long connections have to take their leave.
 const STOP_WAIT: Duration = Duration::from_secs(5);
 
 /// Serves until a signal says to stop.
-pub fn run(args: &ServeArgs) -> ExitCode {
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+pub(super) fn run(args: &ServeArgs) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
         Ok(runtime) => runtime,
         Err(error) => {
             error!(%error, "the runtime cannot be started");
@@ -52,7 +56,11 @@ pub fn run(args: &ServeArgs) -> ExitCode {
 #[derive(Debug, thiserror::Error)]
 enum StartError {
     #[error("cannot listen on {address} for {what}: {source}")]
-    Listen { what: &'static str, address: SocketAddr, source: std::io::Error },
+    Listen {
+        what: &'static str,
+        address: SocketAddr,
+        source: std::io::Error,
+    },
     #[error("{0}")]
     Config(String),
     #[error(transparent)]
@@ -67,14 +75,23 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     let amqp = listen("AMQP", args.amqp).await?;
     let http = listen("HTTP", args.http).await?;
     let (disk, place): (SharedDisk, String) = if args.ephemeral {
-        (Arc::new(MemoryDisk::default()), "memory".to_owned())
+        (Arc::new(MemoryDisk::new()), "memory".to_owned())
     } else {
-        (FileDisk::open(&args.data_dir)?, args.data_dir.display().to_string())
+        (
+            FileDisk::open(&args.data_dir)?,
+            args.data_dir.display().to_string(),
+        )
     };
     let seed = RandomState::new().hash_one(std::process::id());
     let mut broker = Broker::new(seed, Profile::Development);
-    let recovered = recover(&mut broker, &disk, args.cache_mb)?;
-    let Recovered { mut writer, committer, newest, last_frame, .. } = recovered;
+    let recovered = recover(&mut broker, &disk, seed, args.cache_mb)?;
+    let Recovered {
+        mut writer,
+        committer,
+        newest,
+        last_frame,
+        ..
+    } = recovered;
     let clock = Arc::new(Clock::new(newest));
     // Nobody is there yet to be told anything; the owner's first step makes these durable.
     let mut around = Surroundings {
@@ -87,7 +104,9 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     broker.replayed(&around);
     match Sync::from(args.sync) {
         Sync::Always => {}
-        Sync::Interval => warn!("--sync interval: what was accepted in the last 100 ms can be lost with the power"),
+        Sync::Interval => warn!(
+            "--sync interval: what was accepted in the last 100 ms can be lost with the power"
+        ),
         Sync::Never => warn!("--sync never: what was accepted can be lost with the power"),
     }
     let committer = Committer::start(committer, args.sync.into(), last_frame)?;
@@ -140,22 +159,38 @@ impl Health {
             self.0.send(Mail::Health(answer)).await.ok()?;
             answered.await.ok()
         };
-        tokio::time::timeout(WAIT, ask).await.ok().flatten().unwrap_or(false)
+        tokio::time::timeout(WAIT, ask)
+            .await
+            .ok()
+            .flatten()
+            .unwrap_or(false)
     }
 }
 
 async fn listen(what: &'static str, address: SocketAddr) -> Result<TcpListener, StartError> {
-    TcpListener::bind(address).await.map_err(|source| StartError::Listen { what, address, source })
+    TcpListener::bind(address)
+        .await
+        .map_err(|source| StartError::Listen {
+            what,
+            address,
+            source,
+        })
 }
 
 fn recover(
     broker: &mut Broker,
     disk: &SharedDisk,
+    seed: u64,
     cache_mb: usize,
 ) -> Result<Recovered, StartError> {
-    let options = storage::Options { cache_bytes: cache_mb * 1024 * 1024, ..Default::default() };
+    let options = storage::Options {
+        cache_bytes: cache_mb * 1024 * 1024,
+        ..storage::Options::new(seed)
+    };
     let mut replay = |record: &crate::entity::Record<'_>, body| {
-        broker.replay(record, body).map_err(|error| error.to_string())
+        broker
+            .replay(record, body)
+            .map_err(|error| error.to_string())
     };
     let mut recovered = storage::recover(Arc::clone(disk), options, &mut replay)?;
     let mut count: u64 = 0;
@@ -163,6 +198,7 @@ fn recover(
         count += 1;
         recovered.writer.retain(body);
     });
+    recovered.writer.check_bodies()?;
     info!(messages = count, "recovered");
     Ok(recovered)
 }
@@ -173,23 +209,37 @@ fn install(broker: &mut Broker, around: &mut Surroundings<'_>, config: &Config) 
         let properties = &queue.properties;
         for (unsupported, name) in [
             (properties.requires_session, "RequiresSession"),
-            (properties.requires_duplicate_detection, "RequiresDuplicateDetection"),
+            (
+                properties.requires_duplicate_detection,
+                "RequiresDuplicateDetection",
+            ),
             (properties.forward_to.is_some(), "ForwardTo"),
-            (properties.forward_dead_lettered_to.is_some(), "ForwardDeadLetteredMessagesTo"),
+            (
+                properties.forward_dead_lettered_to.is_some(),
+                "ForwardDeadLetteredMessagesTo",
+            ),
         ] {
             if unsupported {
-                warn!(queue = queue.name, "{name} is not supported yet, and has no effect");
+                warn!(
+                    queue = queue.name,
+                    "{name} is not supported yet, and has no effect"
+                );
             }
         }
         broker.ensure_queue(around, &queue.name, describe(properties));
     }
     for topic in &config.topics {
-        warn!(topic = topic.name, "topics are not supported yet: it is left out");
+        warn!(
+            topic = topic.name,
+            "topics are not supported yet: it is left out"
+        );
     }
 }
 
 fn describe(properties: &QueueProperties) -> Description {
-    let message_bytes = properties.max_message_size_kilobytes.map(|kilobytes| kilobytes * 1024);
+    let message_bytes = properties
+        .max_message_size_kilobytes
+        .map(|kilobytes| kilobytes * 1024);
     Description {
         lock_duration: properties.lock_duration,
         default_time_to_live: properties.default_time_to_live,
