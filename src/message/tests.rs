@@ -22,11 +22,12 @@ use serde_bytes::ByteBuf;
 
 use super::*;
 
-const NAMES: [&str; 5] = [
+const NAMES: [&str; 6] = [
     "x-opt-sequence-number",
     "x-opt-locked-until",
     "x-opt-partition-key",
     "x-opt-via-partition-key",
+    "x-opt-lock-token",
     "mine",
 ];
 
@@ -215,6 +216,7 @@ prop_compose! {
     fn any_stamps()(
         numbers in any::<[i64; 2]>(),
         times in (0..1_i64 << 45, option::of(0..1_i64 << 45)),
+        lock_token in any::<Option<[u8; 16]>>(),
         delivery_count in any::<u32>(),
         state in 0..3_u8,
         time_to_live in option::of(0..1_i64 << 45),
@@ -226,6 +228,7 @@ prop_compose! {
             enqueued_sequence_number: numbers[1],
             enqueued_time: Timestamp::from_millis(times.0),
             locked_until: times.1.map(Timestamp::from_millis),
+            lock_token,
             delivery_count,
             state: [MessageState::Active, MessageState::Deferred, MessageState::Scheduled][usize::from(state)],
             time_to_live: time_to_live.map_or(Millis::MAX, Millis::from_millis),
@@ -247,7 +250,12 @@ fn expected_annotations(own: Option<MessageAnnotations>, stamps: &Stamps) -> Ann
         let OwnedKey::Symbol(name) = key else {
             return false;
         };
-        ["x-opt-sequence-number", "x-opt-locked-until"].contains(&name.as_str())
+        [
+            "x-opt-sequence-number",
+            "x-opt-locked-until",
+            "x-opt-lock-token",
+        ]
+        .contains(&name.as_str())
     };
     let own = own.into_iter().flat_map(|own| own.0);
     let mut all: Annotations = own.filter(|(key, _)| !ours(key)).collect();
@@ -297,7 +305,13 @@ proptest! {
             (own.durable, own.priority, own.first_acquirer));
         prop_assert_eq!((header.ttl, header.delivery_count), (ttl, stamps.delivery_count));
 
-        prop_assert_eq!(got.delivery_annotations, sent.delivery_annotations);
+        let mut annotations = sent.delivery_annotations;
+        if let Some(token) = stamps.lock_token {
+            let name = OwnedKey::Symbol(Symbol::from("x-opt-lock-token"));
+            annotations.get_or_insert_default().0.insert(name, Value::Uuid(Uuid::from(token)));
+        }
+        let sorted_all = |all: Option<DeliveryAnnotations>| all.map(|all| sorted(&all.0));
+        prop_assert_eq!(sorted_all(got.delivery_annotations), sorted_all(annotations));
         prop_assert_eq!(sorted(&got.message_annotations.unwrap().0),
             sorted(&expected_annotations(sent.message_annotations, &stamps)));
 
