@@ -62,3 +62,16 @@ pub const IN_FLIGHT_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub const READ_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Messages looked at in one step of a compaction: about a tenth of a millisecond.
 pub const COMPACTION_SCAN: usize = 4_096;
+/// Nominal size of a segment of the log, bytes: zero-filled in 30 to 200 ms, and small enough that
+/// space comes back soon.
+pub const SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
+/// Bytes of recent groups and of read stretches of the log that stay in memory.
+pub const LOG_CACHE_BYTES: usize = 64 * 1024 * 1024;
+/// Bytes that are read from the log behind a body that is wanted: the next ones will be too.
+pub const READ_AHEAD_BYTES: usize = 256 * 1024;
+/// Bytes that recovery reads at a time.
+pub const RECOVERY_READ_BYTES: usize = 1024 * 1024;
+/// Bytes of records in one checksummed block of a checkpoint.
+pub const CHECKPOINT_BLOCK_BYTES: usize = 64 * 1024;
+/// Prepared segments that are kept when segments are removed; more are given back to the system.
+pub const SPARE_SEGMENTS_MAX: usize = 3;

@@ -11,5 +11,6 @@
 )]
 
 pub mod clock;
+pub mod disk;
 //mod connection;
 //mod outbox;
