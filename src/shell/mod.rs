@@ -12,12 +12,6 @@
 
 pub mod cli;
 pub mod clock;
-mod committer;
-mod connection;
 pub mod disk;
-mod http;
-mod logging;
-mod outbox;
-mod owner;
-mod reader;
-mod serve;
+//mod connection;
+//mod outbox;
