@@ -124,6 +124,11 @@ class Broker:
 
     def start(self) -> None:
         """Starts the broker and returns when it is healthy."""
+        self.launch()
+        self._wait(self._healthy, START_DEADLINE, "did not become healthy")
+
+    def launch(self) -> None:
+        """Starts the broker and returns when there is a process."""
         if self.running():
             raise BrokerError("it is running already")
         if not Path(self.state["binary"]).is_file():
@@ -134,7 +139,7 @@ class Broker:
             [sys.executable, str(HERE / "broker.py"), str(self.state_file), "keep"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
         )
-        self._wait(self._healthy, START_DEADLINE, "did not become healthy")
+        self._wait(lambda: self.state["pid"] is not None, START_DEADLINE, "was not started")
 
     def kill(self) -> None:
         """Ends it as a power cut would, as far as a process can: SIGKILL."""
@@ -154,8 +159,6 @@ class Broker:
     def _healthy(self) -> bool:
         if self.state["exit_code"] is not None:
             raise BrokerError(f"it ended with {self.state['exit_code']} at start\n{self.log_tail()}")
-        if self.state["pid"] is None:
-            return False
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.http_port}/health", timeout=5) as answer:
                 return answer.status == 200
