@@ -40,7 +40,10 @@ export async function connect(options = ANONYMOUS) {
   const port = process.env.JITNEY_AMQP_PORT;
   assert.ok(port, "JITNEY_AMQP_PORT is not set");
   const connection = rhea.create_container().connect({ host: "localhost", port, reconnect: false, ...options });
-  await event(connection, "connection_open");
+  const lost = event(connection, "disconnected").then(({ error }) => { throw error; });
+  // It may also be lost much later, or never.
+  lost.catch(() => {});
+  await Promise.race([event(connection, "connection_open"), lost]);
   return connection;
 }
 
@@ -63,6 +66,8 @@ export function event(emitter, name, matches = () => true) {
       if (matches(context)) finish(resolve, context);
     };
     const timer = setTimeout(() => finish(reject, new Error(`no ${name} within ${DEADLINE} ms`)), DEADLINE);
+    // Some of these never come, and nobody waits for them: they must not keep the process.
+    timer.unref();
     emitter.on(name, listener);
   });
 }
@@ -88,7 +93,6 @@ export function openReceiveAndDelete(parent, address) {
 
 async function opened(link, role) {
   const failed = event(link, `${role}_error`).then(() => { throw link.error; });
-  // It may also fail much later, or never.
   failed.catch(() => {});
   link.on(`${role}_error`, () => {});
   await Promise.race([event(link, `${role}_open`), failed]);

@@ -16,9 +16,7 @@ topic("connecting", (scenario) => {
     const send = client.createSender("no-such-queue").sendMessages({ body: 1 });
     const receive = client.createReceiver("no-such-queue").receiveMessages(1, { maxWaitTimeInMs: 1_000 });
     const peek = client.createReceiver("no-such-queue").peekMessages(1);
-    await fails(send, "MessagingEntityNotFound", wanted);
-    await fails(receive, "MessagingEntityNotFound", wanted);
-    await fails(peek, "MessagingEntityNotFound", wanted);
+    await Promise.all([send, receive, peek].map((each) => fails(each, "MessagingEntityNotFound", wanted)));
   });
 
   scenario("S03 names of queues do not depend on case", async (client) => {
