@@ -12,6 +12,12 @@
 
 pub mod cli;
 pub mod clock;
+mod committer;
+mod connection;
 pub mod disk;
-//mod connection;
-//mod outbox;
+mod http;
+mod logging;
+mod outbox;
+mod owner;
+mod reader;
+mod serve;
