@@ -10,7 +10,7 @@ use super::layout::{
     CHECKPOINT_HEADER, CheckpointHeader, Header, Position, checksum, u64_of, usize_of,
 };
 use super::{CheckpointAt, CheckpointSink, Disk, Error};
-use crate::entity::{BodyRef, Record};
+use crate::entity::Record;
 use crate::limits;
 use crate::time::Timestamp;
 
@@ -111,7 +111,7 @@ impl<'a> Blocks<'a> {
 /// Reads the newest checkpoint, and gives its records to `replay`.
 pub(super) fn read(
     disk: &dyn Disk,
-    replay: &mut dyn FnMut(&Record<'_>, Option<BodyRef>) -> Result<(), String>,
+    replay: &mut super::recover::Replay<'_>,
 ) -> Result<Option<CheckpointAt>, Error> {
     let Some(&number) = disk.checkpoints()?.last() else {
         return Ok(None);

@@ -36,6 +36,9 @@ pub struct Recovered {
     pub cut: bool,
 }
 
+/// Takes each record again, with the place of its body if it has one; says what is wrong with it.
+pub(super) type Replay<'a> = dyn FnMut(&Record<'_>, Option<BodyRef>) -> Result<(), String> + 'a;
+
 /// Replays what a disk holds, and gets it ready to be written.
 ///
 /// `replay` gets each record, with the place of its body if it has one.
@@ -48,7 +51,7 @@ pub struct Recovered {
 pub fn recover(
     disk: Arc<dyn Disk>,
     options: Options,
-    replay: &mut dyn FnMut(&Record<'_>, Option<BodyRef>) -> Result<(), String>,
+    replay: &mut Replay<'_>,
 ) -> Result<Recovered, Error> {
     let mut records = 0;
     let mut counting = |record: &Record<'_>, body: Option<BodyRef>| {
@@ -220,10 +223,7 @@ impl<'a> Recovery<'a> {
         }
     }
 
-    fn replay_segments(
-        &mut self,
-        replay: &mut dyn FnMut(&Record<'_>, Option<BodyRef>) -> Result<(), String>,
-    ) -> Result<(), Error> {
+    fn replay_segments(&mut self, replay: &mut Replay<'_>) -> Result<(), Error> {
         let segments = std::mem::take(&mut self.segments);
         for (at, found) in segments.iter().enumerate() {
             let mut window = Window::new(self.disk, found.id, found.length);
@@ -260,7 +260,7 @@ impl<'a> Recovery<'a> {
     fn replay_segment(
         &mut self,
         window: &mut Window<'_>,
-        replay: &mut dyn FnMut(&Record<'_>, Option<BodyRef>) -> Result<(), String>,
+        replay: &mut Replay<'_>,
     ) -> Result<(), Error> {
         let id = window.segment;
         loop {
