@@ -79,11 +79,17 @@ impl FaultyDisk {
         self.held().room = bytes;
     }
 
+    /// Operations work again; nothing was lost.
+    pub(crate) fn restore_power(&self) {
+        let mut held = self.held();
+        (held.operations_left, held.syncs_left) = (None, None);
+    }
+
     /// The power comes back: of what was written and not synced, anything may be there.
     pub(crate) fn crash(&self, seed: u64) {
         let mut dice = Dice::new(seed);
+        self.restore_power();
         let mut held = self.held();
-        (held.operations_left, held.syncs_left) = (None, None);
         for segment in held.segments.values_mut() {
             let mut writes = std::mem::take(&mut segment.unsynced);
             for at in (1..writes.len()).rev() {

@@ -217,9 +217,19 @@ impl Model {
         Ok(())
     }
 
-    /// The power fails and comes back, and what was recovered is one of the states that may be.
+    /// The power fails and comes back, and what is recovered is one of the states that may be.
     fn crash(&mut self, seed: u64) {
         self.disk.crash(seed);
+        self.restart();
+    }
+
+    /// The process ends, and what was written is found whether it was synced or not.
+    fn kill(&mut self) {
+        self.disk.restore_power();
+        self.restart();
+    }
+
+    fn restart(&mut self) {
         let (recovered, messages) = open(self.disk.clone()).unwrap();
         let last = recovered.last_frame;
         assert!(self.synced <= last && last <= self.sealed, "{} {last} {}", self.synced, self.sealed);
@@ -265,19 +275,35 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
+/// How a life of the broker ends.
+#[derive(Debug, Clone, Copy)]
+enum End {
+    Power(u64),
+    Kill,
+}
+
+/// What is done, how many operations of the disk it gets to, and what happens then.
+fn life() -> impl Strategy<Value = (Vec<Op>, u64, End)> {
+    let end = prop_oneof![3 => any::<u64>().prop_map(End::Power), 1 => Just(End::Kill)];
+    (prop::collection::vec(op(), 1..60), 1..60_u64, end)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn whatever_was_synced_is_there_after_any_crash(
-        lives in prop::collection::vec((prop::collection::vec(op(), 1..60), 1..60_u64, any::<u64>()), 1..6),
+        lives in prop::collection::vec(life(), 1..6),
     ) {
         let mut model = Model::new();
-        for (ops, operations, seed) in &lives {
+        for (ops, operations, end) in &lives {
             model.disk.cut_power_after(*operations);
             // The first error is the power's: what is done after it does not reach the disk.
             let _ = ops.iter().try_for_each(|op| model.apply(op));
-            model.crash(*seed);
+            match *end {
+                End::Power(seed) => model.crash(seed),
+                End::Kill => model.kill(),
+            }
         }
         // What was recovered can be recovered again, with nothing to cut.
         model.crash(0);
@@ -368,6 +394,47 @@ fn a_damaged_frame_at_the_end_of_a_full_segment_is_noticed() {
     // The last frame that begins in the segment: 25 of 152 bytes reach its nominal end.
     model.disk.damage(segment, 64 + 25 * 152 - 10);
     assert!(matches!(open(model.disk.clone()), Err(Error::Corrupt { segment: SegmentId(1), .. })));
+}
+
+#[test]
+fn frames_that_a_crash_left_behind_the_end_never_come_back() {
+    for seed in 0..300 {
+        let mut model = written(2);
+        for _ in 0..4 {
+            // Each as long as the others: what is written next ends where an old one begins.
+            model.enqueue(100);
+            model.seal();
+        }
+        model.write().unwrap();
+        model.crash(seed);
+        model.enqueue(100);
+        model.sync().unwrap();
+        model.crash(seed);
+    }
+}
+
+#[test]
+fn what_was_read_back_after_the_process_was_killed_outlives_the_power() {
+    for seed in 0..100 {
+        let mut model = written(2);
+        model.enqueue(100);
+        model.write().unwrap();
+        model.kill();
+        assert_eq!(model.synced, 3);
+        model.crash(seed);
+    }
+}
+
+#[test]
+fn what_is_not_durable_stays_in_memory() {
+    let mut model = Model::new();
+    for _ in 0..200 {
+        model.enqueue(100);
+        model.seal();
+    }
+    assert!(model.messages.values().all(|body| model.writer.cached(*body).is_some()));
+    model.sync().unwrap();
+    assert!(model.messages.values().any(|body| model.writer.cached(*body).is_none()));
 }
 
 #[test]
