@@ -451,6 +451,8 @@ fn failure<'a>(what: &'static str, path: &'a Path) -> impl Fn(io::Error) -> Erro
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::entity::{BodyRef, EntityId, Journal, Record, SequenceNumber};
+    use crate::storage::{self, Options};
 
     const SEGMENT_BYTES: u64 = 3 * 1024 * 1024 / 2;
 
@@ -534,5 +536,36 @@ mod tests {
         assert_eq!(&read[..2], b"bc");
         disk.remove_checkpoint(7).unwrap();
         assert!(disk.checkpoints().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_log_in_files_is_found_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Options { segment_bytes: SEGMENT_BYTES, cache_bytes: 0, store: 9 };
+        let record = |number| Record::Relocated {
+            entity: EntityId(1),
+            number: SequenceNumber(number),
+            body: &[3; 100_000],
+        };
+        for life in 0..3 {
+            let disk = FileDisk::open_with(directory.path(), SEGMENT_BYTES).unwrap();
+            let mut found = Vec::new();
+            let mut replay = |_: &Record<'_>, body: Option<BodyRef>| {
+                found.extend(body);
+                Ok(())
+            };
+            let mut log = storage::recover(Arc::clone(&disk), options, &mut replay).unwrap();
+            assert_eq!(found.len(), life * 40);
+            for body in found {
+                let (_, bytes) = storage::read_ahead(&*disk, body).unwrap();
+                assert!(bytes[..100_000].iter().all(|byte| *byte == 3));
+            }
+            for number in 0..40 {
+                log.writer.append(&record(number));
+                let frame = log.writer.seal().unwrap();
+                log.committer.write(&[frame]).unwrap();
+            }
+            log.committer.sync().unwrap();
+        }
     }
 }

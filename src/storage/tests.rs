@@ -361,6 +361,32 @@ fn a_removal_is_eight_bytes_at_most() {
     assert!(out.len() <= 8, "{}", out.len());
 }
 
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn the_format_is_what_its_page_says() {
+    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+    let mut log = recover(disk.clone(), OPTIONS, &mut |_, _| Ok(())).unwrap();
+    let place = log.writer.append(&enqueued(1, b"hello")).unwrap();
+    log.writer.append(&removed(300));
+    log.committer.write(&[log.writer.seal().unwrap()]).unwrap();
+    write_checkpoint(&*disk, log.writer.checkpoint_at(), |emit| emit(&alive(1, place))).unwrap();
+    let mut bytes = [0; 4096];
+    let length = disk.read(SegmentId(1), 0, &mut bytes).unwrap();
+    assert_eq!(hex(&bytes[..length]), [
+            "6a69746e65792d6c0100000016910be9ed5e0000000000000100000000000000",
+            "0100000000000000000000000000000000000000000000000000000000000000",
+            "16000000235d61940100000000000000010000000000000001000000cb85e5a3",
+            "03030182a0abfef9620000010568656c6c6f0403ac020000",
+        ]
+        .concat());
+    let number = disk.checkpoints().unwrap()[0];
+    let length = disk.read_checkpoint(number, 0, &mut bytes).unwrap();
+    assert_eq!(hex(&bytes[..length]), "CKP");
+}
+
 /// Writes this many messages, each in a synced frame of its own.
 fn written(count: u64) -> Model {
     let mut model = Model::new();
