@@ -84,19 +84,28 @@ impl FileDisk {
         let failed = failure("open", directory);
         fs::create_dir_all(directory).map_err(&failed)?;
         let lock_path = directory.join("LOCK");
-        let lock = File::options().create(true).truncate(false).write(true).open(&lock_path);
+        let lock = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&lock_path);
         let lock = lock.map_err(failure("open", &lock_path))?;
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => {
-                return Err(Error::Locked { place: lock_path.display().to_string() });
+                return Err(Error::Locked {
+                    place: lock_path.display().to_string(),
+                });
             }
             Err(error) => return Err(failure("lock", &lock_path)(error.into())),
         }
         let mut spares = Spares::default();
         for entry in fs::read_dir(directory).map_err(&failed)? {
             let path = entry.map_err(&failed)?.path();
-            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let name = path
+                .file_name()
+                .and_then(|name| name.to_str())
+                .unwrap_or_default();
             if name == CHECKPOINT_TMP || name == PREPARING {
                 fs::remove_file(&path).map_err(failure("remove", &path))?;
             } else if let Some(number) = number(name, "spare-", ".seg", 10) {
@@ -105,7 +114,10 @@ impl FileDisk {
             }
         }
         sync_directory(directory)?;
-        if let Some(parent) = directory.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        if let Some(parent) = directory
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+        {
             sync_directory(parent)?;
         }
         let shared = Arc::new(Shared {
@@ -128,11 +140,15 @@ impl FileDisk {
     }
 
     fn segment_path(&self, segment: SegmentId) -> PathBuf {
-        self.shared.directory.join(format!("{:016x}.seg", segment.0))
+        self.shared
+            .directory
+            .join(format!("{:016x}.seg", segment.0))
     }
 
     fn checkpoint_path(&self, number: u64) -> PathBuf {
-        self.shared.directory.join(format!("{number:016x}.checkpoint"))
+        self.shared
+            .directory
+            .join(format!("{number:016x}.checkpoint"))
     }
 
     fn handle(&self, segment: SegmentId) -> Result<Arc<File>, Error> {
@@ -196,9 +212,15 @@ impl Disk for FileDisk {
             }
             if let Some((kind, text)) = &spares.failure {
                 let error = io::Error::new(*kind, text.clone());
-                return Err(failure("prepare a segment in", &self.shared.directory)(error));
+                return Err(failure("prepare a segment in", &self.shared.directory)(
+                    error,
+                ));
             }
-            spares = self.shared.changed.wait(spares).unwrap_or_else(PoisonError::into_inner);
+            spares = self
+                .shared
+                .changed
+                .wait(spares)
+                .unwrap_or_else(PoisonError::into_inner);
         };
         drop(spares);
         self.shared.changed.notify_all();
@@ -238,9 +260,8 @@ impl Disk for FileDisk {
         gathered.clear();
         let mut place = offset;
         let mut put = |bytes: &[u8]| {
-            file.write_all_at(bytes, place).map_err(|error| {
-                failure("write", &self.segment_path(segment))(error)
-            })?;
+            file.write_all_at(bytes, place)
+                .map_err(|error| failure("write", &self.segment_path(segment))(error))?;
             place += u64::try_from(bytes.len()).expect("no machine has wider addresses");
             Ok::<(), Error>(())
         };
@@ -277,13 +298,18 @@ impl Disk for FileDisk {
         let path = self.segment_path(segment);
         let failed = failure("cut", &path);
         let file = self.handle(segment)?;
-        let mut rest = file.metadata().map_err(&failed)?.len().saturating_sub(offset);
+        let mut rest = file
+            .metadata()
+            .map_err(&failed)?
+            .len()
+            .saturating_sub(offset);
         let mut place = offset;
         let zeros = vec![0; WRITE_BYTES];
         while 0 < rest {
             let count = rest.min(u64::try_from(WRITE_BYTES).expect("it is small"));
             let now = zeros.get(..usize::try_from(count).expect("it is small"));
-            file.write_all_at(now.unwrap_or_default(), place).map_err(&failed)?;
+            file.write_all_at(now.unwrap_or_default(), place)
+                .map_err(&failed)?;
             (place, rest) = (place + count, rest - count);
         }
         file.sync_all().map_err(failed)
@@ -297,7 +323,12 @@ impl Disk for FileDisk {
         let temporary = self.shared.directory.join(CHECKPOINT_TMP);
         let file = File::create(&temporary).map_err(failure("create", &temporary))?;
         let path = self.checkpoint_path(number);
-        Ok(Box::new(Sink { directory: &self.shared.directory, temporary, path, file }))
+        Ok(Box::new(Sink {
+            directory: &self.shared.directory,
+            temporary,
+            path,
+            file,
+        }))
     }
 
     fn checkpoints(&self) -> Result<Vec<u64>, Error> {
@@ -325,11 +356,15 @@ struct Sink<'a> {
 
 impl CheckpointSink for Sink<'_> {
     fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.file.write_all(bytes).map_err(failure("write", &self.temporary))
+        self.file
+            .write_all(bytes)
+            .map_err(failure("write", &self.temporary))
     }
 
     fn finish(self: Box<Self>) -> Result<(), Error> {
-        self.file.sync_all().map_err(failure("sync", &self.temporary))?;
+        self.file
+            .sync_all()
+            .map_err(failure("sync", &self.temporary))?;
         fs::rename(&self.temporary, &self.path).map_err(failure("rename", &self.temporary))?;
         sync_directory(self.directory)
     }
@@ -348,7 +383,10 @@ impl Shared {
         let mut spares = locked(&self.spares);
         while !spares.stop {
             if !spares.ready.is_empty() {
-                spares = self.changed.wait(spares).unwrap_or_else(PoisonError::into_inner);
+                spares = self
+                    .changed
+                    .wait(spares)
+                    .unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
             drop(spares);
@@ -437,14 +475,22 @@ fn read_full(file: &File, offset: u64, into: &mut [u8]) -> io::Result<usize> {
 /// Makes durable which names a directory has.
 fn sync_directory(path: &Path) -> Result<(), Error> {
     let synced = File::open(path).and_then(|directory| directory.sync_all());
-    synced.map_err(|source| Error::Io { what: "sync", place: path.display().to_string(), source })
+    synced.map_err(|source| Error::Io {
+        what: "sync",
+        place: path.display().to_string(),
+        source,
+    })
 }
 
 /// Returns what makes the system's answer ours.
 fn failure<'a>(what: &'static str, path: &'a Path) -> impl Fn(io::Error) -> Error + 'a {
     move |source| match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::Full,
-        _ => Error::Io { what, place: path.display().to_string(), source },
+        _ => Error::Io {
+            what,
+            place: path.display().to_string(),
+            source,
+        },
     }
 }
 
@@ -458,8 +504,9 @@ mod tests {
 
     fn names(directory: &Path) -> Vec<String> {
         let entries = fs::read_dir(directory).unwrap();
-        let mut names: Vec<_> =
-            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
         names.sort_unstable();
         names
     }
@@ -470,7 +517,8 @@ mod tests {
         let disk = FileDisk::open_with(directory.path(), SEGMENT_BYTES).unwrap();
         disk.start_segment(SegmentId(1)).unwrap();
         let large = vec![5; 3 * WRITE_BYTES / 2];
-        disk.write(SegmentId(1), 100, &[b"ab", &large, b"", b"cd"]).unwrap();
+        disk.write(SegmentId(1), 100, &[b"ab", &large, b"", b"cd"])
+            .unwrap();
         disk.sync(SegmentId(1)).unwrap();
         let length = 104 + large.len();
         let mut read = vec![1; length + 100];
@@ -499,20 +547,30 @@ mod tests {
         let disk = FileDisk::open_with(path, SEGMENT_BYTES).unwrap();
         for id in 1..=2 {
             disk.start_segment(SegmentId(id)).unwrap();
-            disk.write(SegmentId(id), SEGMENT_BYTES, &[b"longer"]).unwrap();
+            disk.write(SegmentId(id), SEGMENT_BYTES, &[b"longer"])
+                .unwrap();
         }
         assert_eq!(
             disk.segments().unwrap(),
-            [(SegmentId(1), SEGMENT_BYTES + 6), (SegmentId(2), SEGMENT_BYTES + 6)]
+            [
+                (SegmentId(1), SEGMENT_BYTES + 6),
+                (SegmentId(2), SEGMENT_BYTES + 6)
+            ]
         );
         fs::hard_link(path.join("0000000000000002.seg"), path.join("backup")).unwrap();
         disk.remove_segment(SegmentId(1)).unwrap();
         disk.remove_segment(SegmentId(2)).unwrap();
         assert!(disk.segments().unwrap().is_empty());
         drop(disk);
-        assert_eq!(fs::metadata(path.join("backup")).unwrap().len(), SEGMENT_BYTES + 6);
+        assert_eq!(
+            fs::metadata(path.join("backup")).unwrap().len(),
+            SEGMENT_BYTES + 6
+        );
         let names = names(path);
-        let spares: Vec<_> = names.iter().filter(|name| name.starts_with("spare-")).collect();
+        let spares: Vec<_> = names
+            .iter()
+            .filter(|name| name.starts_with("spare-"))
+            .collect();
         assert!(!spares.is_empty() && spares.len() <= 2, "{names:?}");
         for spare in spares {
             assert_eq!(fs::metadata(path.join(spare)).unwrap().len(), SEGMENT_BYTES);
@@ -541,7 +599,11 @@ mod tests {
     #[test]
     fn a_log_in_files_is_found_again() {
         let directory = tempfile::tempdir().unwrap();
-        let options = Options { segment_bytes: SEGMENT_BYTES, cache_bytes: 0, store: 9 };
+        let options = Options {
+            segment_bytes: SEGMENT_BYTES,
+            cache_bytes: 0,
+            store: 9,
+        };
         let record = |number| Record::Relocated {
             entity: EntityId(1),
             number: SequenceNumber(number),

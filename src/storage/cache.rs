@@ -42,7 +42,11 @@ impl Cache {
 
     pub(super) fn push_frame(&mut self, number: u64, position: u64, bytes: Bytes) {
         self.frame_bytes += bytes.len();
-        self.frames.push_back(Recent { number, position, bytes });
+        self.frames.push_back(Recent {
+            number,
+            position,
+            bytes,
+        });
     }
 
     /// Lets old frames go; none that is not durable, as the disk may not have it yet.
@@ -70,7 +74,9 @@ impl Cache {
     }
 
     pub(super) fn find(&self, body: BodyRef) -> Option<Bytes> {
-        let behind = self.frames.partition_point(|frame| frame.position <= body.position);
+        let behind = self
+            .frames
+            .partition_point(|frame| frame.position <= body.position);
         let recent = behind.checked_sub(1).and_then(|at| self.frames.get(at));
         if let Some(found) = recent.and_then(|frame| slice(frame.position, &frame.bytes, body)) {
             return Some(found);

@@ -6,7 +6,9 @@
 use bytes::{BufMut, BytesMut};
 
 use super::codec::{self, Decoder};
-use super::layout::{CHECKPOINT_HEADER, CheckpointHeader, Header, Position, checksum, u64_of, usize_of};
+use super::layout::{
+    CHECKPOINT_HEADER, CheckpointHeader, Header, Position, checksum, u64_of, usize_of,
+};
 use super::recover::Replay;
 use super::{CheckpointAt, CheckpointSink, Disk, Error};
 use crate::entity::Record;
@@ -65,7 +67,12 @@ impl<'a> Blocks<'a> {
     fn new(store: u64, sink: &'a mut dyn CheckpointSink) -> Self {
         let mut block = BytesMut::with_capacity(2 * limits::CHECKPOINT_BLOCK_BYTES);
         block.put_bytes(0, BLOCK_HEADER);
-        Self { store, sink, block, count: 0 }
+        Self {
+            store,
+            sink,
+            block,
+            count: 0,
+        }
     }
 
     fn add(&mut self, record: &Record<'_>) -> Result<(), Error> {
@@ -107,14 +114,25 @@ pub(super) fn read(
     disk: &dyn Disk,
     replay: &mut Replay<'_>,
 ) -> Result<Option<CheckpointAt>, Error> {
-    let Some(&number) = disk.checkpoints()?.last() else { return Ok(None) };
-    let mut file = File { disk, number, offset: 0, buffer: Vec::new() };
+    let Some(&number) = disk.checkpoints()?.last() else {
+        return Ok(None);
+    };
+    let mut file = File {
+        disk,
+        number,
+        offset: 0,
+        buffer: Vec::new(),
+    };
     let place = || format!("checkpoint {number:016x}");
     let header = match CheckpointHeader::decode(file.take(CHECKPOINT_HEADER)?) {
         Header::Good(header) if header.position == number => header,
         Header::Good(_) | Header::Bad => return Err(file.damaged("its header is not whole")),
         Header::OtherFormat(found) => {
-            return Err(Error::Version { place: place(), found, known: super::layout::FORMAT });
+            return Err(Error::Version {
+                place: place(),
+                found,
+                known: super::layout::FORMAT,
+            });
         }
     };
     let mut count = 0;
@@ -124,7 +142,11 @@ pub(super) fn read(
         };
         let length = u32::from_le_bytes([l0, l1, l2, l3]);
         let sum = u32::from_le_bytes([c0, c1, c2, c3]);
-        let wanted = if length == 0 { size_of::<u64>() } else { usize_of(u64::from(length)) };
+        let wanted = if length == 0 {
+            size_of::<u64>()
+        } else {
+            usize_of(u64::from(length))
+        };
         let block = file.take(wanted)?;
         let found = crc32c::crc32c_append(checksum(header.store, &length.to_le_bytes()), block);
         if block.len() < wanted || found != sum {
@@ -140,8 +162,11 @@ pub(super) fn read(
         loop {
             match records.next() {
                 Ok(Some((record, _))) => {
-                    let body =
-                        if let Record::Alive { body, .. } = record { Some(body) } else { None };
+                    let body = if let Record::Alive { body, .. } = record {
+                        Some(body)
+                    } else {
+                        None
+                    };
                     replay(&record, body).map_err(Error::Replay)?;
                     count += 1;
                 }
@@ -173,7 +198,8 @@ impl File<'_> {
         self.buffer.clear();
         while self.buffer.len() < count {
             let held = self.buffer.len();
-            self.buffer.resize(count.min(held + limits::RECOVERY_READ_BYTES), 0);
+            self.buffer
+                .resize(count.min(held + limits::RECOVERY_READ_BYTES), 0);
             let into = self.buffer.get_mut(held..).unwrap_or_default();
             let wanted = into.len();
             let read = self.disk.read_checkpoint(self.number, self.offset, into)?;
@@ -187,6 +213,9 @@ impl File<'_> {
     }
 
     fn damaged(&self, what: &'static str) -> Error {
-        Error::CorruptCheckpoint { number: self.number, what }
+        Error::CorruptCheckpoint {
+            number: self.number,
+            what,
+        }
     }
 }

@@ -36,7 +36,11 @@ pub(super) struct Malformed;
 /// Appends a record.
 pub(super) fn encode(out: &mut BytesMut, record: &Record<'_>) -> Option<Body> {
     match *record {
-        Record::Entity { entity, path, description } => {
+        Record::Entity {
+            entity,
+            path,
+            description,
+        } => {
             head(out, ENTITY, entity);
             slice(out, path.as_bytes());
             slice(out, description);
@@ -62,7 +66,13 @@ pub(super) fn encode(out: &mut BytesMut, record: &Record<'_>) -> Option<Body> {
             head(out, REMOVED, entity);
             varint(out, number.0);
         }
-        Record::Changed { entity, number, state, delivery_count, amendments } => {
+        Record::Changed {
+            entity,
+            number,
+            state,
+            delivery_count,
+            amendments,
+        } => {
             head(out, CHANGED, entity);
             varint(out, number.0);
             stored_state(out, state);
@@ -70,7 +80,11 @@ pub(super) fn encode(out: &mut BytesMut, record: &Record<'_>) -> Option<Body> {
             optional(out, amendments);
         }
         Record::Moved { .. } => moved(out, record),
-        Record::Relocated { entity, number, body } => {
+        Record::Relocated {
+            entity,
+            number,
+            body,
+        } => {
             head(out, RELOCATED, entity);
             varint(out, number.0);
             return Some(slice(out, body));
@@ -220,7 +234,10 @@ pub(super) struct Decoder<'a> {
 
 impl<'a> Decoder<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Self { whole: bytes.len(), rest: bytes }
+        Self {
+            whole: bytes.len(),
+            rest: bytes,
+        }
     }
 
     /// Returns the next record, with the place of its body if it has one; `None` at the end.
@@ -234,7 +251,11 @@ impl<'a> Decoder<'a> {
         let record = match kind {
             ENTITY => {
                 let path = str::from_utf8(self.slice()?.0).map_err(|_| Malformed)?;
-                Record::Entity { entity, path, description: self.slice()?.0 }
+                Record::Entity {
+                    entity,
+                    path,
+                    description: self.slice()?.0,
+                }
             }
             ENTITY_DELETED => Record::EntityDeleted { entity },
             ENQUEUED => {
@@ -243,9 +264,20 @@ impl<'a> Decoder<'a> {
                 let (state, enqueued_number) = (self.state()?, self.number()?);
                 let (body, place) = self.slice()?;
                 found = Some(place);
-                Record::Enqueued { entity, number, at, time_to_live, state, enqueued_number, body }
+                Record::Enqueued {
+                    entity,
+                    number,
+                    at,
+                    time_to_live,
+                    state,
+                    enqueued_number,
+                    body,
+                }
             }
-            REMOVED => Record::Removed { entity, number: self.number()? },
+            REMOVED => Record::Removed {
+                entity,
+                number: self.number()?,
+            },
             CHANGED => Record::Changed {
                 entity,
                 number: self.number()?,
@@ -258,9 +290,16 @@ impl<'a> Decoder<'a> {
                 let number = self.number()?;
                 let (body, place) = self.slice()?;
                 found = Some(place);
-                Record::Relocated { entity, number, body }
+                Record::Relocated {
+                    entity,
+                    number,
+                    body,
+                }
             }
-            COUNTER => Record::Counter { entity, next: self.number()? },
+            COUNTER => Record::Counter {
+                entity,
+                next: self.number()?,
+            },
             ALIVE => self.alive(entity)?,
             _ => return Err(Malformed),
         };
@@ -296,7 +335,10 @@ impl<'a> Decoder<'a> {
             enqueued_number: self.number()?,
             delivery_count: self.varint_u32()?,
             amendments: self.optional()?,
-            body: BodyRef { position: self.varint()?, length: self.varint_u32()? },
+            body: BodyRef {
+                position: self.varint()?,
+                length: self.varint_u32()?,
+            },
         })
     }
 
@@ -353,7 +395,9 @@ impl<'a> Decoder<'a> {
         match self.byte()? {
             ACTIVE => Ok(StoredState::Active),
             DEFERRED => Ok(StoredState::Deferred),
-            SCHEDULED => Ok(StoredState::Scheduled { due: self.timestamp()? }),
+            SCHEDULED => Ok(StoredState::Scheduled {
+                due: self.timestamp()?,
+            }),
             _ => Err(Malformed),
         }
     }

@@ -28,7 +28,14 @@ impl Committer {
         last_frame: u64,
     ) -> Self {
         let (written, synced) = (last_frame, last_frame);
-        Self { disk, store, current, written, synced, headers: Vec::new() }
+        Self {
+            disk,
+            store,
+            current,
+            written,
+            synced,
+            headers: Vec::new(),
+        }
     }
 
     /// Writes frames in their order. They are not durable before the next [`Committer::sync`].
@@ -73,7 +80,10 @@ impl Committer {
 
     /// Removes a segment that nothing needs.
     pub fn remove(&mut self, segment: SegmentId) -> Result<(), Error> {
-        debug_assert!(self.current != Some(segment), "segment {segment} is being written");
+        debug_assert!(
+            self.current != Some(segment),
+            "segment {segment} is being written"
+        );
         // What says that nothing needs it may not be synced, when that is done only now and then.
         self.sync()?;
         self.disk.remove_segment(segment)
@@ -82,7 +92,12 @@ impl Committer {
     fn start(&mut self, segment: SegmentId, first_frame: u64) -> Result<(), Error> {
         self.sync()?;
         self.disk.start_segment(segment)?;
-        let header = SegmentHeader { store: self.store, segment, first_frame }.encode();
+        let header = SegmentHeader {
+            store: self.store,
+            segment,
+            first_frame,
+        }
+        .encode();
         self.disk.write(segment, 0, &[&header])?;
         self.disk.sync(segment)?;
         self.current = Some(segment);

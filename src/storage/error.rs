@@ -52,7 +52,9 @@ pub enum Error {
         place: String,
     },
     /// A record does not fit what the records before it made.
-    #[error("a record of the log cannot be replayed: {0}; this is a fault of the broker, report it")]
+    #[error(
+        "a record of the log cannot be replayed: {0}; this is a fault of the broker, report it"
+    )]
     Replay(String),
     /// The log is of another format.
     #[error(

@@ -146,7 +146,9 @@ impl FaultyDisk {
 
 impl Held {
     fn segment(&mut self, segment: SegmentId) -> Result<&mut Segment, Error> {
-        self.segments.get_mut(&segment).ok_or_else(|| missing("find segment", segment.0))
+        self.segments
+            .get_mut(&segment)
+            .ok_or_else(|| missing("find segment", segment.0))
     }
 
     fn take_room(&mut self, bytes: usize) -> Result<(), Error> {
@@ -160,7 +162,11 @@ impl Held {
 impl Disk for FaultyDisk {
     fn segments(&self) -> Result<Vec<(SegmentId, u64)>, Error> {
         let held = self.held();
-        Ok(held.segments.iter().map(|(&id, segment)| (id, u64_of(segment.written.len()))).collect())
+        Ok(held
+            .segments
+            .iter()
+            .map(|(&id, segment)| (id, u64_of(segment.written.len())))
+            .collect())
     }
 
     fn start_segment(&self, segment: SegmentId) -> Result<(), Error> {
@@ -170,7 +176,11 @@ impl Disk for FaultyDisk {
         }
         held.take_room(64)?;
         let bytes = held.spares.pop().unwrap_or_else(|| vec![0; 1024]);
-        let started = Segment { written: bytes.clone(), synced: bytes, unsynced: Vec::new() };
+        let started = Segment {
+            written: bytes.clone(),
+            synced: bytes,
+            unsynced: Vec::new(),
+        };
         held.segments.insert(segment, started);
         Ok(())
     }
@@ -198,7 +208,9 @@ impl Disk for FaultyDisk {
     fn sync(&self, segment: SegmentId) -> Result<(), Error> {
         let mut held = self.operate()?;
         if let Some(left) = &mut held.syncs_left {
-            *left = left.checked_sub(1).ok_or_else(|| missing("sync", segment.0))?;
+            *left = left
+                .checked_sub(1)
+                .ok_or_else(|| missing("sync", segment.0))?;
         }
         let segment = held.segment(segment)?;
         segment.unsynced.clear();
@@ -224,7 +236,11 @@ impl Disk for FaultyDisk {
     }
 
     fn write_checkpoint(&self, number: u64) -> Result<Box<dyn CheckpointSink + '_>, Error> {
-        Ok(Box::new(Sink { disk: self, number, bytes: Vec::new() }))
+        Ok(Box::new(Sink {
+            disk: self,
+            number,
+            bytes: Vec::new(),
+        }))
     }
 
     fn checkpoints(&self) -> Result<Vec<u64>, Error> {
@@ -233,7 +249,10 @@ impl Disk for FaultyDisk {
 
     fn read_checkpoint(&self, number: u64, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
         let held = self.held();
-        let bytes = held.checkpoints.get(&number).ok_or_else(|| missing("find", number))?;
+        let bytes = held
+            .checkpoints
+            .get(&number)
+            .ok_or_else(|| missing("find", number))?;
         Ok(copy(bytes, offset, into))
     }
 
@@ -257,7 +276,10 @@ impl CheckpointSink for Sink<'_> {
     }
 
     fn finish(self: Box<Self>) -> Result<(), Error> {
-        self.disk.operate()?.checkpoints.insert(self.number, self.bytes);
+        self.disk
+            .operate()?
+            .checkpoints
+            .insert(self.number, self.bytes);
         Ok(())
     }
 }

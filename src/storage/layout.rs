@@ -36,16 +36,25 @@ impl Position {
 
     /// Returns the place of a segment's first frame.
     pub(super) const fn begin(segment: SegmentId) -> Self {
-        Self { segment, offset: 64 }
+        Self {
+            segment,
+            offset: 64,
+        }
     }
 
     pub(super) fn from_u64(position: u64) -> Self {
         let segment = SegmentId(position >> OFFSET_BITS);
-        Self { segment, offset: position & ((1 << OFFSET_BITS) - 1) }
+        Self {
+            segment,
+            offset: position & ((1 << OFFSET_BITS) - 1),
+        }
     }
 
     pub(super) fn to_u64(self) -> u64 {
-        debug_assert!(self.offset < 1 << OFFSET_BITS, "a segment is one group longer than nominal");
+        debug_assert!(
+            self.offset < 1 << OFFSET_BITS,
+            "a segment is one group longer than nominal"
+        );
         (self.segment.0 << OFFSET_BITS) | self.offset
     }
 
@@ -96,7 +105,9 @@ fn encode_words(magic: [u8; 8], words: [u64; 4]) -> [u8; SEGMENT_HEADER] {
 }
 
 fn decode_words(magic: [u8; 8], bytes: &[u8]) -> Header<[u64; 4]> {
-    let Some(bytes) = bytes.first_chunk::<SEGMENT_HEADER>() else { return Header::Bad };
+    let Some(bytes) = bytes.first_chunk::<SEGMENT_HEADER>() else {
+        return Header::Bad;
+    };
     let mut copy = Fields(*bytes);
     copy.put(12, &[0; 4]);
     if bytes.first_chunk() != Some(&magic) || crc32c::crc32c(&copy.0) != u32_at(bytes, 12) {
@@ -110,14 +121,19 @@ fn decode_words(magic: [u8; 8], bytes: &[u8]) -> Header<[u64; 4]> {
 
 impl SegmentHeader {
     pub(super) fn encode(self) -> [u8; SEGMENT_HEADER] {
-        encode_words(SEGMENT_MAGIC, [self.store, self.segment.0, self.first_frame, 0])
+        encode_words(
+            SEGMENT_MAGIC,
+            [self.store, self.segment.0, self.first_frame, 0],
+        )
     }
 
     pub(super) fn decode(bytes: &[u8]) -> Header<Self> {
         match decode_words(SEGMENT_MAGIC, bytes) {
-            Header::Good([store, segment, first_frame, _]) => {
-                Header::Good(Self { store, segment: SegmentId(segment), first_frame })
-            }
+            Header::Good([store, segment, first_frame, _]) => Header::Good(Self {
+                store,
+                segment: SegmentId(segment),
+                first_frame,
+            }),
             Header::OtherFormat(format) => Header::OtherFormat(format),
             Header::Bad => Header::Bad,
         }
@@ -127,14 +143,20 @@ impl SegmentHeader {
 impl CheckpointHeader {
     pub(super) fn encode(self) -> [u8; CHECKPOINT_HEADER] {
         let newest = self.newest.cast_unsigned();
-        encode_words(CHECKPOINT_MAGIC, [self.store, self.position, self.frame, newest])
+        encode_words(
+            CHECKPOINT_MAGIC,
+            [self.store, self.position, self.frame, newest],
+        )
     }
 
     pub(super) fn decode(bytes: &[u8]) -> Header<Self> {
         match decode_words(CHECKPOINT_MAGIC, bytes) {
-            Header::Good([store, position, frame, newest]) => {
-                Header::Good(Self { store, position, frame, newest: newest.cast_signed() })
-            }
+            Header::Good([store, position, frame, newest]) => Header::Good(Self {
+                store,
+                position,
+                frame,
+                newest: newest.cast_signed(),
+            }),
             Header::OtherFormat(format) => Header::OtherFormat(format),
             Header::Bad => Header::Bad,
         }
@@ -208,7 +230,9 @@ pub(super) fn checksum(store: u64, bytes: &[u8]) -> u32 {
 /// Returns whether the bytes where a frame would begin say that they are one of this segment,
 /// whole or not.
 pub(super) fn claims_segment(segment: SegmentId, bytes: &[u8]) -> bool {
-    bytes.first_chunk::<FRAME_HEADER>().is_some_and(|bytes| u64_at(bytes, 8) == segment.0)
+    bytes
+        .first_chunk::<FRAME_HEADER>()
+        .is_some_and(|bytes| u64_at(bytes, 8) == segment.0)
 }
 
 /// Widens a length.
@@ -230,7 +254,10 @@ impl<const N: usize> Fields<N> {
     }
 
     fn put(&mut self, at: usize, bytes: &[u8]) {
-        let place = self.0.get_mut(at..at + bytes.len()).expect("the field is within its header");
+        let place = self
+            .0
+            .get_mut(at..at + bytes.len())
+            .expect("the field is within its header");
         place.copy_from_slice(bytes);
     }
 }

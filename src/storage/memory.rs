@@ -35,7 +35,11 @@ impl MemoryDisk {
 impl Disk for MemoryDisk {
     fn segments(&self) -> Result<Vec<(SegmentId, u64)>, Error> {
         let held = self.held();
-        Ok(held.segments.iter().map(|(&id, bytes)| (id, super::layout::u64_of(bytes.len()))).collect())
+        Ok(held
+            .segments
+            .iter()
+            .map(|(&id, bytes)| (id, super::layout::u64_of(bytes.len())))
+            .collect())
     }
 
     fn start_segment(&self, segment: SegmentId) -> Result<(), Error> {
@@ -50,7 +54,10 @@ impl Disk for MemoryDisk {
 
     fn write(&self, segment: SegmentId, offset: u64, parts: &[&[u8]]) -> Result<(), Error> {
         let mut held = self.held();
-        let bytes = held.segments.get_mut(&segment).ok_or_else(|| missing("write segment", segment.0))?;
+        let bytes = held
+            .segments
+            .get_mut(&segment)
+            .ok_or_else(|| missing("write segment", segment.0))?;
         let mut at = usize_of(offset);
         for part in parts {
             at = overwrite(bytes, at, part);
@@ -64,14 +71,23 @@ impl Disk for MemoryDisk {
 
     fn read(&self, segment: SegmentId, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
         let held = self.held();
-        let bytes = held.segments.get(&segment).ok_or_else(|| missing("read segment", segment.0))?;
+        let bytes = held
+            .segments
+            .get(&segment)
+            .ok_or_else(|| missing("read segment", segment.0))?;
         Ok(copy(bytes, offset, into))
     }
 
     fn truncate(&self, segment: SegmentId, offset: u64) -> Result<(), Error> {
         let mut held = self.held();
-        let bytes = held.segments.get_mut(&segment).ok_or_else(|| missing("truncate segment", segment.0))?;
-        bytes.get_mut(usize_of(offset)..).unwrap_or_default().fill(0);
+        let bytes = held
+            .segments
+            .get_mut(&segment)
+            .ok_or_else(|| missing("truncate segment", segment.0))?;
+        bytes
+            .get_mut(usize_of(offset)..)
+            .unwrap_or_default()
+            .fill(0);
         Ok(())
     }
 
@@ -80,7 +96,11 @@ impl Disk for MemoryDisk {
     }
 
     fn write_checkpoint(&self, number: u64) -> Result<Box<dyn CheckpointSink + '_>, Error> {
-        Ok(Box::new(Sink { disk: self, number, bytes: Vec::new() }))
+        Ok(Box::new(Sink {
+            disk: self,
+            number,
+            bytes: Vec::new(),
+        }))
     }
 
     fn checkpoints(&self) -> Result<Vec<u64>, Error> {
@@ -89,7 +109,10 @@ impl Disk for MemoryDisk {
 
     fn read_checkpoint(&self, number: u64, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
         let held = self.held();
-        let bytes = held.checkpoints.get(&number).ok_or_else(|| missing("read checkpoint", number))?;
+        let bytes = held
+            .checkpoints
+            .get(&number)
+            .ok_or_else(|| missing("read checkpoint", number))?;
         Ok(copy(bytes, offset, into))
     }
 
@@ -127,7 +150,10 @@ pub(super) fn overwrite(bytes: &mut Vec<u8>, at: usize, with: &[u8]) -> usize {
     if bytes.len() < end {
         bytes.resize(end, 0);
     }
-    bytes.get_mut(at..end).expect("it was made that long").copy_from_slice(with);
+    bytes
+        .get_mut(at..end)
+        .expect("it was made that long")
+        .copy_from_slice(with);
     end
 }
 
@@ -143,5 +169,9 @@ pub(super) fn copy(bytes: &[u8], offset: u64, into: &mut [u8]) -> usize {
 
 pub(super) fn missing(what: &'static str, number: u64) -> Error {
     let source = io::Error::from(io::ErrorKind::NotFound);
-    Error::Io { what, place: format!("{number:016x}"), source }
+    Error::Io {
+        what,
+        place: format!("{number:016x}"),
+        source,
+    }
 }

@@ -57,7 +57,11 @@ impl Options {
     #[must_use]
     pub fn new(store: u64) -> Self {
         let (segment_bytes, cache_bytes) = (limits::SEGMENT_BYTES, limits::LOG_CACHE_BYTES);
-        Self { segment_bytes, cache_bytes, store }
+        Self {
+            segment_bytes,
+            cache_bytes,
+            store,
+        }
     }
 
     /// Where in a segment no frame begins any more. A frame of usual size then ends within the

@@ -19,7 +19,11 @@ pub fn read_ahead(disk: &dyn Disk, body: BodyRef) -> Result<(u64, Bytes), Error>
     let mut bytes = vec![0; length.saturating_add(limits::READ_AHEAD_BYTES)];
     let count = disk.read(segment, offset, &mut bytes)?;
     if count < length {
-        return Err(Error::Corrupt { segment, offset, what: "a message's bytes are missing" });
+        return Err(Error::Corrupt {
+            segment,
+            offset,
+            what: "a message's bytes are missing",
+        });
     }
     bytes.truncate(count);
     Ok((body.position, Bytes::from(bytes)))
@@ -38,15 +42,21 @@ pub(super) struct Window<'a> {
 
 impl<'a> Window<'a> {
     pub(super) fn new(disk: &'a dyn Disk, segment: SegmentId, length: u64) -> Self {
-        Self { disk, segment, length, start: 0, stretch: Vec::new() }
+        Self {
+            disk,
+            segment,
+            length,
+            start: 0,
+            stretch: Vec::new(),
+        }
     }
 
     /// Returns the bytes there; fewer only at the segment's end.
     pub(super) fn bytes(&mut self, offset: u64, count: u64) -> Result<&[u8], Error> {
         let count = usize_of(count.min(self.length.saturating_sub(offset)));
-        let held = offset.checked_sub(self.start).is_some_and(|skipped| {
-            skipped + u64_of(count) <= u64_of(self.stretch.len())
-        });
+        let held = offset
+            .checked_sub(self.start)
+            .is_some_and(|skipped| skipped + u64_of(count) <= u64_of(self.stretch.len()));
         if !held {
             let left = self.length.saturating_sub(offset);
             let wanted = u64_of(count.max(limits::RECOVERY_READ_BYTES)).min(left);

@@ -61,7 +61,16 @@ pub fn recover(
     let mut recovery = Recovery::new(&*disk, options.store, checkpoint, &segments)?;
     recovery.replay_segments(&mut counting)?;
     let cut = recovery.clean_end()?;
-    let Recovery { store, end, last_frame, newest, appended, usage, current, .. } = recovery;
+    let Recovery {
+        store,
+        end,
+        last_frame,
+        newest,
+        appended,
+        usage,
+        current,
+        ..
+    } = recovery;
     let checkpoint = checkpoint.unwrap_or(CheckpointAt {
         store,
         position: Position::START,
@@ -82,7 +91,14 @@ pub fn recover(
         appended,
         usage,
     });
-    Ok(Recovered { writer, committer, newest, last_frame, records, cut })
+    Ok(Recovered {
+        writer,
+        committer,
+        newest,
+        last_frame,
+        records,
+        cut,
+    })
 }
 
 struct Recovery<'a> {
@@ -118,7 +134,8 @@ impl<'a> Recovery<'a> {
     ) -> Result<Self, Error> {
         let mut usage = Usage::default();
         let end = checkpoint.map_or(Position::START, |at| at.position);
-        let (older, rest) = segments.split_at(segments.partition_point(|(id, _)| *id < end.segment));
+        let (older, rest) =
+            segments.split_at(segments.partition_point(|(id, _)| *id < end.segment));
         for &(id, length) in older {
             usage.grow(id, length);
         }
@@ -139,7 +156,11 @@ impl<'a> Recovery<'a> {
         for (at, &(id, length)) in rest.iter().enumerate() {
             let expected = SegmentId(end.segment.0 + u64_of(at));
             if id != expected {
-                return Err(corrupt(expected, 0, "the segment is missing, and later ones are there"));
+                return Err(corrupt(
+                    expected,
+                    0,
+                    "the segment is missing, and later ones are there",
+                ));
             }
             let mut window = Window::new(disk, id, length);
             let header = SegmentHeader::decode(window.bytes(0, u64_of(SEGMENT_HEADER))?);
@@ -155,7 +176,11 @@ impl<'a> Recovery<'a> {
                 }
                 Header::OtherFormat(found) => {
                     let known = layout::FORMAT;
-                    return Err(Error::Version { place: format!("segment {id}"), found, known });
+                    return Err(Error::Version {
+                        place: format!("segment {id}"),
+                        found,
+                        known,
+                    });
                 }
                 // A removed segment's header: this one was to be the next and was never begun.
                 Header::Good(_) | Header::Bad => {
@@ -167,7 +192,11 @@ impl<'a> Recovery<'a> {
             }
         }
         if recovery.segments.is_empty() && 0 < recovery.last_frame {
-            return Err(corrupt(end.segment, 0, "the checkpoint's segment is missing"));
+            return Err(corrupt(
+                end.segment,
+                0,
+                "the checkpoint's segment is missing",
+            ));
         }
         Ok(recovery)
     }
@@ -192,23 +221,26 @@ impl<'a> Recovery<'a> {
         }
     }
 
-    fn replay_segments(
-        &mut self,
-        replay: &mut Replay<'_>,
-    ) -> Result<(), Error> {
+    fn replay_segments(&mut self, replay: &mut Replay<'_>) -> Result<(), Error> {
         let segments = std::mem::take(&mut self.segments);
         for (at, found) in segments.iter().enumerate() {
             let mut window = Window::new(self.disk, found.id, found.length);
             if self.end.segment != found.id {
                 self.end = Position::begin(found.id);
                 if found.header.first_frame != self.last_frame + 1 {
-                    return Err(corrupt(found.id, 0, "it does not go on where the last one ended"));
+                    return Err(corrupt(
+                        found.id,
+                        0,
+                        "it does not go on where the last one ended",
+                    ));
                 }
             }
             self.replay_segment(&mut window, replay)?;
             self.current = Some(found.id);
             self.usage.grow(found.id, self.end.offset);
-            let Some(next) = segments.get(at + 1) else { return self.find_end(&mut window) };
+            let Some(next) = segments.get(at + 1) else {
+                return self.find_end(&mut window);
+            };
             // A segment is begun only when the one before it is synced.
             if next.header.first_frame != self.last_frame + 1 {
                 return Err(corrupt(found.id, self.end.offset, "a frame is damaged"));
@@ -227,7 +259,9 @@ impl<'a> Recovery<'a> {
         loop {
             let offset = self.end.offset;
             let bytes = window.bytes(offset, u64_of(FRAME_HEADER))?;
-            let Some(header) = FrameHeader::decode(self.store, id, bytes) else { return Ok(()) };
+            let Some(header) = FrameHeader::decode(self.store, id, bytes) else {
+                return Ok(());
+            };
             if header.number != self.last_frame + 1 || window.length < offset + header.span() {
                 return Ok(());
             }
@@ -238,7 +272,9 @@ impl<'a> Recovery<'a> {
             {
                 return Ok(());
             }
-            let records = payload.get(..usize_of(u64::from(header.length))).unwrap_or_default();
+            let records = payload
+                .get(..usize_of(u64::from(header.length)))
+                .unwrap_or_default();
             let begin = self.end.to_u64() + u64_of(FRAME_HEADER);
             let mut decoder = Decoder::new(records);
             loop {
@@ -269,13 +305,14 @@ impl<'a> Recovery<'a> {
     /// frames that tell of damage.
     fn find_end(&mut self, window: &mut Window<'_>) -> Result<(), Error> {
         let end = self.end.offset;
-        let torn = layout::claims_segment(
-            window.segment,
-            window.bytes(end, u64_of(FRAME_HEADER))?,
-        );
+        let torn = layout::claims_segment(window.segment, window.bytes(end, u64_of(FRAME_HEADER))?);
         let behind = self.search(window, end)?;
         if self.last_frame < behind.synced {
-            return Err(corrupt(window.segment, end, "a frame is damaged, with good ones behind it"));
+            return Err(corrupt(
+                window.segment,
+                end,
+                "a frame is damaged, with good ones behind it",
+            ));
         }
         if torn || behind.any {
             self.cut = Some(self.end);
@@ -285,7 +322,10 @@ impl<'a> Recovery<'a> {
 
     /// Looks for headers of frames at every place from here on where one could be.
     fn search(&self, window: &mut Window<'_>, from: u64) -> Result<Behind, Error> {
-        let mut behind = Behind { any: false, synced: 0 };
+        let mut behind = Behind {
+            any: false,
+            synced: 0,
+        };
         let mut offset = from;
         loop {
             let segment = window.segment;
@@ -332,5 +372,9 @@ struct Behind {
 }
 
 fn corrupt(segment: SegmentId, offset: u64, what: &'static str) -> Error {
-    Error::Corrupt { segment, offset, what }
+    Error::Corrupt {
+        segment,
+        offset,
+        what,
+    }
 }

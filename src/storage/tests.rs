@@ -11,7 +11,11 @@ use super::*;
 use crate::entity::{BodyRef, EntityId, Journal, Record, SequenceNumber, StoredState};
 use crate::time::{Millis, Timestamp};
 
-const OPTIONS: Options = Options { segment_bytes: 4096, cache_bytes: 8192, store: 0x5eed };
+const OPTIONS: Options = Options {
+    segment_bytes: 4096,
+    cache_bytes: 8192,
+    store: 0x5eed,
+};
 const QUEUE: EntityId = EntityId(3);
 
 /// Messages by their numbers: where each is, and what it must be.
@@ -19,7 +23,9 @@ type Messages = BTreeMap<u64, BodyRef>;
 
 fn body_of(number: u64, length: usize) -> Vec<u8> {
     let mut dice = Dice::new(number);
-    (0..length).map(|_| u8::try_from(dice.below(256)).unwrap()).collect()
+    (0..length)
+        .map(|_| u8::try_from(dice.below(256)).unwrap())
+        .collect()
 }
 
 fn enqueued(number: u64, body: &[u8]) -> Record<'_> {
@@ -35,7 +41,10 @@ fn enqueued(number: u64, body: &[u8]) -> Record<'_> {
 }
 
 fn removed(number: u64) -> Record<'static> {
-    Record::Removed { entity: QUEUE, number: SequenceNumber(number) }
+    Record::Removed {
+        entity: QUEUE,
+        number: SequenceNumber(number),
+    }
 }
 
 fn alive(number: u64, body: BodyRef) -> Record<'static> {
@@ -52,7 +61,11 @@ fn alive(number: u64, body: BodyRef) -> Record<'static> {
     }
 }
 
-fn replay(messages: &mut Messages, record: &Record<'_>, body: Option<BodyRef>) -> Result<(), String> {
+fn replay(
+    messages: &mut Messages,
+    record: &Record<'_>,
+    body: Option<BodyRef>,
+) -> Result<(), String> {
     match *record {
         Record::Enqueued { number, .. } => {
             let new = messages.insert(number.0, body.unwrap()).is_none();
@@ -64,11 +77,13 @@ fn replay(messages: &mut Messages, record: &Record<'_>, body: Option<BodyRef>) -
         }
         Record::Relocated { number, .. } => {
             let old = messages.insert(number.0, body.unwrap());
-            old.map(|_| ()).ok_or_else(|| format!("{number:?} is not there to be relocated"))
+            old.map(|_| ())
+                .ok_or_else(|| format!("{number:?} is not there to be relocated"))
         }
         Record::Removed { number, .. } => {
             let old = messages.remove(&number.0);
-            old.map(|_| ()).ok_or_else(|| format!("{number:?} is not there to be removed"))
+            old.map(|_| ())
+                .ok_or_else(|| format!("{number:?} is not there to be removed"))
         }
         ref other => Err(format!("{other:?}")),
     }
@@ -76,7 +91,9 @@ fn replay(messages: &mut Messages, record: &Record<'_>, body: Option<BodyRef>) -
 
 fn open(disk: Arc<dyn Disk>) -> Result<(Recovered, Messages), Error> {
     let mut messages = Messages::new();
-    let mut recovered = recover(disk, OPTIONS, &mut |record, body| replay(&mut messages, record, body))?;
+    let mut recovered = recover(disk, OPTIONS, &mut |record, body| {
+        replay(&mut messages, record, body)
+    })?;
     for body in messages.values() {
         recovered.writer.retain(*body);
     }
@@ -130,7 +147,9 @@ impl Model {
 
     fn remove(&mut self, nth: u64) {
         let at = usize::try_from(nth).unwrap() % self.messages.len().max(1);
-        let Some((&number, &place)) = self.messages.iter().nth(at) else { return };
+        let Some((&number, &place)) = self.messages.iter().nth(at) else {
+            return;
+        };
         self.messages.remove(&number);
         assert_eq!(self.writer.append(&removed(number)), None);
         self.writer.release(place);
@@ -141,7 +160,8 @@ impl Model {
             self.sealed += 1;
             assert_eq!(frame.number, self.sealed);
             self.waiting.push(frame);
-            self.states.insert(self.sealed, self.messages.keys().copied().collect());
+            self.states
+                .insert(self.sealed, self.messages.keys().copied().collect());
         }
     }
 
@@ -189,13 +209,22 @@ impl Model {
     /// Appends the survivors of one segment anew.
     fn compact(&mut self) -> Result<(), Error> {
         self.sync()?;
-        let Some(positions) = self.writer.compaction_candidate() else { return Ok(()) };
+        let Some(positions) = self.writer.compaction_candidate() else {
+            return Ok(());
+        };
         let messages = self.messages.clone();
-        for (number, old) in messages.into_iter().filter(|(_, at)| positions.contains(&at.position)) {
+        for (number, old) in messages
+            .into_iter()
+            .filter(|(_, at)| positions.contains(&at.position))
+        {
             let (position, bytes) = read_ahead(&*self.disk, old)?;
             self.writer.insert_read(position, bytes);
             let body = self.writer.cached(old).unwrap();
-            let record = Record::Relocated { entity: QUEUE, number: SequenceNumber(number), body: &body };
+            let record = Record::Relocated {
+                entity: QUEUE,
+                number: SequenceNumber(number),
+                body: &body,
+            };
             let new = self.writer.append(&record).unwrap();
             self.writer.release(old);
             self.messages.insert(number, new);
@@ -232,7 +261,12 @@ impl Model {
     fn restart(&mut self) {
         let (recovered, messages) = open(self.disk.clone()).unwrap();
         let last = recovered.last_frame;
-        assert!(self.synced <= last && last <= self.sealed, "{} {last} {}", self.synced, self.sealed);
+        assert!(
+            self.synced <= last && last <= self.sealed,
+            "{} {last} {}",
+            self.synced,
+            self.sealed
+        );
         let found: Vec<u64> = messages.keys().copied().collect();
         assert_eq!(found, self.states[&last], "after frame {last}");
         for (&number, &place) in &messages {
@@ -356,7 +390,10 @@ proptest! {
 #[test]
 fn a_removal_is_eight_bytes_at_most() {
     let mut out = bytes::BytesMut::new();
-    let record = Record::Removed { entity: EntityId(16_383), number: SequenceNumber((1 << 35) - 1) };
+    let record = Record::Removed {
+        entity: EntityId(16_383),
+        number: SequenceNumber((1 << 35) - 1),
+    };
     codec::encode(&mut out, &record);
     assert!(out.len() <= 8, "{}", out.len());
 }
@@ -372,19 +409,34 @@ fn the_format_is_what_its_page_says() {
     let place = log.writer.append(&enqueued(1, b"hello")).unwrap();
     log.writer.append(&removed(300));
     log.committer.write(&[log.writer.seal().unwrap()]).unwrap();
-    write_checkpoint(&*disk, log.writer.checkpoint_at(), |emit| emit(&alive(1, place))).unwrap();
+    write_checkpoint(&*disk, log.writer.checkpoint_at(), |emit| {
+        emit(&alive(1, place))
+    })
+    .unwrap();
     let mut bytes = [0; 4096];
     let length = disk.read(SegmentId(1), 0, &mut bytes).unwrap();
-    assert_eq!(hex(&bytes[..length]), [
+    assert_eq!(
+        hex(&bytes[..length]),
+        [
             "6a69746e65792d6c0100000016910be9ed5e0000000000000100000000000000",
             "0100000000000000000000000000000000000000000000000000000000000000",
             "16000000235d61940100000000000000010000000000000001000000cb85e5a3",
             "03030182a0abfef9620000010568656c6c6f0403ac020000",
         ]
-        .concat());
+        .concat()
+    );
     let number = disk.checkpoints().unwrap()[0];
     let length = disk.read_checkpoint(number, 0, &mut bytes).unwrap();
-    assert_eq!(hex(&bytes[..length]), "CKP");
+    assert_eq!(
+        hex(&bytes[..length]),
+        [
+            "6a69746e65792d63010000000b9c1022ed5e0000000000007800000010000000",
+            "01000000000000000168e5cf8b01000000000000000000000000000000000000",
+            "10000000f0aa145b090301000000010000ed808080800205",
+            "00000000d01f65560100000000000000",
+        ]
+        .concat()
+    );
 }
 
 /// Writes this many messages, each in a synced frame of its own.
@@ -406,11 +458,18 @@ fn damage_in_any_synced_byte_is_noticed_unless_it_is_in_the_last_frame() {
         model.disk.damage(SegmentId(1), offset);
         let found = open(model.disk.clone()).map(|(recovered, _)| recovered.last_frame);
         let message = format!("byte {offset}: {found:?}");
-        assert!(matches!(found, Err(Error::Corrupt { .. } | Error::Version { .. })), "{message}");
+        assert!(
+            matches!(found, Err(Error::Corrupt { .. } | Error::Version { .. })),
+            "{message}"
+        );
     }
     let model = written(10);
     model.disk.damage(SegmentId(1), 64 + frames);
-    assert_eq!(open(model.disk.clone()).unwrap().0.last_frame, 9, "it may never have been synced");
+    assert_eq!(
+        open(model.disk.clone()).unwrap().0.last_frame,
+        9,
+        "it may never have been synced"
+    );
 }
 
 #[test]
@@ -419,7 +478,13 @@ fn a_damaged_frame_at_the_end_of_a_full_segment_is_noticed() {
     let (segment, _) = model.disk.segments().unwrap()[0];
     // The last frame that begins in the segment: 25 of 152 bytes reach its nominal end.
     model.disk.damage(segment, 64 + 25 * 152 - 10);
-    assert!(matches!(open(model.disk.clone()), Err(Error::Corrupt { segment: SegmentId(1), .. })));
+    assert!(matches!(
+        open(model.disk.clone()),
+        Err(Error::Corrupt {
+            segment: SegmentId(1),
+            ..
+        })
+    ));
 }
 
 #[test]
@@ -458,9 +523,19 @@ fn what_is_not_durable_stays_in_memory() {
         model.enqueue(100);
         model.seal();
     }
-    assert!(model.messages.values().all(|body| model.writer.cached(*body).is_some()));
+    assert!(
+        model
+            .messages
+            .values()
+            .all(|body| model.writer.cached(*body).is_some())
+    );
     model.sync().unwrap();
-    assert!(model.messages.values().any(|body| model.writer.cached(*body).is_none()));
+    assert!(
+        model
+            .messages
+            .values()
+            .any(|body| model.writer.cached(*body).is_none())
+    );
 }
 
 #[test]
@@ -471,7 +546,10 @@ fn a_missing_segment_is_noticed() {
     for missing in 1..count {
         let model = written(100);
         model.disk.remove_segment(SegmentId(missing)).unwrap();
-        assert!(matches!(open(model.disk.clone()), Err(Error::Corrupt { .. })), "{missing}");
+        assert!(
+            matches!(open(model.disk.clone()), Err(Error::Corrupt { .. })),
+            "{missing}"
+        );
     }
 }
 
@@ -494,7 +572,10 @@ fn damage_in_any_byte_of_a_checkpoint_is_noticed() {
 #[test]
 fn segments_go_when_nothing_in_them_is_alive_and_a_checkpoint_stands_for_them() {
     let mut model = written(200);
-    assert!(!model.writer.checkpoint_due(), "as much would be written again as was");
+    assert!(
+        !model.writer.checkpoint_due(),
+        "as much would be written again as was"
+    );
     for _ in 0..200 {
         model.remove(0);
     }
@@ -540,9 +621,22 @@ fn disk_use_stays_within_twice_what_is_alive_and_some_segments() {
             model.checkpoint().unwrap();
         }
         model.tidy().unwrap();
-        let alive: u64 = model.messages.values().map(|body| u64::from(body.length)).sum();
-        let used: u64 = model.disk.segments().unwrap().iter().map(|(_, length)| length).sum();
-        assert!(used <= 2 * alive + 10 * OPTIONS.segment_bytes, "round {round}: {used}, {alive}");
+        let alive: u64 = model
+            .messages
+            .values()
+            .map(|body| u64::from(body.length))
+            .sum();
+        let used: u64 = model
+            .disk
+            .segments()
+            .unwrap()
+            .iter()
+            .map(|(_, length)| length)
+            .sum();
+        assert!(
+            used <= 2 * alive + 10 * OPTIONS.segment_bytes,
+            "round {round}: {used}, {alive}"
+        );
         longest = longest.max(used);
     }
     model.crash(3);
@@ -597,7 +691,12 @@ fn numbers_and_the_newest_time_go_on_where_they_were() {
 #[test]
 fn another_format_is_refused_by_its_number() {
     let disk = MemoryDisk::new();
-    let mut header = layout::SegmentHeader { store: 1, segment: SegmentId(1), first_frame: 1 }.encode();
+    let mut header = layout::SegmentHeader {
+        store: 1,
+        segment: SegmentId(1),
+        first_frame: 1,
+    }
+    .encode();
     header[8] = 9;
     header[12..16].fill(0);
     let sum = crc32c::crc32c(&header);
@@ -605,7 +704,17 @@ fn another_format_is_refused_by_its_number() {
     disk.start_segment(SegmentId(1)).unwrap();
     disk.write(SegmentId(1), 0, &[&header]).unwrap();
     let found = open(Arc::new(disk)).map(|_| ());
-    assert!(matches!(found, Err(Error::Version { found: 9, known: 1, .. })), "{found:?}");
+    assert!(
+        matches!(
+            found,
+            Err(Error::Version {
+                found: 9,
+                known: 1,
+                ..
+            })
+        ),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -619,14 +728,24 @@ fn what_was_replayed_and_not_understood_stops_the_start() {
 #[test]
 fn a_body_that_is_in_no_segment_is_noticed() {
     let mut model = written(1);
-    model.writer.retain(BodyRef { position: 77 << 36, length: 3 });
-    assert!(matches!(model.writer.check_bodies(), Err(Error::Corrupt { .. })));
+    model.writer.retain(BodyRef {
+        position: 77 << 36,
+        length: 3,
+    });
+    assert!(matches!(
+        model.writer.check_bodies(),
+        Err(Error::Corrupt { .. })
+    ));
 }
 
 /// How long recovery takes: `cargo test --release --lib storage -- --ignored --nocapture`.
 #[test]
 #[ignore = "a measurement"]
-#[expect(clippy::print_stdout, clippy::disallowed_methods, reason = "a measurement")]
+#[expect(
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a measurement"
+)]
 fn recovery_of_a_million_messages() {
     let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
     let options = Options::new(5);
@@ -647,5 +766,9 @@ fn recovery_of_a_million_messages() {
     println!("written in {:?}", start.elapsed());
     let start = std::time::Instant::now();
     let again = recover(disk, options, &mut |_, _| Ok(())).unwrap();
-    println!("{} records recovered in {:?}", again.records, start.elapsed());
+    println!(
+        "{} records recovered in {:?}",
+        again.records,
+        start.elapsed()
+    );
 }

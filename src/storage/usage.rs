@@ -65,7 +65,9 @@ impl Usage {
     /// Counts a body out; the record that ended it is in this frame.
     pub(super) fn release(&mut self, body: BodyRef, frame: u64) {
         let id = Position::of(body).segment;
-        let Some(segment) = self.segments.get_mut(&id) else { return };
+        let Some(segment) = self.segments.get_mut(&id) else {
+            return;
+        };
         debug_assert!(0 < segment.alive_count, "{body:?} was released twice");
         let bytes = u64::from(body.length);
         segment.alive_count = segment.alive_count.saturating_sub(1);
@@ -83,7 +85,9 @@ impl Usage {
     pub(super) fn take_removable(&mut self, before: SegmentId, durable: u64) -> Vec<SegmentId> {
         let segments = &self.segments;
         let dead = self.empty.range(..before).copied().filter(|id| {
-            segments.get(id).is_some_and(|segment| segment.released_in <= durable)
+            segments
+                .get(id)
+                .is_some_and(|segment| segment.released_in <= durable)
         });
         let removable: Vec<SegmentId> = dead.collect();
         for id in &removable {
@@ -124,7 +128,17 @@ impl Usage {
         // What is left of it after one attempt is being read, or changes hands: not at once again.
         segment.compact_after = turnover + segment_bytes;
         let next = SegmentId(id.0 + 1);
-        Some(Position { segment: id, offset: 0 }.to_u64()..Position { segment: next, offset: 0 }.to_u64())
+        Some(
+            Position {
+                segment: id,
+                offset: 0,
+            }
+            .to_u64()..Position {
+                segment: next,
+                offset: 0,
+            }
+            .to_u64(),
+        )
     }
 
     pub(super) fn alive_count(&self) -> u64 {

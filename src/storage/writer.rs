@@ -121,7 +121,12 @@ impl Writer {
         self.appended += u64_of(span);
         self.cache.push_frame(self.sealed, position, bytes.clone());
         self.cache.evict(self.durable);
-        Some(Frame { number: self.sealed, position, bytes, length })
+        Some(Frame {
+            number: self.sealed,
+            position,
+            bytes,
+            length,
+        })
     }
 
     /// Returns a body that is in memory.
@@ -168,14 +173,20 @@ impl Writer {
             return self.usage.has_empty_from(old, current);
         }
         // A checkpoint writes what is alive: four times that must have been written in between.
-        let worth = self.usage.alive_count().saturating_mul(4 * ALIVE_RECORD_BYTES);
+        let worth = self
+            .usage
+            .alive_count()
+            .saturating_mul(4 * ALIVE_RECORD_BYTES);
         self.options.segment_bytes.max(worth) <= behind
     }
 
     /// Returns the place right after the last sealed frame; the next checkpoint stands for it.
     #[must_use]
     pub fn checkpoint_at(&self) -> CheckpointAt {
-        debug_assert!(self.open.is_empty(), "a checkpoint stands between two groups");
+        debug_assert!(
+            self.open.is_empty(),
+            "a checkpoint stands between two groups"
+        );
         CheckpointAt {
             store: self.store,
             position: self.position,
@@ -199,14 +210,16 @@ impl Writer {
     /// Returns the positions of an old segment with little alive, that should be appended anew.
     #[must_use]
     pub fn compaction_candidate(&mut self) -> Option<Range<u64>> {
-        self.usage.compaction_candidate(self.position.segment, self.options.segment_bytes)
+        self.usage
+            .compaction_candidate(self.position.segment, self.options.segment_bytes)
     }
 
     /// Takes out the segments that nothing needs: wholly before the newest written checkpoint,
     /// nothing alive, and durably so.
     #[must_use]
     pub fn take_removable(&mut self) -> Vec<SegmentId> {
-        self.usage.take_removable(self.checkpoint.position.segment, self.durable)
+        self.usage
+            .take_removable(self.checkpoint.position.segment, self.durable)
     }
 
     /// Counts a body as alive, after replay.
@@ -216,9 +229,15 @@ impl Writer {
 
     /// Says after replay, when all that is alive was retained, whether all of it is there.
     pub fn check_bodies(&self) -> Result<(), Error> {
-        let Some(lost) = self.usage.lost() else { return Ok(()) };
+        let Some(lost) = self.usage.lost() else {
+            return Ok(());
+        };
         let Position { segment, offset } = Position::of(lost);
-        Err(Error::Corrupt { segment, offset, what: "a message's segment is missing" })
+        Err(Error::Corrupt {
+            segment,
+            offset,
+            what: "a message's segment is missing",
+        })
     }
 
     /// Opens a frame if none is open: where the last one ended, or in a new segment.
@@ -242,7 +261,10 @@ impl Journal for Writer {
         }
         let body = codec::encode(&mut self.open, record)?;
         let position = self.position.to_u64() + u64_of(body.offset);
-        let body = BodyRef { position, length: body.length };
+        let body = BodyRef {
+            position,
+            length: body.length,
+        };
         self.usage.retain(body);
         Some(body)
     }
