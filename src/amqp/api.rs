@@ -341,9 +341,3 @@ impl Attach {
         })
     }
 }
-impl Condition {
-    /// stub
-    pub fn as_str(&self) -> &str {
-        "x"
-    }
-}

@@ -28,7 +28,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::address::{self, EntityAddress, SubQueue};
 use crate::amqp::{Accept, DeliveryId, Event, LinkId, Outcome, Refusal, SessionId};
 use crate::entity::queue::{
-    ConsumerId, Context, Description, Effects, Handover, Kind, Queue, ReceiveMode,
+    ConsumerId, Context, Departure, Description, Effects, Handover, Kind, Queue, ReceiveMode,
 };
 use crate::entity::{BodyRef, EntityId, Journal, LockToken, Random, Record, SequenceNumber};
 use crate::time::Timestamp;
@@ -74,7 +74,16 @@ pub enum Reply {
     /// All that a drain was to bring has been sent.
     Drained(LinkId),
     /// Say what became of a message that came in.
-    SettleIncoming(LinkId, DeliveryId, Outcome),
+    SettleIncoming {
+        /// The link it came on.
+        link: LinkId,
+        /// The delivery.
+        delivery: DeliveryId,
+        /// What became of it.
+        outcome: Outcome,
+        /// The peer settled it already: only credit is told.
+        settled: bool,
+    },
     /// Say what became of a decision about a message that went out.
     SettleOutgoing(LinkId, DeliveryId, Outcome),
     /// Answer a request.
@@ -369,16 +378,21 @@ impl Broker {
         self.rearm(around.now, id);
         Self::deliver(around, group, &mut effects);
         for departure in std::mem::take(&mut effects.departures) {
-            let to = departure.to;
             self.effects = effects;
-            self.with_queue(around, to, |queue, cx| {
-                queue.arrive(cx, departure);
-                queue.dispatch(cx);
-            });
+            self.arrive(around, departure);
             effects = std::mem::take(&mut self.effects);
         }
         self.effects = effects;
         Some(result)
+    }
+
+    /// Brings a message to the queue it goes to. Not generic, as the step it is part of is.
+    fn arrive(&mut self, around: &mut Surroundings<'_>, departure: Departure) {
+        let to = departure.to;
+        self.with_queue(around, to, |queue, cx| {
+            queue.arrive(cx, departure);
+            queue.dispatch(cx);
+        });
     }
 
     /// Keeps a queue's place among the deadlines; one that lies too early is left alone, so that

@@ -47,7 +47,12 @@ impl Broker {
             // The link has gone meanwhile; nobody waits for an answer.
             Some(Link::Receiver { .. } | Link::Responses(_)) | None => return,
         };
-        let reply = Reply::SettleIncoming(link, delivery, outcome);
+        let reply = Reply::SettleIncoming {
+            link,
+            delivery,
+            outcome,
+            settled: incoming.settled,
+        };
         around.replies.push(Routed {
             connection,
             rests_on,

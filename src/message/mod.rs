@@ -7,18 +7,23 @@
 //!
 //! Leaves to others: transport, queues, what a stamp's value ought to be.
 
-use bytes::Bytes;
+mod amendments;
+mod batch;
+mod parse;
+mod render;
+#[cfg(test)]
+mod tests;
+mod value;
 
 use crate::time::{Millis, Timestamp};
 
+pub use amendments::Amendments;
+pub use batch::split_batch;
+pub use parse::Message;
+pub use render::render;
+
 /// Message-format of a batch: its data sections hold whole messages (`protocol.md` §4.4).
 pub const BATCH_FORMAT: u32 = 0x8001_3700;
-
-/// A parsed message: its bytes, and where its sections are.
-#[derive(Debug, Clone)]
-pub struct Message {
-    bytes: Bytes,
-}
 
 /// Why bytes are not a message, or not one that we can take.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,6 +41,8 @@ pub struct Stamps {
     pub enqueued_time: Timestamp,
     /// x-opt-locked-until: only with a lock.
     pub locked_until: Option<Timestamp>,
+    /// The delivery-annotation x-opt-lock-token, a uuid in RFC 4122 order: only with a lock.
+    pub lock_token: Option<[u8; 16]>,
     /// header delivery-count: earlier deliveries that failed.
     pub delivery_count: u32,
     /// x-opt-message-state.
@@ -58,81 +65,4 @@ pub enum MessageState {
     Deferred,
     /// 2: waits for its time.
     Scheduled,
-}
-
-/// Changes to a message's application-properties: names, and values as encoded AMQP.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Amendments {
-    set: Vec<(String, Bytes)>,
-}
-
-impl Amendments {
-    /// stub
-    pub fn set_string(&mut self, name: &str, text: &str) {
-        self.set
-            .push((name.to_owned(), Bytes::copy_from_slice(text.as_bytes())));
-    }
-    /// stub
-    pub fn merge(&mut self, other: Self) {
-        self.set.extend(other.set);
-    }
-    /// stub
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.set.is_empty()
-    }
-    /// stub
-    #[must_use]
-    pub fn encode(&self) -> Bytes {
-        Bytes::new()
-    }
-    /// stub
-    pub fn decode(_: &[u8]) -> Result<Self, Malformed> {
-        Ok(Self::default())
-    }
-}
-/// stub
-#[expect(missing_docs)]
-impl Message {
-    pub fn parse(bytes: Bytes) -> Result<Self, Malformed> {
-        Ok(Self { bytes })
-    }
-    pub fn bytes(&self) -> &Bytes {
-        &self.bytes
-    }
-    pub fn time_to_live(&self) -> Option<Millis> {
-        None
-    }
-    pub fn scheduled_enqueue_time(&self) -> Option<Timestamp> {
-        None
-    }
-    pub fn message_id_length(&self) -> usize {
-        0
-    }
-    pub fn group_id_length(&self) -> usize {
-        0
-    }
-    pub fn partition_key_length(&self) -> usize {
-        0
-    }
-}
-/// stub
-pub fn split_batch(_: &Bytes) -> Result<Vec<Bytes>, Malformed> {
-    Ok(vec![])
-}
-/// stub
-pub fn render(_: &mut Vec<u8>, _: &Bytes, _: &Stamps) {}
-#[expect(missing_docs)]
-impl Amendments {
-    pub fn from_fields(_: &fe2o3_amqp_types::definitions::Fields) -> Self {
-        Self::default()
-    }
-    pub fn from_map(
-        _: &fe2o3_amqp_types::primitives::OrderedMap<serde_amqp::Value, serde_amqp::Value>,
-    ) -> Self {
-        Self::default()
-    }
-    pub fn take_string(&mut self, _: &str) -> Option<String> {
-        None
-    }
 }

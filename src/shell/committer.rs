@@ -16,7 +16,7 @@ use crate::storage::{self, Frame, SegmentId};
 
 /// When records are synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sync {
+pub(super) enum Sync {
     /// Before anybody is told of them.
     Always,
     /// Now and then: what was told in between can be lost with the machine's power.
@@ -66,8 +66,14 @@ impl Committer {
         let (orders, taken) = mpsc::channel();
         let (report, progress) = watch::channel(Progress { durable });
         let work = move || run(committer, sync, &taken, &report);
-        let thread = thread::Builder::new().name("committer".to_owned()).spawn(work)?;
-        Ok(Self { orders: Some(orders), progress, thread: Some(thread) })
+        let thread = thread::Builder::new()
+            .name("committer".to_owned())
+            .spawn(work)?;
+        Ok(Self {
+            orders: Some(orders),
+            progress,
+            thread: Some(thread),
+        })
     }
 
     /// Passes an order on. The orders waiting are bounded by the owner's bytes in flight.
@@ -156,7 +162,9 @@ fn write(committer: &mut storage::Committer, frames: &[Frame]) {
             Ok(()) => return,
             Err(storage::Error::Full) => {
                 if !told {
-                    warn!("the disk is full, its reserve too: everything waits until there is space");
+                    warn!(
+                        "the disk is full, its reserve too: everything waits until there is space"
+                    );
                     told = true;
                 }
                 thread::park_timeout(RETRY);

@@ -193,7 +193,7 @@ impl Task {
     }
 
     fn take_output(&mut self) {
-        let output = self.engine.take_output();
+        let output = self.engine.take_output(self.clock.now());
         if self.output.is_empty() {
             self.output = output;
         } else {
@@ -222,10 +222,13 @@ impl Task {
 
     fn send(&mut self, outgoing: Outgoing) {
         match outgoing {
-            Outgoing::Close => self.engine.close(Some(Refusal {
-                condition: Condition::ConnectionForced,
-                description: "The broker is stopping.".to_owned(),
-            })),
+            Outgoing::Close => self.engine.close(
+                self.clock.now(),
+                Some(Refusal {
+                    condition: Condition::ConnectionForced,
+                    description: "The broker is stopping.".to_owned(),
+                }),
+            ),
             Outgoing::Deliver(link, handover, body) => self.deliver(link, handover, body),
             Outgoing::Respond(link, response, bodies) => {
                 let encoded = response.encode(&bodies);
@@ -253,15 +256,21 @@ impl Task {
             Reply::AcceptLink(link, accept) => self.engine.accept_link(link, accept),
             Reply::RefuseLink(link, refusal) => self.engine.refuse_link(link, refusal),
             Reply::Drained(link) => self.engine.drained(link),
-            Reply::SettleIncoming(link, delivery, outcome) => {
-                self.engine.settle_incoming(link, delivery, &outcome);
+            Reply::SettleIncoming {
+                link,
+                delivery,
+                outcome,
+                settled,
+            } => {
+                self.engine
+                    .settle_incoming(link, delivery, &outcome, settled);
             }
             Reply::SettleOutgoing(link, delivery, outcome) => {
                 self.engine.settle_outgoing(link, delivery, &outcome);
             }
             Reply::Detach(link, refusal) => self.engine.detach(link, Some(refusal)),
-            Reply::Deliver(..) | Reply::Respond(..) => {
-                debug_assert!(false, "the owner adds the bytes to these");
+            Reply::Close | Reply::Deliver(..) | Reply::Respond(..) => {
+                debug_assert!(false, "the owner turns these into others");
             }
         }
     }

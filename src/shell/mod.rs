@@ -10,7 +10,15 @@
     reason = "the shell is where clocks are read and tasks are made"
 )]
 
+mod bench;
+pub mod cli;
 pub mod clock;
+mod committer;
+mod connection;
 pub mod disk;
-//mod connection;
-//mod outbox;
+mod http;
+mod logging;
+mod outbox;
+mod owner;
+mod reader;
+mod serve;

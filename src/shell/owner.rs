@@ -25,7 +25,6 @@ use crate::limits;
 use crate::storage::{self, Writer};
 use crate::time::Timestamp;
 
-
 /// What reaches the owner.
 #[derive(Debug)]
 pub(super) enum Mail {
@@ -94,7 +93,16 @@ struct Connection {
 
 impl Owner {
     pub(super) fn new(parts: Parts) -> Self {
-        let Parts { broker, writer, clock, sender, mailbox, committer, reader, disk } = parts;
+        let Parts {
+            broker,
+            writer,
+            clock,
+            sender,
+            mailbox,
+            committer,
+            reader,
+            disk,
+        } = parts;
         let progress = committer.progress();
         let durable = progress.borrow().durable;
         Self {
@@ -176,7 +184,14 @@ impl Owner {
             }
             Mail::Connected(id, outbox) => {
                 let (outgoing, held) = (Vec::new(), VecDeque::new());
-                self.connections.insert(id, Connection { outbox, outgoing, held });
+                self.connections.insert(
+                    id,
+                    Connection {
+                        outbox,
+                        outgoing,
+                        held,
+                    },
+                );
                 if self.stopping {
                     self.queue(id, Outgoing::Close);
                 }
@@ -202,8 +217,12 @@ impl Owner {
     ) -> T {
         let mut replies = std::mem::take(&mut self.replies);
         let group = self.sealed + 1;
-        let mut around =
-            Surroundings { now, journal: &mut self.writer, group, replies: &mut replies };
+        let mut around = Surroundings {
+            now,
+            journal: &mut self.writer,
+            group,
+            replies: &mut replies,
+        };
         let result = step(&mut self.broker, &mut around);
         for routed in replies.drain(..) {
             match routed.rests_on.checked_sub(self.durable + 1) {
@@ -256,7 +275,9 @@ impl Owner {
     /// A reply may leave: it does, unless bytes must be read first, for it or one before it.
     fn release(&mut self, routed: Routed) {
         let id = routed.connection;
-        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
         if !connection.held.is_empty() {
             connection.held.push_back(routed);
             return;
@@ -272,19 +293,27 @@ impl Owner {
 
     /// Asks for the bytes that a connection's held replies need.
     fn read_for(&mut self, id: ConnectionId) {
-        let Some(connection) = self.connections.get(&id) else { return };
+        let Some(connection) = self.connections.get(&id) else {
+            return;
+        };
         let mut wanted = Vec::new();
         let mut bytes = 0;
         for routed in &connection.held {
             let places = bodies(&routed.reply);
-            bytes += places.iter().map(|body| usize::try_from(body.length).unwrap_or(0)).sum::<usize>();
+            bytes += places
+                .iter()
+                .map(|body| usize::try_from(body.length).unwrap_or(0))
+                .sum::<usize>();
             wanted.extend(places);
             if limits::READ_BYTES_MAX <= bytes {
                 break;
             }
         }
         self.upkeep.reads += 1;
-        self.reader.read(reader::Request { purpose: reader::Purpose::Deliver(id), wanted });
+        self.reader.read(reader::Request {
+            purpose: reader::Purpose::Deliver(id),
+            wanted,
+        });
     }
 
     fn take_read(&mut self, now: Timestamp, done: reader::Done) {
@@ -293,7 +322,10 @@ impl Owner {
             reader::Purpose::Deliver(id) => id,
             reader::Purpose::Compact => return self.relocate(now, &done.chunks),
         };
-        let held = self.connections.get_mut(&id).map(|connection| std::mem::take(&mut connection.held));
+        let held = self
+            .connections
+            .get_mut(&id)
+            .map(|connection| std::mem::take(&mut connection.held));
         let mut held = held.unwrap_or_default();
         while let Some(routed) = held.pop_front() {
             match resolve(&self.writer, &done.chunks, routed) {
@@ -361,7 +393,11 @@ impl Owner {
     }
 
     fn set_room(&mut self) {
-        let room = if self.writer.accepts_messages() { Room::Enough } else { Room::None };
+        let room = if self.writer.accepts_messages() {
+            Room::Enough
+        } else {
+            Room::None
+        };
         if self.upkeep.room != room {
             self.upkeep.room = room;
             self.broker.set_room(room);
@@ -379,25 +415,39 @@ impl Owner {
 /// Adds its bytes to a reply, or returns it if some are not in memory.
 fn resolve(writer: &Writer, chunks: &[Chunk], routed: Routed) -> Result<Outgoing, Routed> {
     let find = |body: BodyRef| -> Option<Bytes> {
-        writer.cached(body).or_else(|| chunks.iter().find_map(|chunk| chunk.slice(body)))
+        writer
+            .cached(body)
+            .or_else(|| chunks.iter().find_map(|chunk| chunk.slice(body)))
     };
-    let Routed { connection, rests_on, reply } = routed;
+    let Routed {
+        connection,
+        rests_on,
+        reply,
+    } = routed;
     match reply {
         Reply::Deliver(link, handover) => match find(handover.body) {
             Some(bytes) => Ok(Outgoing::Deliver(link, handover, bytes)),
-            None => Err(Routed { connection, rests_on, reply: Reply::Deliver(link, handover) }),
+            None => Err(Routed {
+                connection,
+                rests_on,
+                reply: Reply::Deliver(link, handover),
+            }),
         },
         Reply::Respond(link, response) => {
             match response.bodies().map(find).collect::<Option<Vec<Bytes>>>() {
                 Some(bodies) => Ok(Outgoing::Respond(link, response, bodies)),
-                None => Err(Routed { connection, rests_on, reply: Reply::Respond(link, response) }),
+                None => Err(Routed {
+                    connection,
+                    rests_on,
+                    reply: Reply::Respond(link, response),
+                }),
             }
         }
         Reply::Close => Ok(Outgoing::Close),
         reply @ (Reply::AcceptLink(..)
         | Reply::RefuseLink(..)
         | Reply::Drained(..)
-        | Reply::SettleIncoming(..)
+        | Reply::SettleIncoming { .. }
         | Reply::SettleOutgoing(..)
         | Reply::Detach(..)) => Ok(Outgoing::Reply(reply)),
     }
@@ -410,7 +460,7 @@ fn bodies(reply: &Reply) -> Vec<BodyRef> {
         Reply::AcceptLink(..)
         | Reply::RefuseLink(..)
         | Reply::Drained(..)
-        | Reply::SettleIncoming(..)
+        | Reply::SettleIncoming { .. }
         | Reply::SettleOutgoing(..)
         | Reply::Detach(..)
         | Reply::Close => Vec::new(),

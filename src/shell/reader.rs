@@ -66,13 +66,18 @@ impl Reader {
         let work = move || {
             for request in taken {
                 let chunks = read(&disk, &request.wanted);
-                let done = Done { purpose: request.purpose, chunks };
+                let done = Done {
+                    purpose: request.purpose,
+                    chunks,
+                };
                 if owner.blocking_send(Mail::Read(done)).is_err() {
                     return;
                 }
             }
         };
-        thread::Builder::new().name("reader".to_owned()).spawn(work)?;
+        thread::Builder::new()
+            .name("reader".to_owned())
+            .spawn(work)?;
         Ok(Self { requests })
     }
 

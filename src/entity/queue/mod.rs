@@ -338,6 +338,7 @@ fn stamps(entry: &Entry, locked_until: Option<Timestamp>) -> Stamps {
         enqueued_sequence_number: wire_number(entry.enqueued_number),
         enqueued_time: entry.enqueued_at,
         locked_until,
+        lock_token: None,
         delivery_count: entry.delivery_count,
         state: match entry.state {
             StoredState::Active => MessageState::Active,

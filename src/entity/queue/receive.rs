@@ -295,13 +295,14 @@ impl Queue {
             ReceiveMode::PeekLock => {
                 let until = cx.now.after(self.description.lock_duration);
                 self.index.update(ordinal, |entry| entry.locked = true)?;
-                let entry = self.index.get(ordinal)?;
-                let (body, stamps) = (entry.body, stamps(entry, Some(until)));
                 let token = self.locks.insert(ordinal, until, cx.random.next_u64());
+                let entry = self.index.get(ordinal)?;
+                let mut stamps = stamps(entry, Some(until));
+                stamps.lock_token = Some(token.to_uuid());
                 Some(Handover {
                     token,
                     mode,
-                    body,
+                    body: entry.body,
                     stamps,
                 })
             }

@@ -221,7 +221,7 @@ fn a_renewed_lock_counts_from_now() {
 #[test]
 fn what_is_given_back_comes_before_what_is_newer() {
     let mut bench = Bench::new(description());
-    (0..4).for_each(|_| drop(bench.send(None, None)));
+    (0..4).for_each(|_| _ = bench.send(None, None));
     let taken = bench.receive(3);
     bench.settle(taken[2].token, Settlement::Release).unwrap();
     bench
@@ -308,7 +308,7 @@ fn deferred_messages_are_received_by_number_only_and_do_not_expire() {
         dead_letter_on_expiration: true,
         ..description()
     });
-    (0..3).for_each(|_| drop(bench.send(Some(60), None)));
+    (0..3).for_each(|_| _ = bench.send(Some(60), None));
     for handover in bench.receive(3) {
         bench
             .settle(handover.token, Settlement::Defer(Amendments::default()))
@@ -419,7 +419,7 @@ fn a_full_or_disabled_queue_takes_nothing() {
 #[test]
 fn receivers_take_turns_and_a_drain_ends_with_a_notice() {
     let mut bench = Bench::new(description());
-    (0..3).for_each(|_| drop(bench.send(None, None)));
+    (0..3).for_each(|_| _ = bench.send(None, None));
     let ((), deliveries) = bench.step(|queue, cx| {
         queue.add_consumer(ONE, ReceiveMode::PeekLock);
         queue.add_consumer(TWO, ReceiveMode::ReceiveAndDelete);
@@ -445,7 +445,7 @@ fn receivers_take_turns_and_a_drain_ends_with_a_notice() {
 #[test]
 fn a_batch_delete_takes_what_can_be_received_and_is_old_enough() {
     let mut bench = Bench::new(description());
-    (0..3).for_each(|_| drop(bench.send(None, None)));
+    (0..3).for_each(|_| _ = bench.send(None, None));
     bench.receive(1);
     bench.wait(10);
     bench.send(None, None);

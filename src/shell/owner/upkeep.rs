@@ -31,7 +31,11 @@ enum Checkpoint {
     None,
     /// Taken, and not to be written before this group is durable: it must not tell of records
     /// that the log may not have.
-    Taken { group: u64, at: CheckpointAt, snapshot: Snapshot },
+    Taken {
+        group: u64,
+        at: CheckpointAt,
+        snapshot: Snapshot,
+    },
     BeingWritten,
 }
 
@@ -47,7 +51,12 @@ struct Compaction {
 impl Default for Upkeep {
     fn default() -> Self {
         let (checkpoint, compaction) = (Checkpoint::None, None);
-        Self { room: Room::Enough, reads: 0, checkpoint, compaction }
+        Self {
+            room: Room::Enough,
+            reads: 0,
+            checkpoint,
+            compaction,
+        }
     }
 }
 
@@ -60,7 +69,10 @@ impl Owner {
         if self.upkeep.reads == 0 {
             let removable = self.writer.take_removable();
             if !removable.is_empty() {
-                debug!(count = removable.len(), "removing segments that hold nothing alive");
+                debug!(
+                    count = removable.len(),
+                    "removing segments that hold nothing alive"
+                );
                 self.committer.order(Order::Remove(removable));
             }
         }
@@ -77,7 +89,11 @@ impl Owner {
             Checkpoint::None if self.writer.checkpoint_due() => {
                 let (group, at) = (self.sealed, self.writer.checkpoint_at());
                 let snapshot = self.broker.snapshot();
-                self.upkeep.checkpoint = Checkpoint::Taken { group, at, snapshot };
+                self.upkeep.checkpoint = Checkpoint::Taken {
+                    group,
+                    at,
+                    snapshot,
+                };
             }
             Checkpoint::Taken { group, .. } if *group <= self.durable => {
                 let taken =
@@ -100,7 +116,10 @@ impl Owner {
                 Err(error) => drop(owner.blocking_send(Mail::CheckpointWritten(Err(error)))),
             }
         };
-        if let Err(error) = thread::Builder::new().name("checkpoint".to_owned()).spawn(work) {
+        if let Err(error) = thread::Builder::new()
+            .name("checkpoint".to_owned())
+            .spawn(work)
+        {
             error!(%error, "no thread for a checkpoint");
         }
     }
@@ -119,9 +138,14 @@ impl Owner {
 
     fn compact(&mut self) {
         let Some(compaction) = &mut self.upkeep.compaction else {
-            self.upkeep.compaction = self.writer.compaction_candidate().map(|positions| {
-                Compaction { positions, search: Some(SearchPosition::default()), found: Vec::new() }
-            });
+            self.upkeep.compaction =
+                self.writer
+                    .compaction_candidate()
+                    .map(|positions| Compaction {
+                        positions,
+                        search: Some(SearchPosition::default()),
+                        found: Vec::new(),
+                    });
             return;
         };
         if !compaction.found.is_empty() {
@@ -132,19 +156,25 @@ impl Owner {
             return;
         };
         let (found, rest) =
-            self.broker.search_bodies(&compaction.positions, search, limits::COMPACTION_SCAN);
+            self.broker
+                .search_bodies(&compaction.positions, search, limits::COMPACTION_SCAN);
         compaction.search = rest;
         if !found.is_empty() {
             let wanted = found.iter().map(|found| found.body).collect();
             compaction.found = found;
             self.upkeep.reads += 1;
-            self.reader.read(Request { purpose: Purpose::Compact, wanted });
+            self.reader.read(Request {
+                purpose: Purpose::Compact,
+                wanted,
+            });
         }
     }
 
     /// Appends what was read at the log's end, if it is still alive.
     pub(super) fn relocate(&mut self, now: Timestamp, chunks: &[Chunk]) {
-        let Some(compaction) = &mut self.upkeep.compaction else { return };
+        let Some(compaction) = &mut self.upkeep.compaction else {
+            return;
+        };
         let found = std::mem::take(&mut compaction.found);
         self.step(now, |broker, around| {
             for found in &found {
