@@ -53,11 +53,15 @@ impl Amendments {
         self.set.insert(name.to_owned(), encoded.into());
     }
 
-    /// Takes a property out if it is a string or a symbol.
+    /// Takes a property out if it is a string or a symbol; null is as good as none, and goes too.
     pub fn take_string(&mut self, name: &str) -> Option<String> {
-        let value = text(self.set.get(name)?)?.to_owned();
-        self.set.remove(name);
-        Some(value)
+        let at = self.set.iter().position(|(set, _)| set == name)?;
+        let value = &self.set.get(at)?.1;
+        let string = text(value).map(str::to_owned);
+        if string.is_some() || value[..] == [0x40] {
+            self.set.remove(at);
+        }
+        string
     }
 
     /// Adds later changes: where both name a property, the later one holds.

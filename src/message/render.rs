@@ -131,8 +131,8 @@ fn annotations(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
     end_compound(out, map, count);
 }
 
-/// Writes the properties as the sender had them. What it left out is filled in: a message-id, and
-/// the times of a message whose life has an end.
+/// Writes the properties as the sender had them, but for a message-id where it gave none, and the
+/// times of a message whose life has an end: clients take its time to live from them.
 fn properties(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
     const ABSOLUTE_EXPIRY_TIME: usize = 8;
     const CREATION_TIME: usize = 9;
@@ -155,10 +155,10 @@ fn properties(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
         };
         match (count, field == NULL) {
             (0, true) => default_message_id(out, stamps.default_message_id),
-            (ABSOLUTE_EXPIRY_TIME, true) if !lives_on => {
+            (ABSOLUTE_EXPIRY_TIME, _) if !lives_on => {
                 timestamp(out, stamps.enqueued_time.after(stamps.time_to_live));
             }
-            (CREATION_TIME, true) if !lives_on => timestamp(out, stamps.enqueued_time),
+            (CREATION_TIME, _) if !lives_on => timestamp(out, stamps.enqueued_time),
             _ => out.extend_from_slice(field),
         }
         count += 1;

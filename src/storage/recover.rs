@@ -20,6 +20,9 @@ use crate::entity::{BodyRef, Record};
 use crate::limits;
 use crate::time::Timestamp;
 
+/// What takes each record of a log, with the place of its body if it has one.
+pub type Replay<'a> = dyn FnMut(&Record<'_>, Option<BodyRef>) -> Result<(), String> + 'a;
+
 /// A log that was recovered.
 pub struct Recovered {
     /// Its end; every live body is to be counted with [`Writer::retain`].
@@ -40,8 +43,6 @@ pub struct Recovered {
 pub(super) type Replay<'a> = dyn FnMut(&Record<'_>, Option<BodyRef>) -> Result<(), String> + 'a;
 
 /// Replays what a disk holds, and gets it ready to be written.
-///
-/// `replay` gets each record, with the place of its body if it has one.
 ///
 /// # Errors
 ///
@@ -239,18 +240,13 @@ impl<'a> Recovery<'a> {
             }
             self.replay_segment(&mut window, replay)?;
             self.current = Some(found.id);
-            match segments.get(at + 1) {
-                Some(next) => {
-                    // A segment is begun only when the one before it is synced.
-                    if next.header.first_frame != self.last_frame + 1 {
-                        return Err(corrupt(found.id, self.end.offset, "a frame is damaged"));
-                    }
-                    self.usage.grow(found.id, self.end.offset);
-                }
-                None => {
-                    self.find_end(&mut window)?;
-                    self.usage.grow(found.id, self.end.offset);
-                }
+            self.usage.grow(found.id, self.end.offset);
+            let Some(next) = segments.get(at + 1) else {
+                return self.find_end(&mut window);
+            };
+            // A segment is begun only when the one before it is synced.
+            if next.header.first_frame != self.last_frame + 1 {
+                return Err(corrupt(found.id, self.end.offset, "a frame is damaged"));
             }
         }
         Ok(())
