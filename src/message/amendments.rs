@@ -55,11 +55,10 @@ impl Amendments {
 
     /// Takes a property out if it is a string or a symbol; null is as good as none, and goes too.
     pub fn take_string(&mut self, name: &str) -> Option<String> {
-        let at = self.set.iter().position(|(set, _)| set == name)?;
-        let value = &self.set.get(at)?.1;
+        let value = self.set.get(name)?;
         let string = text(value).map(str::to_owned);
         if string.is_some() || value[..] == [0x40] {
-            self.set.remove(at);
+            self.set.remove(name);
         }
         string
     }

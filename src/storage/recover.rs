@@ -39,9 +39,6 @@ pub struct Recovered {
     pub cut: bool,
 }
 
-/// Takes each record again, with the place of its body if it has one; says what is wrong with it.
-pub(super) type Replay<'a> = dyn FnMut(&Record<'_>, Option<BodyRef>) -> Result<(), String> + 'a;
-
 /// Replays what a disk holds, and gets it ready to be written.
 ///
 /// # Errors
