@@ -26,7 +26,7 @@ impl Amendments {
     #[must_use]
     pub fn from_fields(fields: &Fields) -> Self {
         let mut amendments = Self::default();
-        for (name, value) in fields.iter() {
+        for (name, value) in fields {
             amendments.set_value(name.as_str(), value);
         }
         amendments
@@ -36,7 +36,7 @@ impl Amendments {
     #[must_use]
     pub fn from_map(map: &OrderedMap<Value, Value>) -> Self {
         let mut amendments = Self::default();
-        for (name, value) in map.iter() {
+        for (name, value) in map {
             match name {
                 Value::String(name) => amendments.set_value(name, value),
                 Value::Symbol(name) => amendments.set_value(name.as_str(), value),

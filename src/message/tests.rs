@@ -319,8 +319,8 @@ proptest! {
         if stamps.time_to_live != Millis::MAX {
             let filled = properties.get_or_insert_default();
             let end = stamps.enqueued_time.after(stamps.time_to_live).as_millis();
-            filled.absolute_expiry_time.get_or_insert(end.into());
-            filled.creation_time.get_or_insert(stamps.enqueued_time.as_millis().into());
+            filled.absolute_expiry_time.get_or_insert_with(|| end.into());
+            filled.creation_time.get_or_insert_with(|| stamps.enqueued_time.as_millis().into());
         }
         prop_assert_eq!(got.properties, properties);
         prop_assert_eq!(got.application_properties, sent.application_properties);
