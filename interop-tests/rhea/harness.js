@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { describe, it } from "node:test";
+import { after, describe, it } from "node:test";
 import rhea from "rhea";
 
 export const { types } = rhea;
@@ -23,6 +23,8 @@ rhea.message.decode = (bytes) => Object.assign(decode(bytes), { raw: bytes });
 /** Declares a group of scenarios that run at the same time, each with a connection that is closed at its end. */
 export function topic(name, declare) {
   describe(name, { concurrency: true, timeout: 120_000 }, () => {
+    // What a failed test left open must not keep the process.
+    after(() => { setTimeout(() => process.exit(), 1_000).unref(); });
     declare((title, body) => {
       it(title, async () => {
         const connection = await connect();
