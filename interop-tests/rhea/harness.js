@@ -99,7 +99,7 @@ async function opened(link, role) {
   link.on(`${role}_error`, () => {});
   await Promise.race([event(link, `${role}_open`), failed]);
   // A refused link is answered by an attach without a terminus, and then the reason (protocol.md §3.4).
-  if ((role === "sender" ? link.target : link.source) === null) await failed;
+  if (!(role === "sender" ? link.target : link.source).address) await failed;
   return link;
 }
 
@@ -241,8 +241,8 @@ export function typedMap(typed) {
 
 /** The AMQP type, whatever its encoding: `SmallLong` and `Long` are both `long`. */
 export function typeName({ type }) {
-  if (type.name.startsWith("Decimal")) return type.name.toLowerCase();
-  return type.name.replace(/^Small/, "").replace(/(8|32|0)$/, "").toLowerCase();
+  const name = type.name.replace(/^Small/, "").replace(/(8|32|0)$/, "").toLowerCase();
+  return { str: "string", sym: "symbol", vbin: "binary" }[name] ?? name;
 }
 
 /** The AMQP type of the elements of a typed array. */
