@@ -136,7 +136,7 @@ fn no_change_of_a_conversation_harms_the_broker() {
         password: "p".to_owned(),
     };
     said.push(conversation(plain, &mut rig));
-    for case in 0..3_000 {
+    for case in 0..20_000 {
         rig.reconnect();
         let changed = mutate(&mut random, &said[case % said.len()]);
         let fed: usize = changed.iter().map(Bytes::len).sum();

@@ -10,3 +10,4 @@
 
 mod hostile;
 mod rig;
+mod transcript;
