@@ -48,7 +48,6 @@ struct Link {
     limit: u32,
     /// Deliveries that went to the client.
     received: u32,
-    draining: bool,
     /// Came without credit, and are deleted already.
     stalled: VecDeque<u64>,
     unwritten: u64,
@@ -229,18 +228,18 @@ impl Clients {
         }
         let place = self.place();
         match self.random.weighted(&[40, 12, 30, 15, 3]) {
-            0 => drop(self.attach_to(id, place, LinkKind::Receiver { delete: false })),
-            1 => drop(self.attach_to(id, place, LinkKind::Receiver { delete: true })),
+            0 => self.attach_to(id, place, LinkKind::Receiver { delete: false }),
+            1 => self.attach_to(id, place, LinkKind::Receiver { delete: true }),
             2 => {
                 let dead = self.random.percent(5);
-                drop(self.attach_to(id, Place { dead, ..place }, LinkKind::Sender));
+                self.attach_to(id, Place { dead, ..place }, LinkKind::Sender)
             }
-            3 => self.manage(id, place),
+            3 => return self.manage(id, place),
             _ => {
                 let nowhere = Place::main(self.plan.queues.len());
-                drop(self.attach_to(id, nowhere, LinkKind::Sender));
+                self.attach_to(id, nowhere, LinkKind::Sender)
             }
-        }
+        };
     }
 
     fn attach_to(&mut self, id: u32, place: Place, kind: LinkKind) -> LinkKey {
@@ -255,7 +254,6 @@ impl Clients {
             kind,
             limit: 0,
             received: 0,
-            draining: false,
             stalled: VecDeque::new(),
             unwritten: 0,
         };
@@ -316,24 +314,8 @@ impl Clients {
             return;
         };
         link.limit = link.received.wrapping_add(credit);
-        link.draining = drain;
         let limit = link.limit;
         // What was deleted already and waits for credit goes first.
-        while link.received != link.limit
-            && let Some(id) = link.stalled.pop_front()
-        {
-            link.received = link.received.wrapping_add(1);
-            self.ledger.got(id).expect("it was kept here");
-            let Some(again) = self.link(at) else { return };
-            if again.stalled.is_empty() {
-                break;
-            }
-            return self.after_stalled(at, limit, drain);
-        }
-        self.push(at.connection, Act::Credit { at, limit, drain });
-    }
-
-    fn after_stalled(&mut self, at: LinkKey, limit: u32, drain: bool) {
         while let Some(link) = self.link(at)
             && link.received != link.limit
             && let Some(id) = link.stalled.pop_front()
@@ -346,8 +328,7 @@ impl Clients {
 
     fn credit(&mut self) {
         let wants = |link: &Link| {
-            !link.draining
-                && matches!(link.kind, LinkKind::Receiver { .. } | LinkKind::Responses)
+            matches!(link.kind, LinkKind::Receiver { .. } | LinkKind::Responses)
         };
         let Some(at) = self.some_link(wants) else {
             return self.attach();
@@ -363,7 +344,7 @@ impl Clients {
     }
 
     fn drain(&mut self) {
-        let wants = |link: &Link| !link.draining && matches!(link.kind, LinkKind::Receiver { .. });
+        let wants = |link: &Link| matches!(link.kind, LinkKind::Receiver { .. });
         if let Some(at) = self.some_link(wants) {
             let credit = u32::try_from(self.random.below(6)).expect("few");
             self.set_credit(at, credit, true);
@@ -430,8 +411,8 @@ impl Clients {
 
     fn ask_on(&mut self, connection: u32, place: Place, ask: Ask) {
         let links = &self.connections[&connection].links;
-        let mut links = links.iter().filter(|(_, link)| link.place == place);
-        let mut find = |kind: LinkKind| {
+        let links = links.iter().filter(|(_, link)| link.place == place);
+        let find = |kind: LinkKind| {
             let found = links.clone().find(|(_, link)| link.kind == kind);
             found.map(|(&link, _)| LinkKey { connection, link })
         };
@@ -439,7 +420,6 @@ impl Clients {
             return;
         };
         let answers = find(LinkKind::Responses).unwrap_or(at);
-        let _ = links.next();
         let id = format!("r{}", self.next_request);
         self.next_request += 1;
         if let Ask::Dispose {
@@ -650,10 +630,12 @@ impl Clients {
                     connection.links.remove(&at.link);
                 }
             }
-            Sight::Drained(at) => {
+            Sight::Drained(at, limit) => {
                 if let Some(link) = self.link(at) {
-                    link.received = link.limit;
-                    link.draining = false;
+                    let unused = limit.wrapping_sub(link.received);
+                    if unused < 1 << 31 {
+                        link.received = limit;
+                    }
                 }
             }
             Sight::SettledIncoming(at, delivery, result) => {

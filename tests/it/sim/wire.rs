@@ -2,6 +2,7 @@
 //! broker's are not checked against themselves.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// An AMQP value, with its type.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub(super) enum Value {
 }
 
 /// A message as a sender makes it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(super) struct Draft {
     /// Names the message in the whole run; in its message-id and in its body.
     pub(super) id: u64,
@@ -38,7 +39,7 @@ pub(super) struct Draft {
 }
 
 /// A message as somebody sees it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) id: u64,
     pub(super) padding: usize,
@@ -62,6 +63,40 @@ pub(super) struct Answer {
     pub(super) code: i32,
     pub(super) condition: Option<String>,
     pub(super) body: BTreeMap<String, Value>,
+}
+
+impl fmt::Debug for Draft {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "m{} of {} bytes", self.id, self.padding)?;
+        note(f, "ttl", self.time_to_live)?;
+        note(f, "due", self.due)?;
+        if self.malformed {
+            f.write_str(" malformed")?;
+        }
+        write!(f, " {:?}", self.properties)
+    }
+}
+
+impl fmt::Debug for Seen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (id, number, state) = (self.id, self.number, self.state);
+        write!(f, "#{number} m{id} of {} bytes, state {state}", self.padding)?;
+        note(f, "number before", Some(self.enqueued_number))?;
+        note(f, "at", Some(self.enqueued_at))?;
+        note(f, "count", Some(self.delivery_count))?;
+        note(f, "locked until", self.locked_until)?;
+        note(f, "ttl", self.time_to_live)?;
+        note(f, "ends", self.expires_at)?;
+        note(f, "due", self.due)?;
+        write!(f, " {:?}", self.properties)
+    }
+}
+
+fn note<T: fmt::Display>(f: &mut fmt::Formatter<'_>, name: &str, value: Option<T>) -> fmt::Result {
+    match value {
+        Some(value) => write!(f, ", {name} {value}"),
+        None => Ok(()),
+    }
 }
 
 impl Draft {

@@ -255,7 +255,7 @@ impl World {
             Reply::AcceptLink(link, _) => Sight::Accepted(at(*link)),
             Reply::RefuseLink(link, refusal) => Sight::Refused(at(*link), condition(refusal)),
             Reply::Detach(link, refusal) => Sight::Detached(at(*link), condition(refusal)),
-            Reply::Drained(link) => Sight::Drained(at(*link)),
+            Reply::Drained(link, limit) => Sight::Drained(at(*link), *limit),
             Reply::Deliver(link, handover) => {
                 let body = self.body(handover.body)?;
                 let mut rendered = Vec::new();

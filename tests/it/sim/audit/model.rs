@@ -448,9 +448,10 @@ impl Model {
         let ended = queue.receivers.iter().filter(|(_, receiver)| {
             receiver.drain && (receiver.credit() == 0 || 0 < receiver.window)
         });
-        let ended: BTreeSet<LinkKey> = ended.map(|(&at, _)| at).collect();
+        let ended: BTreeMap<LinkKey, u32> =
+            ended.map(|(&at, receiver)| (at, receiver.limit)).collect();
         round.drained(&ended, place)?;
-        for at in ended {
+        for at in ended.into_keys() {
             let queue = self.queue_mut(place);
             let receiver = queue.receivers.get_mut(&at).expect("it was found");
             receiver.drain = false;

@@ -20,7 +20,8 @@ pub(in crate::sim) enum Sight {
         seen: Seen,
     },
     Detached(LinkKey, String),
-    Drained(LinkKey),
+    /// With the limit up to which the credit is used up.
+    Drained(LinkKey, u32),
     Refused(LinkKey, String),
     /// What became of a message that came in: taken, or the condition of the refusal.
     SettledIncoming(LinkKey, u32, Result<(), String>),
@@ -57,7 +58,7 @@ impl Round {
         };
         for (at, sight) in sights.iter().enumerate() {
             match sight {
-                Sight::Delivered { at: link, .. } | Sight::Drained(link) => {
+                Sight::Delivered { at: link, .. } | Sight::Drained(link, _) => {
                     let place = model.links.get(link).map(|link| link.place);
                     let place = place.ok_or_else(|| format!("no such link: {sight:?}"))?;
                     let waiting = round.deliveries.entry(place).or_default();
@@ -174,12 +175,16 @@ impl Round {
     }
 
     /// Takes off the ends of these drains.
-    pub(super) fn drained(&mut self, ended: &BTreeSet<LinkKey>, place: Place) -> Result<(), String> {
+    pub(super) fn drained(
+        &mut self,
+        ended: &BTreeMap<LinkKey, u32>,
+        place: Place,
+    ) -> Result<(), String> {
         let mut left = ended.clone();
         for _ in ended {
             let next = self.deliveries.get_mut(&place).and_then(VecDeque::pop_front);
             match next {
-                Some((_, Sight::Drained(at))) if left.remove(&at) => {}
+                Some((_, Sight::Drained(at, limit))) if left.remove(&at) == Some(limit) => {}
                 other => {
                     return Err(format!("drains of {left:?} have ended, and found {other:?}"));
                 }
