@@ -49,7 +49,8 @@ fn conversation(identity: Identity, rig: &mut Rig) -> Conversation {
                     client.grant_credit(link, 10);
                 }
                 Event::Credit { link, .. } if received == 0 => {
-                    let large = [&[0x00, 0x53, 0x75, 0xb0, 0, 2, 0, 0][..], &[7; 131_072]].concat();
+                    let large =
+                        [&[0x00, 0x53, 0x75, 0xb0, 0, 2, 0, 0][..], &vec![7; 131_072]].concat();
                     for body in [
                         &b"\x00\x53\x75\xa0\x02hi"[..],
                         &large,
