@@ -77,3 +77,5 @@ pub const CHECKPOINT_BLOCK_BYTES: usize = 64 * 1024;
 pub const SPARE_SEGMENTS_MAX: usize = 3;
 /// Length of the name of a subscription or a rule, characters: the service's limit.
 pub const PART_NAME_LENGTH_MAX: usize = 50;
+/// Bytes of a message's changed application-properties: the service's limit for all properties.
+pub const AMENDMENTS_BYTES_MAX: usize = 64 * 1024;
