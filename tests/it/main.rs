@@ -12,6 +12,7 @@
 )]
 
 mod hostile;
+mod layers;
 mod rig;
 mod sim;
 mod transcript;
