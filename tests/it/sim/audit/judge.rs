@@ -272,7 +272,8 @@ impl Model {
             return Ok(());
         };
         self.due(round, place)?;
-        let result = self.decide(round, place, *token, verdict)?;
+        let result = self.decide(round, place, *token, verdict);
+        self.dispatch(round, place, &BTreeSet::new())?;
         if *settled {
             return Ok(());
         }
@@ -302,10 +303,19 @@ impl Model {
         place: Place,
         token: LockToken,
         verdict: &Verdict,
-    ) -> Result<Result<(), Failed>, String> {
-        let Some(ordinal) = self.queue(place).locked_by(token) else {
-            return Ok(Err((410, LOCK_LOST)));
-        };
+    ) -> Result<(), Failed> {
+        let queue = self.queue(place);
+        let ordinal = queue.locked_by(token).ok_or((410, LOCK_LOST))?;
+        self.decide_on(round, place, ordinal, verdict)
+    }
+
+    fn decide_on(
+        &mut self,
+        round: &mut Round,
+        place: Place,
+        ordinal: u64,
+        verdict: &Verdict,
+    ) -> Result<(), Failed> {
         match verdict {
             Verdict::Complete => {
                 self.remove(place, ordinal);
@@ -322,7 +332,7 @@ impl Model {
                 message.modify(properties, group);
             }
             // "Dead-letter from DLQ not possible" (`protocol.md` §6.2); it stays locked.
-            Verdict::DeadLetter { .. } if place.dead => return Ok(Err((400, NOT_ALLOWED))),
+            Verdict::DeadLetter { .. } if place.dead => return Err((400, NOT_ALLOWED)),
             Verdict::DeadLetter {
                 reason,
                 description,
@@ -342,8 +352,7 @@ impl Model {
                 self.depart(round, place, ordinal, &all);
             }
         }
-        self.dispatch(round, place, &BTreeSet::new())?;
-        Ok(Ok(()))
+        Ok(())
     }
 
     fn request(
@@ -462,19 +471,18 @@ impl Model {
             Ask::Dispose { tokens, verdict } => {
                 self.due(round, place)?;
                 let queue = self.queue(place);
-                if tokens.iter().any(|token| queue.locked_by(*token).is_none()) {
+                let locked = tokens.iter().map(|token| queue.locked_by(*token));
+                // One that is named twice is meant once; in which order they go is not said.
+                let Some(ordinals) = locked.collect::<Option<BTreeSet<u64>>>() else {
                     return Ok(Err((410, LOCK_LOST)));
-                }
+                };
                 let mut result = Ok(Expected::done(round.group));
-                for (at, token) in tokens.iter().enumerate() {
-                    // One that is named twice is meant once.
-                    let again = tokens.iter().take(at).any(|other| other == token);
-                    if !again
-                        && let Err(failed) = self.decide(round, place, *token, verdict)?
-                    {
+                for ordinal in &ordinals {
+                    if let Err(failed) = self.decide_on(round, place, *ordinal, verdict) {
                         result = Err(failed);
                     }
                 }
+                self.dispatch(round, place, &ordinals)?;
                 result
             }
         })
