@@ -657,7 +657,7 @@ impl Clients {
                 self.ledger.answered(at, delivery, result.is_ok());
             }
             Sight::SettledOutgoing(at, delivery, result) => {
-                self.ledger.settled(at, delivery, result.is_ok());
+                self.ledger.settled(at, delivery, result == Ok("accepted"));
             }
             Sight::Delivered {
                 at,

@@ -179,11 +179,11 @@ impl Auditor {
                 "group {durable} was durable, and {last} is the last that is left"
             ));
         }
-        let room = self.model.room;
         let left = self.history.remove(&last);
         self.model = left.ok_or_else(|| format!("group {last} was never sealed"))?;
         self.model.restart();
-        self.model.room = room;
+        // Whoever starts finds out anew whether there is room.
+        self.model.room = true;
         self.history = BTreeMap::from([(last, self.model.clone())]);
         self.durable = last;
         Ok(())
@@ -298,7 +298,7 @@ impl Expected {
             }
             What::Peeked(shown) => {
                 let found = carried(answer)?;
-                expect(found.len() == shown.len(), &shown, &found)?;
+                expect(found.len() == shown.len(), &shown, answer)?;
                 for (shown, (message, token)) in shown.iter().zip(found) {
                     expect(token.is_none(), &"no lock token", &token)?;
                     shown.check(&read_message(&message)?)?;
@@ -307,7 +307,7 @@ impl Expected {
             }
             What::Deferred(mut shown) => {
                 let found = carried(answer)?;
-                expect(found.len() == shown.len(), &shown, &found)?;
+                expect(found.len() == shown.len(), &shown, answer)?;
                 for (message, token) in found {
                     let seen = read_message(&message)?;
                     let Some((expected, serial)) = shown.remove(&seen.number) else {
