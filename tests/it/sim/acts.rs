@@ -409,7 +409,8 @@ fn fields(properties: &BTreeMap<String, String>) -> Fields {
 
 impl Ask {
     fn encode(&self) -> (&'static str, Value) {
-        let longs = |numbers: &[i64]| Value::Array(numbers.iter().map(|n| Value::Long(*n)).collect());
+        let longs =
+            |numbers: &[i64]| Value::Array(numbers.iter().map(|n| Value::Long(*n)).collect());
         let uuids = |tokens: &[LockToken]| {
             Value::Array(tokens.iter().map(|t| Value::Uuid(t.to_uuid())).collect())
         };

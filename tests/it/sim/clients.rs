@@ -140,7 +140,9 @@ impl Clients {
 
     /// Returns whether some inputs have not reached the broker.
     pub(super) fn is_busy(&self) -> bool {
-        self.connections.values().any(|connection| !connection.inbox.is_empty())
+        self.connections
+            .values()
+            .any(|connection| !connection.inbox.is_empty())
     }
 
     /// The broker has gone, and with it all connections.
@@ -161,7 +163,14 @@ impl Clients {
         for queue in 0..self.plan.queues.len() {
             for place in [Place::main(queue), Place::dead(queue)] {
                 self.manage(id, place);
-                self.ask_on(id, place, Ask::Peek { from: 0, count: 250 });
+                self.ask_on(
+                    id,
+                    place,
+                    Ask::Peek {
+                        from: 0,
+                        count: 250,
+                    },
+                );
             }
         }
         self.take_inbox(id)
@@ -294,7 +303,10 @@ impl Clients {
         let Some(at) = self.some_link(|_| true) else {
             return;
         };
-        let connection = self.connections.get_mut(&at.connection).expect("it has one");
+        let connection = self
+            .connections
+            .get_mut(&at.connection)
+            .expect("it has one");
         connection.links.remove(&at.link);
         self.push(at.connection, Act::Detach { at });
     }
@@ -342,9 +354,8 @@ impl Clients {
     }
 
     fn credit(&mut self) {
-        let wants = |link: &Link| {
-            matches!(link.kind, LinkKind::Receiver { .. } | LinkKind::Responses)
-        };
+        let wants =
+            |link: &Link| matches!(link.kind, LinkKind::Receiver { .. } | LinkKind::Responses);
         let Some(at) = self.some_link(wants) else {
             return self.attach();
         };
@@ -393,7 +404,10 @@ impl Clients {
             return self.attach();
         };
         let drafts: Vec<Draft> = (0..count).map(|_| self.draft(now, false)).collect();
-        let connection = self.connections.get_mut(&at.connection).expect("it has one");
+        let connection = self
+            .connections
+            .get_mut(&at.connection)
+            .expect("it has one");
         let delivery = connection.next_delivery;
         connection.next_delivery += 1;
         let ids = drafts.iter().map(|draft| draft.id).collect();
@@ -583,8 +597,16 @@ impl Clients {
     /// Picks locks of one place: mostly those that hold.
     fn some_locks(&mut self) -> Option<(Place, Vec<LockToken>)> {
         let recent = self.held[self.held.len().saturating_sub(10)..].to_vec();
-        let live: Vec<Held> = recent.iter().copied().filter(|held| !held.settled).collect();
-        let from = if self.random.percent(15) { &recent } else { &live };
+        let live: Vec<Held> = recent
+            .iter()
+            .copied()
+            .filter(|held| !held.settled)
+            .collect();
+        let from = if self.random.percent(15) {
+            &recent
+        } else {
+            &live
+        };
         let first = *self.random.pick(from)?;
         let mut tokens = vec![first.token];
         for held in from {
@@ -684,7 +706,10 @@ impl Clients {
                 if delete {
                     return self.ledger.got(seen.id);
                 }
-                let connection = self.connections.get_mut(&at.connection).expect("it has one");
+                let connection = self
+                    .connections
+                    .get_mut(&at.connection)
+                    .expect("it has one");
                 let delivery = connection.next_delivery;
                 connection.next_delivery += 1;
                 self.hold(Held {

@@ -28,7 +28,10 @@ const SEEDS: u64 = 200;
 
 fn number(name: &str) -> Option<u64> {
     let text = env::var(name).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{name} is '{text}' and must be a number")))
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name} is '{text}' and must be a number")),
+    )
 }
 
 /// Runs a seed; a panic of the broker fails it too.
@@ -76,8 +79,14 @@ fn every_seed_is_as_documented() {
 #[test]
 fn seeds_of_fixed_bugs_stay_fixed() {
     let lines = include_str!("seeds.txt").lines();
-    for line in lines.map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
-        let seed = line.split_whitespace().next().and_then(|seed| seed.parse().ok());
+    for line in lines
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+    {
+        let seed = line
+            .split_whitespace()
+            .next()
+            .and_then(|seed| seed.parse().ok());
         let seed = seed.unwrap_or_else(|| panic!("'{line}' does not begin with a seed"));
         if let Err(error) = check(seed, false) {
             panic!("{error}\nSEED={seed} replays it; it was fixed once: {line}");

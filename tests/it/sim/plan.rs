@@ -146,9 +146,13 @@ impl Plan {
                 *weight = (*weight).max(3);
             }
         }
-        let faults = FAULTS
-            .iter()
-            .map(|_| if random.percent(40) { random.below(15) } else { 0 });
+        let faults = FAULTS.iter().map(|_| {
+            if random.percent(40) {
+                random.below(15)
+            } else {
+                0
+            }
+        });
         let faults = faults.collect();
         let big = random.percent(3);
         Self {

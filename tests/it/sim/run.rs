@@ -1,7 +1,7 @@
 //! One run: turns of clients, time, faults, and the log; then everything is collected and counted.
 
-use super::clients::Clients;
 use super::acts::Act;
+use super::clients::Clients;
 use super::plan::{self, FAULTS, Fault, Plan};
 use super::random::Stream;
 use super::world::{Stop, World};
@@ -325,7 +325,9 @@ impl Run {
         }
         for &id in &self.clients.ledger.accepted {
             if !self.world.auditor.accounts_for(id) {
-                return Err(format!("message m{id} was accepted, and nobody knows where it is"));
+                return Err(format!(
+                    "message m{id} was accepted, and nobody knows where it is"
+                ));
             }
         }
         let unanswered = self.world.auditor.unanswered();

@@ -80,7 +80,11 @@ impl fmt::Debug for Draft {
 impl fmt::Debug for Seen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (id, number, state) = (self.id, self.number, self.state);
-        write!(f, "#{number} m{id} of {} bytes, state {state}", self.padding)?;
+        write!(
+            f,
+            "#{number} m{id} of {} bytes, state {state}",
+            self.padding
+        )?;
         note(f, "number before", Some(self.enqueued_number))?;
         note(f, "at", Some(self.enqueued_at))?;
         note(f, "count", Some(self.delivery_count))?;
@@ -230,7 +234,10 @@ pub(super) fn read_message(bytes: &[u8]) -> Result<Seen, String> {
         Some(Value::Int(state)) => *state,
         other => return Err(format!("x-opt-message-state is {other:?}")),
     };
-    let lock_token = match delivery.as_ref().and_then(|map| map.get("x-opt-lock-token")) {
+    let lock_token = match delivery
+        .as_ref()
+        .and_then(|map| map.get("x-opt-lock-token"))
+    {
         Some(Value::Uuid(token)) => Some(*token),
         None => None,
         other => return Err(format!("x-opt-lock-token is {other:?}")),

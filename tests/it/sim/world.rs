@@ -9,9 +9,7 @@ use bytes::Bytes;
 use jitney::address::{Address, EntityAddress};
 use jitney::amqp::{LinkId, Outcome, Refusal};
 use jitney::broker::recovery::{FoundBody, SearchPosition};
-use jitney::broker::{
-    Broker, ConnectionId, Profile, Reply, Room, Routed, Snapshot, Surroundings,
-};
+use jitney::broker::{Broker, ConnectionId, Profile, Reply, Room, Routed, Snapshot, Surroundings};
 use jitney::entity::queue::{Description, ReceiveMode};
 use jitney::entity::{BodyRef, EntityId, Journal, Record, SequenceNumber};
 use jitney::storage::{self, CheckpointAt, Committer, Disk, Error, Frame, Options, Writer};
@@ -100,7 +98,10 @@ impl Trace {
     }
 
     pub(super) fn tail(&self) -> String {
-        self.lines.iter().map(|line| format!("  {line}\n")).collect()
+        self.lines
+            .iter()
+            .map(|line| format!("  {line}\n"))
+            .collect()
     }
 }
 
@@ -124,7 +125,10 @@ impl World {
             now: 1_700_000_000_000,
             disk,
             auditor,
-            descriptions: queues.iter().map(|(description, _)| description.clone()).collect(),
+            descriptions: queues
+                .iter()
+                .map(|(description, _)| description.clone())
+                .collect(),
             released: Vec::new(),
             trace,
             firsts: queues.iter().map(|(_, first)| *first).collect(),
@@ -165,7 +169,8 @@ impl World {
             group,
             replies: &mut replies,
         };
-        self.broker.ensure_queue(&mut around, &path, description.clone());
+        self.broker
+            .ensure_queue(&mut around, &path, description.clone());
         if is_new && self.firsts[at] != 1 {
             // As if so many messages had been there.
             let record = Record::Counter {
@@ -177,14 +182,16 @@ impl World {
             replayed.map_err(|error| Stop::Wrong(error.to_string()))?;
         }
         let sights = self.look_at(&replies)?;
-        self.auditor.describe(at, &description, self.firsts[at], &sights)?;
+        self.auditor
+            .describe(at, &description, self.firsts[at], &sights)?;
         let pins = vec![0; replies.len()];
         self.pass_on(replies, &pins)
     }
 
     /// Gives a queue new properties.
     pub(super) fn describe(&mut self, at: usize, description: Description) -> Result<(), Stop> {
-        self.trace.note(|| format!("queue-{at} becomes {description:?}"));
+        self.trace
+            .note(|| format!("queue-{at} becomes {description:?}"));
         self.descriptions[at] = description;
         self.ensure(at)
     }
@@ -203,7 +210,8 @@ impl World {
         };
         match act.input() {
             Some((connection, input)) => {
-                self.broker.apply(&mut around, ConnectionId(connection), input);
+                self.broker
+                    .apply(&mut around, ConnectionId(connection), input);
             }
             None => self.broker.handle_timeout(&mut around),
         }
@@ -214,7 +222,9 @@ impl World {
         let pins = self.auditor.step(now, group, act, &sights)?;
         let wanted = self.broker.poll_timeout();
         if matches!(act, Act::Timeout) && wanted.is_some_and(|at| at.as_millis() <= now) {
-            return Err(Stop::Wrong(format!("the broker is called for ever: {wanted:?}")));
+            return Err(Stop::Wrong(format!(
+                "the broker is called for ever: {wanted:?}"
+            )));
         }
         self.auditor.check_timeout(wanted)?;
         self.pass_on(replies, &pins)
@@ -362,7 +372,8 @@ impl World {
     /// Does what the log needs now and then; the open group has just been sealed.
     pub(super) fn maintain(&mut self) -> Result<(), Stop> {
         let enough = self.writer.accepts_messages();
-        self.broker.set_room(if enough { Room::Enough } else { Room::None });
+        self.broker
+            .set_room(if enough { Room::Enough } else { Room::None });
         self.auditor.room(enough);
         self.checkpoint()?;
         self.compact()?;
@@ -381,7 +392,8 @@ impl World {
                 self.upkeep.checkpoint = Some((self.sealed, at, self.broker.snapshot()));
             }
             Some((group, at, snapshot)) if group <= self.durable => {
-                self.trace.note(|| format!("checkpoint after group {group}"));
+                self.trace
+                    .note(|| format!("checkpoint after group {group}"));
                 let disk: &dyn Disk = &*self.disk;
                 match storage::write_checkpoint(disk, at, |emit| snapshot.records(emit)) {
                     Ok(()) => {
@@ -442,7 +454,9 @@ impl World {
         self.auditor.restarted(last)?;
         if self.now < started.newest {
             let newest = started.newest;
-            return Err(Stop::Wrong(format!("{newest} is in the log, and lies ahead")));
+            return Err(Stop::Wrong(format!(
+                "{newest} is in the log, and lies ahead"
+            )));
         }
         self.broker = started.broker;
         self.writer = started.writer;
@@ -491,11 +505,7 @@ struct Started {
 }
 
 /// Recovers what a disk holds, as `jitney serve` does.
-fn start(
-    disk: &Arc<FaultyDisk>,
-    random: &mut Stream,
-    segment_bytes: u64,
-) -> Result<Started, Stop> {
+fn start(disk: &Arc<FaultyDisk>, random: &mut Stream, segment_bytes: u64) -> Result<Started, Stop> {
     let mut broker = Broker::new(random.next(), Profile::Development);
     let options = Options {
         segment_bytes,

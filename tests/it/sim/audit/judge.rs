@@ -170,12 +170,7 @@ impl Model {
         Ok(())
     }
 
-    fn returned(
-        &mut self,
-        round: &mut Round,
-        at: LinkKey,
-        token: LockToken,
-    ) -> Result<(), String> {
+    fn returned(&mut self, round: &mut Round, at: LinkKey, token: LockToken) -> Result<(), String> {
         let Some(place) = self.receives(at) else {
             return Ok(());
         };
@@ -373,7 +368,8 @@ impl Model {
         let shown = format!("{:?}", Sight::SettledIncoming(at, 0, Ok(())));
         round.answer(&shown, |found| format!("{found:?}") == shown)?;
         let expected = self.ask(round, place, ask)?;
-        let expected = expected.unwrap_or_else(|(code, condition)| Expected::plain(code, condition));
+        let expected =
+            expected.unwrap_or_else(|(code, condition)| Expected::plain(code, condition));
         self.expected.insert(id.to_owned(), expected);
         let orphan = Orphan {
             id: id.to_owned(),
@@ -422,7 +418,9 @@ impl Model {
             let (told, answer) = round.response(at)?;
             if answer.correlation_id != id {
                 let found = answer.correlation_id;
-                return Err(format!("expected the response to {id}, found that to {found}"));
+                return Err(format!(
+                    "expected the response to {id}, found that to {found}"
+                ));
             }
             round.pin(told, expected.pin);
             expected
@@ -527,7 +525,11 @@ impl Model {
         let queue = self.queue(place);
         // After a roll-over "from" has no meaning that is documented, but for the beginning.
         let from_number = u64::try_from(from).expect("it is none below zero");
-        let start = if from == 0 { 0 } else { queue.begin_at(from_number) };
+        let start = if from == 0 {
+            0
+        } else {
+            queue.begin_at(from_number)
+        };
         let count = usize::try_from(count).expect("it is positive");
         let (mut shown, mut bytes, mut pin) = (Vec::new(), 0, 0);
         let most = count.min(limits::PEEK_MESSAGES_MAX);
@@ -557,12 +559,7 @@ impl Model {
         Expected::purged(doomed.len(), round.group)
     }
 
-    fn cancel(
-        &mut self,
-        round: &Round,
-        place: Place,
-        numbers: &[i64],
-    ) -> Result<Expected, Failed> {
+    fn cancel(&mut self, round: &Round, place: Place, numbers: &[i64]) -> Result<Expected, Failed> {
         let mut ordinals = BTreeSet::new();
         for &wanted in numbers {
             let queue = self.queue(place);

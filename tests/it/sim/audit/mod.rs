@@ -207,7 +207,9 @@ impl Auditor {
     /// Returns how many messages there should be.
     pub(in crate::sim) fn count(&self) -> usize {
         let places = self.model.places();
-        places.map(|place| self.model.queue(place).messages.len()).sum()
+        places
+            .map(|place| self.model.queue(place).messages.len())
+            .sum()
     }
 
     /// Returns whether a message is there, or went in a way that the documentation knows.

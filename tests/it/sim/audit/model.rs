@@ -189,7 +189,9 @@ impl Shown {
             }
         }
         if self.locked_until.is_some() != seen.lock_token.is_some() {
-            return Err(format!("a lock token without a lock, or none with one: {seen:?}"));
+            return Err(format!(
+                "a lock token without a lock, or none with one: {seen:?}"
+            ));
         }
         if expected == *seen {
             Ok(())
@@ -224,7 +226,11 @@ impl Queue {
 impl Model {
     pub(super) fn queue(&self, place: Place) -> &Queue {
         let entity = &self.entities[place.queue];
-        if place.dead { &entity.dead } else { &entity.main }
+        if place.dead {
+            &entity.dead
+        } else {
+            &entity.main
+        }
     }
 
     pub(super) fn queue_mut(&mut self, place: Place) -> &mut Queue {
@@ -441,7 +447,10 @@ impl Model {
             let Some((at, _)) = receivers.find(|(_, receiver)| receiver.can_take()) else {
                 break;
             };
-            let waiting = format!("{at:?} waits at {place}, and message {} is there", number(first));
+            let waiting = format!(
+                "{at:?} waits at {place}, and message {} is there",
+                number(first)
+            );
             round.delivery(self, place, fresh, &waiting)?;
         }
         let queue = self.queue(place);

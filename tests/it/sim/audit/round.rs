@@ -107,7 +107,10 @@ impl Round {
         fresh: &BTreeSet<u64>,
         waiting: &str,
     ) -> Result<(), String> {
-        let next = self.deliveries.get_mut(&place).and_then(VecDeque::pop_front);
+        let next = self
+            .deliveries
+            .get_mut(&place)
+            .and_then(VecDeque::pop_front);
         let Some((sight, next)) = next else {
             return Err(format!("{waiting}; nothing was delivered"));
         };
@@ -125,7 +128,9 @@ impl Round {
             return Err(format!("{at:?} receives nothing from {place}"));
         };
         if !receiver.can_take() {
-            return Err(format!("{at:?} at {place} has no credit or no window: {receiver:?}"));
+            return Err(format!(
+                "{at:?} at {place} has no credit or no window: {receiver:?}"
+            ));
         }
         if receiver.delete != delete {
             return Err(format!("{at:?} receives in another mode"));
@@ -182,11 +187,16 @@ impl Round {
     ) -> Result<(), String> {
         let mut left = ended.clone();
         for _ in ended {
-            let next = self.deliveries.get_mut(&place).and_then(VecDeque::pop_front);
+            let next = self
+                .deliveries
+                .get_mut(&place)
+                .and_then(VecDeque::pop_front);
             match next {
                 Some((_, Sight::Drained(at, limit))) if left.remove(&at) == Some(limit) => {}
                 other => {
-                    return Err(format!("drains of {left:?} have ended, and found {other:?}"));
+                    return Err(format!(
+                        "drains of {left:?} have ended, and found {other:?}"
+                    ));
                 }
             }
         }
