@@ -6,7 +6,7 @@ use jitney::entity::LockToken;
 use jitney::limits;
 
 use super::Expected;
-use super::model::{Link, Model, Orphan, Receiver, State, number};
+use super::model::{Call, Link, Model, Receiver, State, number};
 use super::round::{Round, Sight};
 use crate::sim::acts::{Act, Ask, LinkKey, LinkKind, Place, Verdict};
 use crate::sim::wire::Draft;
@@ -119,8 +119,8 @@ impl Model {
         )?;
         if kind == LinkKind::Responses {
             let orphans = self.orphans.remove(&at.connection).unwrap_or_default();
-            for orphan in orphans {
-                self.respond(round, at.connection, orphan)?;
+            for call in orphans {
+                self.submit(round, at.connection, call)?;
             }
         }
         Ok(())
@@ -132,9 +132,7 @@ impl Model {
         for at in links {
             self.detach(at);
         }
-        for orphan in self.orphans.remove(&connection).unwrap_or_default() {
-            self.expected.remove(&orphan.id);
-        }
+        self.orphans.remove(&connection);
     }
 
     pub(super) fn detach(&mut self, at: LinkKey) {
@@ -142,9 +140,6 @@ impl Model {
             return;
         };
         self.queue_mut(link.place).receivers.remove(&at);
-        for id in link.waiting {
-            self.expected.remove(&id);
-        }
     }
 
     fn credit(
@@ -365,43 +360,46 @@ impl Model {
         else {
             return Ok(());
         };
-        let shown = format!("{:?}", Sight::SettledIncoming(at, 0, Ok(())));
+        let waiting = self
+            .links
+            .iter()
+            .filter(|(of, _)| of.connection == at.connection);
+        let waiting: usize = waiting.map(|(_, link)| link.waiting.len()).sum();
+        let orphans = self.orphans.get(&at.connection).map_or(0, Vec::len);
+        let fits = waiting + orphans < limits::REQUESTS_WAITING_MAX;
+        let outcome = if fits { Ok(()) } else { Err(FULL.to_owned()) };
+        let shown = format!("{:?}", Sight::SettledIncoming(at, 0, outcome));
         round.answer(&shown, |found| format!("{found:?}") == shown)?;
-        let expected = self.ask(round, place, ask)?;
-        let expected =
-            expected.unwrap_or_else(|(code, condition)| Expected::plain(code, condition));
-        self.expected.insert(id.to_owned(), expected);
-        let orphan = Orphan {
+        if !fits {
+            return Ok(());
+        }
+        let call = Call {
             id: id.to_owned(),
             reply_to: reply_to.to_owned(),
             place,
+            ask: ask.clone(),
         };
-        self.respond(round, at.connection, orphan)
+        self.submit(round, at.connection, call)
     }
 
-    /// Puts a response on its way, as soon as there is a link that it names.
-    fn respond(
-        &mut self,
-        round: &mut Round,
-        connection: u32,
-        orphan: Orphan,
-    ) -> Result<(), String> {
+    /// Lets a request wait where its response is to leave.
+    fn submit(&mut self, round: &mut Round, connection: u32, call: Call) -> Result<(), String> {
         let mut links = self.links.iter_mut();
         let found = links.find(|(at, link)| {
             at.connection == connection
                 && link.kind == LinkKind::Responses
-                && link.place == orphan.place
-                && at.reply_to() == orphan.reply_to
+                && link.place == call.place
+                && at.reply_to() == call.reply_to
         });
         if let Some((&at, link)) = found {
-            link.waiting.push_back(orphan.id);
+            link.waiting.push_back(call);
             return self.flush(round, at);
         }
-        self.orphans.entry(connection).or_default().push(orphan);
+        self.orphans.entry(connection).or_default().push(call);
         Ok(())
     }
 
-    /// Responses leave as the link's credit allows.
+    /// Requests are carried out when their responses can leave.
     fn flush(&mut self, round: &mut Round, at: LinkKey) -> Result<(), String> {
         loop {
             let link = self.links.get_mut(&at).expect("it was found");
@@ -409,12 +407,14 @@ impl Model {
             if credit == 0 || credit >= 1 << 31 {
                 return Ok(());
             }
-            let Some(id) = link.waiting.pop_front() else {
+            let Some(call) = link.waiting.pop_front() else {
                 return Ok(());
             };
             link.sent = link.sent.wrapping_add(1);
-            let place = link.place;
-            let expected = self.expected.remove(&id).expect("each has one");
+            let (id, place) = (call.id, call.place);
+            let expected = self.ask(round, place, &call.ask)?;
+            let expected = expected.unwrap_or_else(|(code, why)| Expected::plain(code, why));
+            self.arrive(round)?;
             let (told, answer) = round.response(at)?;
             if answer.correlation_id != id {
                 let found = answer.correlation_id;

@@ -226,7 +226,9 @@ impl Auditor {
     pub(in crate::sim) fn unanswered(&self) -> Vec<String> {
         let links = self.model.links.values();
         let waiting = links.filter(|link| link.limit != link.sent);
-        waiting.flat_map(|link| link.waiting.clone()).collect()
+        waiting
+            .flat_map(|link| link.waiting.iter().map(|call| call.id.clone()))
+            .collect()
     }
 }
 
