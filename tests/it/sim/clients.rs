@@ -176,6 +176,21 @@ impl Clients {
         self.take_inbox(id)
     }
 
+    /// Everybody has read what was sent.
+    pub(super) fn read_all(&mut self) -> Vec<Act> {
+        let mut acts = Vec::new();
+        for (&connection, of) in &mut self.connections {
+            for (&link, state) in &mut of.links {
+                let at = LinkKey { connection, link };
+                let bytes = std::mem::take(&mut state.unwritten);
+                if bytes > 0 {
+                    acts.push(Act::Written { at, bytes });
+                }
+            }
+        }
+        acts
+    }
+
     /// Everything that can be received is, and deferred messages that were seen.
     pub(super) fn collect(&mut self) -> Vec<Act> {
         let id = self.open();
@@ -664,7 +679,7 @@ impl Clients {
                 self.ledger.answered(at, delivery, result.is_ok());
             }
             Sight::SettledOutgoing(at, delivery, result) => {
-                self.ledger.settled(at, delivery, result.is_ok());
+                self.ledger.settled(at, delivery, result == Ok("accepted"));
             }
             Sight::Delivered {
                 at,
@@ -763,8 +778,8 @@ impl Clients {
                     on: None,
                     settled: false,
                 }),
+                // What a peek shows may be long ago: its response waits for credit.
                 (_, None) => {
-                    self.ledger.sees(seen.id)?;
                     if seen.state == 1 {
                         self.deferred.push((place, seen.number));
                     }

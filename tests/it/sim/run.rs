@@ -297,7 +297,16 @@ impl Run {
             self.step(&act)?;
         }
         self.settle_log()?;
-        self.inspect()
+        loop {
+            let acts = self.clients.read_all();
+            if acts.is_empty() {
+                return self.inspect();
+            }
+            for act in acts {
+                self.step(&act)?;
+            }
+            self.settle_log()?;
+        }
     }
 
     /// Everything that was done becomes durable, and everybody is told.

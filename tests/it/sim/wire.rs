@@ -57,7 +57,7 @@ pub(super) struct Seen {
 }
 
 /// A response as its client reads it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Answer {
     pub(super) correlation_id: String,
     pub(super) code: i32,
@@ -93,6 +93,29 @@ impl fmt::Debug for Seen {
         note(f, "ends", self.expires_at)?;
         note(f, "due", self.due)?;
         write!(f, " {:?}", self.properties)
+    }
+}
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.correlation_id, self.code)?;
+        note(f, "because", self.condition.as_ref())?;
+        for (name, value) in &self.body {
+            match value {
+                Value::List(items) if name == "messages" => {
+                    for item in items {
+                        let Value::Map(entries) = item else { continue };
+                        for (_, value) in entries {
+                            if let Value::Binary(bytes) = value {
+                                write!(f, "\n      {:?}", read_message(bytes))?;
+                            }
+                        }
+                    }
+                }
+                other => write!(f, ", {name}: {other:?}")?,
+            }
+        }
+        Ok(())
     }
 }
 
