@@ -49,7 +49,7 @@ interop-all: build .venv/made
 	interop-tests/run
 
 bench: build ## throughput, latency and CPU per message of the release binary
-	bench/run
+	target/release/jitney bench table
 
 certs: ## certificates for TLS
 	@echo "make certs: TLS comes in a later version; there is nothing yet that a certificate could be made for" >&2

@@ -1,1 +1,198 @@
-//! stub
+//! Addresses of nodes: what clients write, taken apart.
+//!
+//! `orders`, `/orders`, `amqps://host:5672/orders/$DeadLetterQueue` and
+//! `orders/Subscriptions/eu/$management` all name a node of an entity (`protocol.md` §3). Names
+//! compare without case, and entity names may hold slashes, so only the suffixes are read here;
+//! which entities exist is not known.
+
+use std::fmt;
+
+use percent_encoding::percent_decode_str;
+
+use crate::limits;
+
+/// A node that a link can be attached to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    /// `$cbs`: where tokens are put.
+    Cbs,
+    /// A queue, a topic, a subscription, or one of their sub-queues.
+    Entity(EntityAddress),
+    /// The management node of such an entity: `.../$management`.
+    Management(EntityAddress),
+}
+
+/// An entity's path and which of its queues is meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntityAddress {
+    /// The entity's path as it was written, without suffixes.
+    pub path: String,
+    /// The queue that is meant.
+    pub queue: SubQueue,
+}
+
+/// The queues of one entity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SubQueue {
+    /// The entity itself.
+    Main,
+    /// `$DeadLetterQueue`.
+    DeadLetter,
+    /// `$Transfer/$DeadLetterQueue`.
+    TransferDeadLetter,
+}
+
+/// Why text is not an address.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidAddress {
+    /// Nothing is left of it.
+    #[error("the address is empty; it must name an entity, for example 'orders'")]
+    Empty,
+    /// It is longer than any entity's path.
+    #[error("the address is longer than {} characters", limits::PATH_LENGTH_MAX + SUFFIX_LENGTH_MAX)]
+    TooLong,
+}
+
+const SUFFIX_LENGTH_MAX: usize = 64;
+const MANAGEMENT: &str = "/$management";
+const DEAD_LETTER: &str = "/$deadletterqueue";
+const TRANSFER_DEAD_LETTER: &str = "/$transfer/$deadletterqueue";
+
+impl Address {
+    /// Parses what a client wrote as the address of a source or target.
+    ///
+    /// Percent-encoding is decoded: .NET and Python send URIs, and a literal `%` in a name is rare
+    /// (`protocol.md` §3.2). [`Address::parse_literal`] leaves it alone.
+    pub fn parse(text: &str) -> Result<Self, InvalidAddress> {
+        let path = without_authority(text);
+        match percent_decode_str(path).decode_utf8() {
+            Ok(decoded) => Self::of_path(&decoded),
+            Err(_) => Self::of_path(path),
+        }
+    }
+
+    /// Parses an address whose percent signs are part of the name.
+    pub fn parse_literal(text: &str) -> Result<Self, InvalidAddress> {
+        Self::of_path(without_authority(text))
+    }
+
+    fn of_path(path: &str) -> Result<Self, InvalidAddress> {
+        let path = path.trim_matches('/');
+        if path.is_empty() {
+            return Err(InvalidAddress::Empty);
+        }
+        if path.chars().count() > limits::PATH_LENGTH_MAX + SUFFIX_LENGTH_MAX {
+            return Err(InvalidAddress::TooLong);
+        }
+        if path.eq_ignore_ascii_case("$cbs") {
+            return Ok(Self::Cbs);
+        }
+        if let Some(entity) = strip_suffix(path, MANAGEMENT) {
+            return Ok(Self::Management(EntityAddress::of_path(entity)));
+        }
+        Ok(Self::Entity(EntityAddress::of_path(path)))
+    }
+}
+
+impl EntityAddress {
+    fn of_path(path: &str) -> Self {
+        let (path, queue) = if let Some(entity) = strip_suffix(path, TRANSFER_DEAD_LETTER) {
+            (entity, SubQueue::TransferDeadLetter)
+        } else if let Some(entity) = strip_suffix(path, DEAD_LETTER) {
+            (entity, SubQueue::DeadLetter)
+        } else {
+            (path, SubQueue::Main)
+        };
+        Self {
+            path: path.to_owned(),
+            queue,
+        }
+    }
+
+    /// Returns the form under which the entity is found: names compare without case.
+    #[must_use]
+    pub fn key(&self) -> String {
+        key(&self.path)
+    }
+}
+
+impl fmt::Display for EntityAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let suffix = match self.queue {
+            SubQueue::Main => "",
+            SubQueue::DeadLetter => "/$DeadLetterQueue",
+            SubQueue::TransferDeadLetter => "/$Transfer/$DeadLetterQueue",
+        };
+        write!(f, "{}{suffix}", self.path)
+    }
+}
+
+/// Returns the form of an entity's path that compares without case.
+#[must_use]
+pub fn key(path: &str) -> String {
+    path.to_lowercase()
+}
+
+/// Drops `scheme://authority` and one leading slash.
+fn without_authority(text: &str) -> &str {
+    let path = match text.split_once("://") {
+        Some((_, rest)) => rest.split_once('/').map_or("", |(_, path)| path),
+        None => text,
+    };
+    path.strip_prefix('/').unwrap_or(path)
+}
+
+fn strip_suffix<'a>(path: &'a str, suffix: &str) -> Option<&'a str> {
+    let at = path.len().checked_sub(suffix.len())?;
+    let (head, tail) = path.split_at_checked(at)?;
+    (!head.is_empty() && tail.eq_ignore_ascii_case(suffix)).then_some(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &str) {
+        let shown = match Address::parse(text) {
+            Ok(Address::Cbs) => "cbs".to_owned(),
+            Ok(Address::Entity(entity)) => format!("entity {entity}"),
+            Ok(Address::Management(entity)) => format!("management {entity}"),
+            Err(error) => format!("{error:?}"),
+        };
+        assert_eq!(shown, expected, "{text}");
+    }
+
+    #[test]
+    fn every_client_s_spelling_is_understood() {
+        check("orders", "entity orders");
+        check("/orders", "entity orders");
+        check("amqps://localhost:5672/orders", "entity orders");
+        check("/queue%20name", "entity queue name");
+        check("a/b/$deadletterqueue", "entity a/b/$DeadLetterQueue");
+        check(
+            "q/$Transfer/$DeadLetterQueue",
+            "entity q/$Transfer/$DeadLetterQueue",
+        );
+        check(
+            "q/$DeadLetterQueue/$management",
+            "management q/$DeadLetterQueue",
+        );
+        check(
+            "t/Subscriptions/s/$Management",
+            "management t/Subscriptions/s",
+        );
+        check("$cbs", "cbs");
+        check("amqp://host", "Empty");
+        check("", "Empty");
+        check("/$management", "entity $management");
+        check("caf\u{e9}", "entity caf\u{e9}");
+    }
+
+    #[test]
+    fn a_literal_percent_sign_can_be_kept() {
+        let Ok(Address::Entity(entity)) = Address::parse_literal("a%41") else {
+            panic!()
+        };
+        assert_eq!(entity.path, "a%41");
+    }
+}

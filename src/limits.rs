@@ -45,3 +45,37 @@ pub const PATH_LENGTH_MAX: usize = 260;
 pub const MESSAGE_ID_LENGTH_MAX: usize = 128;
 /// Length of a dead-letter reason or description, characters.
 pub const DEAD_LETTER_TEXT_MAX: usize = 4_096;
+/// Bytes of messages handed to one receiver that are not yet written to its peer: with large
+/// messages the way out is bounded by this, with small ones by credit. Bytes.
+pub const RECEIVER_WINDOW_BYTES: i64 = 4 * 1024 * 1024;
+/// Responses of one connection that wait for their link to be attached, or for its credit.
+pub const RESPONSES_WAITING_MAX: usize = 256;
+/// Numbers or lock tokens in one management request.
+pub const REQUEST_ITEMS_MAX: usize = 5_000;
+/// Batches of inputs that wait for the owner; then connections wait, and TCP pushes back.
+pub const MAILBOX_LENGTH: usize = 256;
+/// Batches that the owner takes before it hands a group of records to the disk.
+pub const MAILBOX_DRAIN: usize = 64;
+/// Bytes of records that wait for the disk at which the owner stops taking inputs.
+pub const IN_FLIGHT_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Bytes that are read from the disk for one connection at a time.
+pub const READ_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// Messages looked at in one step of a compaction: about a tenth of a millisecond.
+pub const COMPACTION_SCAN: usize = 4_096;
+/// Nominal size of a segment of the log, bytes: zero-filled in 30 to 200 ms, and small enough that
+/// space comes back soon.
+pub const SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
+/// Bytes of recent groups and of read stretches of the log that stay in memory.
+pub const LOG_CACHE_BYTES: usize = 64 * 1024 * 1024;
+/// Bytes that are read from the log behind a body that is wanted: the next ones will be too.
+pub const READ_AHEAD_BYTES: usize = 256 * 1024;
+/// Bytes that recovery reads at a time.
+pub const RECOVERY_READ_BYTES: usize = 1024 * 1024;
+/// Bytes of records in one checksummed block of a checkpoint.
+pub const CHECKPOINT_BLOCK_BYTES: usize = 64 * 1024;
+/// Prepared segments that are kept when segments are removed; more are given back to the system.
+pub const SPARE_SEGMENTS_MAX: usize = 3;
+/// Length of the name of a subscription or a rule, characters: the service's limit.
+pub const PART_NAME_LENGTH_MAX: usize = 50;
+/// Bytes of a message's changed application-properties: the service's limit for all properties.
+pub const AMENDMENTS_BYTES_MAX: usize = 64 * 1024;

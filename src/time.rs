@@ -9,7 +9,20 @@ use std::fmt;
 pub struct Timestamp(i64);
 
 /// A length of time in milliseconds; never negative.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    serde::Serialize,
+    serde::Deserialize,
+)]
+#[serde(transparent)]
 pub struct Millis(i64);
 
 impl Timestamp {
@@ -65,7 +78,6 @@ impl Millis {
     /// Takes a number of seconds.
     #[must_use]
     pub const fn from_secs(secs: u32) -> Self {
-        #[expect(clippy::cast_lossless, reason = "i64::from is not const")]
         Self(secs as i64 * 1000)
     }
 

@@ -316,3 +316,28 @@ pub enum Event {
         error: Option<Refusal>,
     },
 }
+
+impl Attach {
+    /// Returns how the peer wants deliveries of an outgoing link settled.
+    #[must_use]
+    pub fn settle_mode(&self) -> SettleMode {
+        match self.snd_settle_mode {
+            SenderSettleMode::Settled => SettleMode::OnSend,
+            SenderSettleMode::Unsettled | SenderSettleMode::Mixed => SettleMode::OnReceipt,
+        }
+    }
+
+    /// Returns whether the source asks for a Service Bus session (`protocol.md` §5.4).
+    #[must_use]
+    pub fn has_session_filter(&self) -> bool {
+        let filter = self
+            .source
+            .as_ref()
+            .and_then(|source| source.filter.as_ref());
+        filter.is_some_and(|filter| {
+            filter
+                .keys()
+                .any(|name| name.as_str() == "com.microsoft:session-filter")
+        })
+    }
+}

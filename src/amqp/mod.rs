@@ -17,8 +17,23 @@
 //! Leaves to others: what an address means, what a message means, sockets, TLS.
 
 mod api;
+mod condition;
+mod connection;
+mod frame;
+mod handshake;
+mod link;
+mod links;
+mod serial;
+mod session;
+mod state;
+#[cfg(test)]
+mod tests;
+mod trace;
+mod transfers;
+mod wire;
 
 pub use api::{
     Accept, Attach, Condition, Config, CreditLost, Delivery, DeliveryId, Event, Fields, Identity,
     LinkId, LinkRole, LinkTarget, Outcome, Refusal, Rejection, SessionId, SettleMode, Tag, Value,
 };
+pub use connection::Connection;

@@ -1,6 +1,11 @@
 //! The states of messages, locks and schedules: pure state machines that emit records and
 //! replies.
 
+mod index;
+mod locks;
+pub mod queue;
 mod record;
+mod token;
 
 pub use record::{BodyRef, EntityId, Journal, Record, SequenceNumber, StoredState};
+pub use token::{LockToken, Random};

@@ -7,18 +7,23 @@
 //!
 //! Leaves to others: transport, queues, what a stamp's value ought to be.
 
-use bytes::Bytes;
+mod amendments;
+mod batch;
+mod parse;
+mod render;
+#[cfg(test)]
+mod tests;
+mod value;
 
 use crate::time::{Millis, Timestamp};
 
+pub use amendments::Amendments;
+pub use batch::split_batch;
+pub use parse::Message;
+pub use render::render;
+
 /// Message-format of a batch: its data sections hold whole messages (`protocol.md` §4.4).
 pub const BATCH_FORMAT: u32 = 0x8001_3700;
-
-/// A parsed message: its bytes, and where its sections are.
-#[derive(Debug, Clone)]
-pub struct Message {
-    bytes: Bytes,
-}
 
 /// Why bytes are not a message, or not one that we can take.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -32,10 +37,15 @@ pub struct Stamps {
     pub sequence_number: i64,
     /// x-opt-enqueue-sequence-number.
     pub enqueued_sequence_number: i64,
+    /// The message-id of a message whose sender gave it none, as the service does: a UUID, written
+    /// as 32 hexadecimal digits. JavaScript cannot settle a message without one.
+    pub default_message_id: [u8; 16],
     /// x-opt-enqueued-time.
     pub enqueued_time: Timestamp,
     /// x-opt-locked-until: only with a lock.
     pub locked_until: Option<Timestamp>,
+    /// The delivery-annotation x-opt-lock-token, a uuid in RFC 4122 order: only with a lock.
+    pub lock_token: Option<[u8; 16]>,
     /// header delivery-count: earlier deliveries that failed.
     pub delivery_count: u32,
     /// x-opt-message-state.
@@ -58,10 +68,4 @@ pub enum MessageState {
     Deferred,
     /// 2: waits for its time.
     Scheduled,
-}
-
-/// Changes to a message's application-properties: names, and values as encoded AMQP.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Amendments {
-    set: Vec<(String, Bytes)>,
 }

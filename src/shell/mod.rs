@@ -1,1 +1,24 @@
-//! stub
+//! What touches the world: tasks, sockets, files, the clock, signals. It decides nothing.
+//!
+//! ```text
+//!  connection tasks ──inputs──► owner task ──frames──► committer thread ──► disk
+//!         ▲                        │  ▲                      │
+//!         └──────── outboxes ──────┘  └──── durable ─────────┘
+//! ```
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the shell is where clocks are read and tasks are made"
+)]
+
+mod bench;
+pub mod cli;
+pub mod clock;
+mod committer;
+mod connection;
+pub mod disk;
+mod http;
+mod logging;
+mod outbox;
+mod owner;
+mod reader;
+mod serve;

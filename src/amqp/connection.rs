@@ -1,0 +1,422 @@
+//! The connection: its phases, its frames, its timers.
+//!
+//! ```text
+//! Header ──SASL──► Sasl ──outcome──► Header ──AMQP──► Open ──open──► Opened ──close──► Closing
+//!    └───────────────────AMQP──────────────────────────►┘                                 │ close
+//!                            any error, or the end of the bytes ──────────────────► Finished
+//! ```
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::BytesMut;
+
+use super::frame::{self, Frame, FrameKind};
+use super::link::Link;
+use super::session::Session;
+use super::wire::{List, ListWriter, Malformed};
+use super::{Condition, Config, Event, Identity, LinkId, Refusal, SessionId, state, trace};
+use crate::limits;
+use crate::time::{Millis, Timestamp};
+
+/// One end of one AMQP connection.
+#[derive(Debug)]
+pub struct Connection {
+    pub(super) end: End,
+    pub(super) config: Config,
+    pub(super) phase: Phase,
+    pub(super) identity: Identity,
+    pub(super) events: VecDeque<Event>,
+    pub(super) out: BytesMut,
+    pub(super) sessions: BTreeMap<SessionId, Session>,
+    /// Our sessions by the channels on which the peer sends.
+    pub(super) by_channel: BTreeMap<u16, SessionId>,
+    pub(super) links: BTreeMap<LinkId, Link>,
+    pub(super) next_link: u32,
+    /// Sessions with dispositions that wait to be put together.
+    pub(super) unflushed: Vec<SessionId>,
+    pub(super) peer_frame_max: u32,
+    pub(super) peer_channel_max: u16,
+    /// How long the peer waits for a frame of ours.
+    pub(super) peer_idle_timeout: Option<Millis>,
+    received_at: Timestamp,
+    sent_at: Timestamp,
+    /// When an unopened or closing connection is given up.
+    deadline: Option<Timestamp>,
+    frames_unopened: usize,
+    reported_closed: bool,
+}
+
+/// Which end of the connection we are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    Client,
+    Server,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// A protocol header is awaited; the SASL layer comes first, or is over.
+    Header,
+    /// SASL frames are awaited.
+    Sasl,
+    /// The peer's open is awaited.
+    Open,
+    Opened,
+    /// We closed; the peer's close is awaited.
+    Closing,
+    /// Nothing is read any more.
+    Finished,
+}
+
+/// Frames before the connection is opened: SASL takes two, pipelined opens one.
+const FRAMES_UNOPENED_MAX: usize = 8;
+/// How long the peer's close is waited for.
+const CLOSE_WAIT: Millis = Millis::from_secs(5);
+/// We are heard at least this often, whatever a peer allows (`protocol.md` §1.3).
+const KEEP_ALIVE_MAX: Millis = Millis::from_secs(30);
+
+impl Connection {
+    /// Begins the server's end of a connection.
+    #[must_use]
+    pub fn server(config: Config, now: Timestamp) -> Self {
+        Self::new(End::Server, config, now)
+    }
+
+    /// Begins the client's end: it speaks first.
+    #[must_use]
+    pub fn client(config: Config, now: Timestamp) -> Self {
+        let mut connection = Self::new(End::Client, config, now);
+        connection.begin_client();
+        connection
+    }
+
+    fn new(end: End, config: Config, now: Timestamp) -> Self {
+        Self {
+            end,
+            config,
+            phase: Phase::Header,
+            identity: Identity::Unnamed,
+            events: VecDeque::new(),
+            out: BytesMut::new(),
+            sessions: BTreeMap::new(),
+            by_channel: BTreeMap::new(),
+            links: BTreeMap::new(),
+            next_link: 0,
+            unflushed: Vec::new(),
+            peer_frame_max: limits::FRAME_SIZE_MIN,
+            peer_channel_max: 0,
+            peer_idle_timeout: None,
+            received_at: now,
+            sent_at: now,
+            deadline: Some(now.after(limits::OPEN_DEADLINE)),
+            frames_unopened: 0,
+            reported_closed: false,
+        }
+    }
+
+    /// Takes what was read: whole frames are done with, and the rest is left in `input`.
+    pub fn handle_bytes(&mut self, now: Timestamp, input: &mut BytesMut) {
+        self.received_at = now;
+        loop {
+            let more = match self.phase {
+                Phase::Finished => {
+                    input.clear();
+                    return;
+                }
+                Phase::Header => self.take_header(input),
+                Phase::Sasl | Phase::Open | Phase::Opened | Phase::Closing => {
+                    self.take_frame(now, input)
+                }
+            };
+            if !more {
+                return;
+            }
+        }
+    }
+
+    /// The peer will send no more bytes.
+    pub fn handle_eof(&mut self, _now: Timestamp) {
+        self.finish(None);
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, now: Timestamp) {
+        if self.phase == Phase::Finished {
+            return;
+        }
+        if self.deadline.is_some_and(|deadline| deadline <= now) {
+            return self.finish(None);
+        }
+        if self.received_at.after(self.config.idle_timeout) <= now && self.phase == Phase::Opened {
+            let description = format!(
+                "The connection was inactive for more than the allowed {} milliseconds.",
+                self.config.idle_timeout.as_millis()
+            );
+            let condition = Condition::ResourceLimitExceeded;
+            self.fail(
+                now,
+                Refusal {
+                    condition,
+                    description,
+                },
+            );
+            return;
+        }
+        if self.keep_alive_at().is_some_and(|at| at <= now) {
+            self.sent_at = now;
+            frame::write_empty(&mut self.out);
+        }
+    }
+
+    /// Returns when [`Connection::handle_timeout`] has something to do.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Timestamp> {
+        if self.phase == Phase::Finished {
+            return None;
+        }
+        let idle =
+            (self.phase == Phase::Opened).then(|| self.received_at.after(self.config.idle_timeout));
+        [self.deadline, idle, self.keep_alive_at()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Returns the next thing that the owner must know.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Takes the bytes that are to be sent; `now` is when.
+    pub fn take_output(&mut self, now: Timestamp) -> BytesMut {
+        self.flush_dispositions();
+        if !self.out.is_empty() {
+            self.sent_at = now;
+        }
+        self.out.split()
+    }
+
+    /// Returns whether nothing more will be read: what is left is to be sent, and the socket
+    /// closed.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.phase == Phase::Finished
+    }
+
+    /// Closes the connection in order.
+    pub fn close(&mut self, now: Timestamp, refusal: Option<Refusal>) {
+        match self.phase {
+            Phase::Opened => {
+                self.flush_dispositions();
+                self.write_close(refusal.as_ref());
+                self.phase = Phase::Closing;
+                self.deadline = Some(now.after(CLOSE_WAIT));
+            }
+            Phase::Header | Phase::Sasl | Phase::Open => self.finish(refusal),
+            Phase::Closing | Phase::Finished => {}
+        }
+    }
+
+    /// Ends the connection because the peer broke a rule of it.
+    pub(super) fn fail(&mut self, now: Timestamp, refusal: Refusal) {
+        match self.phase {
+            // The peer does not hear a close without an open before it.
+            Phase::Open if self.end == End::Server => {
+                self.write_open();
+                self.write_close(Some(&refusal));
+                self.finish(Some(refusal));
+            }
+            Phase::Opened => {
+                self.close(now, Some(refusal.clone()));
+                self.report_closed(Some(refusal));
+            }
+            Phase::Header | Phase::Sasl | Phase::Open | Phase::Closing | Phase::Finished => {
+                self.finish(Some(refusal));
+            }
+        }
+    }
+
+    pub(super) fn finish(&mut self, error: Option<Refusal>) {
+        self.phase = Phase::Finished;
+        self.deadline = None;
+        self.report_closed(error);
+    }
+
+    pub(super) fn report_closed(&mut self, error: Option<Refusal>) {
+        if !self.reported_closed {
+            self.reported_closed = true;
+            self.sessions.clear();
+            self.links.clear();
+            self.events.push_back(Event::Closed { error });
+        }
+    }
+
+    /// The connection is open: from now on only silence ends it.
+    pub(super) fn opened(&mut self) {
+        self.phase = Phase::Opened;
+        self.deadline = None;
+    }
+
+    pub(super) fn write(&mut self, channel: u16, body: impl FnOnce(&mut BytesMut)) {
+        frame::write(&mut self.out, FrameKind::Amqp, channel, body);
+    }
+
+    fn write_close(&mut self, refusal: Option<&Refusal>) {
+        self.write(0, |out| {
+            let mut list = ListWriter::begin(out, 0x18);
+            if let Some(refusal) = refusal {
+                state::write_error(&mut list, refusal, None);
+            }
+            list.end();
+        });
+    }
+
+    fn keep_alive_at(&self) -> Option<Timestamp> {
+        if self.phase != Phase::Opened {
+            return None;
+        }
+        let half = Millis::from_millis(self.peer_idle_timeout?.as_millis() / 2);
+        Some(self.sent_at.after(half.min(KEEP_ALIVE_MAX)))
+    }
+
+    /// Takes one frame; returns whether there may be another.
+    fn take_frame(&mut self, now: Timestamp, input: &mut BytesMut) -> bool {
+        let size_max = match self.phase {
+            Phase::Opened | Phase::Closing => self.config.frame_size_max,
+            Phase::Header | Phase::Sasl | Phase::Open | Phase::Finished => {
+                limits::FRAME_SIZE_UNOPENED_MAX
+            }
+        };
+        let frame = match frame::take(input, size_max) {
+            Ok(Some(frame)) => frame,
+            Ok(None) => return false,
+            Err(refusal) => {
+                self.fail(now, refusal);
+                return false;
+            }
+        };
+        trace::frame(trace::Direction::In, frame.kind, frame.channel, &frame.body);
+        if matches!(self.phase, Phase::Sasl | Phase::Open) {
+            self.frames_unopened += 1;
+            if FRAMES_UNOPENED_MAX < self.frames_unopened {
+                self.fail(
+                    now,
+                    frame::framing("too many frames before an open".to_owned()),
+                );
+                return false;
+            }
+        }
+        if let Err(refusal) = self.dispatch(&frame) {
+            self.fail(now, refusal);
+        }
+        true
+    }
+
+    fn dispatch(&mut self, frame: &Frame) -> Result<(), Refusal> {
+        match (self.phase, frame.kind) {
+            (Phase::Sasl, FrameKind::Sasl) => self.handle_sasl(&frame.body),
+            (Phase::Open | Phase::Opened | Phase::Closing, FrameKind::Amqp) => {
+                if frame.body.is_empty() {
+                    return Ok(());
+                }
+                self.handle_performative(frame)
+            }
+            (_, kind) => Err(frame::framing(format!(
+                "a frame of {kind:?} out of its place"
+            ))),
+        }
+    }
+
+    fn handle_performative(&mut self, frame: &Frame) -> Result<(), Refusal> {
+        let (code, list, payload) = split(&frame.body).map_err(undecodable)?;
+        if self.phase == Phase::Open && code != 0x10 {
+            return Err(illegal("the first frame is not an open"));
+        }
+        if self.phase == Phase::Closing && code != 0x18 {
+            return Ok(());
+        }
+        match code {
+            0x10 => self.handle_open(list),
+            0x18 => {
+                let error = close_error(list).map_err(undecodable)?;
+                self.handle_close(error);
+                Ok(())
+            }
+            0x11 => self.handle_begin(frame.channel, list),
+            _ => {
+                let Some(&session) = self.by_channel.get(&frame.channel) else {
+                    // An end for a channel that has none may cross our own.
+                    return if code == 0x17 {
+                        Ok(())
+                    } else {
+                        Err(illegal(&format!(
+                            "channel {} has no session",
+                            frame.channel
+                        )))
+                    };
+                };
+                let payload = frame.body.slice_ref(payload);
+                let result = match code {
+                    0x12 => self.handle_attach(session, list),
+                    0x13 => self.handle_flow(session, list),
+                    0x14 => self.handle_transfer(session, list, payload),
+                    0x15 => self.handle_disposition(session, list),
+                    0x16 => self.handle_detach(session, list),
+                    0x17 => {
+                        self.handle_end(frame.channel, session);
+                        Ok(())
+                    }
+                    other => {
+                        return Err(undecodable_code(other));
+                    }
+                };
+                // What is wrong within a session ends that session only.
+                if let Err(refusal) = result {
+                    self.end_session(session, Some(&refusal));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn handle_close(&mut self, error: Option<Refusal>) {
+        if self.phase == Phase::Opened {
+            self.flush_dispositions();
+            self.write_close(None);
+        }
+        self.finish(error);
+    }
+}
+
+/// Splits a frame's body into its performative and the payload behind it.
+fn split(body: &[u8]) -> Result<(u64, List<'_>, &[u8]), Malformed> {
+    let (code, rest) = super::wire::descriptor(body)?;
+    let (list, payload) = List::open(rest)?;
+    Ok((code, list, payload))
+}
+
+fn close_error(mut list: List<'_>) -> Result<Option<Refusal>, Malformed> {
+    list.raw()?.map(state::error).transpose()
+}
+
+pub(super) fn undecodable(error: Malformed) -> Refusal {
+    Refusal {
+        condition: Condition::DecodeError,
+        description: format!("The frame could not be decoded: {error}."),
+    }
+}
+
+fn undecodable_code(code: u64) -> Refusal {
+    let description = format!("The performative {code:#x} is not known.");
+    Refusal {
+        condition: Condition::NotImplemented,
+        description,
+    }
+}
+
+pub(super) fn illegal(text: &str) -> Refusal {
+    Refusal {
+        condition: Condition::IllegalState,
+        description: format!("{text}."),
+    }
+}

@@ -1,0 +1,248 @@
+//! Headers, SASL and open: how a connection begins.
+
+use bytes::{Buf, BytesMut};
+
+use super::connection::{End, Phase, illegal, undecodable};
+use super::frame::{self, AMQP_HEADER, FrameKind, HEADER_BYTES, SASL_HEADER};
+use super::wire::{List, ListWriter, Malformed};
+use super::{Condition, Connection, Event, Identity, Refusal, trace};
+use crate::limits;
+use crate::time::Millis;
+
+/// The mechanisms that we offer, in the service's order: JavaScript takes the first that it
+/// knows (`protocol.md` §1.2).
+const MECHANISMS: [&str; 3] = ["MSSBCBS", "PLAIN", "ANONYMOUS"];
+
+impl Connection {
+    /// Takes a protocol header; returns whether there may be more to read.
+    pub(super) fn take_header(&mut self, input: &mut BytesMut) -> bool {
+        let Some(&header) = input.first_chunk::<HEADER_BYTES>() else {
+            // What cannot become a header is not waited for.
+            if !b"AMQP".starts_with(input.get(..4).unwrap_or(input)) {
+                self.refuse_header();
+            }
+            return false;
+        };
+        input.advance(HEADER_BYTES);
+        trace::header(trace::Direction::In, &header);
+        let sasl_is_over = self.identity != Identity::Unnamed;
+        match (self.end, header) {
+            (End::Server, SASL_HEADER) if !sasl_is_over => {
+                self.out.extend_from_slice(&SASL_HEADER);
+                self.write_mechanisms();
+                self.phase = Phase::Sasl;
+            }
+            (End::Server, AMQP_HEADER) => {
+                self.out.extend_from_slice(&AMQP_HEADER);
+                self.phase = Phase::Open;
+            }
+            (End::Client, SASL_HEADER) if self.config.identity != Identity::Unnamed => {
+                self.phase = Phase::Sasl;
+            }
+            (End::Client, AMQP_HEADER) => {
+                self.write_open();
+                self.phase = Phase::Open;
+            }
+            (End::Server | End::Client, _) => {
+                self.refuse_header();
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Answers a header that is not ours with ours, and ends [2.2].
+    fn refuse_header(&mut self) {
+        self.out.extend_from_slice(&SASL_HEADER);
+        let description = "The peer speaks another protocol.".to_owned();
+        self.finish(Some(Refusal {
+            condition: Condition::NotImplemented,
+            description,
+        }));
+    }
+
+    pub(super) fn begin_client(&mut self) {
+        let init = match &self.config.identity {
+            Identity::Unnamed => {
+                self.out.extend_from_slice(&AMQP_HEADER);
+                return;
+            }
+            Identity::Anonymous => ("ANONYMOUS", Vec::new()),
+            Identity::Plain { user, password } => {
+                ("PLAIN", format!("\0{user}\0{password}").into_bytes())
+            }
+        };
+        self.out.extend_from_slice(&SASL_HEADER);
+        frame::write(&mut self.out, FrameKind::Sasl, 0, |out| {
+            let mut list = ListWriter::begin(out, 0x41);
+            list.symbol(init.0);
+            list.binary(&init.1);
+            list.end();
+        });
+    }
+
+    pub(super) fn handle_sasl(&mut self, body: &[u8]) -> Result<(), Refusal> {
+        let (code, mut list) = List::described(body).map_err(undecodable)?;
+        match (self.end, code) {
+            (End::Server, 0x41) => self.handle_sasl_init(&mut list).map_err(undecodable),
+            (End::Client, 0x40) => Ok(()),
+            (End::Client, 0x44) => match list.ubyte().map_err(undecodable)? {
+                Some(0) => {
+                    self.identity = self.config.identity.clone();
+                    self.out.extend_from_slice(&AMQP_HEADER);
+                    self.phase = Phase::Header;
+                    Ok(())
+                }
+                code => {
+                    let description = format!("The peer's SASL outcome is {code:?}.");
+                    let condition = Condition::UnauthorizedAccess;
+                    self.finish(Some(Refusal {
+                        condition,
+                        description,
+                    }));
+                    Ok(())
+                }
+            },
+            (End::Server | End::Client, other) => Err(illegal(&format!(
+                "the SASL frame {other:#x} is out of its place"
+            ))),
+        }
+    }
+
+    fn handle_sasl_init(&mut self, list: &mut List<'_>) -> Result<(), Malformed> {
+        let mechanism = list.symbol()?.unwrap_or_default();
+        let response = list.binary()?.unwrap_or_default();
+        let identity = match mechanism {
+            "MSSBCBS" | "ANONYMOUS" => Some(Identity::Anonymous),
+            "PLAIN" => plain(response),
+            _ => None,
+        };
+        let code = u8::from(identity.is_none());
+        frame::write(&mut self.out, FrameKind::Sasl, 0, |out| {
+            let mut outcome = ListWriter::begin(out, 0x44);
+            outcome.ubyte(code);
+            if code == 0 {
+                outcome.binary(b"Welcome!");
+            }
+            outcome.end();
+        });
+        match identity {
+            Some(identity) => {
+                self.identity = identity;
+                self.phase = Phase::Header;
+            }
+            None => {
+                let description = format!("SASL {mechanism} failed.");
+                let condition = Condition::UnauthorizedAccess;
+                self.finish(Some(Refusal {
+                    condition,
+                    description,
+                }));
+            }
+        }
+        Ok(())
+    }
+
+    fn write_mechanisms(&mut self) {
+        frame::write(&mut self.out, FrameKind::Sasl, 0, |out| {
+            let mut array = Vec::new();
+            for name in MECHANISMS {
+                array.push(u8::try_from(name.len()).unwrap_or(u8::MAX));
+                array.extend_from_slice(name.as_bytes());
+            }
+            let count = u8::try_from(MECHANISMS.len()).unwrap_or(u8::MAX);
+            let size = u8::try_from(array.len() + 2).unwrap_or(u8::MAX);
+            let mut list = ListWriter::begin(out, 0x40);
+            list.raw(&[&[0xe0, size, count, 0xa3][..], &array].concat());
+            list.end();
+        });
+    }
+
+    pub(super) fn write_open(&mut self) {
+        let config = self.config.clone();
+        self.write(0, |out| {
+            let mut list = ListWriter::begin(out, 0x10);
+            list.string(&config.container_id);
+            match &config.hostname {
+                Some(hostname) => list.string(hostname),
+                None => list.null(),
+            }
+            list.uint(config.frame_size_max);
+            list.ushort(config.channel_max);
+            list.uint(u32::try_from(config.idle_timeout.as_millis()).unwrap_or(u32::MAX));
+            list.end();
+        });
+    }
+
+    pub(super) fn handle_open(&mut self, mut list: List<'_>) -> Result<(), Refusal> {
+        if self.phase != Phase::Open {
+            return Err(illegal("the connection is open already"));
+        }
+        let peer = PeerOpen::read(&mut list).map_err(undecodable)?;
+        if peer.frame_size_max < limits::FRAME_SIZE_MIN {
+            let description = format!(
+                "The max-frame-size is {}, and {} is the least.",
+                peer.frame_size_max,
+                limits::FRAME_SIZE_MIN
+            );
+            return Err(Refusal {
+                condition: Condition::InvalidField,
+                description,
+            });
+        }
+        self.peer_frame_max = peer.frame_size_max;
+        self.peer_channel_max = peer.channel_max;
+        self.peer_idle_timeout = peer.idle_timeout;
+        if self.end == End::Server {
+            self.write_open();
+        }
+        self.opened();
+        self.events.push_back(Event::Opened {
+            container_id: peer.container_id,
+            hostname: peer.hostname,
+            identity: self.identity.clone(),
+        });
+        Ok(())
+    }
+}
+
+struct PeerOpen {
+    container_id: String,
+    hostname: Option<String>,
+    frame_size_max: u32,
+    channel_max: u16,
+    idle_timeout: Option<Millis>,
+}
+
+impl PeerOpen {
+    fn read(list: &mut List<'_>) -> Result<Self, Malformed> {
+        let container_id = list
+            .string()?
+            .ok_or(Malformed::Missing("container-id"))?
+            .to_owned();
+        let hostname = list.string()?.map(str::to_owned);
+        let frame_size_max = list.uint()?.unwrap_or(u32::MAX);
+        let channel_max = list.ushort()?.unwrap_or(u16::MAX);
+        let idle_timeout = list.uint()?.filter(|&millis| millis > 0);
+        let idle_timeout = idle_timeout.map(|millis| Millis::from_millis(i64::from(millis)));
+        Ok(Self {
+            container_id,
+            hostname,
+            frame_size_max,
+            channel_max,
+            idle_timeout,
+        })
+    }
+}
+
+/// Reads a PLAIN response: `[authorization] NUL user NUL password` (RFC 4616).
+fn plain(response: &[u8]) -> Option<Identity> {
+    let mut parts = response.split(|&byte| byte == 0);
+    let (_, user, password) = (parts.next()?, parts.next()?, parts.next()?);
+    if user.is_empty() || parts.next().is_some() {
+        return None;
+    }
+    let user = String::from_utf8(user.to_vec()).ok()?;
+    let password = String::from_utf8(password.to_vec()).ok()?;
+    Some(Identity::Plain { user, password })
+}

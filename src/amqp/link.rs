@@ -1,0 +1,103 @@
+//! One link: what was agreed at its attach, and its flow state [2.6.7].
+
+use bytes::{Bytes, BytesMut};
+
+use super::{Attach, LinkRole, SessionId, serial};
+
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) session: SessionId,
+    pub(super) name: String,
+    pub(super) role: LinkRole,
+    /// Our handle.
+    pub(super) handle: u32,
+    /// The peer's; none until it attached (client role).
+    pub(super) peer_handle: Option<u32>,
+    pub(super) phase: LinkPhase,
+    /// Source and target as the peer encoded them, to be echoed to the byte.
+    pub(super) source: Option<Bytes>,
+    pub(super) target: Option<Bytes>,
+    pub(super) snd_settle_mode: u8,
+    pub(super) rcv_settle_mode: u8,
+    pub(super) flow: FlowState,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LinkPhase {
+    /// The peer attached, and the owner has not answered.
+    Asked,
+    /// We attached, and the peer has not answered (client role).
+    Asking,
+    Attached,
+    /// We detached; the peer's detach is awaited, and all else passed over.
+    Detaching,
+}
+
+#[derive(Debug)]
+pub(super) enum FlowState {
+    Incoming(Incoming),
+    Outgoing(Outgoing),
+}
+
+/// Messages come in.
+#[derive(Debug, Default)]
+pub(super) struct Incoming {
+    /// Credit that is kept up.
+    pub(super) credit: u32,
+    /// Deliveries received.
+    pub(super) delivery_count: u32,
+    /// Deliveries that the owner is done with.
+    pub(super) settled: u32,
+    /// Settled since the last flow.
+    pub(super) unreported: u32,
+    /// The largest message, bytes; 0 is no limit.
+    pub(super) message_size_max: u64,
+    pub(super) partial: Option<Partial>,
+    /// Whether credit is topped up when deliveries are settled, or granted by the owner only.
+    pub(super) tops_up: bool,
+}
+
+/// A message of which there is more to come.
+#[derive(Debug)]
+pub(super) struct Partial {
+    pub(super) delivery: u32,
+    pub(super) message_format: u32,
+    pub(super) settled: bool,
+    pub(super) transaction: Option<Bytes>,
+    pub(super) bytes: BytesMut,
+    /// It is larger than the link takes: the rest is passed over.
+    pub(super) too_large: bool,
+}
+
+/// Messages go out.
+#[derive(Debug, Default)]
+pub(super) struct Outgoing {
+    /// Deliveries sent.
+    pub(super) delivery_count: u32,
+    /// Deliveries allowed in all.
+    pub(super) limit: u32,
+}
+
+impl Outgoing {
+    pub(super) fn credit(&self) -> u32 {
+        serial::ahead(self.delivery_count, self.limit).unwrap_or(0)
+    }
+}
+
+impl Incoming {
+    /// Returns the credit that a flow tells: what is kept up, less what is not settled yet.
+    pub(super) fn link_credit(&self) -> u32 {
+        self.credit
+            .saturating_sub(self.delivery_count.wrapping_sub(self.settled))
+    }
+}
+
+/// What the engine keeps of an attach beside what the owner sees.
+pub(super) struct PeerAttach {
+    pub(super) handle: u32,
+    pub(super) source: Option<Bytes>,
+    pub(super) target: Option<Bytes>,
+    pub(super) snd_settle_mode: u8,
+    pub(super) rcv_settle_mode: u8,
+    pub(super) attach: Attach,
+}

@@ -1,0 +1,578 @@
+//! Attach, flow and detach.
+
+use bytes::Bytes;
+use fe2o3_amqp_types::definitions::{ReceiverSettleMode, SenderSettleMode};
+use fe2o3_amqp_types::messaging::{Source, Target};
+
+use super::connection::undecodable;
+use super::link::{FlowState, Incoming, Link, LinkPhase, Outgoing, PeerAttach};
+use super::session::SessionFlow;
+use super::wire::{List, ListWriter, Malformed, descriptor};
+use super::{
+    Accept, Attach, Condition, Connection, Event, Fields, LinkId, LinkRole, LinkTarget, Refusal,
+    SessionId, SettleMode, serial, state,
+};
+
+impl Connection {
+    pub(super) fn handle_attach(
+        &mut self,
+        session: SessionId,
+        mut list: List<'_>,
+    ) -> Result<(), Refusal> {
+        let peer = read_attach(session, &mut list).map_err(undecodable)?;
+        let handle_max = self.config.handle_max;
+        let Some(state) = self.sessions.get(&session) else {
+            return Ok(());
+        };
+        if handle_max < peer.handle {
+            let description = format!(
+                "The handle is {}, and {handle_max} is the highest.",
+                peer.handle
+            );
+            return Err(Refusal {
+                condition: Condition::NotAllowed,
+                description,
+            });
+        }
+        if state.by_handle.contains_key(&peer.handle) {
+            let description = format!("The handle {} is attached already.", peer.handle);
+            return Err(Refusal {
+                condition: Condition::HandleInUse,
+                description,
+            });
+        }
+        let same = |link: &Link| link.name == peer.attach.name && link.role == peer.attach.role;
+        let known = self.links.iter().find(|(_, link)| same(link));
+        let known = known.map(|(&id, link)| (id, link.phase));
+        match known {
+            Some((id, LinkPhase::Asking)) => {
+                self.attach_answered(id, peer);
+                return Ok(());
+            }
+            Some((id, LinkPhase::Asked | LinkPhase::Attached)) => self.steal(id),
+            Some((_, LinkPhase::Detaching)) | None => {}
+        }
+        self.attach_asked(session, peer)
+    }
+
+    fn attach_asked(&mut self, session: SessionId, peer: PeerAttach) -> Result<(), Refusal> {
+        let handle = self
+            .sessions
+            .get(&session)
+            .and_then(super::session::Session::free_handle);
+        let Some(handle) = handle else {
+            let description = "There are no more handles.".to_owned();
+            return Err(Refusal {
+                condition: Condition::ResourceLimitExceeded,
+                description,
+            });
+        };
+        let id = self.new_link_id();
+        let flow = match peer.attach.role {
+            LinkRole::Incoming => FlowState::Incoming(Incoming::default()),
+            LinkRole::Outgoing => FlowState::Outgoing(Outgoing::default()),
+        };
+        let link = Link {
+            session,
+            name: peer.attach.name.clone(),
+            role: peer.attach.role,
+            handle,
+            peer_handle: Some(peer.handle),
+            phase: LinkPhase::Asked,
+            source: peer.source,
+            target: peer.target,
+            snd_settle_mode: peer.snd_settle_mode,
+            rcv_settle_mode: peer.rcv_settle_mode,
+            flow,
+        };
+        self.links.insert(id, link);
+        if let Some(state) = self.sessions.get_mut(&session) {
+            state.by_handle.insert(peer.handle, id);
+            state.handles.insert(handle, id);
+        }
+        self.events
+            .push_back(Event::AttachRequested(id, Box::new(peer.attach)));
+        Ok(())
+    }
+
+    fn attach_answered(&mut self, id: LinkId, peer: PeerAttach) {
+        if let Some(link) = self.links.get_mut(&id) {
+            link.peer_handle = Some(peer.handle);
+            link.phase = LinkPhase::Attached;
+            if let Some(state) = self.sessions.get_mut(&link.session) {
+                state.by_handle.insert(peer.handle, id);
+            }
+        }
+        self.events
+            .push_back(Event::AttachAnswered(id, Box::new(peer.attach)));
+    }
+
+    /// Lets a link in that the peer asked for: what it said is echoed (`protocol.md` §0.1).
+    pub fn accept_link(&mut self, id: LinkId, accept: Accept) {
+        let Some(link) = self.links.get_mut(&id) else {
+            return;
+        };
+        if link.phase != LinkPhase::Asked {
+            return;
+        }
+        link.phase = LinkPhase::Attached;
+        if let FlowState::Incoming(incoming) = &mut link.flow {
+            incoming.credit = accept.credit;
+            incoming.tops_up = true;
+            incoming.message_size_max = accept.message_size_max;
+        }
+        let source = link.source.clone();
+        let target = link.target.clone();
+        self.write_attach(id, source.as_deref(), target.as_deref(), &accept);
+        if accept.credit > 0 {
+            self.write_link_flow(id, Answer::Plain);
+        }
+    }
+
+    /// Turns a link away: an attach that leads nowhere, and a detach that says why
+    /// (`protocol.md` §3.4).
+    pub fn refuse_link(&mut self, id: LinkId, refusal: Refusal) {
+        let Some(link) = self.links.get_mut(&id) else {
+            return;
+        };
+        if link.phase != LinkPhase::Asked {
+            return;
+        }
+        link.phase = LinkPhase::Attached;
+        // The side that is not ours to give is echoed: only our own terminus is null.
+        let (source, target) = match link.role {
+            LinkRole::Incoming => (link.source.clone(), None),
+            LinkRole::Outgoing => (None, link.target.clone()),
+        };
+        self.write_attach(id, source.as_deref(), target.as_deref(), &Accept::default());
+        self.detach(id, Some(refusal));
+    }
+
+    /// Ends a link.
+    pub fn detach(&mut self, id: LinkId, refusal: Option<Refusal>) {
+        self.flush_dispositions();
+        let Some(link) = self.links.get_mut(&id) else {
+            return;
+        };
+        if link.phase == LinkPhase::Detaching {
+            return;
+        }
+        if link.phase == LinkPhase::Asked {
+            let accept = Accept::default();
+            self.write_attach(id, None, None, &accept);
+        }
+        if let Some(link) = self.links.get_mut(&id) {
+            link.phase = LinkPhase::Detaching;
+        }
+        self.write_detach(id, refusal.as_ref());
+    }
+
+    /// Asks the peer for a link (client role).
+    ///
+    /// `address` is the peer's node: the target of a link on which we send, else the source.
+    pub fn attach(
+        &mut self,
+        session: SessionId,
+        name: &str,
+        role: LinkRole,
+        address: &str,
+        mode: SettleMode,
+    ) -> Option<LinkId> {
+        let handle = self.sessions.get(&session)?.free_handle()?;
+        let (source, target) = match role {
+            LinkRole::Incoming => (Some(terminus(0x28, address)), Some(terminus(0x29, name))),
+            LinkRole::Outgoing => (Some(terminus(0x28, name)), Some(terminus(0x29, address))),
+        };
+        let flow = match role {
+            LinkRole::Incoming => FlowState::Incoming(Incoming::default()),
+            LinkRole::Outgoing => FlowState::Outgoing(Outgoing::default()),
+        };
+        let (snd_settle_mode, rcv_settle_mode) = match mode {
+            SettleMode::OnSend => (1, 0),
+            SettleMode::OnReceipt => (0, 0),
+        };
+        let id = self.new_link_id();
+        let link = Link {
+            session,
+            name: name.to_owned(),
+            role,
+            handle,
+            peer_handle: None,
+            phase: LinkPhase::Asking,
+            source: source.clone(),
+            target: target.clone(),
+            snd_settle_mode,
+            rcv_settle_mode,
+            flow,
+        };
+        self.links.insert(id, link);
+        self.sessions.get_mut(&session)?.handles.insert(handle, id);
+        self.write_attach(id, source.as_deref(), target.as_deref(), &Accept::default());
+        Some(id)
+    }
+
+    pub(super) fn handle_detach(
+        &mut self,
+        session: SessionId,
+        mut list: List<'_>,
+    ) -> Result<(), Refusal> {
+        let handle = list.uint().map_err(undecodable)?;
+        let handle = handle
+            .ok_or(Malformed::Missing("handle"))
+            .map_err(undecodable)?;
+        let _closed = list.boolean().map_err(undecodable)?;
+        let error = list
+            .raw()
+            .and_then(|error| error.map(state::error).transpose());
+        let error = error.map_err(undecodable)?;
+        let Some(state) = self.sessions.get_mut(&session) else {
+            return Ok(());
+        };
+        let Some(id) = state.by_handle.remove(&handle) else {
+            return Err(unattached(handle));
+        };
+        self.flush_dispositions();
+        let phase = self.links.get(&id).map(|link| link.phase);
+        match phase {
+            Some(LinkPhase::Asked) => self.detach(id, None),
+            Some(LinkPhase::Attached | LinkPhase::Asking) => self.write_detach(id, None),
+            Some(LinkPhase::Detaching) | None => {}
+        }
+        self.drop_link(id);
+        if phase != Some(LinkPhase::Detaching) {
+            self.events.push_back(Event::Detached { link: id, error });
+        }
+        Ok(())
+    }
+
+    pub(super) fn handle_flow(
+        &mut self,
+        session: SessionId,
+        mut list: List<'_>,
+    ) -> Result<(), Refusal> {
+        let flow = PeerFlow::read(&mut list).map_err(undecodable)?;
+        self.take_session_flow(session, &flow.session);
+        let Some(handle) = flow.handle else {
+            if flow.echo {
+                self.write_session_flow(session);
+            }
+            return Ok(());
+        };
+        let Some(state) = self.sessions.get(&session) else {
+            return Ok(());
+        };
+        let Some(&id) = state.by_handle.get(&handle) else {
+            return Err(unattached(handle));
+        };
+        let Some(link) = self.links.get_mut(&id) else {
+            return Ok(());
+        };
+        if link.phase == LinkPhase::Detaching {
+            return Ok(());
+        }
+        match &mut link.flow {
+            // A sender's word about credit is passed over: Python grants itself some (§4.2).
+            FlowState::Incoming(_) => {}
+            FlowState::Outgoing(outgoing) => {
+                if let Some(credit) = flow.link_credit {
+                    // Before it has seen our attach it counts from our first number, 0 [2.6.7].
+                    let counted = flow.delivery_count.unwrap_or(0);
+                    outgoing.limit = counted.wrapping_add(credit);
+                }
+                let limit = outgoing.limit;
+                self.events.push_back(Event::Credit {
+                    link: id,
+                    limit,
+                    drain: flow.drain,
+                });
+            }
+        }
+        if flow.echo && !flow.drain {
+            self.write_link_flow(id, Answer::Plain);
+        }
+        Ok(())
+    }
+
+    /// Says that all that a drain was to bring has been sent: what is left of the credit up to
+    /// `limit` is used up. Credit that came after the drain stays.
+    pub fn drained(&mut self, id: LinkId, limit: u32) {
+        let Some(link) = self.links.get_mut(&id) else {
+            return;
+        };
+        if let FlowState::Outgoing(outgoing) = &mut link.flow {
+            let within = serial::ahead(limit, outgoing.limit).is_some();
+            if within && serial::ahead(outgoing.delivery_count, limit).is_some() {
+                outgoing.delivery_count = limit;
+            }
+            self.write_link_flow(id, Answer::Drained);
+        }
+    }
+
+    /// Grants credit on an incoming link (client role): so many deliveries from now on.
+    pub fn grant_credit(&mut self, id: LinkId, credit: u32) {
+        let Some(link) = self.links.get_mut(&id) else {
+            return;
+        };
+        if let FlowState::Incoming(incoming) = &mut link.flow {
+            incoming.settled = incoming.delivery_count;
+            incoming.credit = credit;
+            self.write_link_flow(id, Answer::Plain);
+        }
+    }
+
+    pub(super) fn write_link_flow(&mut self, id: LinkId, answer: Answer) {
+        let Some(link) = self.links.get_mut(&id) else {
+            return;
+        };
+        let Some(session) = self.sessions.get_mut(&link.session) else {
+            return;
+        };
+        session.unreported = 0;
+        let (delivery_count, credit) = match &mut link.flow {
+            FlowState::Incoming(incoming) => {
+                incoming.unreported = 0;
+                (incoming.delivery_count, incoming.link_credit())
+            }
+            FlowState::Outgoing(outgoing) => (outgoing.delivery_count, outgoing.credit()),
+        };
+        let (handle, channel) = (link.handle, link.session.0);
+        super::frame::write(
+            &mut self.out,
+            super::frame::FrameKind::Amqp,
+            channel,
+            |out| {
+                let mut list = ListWriter::begin(out, 0x13);
+                session.write_flow(&mut list);
+                list.uint(handle);
+                list.uint(delivery_count);
+                list.uint(credit);
+                if answer == Answer::Drained {
+                    list.uint(0);
+                    list.boolean(true);
+                    list.boolean(false);
+                }
+                list.end();
+            },
+        );
+    }
+
+    fn write_attach(
+        &mut self,
+        id: LinkId,
+        source: Option<&[u8]>,
+        target: Option<&[u8]>,
+        accept: &Accept,
+    ) {
+        let Some(link) = self.links.get(&id) else {
+            return;
+        };
+        let properties = state::encode_map(accept.properties.as_ref());
+        super::frame::write(
+            &mut self.out,
+            super::frame::FrameKind::Amqp,
+            link.session.0,
+            |out| {
+                let mut list = ListWriter::begin(out, 0x12);
+                list.string(&link.name);
+                list.uint(link.handle);
+                list.boolean(link.role == LinkRole::Incoming);
+                list.ubyte(link.snd_settle_mode);
+                list.ubyte(link.rcv_settle_mode);
+                list.raw_or_null(source);
+                list.raw_or_null(target);
+                list.null();
+                list.null();
+                match link.role {
+                    LinkRole::Incoming => list.null(),
+                    LinkRole::Outgoing => list.uint(0),
+                }
+                if accept.message_size_max > 0 {
+                    list.ulong(accept.message_size_max);
+                } else {
+                    list.null();
+                }
+                list.null();
+                list.null();
+                list.raw_or_null(properties.as_deref());
+                list.end();
+            },
+        );
+    }
+
+    fn write_detach(&mut self, id: LinkId, refusal: Option<&Refusal>) {
+        let Some(link) = self.links.get(&id) else {
+            return;
+        };
+        super::frame::write(
+            &mut self.out,
+            super::frame::FrameKind::Amqp,
+            link.session.0,
+            |out| {
+                let mut list = ListWriter::begin(out, 0x16);
+                list.uint(link.handle);
+                list.boolean(true);
+                if let Some(refusal) = refusal {
+                    state::write_error(&mut list, refusal, None);
+                }
+                list.end();
+            },
+        );
+    }
+
+    /// Ends a link whose name the peer attaches anew [2.6.1].
+    fn steal(&mut self, id: LinkId) {
+        let description = "The link was attached anew under the same name.".to_owned();
+        self.detach(
+            id,
+            Some(Refusal {
+                condition: Condition::Stolen,
+                description,
+            }),
+        );
+        self.events.push_back(Event::Detached {
+            link: id,
+            error: None,
+        });
+    }
+
+    fn drop_link(&mut self, id: LinkId) {
+        if let Some(link) = self.links.remove(&id)
+            && let Some(session) = self.sessions.get_mut(&link.session)
+        {
+            session.handles.remove(&link.handle);
+        }
+    }
+
+    fn new_link_id(&mut self) -> LinkId {
+        let id = LinkId(self.next_link);
+        self.next_link = self.next_link.wrapping_add(1);
+        id
+    }
+}
+
+/// What a link flow of ours answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    Drained,
+    Plain,
+}
+
+struct PeerFlow {
+    session: SessionFlow,
+    handle: Option<u32>,
+    delivery_count: Option<u32>,
+    link_credit: Option<u32>,
+    drain: bool,
+    echo: bool,
+}
+
+impl PeerFlow {
+    fn read(list: &mut List<'_>) -> Result<Self, Malformed> {
+        let next_incoming_id = list.uint()?;
+        let incoming_window = list.uint()?.ok_or(Malformed::Missing("incoming-window"))?;
+        let _next_outgoing_id = list.uint()?;
+        let _outgoing_window = list.uint()?;
+        let handle = list.uint()?;
+        let delivery_count = list.uint()?;
+        let link_credit = list.uint()?;
+        let _available = list.uint()?;
+        let drain = list.boolean()?.unwrap_or_default();
+        let echo = list.boolean()?.unwrap_or_default();
+        let session = SessionFlow {
+            next_incoming_id,
+            incoming_window,
+        };
+        Ok(Self {
+            session,
+            handle,
+            delivery_count,
+            link_credit,
+            drain,
+            echo,
+        })
+    }
+}
+
+fn read_attach(session: SessionId, list: &mut List<'_>) -> Result<PeerAttach, Malformed> {
+    let name = list.string()?.ok_or(Malformed::Missing("name"))?.to_owned();
+    let handle = list.uint()?.ok_or(Malformed::Missing("handle"))?;
+    let is_receiver = list.boolean()?.ok_or(Malformed::Missing("role"))?;
+    let role = if is_receiver {
+        LinkRole::Outgoing
+    } else {
+        LinkRole::Incoming
+    };
+    let snd_settle_mode = list.ubyte()?.unwrap_or(2);
+    let rcv_settle_mode = list.ubyte()?.unwrap_or(0);
+    let source = list.raw()?;
+    let target = list.raw()?;
+    let _unsettled = list.raw()?;
+    let _incomplete_unsettled = list.boolean()?;
+    let _initial_delivery_count = list.uint()?;
+    let message_size_max = list.ulong()?.unwrap_or(0);
+    let _offered_capabilities = list.raw()?;
+    let _desired_capabilities = list.raw()?;
+    let properties = list.raw()?;
+    let attach = Attach {
+        name,
+        role,
+        session,
+        source: source.map(decode::<Source>).transpose()?,
+        target: read_target(target)?,
+        snd_settle_mode: match snd_settle_mode {
+            0 => SenderSettleMode::Unsettled,
+            1 => SenderSettleMode::Settled,
+            _ => SenderSettleMode::Mixed,
+        },
+        rcv_settle_mode: match rcv_settle_mode {
+            1 => ReceiverSettleMode::Second,
+            _ => ReceiverSettleMode::First,
+        },
+        message_size_max,
+        properties: state::field_map(properties)?.map(|fields| -> Fields { *fields }),
+    };
+    let (source, target) = (
+        source.map(Bytes::copy_from_slice),
+        target.map(Bytes::copy_from_slice),
+    );
+    Ok(PeerAttach {
+        handle,
+        source,
+        target,
+        snd_settle_mode,
+        rcv_settle_mode,
+        attach,
+    })
+}
+
+fn read_target(bytes: Option<&[u8]>) -> Result<LinkTarget, Malformed> {
+    let Some(bytes) = bytes else {
+        return Ok(LinkTarget::Node(None));
+    };
+    match descriptor(bytes)?.0 {
+        0x30 => Ok(LinkTarget::Coordinator),
+        _ => Ok(LinkTarget::Node(Some(decode::<Target>(bytes)?))),
+    }
+}
+
+/// Decodes a terminus; the bytes were checked for their shape.
+fn decode<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, Malformed> {
+    serde_amqp::from_slice(bytes).map_err(|_| Malformed::WrongType("a source or target"))
+}
+
+/// Encodes a source or target that has only an address.
+fn terminus(code: u8, address: &str) -> Bytes {
+    let mut out = bytes::BytesMut::new();
+    let mut list = ListWriter::begin(&mut out, code);
+    list.string(address);
+    list.end();
+    out.freeze()
+}
+
+pub(super) fn unattached(handle: u32) -> Refusal {
+    let description = format!("The handle {handle} is not attached.");
+    Refusal {
+        condition: Condition::UnattachedHandle,
+        description,
+    }
+}

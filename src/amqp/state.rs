@@ -1,0 +1,155 @@
+//! Delivery states and errors, as they are encoded.
+
+use bytes::{Bytes, BytesMut};
+use serde_amqp::Value;
+use serde_amqp::primitives::OrderedMap;
+
+use super::wire::{List, ListWriter, Malformed, descriptor};
+use super::{Condition, Fields, Outcome, Refusal, Rejection};
+
+/// What a disposition or a transfer says of a delivery.
+#[derive(Debug, Default)]
+pub(super) struct DeliveryState {
+    /// None for a state that is not an outcome: received.
+    pub(super) outcome: Option<Outcome>,
+    pub(super) transaction: Option<Bytes>,
+}
+
+impl DeliveryState {
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let (code, mut fields) = List::described(bytes)?;
+        let outcome = match code {
+            0x24 => Some(Outcome::Accepted),
+            0x25 => Some(Outcome::Rejected(rejection(&mut fields)?)),
+            0x26 => Some(Outcome::Released),
+            0x27 => Some(Outcome::Modified {
+                delivery_failed: fields.boolean()?.unwrap_or_default(),
+                undeliverable_here: fields.boolean()?.unwrap_or_default(),
+                annotations: field_map(fields.raw()?)?,
+            }),
+            0x34 => {
+                let transaction = fields.binary()?.ok_or(Malformed::Missing("txn-id"))?;
+                let transaction = Some(Bytes::copy_from_slice(transaction));
+                let outcome = match fields.raw()? {
+                    Some(inner) => Self::decode_outcome(inner)?,
+                    None => None,
+                };
+                return Ok(Self {
+                    outcome,
+                    transaction,
+                });
+            }
+            _ => None,
+        };
+        Ok(Self {
+            outcome,
+            transaction: None,
+        })
+    }
+
+    /// Decodes the outcome within a transactional state, which holds no other such state.
+    fn decode_outcome(bytes: &[u8]) -> Result<Option<Outcome>, Malformed> {
+        match descriptor(bytes)?.0 {
+            0x34 => Err(Malformed::WrongType("an outcome")),
+            _ => Ok(Self::decode(bytes)?.outcome),
+        }
+    }
+}
+
+fn rejection(fields: &mut List<'_>) -> Result<Option<Box<Rejection>>, Malformed> {
+    let Some(error) = fields.raw()? else {
+        return Ok(None);
+    };
+    let (refusal, info) = error_fields(error)?;
+    Ok(Some(Box::new(Rejection { refusal, info })))
+}
+
+/// Decodes an error; a peer that leaves fields out is understood.
+pub(super) fn error(bytes: &[u8]) -> Result<Refusal, Malformed> {
+    Ok(error_fields(bytes)?.0)
+}
+
+fn error_fields(bytes: &[u8]) -> Result<(Refusal, Option<Box<Fields>>), Malformed> {
+    let (_, mut fields) = List::described(bytes)?;
+    let condition = Condition::from(fields.symbol()?.unwrap_or_default());
+    let description = fields.string()?.unwrap_or_default().to_owned();
+    Ok((
+        Refusal {
+            condition,
+            description,
+        },
+        field_map(fields.raw()?)?,
+    ))
+}
+
+/// Decodes a map with symbolic keys; string keys are taken for symbols, null values are kept.
+pub(super) fn field_map(bytes: Option<&[u8]>) -> Result<Option<Box<Fields>>, Malformed> {
+    let Some(bytes) = bytes else { return Ok(None) };
+    let value: Value = serde_amqp::from_slice(bytes).map_err(|_| Malformed::WrongType("a map"))?;
+    let Value::Map(map) = value else {
+        return Err(Malformed::WrongType("a map"));
+    };
+    let entries = map.into_iter().filter_map(|(key, value)| match key {
+        Value::Symbol(name) => Some((name, value)),
+        Value::String(name) => Some((name.into(), value)),
+        _ => None,
+    });
+    Ok(Some(Box::new(entries.collect::<OrderedMap<_, _>>())))
+}
+
+/// Writes an outcome as a field, in the live service's shapes (`protocol.md` §6.2).
+pub(super) fn write_outcome(list: &mut ListWriter<'_>, outcome: &Outcome) {
+    match outcome {
+        Outcome::Accepted => list.raw(&[0x00, 0x53, 0x24, 0x45]),
+        Outcome::Released => list.raw(&[0x00, 0x53, 0x26, 0x45]),
+        Outcome::Modified {
+            delivery_failed,
+            undeliverable_here,
+            annotations,
+        } => {
+            list.list(0x27, |modified| {
+                if *delivery_failed {
+                    modified.boolean(true);
+                } else {
+                    modified.null();
+                }
+                modified.boolean(*undeliverable_here);
+                modified.raw_or_null(encode_map(annotations.as_deref()).as_deref());
+            });
+        }
+        Outcome::Rejected(None) => list.raw(&[0x00, 0x53, 0x25, 0xc0, 0x02, 0x01, 0x40]),
+        Outcome::Rejected(Some(rejection)) => list.list(0x25, |rejected| {
+            write_error(rejected, &rejection.refusal, rejection.info.as_deref());
+        }),
+    }
+}
+
+/// Writes an error with all three fields: Python indexes them.
+pub(super) fn write_error(list: &mut ListWriter<'_>, refusal: &Refusal, info: Option<&Fields>) {
+    list.list(0x1d, |error| {
+        error.symbol(refusal.condition.as_str());
+        error.string(&refusal.description);
+        error.raw_or_null(encode_map(info).as_deref());
+    });
+}
+
+pub(super) fn encode_map(map: Option<&Fields>) -> Option<Vec<u8>> {
+    map.map(|map| serde_amqp::to_vec(map).expect("a map of values can be written"))
+}
+
+/// Writes a disposition's body.
+pub(super) fn write_disposition(
+    out: &mut BytesMut,
+    receiver: bool,
+    (first, last): (u32, u32),
+    settled: bool,
+    outcome: &Outcome,
+) {
+    let mut list = ListWriter::begin(out, 0x15);
+    list.boolean(receiver);
+    list.uint(first);
+    list.uint(last);
+    list.boolean(settled);
+    write_outcome(&mut list, outcome);
+    list.end();
+}

@@ -1,0 +1,317 @@
+//! Two ends of a connection, wired to each other in memory.
+
+use bytes::BytesMut;
+
+use super::*;
+use crate::time::{Millis, Timestamp};
+
+struct Pair {
+    now: Timestamp,
+    client: Connection,
+    server: Connection,
+    to_server: BytesMut,
+    to_client: BytesMut,
+}
+
+fn config(identity: Identity) -> Config {
+    Config {
+        container_id: "end".to_owned(),
+        hostname: None,
+        frame_size_max: 1_024,
+        channel_max: 10,
+        handle_max: 10,
+        idle_timeout: Millis::from_secs(60),
+        identity,
+    }
+}
+
+impl Pair {
+    fn new(identity: Identity) -> Self {
+        let now = Timestamp::from_millis(0);
+        let client = Connection::client(config(identity), now);
+        let server = Connection::server(config(Identity::Anonymous), now);
+        let (to_server, to_client) = (BytesMut::new(), BytesMut::new());
+        Self {
+            now,
+            client,
+            server,
+            to_server,
+            to_client,
+        }
+    }
+
+    /// Carries bytes to and fro until there are no more; returns what both ends report.
+    fn run(&mut self) -> (Vec<Event>, Vec<Event>) {
+        loop {
+            self.to_server.unsplit(self.client.take_output(self.now));
+            self.to_client.unsplit(self.server.take_output(self.now));
+            if self.to_server.is_empty() && self.to_client.is_empty() {
+                break;
+            }
+            self.server.handle_bytes(self.now, &mut self.to_server);
+            self.client.handle_bytes(self.now, &mut self.to_client);
+        }
+        let events = |end: &mut Connection| std::iter::from_fn(|| end.poll_event()).collect();
+        (events(&mut self.client), events(&mut self.server))
+    }
+
+    /// Opens, begins, and attaches a link in this role of the client's.
+    fn attached(role: LinkRole) -> (Self, LinkId, LinkId) {
+        let mut pair = Self::new(Identity::Anonymous);
+        pair.run();
+        let session = pair.client.begin().unwrap();
+        let link = pair
+            .client
+            .attach(session, "l", role, "q", SettleMode::OnReceipt)
+            .unwrap();
+        let (_, asked) = pair.run();
+        let [Event::AttachRequested(asked, attach)] = &asked[..] else {
+            panic!("{asked:?}")
+        };
+        assert_eq!(attach.name, "l");
+        let accept = Accept {
+            credit: 10,
+            message_size_max: 10_000,
+            properties: None,
+        };
+        pair.server.accept_link(*asked, accept);
+        pair.run();
+        (pair, link, *asked)
+    }
+}
+
+fn delivery<'a>(payload: &'a [&'a [u8]]) -> Delivery<'a> {
+    Delivery {
+        tag: [7; 16],
+        settle_mode: SettleMode::OnReceipt,
+        message_format: 0,
+        payload,
+    }
+}
+
+#[test]
+fn a_connection_opens_with_and_without_sasl() {
+    let plain = Identity::Plain {
+        user: "u".to_owned(),
+        password: "p".to_owned(),
+    };
+    for identity in [Identity::Unnamed, Identity::Anonymous, plain] {
+        let (client, server) = Pair::new(identity.clone()).run();
+        assert!(matches!(&client[..], [Event::Opened { .. }]), "{client:?}");
+        let [Event::Opened { identity: seen, .. }] = &server[..] else {
+            panic!("{server:?}")
+        };
+        assert_eq!(*seen, identity);
+    }
+}
+
+#[test]
+fn messages_of_many_frames_arrive_whole_and_are_settled_together() {
+    let (mut pair, sender, incoming) = Pair::attached(LinkRole::Outgoing);
+    let body: Vec<u8> = (0..5_000_u32).map(|n| n.to_le_bytes()[0]).collect();
+    pair.client
+        .deliver(
+            sender,
+            delivery(&[&body[..10], &body[10..2_000], &body[2_000..]]),
+        )
+        .unwrap();
+    pair.client.deliver(sender, delivery(&[b"short"])).unwrap();
+    let (_, events) = pair.run();
+    let payloads: Vec<_> = events
+        .iter()
+        .map(|event| match event {
+            Event::Transfer {
+                delivery, payload, ..
+            } => (*delivery, payload.clone()),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(payloads.len(), 2);
+    assert_eq!(payloads[0].1, body);
+    assert_eq!(payloads[1].1, &b"short"[..]);
+    for (delivery, _) in &payloads {
+        pair.server
+            .settle_incoming(incoming, *delivery, &Outcome::Accepted, false);
+    }
+    let (events, _) = pair.run();
+    let outcomes: Vec<_> = events
+        .iter()
+        .filter(|event| matches!(event, Event::Disposition { .. }))
+        .collect();
+    assert_eq!(outcomes.len(), 2);
+}
+
+#[test]
+fn a_message_larger_than_the_link_takes_is_rejected_and_the_link_lives_on() {
+    let (mut pair, sender, _) = Pair::attached(LinkRole::Outgoing);
+    pair.client
+        .deliver(sender, delivery(&[&vec![0; 20_000]]))
+        .unwrap();
+    pair.client.deliver(sender, delivery(&[b"ok"])).unwrap();
+    let (client, server) = pair.run();
+    let [
+        Event::Disposition {
+            outcome: Outcome::Rejected(Some(rejection)),
+            ..
+        },
+    ] = &client[..]
+    else {
+        panic!("{client:?}")
+    };
+    assert_eq!(rejection.refusal.condition, Condition::MessageSizeExceeded);
+    assert!(matches!(&server[..], [Event::Transfer { .. }]));
+}
+
+#[test]
+fn credit_is_counted_topped_up_and_never_overrun() {
+    let (mut pair, sender, incoming) = Pair::attached(LinkRole::Outgoing);
+    for _ in 0..10 {
+        pair.client.deliver(sender, delivery(&[b"x"])).unwrap();
+    }
+    assert_eq!(
+        pair.client.deliver(sender, delivery(&[b"x"])),
+        Err(CreditLost)
+    );
+    let (_, events) = pair.run();
+    for event in &events[..5] {
+        let Event::Transfer { delivery, .. } = event else {
+            panic!()
+        };
+        pair.server
+            .settle_incoming(incoming, *delivery, &Outcome::Accepted, false);
+    }
+    let (events, _) = pair.run();
+    assert!(
+        events
+            .iter()
+            .any(|event| matches!(event, Event::Credit { limit: 15, .. })),
+        "{events:?}"
+    );
+}
+
+#[test]
+fn a_receiver_settles_and_the_answer_has_the_same_outcome() {
+    let (mut pair, receiver, outgoing) = Pair::attached(LinkRole::Incoming);
+    assert_eq!(
+        pair.server.deliver(outgoing, delivery(&[b"m"])),
+        Err(CreditLost)
+    );
+    pair.client.grant_credit(receiver, 5);
+    let (_, events) = pair.run();
+    assert_eq!(
+        events,
+        [Event::Credit {
+            link: outgoing,
+            limit: 5,
+            drain: false
+        }]
+    );
+    let id = pair.server.deliver(outgoing, delivery(&[b"m"])).unwrap();
+    let (events, _) = pair.run();
+    let [Event::Transfer { delivery, .. }] = events[..] else {
+        panic!("{events:?}")
+    };
+    pair.client
+        .settle_incoming(receiver, delivery, &Outcome::Accepted, false);
+    let (_, events) = pair.run();
+    let [
+        Event::Disposition {
+            delivery,
+            tag,
+            settled: true,
+            outcome: Outcome::Accepted,
+            ..
+        },
+    ] = &events[..]
+    else {
+        panic!("{events:?}")
+    };
+    assert_eq!((*delivery, *tag), (id, [7; 16]));
+    pair.server.drained(outgoing, 5);
+    pair.run();
+    assert_eq!(
+        pair.server.deliver(outgoing, self::delivery(&[b"m"])),
+        Err(CreditLost)
+    );
+}
+
+#[test]
+fn a_refused_link_is_attached_to_nothing_and_detached_with_the_reason() {
+    let mut pair = Pair::new(Identity::Anonymous);
+    pair.run();
+    let session = pair.client.begin().unwrap();
+    pair.client
+        .attach(session, "l", LinkRole::Outgoing, "q", SettleMode::OnReceipt)
+        .unwrap();
+    let (_, asked) = pair.run();
+    let [Event::AttachRequested(link, _)] = asked[..] else {
+        panic!()
+    };
+    let refusal = Refusal {
+        condition: Condition::NotFound,
+        description: "no".to_owned(),
+    };
+    pair.server.refuse_link(link, refusal.clone());
+    let (events, _) = pair.run();
+    let [
+        Event::AttachAnswered(_, attach),
+        Event::Detached { error, .. },
+    ] = &events[..]
+    else {
+        panic!("{events:?}")
+    };
+    assert_eq!(attach.target, LinkTarget::Node(None));
+    assert_eq!(error.as_ref(), Some(&refusal));
+}
+
+#[test]
+fn silence_ends_a_connection_and_empty_frames_break_it() {
+    let mut pair = Pair::new(Identity::Anonymous);
+    pair.run();
+    for _ in 0..10 {
+        let next = pair
+            .client
+            .poll_timeout()
+            .unwrap()
+            .min(pair.server.poll_timeout().unwrap());
+        assert!(pair.now < next);
+        pair.now = next;
+        pair.client.handle_timeout(pair.now);
+        pair.server.handle_timeout(pair.now);
+        pair.run();
+    }
+    assert!(!pair.server.is_finished());
+    let silent = pair.now.after(Millis::from_secs(61));
+    pair.server.handle_timeout(silent);
+    let closed = std::iter::from_fn(|| pair.server.poll_event()).last();
+    assert!(
+        matches!(closed, Some(Event::Closed { error: Some(_) })),
+        "{closed:?}"
+    );
+}
+
+#[test]
+fn a_peer_of_another_protocol_is_told_ours() {
+    for bytes in [
+        &b"GET / HTTP/1.1\r\n"[..],
+        b"AMQP\x00\x00\x09\x01",
+        b"\x16\x03\x01",
+    ] {
+        let mut server = Connection::server(config(Identity::Anonymous), Timestamp::EPOCH);
+        server.handle_bytes(Timestamp::EPOCH, &mut BytesMut::from(bytes));
+        assert_eq!(
+            &server.take_output(Timestamp::EPOCH)[..],
+            b"AMQP\x03\x01\x00\x00"
+        );
+        assert!(server.is_finished());
+    }
+}
+
+#[test]
+fn a_connection_that_does_not_open_in_time_is_dropped() {
+    let mut server = Connection::server(config(Identity::Anonymous), Timestamp::EPOCH);
+    let deadline = server.poll_timeout().unwrap();
+    server.handle_timeout(deadline);
+    assert!(server.is_finished());
+    assert_eq!(server.poll_timeout(), None);
+}

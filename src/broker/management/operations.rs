@@ -1,0 +1,312 @@
+//! What can be asked of an entity's management node.
+
+use super::response::Carried;
+use super::values::Map;
+use super::{Body, Request, Status};
+use crate::address::{EntityAddress, SubQueue};
+use crate::amqp::{Condition, Refusal};
+use crate::broker::settle::condition;
+use crate::broker::{Broker, Surroundings};
+use crate::entity::EntityId;
+use crate::entity::queue::{DeadLetter, DeferredRefused, LockLost, ReceiveMode, Settlement};
+use crate::limits;
+use crate::message::{Amendments, Message};
+
+/// An answer: a status and what it carries, or what is wrong with the request.
+type Answer = Result<(Status, Body), Failure>;
+
+enum Failure {
+    /// The request's own fault, as a sentence.
+    Invalid(String),
+    Refused(Refusal),
+}
+
+impl From<String> for Failure {
+    fn from(text: String) -> Self {
+        Self::Invalid(text)
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl Broker {
+    /// Carries an operation out; returns the group of records that the answer rests on too.
+    pub(in crate::broker) fn operate(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        address: &EntityAddress,
+        request: &Request,
+    ) -> (u64, Status, Body) {
+        let answer = match self.resolve(address) {
+            Some(queue) => {
+                let mut call = Call {
+                    broker: self,
+                    around,
+                    queue,
+                    address,
+                };
+                call.run(request)
+            }
+            None => {
+                Err(
+                    super::super::errors::not_found(&address.path, around.now, &mut self.random)
+                        .into(),
+                )
+            }
+        };
+        let rests_on = self
+            .resolve(address)
+            .and_then(|id| self.node(id))
+            .map_or(0, |node| node.group);
+        let (status, body) = match answer {
+            Ok(answer) => answer,
+            Err(Failure::Invalid(text)) => (Status::invalid(&text), Body::Empty),
+            Err(Failure::Refused(refusal)) => (Status::failed(refusal), Body::Empty),
+        };
+        (rests_on, status, body)
+    }
+}
+
+/// One operation on one queue.
+struct Call<'a, 'b> {
+    broker: &'a mut Broker,
+    around: &'a mut Surroundings<'b>,
+    queue: EntityId,
+    address: &'a EntityAddress,
+}
+
+impl Call<'_, '_> {
+    fn run(&mut self, request: &Request) -> Answer {
+        let operation = request.operation.as_str();
+        let known = operation.strip_prefix("com.microsoft:").unwrap_or_default();
+        match known {
+            "peek-message" => self.peek(request.map()?),
+            "receive-by-sequence-number" => self.receive_deferred(request.map()?),
+            "update-disposition" => self.update_disposition(request.map()?),
+            "renew-lock" => self.renew_locks(request.map()?),
+            "schedule-message" => self.schedule(request.map()?),
+            "cancel-scheduled-message" => self.cancel(request.map()?),
+            "batch-delete-messages" => self.delete_batch(request.map()?),
+            _ => {
+                let text = format!("The operation '{operation}' is not supported.");
+                Err(self.refuse(Condition::NotImplemented, &text))
+            }
+        }
+    }
+
+    fn peek(&mut self, map: Map<'_>) -> Answer {
+        let from = map.integer("from-sequence-number")?.max(0).cast_unsigned();
+        let count = positive(map, "message-count")?;
+        let from = crate::entity::SequenceNumber(from);
+        let found = self.step(|queue, _| queue.browse(from, count))?;
+        let carried = found.into_iter().map(|browsed| Carried {
+            body: browsed.body,
+            stamps: browsed.stamps,
+            token: None,
+        });
+        Ok(messages(carried.collect()))
+    }
+
+    fn receive_deferred(&mut self, map: Map<'_>) -> Answer {
+        let numbers = map.sequence_numbers("sequence-numbers")?;
+        let mode = match map.integer("receiver-settle-mode")? {
+            0 => ReceiveMode::ReceiveAndDelete,
+            1 => ReceiveMode::PeekLock,
+            other => {
+                let text = format!("'receiver-settle-mode' must be 0 or 1, and {other} was found");
+                return Err(text.into());
+            }
+        };
+        self.check_receives()?;
+        match self.step(|queue, cx| queue.receive_deferred(cx, &numbers, mode))? {
+            Ok(handovers) => {
+                let carried = handovers.into_iter().map(|handover| Carried {
+                    body: handover.body,
+                    stamps: handover.stamps,
+                    token: Some(handover.token),
+                });
+                Ok(messages(carried.collect()))
+            }
+            Err(DeferredRefused) => {
+                Err(self.refuse(Condition::MessageNotFound, &DeferredRefused.to_string()))
+            }
+        }
+    }
+
+    fn update_disposition(&mut self, map: Map<'_>) -> Answer {
+        let mut tokens = map.lock_tokens("lock-tokens")?;
+        tokens.sort_unstable();
+        tokens.dedup();
+        let settlement = settlement(map)?;
+        // All or none: a lock that is over must not leave the others half settled.
+        let result = self.step(|queue, cx| {
+            if !tokens.iter().all(|&token| queue.is_locked(token)) {
+                return Err(LockLost.into());
+            }
+            tokens
+                .iter()
+                .try_for_each(|&token| queue.settle(cx, token, settlement.clone()))
+        })?;
+        match result {
+            Ok(()) => Ok((Status::ok(), Body::Empty)),
+            Err(refused) => Err(self.refuse(condition(refused), &refused.to_string())),
+        }
+    }
+
+    fn renew_locks(&mut self, map: Map<'_>) -> Answer {
+        let tokens = map.lock_tokens("lock-tokens")?;
+        let result: Result<Vec<_>, LockLost> = self.step(|queue, cx| {
+            if !tokens.iter().all(|&token| queue.is_locked(token)) {
+                return Err(LockLost);
+            }
+            tokens
+                .iter()
+                .map(|&token| queue.renew(cx.now, token))
+                .collect()
+        })?;
+        match result {
+            Ok(ends) => Ok((Status::ok(), Body::Expirations(ends))),
+            Err(lost) => Err(self.refuse(Condition::MessageLockLost, &lost.to_string())),
+        }
+    }
+
+    fn schedule(&mut self, map: Map<'_>) -> Answer {
+        if self.address.queue != SubQueue::Main {
+            let text = format!(
+                "Messages cannot be sent to the sub-queue '{}'.",
+                self.address
+            );
+            return Err(self.refuse(Condition::NotAllowed, &text));
+        }
+        let parts = map.items("messages")?.iter().enumerate().map(|(at, item)| {
+            let serde_amqp::Value::Map(item) = item else {
+                return Err(format!("'messages[{at}]' must be a map"));
+            };
+            match Map::new(item).get("message") {
+                Some(serde_amqp::Value::Binary(bytes)) => {
+                    Message::parse(bytes::Bytes::copy_from_slice(bytes))
+                        .map_err(|error| format!("'messages[{at}].message': {error}"))
+                }
+                _ => Err(format!("'messages[{at}].message' must be a binary")),
+            }
+        });
+        let messages: Vec<Message> = parts.collect::<Result<_, String>>()?;
+        for (at, message) in messages.iter().enumerate() {
+            if message.scheduled_enqueue_time().is_none() {
+                let text = format!(
+                    "'messages[{at}].message' has no annotation x-opt-scheduled-enqueue-time, a \
+                     timestamp"
+                );
+                return Err(text.into());
+            }
+        }
+        let numbers = self
+            .broker
+            .take_messages(self.around, self.queue, &messages)?;
+        Ok((Status::ok(), Body::SequenceNumbers(numbers)))
+    }
+
+    fn cancel(&mut self, map: Map<'_>) -> Answer {
+        let mut numbers = map.sequence_numbers("sequence-numbers")?;
+        numbers.sort_unstable();
+        numbers.dedup();
+        if self.step(|queue, cx| queue.cancel(cx, &numbers))? {
+            return Ok((Status::ok(), Body::Empty));
+        }
+        let text = "One of the messages is not scheduled: it was cancelled, or is active already. \
+                    None was cancelled.";
+        Err(self.refuse(Condition::MessageNotFound, text))
+    }
+
+    fn delete_batch(&mut self, map: Map<'_>) -> Answer {
+        let count = positive(map, "message-count")?;
+        let before = map.timestamp("enqueued-time-utc")?;
+        if usize::try_from(limits::BATCH_DELETE_MAX).unwrap_or(usize::MAX) < count {
+            let text = format!(
+                "'message-count' is {count}, and {} is the most",
+                limits::BATCH_DELETE_MAX
+            );
+            return Err(text.into());
+        }
+        self.check_receives()?;
+        match self.step(|queue, cx| queue.delete_batch(cx, count, before))? {
+            0 => Ok((Status::no_content(), Body::Empty)),
+            deleted => Ok((Status::ok(), Body::Count(deleted))),
+        }
+    }
+
+    fn check_receives(&mut self) -> Result<(), Failure> {
+        let status = self
+            .broker
+            .queue(self.queue)
+            .map(|queue| queue.description().status);
+        if status.is_none_or(crate::entity::queue::Status::can_receive) {
+            return Ok(());
+        }
+        let text = format!("Messaging entity '{}' is currently disabled.", self.address);
+        Err(self.refuse(Condition::EntityDisabled, &text))
+    }
+
+    fn step<T>(
+        &mut self,
+        step: impl FnOnce(&mut crate::entity::queue::Queue, &mut crate::entity::queue::Context<'_>) -> T,
+    ) -> Result<T, Failure> {
+        match self.broker.with_queue(self.around, self.queue, step) {
+            Some(result) => Ok(result),
+            None => Err(self.refuse(Condition::NotFound, "The entity is gone.")),
+        }
+    }
+
+    fn refuse(&mut self, condition: Condition, text: &str) -> Failure {
+        self.broker
+            .refuse(self.around, condition, text, &self.address.path)
+            .into()
+    }
+}
+
+/// What an update-disposition asks for (`protocol.md` §7.4): "defered" is spelled so.
+fn settlement(map: Map<'_>) -> Result<Settlement, String> {
+    let amendments = match map.optional_map("properties-to-modify")? {
+        Some(properties) => Amendments::from_map(properties),
+        None => Amendments::default(),
+    };
+    let status = map.string("disposition-status")?;
+    match status.as_ref() {
+        "completed" => Ok(Settlement::Complete),
+        "abandoned" => Ok(Settlement::Abandon(amendments)),
+        "defered" => Ok(Settlement::Defer(amendments)),
+        "suspended" => Ok(Settlement::DeadLetter(DeadLetter {
+            reason: map.optional_string("deadletter-reason")?.map(Into::into),
+            description: map
+                .optional_string("deadletter-description")?
+                .map(Into::into),
+            amendments,
+        })),
+        other => Err(format!(
+            "'disposition-status' must be 'completed', 'abandoned', 'defered' or 'suspended', and \
+             '{other}' was found"
+        )),
+    }
+}
+
+fn positive(map: Map<'_>, name: &str) -> Result<usize, String> {
+    let number = map.integer(name)?;
+    match usize::try_from(number) {
+        Ok(number) if number > 0 => Ok(number),
+        _ => Err(format!(
+            "'{name}' must be 1 or more, and {number} was found"
+        )),
+    }
+}
+
+fn messages(carried: Vec<Carried>) -> (Status, Body) {
+    if carried.is_empty() {
+        (Status::no_content(), Body::Empty)
+    } else {
+        (Status::ok(), Body::Messages(carried))
+    }
+}

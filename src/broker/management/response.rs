@@ -1,0 +1,244 @@
+//! A response, and how it is written.
+
+use bytes::Bytes;
+use fe2o3_amqp_types::messaging::MessageId;
+use fe2o3_amqp_types::primitives::{OrderedMap, Symbol};
+use serde_amqp::Value;
+use serde_amqp::primitives::{Array, Timestamp as WireTimestamp, Uuid};
+use serde_bytes::ByteBuf;
+
+use super::Request;
+use crate::amqp::{Condition, Refusal};
+use crate::entity::{BodyRef, LockToken, SequenceNumber};
+use crate::message::{self, Stamps};
+use crate::time::Timestamp;
+
+/// What a service node answers. It is written when the messages in it have been read.
+#[derive(Debug)]
+pub struct Response {
+    correlation_id: Option<MessageId>,
+    pub(super) reply_to: Option<String>,
+    status: Status,
+    body: Body,
+}
+
+/// A status code and what goes with it (`protocol.md` §7.3).
+#[derive(Debug)]
+pub(in crate::broker) struct Status {
+    code: i32,
+    description: String,
+    condition: Option<Condition>,
+}
+
+/// What a response carries.
+#[derive(Debug)]
+pub(in crate::broker) enum Body {
+    Empty,
+    /// `message-count`.
+    Count(usize),
+    /// `expirations`.
+    Expirations(Vec<Timestamp>),
+    /// `messages`.
+    Messages(Vec<Carried>),
+    /// `sequence-numbers`.
+    SequenceNumbers(Vec<SequenceNumber>),
+}
+
+/// A message in a response.
+#[derive(Debug)]
+pub(in crate::broker) struct Carried {
+    pub(in crate::broker) body: BodyRef,
+    pub(in crate::broker) stamps: Stamps,
+    pub(in crate::broker) token: Option<LockToken>,
+}
+
+impl Status {
+    pub(in crate::broker) fn ok() -> Self {
+        Self {
+            code: 200,
+            description: "OK".to_owned(),
+            condition: None,
+        }
+    }
+
+    pub(in crate::broker) fn accepted() -> Self {
+        Self {
+            code: 202,
+            description: "Accepted".to_owned(),
+            condition: None,
+        }
+    }
+
+    pub(in crate::broker) fn no_content() -> Self {
+        Self {
+            code: 204,
+            description: "No Content".to_owned(),
+            condition: None,
+        }
+    }
+
+    /// The request itself is wrong.
+    pub(in crate::broker) fn invalid(text: &str) -> Self {
+        let description = format!("The request is not valid: {text}.");
+        Self {
+            code: 400,
+            description,
+            condition: Some(Condition::ArgumentError),
+        }
+    }
+
+    /// It could not be done; the code follows from the condition.
+    pub(in crate::broker) fn failed(refusal: Refusal) -> Self {
+        let code = match refusal.condition {
+            Condition::UnauthorizedAccess => 401,
+            Condition::ResourceLimitExceeded | Condition::MessageSizeExceeded => 403,
+            Condition::MessageNotFound | Condition::NotFound => 404,
+            Condition::Timeout => 408,
+            Condition::MessageLockLost => 410,
+            Condition::InternalError => 500,
+            Condition::NotImplemented => 501,
+            Condition::ServerBusy => 503,
+            _ => 400,
+        };
+        Self {
+            code,
+            description: refusal.description,
+            condition: Some(refusal.condition),
+        }
+    }
+
+    pub(in crate::broker) fn unauthorized(description: String) -> Self {
+        Self {
+            code: 401,
+            description,
+            condition: Some(Condition::UnauthorizedAccess),
+        }
+    }
+}
+
+impl Response {
+    pub(super) fn new(request: &Request, status: Status, body: Body) -> Self {
+        Self {
+            correlation_id: request.message_id.clone(),
+            reply_to: request.reply_to.clone(),
+            status,
+            body,
+        }
+    }
+
+    /// Returns the places of the messages that [`Response::encode`] needs.
+    pub fn bodies(&self) -> impl Iterator<Item = BodyRef> {
+        let carried = match &self.body {
+            Body::Messages(carried) => carried.as_slice(),
+            Body::Empty | Body::Count(_) | Body::Expirations(_) | Body::SequenceNumbers(_) => &[],
+        };
+        carried.iter().map(|carried| carried.body)
+    }
+
+    /// Writes the response as a message; `bodies` are those of [`Response::bodies`], in order.
+    #[must_use]
+    pub fn encode(&self, bodies: &[Bytes]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(256);
+        self.encode_properties(&mut out);
+        self.encode_application_properties(&mut out);
+        out.extend_from_slice(&[0x00, 0x53, 0x77]);
+        encode(&mut out, &Value::Map(self.map(bodies)));
+        out
+    }
+
+    /// The properties section: correlation-id is the sixth field, `to` the third.
+    fn encode_properties(&self, out: &mut Vec<u8>) {
+        let id = match &self.correlation_id {
+            None => Value::Null,
+            Some(MessageId::Ulong(id)) => Value::Ulong(*id),
+            Some(MessageId::Uuid(id)) => Value::Uuid(id.clone()),
+            Some(MessageId::Binary(id)) => Value::Binary(id.clone()),
+            Some(MessageId::String(id)) => Value::String(id.clone()),
+        };
+        let to = self.reply_to.clone().map_or(Value::Null, Value::String);
+        let fields = vec![Value::Null, Value::Null, to, Value::Null, Value::Null, id];
+        out.extend_from_slice(&[0x00, 0x53, 0x73]);
+        encode(out, &Value::List(fields));
+    }
+
+    fn encode_application_properties(&self, out: &mut Vec<u8>) {
+        let Status {
+            code,
+            description,
+            condition,
+        } = &self.status;
+        let mut map = OrderedMap::new();
+        // Two spellings: `$cbs` documents the hyphens, the management node the other.
+        for (code_name, description_name) in [
+            ("statusCode", "statusDescription"),
+            ("status-code", "status-description"),
+        ] {
+            map.insert(string(code_name), Value::Int(*code));
+            map.insert(string(description_name), string(description));
+        }
+        if let Some(condition) = condition {
+            let symbol = Value::Symbol(Symbol::from(condition.as_str()));
+            map.insert(string("errorCondition"), symbol);
+        }
+        out.extend_from_slice(&[0x00, 0x53, 0x74]);
+        encode(out, &Value::Map(map));
+    }
+
+    fn map(&self, bodies: &[Bytes]) -> OrderedMap<Value, Value> {
+        let entry = match &self.body {
+            Body::Empty => None,
+            Body::Count(count) => {
+                let count = i32::try_from(*count).unwrap_or(i32::MAX);
+                Some(("message-count", Value::Int(count)))
+            }
+            Body::Expirations(times) => {
+                let times = times
+                    .iter()
+                    .map(|at| Value::Timestamp(WireTimestamp::from(at.as_millis())));
+                Some(("expirations", Value::Array(Array(times.collect()))))
+            }
+            Body::SequenceNumbers(numbers) => {
+                let numbers = numbers
+                    .iter()
+                    .map(|number| Value::Long(number.0.cast_signed()));
+                Some(("sequence-numbers", Value::Array(Array(numbers.collect()))))
+            }
+            Body::Messages(carried) => {
+                let messages = carried
+                    .iter()
+                    .zip(bodies)
+                    .map(|(carried, body)| carried.map(body));
+                Some(("messages", Value::List(messages.collect())))
+            }
+        };
+        entry
+            .into_iter()
+            .map(|(name, value)| (string(name), value))
+            .collect()
+    }
+}
+
+impl Carried {
+    fn map(&self, body: &Bytes) -> Value {
+        let mut rendered = Vec::with_capacity(body.len() + 256);
+        message::render(&mut rendered, body, &self.stamps);
+        let mut map = OrderedMap::new();
+        map.insert(string("message"), Value::Binary(ByteBuf::from(rendered)));
+        if let Some(token) = self.token {
+            map.insert(
+                string("lock-token"),
+                Value::Uuid(Uuid::from(token.to_uuid())),
+            );
+        }
+        Value::Map(map)
+    }
+}
+
+fn string(text: &str) -> Value {
+    Value::String(text.to_owned())
+}
+
+fn encode(out: &mut Vec<u8>, value: &Value) {
+    let bytes = serde_amqp::to_vec(value).expect("values made here can be written");
+    out.extend_from_slice(&bytes);
+}

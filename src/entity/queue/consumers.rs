@@ -1,0 +1,188 @@
+//! The receivers of one queue, and whose turn it is.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::limits;
+
+/// A receiver of a queue: the broker's name for a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConsumerId(pub u64);
+
+/// How a receiver takes messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReceiveMode {
+    /// Locked for it until it settles (peek-lock).
+    PeekLock,
+    /// Gone once sent (receive-and-delete).
+    ReceiveAndDelete,
+}
+
+#[derive(Debug)]
+struct Consumer {
+    mode: ReceiveMode,
+    /// Deliveries allowed in all since the attach; a serial number.
+    limit: u32,
+    /// Deliveries made; a serial number.
+    delivered: u32,
+    drain: bool,
+    /// Bytes that may still be handed to it before some are written to its peer.
+    window: i64,
+    /// It stands in the queue of those that can take a message.
+    waiting: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Consumers {
+    all: BTreeMap<ConsumerId, Consumer>,
+    /// Those that can take a message, in the order of their turns; may name some that cannot any
+    /// more.
+    turns: VecDeque<ConsumerId>,
+    draining: Vec<ConsumerId>,
+}
+
+impl Consumer {
+    fn credit(&self) -> u32 {
+        // Below what was delivered already it is no error, and means none [2.6.7].
+        let credit = self.limit.wrapping_sub(self.delivered);
+        if credit < 1 << 31 { credit } else { 0 }
+    }
+
+    fn can_take(&self) -> bool {
+        self.credit() > 0 && self.window > 0
+    }
+}
+
+impl Consumers {
+    pub(super) fn add(&mut self, id: ConsumerId, mode: ReceiveMode) {
+        let consumer = Consumer {
+            mode,
+            limit: 0,
+            delivered: 0,
+            drain: false,
+            window: limits::RECEIVER_WINDOW_BYTES,
+            waiting: false,
+        };
+        self.all.insert(id, consumer);
+    }
+
+    pub(super) fn remove(&mut self, id: ConsumerId) {
+        self.all.remove(&id);
+        self.turns.retain(|&other| other != id);
+        self.draining.retain(|&other| other != id);
+    }
+
+    pub(super) fn set_credit(&mut self, id: ConsumerId, limit: u32, drain: bool) {
+        let Some(consumer) = self.all.get_mut(&id) else {
+            return;
+        };
+        consumer.limit = limit;
+        if drain && !consumer.drain {
+            self.draining.push(id);
+        } else if !drain && consumer.drain {
+            self.draining.retain(|&other| other != id);
+        }
+        consumer.drain = drain;
+        self.enlist(id);
+    }
+
+    /// Opens the window again by what was written to the peer; returns whether that lets a
+    /// receiver go on.
+    pub(super) fn written(&mut self, id: ConsumerId, bytes: i64) -> bool {
+        let Some(consumer) = self.all.get_mut(&id) else {
+            return false;
+        };
+        let was_full = consumer.window <= 0;
+        consumer.window = (consumer.window + bytes).min(limits::RECEIVER_WINDOW_BYTES);
+        let goes_on = was_full && consumer.window > 0;
+        if goes_on {
+            self.enlist(id);
+        }
+        goes_on
+    }
+
+    /// Takes one credit from whoever's turn it is, and the message's bytes from its window.
+    pub(super) fn next_turn(&mut self, bytes: u32) -> Option<(ConsumerId, ReceiveMode)> {
+        while let Some(&id) = self.turns.front() {
+            let Some(consumer) = self.all.get_mut(&id) else {
+                self.turns.pop_front();
+                continue;
+            };
+            if !consumer.can_take() {
+                consumer.waiting = false;
+                self.turns.pop_front();
+                continue;
+            }
+            consumer.delivered = consumer.delivered.wrapping_add(1);
+            consumer.window -= i64::from(bytes);
+            let mode = consumer.mode;
+            if self.turns.len() > 1 {
+                self.turns.rotate_left(1);
+            }
+            return Some((id, mode));
+        }
+        None
+    }
+
+    /// Gives back a credit that was taken for a message that did not leave.
+    pub(super) fn return_credit(&mut self, id: ConsumerId) {
+        if let Some(consumer) = self.all.get_mut(&id) {
+            consumer.delivered = consumer.delivered.wrapping_sub(1);
+            self.enlist(id);
+        }
+    }
+
+    /// Returns whether anybody can take a message.
+    pub(super) fn is_ready(&mut self) -> bool {
+        while let Some(id) = self.turns.front() {
+            if let Some(consumer) = self.all.get_mut(id) {
+                if consumer.can_take() {
+                    return true;
+                }
+                consumer.waiting = false;
+            }
+            self.turns.pop_front();
+        }
+        false
+    }
+
+    /// Ends the drains: what credit is left is used up, for there is nothing to send.
+    ///
+    /// One whose way is full goes on draining, for there may be more for it.
+    pub(super) fn end_drains(&mut self) -> Vec<(ConsumerId, u32)> {
+        let mut done = Vec::new();
+        let all = &mut self.all;
+        self.draining.retain(|&id| {
+            let Some(consumer) = all.get_mut(&id) else {
+                return false;
+            };
+            if consumer.window <= 0 && consumer.credit() > 0 {
+                return true;
+            }
+            consumer.drain = false;
+            if consumer.credit() > 0 {
+                consumer.delivered = consumer.limit;
+            }
+            done.push((id, consumer.limit));
+            false
+        });
+        done
+    }
+
+    pub(super) fn is_draining(&self) -> bool {
+        !self.draining.is_empty()
+    }
+
+    pub(super) fn ids(&self) -> impl Iterator<Item = ConsumerId> {
+        self.all.keys().copied()
+    }
+
+    fn enlist(&mut self, id: ConsumerId) {
+        if let Some(consumer) = self.all.get_mut(&id)
+            && consumer.can_take()
+            && !consumer.waiting
+        {
+            consumer.waiting = true;
+            self.turns.push_back(id);
+        }
+    }
+}

@@ -1,0 +1,409 @@
+//! Giving messages out, and what receivers decide about them.
+
+use std::sync::Arc;
+
+use super::{
+    Amendments, ConsumerId, Context, Delivery, Handover, Kind, LockToken, Queue, ReceiveMode,
+    SequenceNumber, StoredState, Timestamp, stamps,
+};
+use crate::limits;
+
+/// What a receiver decides about a message it holds.
+#[derive(Debug, Clone)]
+pub enum Settlement {
+    /// It is done with, and goes.
+    Complete,
+    /// It is given back, and the delivery counts as failed.
+    Abandon(Amendments),
+    /// It goes to the dead-letter queue.
+    DeadLetter(DeadLetter),
+    /// It is set aside, to be received by its number only.
+    Defer(Amendments),
+    /// It is given back as if it had never been delivered.
+    Release,
+}
+
+/// Why a message goes to the dead-letter queue.
+#[derive(Debug, Clone, Default)]
+pub struct DeadLetter {
+    /// The application-property `DeadLetterReason`.
+    pub reason: Option<String>,
+    /// The application-property `DeadLetterErrorDescription`.
+    pub description: Option<String>,
+    /// Other changes to the application-properties.
+    pub amendments: Amendments,
+}
+
+/// There is no such lock: it ended, or the message is settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{LOCK_LOST}")]
+pub struct LockLost;
+
+const LOCK_LOST: &str = "The lock supplied is invalid. Either the lock expired, or the \
+     message has already been removed from the queue, or was received by a different receiver \
+     instance.";
+
+/// Why a settlement did not happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SettlementRefused {
+    /// There is no such lock.
+    #[error(transparent)]
+    LockLost(#[from] LockLost),
+    /// A dead letter cannot be dead-lettered; it stays locked.
+    #[error("a message in a dead-letter queue cannot be dead-lettered")]
+    DeadLetterAlready,
+    /// The message's changed properties would grow too large; it stays locked.
+    #[error("the properties to modify, with those modified before, have more than {max} bytes", max = limits::AMENDMENTS_BYTES_MAX)]
+    TooManyProperties,
+}
+
+/// Why deferred messages were not handed out: none of them was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "Failed to lock one or more specified messages. Either the message is already locked or does \
+     not exist."
+)]
+pub struct DeferredRefused;
+
+impl DeadLetter {
+    fn broker(reason: &str, description: String) -> Self {
+        let (reason, amendments) = (Some(reason.to_owned()), Amendments::default());
+        Self {
+            reason,
+            description: Some(description),
+            amendments,
+        }
+    }
+
+    fn expired() -> Self {
+        Self::broker(
+            "TTLExpiredException",
+            "The message expired and was dead lettered.".to_owned(),
+        )
+    }
+
+    fn too_many_deliveries(count: u32) -> Self {
+        let text = format!("Message could not be consumed after {count} delivery attempts.");
+        Self::broker("MaxDeliveryCountExceeded", text)
+    }
+
+    pub(super) fn into_amendments(self) -> Amendments {
+        let mut amendments = self.amendments;
+        let texts = [
+            ("DeadLetterReason", self.reason),
+            ("DeadLetterErrorDescription", self.description),
+        ];
+        for (name, text) in texts {
+            if let Some(text) = text.filter(|text| !text.is_empty()) {
+                let end = text.char_indices().nth(limits::DEAD_LETTER_TEXT_MAX);
+                let text = end.and_then(|(end, _)| text.get(..end)).unwrap_or(&text);
+                amendments.set_string(name, text);
+            }
+        }
+        amendments
+    }
+}
+
+impl Queue {
+    /// Lets a receiver in, without credit.
+    pub fn add_consumer(&mut self, id: ConsumerId, mode: ReceiveMode) {
+        self.consumers.add(id, mode);
+    }
+
+    /// Lets a receiver go. Its locks stay until they end or are settled (`protocol.md` §6.3).
+    pub fn remove_consumer(&mut self, id: ConsumerId) {
+        self.consumers.remove(id);
+    }
+
+    /// Returns all receivers.
+    pub fn consumers(&self) -> impl Iterator<Item = ConsumerId> {
+        self.consumers.ids()
+    }
+
+    /// Sets how many messages a receiver takes in all since it was let in.
+    ///
+    /// With `drain` it wants what there is now, and then [`Delivery::Drained`].
+    pub fn set_credit(&mut self, cx: &mut Context<'_>, id: ConsumerId, limit: u32, drain: bool) {
+        self.consumers.set_credit(id, limit, drain);
+        self.dispatch(cx);
+    }
+
+    /// Says that bytes of messages for a receiver were written to its peer.
+    pub fn written(&mut self, cx: &mut Context<'_>, id: ConsumerId, bytes: u64) {
+        if self
+            .consumers
+            .written(id, i64::try_from(bytes).unwrap_or(i64::MAX))
+        {
+            self.dispatch(cx);
+        }
+    }
+
+    /// Takes a message back that could not be sent to its receiver for want of credit: it is as if
+    /// it had not been delivered. Its lock may have ended meanwhile, which gives it back too.
+    pub fn take_back(&mut self, cx: &mut Context<'_>, id: ConsumerId, token: LockToken) {
+        self.consumers.return_credit(id);
+        if let Some(lock) = self.locks.remove(token) {
+            self.unlock(cx, lock.ordinal);
+        }
+        self.dispatch(cx);
+    }
+
+    /// Gives out what can be given out.
+    pub fn dispatch(&mut self, cx: &mut Context<'_>) {
+        while self.consumers.is_ready() {
+            let Some((ordinal, bytes)) = self.next_available() else {
+                break;
+            };
+            let Some((consumer, mode)) = self.consumers.next_turn(bytes) else {
+                break;
+            };
+            if ordinal < self.cursor {
+                self.returned.remove(&ordinal);
+            } else {
+                self.cursor = ordinal + 1;
+            }
+            if let Some(handover) = self.hand_over(cx, ordinal, mode) {
+                cx.effects
+                    .deliveries
+                    .push(Delivery::Message(consumer, handover));
+            }
+        }
+        if self.consumers.is_draining() {
+            let drained = self.consumers.end_drains().into_iter();
+            let drained = drained.map(|(id, limit)| Delivery::Drained(id, limit));
+            cx.effects.deliveries.extend(drained);
+        }
+        self.check();
+    }
+
+    /// Carries out what the holder of a lock decides.
+    ///
+    /// # Errors
+    ///
+    /// Nothing changes if the lock is over or unknown, nor if a dead letter is to be dead-lettered.
+    pub fn settle(
+        &mut self,
+        cx: &mut Context<'_>,
+        token: LockToken,
+        settlement: Settlement,
+    ) -> Result<(), SettlementRefused> {
+        if self.kind == Kind::DeadLetter && matches!(settlement, Settlement::DeadLetter(_)) {
+            self.locks.get(token).ok_or(LockLost)?;
+            return Err(SettlementRefused::DeadLetterAlready);
+        }
+        self.check_amendments(token, &settlement)?;
+        let ordinal = self.locks.remove(token).ok_or(LockLost)?.ordinal;
+        match settlement {
+            Settlement::Complete => {
+                self.remove(cx, ordinal);
+            }
+            Settlement::Abandon(amendments) => self.fail(cx, ordinal, Some(amendments)),
+            Settlement::DeadLetter(reason) => self.dead_letter(cx, ordinal, reason),
+            Settlement::Defer(amendments) => self.defer(cx, ordinal, amendments),
+            Settlement::Release => self.unlock(cx, ordinal),
+        }
+        self.dispatch(cx);
+        Ok(())
+    }
+
+    /// Checks that a message's changed properties stay within their bound.
+    fn check_amendments(
+        &self,
+        token: LockToken,
+        settlement: &Settlement,
+    ) -> Result<(), SettlementRefused> {
+        let more = match settlement {
+            Settlement::Abandon(more) | Settlement::Defer(more) => more.size(),
+            Settlement::DeadLetter(reason) => reason.amendments.size(),
+            Settlement::Complete | Settlement::Release => 0,
+        };
+        if more == 0 {
+            return Ok(());
+        }
+        let lock = self.locks.get(token).ok_or(LockLost)?;
+        let entry = self.index.get(lock.ordinal);
+        let before = entry
+            .and_then(|entry| entry.amendments.as_deref())
+            .map_or(0, Amendments::size);
+        if limits::AMENDMENTS_BYTES_MAX < before + more {
+            return Err(SettlementRefused::TooManyProperties);
+        }
+        Ok(())
+    }
+
+    /// Counts a lock from `now` anew, and returns its end.
+    ///
+    /// # Errors
+    ///
+    /// [`LockLost`] if it is over, even if nobody else has the message yet.
+    pub fn renew(&mut self, now: Timestamp, token: LockToken) -> Result<Timestamp, LockLost> {
+        let until = now.after(self.description.lock_duration);
+        if self.locks.renew(token, until) {
+            Ok(until)
+        } else {
+            Err(LockLost)
+        }
+    }
+
+    /// Returns whether a lock holds.
+    #[must_use]
+    pub fn is_locked(&self, token: LockToken) -> bool {
+        self.locks.get(token).is_some()
+    }
+
+    /// Hands out deferred messages by their numbers: all, or none if one is not there.
+    pub fn receive_deferred(
+        &mut self,
+        cx: &mut Context<'_>,
+        numbers: &[SequenceNumber],
+        mode: ReceiveMode,
+    ) -> Result<Vec<Handover>, DeferredRefused> {
+        let mut ordinals: Vec<u64> = numbers.iter().map(|&number| self.ordinal(number)).collect();
+        ordinals.sort_unstable();
+        ordinals.dedup();
+        let all_there = ordinals.iter().all(|&ordinal| {
+            let entry = self.index.get(ordinal);
+            entry.is_some_and(|entry| entry.state == StoredState::Deferred && !entry.locked)
+        });
+        if !all_there || ordinals.is_empty() {
+            return Err(DeferredRefused);
+        }
+        let handed = ordinals
+            .into_iter()
+            .filter_map(|at| self.hand_over(cx, at, mode));
+        Ok(handed.collect())
+    }
+
+    /// Ends the locks that are over: each counts as a failed delivery.
+    pub(super) fn end_locks(&mut self, cx: &mut Context<'_>) {
+        while let Some(lock) = self.locks.pop_expired(cx.now) {
+            self.fail(cx, lock.ordinal, None);
+        }
+    }
+
+    /// Ends the messages whose life is over.
+    pub(super) fn expire(&mut self, cx: &mut Context<'_>) {
+        loop {
+            let expired = self.index.expired(cx.now);
+            if expired.is_empty() {
+                return;
+            }
+            for ordinal in expired {
+                self.expire_one(cx, ordinal);
+            }
+        }
+    }
+
+    /// Finds the lowest message that can be given out, and its length in bytes.
+    fn next_available(&mut self) -> Option<(u64, u32)> {
+        // All that was given back is below the cursor.
+        if let Some(&ordinal) = self.returned.first() {
+            return Some((ordinal, self.index.get(ordinal)?.body.length));
+        }
+        let mut from_cursor = self.index.from(self.cursor);
+        let fresh = from_cursor.find(|entry| entry.is_available());
+        let fresh = fresh.map(|entry| (entry.ordinal, entry.body.length));
+        drop(from_cursor);
+        if fresh.is_none() {
+            self.cursor = self.next;
+        }
+        fresh
+    }
+
+    /// Locks or removes a message for its receiver.
+    fn hand_over(
+        &mut self,
+        cx: &mut Context<'_>,
+        ordinal: u64,
+        mode: ReceiveMode,
+    ) -> Option<Handover> {
+        match mode {
+            ReceiveMode::PeekLock => {
+                let until = cx.now.after(self.description.lock_duration);
+                self.index.update(ordinal, |entry| entry.locked = true)?;
+                let token = self.locks.insert(ordinal, until, cx.random.next_u64());
+                let entry = self.index.get(ordinal)?;
+                let mut stamps = stamps(self.id, entry, Some(until));
+                stamps.lock_token = Some(token.to_uuid());
+                Some(Handover {
+                    token,
+                    mode,
+                    body: entry.body,
+                    stamps,
+                })
+            }
+            ReceiveMode::ReceiveAndDelete => {
+                let entry = self.remove(cx, ordinal)?;
+                let token = LockToken::new(cx.random.next_u64(), cx.random.next_u64());
+                Some(Handover {
+                    token,
+                    mode,
+                    body: entry.body,
+                    stamps: stamps(self.id, &entry, None),
+                })
+            }
+        }
+    }
+
+    /// A delivery failed: the message is counted, and given back or dead-lettered.
+    fn fail(&mut self, cx: &mut Context<'_>, ordinal: u64, amendments: Option<Amendments>) {
+        let count = self.index.update(ordinal, |entry| {
+            entry.delivery_count = entry.delivery_count.saturating_add(1);
+            amend(&mut entry.amendments, amendments);
+            entry.delivery_count
+        });
+        let Some(count) = count else { return };
+        let max = self.description.max_delivery_count;
+        if max <= count && matches!(self.kind, Kind::Main { .. }) {
+            self.dead_letter(cx, ordinal, DeadLetter::too_many_deliveries(max));
+            return;
+        }
+        self.record_change(cx, ordinal);
+        self.unlock(cx, ordinal);
+    }
+
+    /// Makes a message available again, unless its life has ended meanwhile.
+    fn unlock(&mut self, cx: &mut Context<'_>, ordinal: u64) {
+        let now = cx.now;
+        let unlocked = self.index.update(ordinal, |entry| {
+            entry.locked = false;
+            (entry.state, entry.expires_at() <= now)
+        });
+        match unlocked {
+            Some((StoredState::Active, true)) => self.expire_one(cx, ordinal),
+            Some((StoredState::Active, false)) => self.give_back(ordinal),
+            // A deferred message stays deferred.
+            Some((StoredState::Deferred | StoredState::Scheduled { .. }, _)) | None => {}
+        }
+    }
+
+    fn defer(&mut self, cx: &mut Context<'_>, ordinal: u64, amendments: Amendments) {
+        let was = self.index.update(ordinal, |entry| {
+            entry.locked = false;
+            amend(&mut entry.amendments, Some(amendments));
+            std::mem::replace(&mut entry.state, StoredState::Deferred)
+        });
+        if was == Some(StoredState::Active) {
+            self.deferred += 1;
+        }
+        self.record_change(cx, ordinal);
+    }
+
+    fn expire_one(&mut self, cx: &mut Context<'_>, ordinal: u64) {
+        if self.description.dead_letter_on_expiration && matches!(self.kind, Kind::Main { .. }) {
+            self.dead_letter(cx, ordinal, DeadLetter::expired());
+        } else {
+            self.remove(cx, ordinal);
+        }
+    }
+}
+
+/// Adds changes to those that a message has already.
+fn amend(all: &mut Option<Arc<Amendments>>, more: Option<Amendments>) {
+    let Some(more) = more.filter(|more| !more.is_empty()) else {
+        return;
+    };
+    let mut merged = all.as_deref().cloned().unwrap_or_default();
+    merged.merge(more);
+    *all = Some(Arc::new(merged));
+}

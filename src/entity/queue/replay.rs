@@ -1,0 +1,333 @@
+//! Building a queue up again from its records, and taking it down into some for a checkpoint.
+
+use std::sync::Arc;
+
+use super::{
+    Amendments, BodyRef, Context, EntityId, Entry, Index, Kind, NUMBER_MASK, Queue, Record,
+    SequenceNumber, StoredState, number,
+};
+
+/// A queue as it was at one moment, shared with it until either changes.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    id: EntityId,
+    next: u64,
+    index: Index,
+}
+
+/// Why a record cannot have happened: the log is not one that this broker wrote.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Replayed {
+    /// It speaks of a message that is not there.
+    #[error("entity {entity} has no message {number}")]
+    UnknownMessage {
+        /// The entity.
+        entity: u32,
+        /// The message's number.
+        number: u64,
+    },
+    /// It gives a number that is not the next.
+    #[error("entity {entity} gives number {found}, and {expected} is next")]
+    OutOfOrder {
+        /// The entity.
+        entity: u32,
+        /// The number that was next.
+        expected: u64,
+        /// The number that was given.
+        found: u64,
+    },
+    /// It has no body, or amendments that cannot be read.
+    #[error("entity {entity}, message {number}: {what}")]
+    Malformed {
+        /// The entity.
+        entity: u32,
+        /// The message's number.
+        number: u64,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// It speaks of an entity that is not there.
+    #[error("there is no entity {entity}")]
+    UnknownEntity {
+        /// The entity.
+        entity: u32,
+    },
+}
+
+impl Queue {
+    /// Does again what a record says was done to this queue.
+    ///
+    /// `Moved` records are for [`Queue::replay_departure`] and [`Queue::replay_arrival`].
+    pub fn replay(&mut self, record: &Record<'_>, body: Option<BodyRef>) -> Result<(), Replayed> {
+        match *record {
+            Record::Enqueued {
+                number,
+                at,
+                time_to_live,
+                state,
+                enqueued_number,
+                ..
+            } => {
+                let ordinal = self.expect_number(number)?;
+                let body = body.ok_or_else(|| self.malformed(number, "it has no body"))?;
+                let mut entry = Entry::new(ordinal, body, state);
+                entry.enqueued_at = at;
+                entry.time_to_live = time_to_live;
+                entry.enqueued_number = enqueued_number;
+                self.add(entry);
+            }
+            Record::Removed { number, .. } => {
+                self.forget_number(number)?;
+            }
+            Record::Changed {
+                number,
+                state,
+                delivery_count,
+                amendments,
+                ..
+            } => {
+                let mut entry = self.forget_number(number)?;
+                entry.state = state;
+                entry.delivery_count = delivery_count;
+                entry.amendments = self.read_amendments(number, amendments)?;
+                self.add(entry);
+            }
+            Record::Relocated { number, .. } => {
+                let body = body.ok_or_else(|| self.malformed(number, "it has no body"))?;
+                let ordinal = self.ordinal(number);
+                self.index
+                    .update(ordinal, |entry| entry.body = body)
+                    .ok_or_else(|| self.unknown(number))?;
+            }
+            Record::Counter { next, .. } => {
+                self.next = super::EPOCH | (next.0 & NUMBER_MASK);
+            }
+            Record::Alive { .. } => self.replay_alive(record)?,
+            Record::Entity { .. } | Record::EntityDeleted { .. } | Record::Moved { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn replay_alive(&mut self, record: &Record<'_>) -> Result<(), Replayed> {
+        let Record::Alive {
+            number,
+            at,
+            time_to_live,
+            state,
+            enqueued_number,
+            delivery_count,
+            amendments,
+            body,
+            ..
+        } = *record
+        else {
+            return Ok(());
+        };
+        let mut entry = Entry::new(self.ordinal(number), body, state);
+        entry.enqueued_at = at;
+        entry.time_to_live = time_to_live;
+        entry.enqueued_number = enqueued_number;
+        entry.delivery_count = delivery_count;
+        entry.amendments = self.read_amendments(number, amendments)?;
+        self.add(entry);
+        Ok(())
+    }
+
+    /// Takes out the message of a `Moved` record that names this queue as the one it leaves.
+    pub fn replay_departure(
+        &mut self,
+        from_number: SequenceNumber,
+    ) -> Result<super::Departure, Replayed> {
+        let entry = self.forget_number(from_number)?;
+        Ok(super::Departure {
+            from: self.id,
+            to: self.id,
+            entry,
+        })
+    }
+
+    /// Puts in the message of a `Moved` record that names this queue as the one that has it now.
+    pub fn replay_arrival(
+        &mut self,
+        departure: super::Departure,
+        record: &Record<'_>,
+    ) -> Result<(), Replayed> {
+        let Record::Moved {
+            number,
+            at,
+            time_to_live,
+            enqueued_number,
+            delivery_count,
+            amendments,
+            ..
+        } = *record
+        else {
+            return Ok(());
+        };
+        let mut entry = departure.entry;
+        match self.kind {
+            Kind::DeadLetter => self.next = self.next.max(entry.ordinal + 1),
+            Kind::Main { .. } => entry.ordinal = self.expect_number(number)?,
+        }
+        entry.state = StoredState::Active;
+        entry.enqueued_at = at;
+        entry.time_to_live = time_to_live;
+        entry.enqueued_number = enqueued_number;
+        entry.delivery_count = delivery_count;
+        entry.amendments = self.read_amendments(number, amendments)?;
+        self.add(entry);
+        Ok(())
+    }
+
+    /// Returns the queue as it is now; it costs a pointer for each 128 messages.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            id: self.id,
+            next: self.next,
+            index: self.index.clone(),
+        }
+    }
+
+    /// Calls `visit` with the place of every message's bytes.
+    pub fn for_each_body(&self, mut visit: impl FnMut(BodyRef)) {
+        self.index.from(0).for_each(|entry| visit(entry.body));
+    }
+
+    /// Returns up to `count` messages, from a place in the queue on, whose bytes lie in a range of
+    /// positions; and where to go on, or `None` at the end.
+    ///
+    /// For compaction: it looks at no more than `scan` messages.
+    #[must_use]
+    pub fn bodies_within(
+        &self,
+        positions: &std::ops::Range<u64>,
+        from: u64,
+        scan: usize,
+    ) -> (Vec<(SequenceNumber, BodyRef)>, Option<u64>) {
+        let mut found = Vec::new();
+        let mut entries = self.index.from(from);
+        for entry in entries.by_ref().take(scan) {
+            if positions.contains(&entry.body.position) {
+                found.push((number(entry.ordinal), entry.body));
+            }
+        }
+        (found, entries.next().map(|entry| entry.ordinal))
+    }
+
+    /// Keeps a message's bytes in a new place, if they still lie in the old one.
+    ///
+    /// # Panics
+    ///
+    /// If the journal has no place for a body.
+    pub fn relocate(
+        &mut self,
+        cx: &mut Context<'_>,
+        number: SequenceNumber,
+        old: BodyRef,
+        body: &[u8],
+    ) {
+        let ordinal = self.ordinal(number);
+        if self
+            .index
+            .get(ordinal)
+            .is_none_or(|entry| entry.body != old)
+        {
+            return;
+        }
+        let entity = self.id;
+        let new = cx.journal.append(&Record::Relocated {
+            entity,
+            number,
+            body,
+        });
+        let new = new.expect("a record with a body has a place for it");
+        self.index.update(ordinal, |entry| entry.body = new);
+        cx.journal.release(old);
+    }
+
+    fn expect_number(&mut self, found: SequenceNumber) -> Result<u64, Replayed> {
+        let expected = number(self.next);
+        if expected != found {
+            let (expected, found) = (expected.0, found.0);
+            return Err(Replayed::OutOfOrder {
+                entity: self.id.0,
+                expected,
+                found,
+            });
+        }
+        Ok(self.take_ordinal())
+    }
+
+    fn forget_number(&mut self, number: SequenceNumber) -> Result<Entry, Replayed> {
+        let ordinal = self.ordinal(number);
+        self.forget(ordinal).ok_or_else(|| self.unknown(number))
+    }
+
+    fn read_amendments(
+        &self,
+        number: SequenceNumber,
+        bytes: Option<&[u8]>,
+    ) -> Result<Option<Arc<Amendments>>, Replayed> {
+        let Some(bytes) = bytes else { return Ok(None) };
+        match Amendments::decode(bytes) {
+            Ok(amendments) => Ok(Some(Arc::new(amendments))),
+            Err(_) => Err(self.malformed(number, "its amendments cannot be read")),
+        }
+    }
+
+    fn unknown(&self, number: SequenceNumber) -> Replayed {
+        Replayed::UnknownMessage {
+            entity: self.id.0,
+            number: number.0,
+        }
+    }
+
+    fn malformed(&self, number: SequenceNumber, what: &'static str) -> Replayed {
+        Replayed::Malformed {
+            entity: self.id.0,
+            number: number.0,
+            what,
+        }
+    }
+}
+
+impl Snapshot {
+    /// Emits the records from which [`Queue::replay`] makes the queue again.
+    pub fn records(&self, emit: &mut dyn FnMut(&Record<'_>)) {
+        let entity = self.id;
+        emit(&Record::Counter {
+            entity,
+            next: number(self.next),
+        });
+        for entry in self.index.from(0) {
+            let amendments = entry
+                .amendments
+                .as_ref()
+                .map(|amendments| amendments.encode());
+            emit(&Record::Alive {
+                entity,
+                number: number(entry.ordinal),
+                at: entry.enqueued_at,
+                time_to_live: entry.time_to_live,
+                state: entry.state,
+                enqueued_number: entry.enqueued_number,
+                delivery_count: entry.delivery_count,
+                amendments: amendments.as_deref(),
+                body: entry.body,
+            });
+        }
+    }
+
+    /// Returns an upper bound of the records that [`Snapshot::records`] emits.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.index.len() + 1
+    }
+
+    /// Returns whether there is no message in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.index.len() == 0
+    }
+}

@@ -1,0 +1,43 @@
+//! The batch format: a message whose data sections are messages (`protocol.md` §4.4).
+
+use bytes::Bytes;
+
+use super::Malformed;
+use super::value::{binary, section};
+use crate::limits;
+use crate::shape::value_length;
+
+/// Splits a batch into its messages, which share its buffer.
+///
+/// What else stands in the envelope are hints for routing, and passed over.
+///
+/// # Errors
+///
+/// [`Malformed`] if it is not a message, holds none, or more than
+/// [`limits::BATCH_MESSAGES_MAX`].
+pub fn split_batch(batch: &Bytes) -> Result<Vec<Bytes>, Malformed> {
+    let mut messages = Vec::new();
+    let mut rest: &[u8] = batch;
+    while !rest.is_empty() {
+        let (code, value) = section(rest)?;
+        let length = value_length(value).map_err(|error| Malformed(error.to_string()))?;
+        let (value, after) = value.split_at(length);
+        if code == 0x75 {
+            let message = binary(value);
+            let message =
+                message.ok_or_else(|| Malformed("a data section is no binary".to_owned()))?;
+            if limits::BATCH_MESSAGES_MAX <= messages.len() {
+                let max = limits::BATCH_MESSAGES_MAX;
+                return Err(Malformed(format!(
+                    "the batch holds more than {max} messages"
+                )));
+            }
+            messages.push(batch.slice_ref(message));
+        }
+        rest = after;
+    }
+    if messages.is_empty() {
+        return Err(Malformed("the batch holds no message".to_owned()));
+    }
+    Ok(messages)
+}

@@ -1,0 +1,194 @@
+//! The command line.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use super::bench::{self, BenchCommand};
+use super::committer::Sync;
+use super::logging::{self, LogFormat};
+use super::serve;
+use crate::config::{self, Config};
+
+/// A broker that speaks the Azure Service Bus protocol to the unmodified official SDKs.
+#[derive(Debug, Parser)]
+#[command(version, about)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the broker.
+    Serve(ServeArgs),
+    /// Measure a broker.
+    #[command(subcommand)]
+    Bench(BenchCommand),
+    /// Look at a configuration.
+    #[command(subcommand)]
+    Config(ConfigCommand),
+}
+
+#[derive(Debug, Subcommand)]
+enum ConfigCommand {
+    /// Check a Config.json, and tell of every mistake in it.
+    Check {
+        /// The file.
+        file: PathBuf,
+    },
+}
+
+/// What `jitney serve` is told.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// The emulator's Config.json; without one, the emulator's default entities.
+    #[arg(long, value_name = "FILE", env = "CONFIG_PATH")]
+    pub config: Option<PathBuf>,
+    /// Where messages are kept.
+    #[arg(long, value_name = "DIR", default_value = "jitney-data")]
+    pub data_dir: PathBuf,
+    /// Keep messages in memory only: they end with the process.
+    #[arg(long, conflicts_with = "data_dir")]
+    pub ephemeral: bool,
+    /// Where AMQP clients connect.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:5672")]
+    pub amqp: SocketAddr,
+    /// Where health is asked for over HTTP.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:5300")]
+    pub http: SocketAddr,
+    /// The port of that address, where it is another: the emulator's variable sets it.
+    #[arg(long, value_name = "PORT", env = "EMULATOR_HTTP_PORT")]
+    pub http_port: Option<u16>,
+    /// When records are synced to the disk.
+    #[arg(long, value_enum, default_value_t = SyncArg::Always)]
+    pub sync: SyncArg,
+    /// Memory for the bodies of recent messages, in MiB.
+    #[arg(long, value_name = "MIB", default_value_t = 64)]
+    pub cache_mb: usize,
+    /// How log lines are written.
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+}
+
+/// `--sync`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SyncArg {
+    /// Before a sender is told.
+    Always,
+    /// Every 100 ms.
+    Interval,
+    /// When the system likes.
+    Never,
+}
+
+impl From<SyncArg> for Sync {
+    fn from(sync: SyncArg) -> Self {
+        match sync {
+            SyncArg::Always => Self::Always,
+            SyncArg::Interval => Self::Interval,
+            SyncArg::Never => Self::Never,
+        }
+    }
+}
+
+/// Runs the command that the command line names.
+#[must_use]
+pub fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::Serve(mut args) => {
+            if let Some(port) = args.http_port {
+                args.http.set_port(port);
+            }
+            if let Err(error) = logging::start(args.log_format) {
+                eprintln!("{error}");
+                return ExitCode::FAILURE;
+            }
+            serve::run(&args)
+        }
+        Command::Bench(command) => bench::run(&command),
+        Command::Config(ConfigCommand::Check { file }) => check(&file),
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "it is what the command is for")]
+fn check(file: &Path) -> ExitCode {
+    match load_config(Some(file)) {
+        Ok(config) => {
+            let (queues, topics) = (config.queues.len(), config.topics.len());
+            println!("{}: ok ({queues} queues, {topics} topics)", file.display());
+            ExitCode::SUCCESS
+        }
+        Err(text) => {
+            eprintln!("{text}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Reads a configuration, or gives the default one.
+///
+/// # Errors
+///
+/// All mistakes, a line each, with the file's name in front.
+pub(super) fn load_config(file: Option<&Path>) -> Result<Config, String> {
+    let Some(file) = file else {
+        return Ok(Config::default());
+    };
+    let name = file.display();
+    let text = std::fs::read_to_string(file).map_err(|error| format!("{name}: {error}"))?;
+    config::parse(&text).map_err(|mistakes| {
+        let lines = mistakes.iter().map(|mistake| format!("{name}: {mistake}"));
+        lines.collect::<Vec<_>>().join("\n")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    fn parsed(arguments: &[&str]) -> Result<Command, String> {
+        let arguments = ["jitney"].iter().chain(arguments);
+        let cli = Cli::try_parse_from(arguments);
+        cli.map(|cli| cli.command)
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn messages_are_kept_or_ephemeral_and_not_both() {
+        let Ok(Command::Serve(args)) = parsed(&["serve", "--ephemeral", "--http-port", "8080"])
+        else {
+            panic!("it is a command");
+        };
+        assert!(args.ephemeral);
+        assert_eq!(args.http_port, Some(8080));
+        assert!(parsed(&["serve", "--ephemeral", "--data-dir", "d"]).is_err());
+        assert!(parsed(&["serve", "--amqp", "everywhere"]).is_err());
+    }
+
+    #[test]
+    fn every_mistake_of_a_file_is_told_with_its_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("c.json");
+        std::fs::write(
+            &file,
+            r#"{"UserConfig":{"Namespaces":[{"Queues":[{"Name":""},7]}]}}"#,
+        )
+        .unwrap();
+        let text = load_config(Some(&file)).unwrap_err();
+        let name = file.display().to_string();
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(text.lines().all(|line| line.starts_with(&name)), "{text}");
+        assert!(load_config(Some(&directory.path().join("none"))).is_err());
+        assert_eq!(load_config(None), Ok(Config::default()));
+    }
+}

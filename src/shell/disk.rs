@@ -1,0 +1,634 @@
+//! The disk of the log as files in one directory, which one process has at a time.
+//!
+//! ```text
+//!  LOCK                          locked while a process has the directory
+//!  0000000000000001.seg          segments
+//!  0000001000000040.checkpoint   the newest checkpoint; checkpoint.tmp while it is being written
+//!  spare-1.seg                   prepared segments; preparing.tmp while one is being filled
+//! ```
+//!
+//! Segments are filled with zeros ahead of need, by a thread: writes into them change no metadata
+//! and need no new space. A directory is synced after each name in it that must stay.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use crate::limits;
+use crate::storage::{CheckpointSink, Disk, Error, SegmentId};
+
+/// How long to wait before a segment is prepared again for which there was no space.
+const RETRY: Duration = Duration::from_secs(1);
+/// Files that are kept open.
+const HANDLES_MAX: usize = 16;
+/// Bytes that are gathered for one write.
+const WRITE_BYTES: usize = 1024 * 1024;
+const CHECKPOINT_TMP: &str = "checkpoint.tmp";
+const PREPARING: &str = "preparing.tmp";
+
+/// Files in a directory.
+pub struct FileDisk {
+    shared: Arc<Shared>,
+    helper: Option<thread::JoinHandle<()>>,
+    handles: Mutex<BTreeMap<SegmentId, Arc<File>>>,
+    /// Parts of a write on their way into one.
+    gathered: Mutex<Vec<u8>>,
+    /// Locked until it is closed.
+    _lock: File,
+}
+
+/// What the preparing thread knows too.
+struct Shared {
+    directory: PathBuf,
+    segment_bytes: u64,
+    spares: Mutex<Spares>,
+    changed: Condvar,
+    room: AtomicBool,
+}
+
+#[derive(Default)]
+struct Spares {
+    ready: Vec<PathBuf>,
+    /// Names given so far.
+    named: u64,
+    /// The system's answer to the last attempt to prepare one.
+    failure: Option<(io::ErrorKind, String)>,
+    stop: bool,
+}
+
+impl FileDisk {
+    /// Opens a directory, or makes it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Locked`] if another process has it.
+    pub fn open(directory: &Path) -> Result<Arc<dyn Disk>, Error> {
+        Self::open_with(directory, limits::SEGMENT_BYTES)
+    }
+
+    /// Opens a directory, or makes it, with segments of this many bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Locked`] if another process has it.
+    pub fn open_with(directory: &Path, segment_bytes: u64) -> Result<Arc<dyn Disk>, Error> {
+        let failed = failure("open", directory);
+        fs::create_dir_all(directory).map_err(&failed)?;
+        let lock_path = directory.join("LOCK");
+        let lock = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&lock_path);
+        let lock = lock.map_err(failure("open", &lock_path))?;
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => {
+                return Err(Error::Locked {
+                    place: lock_path.display().to_string(),
+                });
+            }
+            Err(error) => return Err(failure("lock", &lock_path)(error.into())),
+        }
+        let mut spares = Spares::default();
+        for entry in fs::read_dir(directory).map_err(&failed)? {
+            let path = entry.map_err(&failed)?.path();
+            let name = path
+                .file_name()
+                .and_then(|name| name.to_str())
+                .unwrap_or_default();
+            if name == CHECKPOINT_TMP || name == PREPARING {
+                fs::remove_file(&path).map_err(failure("remove", &path))?;
+            } else if let Some(number) = number(name, "spare-", ".seg", 10) {
+                spares.named = spares.named.max(number);
+                spares.ready.push(path);
+            }
+        }
+        sync_directory(directory)?;
+        if let Some(parent) = directory
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+        {
+            sync_directory(parent)?;
+        }
+        let shared = Arc::new(Shared {
+            directory: directory.to_owned(),
+            segment_bytes,
+            spares: Mutex::new(spares),
+            changed: Condvar::new(),
+            room: AtomicBool::new(true),
+        });
+        let theirs = Arc::clone(&shared);
+        let helper = thread::Builder::new().name("segments".to_owned());
+        let helper = helper.spawn(move || theirs.keep_ready()).map_err(failed)?;
+        Ok(Arc::new(Self {
+            shared,
+            helper: Some(helper),
+            handles: Mutex::default(),
+            gathered: Mutex::default(),
+            _lock: lock,
+        }))
+    }
+
+    fn segment_path(&self, segment: SegmentId) -> PathBuf {
+        self.shared
+            .directory
+            .join(format!("{:016x}.seg", segment.0))
+    }
+
+    fn checkpoint_path(&self, number: u64) -> PathBuf {
+        self.shared
+            .directory
+            .join(format!("{number:016x}.checkpoint"))
+    }
+
+    fn handle(&self, segment: SegmentId) -> Result<Arc<File>, Error> {
+        let mut handles = locked(&self.handles);
+        if let Some(handle) = handles.get(&segment) {
+            return Ok(Arc::clone(handle));
+        }
+        let path = self.segment_path(segment);
+        let file = File::options().read(true).write(true).open(&path);
+        let file = Arc::new(file.map_err(failure("open", &path))?);
+        if HANDLES_MAX <= handles.len() {
+            handles.pop_first();
+        }
+        handles.insert(segment, Arc::clone(&file));
+        Ok(file)
+    }
+
+    /// Returns the numbers in the names that end so, in their order.
+    fn numbered(&self, suffix: &str) -> Result<Vec<u64>, Error> {
+        let directory = &self.shared.directory;
+        let mut numbers = Vec::new();
+        for entry in fs::read_dir(directory).map_err(failure("list", directory))? {
+            let name = entry.map_err(failure("list", directory))?.file_name();
+            numbers.extend(name.to_str().and_then(|name| number(name, "", suffix, 16)));
+        }
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+}
+
+impl Drop for FileDisk {
+    fn drop(&mut self) {
+        locked(&self.shared.spares).stop = true;
+        self.shared.changed.notify_all();
+        if let Some(helper) = self.helper.take() {
+            let _ = helper.join();
+        }
+    }
+}
+
+impl Disk for FileDisk {
+    fn segments(&self) -> Result<Vec<(SegmentId, u64)>, Error> {
+        let numbers = self.numbered(".seg")?;
+        let segments = numbers.into_iter().map(|number| {
+            let path = self.segment_path(SegmentId(number));
+            let metadata = fs::metadata(&path).map_err(failure("read", &path))?;
+            Ok((SegmentId(number), metadata.len()))
+        });
+        segments.collect()
+    }
+
+    fn start_segment(&self, segment: SegmentId) -> Result<(), Error> {
+        let path = self.segment_path(segment);
+        if path.exists() {
+            return sync_directory(&self.shared.directory);
+        }
+        let mut spares = locked(&self.shared.spares);
+        let spare = loop {
+            if let Some(spare) = spares.ready.pop() {
+                break spare;
+            }
+            if let Some((kind, text)) = &spares.failure {
+                let error = io::Error::new(*kind, text.clone());
+                return Err(failure("prepare a segment in", &self.shared.directory)(
+                    error,
+                ));
+            }
+            spares = self
+                .shared
+                .changed
+                .wait(spares)
+                .unwrap_or_else(PoisonError::into_inner);
+        };
+        drop(spares);
+        self.shared.changed.notify_all();
+        fs::rename(&spare, &path).map_err(failure("rename", &spare))?;
+        sync_directory(&self.shared.directory)
+    }
+
+    fn remove_segment(&self, segment: SegmentId) -> Result<(), Error> {
+        locked(&self.handles).remove(&segment);
+        let path = self.segment_path(segment);
+        let failed = failure("remove", &path);
+        let metadata = match fs::metadata(&path) {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(failed(error)),
+        };
+        let mut spares = locked(&self.shared.spares);
+        // A backup may hold the file under another name: its bytes must stay as they are.
+        let fits = metadata.nlink() == 1 && self.shared.segment_bytes <= metadata.len();
+        if !fits || limits::SPARE_SEGMENTS_MAX <= spares.ready.len() {
+            drop(spares);
+            return fs::remove_file(&path).map_err(failed);
+        }
+        if self.shared.segment_bytes < metadata.len() {
+            let file = File::options().write(true).open(&path).map_err(&failed)?;
+            file.set_len(self.shared.segment_bytes).map_err(&failed)?;
+        }
+        let spare = self.shared.name(&mut spares);
+        fs::rename(&path, &spare).map_err(failed)?;
+        self.shared.add(&mut spares, spare);
+        Ok(())
+    }
+
+    fn write(&self, segment: SegmentId, offset: u64, parts: &[&[u8]]) -> Result<(), Error> {
+        let file = self.handle(segment)?;
+        let mut gathered = locked(&self.gathered);
+        gathered.clear();
+        let mut place = offset;
+        let mut put = |bytes: &[u8]| {
+            file.write_all_at(bytes, place)
+                .map_err(|error| failure("write", &self.segment_path(segment))(error))?;
+            place += u64::try_from(bytes.len()).expect("no machine has wider addresses");
+            Ok::<(), Error>(())
+        };
+        for part in parts {
+            if WRITE_BYTES < gathered.len() + part.len() {
+                put(&gathered)?;
+                gathered.clear();
+            }
+            if WRITE_BYTES < part.len() {
+                put(part)?;
+            } else {
+                gathered.extend_from_slice(part);
+            }
+        }
+        put(&gathered)
+    }
+
+    fn sync(&self, segment: SegmentId) -> Result<(), Error> {
+        let synced = self.handle(segment)?.sync_data();
+        synced.map_err(|source| Error::Io {
+            what: "sync",
+            place: self.segment_path(segment).display().to_string(),
+            source,
+        })
+    }
+
+    fn read(&self, segment: SegmentId, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
+        let file = self.handle(segment)?;
+        let read = read_full(&file, offset, into);
+        read.map_err(|error| failure("read", &self.segment_path(segment))(error))
+    }
+
+    fn truncate(&self, segment: SegmentId, offset: u64) -> Result<(), Error> {
+        let path = self.segment_path(segment);
+        let failed = failure("cut", &path);
+        let file = self.handle(segment)?;
+        let mut rest = file
+            .metadata()
+            .map_err(&failed)?
+            .len()
+            .saturating_sub(offset);
+        let mut place = offset;
+        let zeros = vec![0; WRITE_BYTES];
+        while 0 < rest {
+            let count = rest.min(u64::try_from(WRITE_BYTES).expect("it is small"));
+            let now = zeros.get(..usize::try_from(count).expect("it is small"));
+            file.write_all_at(now.unwrap_or_default(), place)
+                .map_err(&failed)?;
+            (place, rest) = (place + count, rest - count);
+        }
+        file.sync_all().map_err(failed)
+    }
+
+    fn has_room(&self) -> bool {
+        self.shared.room.load(Ordering::Relaxed)
+    }
+
+    fn write_checkpoint(&self, number: u64) -> Result<Box<dyn CheckpointSink + '_>, Error> {
+        let temporary = self.shared.directory.join(CHECKPOINT_TMP);
+        let file = File::create(&temporary).map_err(failure("create", &temporary))?;
+        let path = self.checkpoint_path(number);
+        Ok(Box::new(Sink {
+            directory: &self.shared.directory,
+            temporary,
+            path,
+            file,
+        }))
+    }
+
+    fn checkpoints(&self) -> Result<Vec<u64>, Error> {
+        self.numbered(".checkpoint")
+    }
+
+    fn read_checkpoint(&self, number: u64, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
+        let path = self.checkpoint_path(number);
+        let file = File::open(&path).map_err(failure("open", &path))?;
+        read_full(&file, offset, into).map_err(failure("read", &path))
+    }
+
+    fn remove_checkpoint(&self, number: u64) -> Result<(), Error> {
+        let path = self.checkpoint_path(number);
+        fs::remove_file(&path).map_err(failure("remove", &path))
+    }
+}
+
+struct Sink<'a> {
+    directory: &'a Path,
+    temporary: PathBuf,
+    path: PathBuf,
+    file: File,
+}
+
+impl CheckpointSink for Sink<'_> {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.file
+            .write_all(bytes)
+            .map_err(failure("write", &self.temporary))
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), Error> {
+        self.file
+            .sync_all()
+            .map_err(failure("sync", &self.temporary))?;
+        fs::rename(&self.temporary, &self.path).map_err(failure("rename", &self.temporary))?;
+        sync_directory(self.directory)
+    }
+}
+
+impl Drop for Sink<'_> {
+    fn drop(&mut self) {
+        // A finished one has another name; else what remains is removed at the next start.
+        let _ = fs::remove_file(&self.temporary);
+    }
+}
+
+impl Shared {
+    /// Keeps one segment ready, until told to stop.
+    fn keep_ready(&self) {
+        let mut spares = locked(&self.spares);
+        while !spares.stop {
+            if !spares.ready.is_empty() {
+                spares = self
+                    .changed
+                    .wait(spares)
+                    .unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            drop(spares);
+            let prepared = self.prepare();
+            spares = locked(&self.spares);
+            let named = prepared.and_then(|()| {
+                let path = self.name(&mut spares);
+                fs::rename(self.directory.join(PREPARING), &path).map(|()| path)
+            });
+            match named {
+                Ok(path) => self.add(&mut spares, path),
+                Err(error) => {
+                    let _ = fs::remove_file(self.directory.join(PREPARING));
+                    spares.failure = Some((error.kind(), error.to_string()));
+                    self.room.store(!spares.ready.is_empty(), Ordering::Relaxed);
+                    self.changed.notify_all();
+                    let waited = self.changed.wait_timeout_while(spares, RETRY, |spares| {
+                        !spares.stop && spares.ready.is_empty()
+                    });
+                    spares = waited.unwrap_or_else(PoisonError::into_inner).0;
+                }
+            }
+        }
+    }
+
+    /// Fills a file with zeros and syncs it.
+    fn prepare(&self) -> io::Result<()> {
+        // As much again stays free, so that checkpoints can be written: they free segments.
+        let space = rustix::fs::statvfs(&self.directory)?;
+        if space.f_bavail.saturating_mul(space.f_frsize) < self.segment_bytes.saturating_mul(2) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let mut file = File::create(self.directory.join(PREPARING))?;
+        let zeros = vec![0; WRITE_BYTES];
+        let mut rest = usize::try_from(self.segment_bytes).map_err(io::Error::other)?;
+        while 0 < rest {
+            if locked(&self.spares).stop {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            let now = zeros.get(..rest).unwrap_or(&zeros);
+            file.write_all(now)?;
+            rest -= now.len();
+        }
+        file.sync_all()
+    }
+
+    fn name(&self, spares: &mut Spares) -> PathBuf {
+        spares.named += 1;
+        self.directory.join(format!("spare-{}.seg", spares.named))
+    }
+
+    fn add(&self, spares: &mut Spares, path: PathBuf) {
+        spares.ready.push(path);
+        spares.failure = None;
+        self.room.store(true, Ordering::Relaxed);
+        self.changed.notify_all();
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing here is half done when a thread panics.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn number(name: &str, prefix: &str, suffix: &str, radix: u32) -> Option<u64> {
+    let digits = name.strip_prefix(prefix)?.strip_suffix(suffix)?;
+    u64::from_str_radix(digits, radix).ok()
+}
+
+fn read_full(file: &File, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+    let (mut count, mut place) = (0, offset);
+    while let Some(rest) = into.get_mut(count..).filter(|rest| !rest.is_empty()) {
+        match file.read_at(rest, place) {
+            Ok(0) => break,
+            Ok(read) => {
+                count += read;
+                place += u64::try_from(read).expect("no machine has wider addresses");
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(count)
+}
+
+/// Makes durable which names a directory has.
+fn sync_directory(path: &Path) -> Result<(), Error> {
+    let synced = File::open(path).and_then(|directory| directory.sync_all());
+    synced.map_err(|source| Error::Io {
+        what: "sync",
+        place: path.display().to_string(),
+        source,
+    })
+}
+
+/// Returns what makes the system's answer ours.
+fn failure<'a>(what: &'static str, path: &'a Path) -> impl Fn(io::Error) -> Error + 'a {
+    move |source| match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::Full,
+        _ => Error::Io {
+            what,
+            place: path.display().to_string(),
+            source,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entity::{BodyRef, EntityId, Journal, Record, SequenceNumber};
+    use crate::storage::{self, Options};
+
+    const SEGMENT_BYTES: u64 = 3 * 1024 * 1024 / 2;
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).unwrap();
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort_unstable();
+        names
+    }
+
+    #[test]
+    fn bytes_are_read_as_they_were_written_and_zeros_behind_them() {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = FileDisk::open_with(directory.path(), SEGMENT_BYTES).unwrap();
+        disk.start_segment(SegmentId(1)).unwrap();
+        let large = vec![5; 3 * WRITE_BYTES / 2];
+        disk.write(SegmentId(1), 100, &[b"ab", &large, b"", b"cd"])
+            .unwrap();
+        disk.sync(SegmentId(1)).unwrap();
+        let length = 104 + large.len();
+        let mut read = vec![1; length + 100];
+        assert_eq!(disk.read(SegmentId(1), 0, &mut read).unwrap(), length);
+        let expected = [&[0; 100][..], b"ab", &large, b"cd"].concat();
+        assert!(read[..length] == expected[..]);
+        disk.truncate(SegmentId(1), 101).unwrap();
+        assert_eq!(disk.read(SegmentId(1), 0, &mut read).unwrap(), length);
+        assert!(read[..101] == expected[..101] && read[101..length].iter().all(|byte| *byte == 0));
+    }
+
+    #[test]
+    fn a_directory_is_for_one_at_a_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = FileDisk::open_with(directory.path(), SEGMENT_BYTES).unwrap();
+        let second = FileDisk::open_with(directory.path(), SEGMENT_BYTES).map(|_| ());
+        assert!(matches!(second, Err(Error::Locked { .. })), "{second:?}");
+        drop(disk);
+        assert!(FileDisk::open_with(directory.path(), SEGMENT_BYTES).is_ok());
+    }
+
+    #[test]
+    fn a_removed_segment_becomes_a_spare_of_the_right_length_unless_a_backup_has_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path();
+        let disk = FileDisk::open_with(path, SEGMENT_BYTES).unwrap();
+        for id in 1..=2 {
+            disk.start_segment(SegmentId(id)).unwrap();
+            disk.write(SegmentId(id), SEGMENT_BYTES, &[b"longer"])
+                .unwrap();
+        }
+        assert_eq!(
+            disk.segments().unwrap(),
+            [
+                (SegmentId(1), SEGMENT_BYTES + 6),
+                (SegmentId(2), SEGMENT_BYTES + 6)
+            ]
+        );
+        fs::hard_link(path.join("0000000000000002.seg"), path.join("backup")).unwrap();
+        disk.remove_segment(SegmentId(1)).unwrap();
+        disk.remove_segment(SegmentId(2)).unwrap();
+        assert!(disk.segments().unwrap().is_empty());
+        drop(disk);
+        assert_eq!(
+            fs::metadata(path.join("backup")).unwrap().len(),
+            SEGMENT_BYTES + 6
+        );
+        let names = names(path);
+        let spares: Vec<_> = names
+            .iter()
+            .filter(|name| name.starts_with("spare-"))
+            .collect();
+        assert!(!spares.is_empty() && spares.len() <= 2, "{names:?}");
+        for spare in spares {
+            assert_eq!(fs::metadata(path.join(spare)).unwrap().len(), SEGMENT_BYTES);
+        }
+    }
+
+    #[test]
+    fn a_checkpoint_is_there_only_when_it_is_finished() {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = FileDisk::open_with(directory.path(), SEGMENT_BYTES).unwrap();
+        let mut sink = disk.write_checkpoint(7).unwrap();
+        sink.write(b"abc").unwrap();
+        drop(sink);
+        assert!(disk.checkpoints().unwrap().is_empty());
+        let mut sink = disk.write_checkpoint(7).unwrap();
+        sink.write(b"abc").unwrap();
+        sink.finish().unwrap();
+        assert_eq!(disk.checkpoints().unwrap(), [7]);
+        let mut read = [0; 8];
+        assert_eq!(disk.read_checkpoint(7, 1, &mut read).unwrap(), 2);
+        assert_eq!(&read[..2], b"bc");
+        disk.remove_checkpoint(7).unwrap();
+        assert!(disk.checkpoints().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_log_in_files_is_found_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Options {
+            segment_bytes: SEGMENT_BYTES,
+            cache_bytes: 0,
+            store: 9,
+        };
+        let bytes = vec![3; 100_000];
+        let record = |number| Record::Relocated {
+            entity: EntityId(1),
+            number: SequenceNumber(number),
+            body: &bytes,
+        };
+        for life in 0..3 {
+            let disk = FileDisk::open_with(directory.path(), SEGMENT_BYTES).unwrap();
+            let mut found = Vec::new();
+            let mut replay = |_: &Record<'_>, body: Option<BodyRef>| {
+                found.extend(body);
+                Ok(())
+            };
+            let mut log = storage::recover(Arc::clone(&disk), options, &mut replay).unwrap();
+            assert_eq!(found.len(), life * 40);
+            for body in found {
+                let (_, bytes) = storage::read_ahead(&*disk, body).unwrap();
+                assert!(bytes[..100_000].iter().all(|byte| *byte == 3));
+            }
+            for number in 0..40 {
+                log.writer.append(&record(number));
+                let frame = log.writer.seal().unwrap();
+                log.committer.write(&[frame]).unwrap();
+            }
+            log.committer.sync().unwrap();
+        }
+    }
+}

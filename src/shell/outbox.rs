@@ -1,0 +1,54 @@
+//! What the owner has for one connection.
+//!
+//! The owner never waits for a connection. What it leaves here is bounded by what the connection
+//! may ask for: the credit and windows of its receivers, and one answer to each of its inputs, of
+//! which the owner's mailbox holds a bounded number.
+
+use std::sync::{Mutex, PoisonError};
+
+use bytes::Bytes;
+use tokio::sync::Notify;
+
+use crate::amqp::LinkId;
+use crate::broker::{Reply, Response};
+use crate::entity::queue::Handover;
+
+/// A reply with the bytes it needs.
+#[derive(Debug)]
+pub(super) enum Outgoing {
+    /// The broker stops: end the connection in order.
+    Close,
+    /// Send a message, whose bytes these are.
+    Deliver(LinkId, Handover, Bytes),
+    /// Anything else.
+    Reply(Reply),
+    /// Answer a request with these messages.
+    Respond(LinkId, Box<Response>, Vec<Bytes>),
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    waiting: Mutex<Vec<Outgoing>>,
+    filled: Notify,
+}
+
+impl Outbox {
+    /// Leaves all that is in `outgoing`, in order.
+    pub(super) fn put(&self, outgoing: &mut Vec<Outgoing>) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.append(outgoing);
+        drop(waiting);
+        self.filled.notify_one();
+    }
+
+    /// Takes all there is; `into` must be empty, and its memory is put to use again.
+    pub(super) fn take(&self, into: &mut Vec<Outgoing>) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::swap(&mut *waiting, into);
+    }
+
+    /// Waits until something is left here. Safe to drop: a notice that came stays.
+    pub(super) async fn filled(&self) {
+        self.filled.notified().await;
+    }
+}

@@ -1,0 +1,468 @@
+//! The owner: one task that has the broker, and everything that is decided goes through it.
+//!
+//! Durable before told: what the broker answers waits until the group of records it rests on is
+//! synced. Groups are pipelined: while one is being synced the broker goes on, and the next sync
+//! takes all that has gathered.
+
+mod upkeep;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::{mpsc, oneshot, watch};
+use tracing::{info, warn};
+
+use super::clock::Clock;
+use super::committer::{Committer, Order, Progress, SharedDisk};
+use super::outbox::{Outbox, Outgoing};
+use super::reader::{self, Chunk};
+use crate::amqp::{Condition, Refusal};
+use crate::broker::{Broker, ConnectionId, Input, Reply, Room, Routed, Surroundings};
+use crate::entity::BodyRef;
+use crate::limits;
+use crate::storage::{self, Writer};
+use crate::time::Timestamp;
+
+/// What reaches the owner.
+#[derive(Debug)]
+pub(super) enum Mail {
+    /// A connection is there.
+    Connected(ConnectionId, Arc<Outbox>),
+    /// A connection's task has ended.
+    Disconnected(ConnectionId),
+    /// Everything that one read of a connection produced.
+    Inputs(ConnectionId, Vec<Input>),
+    /// Would a send work now?
+    Health(oneshot::Sender<bool>),
+    /// Bytes that were asked for have been read.
+    Read(reader::Done),
+    /// A checkpoint has been written.
+    CheckpointWritten(Result<upkeep::Written, storage::Error>),
+    /// End all links and connections, and then stop when they have gone.
+    Stop,
+}
+
+/// The owner of the broker and of the log's end.
+pub(super) struct Owner {
+    broker: Broker,
+    writer: Writer,
+    clock: Arc<Clock>,
+    mailbox: mpsc::Receiver<Mail>,
+    committer: Committer,
+    progress: watch::Receiver<Progress>,
+    reader: reader::Reader,
+    disk: SharedDisk,
+    sender: mpsc::Sender<Mail>,
+    connections: BTreeMap<ConnectionId, Connection>,
+    /// Replies by the group they rest on; the first is for the group after `durable`.
+    pending: VecDeque<Vec<Routed>>,
+    /// The newest group that is durable.
+    durable: u64,
+    /// The newest group that was handed to the committer.
+    sealed: u64,
+    /// Bytes handed to the committer that are not durable, by group.
+    in_flight: VecDeque<(u64, usize)>,
+    in_flight_bytes: usize,
+    replies: Vec<Routed>,
+    /// Connections that have something in `Connection::outgoing`.
+    touched: Vec<ConnectionId>,
+    upkeep: upkeep::Upkeep,
+    stopping: bool,
+}
+
+/// What an owner is made of.
+pub(super) struct Parts {
+    pub(super) broker: Broker,
+    pub(super) writer: Writer,
+    pub(super) clock: Arc<Clock>,
+    pub(super) sender: mpsc::Sender<Mail>,
+    pub(super) mailbox: mpsc::Receiver<Mail>,
+    pub(super) committer: Committer,
+    pub(super) reader: reader::Reader,
+    pub(super) disk: SharedDisk,
+}
+
+struct Connection {
+    outbox: Arc<Outbox>,
+    outgoing: Vec<Outgoing>,
+    /// Replies behind one whose bytes are being read, that one first.
+    held: VecDeque<Routed>,
+}
+
+impl Owner {
+    pub(super) fn new(parts: Parts) -> Self {
+        let Parts {
+            broker,
+            writer,
+            clock,
+            sender,
+            mailbox,
+            committer,
+            reader,
+            disk,
+        } = parts;
+        let progress = committer.progress();
+        let durable = progress.borrow().durable;
+        Self {
+            broker,
+            writer,
+            clock,
+            mailbox,
+            committer,
+            progress,
+            reader,
+            disk,
+            sender,
+            connections: BTreeMap::new(),
+            pending: VecDeque::new(),
+            durable,
+            sealed: durable,
+            in_flight: VecDeque::new(),
+            in_flight_bytes: 0,
+            replies: Vec::new(),
+            touched: Vec::new(),
+            upkeep: upkeep::Upkeep::default(),
+            stopping: false,
+        }
+    }
+
+    /// Runs until a stop was asked for and all connections have gone.
+    pub(super) async fn run(mut self) {
+        let mut mail = Vec::with_capacity(limits::MAILBOX_DRAIN);
+        while !(self.stopping && self.connections.is_empty()) {
+            let deadline = self.broker.poll_timeout();
+            let until = if self.has_upkeep() {
+                Some(Duration::ZERO)
+            } else {
+                deadline.map(|deadline| self.clock.until(deadline))
+            };
+            let timer = async {
+                match until {
+                    Some(span) => tokio::time::sleep(span).await,
+                    None => std::future::pending().await,
+                }
+            };
+            // With too much in flight, the disk is what everybody waits for.
+            let can_take = self.in_flight_bytes < limits::IN_FLIGHT_BYTES_MAX;
+            tokio::select! {
+                biased;
+                changed = self.progress.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                }
+                count = self.mailbox.recv_many(&mut mail, limits::MAILBOX_DRAIN), if can_take => {
+                    if count == 0 {
+                        return;
+                    }
+                }
+                () = timer => {}
+            }
+            let now = self.clock.now();
+            self.take_progress();
+            for mail in mail.drain(..) {
+                self.take(now, mail);
+            }
+            self.step(now, Broker::handle_timeout);
+            self.seal();
+            self.maintain();
+            self.seal();
+            self.flush();
+        }
+    }
+
+    fn take(&mut self, now: Timestamp, mail: Mail) {
+        match mail {
+            Mail::Inputs(connection, inputs) => {
+                self.step(now, |broker, around| {
+                    for input in inputs {
+                        broker.apply(around, connection, input);
+                    }
+                });
+            }
+            Mail::Connected(id, outbox) => {
+                let (outgoing, held) = (Vec::new(), VecDeque::new());
+                self.connections.insert(
+                    id,
+                    Connection {
+                        outbox,
+                        outgoing,
+                        held,
+                    },
+                );
+                if self.stopping {
+                    self.queue(id, Outgoing::Close);
+                }
+            }
+            Mail::Disconnected(id) => {
+                self.connections.remove(&id);
+            }
+            Mail::Health(answer) => {
+                // Who asked may have gone.
+                let _ = answer.send(self.broker.is_healthy() && !self.stopping);
+            }
+            Mail::Read(done) => self.take_read(now, done),
+            Mail::CheckpointWritten(written) => self.checkpoint_written(written),
+            Mail::Stop => self.stop(now),
+        }
+    }
+
+    /// Runs a step of the broker and sorts its replies by what they wait for.
+    fn step<T>(
+        &mut self,
+        now: Timestamp,
+        step: impl FnOnce(&mut Broker, &mut Surroundings<'_>) -> T,
+    ) -> T {
+        let mut replies = std::mem::take(&mut self.replies);
+        let group = self.sealed + 1;
+        let mut around = Surroundings {
+            now,
+            journal: &mut self.writer,
+            group,
+            replies: &mut replies,
+        };
+        let result = step(&mut self.broker, &mut around);
+        for routed in replies.drain(..) {
+            match routed.rests_on.checked_sub(self.durable + 1) {
+                None => self.release(routed),
+                Some(ahead) => {
+                    let ahead = usize::try_from(ahead).expect("groups in flight are few");
+                    if self.pending.len() <= ahead {
+                        self.pending.resize_with(ahead + 1, Vec::new);
+                    }
+                    if let Some(waiting) = self.pending.get_mut(ahead) {
+                        waiting.push(routed);
+                    }
+                }
+            }
+        }
+        self.replies = replies;
+        result
+    }
+
+    /// Hands the records gathered so far to the committer.
+    fn seal(&mut self) {
+        if let Some(frame) = self.writer.seal() {
+            self.sealed += 1;
+            debug_assert_eq!(frame.number, self.sealed, "groups are counted alike");
+            self.in_flight.push_back((self.sealed, frame.bytes.len()));
+            self.in_flight_bytes += frame.bytes.len();
+            self.committer.order(Order::Commit(frame));
+        }
+    }
+
+    /// Lets go what waited for groups that have become durable.
+    fn take_progress(&mut self) {
+        let durable = self.progress.borrow_and_update().durable;
+        while self.durable < durable {
+            self.durable += 1;
+            for routed in self.pending.pop_front().unwrap_or_default() {
+                self.release(routed);
+            }
+        }
+        while let Some(&(group, bytes)) = self.in_flight.front() {
+            if durable < group {
+                break;
+            }
+            self.in_flight.pop_front();
+            self.in_flight_bytes -= bytes;
+        }
+        self.writer.durable(durable);
+    }
+
+    /// A reply may leave: it does, unless bytes must be read first, for it or one before it.
+    fn release(&mut self, routed: Routed) {
+        let id = routed.connection;
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
+        if !connection.held.is_empty() {
+            connection.held.push_back(routed);
+            return;
+        }
+        match resolve(&self.writer, &[], routed) {
+            Ok(outgoing) => self.queue(id, outgoing),
+            Err(routed) => {
+                connection.held.push_back(*routed);
+                self.read_for(id);
+            }
+        }
+    }
+
+    /// Asks for the bytes that a connection's held replies need.
+    fn read_for(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.get(&id) else {
+            return;
+        };
+        let mut wanted = Vec::new();
+        let mut bytes = 0;
+        for routed in &connection.held {
+            let places = bodies(&routed.reply);
+            bytes += places
+                .iter()
+                .map(|body| usize::try_from(body.length).unwrap_or(0))
+                .sum::<usize>();
+            wanted.extend(places);
+            if limits::READ_BYTES_MAX <= bytes {
+                break;
+            }
+        }
+        self.upkeep.reads += 1;
+        self.reader.read(reader::Request {
+            purpose: reader::Purpose::Deliver(id),
+            wanted,
+        });
+    }
+
+    fn take_read(&mut self, now: Timestamp, done: reader::Done) {
+        self.upkeep.reads -= 1;
+        let id = match done.purpose {
+            reader::Purpose::Deliver(id) => id,
+            reader::Purpose::Compact => return self.relocate(now, &done.chunks),
+        };
+        let held = self
+            .connections
+            .get_mut(&id)
+            .map(|connection| std::mem::take(&mut connection.held));
+        let mut held = held.unwrap_or_default();
+        while let Some(routed) = held.pop_front() {
+            match resolve(&self.writer, &done.chunks, routed) {
+                Ok(outgoing) => self.queue(id, outgoing),
+                Err(routed) => {
+                    held.push_front(*routed);
+                    break;
+                }
+            }
+        }
+        for chunk in done.chunks {
+            self.writer.insert_read(chunk.position, chunk.bytes);
+        }
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.held = held;
+            if !connection.held.is_empty() {
+                self.read_for(id);
+            }
+        }
+    }
+
+    fn queue(&mut self, id: ConnectionId, outgoing: Outgoing) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            if connection.outgoing.is_empty() {
+                self.touched.push(id);
+            }
+            connection.outgoing.push(outgoing);
+        }
+    }
+
+    /// Gives connections what has gathered for them.
+    fn flush(&mut self) {
+        for id in self.touched.drain(..) {
+            if let Some(connection) = self.connections.get_mut(&id) {
+                connection.outbox.put(&mut connection.outgoing);
+            }
+        }
+    }
+
+    fn stop(&mut self, now: Timestamp) {
+        info!(connections = self.connections.len(), "stopping");
+        self.stopping = true;
+        let refusal = Refusal {
+            condition: Condition::DetachForced,
+            description: "The link is force detached: the broker is stopping.".to_owned(),
+        };
+        self.step(now, |broker, around| broker.detach_all(around, &refusal));
+        self.seal();
+        // What was accepted before is answered before the connection closes.
+        let ids: Vec<ConnectionId> = self.connections.keys().copied().collect();
+        for connection in ids {
+            let routed = Routed {
+                connection,
+                rests_on: self.sealed,
+                reply: Reply::Close,
+            };
+            if self.sealed <= self.durable {
+                self.release(routed);
+            } else if let Some(last) = self.pending.back_mut() {
+                last.push(routed);
+            } else {
+                self.pending.push_back(vec![routed]);
+            }
+        }
+    }
+
+    fn set_room(&mut self) {
+        let room = if self.writer.accepts_messages() {
+            Room::Enough
+        } else {
+            Room::None
+        };
+        if self.upkeep.room != room {
+            self.upkeep.room = room;
+            self.broker.set_room(room);
+            match room {
+                Room::None => warn!(
+                    "the disk is full: no more messages are taken until there is space; receivers \
+                     go on"
+                ),
+                Room::Enough => info!("there is space on the disk again: messages are taken"),
+            }
+        }
+    }
+}
+
+/// Adds its bytes to a reply, or returns it if some are not in memory.
+fn resolve(writer: &Writer, chunks: &[Chunk], routed: Routed) -> Result<Outgoing, Box<Routed>> {
+    let find = |body: BodyRef| -> Option<Bytes> {
+        writer
+            .cached(body)
+            .or_else(|| chunks.iter().find_map(|chunk| chunk.slice(body)))
+    };
+    let Routed {
+        connection,
+        rests_on,
+        reply,
+    } = routed;
+    match reply {
+        Reply::Deliver(link, handover) => match find(handover.body) {
+            Some(bytes) => Ok(Outgoing::Deliver(link, handover, bytes)),
+            None => Err(Box::new(Routed {
+                connection,
+                rests_on,
+                reply: Reply::Deliver(link, handover),
+            })),
+        },
+        Reply::Respond(link, response) => {
+            match response.bodies().map(find).collect::<Option<Vec<Bytes>>>() {
+                Some(bodies) => Ok(Outgoing::Respond(link, response, bodies)),
+                None => Err(Box::new(Routed {
+                    connection,
+                    rests_on,
+                    reply: Reply::Respond(link, response),
+                })),
+            }
+        }
+        Reply::Close => Ok(Outgoing::Close),
+        reply @ (Reply::AcceptLink(..)
+        | Reply::RefuseLink(..)
+        | Reply::Drained(..)
+        | Reply::SettleIncoming { .. }
+        | Reply::SettleOutgoing(..)
+        | Reply::Detach(..)) => Ok(Outgoing::Reply(reply)),
+    }
+}
+
+fn bodies(reply: &Reply) -> Vec<BodyRef> {
+    match reply {
+        Reply::Deliver(_, handover) => vec![handover.body],
+        Reply::Respond(_, response) => response.bodies().collect(),
+        Reply::AcceptLink(..)
+        | Reply::RefuseLink(..)
+        | Reply::Drained(..)
+        | Reply::SettleIncoming { .. }
+        | Reply::SettleOutgoing(..)
+        | Reply::Detach(..)
+        | Reply::Close => Vec::new(),
+    }
+}

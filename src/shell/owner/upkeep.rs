@@ -1,0 +1,188 @@
+//! What the log needs now and then: checkpoints, compaction, the removal of old segments.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::thread;
+
+use tracing::{debug, error};
+
+use super::super::committer::{Order, SharedDisk};
+use super::super::reader::{Chunk, Purpose, Request};
+use super::{Mail, Owner};
+use crate::broker::recovery::{FoundBody, SearchPosition};
+use crate::broker::{Room, Snapshot};
+use crate::limits;
+use crate::storage::{self, CheckpointAt};
+use crate::time::Timestamp;
+
+/// A checkpoint that is on the disk.
+#[derive(Debug)]
+pub(in super::super) struct Written(CheckpointAt);
+
+pub(super) struct Upkeep {
+    pub(super) room: Room,
+    /// Reads under way: their segments must stay.
+    pub(super) reads: usize,
+    checkpoint: Checkpoint,
+    compaction: Option<Compaction>,
+}
+
+enum Checkpoint {
+    None,
+    /// Taken, and not to be written before this group is durable: it must not tell of records
+    /// that the log may not have.
+    Taken {
+        group: u64,
+        at: CheckpointAt,
+        snapshot: Snapshot,
+    },
+    BeingWritten,
+}
+
+/// A segment's survivors on their way to the log's end.
+struct Compaction {
+    positions: Range<u64>,
+    /// Where to look for more; `None` at the end.
+    search: Option<SearchPosition>,
+    /// Those that are being read.
+    found: Vec<FoundBody>,
+}
+
+impl Default for Upkeep {
+    fn default() -> Self {
+        let (checkpoint, compaction) = (Checkpoint::None, None);
+        Self {
+            room: Room::Enough,
+            reads: 0,
+            checkpoint,
+            compaction,
+        }
+    }
+}
+
+impl Owner {
+    /// Does some of what is to be done; the writer has just sealed its group.
+    pub(super) fn maintain(&mut self) {
+        self.set_room();
+        self.take_checkpoint();
+        self.compact();
+        if self.upkeep.reads == 0 {
+            let removable = self.writer.take_removable();
+            if !removable.is_empty() {
+                debug!(
+                    count = removable.len(),
+                    "removing segments that hold nothing alive"
+                );
+                self.committer.order(Order::Remove(removable));
+            }
+        }
+    }
+
+    /// Returns whether there is upkeep that waits for nothing but its turn.
+    pub(super) fn has_upkeep(&self) -> bool {
+        let compaction = self.upkeep.compaction.as_ref();
+        compaction.is_some_and(|compaction| compaction.found.is_empty())
+    }
+
+    fn take_checkpoint(&mut self) {
+        match &self.upkeep.checkpoint {
+            Checkpoint::None if self.writer.checkpoint_due() => {
+                let (group, at) = (self.sealed, self.writer.checkpoint_at());
+                let snapshot = self.broker.snapshot();
+                self.upkeep.checkpoint = Checkpoint::Taken {
+                    group,
+                    at,
+                    snapshot,
+                };
+            }
+            Checkpoint::Taken { group, .. } if *group <= self.durable => {
+                let taken =
+                    std::mem::replace(&mut self.upkeep.checkpoint, Checkpoint::BeingWritten);
+                if let Checkpoint::Taken { at, snapshot, .. } = taken {
+                    self.write_checkpoint(at, snapshot);
+                }
+            }
+            Checkpoint::None | Checkpoint::Taken { .. } | Checkpoint::BeingWritten => {}
+        }
+    }
+
+    fn write_checkpoint(&self, at: CheckpointAt, snapshot: Snapshot) {
+        let disk: SharedDisk = Arc::clone(&self.disk);
+        let owner = self.sender.clone();
+        let work = move || {
+            match storage::write_checkpoint(&*disk, at, |emit| snapshot.records(emit)) {
+                // The owner is gone when the broker stops; the checkpoint is good all the same.
+                Ok(()) => drop(owner.blocking_send(Mail::CheckpointWritten(Ok(Written(at))))),
+                Err(error) => drop(owner.blocking_send(Mail::CheckpointWritten(Err(error)))),
+            }
+        };
+        if let Err(error) = thread::Builder::new()
+            .name("checkpoint".to_owned())
+            .spawn(work)
+        {
+            error!(%error, "no thread for a checkpoint");
+        }
+    }
+
+    pub(super) fn checkpoint_written(&mut self, written: Result<Written, storage::Error>) {
+        self.upkeep.checkpoint = Checkpoint::None;
+        match written {
+            Ok(Written(at)) => self.writer.checkpoint_written(at),
+            // The log has everything; the next checkpoint may have more luck.
+            Err(error) => {
+                error!(%error, "a checkpoint could not be written");
+                self.writer.checkpoint_failed();
+            }
+        }
+    }
+
+    fn compact(&mut self) {
+        let Some(compaction) = &mut self.upkeep.compaction else {
+            self.upkeep.compaction =
+                self.writer
+                    .compaction_candidate()
+                    .map(|positions| Compaction {
+                        positions,
+                        search: Some(SearchPosition::default()),
+                        found: Vec::new(),
+                    });
+            return;
+        };
+        if !compaction.found.is_empty() {
+            return;
+        }
+        let Some(search) = compaction.search else {
+            self.upkeep.compaction = None;
+            return;
+        };
+        let (found, rest) =
+            self.broker
+                .search_bodies(&compaction.positions, search, limits::COMPACTION_SCAN);
+        compaction.search = rest;
+        if !found.is_empty() {
+            let wanted = found.iter().map(|found| found.body).collect();
+            compaction.found = found;
+            self.upkeep.reads += 1;
+            self.reader.read(Request {
+                purpose: Purpose::Compact,
+                wanted,
+            });
+        }
+    }
+
+    /// Appends what was read at the log's end, if it is still alive.
+    pub(super) fn relocate(&mut self, now: Timestamp, chunks: &[Chunk]) {
+        let Some(compaction) = &mut self.upkeep.compaction else {
+            return;
+        };
+        let found = std::mem::take(&mut compaction.found);
+        self.step(now, |broker, around| {
+            for found in &found {
+                let body = chunks.iter().find_map(|chunk| chunk.slice(found.body));
+                if let Some(body) = body {
+                    broker.relocate(around, found, &body);
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,424 @@
+//! Records as bytes: a kind, and the fields of its record in their order.
+//!
+//! A kind's fields never change: what must be said differently gets a new kind, and old kinds are
+//! read for ever. `docs/log-format.md` has the format to the byte.
+
+use bytes::{BufMut, BytesMut};
+
+use crate::entity::{BodyRef, EntityId, Record, SequenceNumber, StoredState};
+use crate::time::{Millis, Timestamp};
+
+const ENTITY: u8 = 1;
+const ENTITY_DELETED: u8 = 2;
+const ENQUEUED: u8 = 3;
+const REMOVED: u8 = 4;
+const CHANGED: u8 = 5;
+const MOVED: u8 = 6;
+const RELOCATED: u8 = 7;
+const COUNTER: u8 = 8;
+const ALIVE: u8 = 9;
+
+const ACTIVE: u8 = 0;
+const DEFERRED: u8 = 1;
+const SCHEDULED: u8 = 2;
+
+/// Where in the buffer a record's body went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Body {
+    pub(super) offset: usize,
+    pub(super) length: u32,
+}
+
+/// The bytes are no record that we know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Malformed;
+
+/// Appends a record.
+pub(super) fn encode(out: &mut BytesMut, record: &Record<'_>) -> Option<Body> {
+    match *record {
+        Record::Entity {
+            entity,
+            path,
+            description,
+        } => {
+            head(out, ENTITY, entity);
+            slice(out, path.as_bytes());
+            slice(out, description);
+        }
+        Record::EntityDeleted { entity } => head(out, ENTITY_DELETED, entity),
+        Record::Enqueued {
+            entity,
+            number,
+            at,
+            time_to_live,
+            state,
+            enqueued_number,
+            body,
+        } => {
+            head(out, ENQUEUED, entity);
+            varint(out, number.0);
+            times(out, at, time_to_live);
+            stored_state(out, state);
+            varint(out, enqueued_number.0);
+            return Some(slice(out, body));
+        }
+        Record::Removed { entity, number } => {
+            head(out, REMOVED, entity);
+            varint(out, number.0);
+        }
+        Record::Changed {
+            entity,
+            number,
+            state,
+            delivery_count,
+            amendments,
+        } => {
+            head(out, CHANGED, entity);
+            varint(out, number.0);
+            stored_state(out, state);
+            varint(out, u64::from(delivery_count));
+            optional(out, amendments);
+        }
+        Record::Moved { .. } => moved(out, record),
+        Record::Relocated {
+            entity,
+            number,
+            body,
+        } => {
+            head(out, RELOCATED, entity);
+            varint(out, number.0);
+            return Some(slice(out, body));
+        }
+        Record::Counter { entity, next } => {
+            head(out, COUNTER, entity);
+            varint(out, next.0);
+        }
+        Record::Alive { .. } => alive(out, record),
+    }
+    None
+}
+
+fn moved(out: &mut BytesMut, record: &Record<'_>) {
+    let &Record::Moved {
+        from,
+        from_number,
+        to,
+        number,
+        at,
+        time_to_live,
+        enqueued_number,
+        delivery_count,
+        amendments,
+    } = record
+    else {
+        return;
+    };
+    head(out, MOVED, from);
+    varint(out, from_number.0);
+    varint(out, u64::from(to.0));
+    varint(out, number.0);
+    times(out, at, time_to_live);
+    varint(out, enqueued_number.0);
+    varint(out, u64::from(delivery_count));
+    optional(out, amendments);
+}
+
+fn alive(out: &mut BytesMut, record: &Record<'_>) {
+    let &Record::Alive {
+        entity,
+        number,
+        at,
+        time_to_live,
+        state,
+        enqueued_number,
+        delivery_count,
+        amendments,
+        body,
+    } = record
+    else {
+        return;
+    };
+    head(out, ALIVE, entity);
+    varint(out, number.0);
+    times(out, at, time_to_live);
+    stored_state(out, state);
+    varint(out, enqueued_number.0);
+    varint(out, u64::from(delivery_count));
+    optional(out, amendments);
+    varint(out, body.position);
+    varint(out, u64::from(body.length));
+}
+
+/// Returns the time that a record says it happened at.
+pub(super) fn happened_at(record: &Record<'_>) -> Option<Timestamp> {
+    match *record {
+        Record::Enqueued { at, .. } | Record::Moved { at, .. } | Record::Alive { at, .. } => {
+            Some(at)
+        }
+        Record::Entity { .. }
+        | Record::EntityDeleted { .. }
+        | Record::Removed { .. }
+        | Record::Changed { .. }
+        | Record::Relocated { .. }
+        | Record::Counter { .. } => None,
+    }
+}
+
+fn head(out: &mut BytesMut, kind: u8, entity: EntityId) {
+    out.put_u8(kind);
+    varint(out, u64::from(entity.0));
+}
+
+/// Seven bits at a time, the lowest first; the topmost bit says that more follow.
+fn varint(out: &mut BytesMut, mut value: u64) {
+    while 0x80 <= value {
+        out.put_u8(u8::try_from(value & 0x7f).expect("seven bits fit") | 0x80);
+        value >>= 7;
+    }
+    out.put_u8(u8::try_from(value).expect("seven bits fit"));
+}
+
+/// Zigzag, so that times before 1970 are short too: their sign is the lowest bit.
+fn timestamp(out: &mut BytesMut, at: Timestamp) {
+    let millis = at.as_millis();
+    varint(out, ((millis << 1) ^ (millis >> 63)).cast_unsigned());
+}
+
+/// A time to live without end is 0, any other is one more than it is.
+fn times(out: &mut BytesMut, at: Timestamp, time_to_live: Millis) {
+    timestamp(out, at);
+    if time_to_live == Millis::MAX {
+        out.put_u8(0);
+    } else {
+        varint(out, time_to_live.as_millis().cast_unsigned() + 1);
+    }
+}
+
+fn stored_state(out: &mut BytesMut, state: StoredState) {
+    match state {
+        StoredState::Active => out.put_u8(ACTIVE),
+        StoredState::Deferred => out.put_u8(DEFERRED),
+        StoredState::Scheduled { due } => {
+            out.put_u8(SCHEDULED);
+            timestamp(out, due);
+        }
+    }
+}
+
+fn slice(out: &mut BytesMut, bytes: &[u8]) -> Body {
+    let length = u32::try_from(bytes.len()).expect("limits keep a message below 4 GiB");
+    varint(out, u64::from(length));
+    let offset = out.len();
+    out.extend_from_slice(bytes);
+    Body { offset, length }
+}
+
+/// Nothing is 0, any length is one more than it is.
+fn optional(out: &mut BytesMut, bytes: Option<&[u8]>) {
+    match bytes {
+        None => out.put_u8(0),
+        Some(bytes) => {
+            let length = u64::try_from(bytes.len()).expect("a length fits");
+            varint(out, length + 1);
+            out.extend_from_slice(bytes);
+        }
+    }
+}
+
+/// Reads records one by one.
+#[derive(Debug)]
+pub(super) struct Decoder<'a> {
+    whole: usize,
+    rest: &'a [u8],
+}
+
+impl<'a> Decoder<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self {
+            whole: bytes.len(),
+            rest: bytes,
+        }
+    }
+
+    /// Returns the next record, with the place of its body if it has one; `None` at the end.
+    pub(super) fn next(&mut self) -> Result<Option<(Record<'a>, Option<Body>)>, Malformed> {
+        if self.rest.is_empty() {
+            return Ok(None);
+        }
+        let kind = self.byte()?;
+        let entity = self.entity()?;
+        let mut found = None;
+        let record = match kind {
+            ENTITY => {
+                let path = str::from_utf8(self.slice()?.0).map_err(|_| Malformed)?;
+                Record::Entity {
+                    entity,
+                    path,
+                    description: self.slice()?.0,
+                }
+            }
+            ENTITY_DELETED => Record::EntityDeleted { entity },
+            ENQUEUED => {
+                let number = self.number()?;
+                let (at, time_to_live) = self.times()?;
+                let (state, enqueued_number) = (self.state()?, self.number()?);
+                let (body, place) = self.slice()?;
+                found = Some(place);
+                Record::Enqueued {
+                    entity,
+                    number,
+                    at,
+                    time_to_live,
+                    state,
+                    enqueued_number,
+                    body,
+                }
+            }
+            REMOVED => Record::Removed {
+                entity,
+                number: self.number()?,
+            },
+            CHANGED => Record::Changed {
+                entity,
+                number: self.number()?,
+                state: self.state()?,
+                delivery_count: self.varint_u32()?,
+                amendments: self.optional()?,
+            },
+            MOVED => self.moved(entity)?,
+            RELOCATED => {
+                let number = self.number()?;
+                let (body, place) = self.slice()?;
+                found = Some(place);
+                Record::Relocated {
+                    entity,
+                    number,
+                    body,
+                }
+            }
+            COUNTER => Record::Counter {
+                entity,
+                next: self.number()?,
+            },
+            ALIVE => self.alive(entity)?,
+            _ => return Err(Malformed),
+        };
+        Ok(Some((record, found)))
+    }
+
+    fn moved(&mut self, from: EntityId) -> Result<Record<'a>, Malformed> {
+        let from_number = self.number()?;
+        let (to, number) = (self.entity()?, self.number()?);
+        let (at, time_to_live) = self.times()?;
+        Ok(Record::Moved {
+            from,
+            from_number,
+            to,
+            number,
+            at,
+            time_to_live,
+            enqueued_number: self.number()?,
+            delivery_count: self.varint_u32()?,
+            amendments: self.optional()?,
+        })
+    }
+
+    fn alive(&mut self, entity: EntityId) -> Result<Record<'a>, Malformed> {
+        let number = self.number()?;
+        let (at, time_to_live) = self.times()?;
+        Ok(Record::Alive {
+            entity,
+            number,
+            at,
+            time_to_live,
+            state: self.state()?,
+            enqueued_number: self.number()?,
+            delivery_count: self.varint_u32()?,
+            amendments: self.optional()?,
+            body: BodyRef {
+                position: self.varint()?,
+                length: self.varint_u32()?,
+            },
+        })
+    }
+
+    fn byte(&mut self) -> Result<u8, Malformed> {
+        let (&byte, rest) = self.rest.split_first().ok_or(Malformed)?;
+        self.rest = rest;
+        Ok(byte)
+    }
+
+    fn varint(&mut self) -> Result<u64, Malformed> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            let bits = u64::from(byte & 0x7f);
+            if shift == 63 && 1 < bits {
+                return Err(Malformed);
+            }
+            value |= bits << shift;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err(Malformed)
+    }
+
+    fn varint_u32(&mut self) -> Result<u32, Malformed> {
+        u32::try_from(self.varint()?).map_err(|_| Malformed)
+    }
+
+    fn entity(&mut self) -> Result<EntityId, Malformed> {
+        self.varint_u32().map(EntityId)
+    }
+
+    fn number(&mut self) -> Result<SequenceNumber, Malformed> {
+        self.varint().map(SequenceNumber)
+    }
+
+    fn timestamp(&mut self) -> Result<Timestamp, Malformed> {
+        let value = self.varint()?;
+        let millis = (value >> 1).cast_signed() ^ -(value & 1).cast_signed();
+        Ok(Timestamp::from_millis(millis))
+    }
+
+    fn times(&mut self) -> Result<(Timestamp, Millis), Malformed> {
+        let at = self.timestamp()?;
+        let time_to_live = match self.varint()?.checked_sub(1) {
+            None => Millis::MAX,
+            Some(millis) => Millis::from_millis(i64::try_from(millis).map_err(|_| Malformed)?),
+        };
+        Ok((at, time_to_live))
+    }
+
+    fn state(&mut self) -> Result<StoredState, Malformed> {
+        match self.byte()? {
+            ACTIVE => Ok(StoredState::Active),
+            DEFERRED => Ok(StoredState::Deferred),
+            SCHEDULED => Ok(StoredState::Scheduled {
+                due: self.timestamp()?,
+            }),
+            _ => Err(Malformed),
+        }
+    }
+
+    fn take(&mut self, length: u64) -> Result<&'a [u8], Malformed> {
+        let length = usize::try_from(length).map_err(|_| Malformed)?;
+        let (bytes, rest) = self.rest.split_at_checked(length).ok_or(Malformed)?;
+        self.rest = rest;
+        Ok(bytes)
+    }
+
+    fn slice(&mut self) -> Result<(&'a [u8], Body), Malformed> {
+        let length = self.varint_u32()?;
+        let offset = self.whole - self.rest.len();
+        Ok((self.take(u64::from(length))?, Body { offset, length }))
+    }
+
+    fn optional(&mut self) -> Result<Option<&'a [u8]>, Malformed> {
+        match self.varint()?.checked_sub(1) {
+            None => Ok(None),
+            Some(length) => self.take(length).map(Some),
+        }
+    }
+}

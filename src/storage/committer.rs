@@ -1,0 +1,138 @@
+//! The disk's side of the log's end: writes frames and syncs them.
+//!
+//! Invariants: a segment is synced before the next one begins, and its header is synced before
+//! its first frame is written; a frame that was written is never written again; each frame says
+//! what had been synced when it was written. Recovery tells damage from a crash by these.
+
+use std::sync::Arc;
+
+use super::layout::{FRAME_HEADER, FrameHeader, Position, SegmentHeader, checksum, u64_of};
+use super::{Disk, Error, Frame, SegmentId};
+
+/// The one that writes.
+pub struct Committer {
+    disk: Arc<dyn Disk>,
+    store: u64,
+    /// The segment that is being written; its header is synced.
+    current: Option<SegmentId>,
+    written: u64,
+    synced: u64,
+    headers: Vec<[u8; FRAME_HEADER]>,
+}
+
+impl Committer {
+    pub(super) fn new(
+        disk: Arc<dyn Disk>,
+        store: u64,
+        current: Option<SegmentId>,
+        last_frame: u64,
+    ) -> Self {
+        let (written, synced) = (last_frame, last_frame);
+        Self {
+            disk,
+            store,
+            current,
+            written,
+            synced,
+            headers: Vec::new(),
+        }
+    }
+
+    /// Writes frames in their order. They are not durable before the next [`Committer::sync`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Full`]: nothing that counts has changed, and the same frames may be tried again.
+    /// After any other error the log must be recovered.
+    pub fn write(&mut self, frames: &[Frame]) -> Result<(), Error> {
+        let written = self.written;
+        let new = frames.partition_point(|frame| frame.number <= written);
+        let mut rest = frames.get(new..).unwrap_or_default();
+        while let Some(first) = rest.first() {
+            let place = Position::from_u64(first.position);
+            if self.current != Some(place.segment) {
+                self.start(place.segment, first.number)?;
+            }
+            let count = rest.partition_point(|frame| {
+                Position::from_u64(frame.position).segment == place.segment
+            });
+            let (now, later) = rest.split_at(count);
+            self.write_together(place, now)?;
+            rest = later;
+        }
+        Ok(())
+    }
+
+    /// Makes durable all that was written.
+    ///
+    /// # Errors
+    ///
+    /// After an error nobody knows what is durable: the log must be recovered.
+    pub fn sync(&mut self) -> Result<(), Error> {
+        if let Some(current) = self.current
+            && self.synced < self.written
+        {
+            self.disk.sync(current)?;
+            self.synced = self.written;
+        }
+        Ok(())
+    }
+
+    /// Removes a segment that nothing needs.
+    pub fn remove(&mut self, segment: SegmentId) -> Result<(), Error> {
+        debug_assert!(
+            self.current != Some(segment),
+            "segment {segment} is being written"
+        );
+        // What says that nothing needs it may not be synced, when that is done only now and then.
+        self.sync()?;
+        self.disk.remove_segment(segment)
+    }
+
+    fn start(&mut self, segment: SegmentId, first_frame: u64) -> Result<(), Error> {
+        self.sync()?;
+        self.disk.start_segment(segment)?;
+        let header = SegmentHeader {
+            store: self.store,
+            segment,
+            first_frame,
+        }
+        .encode();
+        self.disk.write(segment, 0, &[&header])?;
+        self.disk.sync(segment)?;
+        self.current = Some(segment);
+        Ok(())
+    }
+
+    /// Writes frames that lie in one segment, one behind the other.
+    fn write_together(&mut self, place: Position, frames: &[Frame]) -> Result<(), Error> {
+        self.headers.clear();
+        for frame in frames {
+            let records = frame.bytes.get(FRAME_HEADER..).unwrap_or_default();
+            let ahead = u32::try_from(frame.number - self.synced).unwrap_or(u32::MAX);
+            let header = FrameHeader {
+                length: frame.length,
+                segment: place.segment,
+                number: frame.number,
+                ahead,
+                checksum: checksum(self.store, records),
+            };
+            self.headers.push(header.encode(self.store));
+        }
+        let mut parts: Vec<&[u8]> = Vec::with_capacity(2 * frames.len());
+        let mut end = place.offset;
+        for (frame, header) in frames.iter().zip(&self.headers) {
+            debug_assert!(
+                Position::from_u64(frame.position).offset == end,
+                "frame {} does not lie behind the one before it",
+                frame.number
+            );
+            parts.push(header);
+            parts.push(frame.bytes.get(FRAME_HEADER..).unwrap_or_default());
+            end += u64_of(frame.bytes.len());
+        }
+        self.disk.write(place.segment, place.offset, &parts)?;
+        self.written = frames.last().map_or(self.written, |last| last.number);
+        Ok(())
+    }
+}

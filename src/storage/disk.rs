@@ -1,0 +1,72 @@
+//! The seam to the disk: everything that the log asks of it.
+//!
+//! No path and no handle is seen above, so that files, memory and the faulty disk of the tests
+//! (and once a remote journal) can stand below. Every operation may be slow and may fail.
+
+use std::fmt;
+
+use super::Error;
+
+/// A segment's number: 1 is the first, each new one has the next; none is used twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SegmentId(pub u64);
+
+impl fmt::Display for SegmentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// Where segments and checkpoints are kept.
+///
+/// What is assumed of an implementation: synced bytes stay; bytes that were written and not
+/// synced may be there or not after a crash, each on its own and in any order; nothing else
+/// changes. Starting and removing segments is durable and happens wholly or not at all.
+pub trait Disk: Send + Sync {
+    /// Returns all segments in order of their numbers, with their lengths in bytes.
+    fn segments(&self) -> Result<Vec<(SegmentId, u64)>, Error>;
+
+    /// Makes a segment from a prepared one; waits while one is being prepared. Its bytes are zero
+    /// or those of a removed segment; one that is there already stays as it is.
+    /// [`Error::Full`]: nothing has changed.
+    fn start_segment(&self, segment: SegmentId) -> Result<(), Error>;
+
+    /// Removes a segment; it may become a prepared one.
+    fn remove_segment(&self, segment: SegmentId) -> Result<(), Error>;
+
+    /// Writes all parts, one behind the other. [`Error::Full`]: bytes there may have changed.
+    fn write(&self, segment: SegmentId, offset: u64, parts: &[&[u8]]) -> Result<(), Error>;
+
+    /// Makes durable all that was written to a segment. After an error nobody knows what is.
+    fn sync(&self, segment: SegmentId) -> Result<(), Error>;
+
+    /// Reads as many bytes as there are and fit, and returns their number.
+    fn read(&self, segment: SegmentId, offset: u64, into: &mut [u8]) -> Result<usize, Error>;
+
+    /// Makes all bytes from here to the segment's end zero, durably.
+    fn truncate(&self, segment: SegmentId, offset: u64) -> Result<(), Error>;
+
+    /// Returns whether another segment can be started, as far as is known.
+    fn has_room(&self) -> bool;
+
+    /// Begins a checkpoint, which is there only when it is finished.
+    fn write_checkpoint(&self, number: u64) -> Result<Box<dyn CheckpointSink + '_>, Error>;
+
+    /// Returns the numbers of all checkpoints in their order.
+    fn checkpoints(&self) -> Result<Vec<u64>, Error>;
+
+    /// Reads as many bytes of a checkpoint as there are and fit, and returns their number.
+    fn read_checkpoint(&self, number: u64, offset: u64, into: &mut [u8]) -> Result<usize, Error>;
+
+    /// Removes a checkpoint.
+    fn remove_checkpoint(&self, number: u64) -> Result<(), Error>;
+}
+
+/// A checkpoint that is being written. Dropped unfinished, it was never there.
+pub trait CheckpointSink {
+    /// Adds bytes.
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Error>;
+
+    /// Makes it durable, and only then visible.
+    fn finish(self: Box<Self>) -> Result<(), Error>;
+}

@@ -1,0 +1,72 @@
+//! What can go wrong with the log, in words for the one who runs the broker.
+
+use std::io;
+
+use super::SegmentId;
+
+/// A failure of the log or of the disk under it.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Bytes that were synced once are not what they were.
+    #[error(
+        "the log is damaged in segment {segment} at byte {offset}: {what}; nothing was changed. \
+         Restore the data directory from a backup, or try the disk in another machine, or start \
+         with an empty directory and lose what is in this one"
+    )]
+    Corrupt {
+        /// Where.
+        segment: SegmentId,
+        /// How far from the segment's begin, bytes.
+        offset: u64,
+        /// What is wrong there.
+        what: &'static str,
+    },
+    /// A checkpoint is not what was written.
+    #[error(
+        "checkpoint {number:016x} is damaged: {what}; nothing was changed. Restore the data \
+         directory from a backup, or start with an empty directory and lose what is in this one"
+    )]
+    CorruptCheckpoint {
+        /// Which.
+        number: u64,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// There is no space. What was synced is untouched, and the same may be tried again.
+    #[error("the disk is full; free some space, the broker goes on by itself then")]
+    Full,
+    /// The system refused an operation.
+    #[error("cannot {what} {place}")]
+    Io {
+        /// What was tried: a verb and its object.
+        what: &'static str,
+        /// On what.
+        place: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// Another process has the directory.
+    #[error("{place} is in use by another process; stop it, or choose another data directory")]
+    Locked {
+        /// The lock file.
+        place: String,
+    },
+    /// A record does not fit what the records before it made.
+    #[error(
+        "a record of the log cannot be replayed: {0}; this is a fault of the broker, report it"
+    )]
+    Replay(String),
+    /// The log is of another format.
+    #[error(
+        "{place} has format {found}, and this broker knows format {known} only; use the version \
+         that wrote it"
+    )]
+    Version {
+        /// The segment or checkpoint.
+        place: String,
+        /// What it says.
+        found: u32,
+        /// What we write.
+        known: u32,
+    },
+}

@@ -1,0 +1,278 @@
+//! The log's end, as its owner sees it: groups are put together here, and it is decided what the
+//! log needs. Nothing here waits; frames go to the disk through a [`Committer`](super::Committer).
+//!
+//! Invariants: a body has its place from the moment it is appended, so a frame begins where the
+//! last one ended, or in a new segment; frame numbers have no gap; what is released counts as
+//! alive until the frame that says so is durable.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+
+use super::cache::Cache;
+use super::codec;
+use super::layout::{FRAME_ALIGNMENT, FRAME_HEADER, Position, u64_of};
+use super::usage::Usage;
+use super::{Disk, Error, Options, SegmentId};
+use crate::entity::{BodyRef, Journal, Record};
+use crate::time::Timestamp;
+
+/// One group commit, ready to be written: its records are kept all or none.
+#[derive(Debug, Clone)]
+pub struct Frame {
+    /// Counts frames without a gap, over restarts too; the first is 1.
+    pub number: u64,
+    /// Where it begins: bodies in it lie at their positions less this one.
+    pub position: u64,
+    /// A header's room, the records, and zeros up to the next frame.
+    pub bytes: Bytes,
+    /// Bytes of records.
+    pub(super) length: u32,
+}
+
+/// A place between two frames that a checkpoint can stand for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CheckpointAt {
+    pub(super) store: u64,
+    pub(super) position: Position,
+    /// The last frame before it.
+    pub(super) frame: u64,
+    /// The largest timestamp before it.
+    pub(super) newest: Timestamp,
+    /// Bytes of frames before it, counted as [`Writer`] does.
+    pub(super) appended: u64,
+}
+
+/// The writing end of the log.
+pub struct Writer {
+    disk: Arc<dyn Disk>,
+    options: Options,
+    store: u64,
+    /// The frame that is being put together: empty, or a header's room and records.
+    open: BytesMut,
+    /// Where the open frame is, or the next one will be.
+    position: Position,
+    /// The last frame that was sealed.
+    sealed: u64,
+    durable: u64,
+    newest: Timestamp,
+    cache: Cache,
+    usage: Usage,
+    /// Bytes of frames, from the checkpoint on that the recovery began with.
+    appended: u64,
+    /// The newest checkpoint that is on the disk.
+    checkpoint: CheckpointAt,
+    /// No checkpoint is due before so many bytes were appended: the last attempt failed.
+    checkpoint_retry: u64,
+}
+
+/// What recovery hands over.
+pub(super) struct Start {
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) options: Options,
+    pub(super) store: u64,
+    /// Where the next frame goes, unless that is beyond a segment's nominal size.
+    pub(super) position: Position,
+    pub(super) last_frame: u64,
+    pub(super) newest: Timestamp,
+    pub(super) checkpoint: CheckpointAt,
+    pub(super) appended: u64,
+    pub(super) usage: Usage,
+}
+
+impl Writer {
+    pub(super) fn new(start: Start) -> Self {
+        Self {
+            cache: Cache::new(start.options.cache_bytes),
+            disk: start.disk,
+            options: start.options,
+            store: start.store,
+            open: BytesMut::new(),
+            position: start.position,
+            sealed: start.last_frame,
+            durable: start.last_frame,
+            newest: start.newest,
+            usage: start.usage,
+            appended: start.appended,
+            checkpoint: start.checkpoint,
+            checkpoint_retry: 0,
+        }
+    }
+
+    /// Ends the open frame; `None` if nothing was appended.
+    ///
+    /// # Panics
+    ///
+    /// If its records are longer than 4 GiB together.
+    pub fn seal(&mut self) -> Option<Frame> {
+        if self.open.is_empty() {
+            return None;
+        }
+        let records = self.open.len() - FRAME_HEADER;
+        let length = u32::try_from(records).expect("limits keep a group below 4 GiB");
+        let span = self.open.len().next_multiple_of(FRAME_ALIGNMENT);
+        self.open.resize(span, 0);
+        let bytes = self.open.split().freeze();
+        let position = self.position.to_u64();
+        self.sealed += 1;
+        self.position.offset += u64_of(span);
+        self.usage.grow(self.position.segment, self.position.offset);
+        self.appended += u64_of(span);
+        self.cache.push_frame(self.sealed, position, bytes.clone());
+        self.cache.evict(self.durable);
+        Some(Frame {
+            number: self.sealed,
+            position,
+            bytes,
+            length,
+        })
+    }
+
+    /// Returns a body that is in memory.
+    #[must_use]
+    pub fn cached(&self, body: BodyRef) -> Option<Bytes> {
+        // A body that was relocated a moment ago may be asked for, by an old delivery.
+        if let Some(start) = body.position.checked_sub(self.position.to_u64()) {
+            let start = usize::try_from(start).ok()?;
+            let end = start.checked_add(usize::try_from(body.length).ok()?)?;
+            return self.open.get(start..end).map(Bytes::copy_from_slice);
+        }
+        self.cache.find(body)
+    }
+
+    /// Keeps bytes in memory that were read from this position on.
+    pub fn insert_read(&mut self, position: u64, bytes: Bytes) {
+        self.cache.push_read(position, bytes);
+    }
+
+    /// Says up to which frame the log is durable.
+    pub fn durable(&mut self, frame: u64) {
+        debug_assert!(frame <= self.sealed, "frame {frame} was never sealed");
+        if self.durable < frame {
+            self.durable = frame;
+            self.cache.evict(frame);
+        }
+    }
+
+    /// Returns whether messages may still come in: a full disk is left to what makes room.
+    #[must_use]
+    pub fn accepts_messages(&self) -> bool {
+        self.disk.has_room()
+    }
+
+    /// Returns whether so much was written since the last checkpoint that the next is worth it.
+    #[must_use]
+    pub fn checkpoint_due(&self) -> bool {
+        let behind = self.appended - self.checkpoint.appended;
+        if behind == 0 || self.appended < self.checkpoint_retry {
+            return false;
+        }
+        if !self.disk.has_room() {
+            let (old, current) = (self.checkpoint.position.segment, self.position.segment);
+            return self.usage.has_empty_from(old, current);
+        }
+        // A checkpoint writes what is alive: four times that must have been written in between.
+        let worth = self
+            .usage
+            .alive_count()
+            .saturating_mul(4 * ALIVE_RECORD_BYTES);
+        self.options.segment_bytes.max(worth) <= behind
+    }
+
+    /// Returns the place right after the last sealed frame; the next checkpoint stands for it.
+    #[must_use]
+    pub fn checkpoint_at(&self) -> CheckpointAt {
+        debug_assert!(
+            self.open.is_empty(),
+            "a checkpoint stands between two groups"
+        );
+        CheckpointAt {
+            store: self.store,
+            position: self.position,
+            frame: self.sealed,
+            newest: self.newest,
+            appended: self.appended,
+        }
+    }
+
+    /// Says that this checkpoint is on the disk.
+    pub fn checkpoint_written(&mut self, at: CheckpointAt) {
+        self.checkpoint = at;
+        self.checkpoint_retry = 0;
+    }
+
+    /// Says that a checkpoint could not be written: the next is not tried at once.
+    pub fn checkpoint_failed(&mut self) {
+        self.checkpoint_retry = self.appended + self.options.segment_bytes / 64;
+    }
+
+    /// Returns the positions of an old segment with little alive, that should be appended anew.
+    #[must_use]
+    pub fn compaction_candidate(&mut self) -> Option<Range<u64>> {
+        self.usage
+            .compaction_candidate(self.position.segment, self.options.segment_bytes)
+    }
+
+    /// Takes out the segments that nothing needs: wholly before the newest written checkpoint,
+    /// nothing alive, and durably so.
+    #[must_use]
+    pub fn take_removable(&mut self) -> Vec<SegmentId> {
+        self.usage
+            .take_removable(self.checkpoint.position.segment, self.durable)
+    }
+
+    /// Counts a body as alive, after replay.
+    pub fn retain(&mut self, body: BodyRef) {
+        self.usage.retain(body);
+    }
+
+    /// Says after replay, when all that is alive was retained, whether all of it is there.
+    pub fn check_bodies(&self) -> Result<(), Error> {
+        let Some(lost) = self.usage.lost() else {
+            return Ok(());
+        };
+        let Position { segment, offset } = Position::of(lost);
+        Err(Error::Corrupt {
+            segment,
+            offset,
+            what: "a message's segment is missing",
+        })
+    }
+
+    /// Opens a frame if none is open: where the last one ended, or in a new segment.
+    fn begin(&mut self) {
+        if !self.open.is_empty() {
+            return;
+        }
+        if self.options.nominal() <= self.position.offset {
+            self.position = Position::begin(SegmentId(self.position.segment.0 + 1));
+        }
+        self.usage.grow(self.position.segment, self.position.offset);
+        self.open.resize(FRAME_HEADER, 0);
+    }
+}
+
+impl Journal for Writer {
+    fn append(&mut self, record: &Record<'_>) -> Option<BodyRef> {
+        self.begin();
+        if let Some(at) = codec::happened_at(record) {
+            self.newest = self.newest.max(at);
+        }
+        let body = codec::encode(&mut self.open, record)?;
+        let position = self.position.to_u64() + u64_of(body.offset);
+        let body = BodyRef {
+            position,
+            length: body.length,
+        };
+        self.usage.retain(body);
+        Some(body)
+    }
+
+    fn release(&mut self, body: BodyRef) {
+        self.usage.release(body, self.sealed + 1);
+    }
+}
+
+/// What a message takes in a checkpoint, about.
+const ALIVE_RECORD_BYTES: u64 = 40;
