@@ -5,6 +5,7 @@
     clippy::panic,
     clippy::print_stdout,
     clippy::too_many_lines,
+    clippy::type_complexity,
     clippy::unwrap_used,
     missing_docs,
     unreachable_pub,
