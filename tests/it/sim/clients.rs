@@ -258,7 +258,7 @@ impl Clients {
                 let dead = self.random.percent(5);
                 self.attach_to(id, Place { dead, ..place }, LinkKind::Sender)
             }
-            3 => return self.manage(id, place),
+            3 => self.manage(id, place),
             _ => {
                 let nowhere = Place::main(self.plan.queues.len());
                 self.attach_to(id, nowhere, LinkKind::Sender)
