@@ -252,18 +252,18 @@ impl Clients {
         }
         let place = self.place();
         match self.random.weighted(&[40, 12, 30, 15, 3]) {
-            0 => self.attach_to(id, place, LinkKind::Receiver { delete: false }),
-            1 => self.attach_to(id, place, LinkKind::Receiver { delete: true }),
+            0 => _ = self.attach_to(id, place, LinkKind::Receiver { delete: false }),
+            1 => _ = self.attach_to(id, place, LinkKind::Receiver { delete: true }),
             2 => {
                 let dead = self.random.percent(5);
-                self.attach_to(id, Place { dead, ..place }, LinkKind::Sender)
+                self.attach_to(id, Place { dead, ..place }, LinkKind::Sender);
             }
-            3 => return self.manage(id, place),
+            3 => self.manage(id, place),
             _ => {
                 let nowhere = Place::main(self.plan.queues.len());
-                self.attach_to(id, nowhere, LinkKind::Sender)
+                self.attach_to(id, nowhere, LinkKind::Sender);
             }
-        };
+        }
     }
 
     fn attach_to(&mut self, id: u32, place: Place, kind: LinkKind) -> LinkKey {

@@ -7,13 +7,13 @@ use std::fmt;
 /// An AMQP value, with its type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Value {
-    Array(Vec<Value>),
+    Array(Vec<Self>),
     Binary(Vec<u8>),
     Bool(bool),
     Int(i32),
-    List(Vec<Value>),
+    List(Vec<Self>),
     Long(i64),
-    Map(Vec<(Value, Value)>),
+    Map(Vec<(Self, Self)>),
     Null,
     String(String),
     Symbol(String),
