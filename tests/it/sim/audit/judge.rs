@@ -360,25 +360,28 @@ impl Model {
         else {
             return Ok(());
         };
-        let waiting = self
-            .links
-            .iter()
-            .filter(|(of, _)| of.connection == at.connection);
-        let waiting: usize = waiting.map(|(_, link)| link.waiting.len()).sum();
-        let orphans = self.orphans.get(&at.connection).map_or(0, Vec::len);
-        let fits = waiting + orphans < limits::REQUESTS_WAITING_MAX;
-        let outcome = if fits { Ok(()) } else { Err(FULL.to_owned()) };
-        let shown = format!("{:?}", Sight::SettledIncoming(at, 0, outcome));
-        round.answer(&shown, |found| format!("{found:?}") == shown)?;
-        if !fits {
-            return Ok(());
-        }
         let call = Call {
             id: id.to_owned(),
             reply_to: reply_to.to_owned(),
             place,
             ask: ask.clone(),
         };
+        let links = self.links.iter();
+        let waiting = links.filter(|(of, _)| of.connection == at.connection);
+        let waiting = waiting.flat_map(|(_, link)| &link.waiting);
+        let orphans = self.orphans.get(&at.connection).into_iter().flatten();
+        let (count, bytes) = waiting.chain(orphans).fold((0, 0), |(count, bytes), call| {
+            (count + 1, bytes + call.bytes())
+        });
+        let fits = count == 0
+            || (count < limits::REQUESTS_WAITING_MAX
+                && bytes + call.bytes() <= limits::REQUESTS_WAITING_BYTES_MAX);
+        let outcome = if fits { Ok(()) } else { Err(FULL.to_owned()) };
+        let shown = format!("{:?}", Sight::SettledIncoming(at, 0, outcome));
+        round.answer(&shown, |found| format!("{found:?}") == shown)?;
+        if !fits {
+            return Ok(());
+        }
         self.submit(round, at.connection, call)
     }
 

@@ -120,6 +120,12 @@ pub(super) fn number(ordinal: u64) -> i64 {
     i64::try_from(ordinal % NUMBERS).expect("48 bits fit")
 }
 
+impl Call {
+    pub(super) fn bytes(&self) -> usize {
+        self.ask.message(&self.id, &self.reply_to).len()
+    }
+}
+
 impl Receiver {
     pub(super) fn credit(&self) -> u32 {
         let credit = self.limit.wrapping_sub(self.delivered);
