@@ -40,6 +40,13 @@ pub(super) fn elements(value: &[u8]) -> Values<'_> {
     Values { rest, left: count }
 }
 
+/// Returns whether a list or a map ends with the last of its elements.
+pub(super) fn values_end(value: &[u8]) -> bool {
+    let mut elements = elements(value);
+    while elements.next().is_some() {}
+    elements.rest.is_empty()
+}
+
 /// Returns a map's keys with their values.
 pub(super) fn entries(value: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let mut elements = elements(value);
