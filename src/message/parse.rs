@@ -5,8 +5,8 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::Malformed;
-use super::value::{count, elements, entries, section, text, timestamp, uint, values_end};
-use crate::shape::value_length;
+use super::value::{count, elements, entries, extent, section, text, timestamp, uint};
+use crate::shape::{Misshapen, value_length};
 use crate::time::{Millis, Timestamp};
 
 /// A parsed message: its bytes, and where its sections are.
@@ -36,14 +36,19 @@ const DESCRIPTOR_SIZE: usize = 3;
 impl Sections {
     /// Finds the sections, in whatever order: Python puts the delivery-annotations last
     /// (`protocol.md` §4.5).
-    pub(super) fn find(bytes: &[u8]) -> Result<Self, Malformed> {
+    ///
+    /// `length` measures the value of a section, and checks it if it is a sender's.
+    pub(super) fn find(
+        bytes: &[u8],
+        length: impl Fn(u64, &[u8]) -> Result<usize, Misshapen>,
+    ) -> Result<Self, Malformed> {
         let mut found = Self::default();
         let mut body_code = None;
         let mut at = 0;
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
             let (code, value) = section(rest)?;
-            let length = value_length(value).map_err(|error| Malformed(error.to_string()))?;
             let start = at + rest.len() - value.len();
+            let length = length(code, value).map_err(|error| Malformed(error.to_string()))?;
             let end = start + length;
             let (slot, kind) = match code {
                 0x70 => (&mut found.header, Kind::List),
@@ -183,17 +188,21 @@ impl Field {
 /// Checks the fields of a list section. A wrong one would break every receiver of the message in
 /// turn (Python calls a constructor with all that is there), and never its sender.
 fn check_fields(list: &[u8], fields: &[Field]) -> Result<(), Malformed> {
-    if fields.len() < count(list) {
-        return Err(Malformed(format!("a section has {} fields", count(list))));
+    let told = count(list);
+    if fields.len() < told {
+        return Err(Malformed(format!("a section has {told} fields")));
     }
-    for (place, (value, field)) in elements(list).zip(fields).enumerate() {
+    let mut values = elements(list);
+    for (place, field) in fields.iter().take(told).enumerate() {
+        let value = values.next();
+        let value = value.ok_or_else(|| Malformed("the bytes end within a field".to_owned()))?;
         if value != [0x40] && !field.takes(value) {
             return Err(Malformed(format!(
                 "the field {place} of a section is no {field:?}"
             )));
         }
     }
-    if values_end(list) {
+    if values.end() {
         Ok(())
     } else {
         Err(Malformed("a section is longer than its fields".to_owned()))
@@ -207,7 +216,11 @@ impl Message {
     ///
     /// [`Malformed`] says what is wrong, as a clause for a sentence.
     pub fn parse(bytes: Bytes) -> Result<Self, Malformed> {
-        let sections = Sections::find(&bytes)?;
+        let sections = Sections::find(&bytes, |code, value| match code {
+            // Their fields are checked one by one below, and none holds other values.
+            0x70 | 0x73 => extent(value).ok_or(Misshapen::Truncated),
+            _ => value_length(value),
+        })?;
         let at = |place: &Option<Range<usize>>| bytes.get(place.clone()?);
         check_fields(at(&sections.header).unwrap_or_default(), &HEADER)?;
         check_fields(at(&sections.properties).unwrap_or_default(), &PROPERTIES)?;

@@ -1,9 +1,11 @@
 //! Messages on their way out.
 
 use super::parse::Sections;
-use super::value::{begin_compound, elements, end_compound, entries, section, text, write_text};
+use super::value::{
+    begin_compound, elements, end_compound, entries, extent, section, text, write_text,
+};
 use super::{Amendments, MessageState, Stamps};
-use crate::shape::value_length;
+use crate::shape::Misshapen;
 use crate::time::{Millis, Timestamp};
 
 const LOCK_TOKEN: &str = "x-opt-lock-token";
@@ -29,7 +31,8 @@ const OURS: [&str; 8] = [
 ///
 /// `message` was parsed when it was taken in; of bytes that are no message, all is appended.
 pub fn render(out: &mut Vec<u8>, message: &[u8], stamps: &Stamps) {
-    let Ok(sections) = Sections::find(message) else {
+    let trusted = |_, value: &[u8]| extent(value).ok_or(Misshapen::Truncated);
+    let Ok(sections) = Sections::find(message, trusted) else {
         return out.extend_from_slice(message);
     };
     let at =
@@ -57,7 +60,7 @@ pub fn render(out: &mut Vec<u8>, message: &[u8], stamps: &Stamps) {
 /// bytes and takes the third for the section's code, whatever stands there.
 fn wordy_body(out: &mut Vec<u8>, mut body: &[u8]) {
     while let Ok((code, value)) = section(body) {
-        let length = value_length(value).unwrap_or_default();
+        let length = extent(value).unwrap_or_default();
         let (value, rest) = value.split_at_checked(length).unwrap_or_default();
         out.extend_from_slice(&[0x00, 0x53, u8::try_from(code).unwrap_or_default()]);
         out.extend_from_slice(value);

@@ -246,6 +246,10 @@ prop_compose! {
     }
 }
 
+fn found(message: &[u8]) -> parse::Sections {
+    parse::Sections::find(message, |_, value| crate::shape::value_length(value)).unwrap()
+}
+
 /// Whether every section begins with `00 53 xx`.
 fn descriptors_are_compact(mut message: &[u8]) -> bool {
     while let [0x00, 0x53, _, value @ ..] = message {
@@ -332,7 +336,7 @@ proptest! {
         prop_assert!(descriptors_are_compact(&out));
         let sorted_all = |all: Option<DeliveryAnnotations>| all.map(|all| sorted(&all.0));
         prop_assert_eq!(sorted_all(got.delivery_annotations), sorted_all(annotations));
-        let place = parse::Sections::find(&out).unwrap().message_annotations.unwrap();
+        let place = found(&out).message_annotations.unwrap();
         let got_annotations = got.message_annotations.unwrap().0;
         prop_assert_eq!(value::count(&out[place]), 2 * got_annotations.len());
         prop_assert_eq!(sorted(&got_annotations),
@@ -373,7 +377,7 @@ proptest! {
         }
         stamps.amendments = Some(Arc::new(amendments));
         let out: Bytes = rendered(&section.into(), &stamps).into();
-        let place = parse::Sections::find(&out).unwrap().application_properties.unwrap();
+        let place = found(&out).application_properties.unwrap();
         // The other codec would keep the last of two equal names, and not tell.
         prop_assert_eq!(value::count(&out[place.clone()]), 2 * expected.len());
         let got: Value = serde_amqp::from_slice(&out[place]).unwrap();
@@ -544,6 +548,8 @@ fn fields_that_would_break_a_receiver_are_refused() {
         "14 fields",
     );
     refused(&properties(&[0xc0, 3, 1, 0x40, 0x40]), "longer");
+    refused(&properties(&[0xc0, 2, 2, 0x40]), "end within");
+    refused(&properties(&[0xc0, 3, 1, 0xa1, 9]), "end within");
     refused(&header(&[0xc0, 2, 1, 0x43]), "the field 0");
     refused(
         &header(&[&[0xc0, 7, 6][..], &[0x40; 6]].concat()),
