@@ -1,1 +1,17 @@
-//! Integration tests.
+//! Integration tests: everything together without sockets, and what the sources must look like.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::too_many_lines,
+    clippy::unwrap_used,
+    missing_docs,
+    unreachable_pub,
+    reason = "a test that fails may do so in any way"
+)]
+
+mod hostile;
+mod rig;
+mod sim;
+mod transcript;
