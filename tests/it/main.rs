@@ -5,6 +5,7 @@
     clippy::panic,
     clippy::print_stdout,
     clippy::too_many_lines,
+    clippy::type_complexity,
     clippy::unwrap_used,
     missing_docs,
     unreachable_pub,
@@ -12,6 +13,7 @@
 )]
 
 mod hostile;
+mod layers;
 mod rig;
 mod sim;
 mod transcript;

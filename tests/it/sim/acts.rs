@@ -211,8 +211,7 @@ impl Act {
                 reply_to,
                 ask,
             } => {
-                let (operation, body) = ask.encode();
-                let payload = wire::request(id, reply_to, operation, body);
+                let payload = ask.message(id, reply_to);
                 (at, transfer(*at, 0, payload, false, false))
             }
             Self::Send {
@@ -408,6 +407,12 @@ fn fields(properties: &BTreeMap<String, String>) -> Fields {
 }
 
 impl Ask {
+    /// Returns the request as a message.
+    pub(super) fn message(&self, id: &str, reply_to: &str) -> Vec<u8> {
+        let (operation, body) = self.encode();
+        wire::request(id, reply_to, operation, body)
+    }
+
     fn encode(&self) -> (&'static str, Value) {
         let longs =
             |numbers: &[i64]| Value::Array(numbers.iter().map(|n| Value::Long(*n)).collect());

@@ -176,6 +176,21 @@ impl Clients {
         self.take_inbox(id)
     }
 
+    /// Everybody has read what was sent.
+    pub(super) fn read_all(&mut self) -> Vec<Act> {
+        let mut acts = Vec::new();
+        for (&connection, of) in &mut self.connections {
+            for (&link, state) in &mut of.links {
+                let at = LinkKey { connection, link };
+                let bytes = std::mem::take(&mut state.unwritten);
+                if bytes > 0 {
+                    acts.push(Act::Written { at, bytes });
+                }
+            }
+        }
+        acts
+    }
+
     /// Everything that can be received is, and deferred messages that were seen.
     pub(super) fn collect(&mut self) -> Vec<Act> {
         let id = self.open();
@@ -237,18 +252,18 @@ impl Clients {
         }
         let place = self.place();
         match self.random.weighted(&[40, 12, 30, 15, 3]) {
-            0 => self.attach_to(id, place, LinkKind::Receiver { delete: false }),
-            1 => self.attach_to(id, place, LinkKind::Receiver { delete: true }),
+            0 => _ = self.attach_to(id, place, LinkKind::Receiver { delete: false }),
+            1 => _ = self.attach_to(id, place, LinkKind::Receiver { delete: true }),
             2 => {
                 let dead = self.random.percent(5);
-                self.attach_to(id, Place { dead, ..place }, LinkKind::Sender)
+                self.attach_to(id, Place { dead, ..place }, LinkKind::Sender);
             }
-            3 => return self.manage(id, place),
+            3 => self.manage(id, place),
             _ => {
                 let nowhere = Place::main(self.plan.queues.len());
-                self.attach_to(id, nowhere, LinkKind::Sender)
+                self.attach_to(id, nowhere, LinkKind::Sender);
             }
-        };
+        }
     }
 
     fn attach_to(&mut self, id: u32, place: Place, kind: LinkKind) -> LinkKey {
@@ -664,7 +679,7 @@ impl Clients {
                 self.ledger.answered(at, delivery, result.is_ok());
             }
             Sight::SettledOutgoing(at, delivery, result) => {
-                self.ledger.settled(at, delivery, result.is_ok());
+                self.ledger.settled(at, delivery, result == Ok("accepted"));
             }
             Sight::Delivered {
                 at,
@@ -763,8 +778,8 @@ impl Clients {
                     on: None,
                     settled: false,
                 }),
+                // What a peek shows may be long ago: its response waits for credit.
                 (_, None) => {
-                    self.ledger.sees(seen.id)?;
                     if seen.state == 1 {
                         self.deferred.push((place, seen.number));
                     }

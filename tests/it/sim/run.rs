@@ -72,12 +72,15 @@ impl Run {
             let turn = self.take_turn();
             self.survive(turn)?;
         }
-        let end = self.collect();
-        self.survive(end)?;
-        if self.world.auditor.count() > 0 {
-            // The end itself was cut short.
+        // The end itself may be cut short.
+        for _ in 0..10 {
+            self.world.disk.kill();
             let end = self.collect();
+            let ended = matches!(end, Err(Stop::Ends));
             self.survive(end)?;
+            if !ended {
+                break;
+            }
         }
         self.account()?;
         let [checkpoints, segments_removed, relocated] = self.world.upkeep();
@@ -297,7 +300,16 @@ impl Run {
             self.step(&act)?;
         }
         self.settle_log()?;
-        self.inspect()
+        loop {
+            let acts = self.clients.read_all();
+            if acts.is_empty() {
+                return self.inspect();
+            }
+            for act in acts {
+                self.step(&act)?;
+            }
+            self.settle_log()?;
+        }
     }
 
     /// Everything that was done becomes durable, and everybody is told.

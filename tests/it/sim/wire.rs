@@ -7,13 +7,13 @@ use std::fmt;
 /// An AMQP value, with its type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Value {
-    Array(Vec<Value>),
+    Array(Vec<Self>),
     Binary(Vec<u8>),
     Bool(bool),
     Int(i32),
-    List(Vec<Value>),
+    List(Vec<Self>),
     Long(i64),
-    Map(Vec<(Value, Value)>),
+    Map(Vec<(Self, Self)>),
     Null,
     String(String),
     Symbol(String),
@@ -57,7 +57,7 @@ pub(super) struct Seen {
 }
 
 /// A response as its client reads it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Answer {
     pub(super) correlation_id: String,
     pub(super) code: i32,
@@ -93,6 +93,29 @@ impl fmt::Debug for Seen {
         note(f, "ends", self.expires_at)?;
         note(f, "due", self.due)?;
         write!(f, " {:?}", self.properties)
+    }
+}
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.correlation_id, self.code)?;
+        note(f, "because", self.condition.as_ref())?;
+        for (name, value) in &self.body {
+            match value {
+                Value::List(items) if name == "messages" => {
+                    for item in items {
+                        let Value::Map(entries) = item else { continue };
+                        for (_, value) in entries {
+                            if let Value::Binary(bytes) = value {
+                                write!(f, "\n      {:?}", read_message(bytes))?;
+                            }
+                        }
+                    }
+                }
+                other => write!(f, ", {name}: {other:?}")?,
+            }
+        }
+        Ok(())
     }
 }
 
@@ -369,7 +392,9 @@ fn encode(out: &mut Vec<u8>, value: &Value) {
         Value::Symbol(text) => long(out, 0xb3, text.as_bytes()),
         Value::List(items) | Value::Array(items) => {
             let mut inner = Vec::new();
-            items.iter().for_each(|item| encode(&mut inner, item));
+            for item in items {
+                encode(&mut inner, item);
+            }
             compound(out, 0xd0, items.len(), &inner);
         }
         Value::Map(entries) => {

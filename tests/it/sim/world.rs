@@ -100,7 +100,12 @@ impl Trace {
     pub(super) fn tail(&self) -> String {
         self.lines
             .iter()
-            .map(|line| format!("  {line}\n"))
+            .flat_map(|line| {
+                [
+                    "  ", line, "
+",
+                ]
+            })
             .collect()
     }
 }

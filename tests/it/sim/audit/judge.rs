@@ -6,7 +6,7 @@ use jitney::entity::LockToken;
 use jitney::limits;
 
 use super::Expected;
-use super::model::{Link, Model, Orphan, Receiver, State, number};
+use super::model::{Call, Link, Model, Receiver, State, number};
 use super::round::{Round, Sight};
 use crate::sim::acts::{Act, Ask, LinkKey, LinkKind, Place, Verdict};
 use crate::sim::wire::Draft;
@@ -119,8 +119,8 @@ impl Model {
         )?;
         if kind == LinkKind::Responses {
             let orphans = self.orphans.remove(&at.connection).unwrap_or_default();
-            for orphan in orphans {
-                self.respond(round, at.connection, orphan)?;
+            for call in orphans {
+                self.submit(round, at.connection, call)?;
             }
         }
         Ok(())
@@ -132,9 +132,7 @@ impl Model {
         for at in links {
             self.detach(at);
         }
-        for orphan in self.orphans.remove(&connection).unwrap_or_default() {
-            self.expected.remove(&orphan.id);
-        }
+        self.orphans.remove(&connection);
     }
 
     pub(super) fn detach(&mut self, at: LinkKey) {
@@ -142,9 +140,6 @@ impl Model {
             return;
         };
         self.queue_mut(link.place).receivers.remove(&at);
-        for id in link.waiting {
-            self.expected.remove(&id);
-        }
     }
 
     fn credit(
@@ -267,7 +262,8 @@ impl Model {
             return Ok(());
         };
         self.due(round, place)?;
-        let result = self.decide(round, place, *token, verdict)?;
+        let result = self.decide(round, place, *token, verdict);
+        self.dispatch(round, place, &BTreeSet::new())?;
         if *settled {
             return Ok(());
         }
@@ -297,10 +293,19 @@ impl Model {
         place: Place,
         token: LockToken,
         verdict: &Verdict,
-    ) -> Result<Result<(), Failed>, String> {
-        let Some(ordinal) = self.queue(place).locked_by(token) else {
-            return Ok(Err((410, LOCK_LOST)));
-        };
+    ) -> Result<(), Failed> {
+        let queue = self.queue(place);
+        let ordinal = queue.locked_by(token).ok_or((410, LOCK_LOST))?;
+        self.decide_on(round, place, ordinal, verdict)
+    }
+
+    fn decide_on(
+        &mut self,
+        round: &mut Round,
+        place: Place,
+        ordinal: u64,
+        verdict: &Verdict,
+    ) -> Result<(), Failed> {
         match verdict {
             Verdict::Complete => {
                 self.remove(place, ordinal);
@@ -317,7 +322,7 @@ impl Model {
                 message.modify(properties, group);
             }
             // "Dead-letter from DLQ not possible" (`protocol.md` §6.2); it stays locked.
-            Verdict::DeadLetter { .. } if place.dead => return Ok(Err((400, NOT_ALLOWED))),
+            Verdict::DeadLetter { .. } if place.dead => return Err((400, NOT_ALLOWED)),
             Verdict::DeadLetter {
                 reason,
                 description,
@@ -337,8 +342,7 @@ impl Model {
                 self.depart(round, place, ordinal, &all);
             }
         }
-        self.dispatch(round, place, &BTreeSet::new())?;
-        Ok(Ok(()))
+        Ok(())
     }
 
     fn request(
@@ -356,43 +360,49 @@ impl Model {
         else {
             return Ok(());
         };
-        let shown = format!("{:?}", Sight::SettledIncoming(at, 0, Ok(())));
-        round.answer(&shown, |found| format!("{found:?}") == shown)?;
-        let expected = self.ask(round, place, ask)?;
-        let expected =
-            expected.unwrap_or_else(|(code, condition)| Expected::plain(code, condition));
-        self.expected.insert(id.to_owned(), expected);
-        let orphan = Orphan {
+        let call = Call {
             id: id.to_owned(),
             reply_to: reply_to.to_owned(),
             place,
+            ask: ask.clone(),
         };
-        self.respond(round, at.connection, orphan)
+        let links = self.links.iter();
+        let waiting = links.filter(|(of, _)| of.connection == at.connection);
+        let waiting = waiting.flat_map(|(_, link)| &link.waiting);
+        let orphans = self.orphans.get(&at.connection).into_iter().flatten();
+        let (count, bytes) = waiting.chain(orphans).fold((0, 0), |(count, bytes), call| {
+            (count + 1, bytes + call.bytes())
+        });
+        let fits = count == 0
+            || (count < limits::REQUESTS_WAITING_MAX
+                && bytes + call.bytes() <= limits::REQUESTS_WAITING_BYTES_MAX);
+        let outcome = if fits { Ok(()) } else { Err(FULL.to_owned()) };
+        let shown = format!("{:?}", Sight::SettledIncoming(at, 0, outcome));
+        round.answer(&shown, |found| format!("{found:?}") == shown)?;
+        if !fits {
+            return Ok(());
+        }
+        self.submit(round, at.connection, call)
     }
 
-    /// Puts a response on its way, as soon as there is a link that it names.
-    fn respond(
-        &mut self,
-        round: &mut Round,
-        connection: u32,
-        orphan: Orphan,
-    ) -> Result<(), String> {
+    /// Lets a request wait where its response is to leave.
+    fn submit(&mut self, round: &mut Round, connection: u32, call: Call) -> Result<(), String> {
         let mut links = self.links.iter_mut();
         let found = links.find(|(at, link)| {
             at.connection == connection
                 && link.kind == LinkKind::Responses
-                && link.place == orphan.place
-                && at.reply_to() == orphan.reply_to
+                && link.place == call.place
+                && at.reply_to() == call.reply_to
         });
         if let Some((&at, link)) = found {
-            link.waiting.push_back(orphan.id);
+            link.waiting.push_back(call);
             return self.flush(round, at);
         }
-        self.orphans.entry(connection).or_default().push(orphan);
+        self.orphans.entry(connection).or_default().push(call);
         Ok(())
     }
 
-    /// Responses leave as the link's credit allows.
+    /// Requests are carried out when their responses can leave.
     fn flush(&mut self, round: &mut Round, at: LinkKey) -> Result<(), String> {
         loop {
             let link = self.links.get_mut(&at).expect("it was found");
@@ -400,12 +410,14 @@ impl Model {
             if credit == 0 || credit >= 1 << 31 {
                 return Ok(());
             }
-            let Some(id) = link.waiting.pop_front() else {
+            let Some(call) = link.waiting.pop_front() else {
                 return Ok(());
             };
             link.sent = link.sent.wrapping_add(1);
-            let place = link.place;
-            let expected = self.expected.remove(&id).expect("each has one");
+            let (id, place) = (call.id, call.place);
+            let expected = self.ask(round, place, &call.ask)?;
+            let expected = expected.unwrap_or_else(|(code, why)| Expected::plain(code, why));
+            self.arrive(round)?;
             let (told, answer) = round.response(at)?;
             if answer.correlation_id != id {
                 let found = answer.correlation_id;
@@ -460,17 +472,18 @@ impl Model {
             Ask::Dispose { tokens, verdict } => {
                 self.due(round, place)?;
                 let queue = self.queue(place);
-                if tokens.iter().any(|token| queue.locked_by(*token).is_none()) {
+                let locked = tokens.iter().map(|token| queue.locked_by(*token));
+                // One that is named twice is meant once; in which order they go is not said.
+                let Some(ordinals) = locked.collect::<Option<BTreeSet<u64>>>() else {
                     return Ok(Err((410, LOCK_LOST)));
-                }
+                };
                 let mut result = Ok(Expected::done(round.group));
-                for (at, token) in tokens.iter().enumerate() {
-                    // One that is named twice is meant once.
-                    let again = tokens.iter().take(at).any(|other| other == token);
-                    if !again && let Err(failed) = self.decide(round, place, *token, verdict)? {
+                for ordinal in &ordinals {
+                    if let Err(failed) = self.decide_on(round, place, *ordinal, verdict) {
                         result = Err(failed);
                     }
                 }
+                self.dispatch(round, place, &ordinals)?;
                 result
             }
         })

@@ -179,11 +179,11 @@ impl Auditor {
                 "group {durable} was durable, and {last} is the last that is left"
             ));
         }
-        let room = self.model.room;
         let left = self.history.remove(&last);
         self.model = left.ok_or_else(|| format!("group {last} was never sealed"))?;
         self.model.restart();
-        self.model.room = room;
+        // Whoever starts finds out anew whether there is room.
+        self.model.room = true;
         self.history = BTreeMap::from([(last, self.model.clone())]);
         self.durable = last;
         Ok(())
@@ -226,7 +226,9 @@ impl Auditor {
     pub(in crate::sim) fn unanswered(&self) -> Vec<String> {
         let links = self.model.links.values();
         let waiting = links.filter(|link| link.limit != link.sent);
-        waiting.flat_map(|link| link.waiting.clone()).collect()
+        waiting
+            .flat_map(|link| link.waiting.iter().map(|call| call.id.clone()))
+            .collect()
     }
 }
 
@@ -300,7 +302,7 @@ impl Expected {
             }
             What::Peeked(shown) => {
                 let found = carried(answer)?;
-                expect(found.len() == shown.len(), &shown, &found)?;
+                expect(found.len() == shown.len(), &shown, answer)?;
                 for (shown, (message, token)) in shown.iter().zip(found) {
                     expect(token.is_none(), &"no lock token", &token)?;
                     shown.check(&read_message(&message)?)?;
@@ -309,7 +311,7 @@ impl Expected {
             }
             What::Deferred(mut shown) => {
                 let found = carried(answer)?;
-                expect(found.len() == shown.len(), &shown, &found)?;
+                expect(found.len() == shown.len(), &shown, answer)?;
                 for (message, token) in found {
                     let seen = read_message(&message)?;
                     let Some((expected, serial)) = shown.remove(&seen.number) else {

@@ -8,9 +8,8 @@ use jitney::entity::LockToken;
 use jitney::entity::queue::Description;
 use jitney::limits;
 
-use super::Expected;
 use super::round::Round;
-use crate::sim::acts::{LinkKey, LinkKind, Place};
+use crate::sim::acts::{Ask, LinkKey, LinkKind, Place};
 use crate::sim::wire::{Draft, Seen};
 
 /// A time to live, or a time, without end.
@@ -23,8 +22,7 @@ const NUMBERS: u64 = 1 << 48;
 pub(in crate::sim) struct Model {
     pub(super) entities: Vec<Entity>,
     pub(super) links: BTreeMap<LinkKey, Link>,
-    pub(super) orphans: BTreeMap<u32, Vec<Orphan>>,
-    pub(super) expected: BTreeMap<String, Expected>,
+    pub(super) orphans: BTreeMap<u32, Vec<Call>>,
     /// Messages that have gone as the documentation allows, by their ids.
     pub(super) gone: BTreeSet<u64>,
     pub(super) room: bool,
@@ -53,15 +51,16 @@ pub(super) struct Link {
     /// Of a response link.
     pub(super) limit: u32,
     pub(super) sent: u32,
-    pub(super) waiting: VecDeque<String>,
+    pub(super) waiting: VecDeque<Call>,
 }
 
-/// A response whose link is not there.
+/// A request that waits for the link of its response, or for credit there.
 #[derive(Debug, Clone)]
-pub(super) struct Orphan {
+pub(super) struct Call {
     pub(super) id: String,
     pub(super) reply_to: String,
     pub(super) place: Place,
+    pub(super) ask: Ask,
 }
 
 #[derive(Debug, Clone)]
@@ -119,6 +118,12 @@ pub(super) struct Shown {
 /// The number that an ordinal shows.
 pub(super) fn number(ordinal: u64) -> i64 {
     i64::try_from(ordinal % NUMBERS).expect("48 bits fit")
+}
+
+impl Call {
+    pub(super) fn bytes(&self) -> usize {
+        self.ask.message(&self.id, &self.reply_to).len()
+    }
 }
 
 impl Receiver {
@@ -255,7 +260,6 @@ impl Model {
     pub(super) fn restart(&mut self) {
         self.links.clear();
         self.orphans.clear();
-        self.expected.clear();
         for place in self.places() {
             let queue = self.queue_mut(place);
             queue.receivers.clear();
