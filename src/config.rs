@@ -4,17 +4,20 @@
 //! Comments and trailing commas are allowed, unknown keys are passed over. Every mistake is told,
 //! with its place in the file, what was found and what is allowed there.
 
+mod reader;
 mod topics;
 
-use std::collections::BTreeSet;
 use std::fmt;
 
-use serde_json::{Map, Value};
+use jsonc_parser::errors::ParseError;
+use jsonc_parser::{CollectOptions, ParseOptions, ParseResult};
+use serde_json::Value;
 
 use crate::address;
 use crate::limits;
 use crate::time::Millis;
 
+use reader::{At, Reader};
 pub use topics::{Constant, CorrelationFilter, Filter, Rule, Subscription, Topic, TopicProperties};
 
 /// The entities of a namespace.
@@ -80,7 +83,11 @@ pub enum Status {
 /// Something in the file that cannot be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
-    /// Where: `UserConfig.Namespaces[0].Queues[3].Properties.LockDuration`, or a line and column.
+    /// The line in which it stands, counted from 1; if something is missing, where it is missed.
+    pub line: usize,
+    /// The character in that line, counted from 1.
+    pub column: usize,
+    /// What is meant: `UserConfig.Namespaces[0].Queues[3].Properties.LockDuration`.
     pub place: String,
     /// What stands there.
     pub found: String,
@@ -147,62 +154,34 @@ impl Default for Config {
 ///
 /// All mistakes that are in it.
 pub fn parse(text: &str) -> Result<Config, Vec<Mistake>> {
-    let options = jsonc_parser::ParseOptions::default();
-    let value: Value = match jsonc_parser::parse_to_serde_value(text, &options) {
-        Ok(value) => value,
+    let (value, tree) = match read(text) {
+        Ok(read) => read,
         Err(error) => {
-            let (line, column) = (error.line_display(), error.column_display());
             return Err(vec![Mistake {
-                place: format!("line {line}, column {column}"),
+                line: error.line_display(),
+                column: error.column_display(),
+                place: "the text".to_owned(),
                 found: error.kind().to_string(),
                 allowed: "JSON, with comments and trailing commas".to_owned(),
             }]);
         }
     };
     let mut reader = Reader::default();
-    let root = At {
-        path: String::new(),
-        value: Some(&value),
-    };
-    let config = reader.config(&root);
-    if reader.mistakes.is_empty() {
+    let config = reader.config(&At::root(&value, tree.value.as_ref()));
+    let mistakes = reader.finish(text);
+    if mistakes.is_empty() {
         Ok(config)
     } else {
-        Err(reader.mistakes)
+        Err(mistakes)
     }
 }
 
-/// A place in the file and what stands there, if anything does.
-#[derive(Debug, Clone)]
-struct At<'a> {
-    path: String,
-    value: Option<&'a Value>,
-}
-
-impl At<'_> {
-    fn key(&self, name: &str) -> Self {
-        let dot = if self.path.is_empty() { "" } else { "." };
-        let map = self.value.and_then(Value::as_object);
-        Self {
-            path: format!("{}{dot}{name}", self.path),
-            value: map.and_then(|map| map.get(name)),
-        }
-    }
-
-    /// Returns whether nothing stands there; a null counts as nothing.
-    fn is_absent(&self) -> bool {
-        self.value.is_none_or(Value::is_null)
-    }
-}
-
-/// Names that are taken, in the form that compares without case.
-type Names = BTreeSet<String>;
-
-/// Collects mistakes; where there is one, it goes on with a default.
-#[derive(Debug, Default)]
-struct Reader {
-    mistakes: Vec<Mistake>,
-    names: Names,
+/// Reads the values of a file, and the tree that knows their places.
+fn read(text: &str) -> Result<(Value, ParseResult<'_>), ParseError> {
+    let options = ParseOptions::default();
+    let value = jsonc_parser::parse_to_serde_value(text, &options)?;
+    let tree = jsonc_parser::parse_to_ast(text, &CollectOptions::default(), &options)?;
+    Ok((value, tree))
 }
 
 impl Reader {
@@ -228,23 +207,6 @@ impl Reader {
             }
         }
         config
-    }
-
-    /// Returns the items of an array; none where there is none.
-    fn items<'a>(&mut self, at: &At<'a>, allowed: &str) -> Vec<At<'a>> {
-        let Some(items) = at.value.and_then(Value::as_array) else {
-            if !at.is_absent() {
-                self.mistake(at, allowed);
-            }
-            return Vec::new();
-        };
-        let items = items.iter().enumerate();
-        items
-            .map(|(index, value)| At {
-                path: format!("{}[{index}]", at.path),
-                value: Some(value),
-            })
-            .collect()
     }
 
     fn queue(&mut self, at: &At<'_>) -> Option<Queue> {
@@ -330,38 +292,6 @@ impl Reader {
         Some(name.to_owned())
     }
 
-    fn duration(&mut self, at: &At<'_>) -> Option<Millis> {
-        const ALLOWED: &str = "an ISO 8601 duration of more than nothing, for example \"PT1M\"";
-        if at.is_absent() {
-            return None;
-        }
-        let duration = duration(self.string(at, ALLOWED)?);
-        if duration.is_none() {
-            self.mistake(at, ALLOWED);
-        }
-        duration
-    }
-
-    fn number(&mut self, at: &At<'_>, min: u64, max: u64) -> Option<u64> {
-        let value = at.value.filter(|value| !value.is_null())?;
-        let number = value.as_u64().filter(|number| (min..=max).contains(number));
-        if number.is_none() {
-            self.mistake(at, &format!("a whole number from {min} to {max}"));
-        }
-        number
-    }
-
-    fn boolean(&mut self, at: &At<'_>) -> bool {
-        match at.value {
-            None | Some(Value::Null) => false,
-            Some(Value::Bool(value)) => *value,
-            Some(_) => {
-                self.mistake(at, "true or false");
-                false
-            }
-        }
-    }
-
     fn status(&mut self, at: &At<'_>) -> Status {
         const ALLOWED: &str = "\"Active\", \"Disabled\", \"SendDisabled\" or \"ReceiveDisabled\"";
         if at.is_absent() {
@@ -378,38 +308,6 @@ impl Reader {
             }
         }
     }
-
-    fn string<'a>(&mut self, at: &At<'a>, allowed: &str) -> Option<&'a str> {
-        let text = at.value.and_then(Value::as_str);
-        if text.is_none() {
-            self.mistake(at, allowed);
-        }
-        text
-    }
-
-    fn object<'a>(&mut self, at: &At<'a>) -> Option<&'a Map<String, Value>> {
-        let map = at.value.and_then(Value::as_object);
-        if map.is_none() {
-            self.mistake(at, "an object");
-        }
-        map
-    }
-
-    fn mistake(&mut self, at: &At<'_>, allowed: &str) {
-        // Lists and objects would fill the screen, and their place says which is meant.
-        let found = match at.value {
-            None => "nothing".to_owned(),
-            Some(Value::Array(items)) => format!("an array of {}", items.len()),
-            Some(Value::Object(_)) => "an object".to_owned(),
-            Some(value) => value.to_string(),
-        };
-        let (place, allowed) = (at.path.clone(), allowed.to_owned());
-        self.mistakes.push(Mistake {
-            place,
-            found,
-            allowed,
-        });
-    }
 }
 
 /// Names as Azure allows them: `~` too, which the emulator does not (`protocol.md` §1.6).
@@ -421,32 +319,6 @@ fn is_name(name: &str) -> bool {
         && name
             .chars()
             .all(|c| c.is_alphanumeric() || ".-_~/".contains(c))
-}
-
-/// Reads an ISO 8601 duration, a year counted as 365 days and a month as 30, as .NET does it. What
-/// is longer than jiff's longest, as Azure's `P10675199DT2H48M5.4775807S` is, is [`Millis::MAX`].
-fn duration(text: &str) -> Option<Millis> {
-    /// The days of jiff's longest span.
-    const DAYS_MAX: u64 = 7_304_484;
-    // jiff reads words too, "1 minute" for one.
-    let digits = text.strip_prefix('P')?;
-    if let Some((days, _)) = digits.split_once('D')
-        && days.parse::<u64>().is_ok_and(|days| DAYS_MAX < days)
-    {
-        return Some(Millis::MAX);
-    }
-    let span: jiff::Span = text.parse().ok()?;
-    if span.is_negative() {
-        return None;
-    }
-    let days = i64::from(span.get_years()) * 365
-        + i64::from(span.get_months()) * 30
-        + i64::from(span.get_weeks()) * 7
-        + i64::from(span.get_days());
-    let hours = days * 24 + i64::from(span.get_hours());
-    let seconds = hours * 3_600 + span.get_minutes() * 60 + span.get_seconds();
-    let millis = Millis::from_millis(seconds * 1_000 + span.get_milliseconds());
-    (millis != Millis::ZERO).then_some(millis)
 }
 
 #[cfg(test)]
@@ -507,10 +379,10 @@ mod tests {
                 r#"{"LockDuration":"1 minute","MaxDeliveryCount":0,"RequiresSession":"no","Status":"Off"}"#,
             ),
             &[
-                &place("Properties.MaxDeliveryCount: found 0; allowed: a whole number from 1"),
                 &place("Properties.LockDuration: found \"1 minute\"; allowed: an ISO 8601"),
-                &place("Properties.Status: found \"Off\"; allowed: \"Active\""),
+                &place("Properties.MaxDeliveryCount: found 0; allowed: a whole number from 1"),
                 &place("Properties.RequiresSession: found \"no\"; allowed: true or false"),
+                &place("Properties.Status: found \"Off\"; allowed: \"Active\""),
             ],
         );
         check(
@@ -536,7 +408,39 @@ mod tests {
                 "UserConfig.Namespaces[0].Topics: found 7; allowed: an array of topics",
             ],
         );
-        check("{\n  \"a\": }", &["line 2, column 8: found"]);
+        check("{\n  \"a\": }", &["the text: found"]);
+    }
+
+    #[test]
+    fn a_mistake_has_its_line_and_column() {
+        let check = |text: &str, expected: &[(usize, usize)]| {
+            let mistakes = parse(text).unwrap_err();
+            let places = mistakes
+                .iter()
+                .map(|mistake| (mistake.line, mistake.column));
+            assert_eq!(places.collect::<Vec<_>>(), expected, "{mistakes:#?}");
+        };
+        check("{\n  \"a\": }", &[(2, 8)]);
+        check("", &[(1, 1), (1, 1)]);
+        check(
+            r#"{ "UserConfig": { // comments are counted, ä as one character
+                "Namespaces": [{ "Queues": [
+                  { "Name": "ü", "Properties": { "LockDuration": 7 } },
+                  {}
+                ]}]}}"#,
+            &[(3, 66), (4, 19)],
+        );
+    }
+
+    #[test]
+    fn a_name_that_stands_twice_is_told() {
+        check(
+            &queue(r#"{"MaxDeliveryCount":5,"LockDuration":"PT5S","MaxDeliveryCount":"many"}"#),
+            &[
+                "UserConfig.Namespaces[0].Queues[0].Properties.MaxDeliveryCount: found \"MaxDeliveryCount\" once more; allowed: each name once",
+                "UserConfig.Namespaces[0].Queues[0].Properties.MaxDeliveryCount: found \"many\"; allowed: a whole number",
+            ],
+        );
     }
 
     #[test]
@@ -560,32 +464,6 @@ mod tests {
             &names(&["a b", "-a", ""]),
             &["UserConfig", "UserConfig", "UserConfig"],
         );
-    }
-
-    #[test]
-    fn durations_are_read_as_dotnet_reads_them() {
-        let check = |text: &str, millis: Option<i64>| {
-            assert_eq!(duration(text), millis.map(Millis::from_millis), "{text}");
-        };
-        check("PT0.5S", Some(500));
-        check("P1DT1H1M1S", Some(90_061_000));
-        check("P2Y", Some(730 * 86_400_000));
-        check("P1M", Some(30 * 86_400_000));
-        check("P10675199DT2H48M5.4775807S", Some(i64::MAX));
-        check("P99999999D", Some(i64::MAX));
-        for text in [
-            "",
-            "P",
-            "PT",
-            "PT0S",
-            "-PT1M",
-            "PT-1M",
-            "1 minute",
-            "00:01:00",
-            "PT0.0000001S",
-        ] {
-            check(text, None);
-        }
     }
 
     fn topic(rules: &str) -> String {

@@ -4,7 +4,8 @@
 
 use serde_json::Value;
 
-use super::{At, QueueProperties, Reader, Status};
+use super::reader::{At, Names, Reader};
+use super::{QueueProperties, Status};
 use crate::limits;
 use crate::time::Millis;
 
@@ -120,7 +121,7 @@ impl Reader {
         self.object(at)?;
         let name = self.name(&at.key("Name"));
         let properties = self.topic_properties(&at.key("Properties"));
-        let mut names = super::Names::default();
+        let mut names = Names::default();
         let mut subscriptions = Vec::new();
         for subscription in self.items(&at.key("Subscriptions"), "an array of subscriptions") {
             subscriptions.extend(self.subscription(&subscription, &mut names));
@@ -145,11 +146,11 @@ impl Reader {
         }
     }
 
-    fn subscription(&mut self, at: &At<'_>, names: &mut super::Names) -> Option<Subscription> {
+    fn subscription(&mut self, at: &At<'_>, names: &mut Names) -> Option<Subscription> {
         self.object(at)?;
         let name = self.part_name(&at.key("Name"), names, "subscription of the topic");
         let properties = self.queue_properties(&at.key("Properties"));
-        let mut names = super::Names::default();
+        let mut names = Names::default();
         let mut rules = Vec::new();
         for rule in self.items(&at.key("Rules"), "an array of rules") {
             rules.extend(self.rule(&rule, &mut names));
@@ -161,7 +162,7 @@ impl Reader {
         })
     }
 
-    fn rule(&mut self, at: &At<'_>, names: &mut super::Names) -> Option<Rule> {
+    fn rule(&mut self, at: &At<'_>, names: &mut Names) -> Option<Rule> {
         self.object(at)?;
         let name = self.part_name(&at.key("Name"), names, "rule of the subscription");
         let properties = at.key("Properties");
@@ -255,7 +256,7 @@ impl Reader {
     }
 
     /// Reads the name of a part of an entity, which no other part of it may have in whatever case.
-    fn part_name(&mut self, at: &At<'_>, names: &mut super::Names, what: &str) -> Option<String> {
+    fn part_name(&mut self, at: &At<'_>, names: &mut Names, what: &str) -> Option<String> {
         let max = limits::PART_NAME_LENGTH_MAX;
         let allowed = format!(
             "a name of 1 to {max} characters that no other {what} has, of letters, digits and any \

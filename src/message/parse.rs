@@ -5,8 +5,8 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::Malformed;
-use super::value::{count, elements, entries, section, text, timestamp, uint};
-use crate::shape::value_length;
+use super::value::{count, elements, entries, extent, section, text, timestamp, uint};
+use crate::shape::{Misshapen, value_length};
 use crate::time::{Millis, Timestamp};
 
 /// A parsed message: its bytes, and where its sections are.
@@ -16,7 +16,7 @@ pub struct Message {
     sections: Sections,
 }
 
-/// Where the values of sections are, behind their descriptors; the body and the footer with them.
+/// Where the values of sections are, behind their descriptors; those of the body with them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sections {
     pub(super) header: Option<Range<usize>>,
@@ -25,20 +25,30 @@ pub(super) struct Sections {
     pub(super) properties: Option<Range<usize>>,
     pub(super) application_properties: Option<Range<usize>>,
     pub(super) body: Option<Range<usize>>,
+    /// A descriptor in the body is not written `00 53 xx`, as Python takes for granted.
+    pub(super) body_is_wordy: bool,
     pub(super) footer: Option<Range<usize>>,
 }
+
+/// The bytes of a descriptor as we write it: `00 53 xx`.
+const DESCRIPTOR_SIZE: usize = 3;
 
 impl Sections {
     /// Finds the sections, in whatever order: Python puts the delivery-annotations last
     /// (`protocol.md` §4.5).
-    pub(super) fn find(bytes: &[u8]) -> Result<Self, Malformed> {
+    ///
+    /// `length` measures the value of a section, and checks it if it is a sender's.
+    pub(super) fn find(
+        bytes: &[u8],
+        length: impl Fn(u64, &[u8]) -> Result<usize, Misshapen>,
+    ) -> Result<Self, Malformed> {
         let mut found = Self::default();
         let mut body_code = None;
         let mut at = 0;
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
             let (code, value) = section(rest)?;
-            let length = value_length(value).map_err(|error| Malformed(error.to_string()))?;
             let start = at + rest.len() - value.len();
+            let length = length(code, value).map_err(|error| Malformed(error.to_string()))?;
             let end = start + length;
             let (slot, kind) = match code {
                 0x70 => (&mut found.header, Kind::List),
@@ -53,6 +63,7 @@ impl Sections {
                         _ => {}
                     }
                     found.add_body(at..end, code, &mut body_code)?;
+                    found.body_is_wordy |= start - at != DESCRIPTOR_SIZE;
                     at = end;
                     continue;
                 }
@@ -63,7 +74,7 @@ impl Sections {
                 return Err(Malformed(format!("the section {code:#x} stands twice")));
             }
             kind.check(value, code)?;
-            *slot = Some(if code == 0x78 { at..end } else { start..end });
+            *slot = Some(start..end);
             at = end;
         }
         Ok(found)
@@ -115,6 +126,89 @@ impl Kind {
     }
 }
 
+/// What a field of a list section must be, if it is not null. A string may be a symbol and the
+/// other way round: generic clients send one for the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Field {
+    Binary,
+    Boolean,
+    /// A message-id: ulong, uuid, binary or string.
+    Id,
+    Text,
+    Timestamp,
+    Ubyte,
+    Uint,
+}
+
+/// The fields of the header [3.2.1].
+const HEADER: [Field; 5] = [
+    Field::Boolean,
+    Field::Ubyte,
+    Field::Uint,
+    Field::Boolean,
+    Field::Uint,
+];
+
+/// The fields of the properties [3.2.4].
+const PROPERTIES: [Field; 13] = [
+    Field::Id,
+    Field::Binary,
+    Field::Text,
+    Field::Text,
+    Field::Text,
+    Field::Id,
+    Field::Text,
+    Field::Text,
+    Field::Timestamp,
+    Field::Timestamp,
+    Field::Text,
+    Field::Uint,
+    Field::Text,
+];
+
+impl Field {
+    fn takes(self, value: &[u8]) -> bool {
+        let constructor = value.first().copied().unwrap_or_default();
+        let binary = matches!(constructor, 0xa0 | 0xb0);
+        match self {
+            Self::Binary => binary,
+            Self::Boolean => matches!(constructor, 0x41 | 0x42 | 0x56),
+            Self::Id => {
+                let number = matches!(constructor, 0x44 | 0x53 | 0x80 | 0x98);
+                number || binary || text(value).is_some()
+            }
+            Self::Text => text(value).is_some(),
+            Self::Timestamp => constructor == 0x83,
+            Self::Ubyte => constructor == 0x50,
+            Self::Uint => matches!(constructor, 0x43 | 0x52 | 0x70),
+        }
+    }
+}
+
+/// Checks the fields of a list section. A wrong one would break every receiver of the message in
+/// turn (Python calls a constructor with all that is there), and never its sender.
+fn check_fields(list: &[u8], fields: &[Field]) -> Result<(), Malformed> {
+    let told = count(list);
+    if fields.len() < told {
+        return Err(Malformed(format!("a section has {told} fields")));
+    }
+    let mut values = elements(list);
+    for (place, field) in fields.iter().take(told).enumerate() {
+        let value = values.next();
+        let value = value.ok_or_else(|| Malformed("the bytes end within a field".to_owned()))?;
+        if value != [0x40] && !field.takes(value) {
+            return Err(Malformed(format!(
+                "the field {place} of a section is no {field:?}"
+            )));
+        }
+    }
+    if values.end() {
+        Ok(())
+    } else {
+        Err(Malformed("a section is longer than its fields".to_owned()))
+    }
+}
+
 impl Message {
     /// Finds a message's sections, having checked that all of it has the shape of AMQP values.
     ///
@@ -122,7 +216,14 @@ impl Message {
     ///
     /// [`Malformed`] says what is wrong, as a clause for a sentence.
     pub fn parse(bytes: Bytes) -> Result<Self, Malformed> {
-        let sections = Sections::find(&bytes)?;
+        let sections = Sections::find(&bytes, |code, value| match code {
+            // Their fields are checked one by one below, and none holds other values.
+            0x70 | 0x73 => extent(value).ok_or(Misshapen::Truncated),
+            _ => value_length(value),
+        })?;
+        let at = |place: &Option<Range<usize>>| bytes.get(place.clone()?);
+        check_fields(at(&sections.header).unwrap_or_default(), &HEADER)?;
+        check_fields(at(&sections.properties).unwrap_or_default(), &PROPERTIES)?;
         Ok(Self { bytes, sections })
     }
 
@@ -133,11 +234,20 @@ impl Message {
     }
 
     /// Returns the time to live that the sender gave it; 0 counts as none.
+    ///
+    /// A header holds 49 days at most. For more, clients send its greatest value, and the truth as
+    /// creation-time and absolute-expiry-time.
     #[must_use]
     pub fn time_to_live(&self) -> Option<Millis> {
         let millis = self
             .list_field(self.sections.header.as_ref(), 2)
             .and_then(uint)?;
+        if millis == u32::MAX
+            && let (Some(creation), Some(expiry)) = (self.time(9), self.time(8))
+            && creation < expiry
+        {
+            return Some(expiry.since(creation));
+        }
         (millis > 0).then(|| Millis::from_millis(i64::from(millis)))
     }
 
@@ -166,6 +276,14 @@ impl Message {
     #[must_use]
     pub fn partition_key_length(&self) -> usize {
         characters(self.annotation("x-opt-partition-key"))
+    }
+
+    /// Returns a timestamp of the properties.
+    fn time(&self, index: usize) -> Option<Timestamp> {
+        let millis = self
+            .list_field(self.sections.properties.as_ref(), index)
+            .and_then(timestamp)?;
+        Some(Timestamp::from_millis(millis))
     }
 
     fn annotation(&self, name: &str) -> Option<&[u8]> {

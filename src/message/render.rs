@@ -1,11 +1,17 @@
 //! Messages on their way out.
 
 use super::parse::Sections;
-use super::value::{begin_compound, elements, end_compound, entries, text, write_text};
+use super::value::{
+    begin_compound, elements, end_compound, entries, extent, section, text, write_text,
+};
 use super::{Amendments, MessageState, Stamps};
+use crate::shape::Misshapen;
 use crate::time::{Millis, Timestamp};
 
 const LOCK_TOKEN: &str = "x-opt-lock-token";
+
+/// 9999-12-31T23:59:59.999Z: the last time that .NET and Python can represent.
+const TIME_MAX: Timestamp = Timestamp::from_millis(253_402_300_799_999);
 
 /// Annotations that are the broker's to give: a sender that hands a received message on may have
 /// them in it, and they are left out.
@@ -25,7 +31,8 @@ const OURS: [&str; 8] = [
 ///
 /// `message` was parsed when it was taken in; of bytes that are no message, all is appended.
 pub fn render(out: &mut Vec<u8>, message: &[u8], stamps: &Stamps) {
-    let Ok(sections) = Sections::find(message) else {
+    let trusted = |_, value: &[u8]| extent(value).ok_or(Misshapen::Truncated);
+    let Ok(sections) = Sections::find(message, trusted) else {
         return out.extend_from_slice(message);
     };
     let at =
@@ -37,8 +44,28 @@ pub fn render(out: &mut Vec<u8>, message: &[u8], stamps: &Stamps) {
     properties(out, at(&sections.properties), stamps);
     let own = at(&sections.application_properties);
     application_properties(out, own, stamps.amendments.as_deref());
-    out.extend_from_slice(at(&sections.body).unwrap_or_default());
-    out.extend_from_slice(at(&sections.footer).unwrap_or_default());
+    let own = at(&sections.body).unwrap_or_default();
+    if sections.body_is_wordy {
+        wordy_body(out, own);
+    } else {
+        out.extend_from_slice(own);
+    }
+    if let Some(own) = at(&sections.footer) {
+        out.extend_from_slice(&[0x00, 0x53, 0x78]);
+        out.extend_from_slice(own);
+    }
+}
+
+/// Writes the body's sections as the sender had them, but for their descriptors: Python skips two
+/// bytes and takes the third for the section's code, whatever stands there.
+fn wordy_body(out: &mut Vec<u8>, mut body: &[u8]) {
+    while let Ok((code, value)) = section(body) {
+        let length = extent(value).unwrap_or_default();
+        let (value, rest) = value.split_at_checked(length).unwrap_or_default();
+        out.extend_from_slice(&[0x00, 0x53, u8::try_from(code).unwrap_or_default()]);
+        out.extend_from_slice(value);
+        body = rest;
+    }
 }
 
 /// Writes durable, priority and first-acquirer as the sender had them, and ttl and delivery-count
@@ -63,15 +90,11 @@ fn header(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
 }
 
 /// Writes the sender's delivery-annotations, and the lock's token: some SDKs take it from here
-/// (`protocol.md` §5.6).
+/// (`protocol.md` §5.6), and would take an old one that came along when a message was sent on.
 fn delivery_annotations(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
-    let Some(token) = stamps.lock_token else {
-        if let Some(own) = own {
-            out.extend_from_slice(&[0x00, 0x53, 0x71]);
-            out.extend_from_slice(own);
-        }
+    if own.is_none() && stamps.lock_token.is_none() {
         return;
-    };
+    }
     out.extend_from_slice(&[0x00, 0x53, 0x71]);
     let map = begin_compound(out, 0xd1);
     let mut count = 0;
@@ -82,8 +105,11 @@ fn delivery_annotations(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) 
             count += 2;
         }
     }
-    fixed(out, LOCK_TOKEN, 0x98, &token);
-    end_compound(out, map, count + 2);
+    if let Some(token) = stamps.lock_token {
+        fixed(out, LOCK_TOKEN, 0x98, &token);
+        count += 2;
+    }
+    end_compound(out, map, count);
 }
 
 fn annotations(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
@@ -156,7 +182,8 @@ fn properties(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
         match (count, field == NULL) {
             (0, true) => default_message_id(out, stamps.default_message_id),
             (ABSOLUTE_EXPIRY_TIME, _) if !lives_on => {
-                timestamp(out, stamps.enqueued_time.after(stamps.time_to_live));
+                let end = stamps.enqueued_time.after(stamps.time_to_live);
+                timestamp(out, end.min(TIME_MAX));
             }
             (CREATION_TIME, _) if !lives_on => timestamp(out, stamps.enqueued_time),
             _ => out.extend_from_slice(field),

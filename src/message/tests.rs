@@ -36,6 +36,8 @@ const NAMES: [&str; 6] = [
 struct Sections {
     before: Vec<Vec<u8>>,
     body: Vec<Vec<u8>>,
+    /// How the descriptors of the body are written.
+    form: u8,
     /// Where among the others the body stands.
     place: Index,
 }
@@ -44,7 +46,8 @@ impl Sections {
     fn bytes(&self) -> Bytes {
         let mut all = self.before.clone();
         let place = self.place.index(all.len() + 1);
-        all.insert(place, self.body.concat());
+        let body = self.body.iter().map(|section| rephrase(section, self.form));
+        all.insert(place, body.collect::<Vec<_>>().concat());
         all.concat().into()
     }
 
@@ -197,11 +200,14 @@ fn any_sections() -> impl Strategy<Value = Sections> {
             .map(|(section, form)| rephrase(&section, form))
             .collect::<Vec<_>>()
     });
-    (others.prop_shuffle(), any_body(), any::<Index>()).prop_map(|(before, body, place)| Sections {
-        before,
-        body,
-        place,
-    })
+    (others.prop_shuffle(), any_body(), 0..3_u8, any::<Index>()).prop_map(
+        |(before, body, form, place)| Sections {
+            before,
+            body,
+            form,
+            place,
+        },
+    )
 }
 
 fn any_amendments() -> impl Strategy<Value = Amendments> {
@@ -238,6 +244,18 @@ prop_compose! {
             amendments: amendments.map(Arc::new),
         }
     }
+}
+
+fn found(message: &[u8]) -> parse::Sections {
+    parse::Sections::find(message, |_, value| crate::shape::value_length(value)).unwrap()
+}
+
+/// Whether every section begins with `00 53 xx`.
+fn descriptors_are_compact(mut message: &[u8]) -> bool {
+    while let [0x00, 0x53, _, value @ ..] = message {
+        message = &value[crate::shape::value_length(value).unwrap()..];
+    }
+    message.is_empty()
 }
 
 fn rendered(message: &Bytes, stamps: &Stamps) -> Vec<u8> {
@@ -308,13 +326,17 @@ proptest! {
         prop_assert_eq!((header.ttl, header.delivery_count), (ttl, stamps.delivery_count));
 
         let mut annotations = sent.delivery_annotations;
+        let name = OwnedKey::Symbol(Symbol::from("x-opt-lock-token"));
+        if let Some(own) = &mut annotations {
+            own.0.swap_remove(&name);
+        }
         if let Some(token) = stamps.lock_token {
-            let name = OwnedKey::Symbol(Symbol::from("x-opt-lock-token"));
             annotations.get_or_insert_default().0.insert(name, Value::Uuid(Uuid::from(token)));
         }
+        prop_assert!(descriptors_are_compact(&out));
         let sorted_all = |all: Option<DeliveryAnnotations>| all.map(|all| sorted(&all.0));
         prop_assert_eq!(sorted_all(got.delivery_annotations), sorted_all(annotations));
-        let place = parse::Sections::find(&out).unwrap().message_annotations.unwrap();
+        let place = found(&out).message_annotations.unwrap();
         let got_annotations = got.message_annotations.unwrap().0;
         prop_assert_eq!(value::count(&out[place]), 2 * got_annotations.len());
         prop_assert_eq!(sorted(&got_annotations),
@@ -355,7 +377,7 @@ proptest! {
         }
         stamps.amendments = Some(Arc::new(amendments));
         let out: Bytes = rendered(&section.into(), &stamps).into();
-        let place = parse::Sections::find(&out).unwrap().application_properties.unwrap();
+        let place = found(&out).application_properties.unwrap();
         // The other codec would keep the last of two equal names, and not tell.
         prop_assert_eq!(value::count(&out[place.clone()]), 2 * expected.len());
         let got: Value = serde_amqp::from_slice(&out[place]).unwrap();
@@ -436,6 +458,55 @@ proptest! {
     }
 }
 
+#[test]
+fn a_time_to_live_beyond_the_header_s_reach_is_in_the_properties() {
+    let parsed = |ttl, times: (Option<i64>, Option<i64>)| {
+        let header = Header {
+            ttl: Some(ttl),
+            ..Header::default()
+        };
+        let properties = Properties {
+            creation_time: times.0.map(Into::into),
+            absolute_expiry_time: times.1.map(Into::into),
+            ..Properties::default()
+        };
+        let bytes = [encode(&header), encode(&properties)].concat();
+        Message::parse(bytes.into()).unwrap().time_to_live()
+    };
+    let days = 100 * 86_400_000;
+    let (told, most) = (
+        Millis::from_millis(days),
+        Millis::from_millis(u32::MAX.into()),
+    );
+    assert_eq!(parsed(u32::MAX, (Some(5), Some(5 + days))), Some(told));
+    assert_eq!(parsed(u32::MAX, (None, Some(5))), Some(most));
+    assert_eq!(parsed(u32::MAX, (Some(5), Some(4))), Some(most));
+    assert_eq!(
+        parsed(9, (Some(5), Some(5 + days))),
+        Some(Millis::from_millis(9))
+    );
+}
+
+#[test]
+fn times_are_those_that_clients_can_represent() {
+    let stamps = Stamps {
+        sequence_number: 1,
+        enqueued_sequence_number: 1,
+        default_message_id: [0; 16],
+        enqueued_time: Timestamp::from_millis(1_800_000_000_000),
+        locked_until: None,
+        lock_token: None,
+        delivery_count: 0,
+        state: MessageState::Active,
+        time_to_live: Millis::from_millis(i64::MAX - 1),
+        dead_letter_source: None,
+        amendments: None,
+    };
+    let got = Sections::decoded(&rendered(&Bytes::new(), &stamps));
+    let expiry = got.properties.unwrap().absolute_expiry_time;
+    assert_eq!(expiry, Some(253_402_300_799_999_i64.into()));
+}
+
 fn refused(bytes: &[u8], why: &str) {
     let error = Message::parse(Bytes::copy_from_slice(bytes)).unwrap_err();
     assert!(error.0.contains(why), "{error}");
@@ -457,6 +528,35 @@ fn sections_that_do_not_go_together_are_refused() {
         &[0x00, 0x53, 0x77, 0xb0, 0xff, 0xff, 0xff, 0xff],
         "end within",
     );
+}
+
+#[test]
+fn fields_that_would_break_a_receiver_are_refused() {
+    let properties = |list: &[u8]| [&[0x00, 0x53, 0x73], list].concat();
+    let header = |list: &[u8]| [&[0x00, 0x53, 0x70], list].concat();
+    refused(&properties(&[0xc0, 2, 1, 0x41]), "the field 0");
+    refused(
+        &properties(&[0xc0, 5, 2, 0x40, 0xa1, 1, b'u']),
+        "the field 1",
+    );
+    refused(
+        &properties(&[0xc0, 7, 4, 0x40, 0x40, 0x40, 0xa1, 1, 0xff]),
+        "the field 3",
+    );
+    refused(
+        &properties(&[&[0xc0, 15, 14][..], &[0x40; 14]].concat()),
+        "14 fields",
+    );
+    refused(&properties(&[0xc0, 3, 1, 0x40, 0x40]), "longer");
+    refused(&properties(&[0xc0, 2, 2, 0x40]), "end within");
+    refused(&properties(&[0xc0, 3, 1, 0xa1, 9]), "end within");
+    refused(&header(&[0xc0, 2, 1, 0x43]), "the field 0");
+    refused(
+        &header(&[&[0xc0, 7, 6][..], &[0x40; 6]].concat()),
+        "6 fields",
+    );
+    let symbol_for_string = properties(&[0xc0, 7, 4, 0x40, 0x40, 0x40, 0xa3, 1, b's']);
+    assert!(Message::parse(symbol_for_string.into()).is_ok());
 }
 
 #[test]

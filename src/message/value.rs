@@ -3,6 +3,28 @@
 use super::Malformed;
 use crate::shape::value_length;
 
+/// Returns how many bytes the value at the front takes, without a look into it: for values whose
+/// shape has been checked, or that must not hold others.
+pub(super) fn extent(value: &[u8]) -> Option<usize> {
+    let (&code, rest) = value.split_first()?;
+    let size = match code {
+        0x40..=0x45 => 0,
+        0x50..=0x56 => 1,
+        0x60 | 0x61 => 2,
+        0x70..=0x74 => 4,
+        0x80..=0x84 => 8,
+        0x94 | 0x98 => 16,
+        0xa0 | 0xa1 | 0xa3 | 0xc0 | 0xc1 | 0xe0 => 1 + usize::from(*rest.first()?),
+        0xb0 | 0xb1 | 0xb3 | 0xd0 | 0xd1 | 0xf0 => {
+            let size = u32::from_be_bytes(*rest.first_chunk()?);
+            usize::try_from(size).ok()?.checked_add(4)?
+        }
+        // A described value: rare, and not worth a second way to follow it.
+        _ => return value_length(value).ok(),
+    };
+    (size <= rest.len()).then_some(1 + size)
+}
+
 /// The values that follow one another in some bytes.
 #[derive(Debug, Clone)]
 pub(super) struct Values<'a> {
@@ -10,12 +32,19 @@ pub(super) struct Values<'a> {
     left: usize,
 }
 
+impl Values<'_> {
+    /// Returns whether all bytes have been read.
+    pub(super) const fn end(&self) -> bool {
+        self.rest.is_empty()
+    }
+}
+
 impl<'a> Iterator for Values<'a> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {
         self.left = self.left.checked_sub(1)?;
-        let length = value_length(self.rest).ok()?;
+        let length = extent(self.rest)?;
         let (value, rest) = self.rest.split_at_checked(length)?;
         self.rest = rest;
         Some(value)

@@ -132,7 +132,8 @@ fn check(file: &Path) -> ExitCode {
 ///
 /// # Errors
 ///
-/// All mistakes, a line each, with the file's name in front.
+/// All mistakes, a line each, with the file's name, the line and the column in front, as compilers
+/// write it.
 pub(super) fn load_config(file: Option<&Path>) -> Result<Config, String> {
     let Some(file) = file else {
         return Ok(Config::default());
@@ -140,7 +141,10 @@ pub(super) fn load_config(file: Option<&Path>) -> Result<Config, String> {
     let name = file.display();
     let text = std::fs::read_to_string(file).map_err(|error| format!("{name}: {error}"))?;
     config::parse(&text).map_err(|mistakes| {
-        let lines = mistakes.iter().map(|mistake| format!("{name}: {mistake}"));
+        let lines = mistakes.iter().map(|mistake| {
+            let (line, column) = (mistake.line, mistake.column);
+            format!("{name}:{line}:{column}: {mistake}")
+        });
         lines.collect::<Vec<_>>().join("\n")
     })
 }
@@ -187,6 +191,10 @@ mod tests {
         let text = load_config(Some(&file)).unwrap_err();
         let name = file.display().to_string();
         assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(
+            text.starts_with(&format!("{name}:1:49: UserConfig.")),
+            "{text}"
+        );
         assert!(text.lines().all(|line| line.starts_with(&name)), "{text}");
         assert!(load_config(Some(&directory.path().join("none"))).is_err());
         assert_eq!(load_config(None), Ok(Config::default()));

@@ -1,0 +1,254 @@
+//! A file that is read without giving up at the first mistake.
+//!
+//! Promises: each mistake has its place as a path and as a line and column; a value that cannot be
+//! is told once, and its default takes its place.
+//!
+//! Leaves to others: what the values mean.
+
+use std::collections::BTreeSet;
+
+use jsonc_parser::ast;
+use jsonc_parser::common::Ranged;
+use serde_json::{Map, Value};
+
+use super::Mistake;
+use crate::time::Millis;
+
+/// A place in the file and what stands there, if anything does.
+#[derive(Debug, Clone)]
+pub(super) struct At<'a> {
+    path: String,
+    pub(super) value: Option<&'a Value>,
+    /// The same with its place in the text.
+    node: Option<&'a ast::Value<'a>>,
+    /// Where it stands in the text, or what it should be in.
+    offset: usize,
+}
+
+/// Names that are taken, in the form that compares without case.
+pub(super) type Names = BTreeSet<String>;
+
+/// Collects mistakes; where there is one, it goes on with a default.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    /// With their places in the text.
+    mistakes: Vec<(usize, Mistake)>,
+    pub(super) names: Names,
+}
+
+impl<'a> At<'a> {
+    pub(super) fn root(value: &'a Value, node: Option<&'a ast::Value<'a>>) -> Self {
+        Self {
+            path: String::new(),
+            value: Some(value),
+            node,
+            offset: 0,
+        }
+    }
+
+    pub(super) fn key(&self, name: &str) -> Self {
+        let dot = if self.path.is_empty() { "" } else { "." };
+        let map = self.value.and_then(Value::as_object);
+        let object = self.node.and_then(ast::Value::as_object);
+        // Of two equal names the later one holds in the value, too.
+        let property = object.and_then(|object| {
+            let mut properties = object.properties.iter();
+            properties.rfind(|property| property.name.as_str() == name)
+        });
+        let node = property.map(|property| &property.value);
+        Self {
+            path: format!("{}{dot}{name}", self.path),
+            value: map.and_then(|map| map.get(name)),
+            node,
+            offset: node.map_or(self.offset, Ranged::start),
+        }
+    }
+
+    fn item(&self, index: usize, value: &'a Value) -> Self {
+        let array = self.node.and_then(ast::Value::as_array);
+        let node = array.and_then(|array| array.elements.get(index));
+        Self {
+            path: format!("{}[{index}]", self.path),
+            value: Some(value),
+            node,
+            offset: node.map_or(self.offset, Ranged::start),
+        }
+    }
+
+    /// Returns whether nothing stands there; a null counts as nothing.
+    pub(super) fn is_absent(&self) -> bool {
+        self.value.is_none_or(Value::is_null)
+    }
+}
+
+impl Reader {
+    /// Returns the items of an array; none where there is none.
+    pub(super) fn items<'a>(&mut self, at: &At<'a>, allowed: &str) -> Vec<At<'a>> {
+        let Some(items) = at.value.and_then(Value::as_array) else {
+            if !at.is_absent() {
+                self.mistake(at, allowed);
+            }
+            return Vec::new();
+        };
+        let items = items.iter().enumerate();
+        items.map(|(index, value)| at.item(index, value)).collect()
+    }
+
+    pub(super) fn duration(&mut self, at: &At<'_>) -> Option<Millis> {
+        const ALLOWED: &str = "an ISO 8601 duration of more than nothing, for example \"PT1M\"";
+        if at.is_absent() {
+            return None;
+        }
+        let duration = duration(self.string(at, ALLOWED)?);
+        if duration.is_none() {
+            self.mistake(at, ALLOWED);
+        }
+        duration
+    }
+
+    pub(super) fn number(&mut self, at: &At<'_>, min: u64, max: u64) -> Option<u64> {
+        let value = at.value.filter(|value| !value.is_null())?;
+        let number = value.as_u64().filter(|number| (min..=max).contains(number));
+        if number.is_none() {
+            self.mistake(at, &format!("a whole number from {min} to {max}"));
+        }
+        number
+    }
+
+    pub(super) fn boolean(&mut self, at: &At<'_>) -> bool {
+        match at.value {
+            None | Some(Value::Null) => false,
+            Some(Value::Bool(value)) => *value,
+            Some(_) => {
+                self.mistake(at, "true or false");
+                false
+            }
+        }
+    }
+
+    pub(super) fn string<'a>(&mut self, at: &At<'a>, allowed: &str) -> Option<&'a str> {
+        let text = at.value.and_then(Value::as_str);
+        if text.is_none() {
+            self.mistake(at, allowed);
+        }
+        text
+    }
+
+    pub(super) fn object<'a>(&mut self, at: &At<'a>) -> Option<&'a Map<String, Value>> {
+        let map = at.value.and_then(Value::as_object);
+        if map.is_none() {
+            self.mistake(at, "an object");
+        }
+        self.doubles(at);
+        map
+    }
+
+    pub(super) fn mistake(&mut self, at: &At<'_>, allowed: &str) {
+        // Lists and objects would fill the screen, and their place says which is meant.
+        let found = match at.value {
+            None => "nothing".to_owned(),
+            Some(Value::Array(items)) => format!("an array of {}", items.len()),
+            Some(Value::Object(_)) => "an object".to_owned(),
+            Some(value) => value.to_string(),
+        };
+        self.push(at.offset, at.path.clone(), found, allowed);
+    }
+
+    /// Tells of names that stand in an object twice: one of them would be passed over in silence.
+    fn doubles(&mut self, at: &At<'_>) {
+        let object = at.node.and_then(ast::Value::as_object);
+        let mut names = BTreeSet::new();
+        for property in object.into_iter().flat_map(|object| &object.properties) {
+            let name = property.name.as_str();
+            if !names.insert(name) {
+                let found = format!("\"{name}\" once more");
+                self.push(property.start(), at.key(name).path, found, "each name once");
+            }
+        }
+    }
+
+    fn push(&mut self, offset: usize, place: String, found: String, allowed: &str) {
+        let mistake = Mistake {
+            line: 0,
+            column: 0,
+            place,
+            found,
+            allowed: allowed.to_owned(),
+        };
+        self.mistakes.push((offset, mistake));
+    }
+
+    /// Returns the mistakes in the order of the text.
+    pub(super) fn finish(mut self, text: &str) -> Vec<Mistake> {
+        self.mistakes.sort_by_key(|(offset, _)| *offset);
+        let mistakes = self.mistakes.into_iter();
+        mistakes
+            .map(|(offset, mistake)| {
+                let before = text.get(..offset).unwrap_or_default();
+                let line = before.rsplit('\n').next().unwrap_or_default();
+                Mistake {
+                    line: before.matches('\n').count() + 1,
+                    column: line.chars().count() + 1,
+                    ..mistake
+                }
+            })
+            .collect()
+    }
+}
+
+/// Reads an ISO 8601 duration, a year counted as 365 days and a month as 30, as .NET does it. What
+/// is longer than jiff's longest, as Azure's `P10675199DT2H48M5.4775807S` is, is [`Millis::MAX`].
+fn duration(text: &str) -> Option<Millis> {
+    /// The days of jiff's longest span.
+    const DAYS_MAX: u64 = 7_304_484;
+    // jiff reads words too, "1 minute" for one.
+    let digits = text.strip_prefix('P')?;
+    if let Some((days, _)) = digits.split_once('D')
+        && days.parse::<u64>().is_ok_and(|days| DAYS_MAX < days)
+    {
+        return Some(Millis::MAX);
+    }
+    let span: jiff::Span = text.parse().ok()?;
+    if span.is_negative() {
+        return None;
+    }
+    let days = i64::from(span.get_years()) * 365
+        + i64::from(span.get_months()) * 30
+        + i64::from(span.get_weeks()) * 7
+        + i64::from(span.get_days());
+    let hours = days * 24 + i64::from(span.get_hours());
+    let seconds = hours * 3_600 + span.get_minutes() * 60 + span.get_seconds();
+    let millis = Millis::from_millis(seconds * 1_000 + span.get_milliseconds());
+    (millis != Millis::ZERO).then_some(millis)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_as_dotnet_reads_them() {
+        let check = |text: &str, millis: Option<i64>| {
+            assert_eq!(duration(text), millis.map(Millis::from_millis), "{text}");
+        };
+        check("PT0.5S", Some(500));
+        check("P1DT1H1M1S", Some(90_061_000));
+        check("P2Y", Some(730 * 86_400_000));
+        check("P1M", Some(30 * 86_400_000));
+        check("P10675199DT2H48M5.4775807S", Some(i64::MAX));
+        check("P99999999D", Some(i64::MAX));
+        for text in [
+            "",
+            "P",
+            "PT",
+            "PT0S",
+            "-PT1M",
+            "PT-1M",
+            "1 minute",
+            "00:01:00",
+            "PT0.0000001S",
+        ] {
+            check(text, None);
+        }
+    }
+}
