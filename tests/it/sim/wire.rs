@@ -392,7 +392,9 @@ fn encode(out: &mut Vec<u8>, value: &Value) {
         Value::Symbol(text) => long(out, 0xb3, text.as_bytes()),
         Value::List(items) | Value::Array(items) => {
             let mut inner = Vec::new();
-            items.iter().for_each(|item| encode(&mut inner, item));
+            for item in items {
+                encode(&mut inner, item);
+            }
             compound(out, 0xd0, items.len(), &inner);
         }
         Value::Map(entries) => {

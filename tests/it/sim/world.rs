@@ -98,10 +98,13 @@ impl Trace {
     }
 
     pub(super) fn tail(&self) -> String {
-        self.lines
-            .iter()
-            .map(|line| format!("  {line}\n"))
-            .collect()
+        let mut text = String::new();
+        for line in &self.lines {
+            text.push_str("  ");
+            text.push_str(line);
+            text.push('\n');
+        }
+        text
     }
 }
 
