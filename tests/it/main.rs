@@ -16,4 +16,5 @@ mod hostile;
 mod layers;
 mod rig;
 mod sim;
+mod tidy;
 mod transcript;

@@ -28,6 +28,75 @@ struct Inner {
     broken: bool,
     full: bool,
     fail_sync: bool,
+    record: Option<Vec<Change>>,
+}
+
+/// Something that was done to the disk.
+#[derive(Debug, Clone)]
+pub(super) enum Change {
+    Checkpoint(u64, Vec<u8>),
+    RemoveCheckpoint(u64),
+    RemoveSegment(SegmentId),
+    /// With the bytes that it begins with.
+    StartSegment(SegmentId, Vec<u8>),
+    Truncate(SegmentId, usize),
+    Write(SegmentId, usize, Vec<u8>),
+}
+
+/// What is on a disk.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Image {
+    segments: BTreeMap<SegmentId, Vec<u8>>,
+    checkpoints: BTreeMap<u64, Vec<u8>>,
+}
+
+impl Image {
+    /// Does what was done again; of a write, only the first bytes.
+    pub(super) fn change(&mut self, change: &Change, bytes: usize) {
+        match change {
+            Change::Checkpoint(number, bytes) => {
+                self.checkpoints.insert(*number, bytes.clone());
+            }
+            Change::RemoveCheckpoint(number) => {
+                self.checkpoints.remove(number);
+            }
+            Change::RemoveSegment(segment) => {
+                self.segments.remove(segment);
+            }
+            Change::StartSegment(segment, bytes) => {
+                self.segments.insert(*segment, bytes.clone());
+            }
+            Change::Truncate(segment, offset) => {
+                self.segments.entry(*segment).or_default()[*offset..].fill(0);
+            }
+            Change::Write(segment, offset, written) => {
+                let into = self.segments.entry(*segment).or_default();
+                overwrite(into, *offset, &written[..bytes]);
+            }
+        }
+    }
+}
+
+impl Change {
+    /// Returns the length of a write.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Write(_, _, bytes) => bytes.len(),
+            Self::Checkpoint(..)
+            | Self::RemoveCheckpoint(..)
+            | Self::RemoveSegment(..)
+            | Self::StartSegment(..)
+            | Self::Truncate(..) => 0,
+        }
+    }
+}
+
+impl Inner {
+    fn note(&mut self, change: impl FnOnce() -> Change) {
+        if let Some(record) = &mut self.record {
+            record.push(change());
+        }
+    }
 }
 
 #[derive(Debug, Clone, Default)]
@@ -50,11 +119,42 @@ impl FaultyDisk {
             broken: false,
             full: false,
             fail_sync: false,
+            record: None,
         };
         Self {
             inner: Mutex::new(inner),
             segment_bytes: usize::try_from(segment_bytes).expect("fits"),
         }
+    }
+
+    /// Makes one that holds something.
+    pub(super) fn of(image: &Image, random: Stream, segment_bytes: u64) -> Self {
+        let disk = Self::new(random, segment_bytes);
+        let mut inner = disk.lock();
+        inner.checkpoints = image.checkpoints.clone();
+        for (&id, bytes) in &image.segments {
+            let segment = Segment {
+                synced: bytes.clone(),
+                current: bytes.clone(),
+                writes: Vec::new(),
+            };
+            inner.segments.insert(id, segment);
+        }
+        drop(inner);
+        disk
+    }
+
+    /// From now on, what is done is written down.
+    pub(super) fn record(&self) {
+        self.lock().record = Some(Vec::new());
+    }
+
+    pub(super) fn recorded(&self) -> Vec<Change> {
+        self.lock().record.clone().unwrap_or_default()
+    }
+
+    pub(super) fn recorded_count(&self) -> usize {
+        self.lock().record.as_ref().map_or(0, Vec::len)
     }
 
     /// After so many more changes, nothing works any more.
@@ -201,12 +301,14 @@ impl Disk for FaultyDisk {
             current: bytes,
             writes: Vec::new(),
         };
+        inner.note(|| Change::StartSegment(segment, new.current.clone()));
         inner.segments.insert(segment, new);
         Ok(())
     }
 
     fn remove_segment(&self, segment: SegmentId) -> Result<(), Error> {
         let mut inner = self.change()?;
+        inner.note(|| Change::RemoveSegment(segment));
         if let Some(removed) = inner.segments.remove(&segment)
             && inner.random.percent(70)
         {
@@ -233,6 +335,7 @@ impl Disk for FaultyDisk {
         // Even a write that nobody was told of may have happened.
         found.writes.push((offset, bytes.clone()));
         overwrite(&mut found.current, offset, &bytes);
+        inner.note(|| Change::Write(segment, offset, bytes));
         if is_last {
             return Err(failed("write", "broken"));
         }
@@ -267,6 +370,7 @@ impl Disk for FaultyDisk {
         found.current[offset..].fill(0);
         found.writes.clear();
         found.synced.clone_from(&found.current);
+        inner.note(|| Change::Truncate(segment, offset));
         Ok(())
     }
 
@@ -297,7 +401,9 @@ impl Disk for FaultyDisk {
     }
 
     fn remove_checkpoint(&self, number: u64) -> Result<(), Error> {
-        self.change()?.checkpoints.remove(&number);
+        let mut inner = self.change()?;
+        inner.checkpoints.remove(&number);
+        inner.note(|| Change::RemoveCheckpoint(number));
         Ok(())
     }
 }
@@ -317,6 +423,7 @@ impl CheckpointSink for Sink<'_> {
 
     fn finish(self: Box<Self>) -> Result<(), Error> {
         let mut inner = self.disk.change()?;
+        inner.note(|| Change::Checkpoint(self.number, self.bytes.clone()));
         inner.checkpoints.insert(self.number, self.bytes);
         Ok(())
     }

@@ -15,6 +15,7 @@ mod disk;
 mod ledger;
 mod plan;
 mod random;
+mod recovery;
 mod run;
 mod wire;
 mod world;
@@ -23,6 +24,7 @@ use std::env;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use self::run::{Figures, Run};
+use self::world::Mode;
 
 const SEEDS: u64 = 200;
 
@@ -35,8 +37,8 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// Runs a seed; a panic of the broker fails it too.
-fn check(seed: u64, loud: bool) -> Result<Figures, String> {
-    let mut run = Run::new(seed, loud)?;
+fn check(seed: u64, mode: Mode) -> Result<Figures, String> {
+    let mut run = Run::new(seed, mode)?;
     let result = catch_unwind(AssertUnwindSafe(|| run.go()));
     let result = result.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
@@ -52,7 +54,7 @@ fn check(seed: u64, loud: bool) -> Result<Figures, String> {
 #[test]
 fn every_seed_is_as_documented() {
     if let Some(seed) = number("SEED") {
-        match check(seed, true) {
+        match check(seed, Mode::Loud) {
             Ok(figures) => println!("seed {seed}: {figures:?}"),
             Err(error) => panic!("{error}"),
         }
@@ -62,7 +64,7 @@ fn every_seed_is_as_documented() {
     let seeds = number("SEEDS").unwrap_or(SEEDS);
     let (mut all, mut wrong) = (Figures::default(), 0);
     for seed in first..first + seeds {
-        match check(seed, false) {
+        match check(seed, Mode::Quiet) {
             Ok(figures) => all.add(&figures),
             // More than one at a time is for those who look for what they have in common.
             Err(error) if number("ALL").is_some() => {
@@ -88,7 +90,7 @@ fn seeds_of_fixed_bugs_stay_fixed() {
             .next()
             .and_then(|seed| seed.parse().ok());
         let seed = seed.unwrap_or_else(|| panic!("'{line}' does not begin with a seed"));
-        if let Err(error) = check(seed, false) {
+        if let Err(error) = check(seed, Mode::Quiet) {
             panic!("{error}\nSEED={seed} replays it; it was fixed once: {line}");
         }
     }

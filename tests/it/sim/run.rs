@@ -4,13 +4,13 @@ use super::acts::Act;
 use super::clients::Clients;
 use super::plan::{self, FAULTS, Fault, Plan};
 use super::random::Stream;
-use super::world::{Stop, World};
+use super::world::{Mode, Stop, World};
 
 /// A run of one seed.
 pub(super) struct Run {
     pub(super) turn: usize,
-    plan: Plan,
-    world: World,
+    pub(super) plan: Plan,
+    pub(super) world: World,
     clients: Clients,
     random: Stream,
     restarts: usize,
@@ -44,12 +44,16 @@ impl Figures {
 }
 
 impl Run {
-    pub(super) fn new(seed: u64, loud: bool) -> Result<Self, String> {
+    pub(super) fn new(seed: u64, mode: Mode) -> Result<Self, String> {
         let plan = Plan::new(seed);
-        if loud {
+        if mode == Mode::Loud {
             println!("{plan:#?}");
         }
-        let world = World::new(seed, plan.segment_bytes, &plan.queues, loud);
+        Self::with(seed, plan, mode)
+    }
+
+    fn with(seed: u64, plan: Plan, mode: Mode) -> Result<Self, String> {
+        let world = World::new(seed, plan.segment_bytes, &plan.queues, mode);
         let world = world.map_err(|stop| format!("{stop:?}"))?;
         Ok(Self {
             turn: 0,
@@ -60,6 +64,21 @@ impl Run {
             restarts: 0,
             steps: 0,
         })
+    }
+
+    /// Runs a seed's first turns with nothing going wrong but clients, and records all of it.
+    pub(super) fn recorded(seed: u64, turns: usize) -> Result<Self, String> {
+        let mut plan = Plan::new(seed);
+        plan.faults.fill(0);
+        plan.segment_bytes = plan.segment_bytes.min(8_192);
+        plan.padding = plan.padding.min(600);
+        let mut run = Self::with(seed, plan, Mode::Recorded)?;
+        for _ in 0..turns {
+            run.turn += 1;
+            let turn = run.take_turn();
+            run.survive(turn)?;
+        }
+        Ok(run)
     }
 
     pub(super) fn tail(&self) -> String {

@@ -37,6 +37,17 @@ impl From<String> for Stop {
     }
 }
 
+/// What becomes of all that happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// It is printed.
+    Loud,
+    /// The last of it is kept, for whoever looks for what went wrong.
+    Quiet,
+    /// What was done to the disk is kept, to be done again.
+    Recorded,
+}
+
 /// A reply that waits for its group, and the group that the auditor wants it to wait for.
 struct Pending {
     routed: Routed,
@@ -64,6 +75,8 @@ pub(super) struct World {
     durable: u64,
     pending: BTreeMap<u64, Vec<Pending>>,
     upkeep: Upkeep,
+    /// After so many changes of the disk, this group was known to be durable.
+    known: Vec<(usize, u64)>,
 }
 
 #[derive(Default)]
@@ -98,15 +111,13 @@ impl Trace {
     }
 
     pub(super) fn tail(&self) -> String {
-        self.lines
-            .iter()
-            .flat_map(|line| {
-                [
-                    "  ", line, "
-",
-                ]
-            })
-            .collect()
+        let mut text = String::new();
+        for line in &self.lines {
+            text.push_str("  ");
+            text.push_str(line);
+            text.push('\n');
+        }
+        text
     }
 }
 
@@ -115,15 +126,21 @@ impl World {
         seed: u64,
         segment_bytes: u64,
         queues: &[(Description, u64)],
-        loud: bool,
+        mode: Mode,
     ) -> Result<Self, Stop> {
         let disk = FaultyDisk::new(Stream::new(seed, "disk"), segment_bytes);
+        if mode == Mode::Recorded {
+            disk.record();
+        }
         let disk = Arc::new(disk);
         let mut random = Stream::new(seed, "world");
-        let auditor = Auditor::new();
+        let mut auditor = Auditor::new();
+        if mode == Mode::Recorded {
+            auditor.keep_all();
+        }
         let started = start(&disk, &mut random, segment_bytes)?;
         let trace = Trace {
-            loud,
+            loud: mode == Mode::Loud,
             ..Trace::default()
         };
         let mut world = Self {
@@ -148,6 +165,7 @@ impl World {
             durable: started.last,
             pending: BTreeMap::new(),
             upkeep: Upkeep::default(),
+            known: Vec::new(),
         };
         world.install()?;
         world.seal();
@@ -357,6 +375,7 @@ impl World {
         self.committer.sync().map_err(|_| Stop::Ends)?;
         // Of frames that were written in part before the disk was full, some may count.
         self.durable = self.written;
+        self.known.push((self.disk.recorded_count(), self.durable));
         self.auditor.durable(self.durable);
         self.writer.durable(self.durable);
         let durable = self.durable;
@@ -484,6 +503,23 @@ impl World {
         };
         self.broker.replayed(&around);
         self.step(&Act::Timeout)
+    }
+
+    /// Returns the newest group that was known to be durable after so many changes of the disk.
+    pub(super) fn durable_after(&self, changes: usize) -> u64 {
+        let known = self.known.iter().take_while(|(at, _)| *at <= changes);
+        known.last().map_or(0, |&(_, durable)| durable)
+    }
+
+    /// Puts another disk in, with what an auditor knows of it, and starts the broker on that.
+    pub(super) fn start_on(
+        &mut self,
+        disk: FaultyDisk,
+        auditor: Auditor,
+        now: i64,
+    ) -> Result<(), Stop> {
+        (self.disk, self.auditor, self.now) = (Arc::new(disk), auditor, now);
+        self.restart()
     }
 
     pub(super) fn wanted(&self) -> Option<i64> {

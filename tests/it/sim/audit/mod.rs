@@ -19,6 +19,7 @@ mod model;
 mod round;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jitney::amqp::Condition;
 use jitney::entity::LockToken;
@@ -32,12 +33,14 @@ use super::wire::{Answer, Value, read_message};
 pub(in crate::sim) use self::round::{Round, Sight};
 
 /// The auditor.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(in crate::sim) struct Auditor {
     model: Model,
     /// The model as it was at the end of each group that may be the last one after a crash.
-    history: BTreeMap<u64, Model>,
+    history: BTreeMap<u64, Arc<Model>>,
     durable: u64,
+    /// The history is kept from the beginning.
+    keeps_all: bool,
 }
 
 /// What a response must say.
@@ -64,7 +67,7 @@ impl Auditor {
     pub(in crate::sim) fn new() -> Self {
         let mut auditor = Self::default();
         auditor.model.room = true;
-        auditor.history.insert(0, auditor.model.clone());
+        auditor.history.insert(0, Arc::new(auditor.model.clone()));
         auditor
     }
 
@@ -163,12 +166,27 @@ impl Auditor {
 
     /// A group of records has come to its end.
     pub(in crate::sim) fn sealed(&mut self, group: u64) {
-        self.history.insert(group, self.model.clone());
+        self.history.insert(group, Arc::new(self.model.clone()));
     }
 
     pub(in crate::sim) fn durable(&mut self, group: u64) {
         self.durable = group;
-        self.history = self.history.split_off(&group);
+        if !self.keeps_all {
+            self.history = self.history.split_off(&group);
+        }
+    }
+
+    /// From now on, the broker may be started again at any group.
+    pub(in crate::sim) fn keep_all(&mut self) {
+        self.keeps_all = true;
+    }
+
+    /// Returns the auditor as it was when this was the newest durable group.
+    pub(in crate::sim) fn back_at(&self, durable: u64) -> Self {
+        Self {
+            durable,
+            ..self.clone()
+        }
     }
 
     /// The broker has come back from a crash, and this is the last group that is left.
@@ -180,11 +198,12 @@ impl Auditor {
             ));
         }
         let left = self.history.remove(&last);
-        self.model = left.ok_or_else(|| format!("group {last} was never sealed"))?;
+        let left = left.ok_or_else(|| format!("group {last} was never sealed"))?;
+        self.model = Arc::unwrap_or_clone(left);
         self.model.restart();
         // Whoever starts finds out anew whether there is room.
         self.model.room = true;
-        self.history = BTreeMap::from([(last, self.model.clone())]);
+        self.history = BTreeMap::from([(last, Arc::new(self.model.clone()))]);
         self.durable = last;
         Ok(())
     }

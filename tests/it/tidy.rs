@@ -1,0 +1,193 @@
+//! What can be checked of the tree without building it: documents that name what is there,
+//! sources of a size to read, licences that go together.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Lines of one source at most: what is longer is two things.
+const LINES_MAX: usize = 900;
+
+/// Words of licences that this project may be built from.
+const LICENCES: [&str; 9] = [
+    "0BSD",
+    "Apache-2.0",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "ISC",
+    "MIT",
+    "Unicode-3.0",
+    "Unlicense",
+    "Zlib",
+];
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Returns all files with an extension below some folders and files, by their path from the root.
+fn files(places: &[&str], extension: &str) -> Vec<(String, String)> {
+    let mut left: Vec<PathBuf> = places.iter().map(|place| root().join(place)).collect();
+    let mut found = Vec::new();
+    while let Some(path) = left.pop() {
+        if path.is_dir() {
+            let entries = std::fs::read_dir(path).unwrap();
+            left.extend(entries.map(|entry| entry.unwrap().path()));
+        } else if path.extension().is_some_and(|found| found == extension) {
+            let name = path.strip_prefix(root()).unwrap().display().to_string();
+            found.push((name, std::fs::read_to_string(&path).unwrap()));
+        }
+    }
+    assert!(!found.is_empty(), "{places:?} hold nothing");
+    found
+}
+
+fn documents() -> Vec<(String, String)> {
+    let places = [
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "README.md",
+        "docs",
+    ];
+    files(&places, "md")
+}
+
+fn check(wrong: &[String]) {
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn every_source_says_what_it_is() {
+    let sources = files(&["src", "tests"], "rs").into_iter();
+    // Tests beside the code are part of the module that they test.
+    let silent = sources
+        .filter(|(name, text)| !name.ends_with("/tests.rs") && !text.starts_with("//! "))
+        .map(|(name, _)| name);
+    check(&silent.collect::<Vec<_>>());
+}
+
+#[test]
+fn every_source_is_of_a_size_to_read() {
+    let sources = files(&["src", "tests"], "rs").into_iter();
+    let long = sources
+        .map(|(name, text)| (name, text.lines().count()))
+        .filter(|(_, lines)| LINES_MAX < *lines)
+        .map(|(name, lines)| format!("{name} has {lines} lines"));
+    check(&long.collect::<Vec<_>>());
+}
+
+#[test]
+fn nothing_is_left_for_later() {
+    let words = [
+        concat!("TO", "DO"),
+        concat!("FIX", "ME"),
+        concat!("XX", "X"),
+        concat!("db", "g!("),
+    ];
+    let mut wrong = Vec::new();
+    let all = files(&["src", "tests"], "rs")
+        .into_iter()
+        .chain(documents());
+    for (name, text) in all {
+        for (at, line) in text.lines().enumerate() {
+            if words.iter().any(|word| line.contains(word)) {
+                wrong.push(format!("{name}:{}: {}", at + 1, line.trim()));
+            }
+        }
+    }
+    check(&wrong);
+}
+
+#[test]
+fn no_registry_is_named() {
+    // Where packages come from is the business of whoever builds, and of their configuration.
+    let hosts = [
+        concat!("crates", ".io"),
+        concat!("pypi", ".org"),
+        concat!("python", "hosted.org"),
+        concat!("npm", "js.org"),
+        concat!("npm", "js.com"),
+    ];
+    let sources = files(&["src", "tests"], "rs").into_iter();
+    let manifests = files(&["Cargo.toml"], "toml");
+    let mut wrong = Vec::new();
+    for (name, text) in sources.chain(documents()).chain(manifests) {
+        for host in hosts {
+            if text.contains(host) {
+                wrong.push(format!("{name} names {host}"));
+            }
+        }
+    }
+    check(&wrong);
+}
+
+#[test]
+fn links_between_documents_lead_somewhere() {
+    let mut wrong = Vec::new();
+    for (name, text) in documents() {
+        let folder = Path::new(&name).parent().unwrap();
+        for link in text.split("](").skip(1) {
+            let link = link.split(')').next().unwrap();
+            let path = link.split('#').next().unwrap();
+            if path.is_empty() || link.contains("://") || link.starts_with("mailto:") {
+                continue;
+            }
+            if !root().join(folder).join(path).exists() {
+                wrong.push(format!("{name} leads to {path}, and there is nothing"));
+            }
+        }
+    }
+    check(&wrong);
+}
+
+#[test]
+fn files_that_documents_name_are_there() {
+    let mut wrong = Vec::new();
+    for (name, text) in documents() {
+        for word in text.split('`').skip(1).step_by(2) {
+            let path = word.split(':').next().unwrap();
+            let known = ["src/", "tests/", "docs/"];
+            let whole = path
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
+            if whole
+                && known.iter().any(|known| path.starts_with(known))
+                && !root().join(path).exists()
+            {
+                wrong.push(format!("{name} names {path}, and there is nothing"));
+            }
+        }
+    }
+    check(&wrong);
+}
+
+#[test]
+fn licences_of_dependencies_go_together_with_ours() {
+    let host = Command::new("rustc").arg("-vV").output().unwrap();
+    let host = String::from_utf8(host.stdout).unwrap();
+    let host = host.lines().find_map(|line| line.strip_prefix("host: "));
+    let metadata = Command::new(env!("CARGO"))
+        .args(["metadata", "--offline", "--locked", "--format-version=1"])
+        .args(["--filter-platform", host.unwrap()])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    // What is not there cannot be looked at; whoever built this test has all that it needs.
+    let all: serde_json::Value = serde_json::from_slice(&metadata.stdout)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&metadata.stderr)));
+    let mut wrong = Vec::new();
+    for package in all["packages"].as_array().unwrap() {
+        let licence = package["license"].as_str().unwrap_or("none");
+        // A licence with an exception allows more than without.
+        let mut words = licence.split(" WITH ").map(|part| {
+            let part = part.trim_start_matches("LLVM-exception");
+            part.split(['(', ')', '/', ' '])
+                .filter(|word| !["", "AND", "OR"].contains(word))
+                .all(|word| LICENCES.contains(&word))
+        });
+        if !words.all(|known| known) {
+            wrong.push(format!("{}: {licence}", package["name"]));
+        }
+    }
+    check(&wrong);
+}
