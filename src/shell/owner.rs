@@ -313,6 +313,7 @@ impl Owner {
         self.reader.read(reader::Request {
             purpose: reader::Purpose::Deliver(id),
             wanted,
+            until: self.writer.readable_until(),
         });
     }
 

@@ -17,6 +17,8 @@ use crate::storage;
 pub(super) struct Request {
     pub(super) purpose: Purpose,
     pub(super) wanted: Vec<BodyRef>,
+    /// Up to where the log may be read.
+    pub(super) until: u64,
 }
 
 /// Who wants bytes.
@@ -65,7 +67,7 @@ impl Reader {
         let (requests, taken) = mpsc::channel::<Request>();
         let work = move || {
             for request in taken {
-                let chunks = read(&disk, &request.wanted);
+                let chunks = read(&disk, &request.wanted, request.until);
                 let done = Done {
                     purpose: request.purpose,
                     chunks,
@@ -89,13 +91,13 @@ impl Reader {
 }
 
 /// Reads every body; one stretch serves all the bodies that lie in it.
-fn read(disk: &SharedDisk, wanted: &[BodyRef]) -> Vec<Chunk> {
+fn read(disk: &SharedDisk, wanted: &[BodyRef], until: u64) -> Vec<Chunk> {
     let mut chunks: Vec<Chunk> = Vec::new();
     for &body in wanted {
         if chunks.iter().rev().any(|chunk| chunk.slice(body).is_some()) {
             continue;
         }
-        match storage::read_ahead(&**disk, body) {
+        match storage::read_ahead(&**disk, body, until) {
             Ok((position, bytes)) => chunks.push(Chunk { position, bytes }),
             Err(error) => {
                 error!(%error, "the log cannot be read; the broker ends");

@@ -29,6 +29,8 @@ mod writer;
 #[cfg(test)]
 pub(crate) mod faulty;
 #[cfg(test)]
+mod hazards;
+#[cfg(test)]
 mod tests;
 
 pub use checkpoint::write_checkpoint;

@@ -8,15 +8,19 @@ use crate::entity::BodyRef;
 use crate::limits;
 
 /// Reads a body, and what lies behind it in its segment: the bodies that are wanted next.
-/// Returns the position of the first byte, and the bytes.
+/// Returns the position of the first byte, and the bytes: none behind `until`, which is what
+/// [`Writer::readable_until`](super::Writer::readable_until) said before the read. Bytes that are
+/// kept in memory must be those that are there for good.
 ///
 /// # Errors
 ///
 /// [`Error::Corrupt`] if the body is not there.
-pub fn read_ahead(disk: &dyn Disk, body: BodyRef) -> Result<(u64, Bytes), Error> {
+pub fn read_ahead(disk: &dyn Disk, body: BodyRef, until: u64) -> Result<(u64, Bytes), Error> {
     let Position { segment, offset } = Position::of(body);
     let length = usize_of(u64::from(body.length));
-    let mut bytes = vec![0; length.saturating_add(limits::READ_AHEAD_BYTES)];
+    let readable = until.saturating_sub(body.position);
+    let wanted = u64_of(length.saturating_add(limits::READ_AHEAD_BYTES)).min(readable);
+    let mut bytes = vec![0; usize_of(wanted).max(length)];
     let count = disk.read(segment, offset, &mut bytes)?;
     if count < length {
         return Err(Error::Corrupt {

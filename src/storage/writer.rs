@@ -5,6 +5,7 @@
 //! last one ended, or in a new segment; frame numbers have no gap; what is released counts as
 //! alive until the frame that says so is durable.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -56,6 +57,10 @@ pub struct Writer {
     /// The last frame that was sealed.
     sealed: u64,
     durable: u64,
+    /// Where each frame behind `durable` ends.
+    ends: VecDeque<Position>,
+    /// Where the last durable frame ends.
+    durable_end: Position,
     newest: Timestamp,
     cache: Cache,
     usage: Usage,
@@ -92,6 +97,8 @@ impl Writer {
             position: start.position,
             sealed: start.last_frame,
             durable: start.last_frame,
+            ends: VecDeque::new(),
+            durable_end: start.position,
             newest: start.newest,
             usage: start.usage,
             appended: start.appended,
@@ -115,6 +122,7 @@ impl Writer {
         self.position.offset += u64_of(span);
         self.usage.grow(self.position.segment, self.position.offset);
         self.appended += u64_of(span);
+        self.ends.push_back(self.position);
         self.cache.push_frame(self.sealed, position, bytes.clone());
         self.cache.evict(self.durable);
         Some(Frame {
@@ -145,10 +153,19 @@ impl Writer {
     /// Says up to which frame the log is durable.
     pub fn durable(&mut self, frame: u64) {
         debug_assert!(frame <= self.sealed, "frame {frame} was never sealed");
-        if self.durable < frame {
-            self.durable = frame;
-            self.cache.evict(frame);
+        while self.durable < frame {
+            self.durable += 1;
+            if let Some(end) = self.ends.pop_front() {
+                self.durable_end = end;
+            }
         }
+        self.cache.evict(frame);
+    }
+
+    /// Returns up to where the log may be read: behind that, the disk may have other bytes later.
+    #[must_use]
+    pub fn readable_until(&self) -> u64 {
+        self.durable_end.to_u64()
     }
 
     /// Returns whether messages may still come in: a full disk is left to what makes room.

@@ -166,6 +166,7 @@ impl Owner {
             self.reader.read(Request {
                 purpose: Purpose::Compact,
                 wanted,
+                until: self.writer.readable_until(),
             });
         }
     }

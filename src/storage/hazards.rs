@@ -1,0 +1,57 @@
+//! Ways in which a log could answer with wrong bytes, each tried.
+
+use std::sync::Arc;
+
+use super::memory::MemoryDisk;
+use super::*;
+use crate::entity::{BodyRef, EntityId, Journal, Record, SequenceNumber, StoredState};
+use crate::time::{Millis, Timestamp};
+
+fn enqueued(number: u64, body: &[u8]) -> Record<'_> {
+    Record::Enqueued {
+        entity: EntityId(3),
+        number: SequenceNumber(number),
+        at: Timestamp::from_millis(1_700_000_000_000),
+        time_to_live: Millis::MAX,
+        state: StoredState::Active,
+        enqueued_number: SequenceNumber(number),
+        body,
+    }
+}
+
+fn open(disk: &Arc<dyn Disk>) -> Recovered {
+    let options = Options {
+        segment_bytes: 4 * 1024 * 1024,
+        cache_bytes: 64 * 1024,
+        store: 0x5eed,
+    };
+    recover(Arc::clone(disk), options, &mut |_, _| Ok(())).unwrap()
+}
+
+fn put(log: &mut Recovered, number: u64, body: &[u8]) -> BodyRef {
+    let place = log.writer.append(&enqueued(number, body)).unwrap();
+    let frame = log.writer.seal().unwrap();
+    log.committer.write(std::slice::from_ref(&frame)).unwrap();
+    log.committer.sync().unwrap();
+    log.writer.durable(frame.number);
+    place
+}
+
+#[test]
+fn bytes_read_ahead_of_what_was_written_are_never_taken_for_a_body() {
+    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+    let mut log = open(&disk);
+    disk.start_segment(SegmentId(1)).unwrap();
+    disk.write(SegmentId(1), 0, &[&vec![0; 4 * 1024 * 1024]]).unwrap();
+    let first = put(&mut log, 1, &[1; 1024]);
+    let mut log = open(&disk);
+    let (position, bytes) = read_ahead(&*disk, first, log.writer.readable_until()).unwrap();
+    log.writer.insert_read(position, bytes);
+    let second = put(&mut log, 2, &[2; 1024]);
+    for number in 3..200 {
+        put(&mut log, number, &[3; 1024]);
+    }
+    if let Some(found) = log.writer.cached(second) {
+        assert_eq!(found, vec![2; 1024]);
+    }
+}
