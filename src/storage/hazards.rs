@@ -55,3 +55,21 @@ fn bytes_read_ahead_of_what_was_written_are_never_taken_for_a_body() {
         assert_eq!(found, vec![2; 1024]);
     }
 }
+
+#[test]
+fn a_body_behind_the_end_of_its_segment_is_noticed_at_the_start() {
+    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+    let mut log = open(&disk);
+    let body = put(&mut log, 1, &[1; 1024]);
+    let mut log = open(&disk);
+    log.writer.retain(body);
+    assert!(log.writer.check_bodies().is_ok());
+    log.writer.retain(BodyRef {
+        length: 2048,
+        ..body
+    });
+    assert!(matches!(
+        log.writer.check_bodies(),
+        Err(Error::Corrupt { .. })
+    ));
+}

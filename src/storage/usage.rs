@@ -16,7 +16,7 @@ pub(super) struct Usage {
     length: u64,
     alive: u64,
     alive_count: u64,
-    /// A live body that lies in no segment.
+    /// A live body that lies in no segment, or not within its segment.
     lost: Option<BodyRef>,
     /// Bytes appended and released when a candidate was last looked for.
     looked_at: u64,
@@ -47,10 +47,21 @@ impl Usage {
         self.turnover += more;
     }
 
+    /// Counts a body that recovery found: it must lie within its segment.
+    pub(super) fn recover(&mut self, body: BodyRef) {
+        let Position { segment, offset } = Position::of(body);
+        let end = offset.saturating_add(u64::from(body.length));
+        let length = self.segments.get(&segment).map_or(0, |found| found.length);
+        if length < end {
+            self.lost.get_or_insert(body);
+        }
+        self.retain(body);
+    }
+
+    /// Counts a body in.
     pub(super) fn retain(&mut self, body: BodyRef) {
         let id = Position::of(body).segment;
         let Some(segment) = self.segments.get_mut(&id) else {
-            self.lost.get_or_insert(body);
             return;
         };
         if segment.alive_count == 0 {
@@ -150,7 +161,7 @@ impl Usage {
         checkpoint < current && self.empty.range(checkpoint..current).next().is_some()
     }
 
-    /// Returns a live body whose segment is not there.
+    /// Returns a live body that is not there.
     pub(super) fn lost(&self) -> Option<BodyRef> {
         self.lost
     }

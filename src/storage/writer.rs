@@ -237,7 +237,7 @@ impl Writer {
 
     /// Counts a body as alive, after replay.
     pub fn retain(&mut self, body: BodyRef) {
-        self.usage.retain(body);
+        self.usage.recover(body);
     }
 
     /// Says after replay, when all that is alive was retained, whether all of it is there.
@@ -249,7 +249,7 @@ impl Writer {
         Err(Error::Corrupt {
             segment,
             offset,
-            what: "a message's segment is missing",
+            what: "a message's bytes are missing",
         })
     }
 
