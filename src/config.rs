@@ -4,6 +4,8 @@
 //! Comments and trailing commas are allowed, unknown keys are passed over. Every mistake is told,
 //! with its place in the file, what was found and what is allowed there.
 
+mod topics;
+
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -12,6 +14,8 @@ use serde_json::{Map, Value};
 use crate::address;
 use crate::limits;
 use crate::time::Millis;
+
+pub use topics::{Constant, CorrelationFilter, Filter, Rule, Subscription, Topic, TopicProperties};
 
 /// The entities of a namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,13 +33,6 @@ pub struct Queue {
     pub name: String,
     /// Its properties.
     pub properties: QueueProperties,
-}
-
-/// A topic; its subscriptions and their rules are checked for their names only.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Topic {
-    /// Its path.
-    pub name: String,
 }
 
 /// A queue's properties; the defaults are the emulator's.
@@ -123,16 +120,23 @@ impl Default for QueueProperties {
 impl Default for Config {
     /// The entities of the emulator's shipped file (`protocol.md` §1.6).
     fn default() -> Self {
-        let name = "queue.1".to_owned();
-        let queues = vec![Queue {
-            name,
+        let queue = Queue {
+            name: "queue.1".to_owned(),
             properties: QueueProperties::default(),
-        }];
+        };
+        let subscription = Subscription {
+            name: "subscription.1".to_owned(),
+            properties: QueueProperties::default(),
+            rules: Vec::new(),
+        };
+        let topic = Topic {
+            name: "topic.1".to_owned(),
+            properties: TopicProperties::default(),
+            subscriptions: vec![subscription],
+        };
         Self {
-            queues,
-            topics: vec![Topic {
-                name: "topic.1".to_owned(),
-            }],
+            queues: vec![queue],
+            topics: vec![topic],
         }
     }
 }
@@ -185,26 +189,20 @@ impl<'a> At<'a> {
         }
     }
 
-    fn items(&self) -> impl Iterator<Item = Self> + use<'a> {
-        let path = self.path.clone();
-        let items = self
-            .value
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .enumerate();
-        items.map(move |(index, value)| Self {
-            path: format!("{path}[{index}]"),
-            value: Some(value),
-        })
+    /// Returns whether nothing stands there; a null counts as nothing.
+    fn is_absent(&self) -> bool {
+        self.value.is_none_or(Value::is_null)
     }
 }
+
+/// Names that are taken, in the form that compares without case.
+type Names = BTreeSet<String>;
 
 /// Collects mistakes; where there is one, it goes on with a default.
 #[derive(Debug, Default)]
 struct Reader {
     mistakes: Vec<Mistake>,
-    names: BTreeSet<String>,
+    names: Names,
 }
 
 impl Reader {
@@ -212,46 +210,57 @@ impl Reader {
         let user = root.key("UserConfig");
         self.object(&user);
         let namespaces = user.key("Namespaces");
-        self.array(&namespaces, "an array with one namespace");
         let mut config = Config {
             queues: Vec::new(),
             topics: Vec::new(),
         };
-        for (index, namespace) in namespaces.items().enumerate() {
-            if index > 0 {
-                self.mistake(&namespace, "exactly one namespace");
-                break;
-            }
+        if namespaces.value.and_then(Value::as_array).map(Vec::len) != Some(1) {
+            self.mistake(&namespaces, "an array with exactly one namespace");
+            return config;
+        }
+        for namespace in self.items(&namespaces, "an array with one namespace") {
             self.object(&namespace);
-            for list in ["Queues", "Topics"] {
-                let list = namespace.key(list);
-                if list.value.is_some_and(|value| !value.is_null()) {
-                    self.array(&list, "an array of entities");
-                }
-            }
-            for queue in namespace.key("Queues").items() {
+            for queue in self.items(&namespace.key("Queues"), "an array of queues") {
                 config.queues.extend(self.queue(&queue));
             }
-            for topic in namespace.key("Topics").items() {
+            for topic in self.items(&namespace.key("Topics"), "an array of topics") {
                 config.topics.extend(self.topic(&topic));
             }
         }
         config
     }
 
+    /// Returns the items of an array; none where there is none.
+    fn items<'a>(&mut self, at: &At<'a>, allowed: &str) -> Vec<At<'a>> {
+        let Some(items) = at.value.and_then(Value::as_array) else {
+            if !at.is_absent() {
+                self.mistake(at, allowed);
+            }
+            return Vec::new();
+        };
+        let items = items.iter().enumerate();
+        items
+            .map(|(index, value)| At {
+                path: format!("{}[{index}]", at.path),
+                value: Some(value),
+            })
+            .collect()
+    }
+
     fn queue(&mut self, at: &At<'_>) -> Option<Queue> {
         self.object(at)?;
-        let name = self.name(&at.key("Name"))?;
-        let properties = at.key("Properties");
+        // Both are read before either is given up: every mistake is told.
+        let name = self.name(&at.key("Name"));
+        let properties = self.queue_properties(&at.key("Properties"));
         Some(Queue {
-            name,
-            properties: self.queue_properties(&properties),
+            name: name?,
+            properties,
         })
     }
 
     fn queue_properties(&mut self, at: &At<'_>) -> QueueProperties {
         let default = QueueProperties::default();
-        if at.value.is_none_or(Value::is_null) {
+        if at.is_absent() {
             return default;
         }
         self.object(at);
@@ -286,25 +295,6 @@ impl Reader {
         }
     }
 
-    fn topic(&mut self, at: &At<'_>) -> Option<Topic> {
-        self.object(at)?;
-        let name = self.name(&at.key("Name"))?;
-        for subscription in at.key("Subscriptions").items() {
-            self.string(&subscription.key("Name"), "the subscription's name");
-            for rule in subscription.key("Rules").items() {
-                self.string(&rule.key("Name"), "the rule's name");
-                let kind = rule.key("Properties").key("FilterType");
-                if !matches!(
-                    kind.value.and_then(Value::as_str),
-                    Some("Sql" | "Correlation")
-                ) {
-                    self.mistake(&kind, "\"Sql\" or \"Correlation\"");
-                }
-            }
-        }
-        Some(Topic { name })
-    }
-
     /// Reads the name of an entity, which no other may have in whatever case.
     fn name(&mut self, at: &At<'_>) -> Option<String> {
         const ALLOWED: &str = "a name of 1 to 260 characters that begins and ends with a letter or \
@@ -325,16 +315,24 @@ impl Reader {
     }
 
     fn optional_name(&mut self, at: &At<'_>) -> Option<String> {
-        if at.value.is_none_or(Value::is_null) {
+        const ALLOWED: &str = "the name of a queue or a topic, or \"\"";
+        if at.is_absent() {
             return None;
         }
-        let name = self.string(at, "the name of an entity, or \"\"")?;
-        (!name.is_empty()).then(|| name.to_owned())
+        let name = self.string(at, ALLOWED)?;
+        if name.is_empty() {
+            return None;
+        }
+        if !is_name(name) {
+            self.mistake(at, ALLOWED);
+            return None;
+        }
+        Some(name.to_owned())
     }
 
     fn duration(&mut self, at: &At<'_>) -> Option<Millis> {
         const ALLOWED: &str = "an ISO 8601 duration of more than nothing, for example \"PT1M\"";
-        if at.value.is_none_or(Value::is_null) {
+        if at.is_absent() {
             return None;
         }
         let duration = duration(self.string(at, ALLOWED)?);
@@ -366,7 +364,7 @@ impl Reader {
 
     fn status(&mut self, at: &At<'_>) -> Status {
         const ALLOWED: &str = "\"Active\", \"Disabled\", \"SendDisabled\" or \"ReceiveDisabled\"";
-        if at.value.is_none_or(Value::is_null) {
+        if at.is_absent() {
             return Status::Active;
         }
         match self.string(at, ALLOWED) {
@@ -397,16 +395,14 @@ impl Reader {
         map
     }
 
-    fn array(&mut self, at: &At<'_>, allowed: &str) {
-        if !at.value.is_some_and(Value::is_array) {
-            self.mistake(at, allowed);
-        }
-    }
-
     fn mistake(&mut self, at: &At<'_>, allowed: &str) {
-        let found = at
-            .value
-            .map_or_else(|| "nothing".to_owned(), Value::to_string);
+        // Lists and objects would fill the screen, and their place says which is meant.
+        let found = match at.value {
+            None => "nothing".to_owned(),
+            Some(Value::Array(items)) => format!("an array of {}", items.len()),
+            Some(Value::Object(_)) => "an object".to_owned(),
+            Some(value) => value.to_string(),
+        };
         let (place, allowed) = (at.path.clone(), allowed.to_owned());
         self.mistakes.push(Mistake {
             place,
@@ -427,9 +423,8 @@ fn is_name(name: &str) -> bool {
             .all(|c| c.is_alphanumeric() || ".-_~/".contains(c))
 }
 
-/// Reads an ISO 8601 duration; years and months are not known to be so long, and not allowed but
-/// as zero. What is longer than jiff's longest, as Azure's `P10675199DT2H48M5.4775807S` is, is
-/// [`Millis::MAX`].
+/// Reads an ISO 8601 duration, a year counted as 365 days and a month as 30, as .NET does it. What
+/// is longer than jiff's longest, as Azure's `P10675199DT2H48M5.4775807S` is, is [`Millis::MAX`].
 fn duration(text: &str) -> Option<Millis> {
     /// The days of jiff's longest span.
     const DAYS_MAX: u64 = 7_304_484;
@@ -441,15 +436,17 @@ fn duration(text: &str) -> Option<Millis> {
         return Some(Millis::MAX);
     }
     let span: jiff::Span = text.parse().ok()?;
-    if span.is_negative() || span.is_zero() || span.get_years() != 0 || span.get_months() != 0 {
+    if span.is_negative() {
         return None;
     }
-    let days = i64::from(span.get_weeks()) * 7 + i64::from(span.get_days());
+    let days = i64::from(span.get_years()) * 365
+        + i64::from(span.get_months()) * 30
+        + i64::from(span.get_weeks()) * 7
+        + i64::from(span.get_days());
     let hours = days * 24 + i64::from(span.get_hours());
     let seconds = hours * 3_600 + span.get_minutes() * 60 + span.get_seconds();
-    Some(Millis::from_millis(
-        seconds * 1_000 + span.get_milliseconds(),
-    ))
+    let millis = Millis::from_millis(seconds * 1_000 + span.get_milliseconds());
+    (millis != Millis::ZERO).then_some(millis)
 }
 
 #[cfg(test)]
@@ -527,6 +524,18 @@ mod tests {
                 "UserConfig.Namespaces: found nothing",
             ],
         );
+        check(
+            r#"{"UserConfig":{"Namespaces":[]}}"#,
+            &["UserConfig.Namespaces: found an array of 0; allowed: an array with exactly one"],
+        );
+        check(
+            r#"{"UserConfig":{"Namespaces":[{"Queues":[{"Properties":{"LockDuration":7}}],"Topics":7}]}}"#,
+            &[
+                "UserConfig.Namespaces[0].Queues[0].Name: found nothing",
+                "UserConfig.Namespaces[0].Queues[0].Properties.LockDuration: found 7",
+                "UserConfig.Namespaces[0].Topics: found 7; allowed: an array of topics",
+            ],
+        );
         check("{\n  \"a\": }", &["line 2, column 8: found"]);
     }
 
@@ -554,12 +563,78 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_filter_type_is_told_and_not_dropped() {
+    fn durations_are_read_as_dotnet_reads_them() {
+        let check = |text: &str, millis: Option<i64>| {
+            assert_eq!(duration(text), millis.map(Millis::from_millis), "{text}");
+        };
+        check("PT0.5S", Some(500));
+        check("P1DT1H1M1S", Some(90_061_000));
+        check("P2Y", Some(730 * 86_400_000));
+        check("P1M", Some(30 * 86_400_000));
+        check("P10675199DT2H48M5.4775807S", Some(i64::MAX));
+        check("P99999999D", Some(i64::MAX));
+        for text in [
+            "",
+            "P",
+            "PT",
+            "PT0S",
+            "-PT1M",
+            "PT-1M",
+            "1 minute",
+            "00:01:00",
+            "PT0.0000001S",
+        ] {
+            check(text, None);
+        }
+    }
+
+    fn topic(rules: &str) -> String {
+        format!(
+            r#"{{"UserConfig":{{"Namespaces":[{{"Topics":[{{"Name":"t","Subscriptions":[{{"Name":"s","Rules":[{rules}]}}]}}]}}]}}}}"#
+        )
+    }
+
+    #[test]
+    fn topics_have_subscriptions_and_rules() {
+        let text = topic(
+            r#"{"Name":"a","Properties":{"FilterType":"Correlation","CorrelationFilter":{"Label":"l","Properties":{"p":"v","n":1.5}}}},
+               {"Name":"b","Properties":{"FilterType":"Sql","SqlFilter":{"SqlExpression":"1=1"},"Action":{"SqlExpression":"SET a = 1"}}}"#,
+        );
+        let topic = parse(&text).unwrap().topics.remove(0);
+        let rules = &topic.subscriptions[0].rules;
+        let mut properties = vec![
+            ("p".to_owned(), Constant::Text("v".to_owned())),
+            ("n".to_owned(), Constant::Number("1.5".to_owned())),
+        ];
+        properties.sort_by(|a, b| a.0.cmp(&b.0));
+        let correlation = CorrelationFilter {
+            label: Some("l".to_owned()),
+            properties,
+            ..CorrelationFilter::default()
+        };
+        assert_eq!(rules[0].filter, Filter::Correlation(correlation));
+        assert_eq!(rules[1].filter, Filter::Sql("1=1".to_owned()));
+        assert_eq!(rules[1].action.as_deref(), Some("SET a = 1"));
+    }
+
+    #[test]
+    fn a_rule_that_cannot_be_is_told_and_not_dropped() {
+        let place = |rest: &str| {
+            format!("UserConfig.Namespaces[0].Topics[0].Subscriptions[0].Rules[{rest}")
+        };
         check(
-            r#"{"UserConfig":{"Namespaces":[{"Topics":[{"Name":"t","Subscriptions":[{"Name":"s",
-               "Rules":[{"Name":"r","Properties":{"FilterType":"SqlFilter"}}]}]}]}]}}"#,
+            &topic(
+                r#"{"Name":"r","Properties":{"FilterType":"SqlFilter"}},
+                   {"Name":"R","Properties":{"FilterType":"Sql"}},
+                   {"Name":"c","Properties":{"FilterType":"Correlation","CorrelationFilter":{}}},
+                   {"Name":"d"}"#,
+            ),
             &[
-                "UserConfig.Namespaces[0].Topics[0].Subscriptions[0].Rules[0].Properties.FilterType: found \"SqlFilter\"; allowed: \"Sql\"",
+                &place("0].Properties.FilterType: found \"SqlFilter\"; allowed: \"Sql\""),
+                &place("1].Name: found \"R\""),
+                &place("1].Properties.SqlFilter: found nothing; allowed: an object"),
+                &place("2].Properties.CorrelationFilter: found an object; allowed: a filter"),
+                &place("3].Properties: found nothing; allowed: an object"),
             ],
         );
     }

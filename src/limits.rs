@@ -75,3 +75,5 @@ pub const RECOVERY_READ_BYTES: usize = 1024 * 1024;
 pub const CHECKPOINT_BLOCK_BYTES: usize = 64 * 1024;
 /// Prepared segments that are kept when segments are removed; more are given back to the system.
 pub const SPARE_SEGMENTS_MAX: usize = 3;
+/// Length of the name of a subscription or a rule, characters: the service's limit.
+pub const PART_NAME_LENGTH_MAX: usize = 50;

@@ -187,7 +187,7 @@ impl Connection {
             }
             return Ok(());
         }
-        if self.by_channel.contains_key(&channel) {
+        if self.by_channel.get(&channel).is_some_and(|&id| id != ENDED) {
             return Err(not_allowed(format!(
                 "Channel {channel} has a session already."
             )));
@@ -226,7 +226,8 @@ impl Connection {
     }
 
     pub(super) fn handle_end(&mut self, channel: u16, id: SessionId) {
-        self.by_channel.remove(&channel);
+        // Python goes on to detach links of a session that it has ended.
+        self.by_channel.insert(channel, ENDED);
         if id != ENDED {
             self.flush_dispositions();
             self.write(id.0, |out| ListWriter::begin(out, 0x17).end());
@@ -249,14 +250,12 @@ impl Connection {
             list.end();
         });
         self.drop_session(id);
-        // What the peer sends until it has read our end is passed over.
         if let Some(channel) = channel {
             self.by_channel.insert(channel, ENDED);
         }
     }
 
     fn drop_session(&mut self, id: SessionId) {
-        self.by_channel.retain(|_, session| *session != id);
         let Some(session) = self.sessions.remove(&id) else {
             return;
         };
@@ -365,7 +364,7 @@ impl Connection {
     }
 }
 
-/// The session of a channel that we ended and the peer has not ended yet.
+/// The session of a channel whose session has ended: what comes on it is passed over.
 pub(super) const ENDED: SessionId = SessionId(u16::MAX);
 
 /// The session's part of a peer's flow.

@@ -33,8 +33,10 @@ impl Profile {
     /// What is wrong with it, as a sentence for the client.
     pub(super) fn check_token(self, kind: &str, token: &str) -> Result<(), String> {
         match self {
+            // Python names a SAS token "jwt": what it is, it says itself.
             Self::Development => match kind {
                 "servicebus.windows.net:sastoken" => check_sas_shape(token),
+                "jwt" if is_sas(token) => check_sas_shape(token),
                 "jwt" => check_jwt_shape(token),
                 other => Err(format!(
                     "InvalidTokenType: the token type '{other}' is not known; \
@@ -45,17 +47,22 @@ impl Profile {
     }
 }
 
+const SAS_SCHEME: &str = "SharedAccessSignature ";
+
+fn is_sas(token: &str) -> bool {
+    let scheme = token.get(..SAS_SCHEME.len());
+    scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(SAS_SCHEME))
+}
+
 /// `SharedAccessSignature sr=..&sig=..&se=..&skn=..`, in any order (`protocol.md` §2.5).
 fn check_sas_shape(token: &str) -> Result<(), String> {
-    const SCHEME: &str = "SharedAccessSignature ";
     let malformed = |what: &str| {
         Err(format!(
             "MalformedToken: The SAS token is malformed: {what}."
         ))
     };
-    let fields = match token.split_at_checked(SCHEME.len()) {
-        Some((scheme, fields)) if scheme.eq_ignore_ascii_case(SCHEME) => fields,
-        _ => return malformed("it does not begin with 'SharedAccessSignature '"),
+    let Some(fields) = token.get(SAS_SCHEME.len()..).filter(|_| is_sas(token)) else {
+        return malformed("it does not begin with 'SharedAccessSignature '");
     };
     for name in ["sr", "sig", "se", "skn"] {
         let mut values = fields.split('&').filter_map(|field| {

@@ -1,5 +1,7 @@
 //! Changes that the broker makes to a message's application-properties.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use fe2o3_amqp_types::definitions::Fields;
 use fe2o3_amqp_types::primitives::OrderedMap;
@@ -11,12 +13,12 @@ use crate::shape::value_length;
 
 /// Changes to a message's application-properties: names, and values as encoded AMQP.
 ///
-/// Kept in the log as, for each: the length of its name (u16, big-endian), its name in UTF-8, the
+/// Kept in the log as, for each in the order of their names: the length of its name (u16, big-endian), its name in UTF-8, the
 /// length of its value (u32, big-endian), its value.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Amendments {
-    /// No name stands twice.
-    set: Vec<(String, Bytes)>,
+    /// Ordered by name, so that a peer's thousands of them cost no more than they weigh.
+    set: BTreeMap<String, Bytes>,
 }
 
 impl Amendments {
@@ -48,28 +50,30 @@ impl Amendments {
     pub fn set_string(&mut self, name: &str, value: &str) {
         let mut encoded = Vec::with_capacity(value.len() + 5);
         write_text(&mut encoded, 0xa1, value);
-        self.set(name.to_owned(), encoded.into());
+        self.set.insert(name.to_owned(), encoded.into());
     }
 
     /// Takes a property out if it is a string or a symbol.
     pub fn take_string(&mut self, name: &str) -> Option<String> {
-        let at = self.set.iter().position(|(set, _)| set == name)?;
-        let value = text(&self.set.get(at)?.1)?.to_owned();
-        self.set.remove(at);
+        let value = text(self.set.get(name)?)?.to_owned();
+        self.set.remove(name);
         Some(value)
     }
 
     /// Adds later changes: where both name a property, the later one holds.
     pub fn merge(&mut self, later: Self) {
-        for (name, value) in later.set {
-            self.set(name, value);
-        }
+        self.set.extend(later.set);
     }
 
     /// Returns whether nothing is changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.set.is_empty()
+    }
+
+    /// Returns whether a property is set.
+    pub(super) fn contains(&self, name: &str) -> bool {
+        self.set.contains_key(name)
     }
 
     /// Returns names and encoded values.
@@ -99,7 +103,7 @@ impl Amendments {
     /// [`Malformed`] if [`Amendments::encode`] cannot have written it.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let malformed = || Malformed("amendments that end too soon".to_owned());
-        let mut set = Vec::new();
+        let mut set = BTreeMap::new();
         let mut rest = bytes;
         while !rest.is_empty() {
             let (length, after) = rest.split_first_chunk::<2>().ok_or_else(malformed)?;
@@ -112,7 +116,7 @@ impl Amendments {
                 return Err(Malformed("an amendment that is no value".to_owned()));
             }
             let name = std::str::from_utf8(name).map_err(|error| Malformed(error.to_string()))?;
-            set.push((name.to_owned(), Bytes::copy_from_slice(value)));
+            set.insert(name.to_owned(), Bytes::copy_from_slice(value));
             rest = after;
         }
         Ok(Self { set })
@@ -123,14 +127,7 @@ impl Amendments {
         if u16::try_from(name.len()).is_ok()
             && let Ok(encoded) = serde_amqp::to_vec(value)
         {
-            self.set(name.to_owned(), encoded.into());
-        }
-    }
-
-    fn set(&mut self, name: String, value: Bytes) {
-        match self.set.iter_mut().find(|(set, _)| *set == name) {
-            Some((_, old)) => *old = value,
-            None => self.set.push((name, value)),
+            self.set.insert(name.to_owned(), encoded.into());
         }
     }
 }

@@ -26,18 +26,18 @@ pub fn split_batch(batch: &Bytes) -> Result<Vec<Bytes>, Malformed> {
             let message = binary(value);
             let message =
                 message.ok_or_else(|| Malformed("a data section is no binary".to_owned()))?;
+            if limits::BATCH_MESSAGES_MAX <= messages.len() {
+                let max = limits::BATCH_MESSAGES_MAX;
+                return Err(Malformed(format!(
+                    "the batch holds more than {max} messages"
+                )));
+            }
             messages.push(batch.slice_ref(message));
         }
         rest = after;
     }
-    match messages.len() {
-        0 => Err(Malformed("the batch holds no message".to_owned())),
-        count if limits::BATCH_MESSAGES_MAX < count => {
-            let max = limits::BATCH_MESSAGES_MAX;
-            Err(Malformed(format!(
-                "the batch holds {count} messages, and {max} are the most"
-            )))
-        }
-        _ => Ok(messages),
+    if messages.is_empty() {
+        return Err(Malformed("the batch holds no message".to_owned()));
     }
+    Ok(messages)
 }

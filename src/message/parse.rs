@@ -5,7 +5,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::Malformed;
-use super::value::{elements, entries, section, text, timestamp, uint};
+use super::value::{count, elements, entries, section, text, timestamp, uint};
 use crate::shape::value_length;
 use crate::time::{Millis, Timestamp};
 
@@ -47,6 +47,11 @@ impl Sections {
                 0x73 => (&mut found.properties, Kind::List),
                 0x74 => (&mut found.application_properties, Kind::Map),
                 0x75..=0x77 => {
+                    match code {
+                        0x75 => Kind::Binary.check(value, code)?,
+                        0x76 => Kind::List.check(value, code)?,
+                        _ => {}
+                    }
                     found.add_body(at..end, code, &mut body_code)?;
                     at = end;
                     continue;
@@ -57,7 +62,7 @@ impl Sections {
             if slot.is_some() {
                 return Err(Malformed(format!("the section {code:#x} stands twice")));
             }
-            kind.check(value.first().copied().unwrap_or_default(), code)?;
+            kind.check(value, code)?;
             *slot = Some(if code == 0x78 { at..end } else { start..end });
             at = end;
         }
@@ -87,16 +92,20 @@ impl Sections {
     }
 }
 
+/// What a section's value must be: no receiver could read it otherwise.
 enum Kind {
+    Binary,
     List,
     Map,
 }
 
 impl Kind {
-    fn check(self, constructor: u8, code: u64) -> Result<(), Malformed> {
+    fn check(self, value: &[u8], code: u64) -> Result<(), Malformed> {
+        let constructor = value.first().copied().unwrap_or_default();
         let fits = match self {
+            Self::Binary => matches!(constructor, 0xa0 | 0xb0),
             Self::List => matches!(constructor, 0x45 | 0xc0 | 0xd0),
-            Self::Map => matches!(constructor, 0xc1 | 0xd1),
+            Self::Map => matches!(constructor, 0xc1 | 0xd1) && count(value).is_multiple_of(2),
         };
         if fits {
             Ok(())

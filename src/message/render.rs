@@ -170,7 +170,7 @@ fn properties(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
     end_compound(out, list, count);
 }
 
-/// Writes the application-properties with what was amended: in its place, or behind the rest.
+/// Writes the application-properties: what was not amended as the sender had it, then the rest.
 fn application_properties(out: &mut Vec<u8>, own: Option<&[u8]>, amended: Option<&Amendments>) {
     let Some(amended) = amended.filter(|amended| !amended.is_empty()) else {
         if let Some(own) = own {
@@ -183,7 +183,7 @@ fn application_properties(out: &mut Vec<u8>, own: Option<&[u8]>, amended: Option
     let map = begin_compound(out, 0xd1);
     let mut count = 0;
     for (key, value) in entries(own.unwrap_or_default()) {
-        if !amended.iter().any(|(name, _)| text(key) == Some(name)) {
+        if !text(key).is_some_and(|name| amended.contains(name)) {
             out.extend_from_slice(key);
             out.extend_from_slice(value);
             count += 2;

@@ -1,1 +1,476 @@
+//! Messages made with another codec than ours come out as they went in.
 
+use std::sync::Arc;
+
+use bytes::Bytes;
+use fe2o3_amqp_types::messaging::annotations::OwnedKey;
+use fe2o3_amqp_types::messaging::message::DecodeIntoMessage as _;
+use fe2o3_amqp_types::messaging::{
+    AmqpSequence, AmqpValue, Annotations, ApplicationProperties, Body, Data, DeliveryAnnotations,
+    Footer, Header, Message as Decoded, MessageAnnotations, MessageId, Priority, Properties,
+};
+use fe2o3_amqp_types::primitives::{OrderedMap, SimpleValue, Symbol, Uuid};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::Index;
+use serde_amqp::Value;
+use serde_amqp::described::Described;
+use serde_amqp::descriptor::Descriptor;
+use serde_amqp::read::SliceReader;
+use serde_bytes::ByteBuf;
+
+use super::*;
+
+const NAMES: [&str; 6] = [
+    "x-opt-sequence-number",
+    "x-opt-locked-until",
+    "x-opt-partition-key",
+    "x-opt-via-partition-key",
+    "x-opt-lock-token",
+    "mine",
+];
+
+/// One message, section by section, with the body in as many sections as it has.
+#[derive(Debug, Clone)]
+struct Sections {
+    before: Vec<Vec<u8>>,
+    body: Vec<Vec<u8>>,
+    /// Where among the others the body stands.
+    place: Index,
+}
+
+impl Sections {
+    fn bytes(&self) -> Bytes {
+        let mut all = self.before.clone();
+        let place = self.place.index(all.len() + 1);
+        all.insert(place, self.body.concat());
+        all.concat().into()
+    }
+
+    fn decoded(bytes: &[u8]) -> Decoded<Body<Value>> {
+        Body::<Value>::decode_message_from_reader(SliceReader::new(bytes)).unwrap()
+    }
+}
+
+fn encode(value: &impl serde::Serialize) -> Vec<u8> {
+    serde_amqp::to_vec(value).unwrap()
+}
+
+fn any_simple() -> impl Strategy<Value = SimpleValue> {
+    prop_oneof![
+        Just(SimpleValue::Null),
+        any::<bool>().prop_map(SimpleValue::Bool),
+        any::<u8>().prop_map(SimpleValue::Ubyte),
+        any::<u32>().prop_map(SimpleValue::Uint),
+        any::<i64>().prop_map(SimpleValue::Long),
+        any::<i64>().prop_map(|millis| SimpleValue::Timestamp(millis.into())),
+        any::<[u8; 16]>().prop_map(|bytes| SimpleValue::Uuid(Uuid::from(bytes))),
+        ".{0,12}".prop_map(SimpleValue::String),
+        "[a-z]{260}".prop_map(SimpleValue::String),
+        "[a-z]{0,9}".prop_map(|text| SimpleValue::Symbol(Symbol::from(text))),
+        vec(any::<u8>(), 0..20).prop_map(|bytes| SimpleValue::Binary(ByteBuf::from(bytes))),
+    ]
+}
+
+fn any_value() -> impl Strategy<Value = Value> {
+    let leaf = any_simple().prop_map(Value::from);
+    leaf.prop_recursive(3, 12, 4, |inner| {
+        let map = vec(("[a-z]{1,3}", inner.clone()), 0..4).prop_map(|entries| {
+            let entries = entries.into_iter().map(|(k, v)| (Value::String(k), v));
+            Value::Map(entries.collect::<OrderedMap<_, _>>())
+        });
+        let list = vec(inner.clone(), 0..4).prop_map(Value::List);
+        let described = inner.prop_map(|value| {
+            let descriptor = Descriptor::Name(Symbol::from("com.microsoft:timespan"));
+            Value::Described(Box::new(Described { descriptor, value }))
+        });
+        prop_oneof![map, list, described]
+    })
+}
+
+fn any_annotations() -> impl Strategy<Value = Annotations> {
+    let name = prop_oneof![
+        proptest::sample::select(&NAMES[..]).prop_map(ToOwned::to_owned),
+        "[a-z]{1,5}"
+    ];
+    vec((name, any_value()), 0..5).prop_map(|entries| {
+        let entries = entries.into_iter();
+        entries
+            .map(|(name, value)| (OwnedKey::Symbol(Symbol::from(name)), value))
+            .collect()
+    })
+}
+
+fn any_header() -> impl Strategy<Value = Header> {
+    let fields = (
+        any::<[bool; 2]>(),
+        any::<u8>(),
+        any::<Option<u32>>(),
+        0..9_u32,
+    );
+    fields.prop_map(|(flags, priority, ttl, delivery_count)| Header {
+        durable: flags[0],
+        priority: Priority(priority),
+        ttl,
+        first_acquirer: flags[1],
+        delivery_count,
+    })
+}
+
+fn any_properties() -> impl Strategy<Value = Properties> {
+    let id = prop_oneof![
+        any::<u64>().prop_map(MessageId::Ulong),
+        any::<[u8; 16]>().prop_map(|bytes| MessageId::Uuid(Uuid::from(bytes))),
+        vec(any::<u8>(), 0..9).prop_map(|bytes| MessageId::Binary(ByteBuf::from(bytes))),
+        ".{0,9}".prop_map(MessageId::String),
+    ];
+    let times = (any::<Option<i64>>(), any::<Option<i64>>());
+    let texts = (option::of(".{0,9}"), option::of(".{0,9}"));
+    (option::of(id), times, texts, any::<Option<u32>>()).prop_map(
+        |(message_id, (expiry, creation), (subject, group_id), group_sequence)| Properties {
+            message_id,
+            subject,
+            absolute_expiry_time: expiry.map(Into::into),
+            creation_time: creation.map(Into::into),
+            group_id,
+            group_sequence,
+            ..Properties::default()
+        },
+    )
+}
+
+fn any_application_properties() -> impl Strategy<Value = ApplicationProperties> {
+    vec(("[a-e]{1,2}", any_simple()), 0..6)
+        .prop_map(|entries| ApplicationProperties(entries.into_iter().collect()))
+}
+
+fn any_body() -> impl Strategy<Value = Vec<Vec<u8>>> {
+    let data = || vec(any::<u8>(), 0..300).prop_map(|bytes| encode(&Data(ByteBuf::from(bytes))));
+    let sequence = vec(any_value(), 0..3).prop_map(|values| encode(&AmqpSequence(values)));
+    prop_oneof![
+        Just(Vec::new()),
+        vec(data(), 1..4),
+        vec(sequence, 1..4),
+        any_value().prop_map(|value| vec![encode(&AmqpValue(value))]),
+    ]
+}
+
+/// Writes a section's descriptor in another of its forms.
+fn rephrase(section: &[u8], form: u8) -> Vec<u8> {
+    let names = [
+        "header:list",
+        "delivery-annotations:map",
+        "message-annotations:map",
+        "properties:list",
+        "application-properties:map",
+        "data:binary",
+        "amqp-sequence:list",
+        "amqp-value:*",
+        "footer:map",
+    ];
+    let (code, value) = (section[2], &section[3..]);
+    let name = format!("amqp:{}", names[usize::from(code - 0x70)]);
+    let head = match form {
+        0 => vec![0x00, 0x53, code],
+        1 => vec![0x00, 0x80, 0, 0, 0, 0, 0, 0, 0, code],
+        _ => {
+            let length = u8::try_from(name.len()).unwrap();
+            [&[0x00, 0xa3, length], name.as_bytes()].concat()
+        }
+    };
+    [&head, value].concat()
+}
+
+fn any_sections() -> impl Strategy<Value = Sections> {
+    let optional = (
+        option::of(any_header().prop_map(|header| encode(&header))),
+        option::of(any_annotations().prop_map(|all| encode(&DeliveryAnnotations(all)))),
+        option::of(any_annotations().prop_map(|all| encode(&MessageAnnotations(all)))),
+        option::of(any_properties().prop_map(|all| encode(&all))),
+        option::of(any_application_properties().prop_map(|all| encode(&all))),
+        option::of(any_annotations().prop_map(|all| encode(&Footer(all)))),
+    );
+    let others = (optional, vec(0..3_u8, 6)).prop_map(|((a, b, c, d, e, f), forms)| {
+        let present = [a, b, c, d, e, f].into_iter().flatten().zip(forms);
+        present
+            .map(|(section, form)| rephrase(&section, form))
+            .collect::<Vec<_>>()
+    });
+    (others.prop_shuffle(), any_body(), any::<Index>()).prop_map(|(before, body, place)| Sections {
+        before,
+        body,
+        place,
+    })
+}
+
+fn any_amendments() -> impl Strategy<Value = Amendments> {
+    vec(("[a-e]{1,2}", any_value()), 0..5).prop_map(|entries| {
+        let entries = entries.into_iter();
+        let fields = entries.map(|(name, value)| (Symbol::from(name), value));
+        Amendments::from_fields(&fields.collect())
+    })
+}
+
+prop_compose! {
+    fn any_stamps()(
+        numbers in any::<[i64; 2]>(),
+        times in (0..1_i64 << 45, option::of(0..1_i64 << 45)),
+        lock_token in any::<Option<[u8; 16]>>(),
+        delivery_count in any::<u32>(),
+        state in 0..3_u8,
+        time_to_live in option::of(0..1_i64 << 45),
+        source in option::of(".{0,9}"),
+        amendments in option::of(any_amendments()),
+    ) -> Stamps {
+        Stamps {
+            sequence_number: numbers[0],
+            enqueued_sequence_number: numbers[1],
+            enqueued_time: Timestamp::from_millis(times.0),
+            locked_until: times.1.map(Timestamp::from_millis),
+            lock_token,
+            delivery_count,
+            state: [MessageState::Active, MessageState::Deferred, MessageState::Scheduled][usize::from(state)],
+            time_to_live: time_to_live.map_or(Millis::MAX, Millis::from_millis),
+            dead_letter_source: source.map(Into::into),
+            amendments: amendments.map(Arc::new),
+        }
+    }
+}
+
+fn rendered(message: &Bytes, stamps: &Stamps) -> Vec<u8> {
+    let mut out = b"before".to_vec();
+    render(&mut out, message, stamps);
+    out.split_off(6)
+}
+
+/// What the annotations are to be: the sender's without the broker's names, and the stamps.
+fn expected_annotations(own: Option<MessageAnnotations>, stamps: &Stamps) -> Annotations {
+    let ours = |key: &OwnedKey| {
+        let OwnedKey::Symbol(name) = key else {
+            return false;
+        };
+        [
+            "x-opt-sequence-number",
+            "x-opt-locked-until",
+            "x-opt-lock-token",
+        ]
+        .contains(&name.as_str())
+    };
+    let own = own.into_iter().flat_map(|own| own.0);
+    let mut all: Annotations = own.filter(|(key, _)| !ours(key)).collect();
+    let mut stamp = |name: &str, value| {
+        all.insert(OwnedKey::Symbol(Symbol::from(name)), value);
+    };
+    stamp("x-opt-sequence-number", Value::Long(stamps.sequence_number));
+    let number = Value::Long(stamps.enqueued_sequence_number);
+    stamp("x-opt-enqueue-sequence-number", number);
+    let time = |time: Timestamp| Value::Timestamp(time.as_millis().into());
+    stamp("x-opt-enqueued-time", time(stamps.enqueued_time));
+    let state = match stamps.state {
+        MessageState::Active => 0,
+        MessageState::Deferred => 1,
+        MessageState::Scheduled => 2,
+    };
+    stamp("x-opt-message-state", Value::Int(state));
+    if let Some(until) = stamps.locked_until {
+        stamp("x-opt-locked-until", time(until));
+    }
+    if let Some(source) = &stamps.dead_letter_source {
+        stamp("x-opt-deadletter-source", Value::String(source.to_string()));
+    }
+    all
+}
+
+/// Maps whose entries stand in another order are equal to a receiver.
+fn sorted<K: Ord + Clone, V: Clone>(map: &OrderedMap<K, V>) -> std::collections::BTreeMap<K, V> {
+    map.iter().map(|(k, v)| (k.clone(), v.clone())).collect()
+}
+
+proptest! {
+    #[test]
+    fn everything_of_the_sender_is_delivered(sections in any_sections(), mut stamps in any_stamps()) {
+        stamps.amendments = None;
+        let bytes = sections.bytes();
+        let sent = Sections::decoded(&bytes);
+        let message = Message::parse(bytes.clone()).unwrap();
+        prop_assert_eq!(message.bytes(), &bytes);
+        let out = rendered(&bytes, &stamps);
+        let got = Sections::decoded(&out);
+
+        let (own, header) = (sent.header.unwrap_or_default(), got.header.unwrap());
+        let ttl = (stamps.time_to_live != Millis::MAX)
+            .then(|| u32::try_from(stamps.time_to_live.as_millis()).unwrap_or(u32::MAX));
+        prop_assert_eq!((header.durable, header.priority, header.first_acquirer),
+            (own.durable, own.priority, own.first_acquirer));
+        prop_assert_eq!((header.ttl, header.delivery_count), (ttl, stamps.delivery_count));
+
+        let mut annotations = sent.delivery_annotations;
+        if let Some(token) = stamps.lock_token {
+            let name = OwnedKey::Symbol(Symbol::from("x-opt-lock-token"));
+            annotations.get_or_insert_default().0.insert(name, Value::Uuid(Uuid::from(token)));
+        }
+        let sorted_all = |all: Option<DeliveryAnnotations>| all.map(|all| sorted(&all.0));
+        prop_assert_eq!(sorted_all(got.delivery_annotations), sorted_all(annotations));
+        prop_assert_eq!(sorted(&got.message_annotations.unwrap().0),
+            sorted(&expected_annotations(sent.message_annotations, &stamps)));
+
+        let mut properties = sent.properties;
+        if stamps.time_to_live != Millis::MAX {
+            let filled = properties.get_or_insert_default();
+            let end = stamps.enqueued_time.after(stamps.time_to_live).as_millis();
+            filled.absolute_expiry_time.get_or_insert(end.into());
+            filled.creation_time.get_or_insert(stamps.enqueued_time.as_millis().into());
+        }
+        prop_assert_eq!(got.properties, properties);
+        prop_assert_eq!(got.application_properties, sent.application_properties);
+        prop_assert_eq!(got.body, sent.body);
+        prop_assert_eq!(got.footer, sent.footer);
+        let body = sections.body.concat();
+        prop_assert!(body.is_empty() || out.windows(body.len()).any(|window| window == body));
+    }
+
+    #[test]
+    fn amendments_replace_what_they_name_and_leave_the_rest(
+        own in vec(("[a-e]{1,2}", any_value()), 0..6),
+        mut stamps in any_stamps(),
+        amendments in any_amendments(),
+    ) {
+        let map = |entries: Vec<(String, Value)>| -> OrderedMap<Value, Value> {
+            entries.into_iter().map(|(name, value)| (Value::String(name), value)).collect()
+        };
+        let own = map(own);
+        let section = [&[0x00, 0x53, 0x74][..], &encode(&Value::Map(own.clone()))].concat();
+        let mut expected = sorted(&own);
+        for (name, value) in amendments.iter() {
+            let value: Value = serde_amqp::from_slice(value).unwrap();
+            expected.insert(Value::String(name.to_owned()), value);
+        }
+        stamps.amendments = Some(Arc::new(amendments));
+        let out: Bytes = rendered(&section.into(), &stamps).into();
+        let place = parse::Sections::find(&out).unwrap().application_properties.unwrap();
+        let got: Value = serde_amqp::from_slice(&out[place]).unwrap();
+        let Value::Map(got) = got else { panic!("{got:?}") };
+        prop_assert_eq!(sorted(&got), expected);
+    }
+
+    #[test]
+    fn what_is_in_the_log_is_read_again(first in any_amendments(), later in any_amendments()) {
+        let mut both = first.clone();
+        both.merge(later.clone());
+        prop_assert_eq!(Amendments::decode(&both.encode()), Ok(both.clone()));
+        for (name, value) in both.iter() {
+            let holds = if later.contains(name) { &later } else { &first };
+            prop_assert!(holds.iter().any(|held| held == (name, value)));
+        }
+        prop_assert_eq!(first.is_empty() && later.is_empty(), both.is_empty());
+    }
+
+    #[test]
+    fn bytes_that_are_damaged_are_refused_or_read_and_never_panic(
+        sections in any_sections(),
+        damage in vec((any::<Index>(), any::<u8>()), 0..4),
+        end in any::<Index>(),
+        stamps in any_stamps(),
+    ) {
+        let mut bytes = sections.bytes().to_vec();
+        for (place, byte) in damage {
+            if !bytes.is_empty() {
+                let place = place.index(bytes.len());
+                bytes[place] = byte;
+            }
+        }
+        for cut in [bytes.len(), end.index(bytes.len() + 1)] {
+            let bytes = Bytes::copy_from_slice(&bytes[..cut]);
+            let out = rendered(&bytes, &stamps);
+            _ = split_batch(&bytes);
+            _ = Amendments::decode(&bytes);
+            let Ok(message) = Message::parse(bytes) else { continue };
+            _ = (message.time_to_live(), message.scheduled_enqueue_time());
+            _ = (message.message_id_length(), message.group_id_length(), message.partition_key_length());
+            prop_assert!(Message::parse(out.into()).is_ok(), "what we deliver is a message");
+        }
+    }
+
+    #[test]
+    fn a_batch_holds_its_messages(messages in vec(any_sections(), 1..4), envelope in any_sections()) {
+        let messages: Vec<Bytes> = messages.iter().map(Sections::bytes).collect();
+        let data = messages.iter().map(|message| encode(&Data(ByteBuf::from(message.to_vec()))));
+        let batch = Sections { body: data.collect(), ..envelope };
+        prop_assert_eq!(split_batch(&batch.bytes()), Ok(messages));
+    }
+
+    #[test]
+    fn getters_read_what_the_sender_wrote(
+        header in any_header(),
+        properties in any_properties(),
+        due in any::<i64>(),
+        key in ".{0,200}",
+    ) {
+        let annotations: Annotations = [
+            ("x-opt-partition-key", Value::String(key.clone())),
+            ("x-opt-scheduled-enqueue-time", Value::Timestamp(due.into())),
+        ].into_iter().map(|(name, value)| (OwnedKey::Symbol(Symbol::from(name)), value)).collect();
+        let bytes = [encode(&properties), encode(&MessageAnnotations(annotations)), encode(&header)];
+        let message = Message::parse(bytes.concat().into()).unwrap();
+        let ttl = header.ttl.filter(|ttl| *ttl > 0).map(|ttl| Millis::from_millis(i64::from(ttl)));
+        prop_assert_eq!(message.time_to_live(), ttl);
+        prop_assert_eq!(message.scheduled_enqueue_time(), Some(Timestamp::from_millis(due)));
+        prop_assert_eq!(message.partition_key_length(), key.chars().count());
+        let id = match &properties.message_id {
+            Some(MessageId::String(text)) => text.chars().count(),
+            _ => 0,
+        };
+        prop_assert_eq!(message.message_id_length(), id);
+        let group = properties.group_id.map_or(0, |text| text.chars().count());
+        prop_assert_eq!(message.group_id_length(), group);
+    }
+}
+
+fn refused(bytes: &[u8], why: &str) {
+    let error = Message::parse(Bytes::copy_from_slice(bytes)).unwrap_err();
+    assert!(error.0.contains(why), "{error}");
+}
+
+#[test]
+fn sections_that_do_not_go_together_are_refused() {
+    let (data, value) = ([0x00, 0x53, 0x75, 0xa0, 0], [0x00, 0x53, 0x77, 0x40]);
+    let header = [0x00, 0x53, 0x70, 0x45];
+    refused(&[header, header].concat(), "stands twice");
+    refused(&[value, value].concat(), "do not go together");
+    refused(&[&data[..], &value].concat(), "do not go together");
+    refused(&[&data[..], &header, &data].concat(), "do not go together");
+    refused(&[0x00, 0x53, 0x75, 0x40], "another type");
+    refused(&[0x00, 0x53, 0x74, 0xc1, 2, 1, 0x40], "another type");
+    refused(&[0x00, 0x53, 0x24, 0x45], "no section");
+    refused(&[0x40], "descriptor");
+    refused(
+        &[0x00, 0x53, 0x77, 0xb0, 0xff, 0xff, 0xff, 0xff],
+        "end within",
+    );
+}
+
+#[test]
+fn a_batch_without_messages_or_with_too_many_is_refused() {
+    assert!(split_batch(&Bytes::new()).is_err());
+    let data = [0x00, 0x53, 0x75, 0xa0, 0];
+    let max = crate::limits::BATCH_MESSAGES_MAX;
+    assert_eq!(split_batch(&data.repeat(max).into()).unwrap().len(), max);
+    assert!(split_batch(&data.repeat(max + 1).into()).is_err());
+}
+
+#[test]
+fn a_reason_is_taken_out_of_the_amendments_if_it_is_text() {
+    let mut amendments = Amendments::default();
+    amendments.set_string("DeadLetterReason", "old");
+    amendments.set_string("DeadLetterReason", "new");
+    assert_eq!(
+        amendments.take_string("DeadLetterReason").as_deref(),
+        Some("new")
+    );
+    assert!(amendments.is_empty());
+    let map = [(Value::String("n".to_owned()), Value::Int(7))];
+    let mut amendments = Amendments::from_map(&map.into_iter().collect());
+    assert_eq!(amendments.take_string("n"), None);
+    assert!(!amendments.is_empty());
+}

@@ -22,6 +22,11 @@ impl<'a> Iterator for Values<'a> {
     }
 }
 
+/// Returns how many elements a list has, or keys and values a map; 0 for anything else.
+pub(super) fn count(value: &[u8]) -> usize {
+    elements(value).left
+}
+
 /// Returns the elements of a list, or the keys and values of a map in turn; none of anything else.
 pub(super) fn elements(value: &[u8]) -> Values<'_> {
     let (count, rest) = match value {

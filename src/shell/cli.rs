@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::bench::{self, BenchCommand};
 use super::committer::Sync;
 use super::logging::{self, LogFormat};
 use super::serve;
@@ -23,6 +24,9 @@ struct Cli {
 enum Command {
     /// Run the broker.
     Serve(ServeArgs),
+    /// Measure a broker.
+    #[command(subcommand)]
+    Bench(BenchCommand),
     /// Look at a configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -98,6 +102,7 @@ pub fn main() -> ExitCode {
             }
             serve::run(&args)
         }
+        Command::Bench(command) => bench::run(&command),
         Command::Config(ConfigCommand::Check { file }) => check(&file),
     }
 }

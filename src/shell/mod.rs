@@ -10,6 +10,7 @@
     reason = "the shell is where clocks are read and tasks are made"
 )]
 
+mod bench;
 pub mod cli;
 pub mod clock;
 mod committer;

@@ -1,0 +1,66 @@
+# Thin on purpose: each target is one or two commands. `make` prints the list.
+
+# How many simulation seeds, or which one: make sim SEEDS=20000, make sim SEED=42.
+SEEDS ?= 200
+SEED ?=
+# Which interop suites: make interop LANG=python (the beginning of a name; none means all). Taken from the command line only,
+# because LANG in the environment is the locale.
+SUITES := $(if $(filter command line,$(origin LANG)),$(LANG),)
+# Further arguments of the broker: make run ARGS="--ephemeral".
+ARGS ?=
+
+CARGO ?= cargo
+PYTHON ?= python3
+REQUIREMENTS := $(wildcard interop-tests/*/requirements.txt)
+
+.PHONY: help run build check test sim crash mutants interop interop-all bench certs clean
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+run: ## build the broker and start it with its defaults
+	$(CARGO) run --locked --release -- serve $(ARGS)
+
+build: ## build the release binary
+	$(CARGO) build --locked --release
+
+check: ## the quick part: format, clippy, unit, transcript and hostile tests, documentation
+	$(CARGO) fmt --check
+	$(CARGO) clippy --locked --all-targets -- -D warnings
+	$(CARGO) test --locked -- --skip sim::
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --document-private-items
+
+test: check sim interop-all ## everything CI runs: check, sim, and against the release binary crash and interop
+
+sim: ## the broker under simulation: SEEDS=200 of them, or the one of SEED=42
+	SEEDS=$(SEEDS) SEED=$(SEED) $(CARGO) test --locked --test it -- sim:: --nocapture
+
+crash: build .venv/made ## SIGKILL the real process under load, again and again
+	interop-tests/run crash
+
+mutants: ## planted bugs that the simulation must find
+	tests/mutants
+
+interop: build .venv/made ## the SDKs against the release binary; LANG=python for one
+	interop-tests/run $(or $(SUITES),python javascript rhea proton samples rust)
+
+# All suites and the crash test in one table.
+interop-all: build .venv/made
+	interop-tests/run
+
+bench: build ## throughput, latency and CPU per message of the release binary
+	target/release/jitney bench table
+
+certs: ## certificates for TLS
+	@echo "make certs: TLS comes in a later version; there is nothing yet that a certificate could be made for" >&2
+	@exit 1
+
+clean: ## remove what was built and installed inside the tree
+	$(CARGO) clean
+	rm -rf .venv interop-tests/.work interop-tests/*/node_modules interop-tests/*/target
+
+# The pinned Python packages of all suites, inside the tree.
+.venv/made: $(REQUIREMENTS)
+	$(PYTHON) -m venv --clear .venv
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check $(addprefix -r ,$(REQUIREMENTS))
+	touch $@

@@ -1,0 +1,239 @@
+#!/usr/bin/env python3
+"""Starts, stops and kills the release binary for the interop suites.
+
+A broker is described by a state file, so that a suite in any language can handle the broker that the runner started:
+
+    broker.py STATE start     start it (again, with the same data directory and ports), wait until it is healthy
+    broker.py STATE kill      SIGKILL, wait until it is gone
+    broker.py STATE stop      SIGTERM, wait; print the exit code; fail when it is not 0
+    broker.py STATE status    print "running" or "stopped"
+
+Only the process whose id stands in the state file is ever signalled.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+WORK = HERE / ".work"
+
+START_DEADLINE = 30.0
+STOP_DEADLINE = 15.0
+
+
+class BrokerError(Exception):
+    """The broker did not do what was asked."""
+
+
+def target_dir() -> Path:
+    return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+
+
+def binary() -> Path:
+    """The release binary; JITNEY_BINARY names another."""
+    return Path(os.environ.get("JITNEY_BINARY", target_dir() / "release" / "jitney"))
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports nobody listens on now. All are held until all are known, so that they differ."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+class Broker:
+    """One broker process, described by its state file."""
+
+    def __init__(self, state_file: Path):
+        self.state_file = Path(state_file)
+        self._load()
+
+    @classmethod
+    def create(cls, directory: Path, config: Path | None = None, arguments: list[str] | None = None) -> "Broker":
+        """Describes a broker with its data below `directory` and on free ports; does not start it."""
+        directory = Path(directory).resolve()
+        directory.mkdir(parents=True, exist_ok=True)
+        amqp, http = free_ports(2)
+        state = {
+            "binary": str(binary()),
+            "config": str(config or HERE / "config.json"),
+            "data_dir": str(directory / "data"),
+            "log": str(directory / "broker.log"),
+            "amqp_port": amqp,
+            "http_port": http,
+            "arguments": arguments or [],
+            "pid": None,
+            "exit_code": None,
+        }
+        state_file = directory / "broker.json"
+        write_json(state_file, state)
+        return cls(state_file)
+
+    def _load(self) -> None:
+        self.state = json.loads(self.state_file.read_text())
+
+    @property
+    def amqp_port(self) -> int:
+        return self.state["amqp_port"]
+
+    @property
+    def http_port(self) -> int:
+        return self.state["http_port"]
+
+    @property
+    def log(self) -> Path:
+        return Path(self.state["log"])
+
+    @property
+    def connection_string(self) -> str:
+        return (
+            f"Endpoint=sb://localhost:{self.amqp_port};SharedAccessKeyName=RootManageSharedAccessKey;"
+            "SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true;"
+        )
+
+    def environment(self) -> dict[str, str]:
+        """What a suite is told."""
+        return {
+            "JITNEY_CONNECTION_STRING": self.connection_string,
+            "JITNEY_AMQP_PORT": str(self.amqp_port),
+            "JITNEY_HTTP_PORT": str(self.http_port),
+            "JITNEY_BROKER_STATE": str(self.state_file),
+            "JITNEY_BROKER_CONTROL": f"{sys.executable} {HERE / 'broker.py'} {self.state_file}",
+        }
+
+    def running(self) -> bool:
+        self._load()
+        return self.state["pid"] is not None and self.state["exit_code"] is None
+
+    def start(self) -> None:
+        """Starts the broker and returns when it is healthy."""
+        self.launch()
+        self._wait(self._healthy, START_DEADLINE, "did not become healthy")
+
+    def launch(self) -> None:
+        """Starts the broker and returns when there is a process."""
+        if self.running():
+            raise BrokerError("it is running already")
+        if not Path(self.state["binary"]).is_file():
+            raise BrokerError(f"no binary at {self.state['binary']}: run `cargo build --release` first")
+        # A keeper owns the broker as its child, so that any later process can learn the exit code.
+        write_json(self.state_file, {**self.state, "pid": None, "exit_code": None})
+        subprocess.Popen(
+            [sys.executable, str(HERE / "broker.py"), str(self.state_file), "keep"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        )
+        self._wait(lambda: self.state["pid"] is not None, START_DEADLINE, "was not started")
+
+    def kill(self) -> None:
+        """Ends it as a power cut would, as far as a process can: SIGKILL."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> int:
+        """Ends it in good order, and returns the exit code."""
+        return self._end(signal.SIGTERM)
+
+    def _end(self, number: int) -> int:
+        if not self.running():
+            raise BrokerError("it is not running")
+        os.kill(self.state["pid"], number)
+        self._wait(lambda: not self.running(), STOP_DEADLINE, f"did not end on signal {number}")
+        return self.state["exit_code"]
+
+    def _healthy(self) -> bool:
+        if self.state["exit_code"] is not None:
+            raise BrokerError(f"it ended with {self.state['exit_code']} at start\n{self.log_tail()}")
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.http_port}/health", timeout=5) as answer:
+                return answer.status == 200
+        except (urllib.error.URLError, OSError):
+            return False
+
+    def _wait(self, condition, seconds: float, complaint: str) -> None:
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            self._load()
+            if condition():
+                return
+            time.sleep(0.01)
+        raise BrokerError(f"it {complaint} within {seconds:.0f} s\n{self.log_tail()}")
+
+    def log_tail(self, lines: int = 20) -> str:
+        if not self.log.is_file():
+            return "(no log)"
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+
+def keep(state_file: Path) -> None:
+    """The keeper: starts the broker, writes its id, waits for its end, writes its exit code."""
+    state = json.loads(state_file.read_text())
+    command = [
+        state["binary"], "serve",
+        "--config", state["config"],
+        "--data-dir", state["data_dir"],
+        "--amqp", f"127.0.0.1:{state['amqp_port']}",
+        "--http", f"127.0.0.1:{state['http_port']}",
+        *state["arguments"],
+    ]
+    with open(state["log"], "ab") as log:
+        log.write(f"--- {' '.join(command)}\n".encode())
+        log.flush()
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        state["pid"] = process.pid
+        write_json(state_file, state)
+        state["exit_code"] = process.wait()
+        write_json(state_file, state)
+
+
+def write_json(path: Path, value) -> None:
+    """Replaces the file as a whole: a reader never sees half of it."""
+    scratch = path.with_suffix(f".{os.getpid()}")
+    scratch.write_text(json.dumps(value, indent=1))
+    scratch.replace(path)
+
+
+def main() -> int:
+    if len(sys.argv) != 3:
+        print(__doc__, file=sys.stderr)
+        return 2
+    state_file, verb = Path(sys.argv[1]), sys.argv[2]
+    try:
+        if verb == "keep":
+            keep(state_file)
+        elif verb == "start":
+            Broker(state_file).start()
+        elif verb == "kill":
+            Broker(state_file).kill()
+        elif verb == "stop":
+            code = Broker(state_file).stop()
+            print(code)
+            return 0 if code == 0 else 1
+        elif verb == "status":
+            print("running" if Broker(state_file).running() else "stopped")
+        else:
+            print(__doc__, file=sys.stderr)
+            return 2
+    except BrokerError as error:
+        print(f"broker: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

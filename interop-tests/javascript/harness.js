@@ -1,0 +1,124 @@
+// What every test needs: a client of its own, receives with a deadline, errors by their code.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { ServiceBusClient } from "@azure/service-bus";
+import Long from "long";
+
+export const connectionString = required("JITNEY_CONNECTION_STRING");
+
+/** How long an expected message may take, milliseconds. */
+export const DEADLINE = 20_000;
+
+/** A receiver that never renews locks of its own accord: tests of locks want to see them end. */
+export const noRenewal = { maxAutoLockRenewalDurationInMs: 0 };
+
+/** A client that gives up soon: what fails here fails for good. */
+export function newClient(options = {}) {
+  const retryOptions = { maxRetries: 1, retryDelayInMs: 200, timeoutInMs: DEADLINE };
+  return new ServiceBusClient(connectionString, { retryOptions, ...options });
+}
+
+/** Declares a group of scenarios that run at the same time, each with a client that is closed at its end. */
+export function topic(name, declare) {
+  describe(name, { concurrency: true, timeout: 120_000 }, () => {
+    declare((title, body, options = {}) => {
+      it(title, options, async () => {
+        const client = newClient();
+        try {
+          await body(client);
+        } finally {
+          await client.close();
+        }
+      });
+    });
+  });
+}
+
+/** Receives exactly `count` messages, in as many calls as it takes. */
+export async function receive(receiver, count = 1, deadline = DEADLINE) {
+  const end = Date.now() + deadline;
+  const messages = [];
+  while (messages.length < count) {
+    const remaining = end - Date.now();
+    assert.ok(remaining > 0, `${messages.length} of ${count} messages within ${deadline} ms`);
+    const wanted = count - messages.length;
+    messages.push(...(await receiver.receiveMessages(wanted, { maxWaitTimeInMs: remaining })));
+  }
+  assert.equal(messages.length, count);
+  return messages;
+}
+
+export async function receiveOne(receiver, deadline = DEADLINE) {
+  const [message] = await receive(receiver, 1, deadline);
+  return message;
+}
+
+/** Checks that no message arrives, for a while. This is also how a test lets time pass. */
+export async function receiveNothing(receiver, milliseconds = 1_000) {
+  const messages = await receiver.receiveMessages(1, { maxWaitTimeInMs: milliseconds });
+  assert.deepEqual(bodies(messages), []);
+}
+
+export async function completeAll(receiver, messages) {
+  for (const message of messages) await receiver.completeMessage(message);
+}
+
+/** Everything that a peek from the first message sees, page by page. */
+export async function peekAll(receiver) {
+  const messages = [];
+  for (;;) {
+    const last = messages.at(-1)?.sequenceNumber ?? Long.ZERO;
+    const page = await receiver.peekMessages(100, { fromSequenceNumber: last.add(1) });
+    if (page.length === 0) return messages;
+    messages.push(...page);
+  }
+}
+
+export function deadLetters(client, queue, options = noRenewal) {
+  return client.createReceiver(queue, { subQueueType: "deadLetter", ...options });
+}
+
+/** Sends `count` messages in one batch, with bodies 0, 1, 2… */
+export async function sendNumbered(client, queue, count) {
+  const sender = client.createSender(queue);
+  await sender.sendMessages(Array.from({ length: count }, (_, index) => ({ body: index })));
+  await sender.close();
+}
+
+export async function fails(promise, code, pattern = /./) {
+  await assert.rejects(promise, (error) => {
+    assert.equal(error.code, code, `wanted ${code}, got ${error.code}: ${error.message}`);
+    assert.match(error.message, pattern);
+    return true;
+  });
+}
+
+export function bodies(messages) {
+  return messages.map((message) => message.body);
+}
+
+export function numbers(messages) {
+  return messages.map((message) => message.sequenceNumber.toNumber());
+}
+
+/** first, first + 1, … last. */
+export function range(first, last) {
+  return Array.from({ length: last - first + 1 }, (_, index) => first + index);
+}
+
+export function inMilliseconds(milliseconds) {
+  return new Date(Date.now() + milliseconds);
+}
+
+/** Checks that two times are at most `tolerance` milliseconds apart. */
+export function assertNear(time, wanted, tolerance) {
+  const difference = Math.abs(time - wanted);
+  assert.ok(difference <= tolerance, `${new Date(time).toISOString()} is ${difference} ms off`);
+}
+
+function required(name) {
+  const value = process.env[name];
+  assert.ok(value, `${name} is not set`);
+  return value;
+}

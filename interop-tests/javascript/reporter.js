@@ -1,0 +1,29 @@
+// One line for each test, the reason below a failure, and the closing line that the runner reads.
+
+export default async function* report(events) {
+  let passed = 0;
+  let failed = 0;
+  for await (const { type, data } of events) {
+    if (type === "test:stdout" || type === "test:stderr") yield data.message;
+    if (type !== "test:pass" && type !== "test:fail") continue;
+    const { error, duration_ms: milliseconds, type: kind } = data.details;
+    const isFailure = type === "test:fail";
+    // A group fails with its tests; a file that could not be loaded fails by itself.
+    if (kind === "suite" && (!isFailure || error?.failureType === "subtestsFailed")) continue;
+    if (data.skip !== undefined) {
+      yield `skip  ${data.name}: ${data.skip}\n`;
+      continue;
+    }
+    if (data.nesting === 0 && !isFailure) continue;
+    if (data.nesting === 0 && error?.failureType === "subtestsFailed") continue;
+    if (isFailure) failed += 1;
+    else passed += 1;
+    yield `${isFailure ? "FAIL" : "ok  "}  ${data.name} (${Math.round(milliseconds)} ms)\n`;
+    if (isFailure) yield `${indent(error?.cause?.stack ?? error?.cause ?? error)}\n`;
+  }
+  yield `${passed} passed, ${failed} failed\n`;
+}
+
+function indent(text) {
+  return String(text).replace(/^/gm, "      ");
+}

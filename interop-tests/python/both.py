@@ -1,0 +1,73 @@
+"""One face for the two Python clients, so that every scenario is written once.
+
+The asynchronous client is used as it is. The blocking one is wrapped so that its calls can be awaited: each runs in a worker
+thread, one after the other as the scenario says, and what it does inside is the blocking client's own code.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import azure.servicebus
+import azure.servicebus.aio
+
+
+class Blocking:
+    """A client, sender or receiver of the blocking SDK, with methods that can be awaited."""
+
+    # These make senders and receivers, without any input or output.
+    FACTORIES = ("get_queue_sender", "get_queue_receiver")
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def __getattr__(self, name):
+        value = getattr(self.inner, name)
+        if not callable(value):
+            return value
+        if name in self.FACTORIES:
+            return lambda *args, **kwargs: Blocking(value(*args, **kwargs))
+
+        async def call(*args, **kwargs):
+            return await asyncio.to_thread(value, *args, **kwargs)
+
+        return call
+
+    async def __aenter__(self):
+        await asyncio.to_thread(self.inner.__enter__)
+        return self
+
+    async def __aexit__(self, *details):
+        await asyncio.to_thread(self.inner.__exit__, *details)
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        message = await asyncio.to_thread(next, self.inner, None)
+        if message is None:
+            raise StopAsyncIteration
+        return message
+
+
+class BlockingRenewer:
+    """The blocking SDK's lock renewer."""
+
+    def __init__(self):
+        self.inner = azure.servicebus.AutoLockRenewer()
+
+    def register(self, receiver, message, **kwargs):
+        self.inner.register(receiver.inner, message, **kwargs)
+
+    async def close(self):
+        await asyncio.to_thread(self.inner.close)
+
+
+def client(kind: str, connection_string: str):
+    if kind == "aio":
+        return azure.servicebus.aio.ServiceBusClient.from_connection_string(connection_string)
+    return Blocking(azure.servicebus.ServiceBusClient.from_connection_string(connection_string))
+
+
+def lock_renewer(kind: str):
+    return azure.servicebus.aio.AutoLockRenewer() if kind == "aio" else BlockingRenewer()

@@ -1,0 +1,156 @@
+"""What the scenarios share: a client, the scenario's own queue, and waiting for conditions."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from azure.servicebus import ServiceBusMessage, ServiceBusReceiveMode, ServiceBusSubQueue
+
+import both
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from broker import Broker  # noqa: E402
+
+
+def pytest_addoption(parser):
+    parser.addoption("--client", choices=["sync", "aio"], default="sync", help="which of the SDK's two clients")
+
+
+@pytest.fixture
+def kind(request) -> str:
+    return request.config.getoption("--client")
+
+
+@pytest.fixture
+def connection_string() -> str:
+    return os.environ["JITNEY_CONNECTION_STRING"]
+
+
+@pytest.fixture
+async def connect(kind, connection_string):
+    """Makes further clients, closed at the end of the scenario."""
+    made = []
+
+    def make(text: str | None = None):
+        made.append(both.client(kind, text or connection_string))
+        return made[-1]
+
+    yield make
+    for each in made:
+        await each.close()
+
+
+@pytest.fixture
+def client(connect):
+    return connect()
+
+
+@pytest.fixture
+def queue(request, client) -> "Queue":
+    """The queue that belongs to the scenario: `test_s24_…` has `s24`."""
+    name = re.match(r"test_(s\d\d)_", request.node.name)[1]
+    return Queue(client, name)
+
+
+@pytest.fixture
+def broker() -> Broker:
+    return Broker(Path(os.environ["JITNEY_BROKER_STATE"]))
+
+
+class Queue:
+    """A queue through one client."""
+
+    def __init__(self, client, name: str):
+        self.client = client
+        self.name = name
+
+    def through(self, client) -> "Queue":
+        return Queue(client, self.name)
+
+    def sender(self, **kwargs):
+        return self.client.get_queue_sender(self.name, **kwargs)
+
+    def receiver(self, **kwargs):
+        return self.client.get_queue_receiver(self.name, **kwargs)
+
+    def taker(self, **kwargs):
+        """A receiver in receive-and-delete mode."""
+        return self.receiver(receive_mode=ServiceBusReceiveMode.RECEIVE_AND_DELETE, **kwargs)
+
+    def dead_letters(self, **kwargs):
+        return self.receiver(sub_queue=ServiceBusSubQueue.DEAD_LETTER, **kwargs)
+
+    async def send(self, *messages) -> None:
+        """Sends the messages one by one; a text is a message with that body."""
+        async with self.sender() as sender:
+            for each in messages:
+                await sender.send_messages(message(each))
+
+    async def schedule(self, when: datetime, *messages) -> list[int]:
+        async with self.sender() as sender:
+            return list(await sender.schedule_messages([message(each) for each in messages], when))
+
+    async def cancel(self, numbers) -> None:
+        async with self.sender() as sender:
+            await sender.cancel_scheduled_messages(numbers)
+
+    async def peek(self, **kwargs) -> list:
+        async with self.receiver() as receiver:
+            return await receiver.peek_messages(**{"max_message_count": 100, "sequence_number": 1, **kwargs})
+
+    async def defer(self, *messages) -> list[int]:
+        """Sends the messages and defers them; returns their numbers."""
+        await self.send(*messages)
+        numbers = []
+        async with self.receiver() as receiver:
+            for each in await receive(receiver, len(messages)):
+                await receiver.defer_message(each)
+                numbers.append(each.sequence_number)
+        return numbers
+
+    async def left(self) -> list[str]:
+        """The bodies of all that peek finds."""
+        return bodies(await self.peek())
+
+
+def message(content) -> ServiceBusMessage:
+    return ServiceBusMessage(content) if isinstance(content, (str, bytes)) else content
+
+
+def bodies(messages) -> list[str]:
+    return [str(each) for each in messages]
+
+
+def numbers(messages) -> list[int]:
+    return [each.sequence_number for each in messages]
+
+
+def soon(seconds: float) -> datetime:
+    return datetime.now(timezone.utc) + timedelta(seconds=seconds)
+
+
+async def receive(receiver, count: int, within: float = 20.0) -> list:
+    """Receives exactly `count` messages, in as many calls as it takes."""
+    deadline = time.monotonic() + within
+    found = []
+    while len(found) < count:
+        left = deadline - time.monotonic()
+        assert left > 0, f"{len(found)} of {count} messages arrived within {within} s: {bodies(found)}"
+        found += await receiver.receive_messages(max_message_count=count - len(found), max_wait_time=left)
+    return found
+
+
+async def nothing(receiver, wait: float = 1.0) -> None:
+    """Asserts that nothing arrives for a while. Also the way to let time pass: the SDK waits, for a message."""
+    assert bodies(await receiver.receive_messages(max_message_count=10, max_wait_time=wait)) == []
+
+
+async def complete(receiver, messages) -> None:
+    for each in messages:
+        await receiver.complete_message(each)

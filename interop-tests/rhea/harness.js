@@ -1,0 +1,273 @@
+// rhea with promises: every wait has a deadline, and messages keep their bytes.
+
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { describe, it } from "node:test";
+import rhea from "rhea";
+
+export const { types } = rhea;
+
+/** How long anything may take, milliseconds. */
+export const DEADLINE = 20_000;
+
+export const ANONYMOUS = { username: "anonymous" };
+export const PLAIN = { username: "RootManageSharedAccessKey", password: "SAS_KEY_VALUE" };
+
+/** Message-format of a batch (protocol.md §4.4). */
+const BATCH_FORMAT = 0x80013700;
+
+// What rhea decodes into plain values has lost its AMQP types: keep the bytes beside it.
+const decode = rhea.message.decode;
+rhea.message.decode = (bytes) => Object.assign(decode(bytes), { raw: bytes });
+
+/** Declares a group of scenarios that run at the same time, each with a connection that is closed at its end. */
+export function topic(name, declare) {
+  describe(name, { concurrency: true, timeout: 120_000 }, () => {
+    declare((title, body) => {
+      it(title, async () => {
+        const connection = await connect();
+        try {
+          await body(connection);
+        } finally {
+          await close(connection);
+        }
+      });
+    });
+  });
+}
+
+export async function connect(options = ANONYMOUS) {
+  const port = process.env.JITNEY_AMQP_PORT;
+  assert.ok(port, "JITNEY_AMQP_PORT is not set");
+  const connection = rhea.create_container().connect({ host: "localhost", port, reconnect: false, ...options });
+  const lost = event(connection, "disconnected").then(({ error }) => { throw error; });
+  // It may also be lost much later, or never.
+  lost.catch(() => {});
+  await Promise.race([event(connection, "connection_open"), lost]);
+  return connection;
+}
+
+export async function close(connection) {
+  if (!connection.is_open()) return;
+  const closed = event(connection, "connection_close");
+  connection.close();
+  await closed;
+}
+
+/** Resolves with the context of the next event of this name that `matches`. */
+export function event(emitter, name, matches = () => true) {
+  return new Promise((resolve, reject) => {
+    const finish = (settle, value) => {
+      clearTimeout(timer);
+      emitter.removeListener(name, listener);
+      settle(value);
+    };
+    const listener = (context) => {
+      if (matches(context)) finish(resolve, context);
+    };
+    const timer = setTimeout(() => finish(reject, new Error(`no ${name} within ${DEADLINE} ms`)), DEADLINE);
+    // Some of these never come, and nobody waits for them: they must not keep the process.
+    timer.unref();
+    emitter.on(name, listener);
+  });
+}
+
+/** Opens a sender on a connection or a session. Fails with the peer's error when it is refused. */
+export function openSender(parent, address, options = {}) {
+  return opened(parent.open_sender({ target: { address }, ...options }), "sender");
+}
+
+/** Opens a receiver without credit, whose messages gather in `inbox`. */
+export function openReceiver(parent, address, options = {}) {
+  const receiver = parent.open_receiver({
+    source: { address }, rcv_settle_mode: 1, credit_window: 0, autoaccept: false, ...options,
+  });
+  receiver.inbox = [];
+  receiver.on("message", ({ message, delivery }) => receiver.inbox.push({ message, delivery, receiver }));
+  return opened(receiver, "receiver");
+}
+
+export function openReceiveAndDelete(parent, address) {
+  return openReceiver(parent, address, { snd_settle_mode: 1, rcv_settle_mode: 0 });
+}
+
+async function opened(link, role) {
+  const failed = event(link, `${role}_error`).then(() => { throw link.error; });
+  failed.catch(() => {});
+  link.on(`${role}_error`, () => {});
+  await Promise.race([event(link, `${role}_open`), failed]);
+  // A refused link is answered by an attach without a terminus, and then the reason (protocol.md §3.4).
+  if ((role === "sender" ? link.target : link.source) === null) await failed;
+  return link;
+}
+
+export async function closeLink(link) {
+  const closed = event(link, link.is_sender() ? "sender_close" : "receiver_close");
+  link.close();
+  await closed;
+}
+
+/** Sends, and returns the outcome's name and error. Bytes with a `format` go as they are. */
+export async function send(sender, message, { tag, format } = {}) {
+  let delivery;
+  const settled = event(sender, "settled", (context) => context.delivery === delivery);
+  delivery = sender.send(message, tag, format);
+  await settled;
+  return outcome(delivery);
+}
+
+export async function sendAccepted(sender, ...messages) {
+  for (const message of messages) assert.deepEqual(await send(sender, message), { name: "accepted" });
+}
+
+/** Sends messages as one delivery in the batch format. */
+export function sendBatch(sender, messages) {
+  const body = rhea.message.data_sections(messages.map((message) => rhea.message.encode(message)));
+  return send(sender, rhea.message.encode({ body }), { format: BATCH_FORMAT });
+}
+
+/** Grants the credit for `count` messages, and waits until they are there. */
+export async function receive(receiver, count = 1) {
+  receiver.add_credit(count);
+  return arrived(receiver, count);
+}
+
+export async function receiveOne(receiver) {
+  const [received] = await receive(receiver, 1);
+  return received;
+}
+
+/** Takes `count` messages for which there is credit already. */
+export async function arrived(receiver, count) {
+  if (receiver.inbox.length < count) await event(receiver, "message", () => receiver.inbox.length >= count);
+  return receiver.inbox.splice(0, count);
+}
+
+/** Asks for `credit` messages and takes the credit back by a drain: what was there. */
+export async function receiveAvailable(receiver, credit = 100) {
+  const drained = event(receiver, "receiver_drained");
+  if (credit > 0) receiver.add_credit(credit);
+  receiver.drain_credit();
+  await drained;
+  receiver.drain = false;
+  return receiver.inbox.splice(0);
+}
+
+/** Settles with an outcome that the broker must confirm, and returns what it answered. */
+export async function settle({ delivery, receiver }, name, fields) {
+  const settled = event(receiver, "settled", (context) => context.delivery === delivery);
+  delivery.update(false, rhea.message[name](fields).described());
+  await settled;
+  return outcome(delivery);
+}
+
+export async function accept(...received) {
+  for (const each of received) assert.deepEqual(await settle(each, "accepted"), { name: "accepted" });
+}
+
+function outcome({ remote_state: state }) {
+  const { condition, description } = state.error ?? {};
+  const error = condition ? { condition, description } : undefined;
+  return { name: state.constructor.composite_type, ...(error && { error }) };
+}
+
+/** Records the performatives of a kind (`transfer`, `flow`, `disposition`) that a session gets. */
+export function record(session, kind) {
+  const seen = [];
+  const handle = session[`on_${kind}`];
+  session[`on_${kind}`] = function (frame) {
+    seen.push(frame.performative);
+    return handle.call(this, frame);
+  };
+  return seen;
+}
+
+/** Request and response over an entity's management node. */
+export async function openManagement(connection, entity) {
+  const node = entity.startsWith("$") ? entity : `${entity}/$management`;
+  const replyTo = randomUUID();
+  const receiver = await openReceiver(connection, node, {
+    target: { address: replyTo }, snd_settle_mode: 1, rcv_settle_mode: 0,
+  });
+  const sender = await openSender(connection, node);
+  return async (operation, body, { id = randomUUID(), properties = {} } = {}) => {
+    await sendAccepted(sender, {
+      message_id: id,
+      reply_to: replyTo,
+      application_properties: { ...(operation && { operation }), ...properties },
+      body,
+    });
+    const { message } = await receiveOne(receiver);
+    assert.deepEqual(message.correlation_id, id);
+    const { statusCode, "status-code": code, statusDescription, errorCondition } = message.application_properties;
+    return { status: statusCode ?? code, condition: errorCondition, description: statusDescription, body: message.body, raw: message.raw };
+  };
+}
+
+const SECTIONS = {
+  0x70: "header",
+  0x71: "delivery-annotations",
+  0x72: "message-annotations",
+  0x73: "properties",
+  0x74: "application-properties",
+  0x75: "data",
+  0x76: "sequence",
+  0x77: "value",
+  0x78: "footer",
+};
+
+/** The sections of an encoded message with their AMQP types: by name, a list of typed values each. */
+export function sections(raw) {
+  const reader = new types.Reader(raw);
+  const found = {};
+  while (reader.remaining()) {
+    const section = reader.read();
+    (found[SECTIONS[Number(section.descriptor.value)]] ??= []).push(section);
+  }
+  return found;
+}
+
+/** A typed map as `{ key: [type, value] }`. */
+export function typedMap(typed) {
+  const entries = {};
+  for (let index = 0; index < typed.value.length; index += 2) {
+    const value = typed.value[index + 1];
+    entries[typed.value[index].value] = [typeName(value), value.value];
+  }
+  return entries;
+}
+
+/** The AMQP type, whatever its encoding: `SmallLong` and `Long` are both `long`. */
+export function typeName({ type }) {
+  if (type.name.startsWith("Decimal")) return type.name.toLowerCase();
+  return type.name.replace(/^Small/, "").replace(/(8|32|0)$/, "").toLowerCase();
+}
+
+/** The AMQP type of the elements of a typed array. */
+export function elementType(typed) {
+  return typeName({ type: types.by_code[typed.array_constructor.typecode] });
+}
+
+/** The lock token of a delivery as an AMQP uuid: the tag has .NET's byte order (protocol.md §5.5). */
+export function lockToken({ delivery: { tag } }) {
+  assert.equal(tag.length, 16);
+  const order = [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15];
+  return types.wrap_uuid(Buffer.from(order.map((index) => tag[index])));
+}
+
+export function bodies(received) {
+  return received.map(({ message }) => message.body);
+}
+
+export function numbers(received) {
+  return received.map(({ message }) => message.message_annotations["x-opt-sequence-number"]);
+}
+
+/** first, first + 1, … last. */
+export function range(first, last) {
+  return Array.from({ length: last - first + 1 }, (_, index) => first + index);
+}
+
+export function inMilliseconds(milliseconds) {
+  return new Date(Date.now() + milliseconds);
+}

@@ -1,0 +1,164 @@
+//! What every test needs: a runtime with a deadline, the SDK over a plain-text port, receives that wait no longer.
+
+use std::{error::Error, future::Future, time::Duration};
+
+use azservicebus::{
+    ServiceBusClient, ServiceBusClientOptions, ServiceBusReceivedMessage, ServiceBusReceiver,
+    ServiceBusReceiverOptions, ServiceBusRetryOptions, ServiceBusSender, ServiceBusSenderOptions,
+    SubQueue, authorization::AzureNamedKeyCredential, core::BasicRetryPolicy,
+};
+
+/// How long an expected message may take.
+pub const DEADLINE: Duration = Duration::from_secs(20);
+
+/// "Nothing arrives" means: not within this time.
+pub const A_WHILE: Duration = Duration::from_secs(1);
+
+/// No test takes longer.
+const TEST_DEADLINE: Duration = Duration::from_secs(90);
+
+pub type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+
+/// Runs a test to its end, or fails it.
+pub fn run(test: impl Future<Output = Outcome>) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build();
+    let outcome = runtime
+        .expect("a runtime")
+        .block_on(async { tokio::time::timeout(TEST_DEADLINE, test).await });
+    match outcome {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => panic!("{error}"),
+        Err(_) => panic!("not finished after {TEST_DEADLINE:?}"),
+    }
+}
+
+/// `localhost` and the broker's plain-text port.
+pub fn host() -> String {
+    let port = std::env::var("JITNEY_AMQP_PORT").expect("JITNEY_AMQP_PORT is set");
+    format!("localhost:{port}")
+}
+
+/// The SDK's client: one connection.
+pub struct Sdk {
+    client: ServiceBusClient<BasicRetryPolicy>,
+}
+
+impl Sdk {
+    /// Connects in the SDK's own way to a port without TLS. A connection string would not do: it drops the port.
+    pub async fn connect() -> Outcome<Self> {
+        let credential = AzureNamedKeyCredential::new("RootManageSharedAccessKey", "SAS_KEY_VALUE");
+        let retry_options = ServiceBusRetryOptions {
+            max_retries: 0,
+            try_timeout: DEADLINE,
+            ..Default::default()
+        };
+        let options = ServiceBusClientOptions {
+            retry_options,
+            ..Default::default()
+        };
+        let client = ServiceBusClient::unsecured()
+            .new_from_named_key_credential(host(), credential, options)
+            .await?;
+        Ok(Self { client })
+    }
+
+    pub async fn sender(&mut self, queue: &str) -> Outcome<ServiceBusSender> {
+        Ok(self
+            .client
+            .create_sender(queue, ServiceBusSenderOptions::default())
+            .await?)
+    }
+
+    pub async fn receiver(&mut self, queue: &str) -> Outcome<ServiceBusReceiver> {
+        self.receiver_with(queue, ServiceBusReceiverOptions::default())
+            .await
+    }
+
+    pub async fn dead_letters(&mut self, queue: &str) -> Outcome<ServiceBusReceiver> {
+        let options = ServiceBusReceiverOptions {
+            sub_queue: SubQueue::DeadLetter,
+            ..Default::default()
+        };
+        self.receiver_with(queue, options).await
+    }
+
+    pub async fn receiver_with(
+        &mut self,
+        queue: &str,
+        options: ServiceBusReceiverOptions,
+    ) -> Outcome<ServiceBusReceiver> {
+        Ok(self
+            .client
+            .create_receiver_for_queue(queue, options)
+            .await?)
+    }
+
+    /// Sends messages with these bodies, one by one.
+    pub async fn send(&mut self, queue: &str, bodies: &[&str]) -> Outcome {
+        let mut sender = self.sender(queue).await?;
+        for body in bodies {
+            sender.send_message(*body).await?;
+        }
+        Ok(sender.dispose().await?)
+    }
+}
+
+/// Receives exactly `count` messages.
+pub async fn receive(
+    receiver: &mut ServiceBusReceiver,
+    count: u32,
+) -> Outcome<Vec<ServiceBusReceivedMessage>> {
+    let messages = receiver
+        .receive_messages_with_max_wait_time(count, DEADLINE)
+        .await?;
+    assert_eq!(
+        messages.len(),
+        usize::try_from(count)?,
+        "{count} messages within {DEADLINE:?}"
+    );
+    Ok(messages)
+}
+
+pub async fn receive_one(receiver: &mut ServiceBusReceiver) -> Outcome<ServiceBusReceivedMessage> {
+    Ok(receive(receiver, 1).await?.remove(0))
+}
+
+/// Checks that no message arrives for a time. This is also how a test lets time pass.
+pub async fn receive_nothing(receiver: &mut ServiceBusReceiver, wait: Duration) -> Outcome {
+    let message = receiver.receive_message_with_max_wait_time(wait).await?;
+    assert_eq!(message.as_ref().map(body), None);
+    Ok(())
+}
+
+pub fn body(message: &ServiceBusReceivedMessage) -> String {
+    String::from_utf8_lossy(message.body().expect("one data section")).into_owned()
+}
+
+pub fn bodies(messages: &[ServiceBusReceivedMessage]) -> Vec<String> {
+    messages.iter().map(body).collect()
+}
+
+pub fn numbers(messages: &[ServiceBusReceivedMessage]) -> Vec<i64> {
+    messages
+        .iter()
+        .map(ServiceBusReceivedMessage::sequence_number)
+        .collect()
+}
+
+/// The text of an error and of all that caused it; fails when there is none.
+pub fn failure<T>(result: Result<T, impl Into<Box<dyn Error>>>) -> String {
+    let Err(error) = result else {
+        panic!("it succeeded")
+    };
+    let error: Box<dyn Error> = error.into();
+    let mut text = format!("{error} {error:?}");
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

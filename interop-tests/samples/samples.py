@@ -1,0 +1,261 @@
+"""Runs the queue samples of Python's azure-servicebus as they are shipped, and checks what they print and what they leave.
+
+    samples.py                  all
+    samples.py send_queue       those of that name
+
+Two collections: `current`, of the version that the suite installs, whose samples sign in with Entra ID (the stand-in of shim/
+replaces that and TLS), and `connection-string`, the last version whose samples take a connection string, with nothing replaced.
+Both run on the same, current SDK.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tarfile
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from azure.servicebus import ServiceBusClient, ServiceBusReceiveMode
+
+HERE = Path(__file__).resolve().parent
+CACHE = HERE.parent / ".work" / "sdists"
+
+# A sample that takes longer hangs.
+LIMIT = 90
+
+
+@dataclass
+class Sample:
+    name: str
+    # Lines that must be printed, each as often as it stands here; a pattern must match a whole line.
+    prints: list[str] = field(default_factory=list)
+    # Bodies that the queue holds afterwards.
+    leaves: list[str] = field(default_factory=list)
+    # Runs before it, on the same queue, to have something to receive.
+    after: str | None = None
+    # It receives for ever; it is stopped once it has printed all that it should.
+    endless: bool = False
+    # There is no asynchronous one.
+    only_sync: bool = False
+    # It names a host and a credential in both collections, so it needs the stand-in in both.
+    by_host: bool = False
+
+
+SINGLE = ["Single Message"]
+LISTED = SINGLE + ["Message in list"] * 10
+BATCHED = LISTED + ["Message inside a ServiceBusMessageBatch"] * 10
+
+SAMPLES = [
+    Sample("authenticate_client_connstr"),
+    Sample("authenticate_using_azure_named_key_credential", leaves=["hello"], by_host=True),
+    Sample("authenticate_using_azure_sas_credential", leaves=["hello"], by_host=True),
+    Sample("client_identity_authentication", ["Send message is done."], leaves=SINGLE, by_host=True),
+    Sample(
+        "deadletter_messages_and_correct",
+        ["Messages sent"] * 2
+        + ["Message delivery_count: (0|None)"] + [f"Message delivery_count: {count}" for count in range(1, 10)]
+        + ["Deadletter message:", "Message to be deadlettered number: 0"]
+        + [f"Fixing message: Body=b'Message to be deadlettered number: {n}', Subject=Bad" for n in range(0, 10, 2)]
+        + ["Resending fixed messages"]
+        + [f"Received fixed message: Body=b'Message to be deadlettered number: {n}', Subject=Good" for n in range(0, 10, 2)],
+    ),
+    Sample("failure_and_recovery", ["Opening", "Sending", "Receiving"] + [f"Data {n}" for n in range(10)], endless=True, only_sync=True),
+    Sample("generate_sas_token_and_authenticate_client", only_sync=True, by_host=True),
+    Sample(
+        "receive_deadlettered_messages",
+        ["dead lettering messages"] + ["Message to be deadlettered"] * 10 + ["receiving deadlettered messages"]
+        + ["Message to be deadlettered"] * 10,
+    ),
+    Sample(
+        "receive_deferred_message_queue",
+        ["Deferring msg: Message to be deferred"] * 10 + ["Completing deferred msg: Message to be deferred"] * 10 + ["Receive is done."],
+    ),
+    Sample("receive_iterator_queue", BATCHED, after="send_queue", endless=True),
+    Sample("receive_peek", ["Single Message", "Message in list"], leaves=BATCHED, after="send_queue"),
+    Sample("receive_queue", SINGLE + ["Message in list"] * 9, leaves=BATCHED[10:], after="send_queue"),
+    Sample(
+        "schedule_messages_and_cancellation",
+        [r"Single message is scheduled and sequence number is \[\d+\]", r"Multiple messages are scheduled and sequence numbers are \[(\d+, ){9}\d+\]",
+         "All scheduled messages are cancelled."],
+    ),
+    Sample(
+        "send_and_receive_amqp_annotated_message",
+        [f"Message of {kind} body sent." for kind in ("data", "sequence", "value")]
+        + [f"Message of {kind} body received. Body is:" for kind in ("data", "sequence", "value")]
+        + ["b'aa'", "b'bb'", "b'cc'", r"\[b'message', 123.456, True\]", r"{b'key': \[-123, b'data', False\]}"],
+    ),
+    Sample("send_queue", ["Send message is done."], leaves=BATCHED),
+]
+
+# The current send_queue goes on to send three more; their bodies carry who sent them.
+SYNCHRONIZED = r"Synchronized message from (thread|coroutine) \d"
+
+
+@dataclass
+class Collection:
+    name: str
+    version: str
+    shim: bool
+
+    def samples(self, kind: str) -> Path:
+        return unpacked(self.version) / "samples" / f"{kind}_samples"
+
+
+COLLECTIONS = [Collection("current", "7.15.0", shim=True), Collection("connection-string", "7.11.4", shim=False)]
+
+
+def unpacked(version: str) -> Path:
+    """The source distribution, unpacked; fetched from the registry when it is not there yet."""
+    directory = CACHE / f"azure-servicebus-{version}"
+    if directory.is_dir():
+        return directory
+    CACHE.mkdir(parents=True, exist_ok=True)
+    subprocess.run(
+        [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-binary", ":all:",
+         "--dest", str(CACHE), f"azure-servicebus=={version}"],
+        check=True,
+    )
+    (archive,) = [path for path in CACHE.glob("azure?servicebus-*.tar.gz") if path.name.endswith(f"-{version}.tar.gz")]
+    scratch = CACHE / f"unpacking-{version}"
+    with tarfile.open(archive) as source:
+        source.extractall(scratch, filter="data")
+    (top,) = scratch.iterdir()
+    top.rename(directory)
+    scratch.rmdir()
+    return directory
+
+
+def environment(queue: str, shim: bool) -> dict[str, str]:
+    paths = [str(HERE / "shim")] if shim else []
+    return {
+        **os.environ,
+        "SERVICEBUS_CONNECTION_STR": os.environ["JITNEY_CONNECTION_STRING"],
+        "SERVICEBUS_FULLY_QUALIFIED_NAMESPACE": f"localhost:{os.environ['JITNEY_AMQP_PORT']}",
+        "SERVICEBUS_QUEUE_NAME": queue,
+        "SERVICEBUS_SAS_POLICY": "RootManageSharedAccessKey",
+        "SERVICEBUS_SAS_KEY": "SAS_KEY_VALUE",
+        "PYTHONPATH": os.pathsep.join(paths),
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+
+
+def missing(expected: list[str], printed: list[str]) -> list[str]:
+    """The patterns of `expected` that no line of `printed` is left for."""
+    return [f"{pattern} ({count} times, wanted {wanted})" for pattern, wanted in Counter(expected).items()
+            if (count := sum(bool(re.fullmatch(pattern, line)) for line in printed)) < wanted]
+
+
+def run_file(path: Path, queue: str, shim: bool, expected: list[str], endless: bool) -> str | None:
+    """Runs one file; returns what is wrong with it."""
+    process = subprocess.Popen(
+        [sys.executable, str(path)], env=environment(queue, shim), stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=path.parent,
+    )
+    printed: list[str] = []
+    reader = threading.Thread(target=lambda: printed.extend(line.rstrip("\n") for line in process.stdout))
+    watch = threading.Timer(LIMIT, process.kill)
+    watch.start()
+    if endless:
+        stopped = False
+        for line in process.stdout:
+            printed.append(line.rstrip("\n"))
+            if not stopped and not missing(expected, printed):
+                # The last message it printed is settled before it comes round to the next: give it that moment.
+                time.sleep(1)
+                process.send_signal(signal.SIGTERM)
+                stopped = True
+    else:
+        reader.start()
+        reader.join()
+    code = process.wait()
+    in_time = watch.is_alive()
+    watch.cancel()
+    complaints = []
+    if not in_time:
+        complaints.append(f"not finished after {LIMIT} s")
+    elif code != (-signal.SIGTERM if endless else 0):
+        complaints.append(f"exit code {code}")
+    complaints += [f"not printed: {line}" for line in missing(expected, printed)]
+    if any(line.startswith("Traceback") or " failed: " in line for line in printed):
+        complaints.append("it printed an error")
+    if complaints:
+        return "\n".join(complaints + ["its output:"] + [f"  {line}" for line in printed[-60:]])
+    return None
+
+
+def taken(queue: str) -> list[str]:
+    """The bodies in the queue, which is empty afterwards."""
+    found: list[str] = []
+    with ServiceBusClient.from_connection_string(os.environ["JITNEY_CONNECTION_STRING"]) as client:
+        with client.get_queue_receiver(queue, receive_mode=ServiceBusReceiveMode.RECEIVE_AND_DELETE) as receiver:
+            while messages := receiver.receive_messages(max_message_count=100, max_wait_time=1):
+                found += [str(message) for message in messages]
+    return found
+
+
+def file_of(collection: Collection, kind: str, name: str) -> Path:
+    return collection.samples(kind) / (f"{name}_async.py" if kind == "async" else f"{name}.py")
+
+
+def run_sample(collection: Collection, kind: str, sample: Sample) -> str | None:
+    queue = f"samples/{sample.name}"
+    shim = collection.shim or sample.by_host
+    # Sent by the send_queue of the current collection only.
+    more = 3 if collection.name == "current" and "send_queue" in (sample.name, sample.after) else 0
+    if sample.after:
+        complaint = run_file(file_of(collection, kind, sample.after), queue, shim, [], endless=False)
+        if complaint:
+            return f"{sample.after}: {complaint}"
+    expected = list(sample.prints)
+    if sample.endless:
+        expected += [SYNCHRONIZED] * more
+    if sample.name == "send_queue":
+        expected += [r"(Thread|Coroutine) \d sent synchronized message successfully"] * more
+    complaint = run_file(file_of(collection, kind, sample.name), queue, shim, expected, sample.endless)
+    if sample.name == "authenticate_client_connstr" or sample.name.startswith("generate_"):
+        return complaint
+    left = taken(queue)
+    wanted = sorted(sample.leaves + ["Synchronized"] * (0 if sample.endless else more))
+    if sorted("Synchronized" if re.fullmatch(SYNCHRONIZED, body) else body for body in left) != wanted:
+        return "\n".join(filter(None, [complaint, f"the queue holds {left}, wanted {wanted}"]))
+    return complaint
+
+
+def run_everywhere(sample: Sample) -> list[tuple[str, str | None]]:
+    """The sample in both collections, both kinds: one after the other, they share a queue."""
+    results = []
+    for collection in COLLECTIONS:
+        for kind in ("sync",) if sample.only_sync else ("sync", "async"):
+            began = time.monotonic()
+            complaint = run_sample(collection, kind, sample)
+            title = f"{collection.name} {kind} {sample.name}"
+            print(f"{'FAILED' if complaint else 'ok    '} {title} ({time.monotonic() - began:.1f} s)", flush=True)
+            results.append((title, complaint))
+    return results
+
+
+def main() -> int:
+    wanted = sys.argv[1:]
+    samples = [sample for sample in SAMPLES if not wanted or sample.name in wanted]
+    for collection in COLLECTIONS:
+        unpacked(collection.version)
+    with ThreadPoolExecutor(max_workers=3) as pool:
+        results = [each for group in pool.map(run_everywhere, samples) for each in group]
+    failures = [(title, complaint) for title, complaint in results if complaint]
+    for title, complaint in failures:
+        print(f"\n{title}\n{complaint}")
+    print(f"{len(results) - len(failures)} passed, {len(failures)} failed")
+    return 1 if failures or not results else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
