@@ -60,6 +60,8 @@ pub(super) struct Owner {
     pending: VecDeque<Vec<Routed>>,
     /// The newest group that is durable.
     durable: u64,
+    /// The newest group that is synced: `durable` may be ahead, as the policy has it.
+    synced: u64,
     /// The newest group that was handed to the committer.
     sealed: u64,
     /// Bytes handed to the committer that are not durable, by group.
@@ -118,6 +120,7 @@ impl Owner {
             connections: BTreeMap::new(),
             pending: VecDeque::new(),
             durable,
+            synced: durable,
             sealed: durable,
             in_flight: VecDeque::new(),
             in_flight_bytes: 0,
@@ -255,7 +258,8 @@ impl Owner {
 
     /// Lets go what waited for groups that have become durable.
     fn take_progress(&mut self) {
-        let durable = self.progress.borrow_and_update().durable;
+        let Progress { durable, synced } = *self.progress.borrow_and_update();
+        self.synced = synced;
         while self.durable < durable {
             self.durable += 1;
             for routed in self.pending.pop_front().unwrap_or_default() {

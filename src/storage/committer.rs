@@ -78,6 +78,12 @@ impl Committer {
         Ok(())
     }
 
+    /// Returns the newest frame that is durable.
+    #[must_use]
+    pub fn synced(&self) -> u64 {
+        self.synced
+    }
+
     /// Removes a segment that nothing needs.
     pub fn remove(&mut self, segment: SegmentId) -> Result<(), Error> {
         debug_assert!(

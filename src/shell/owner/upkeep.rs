@@ -29,8 +29,8 @@ pub(super) struct Upkeep {
 
 enum Checkpoint {
     None,
-    /// Taken, and not to be written before this group is durable: it must not tell of records
-    /// that the log may not have.
+    /// Taken, and not to be written before this group is synced, whatever the policy: it must not
+    /// tell of records that the log may not have.
     Taken {
         group: u64,
         at: CheckpointAt,
@@ -89,13 +89,14 @@ impl Owner {
             Checkpoint::None if self.writer.checkpoint_due() => {
                 let (group, at) = (self.sealed, self.writer.checkpoint_at());
                 let snapshot = self.broker.snapshot();
+                self.committer.order(Order::Sync);
                 self.upkeep.checkpoint = Checkpoint::Taken {
                     group,
                     at,
                     snapshot,
                 };
             }
-            Checkpoint::Taken { group, .. } if *group <= self.durable => {
+            Checkpoint::Taken { group, .. } if *group <= self.synced => {
                 let taken =
                     std::mem::replace(&mut self.upkeep.checkpoint, Checkpoint::BeingWritten);
                 if let Checkpoint::Taken { at, snapshot, .. } = taken {
