@@ -167,6 +167,9 @@ impl Owner {
             self.take_progress();
             for mail in mail.drain(..) {
                 self.take(now, mail);
+                if limits::GROUP_BYTES <= self.writer.open_bytes() {
+                    self.seal();
+                }
             }
             self.step(now, |broker, around| broker.handle_timeout(around));
             self.seal();

@@ -133,6 +133,12 @@ impl Writer {
         })
     }
 
+    /// Returns the bytes of the open frame.
+    #[must_use]
+    pub fn open_bytes(&self) -> usize {
+        self.open.len()
+    }
+
     /// Returns a body that is in memory.
     #[must_use]
     pub fn cached(&self, body: BodyRef) -> Option<Bytes> {

@@ -1,5 +1,6 @@
 //! What the log needs now and then: checkpoints, compaction, the removal of old segments.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use std::thread;
@@ -44,6 +45,8 @@ struct Compaction {
     positions: Range<u64>,
     /// Where to look for more; `None` at the end.
     search: Option<SearchPosition>,
+    /// Those that were found and wait to be read.
+    waiting: VecDeque<FoundBody>,
     /// Those that are being read.
     found: Vec<FoundBody>,
 }
@@ -145,12 +148,16 @@ impl Owner {
                     .map(|positions| Compaction {
                         positions,
                         search: Some(SearchPosition::default()),
+                        waiting: VecDeque::new(),
                         found: Vec::new(),
                     });
             return;
         };
         if !compaction.found.is_empty() {
             return;
+        }
+        if !compaction.waiting.is_empty() {
+            return self.read_survivors();
         }
         let Some(search) = compaction.search else {
             self.upkeep.compaction = None;
@@ -160,13 +167,27 @@ impl Owner {
             self.broker
                 .search_bodies(&compaction.positions, search, limits::COMPACTION_SCAN);
         compaction.search = rest;
-        if !found.is_empty() {
-            let wanted = found.iter().map(|found| found.body).collect();
-            compaction.found = found;
+        compaction.waiting = found.into();
+        self.read_survivors();
+    }
+
+    /// Asks for the bytes of some survivors.
+    fn read_survivors(&mut self) {
+        let Some(compaction) = &mut self.upkeep.compaction else {
+            return;
+        };
+        let mut bytes = 0;
+        while bytes < limits::COMPACTION_BYTES
+            && let Some(found) = compaction.waiting.pop_front()
+        {
+            bytes += usize::try_from(found.body.length).unwrap_or(limits::COMPACTION_BYTES);
+            compaction.found.push(found);
+        }
+        if !compaction.found.is_empty() {
             self.upkeep.reads += 1;
             self.reader.read(Request {
                 purpose: Purpose::Compact,
-                wanted,
+                wanted: compaction.found.iter().map(|found| found.body).collect(),
                 until: self.writer.readable_until(),
             });
         }
