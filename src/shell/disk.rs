@@ -127,9 +127,9 @@ impl FileDisk {
             changed: Condvar::new(),
             room: AtomicBool::new(true),
         });
-        let helped = Arc::clone(&shared);
+        let theirs = Arc::clone(&shared);
         let helper = thread::Builder::new().name("segments".to_owned());
-        let helper = helper.spawn(move || helped.keep_ready()).map_err(failed)?;
+        let helper = helper.spawn(move || theirs.keep_ready()).map_err(failed)?;
         Ok(Arc::new(Self {
             shared,
             helper: Some(helper),
@@ -491,5 +491,143 @@ fn failure<'a>(what: &'static str, path: &'a Path) -> impl Fn(io::Error) -> Erro
             place: path.display().to_string(),
             source,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entity::{BodyRef, EntityId, Journal, Record, SequenceNumber};
+    use crate::storage::{self, Options};
+
+    const SEGMENT_BYTES: u64 = 3 * 1024 * 1024 / 2;
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).unwrap();
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort_unstable();
+        names
+    }
+
+    #[test]
+    fn bytes_are_read_as_they_were_written_and_zeros_behind_them() {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = FileDisk::open_with(directory.path(), SEGMENT_BYTES).unwrap();
+        disk.start_segment(SegmentId(1)).unwrap();
+        let large = vec![5; 3 * WRITE_BYTES / 2];
+        disk.write(SegmentId(1), 100, &[b"ab", &large, b"", b"cd"])
+            .unwrap();
+        disk.sync(SegmentId(1)).unwrap();
+        let length = 104 + large.len();
+        let mut read = vec![1; length + 100];
+        assert_eq!(disk.read(SegmentId(1), 0, &mut read).unwrap(), length);
+        let expected = [&[0; 100][..], b"ab", &large, b"cd"].concat();
+        assert!(read[..length] == expected[..]);
+        disk.truncate(SegmentId(1), 101).unwrap();
+        assert_eq!(disk.read(SegmentId(1), 0, &mut read).unwrap(), length);
+        assert!(read[..101] == expected[..101] && read[101..length].iter().all(|byte| *byte == 0));
+    }
+
+    #[test]
+    fn a_directory_is_for_one_at_a_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = FileDisk::open_with(directory.path(), SEGMENT_BYTES).unwrap();
+        let second = FileDisk::open_with(directory.path(), SEGMENT_BYTES).map(|_| ());
+        assert!(matches!(second, Err(Error::Locked { .. })), "{second:?}");
+        drop(disk);
+        assert!(FileDisk::open_with(directory.path(), SEGMENT_BYTES).is_ok());
+    }
+
+    #[test]
+    fn a_removed_segment_becomes_a_spare_of_the_right_length_unless_a_backup_has_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path();
+        let disk = FileDisk::open_with(path, SEGMENT_BYTES).unwrap();
+        for id in 1..=2 {
+            disk.start_segment(SegmentId(id)).unwrap();
+            disk.write(SegmentId(id), SEGMENT_BYTES, &[b"longer"])
+                .unwrap();
+        }
+        assert_eq!(
+            disk.segments().unwrap(),
+            [
+                (SegmentId(1), SEGMENT_BYTES + 6),
+                (SegmentId(2), SEGMENT_BYTES + 6)
+            ]
+        );
+        fs::hard_link(path.join("0000000000000002.seg"), path.join("backup")).unwrap();
+        disk.remove_segment(SegmentId(1)).unwrap();
+        disk.remove_segment(SegmentId(2)).unwrap();
+        assert!(disk.segments().unwrap().is_empty());
+        drop(disk);
+        assert_eq!(
+            fs::metadata(path.join("backup")).unwrap().len(),
+            SEGMENT_BYTES + 6
+        );
+        let names = names(path);
+        let spares: Vec<_> = names
+            .iter()
+            .filter(|name| name.starts_with("spare-"))
+            .collect();
+        assert!(!spares.is_empty() && spares.len() <= 2, "{names:?}");
+        for spare in spares {
+            assert_eq!(fs::metadata(path.join(spare)).unwrap().len(), SEGMENT_BYTES);
+        }
+    }
+
+    #[test]
+    fn a_checkpoint_is_there_only_when_it_is_finished() {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = FileDisk::open_with(directory.path(), SEGMENT_BYTES).unwrap();
+        let mut sink = disk.write_checkpoint(7).unwrap();
+        sink.write(b"abc").unwrap();
+        drop(sink);
+        assert!(disk.checkpoints().unwrap().is_empty());
+        let mut sink = disk.write_checkpoint(7).unwrap();
+        sink.write(b"abc").unwrap();
+        sink.finish().unwrap();
+        assert_eq!(disk.checkpoints().unwrap(), [7]);
+        let mut read = [0; 8];
+        assert_eq!(disk.read_checkpoint(7, 1, &mut read).unwrap(), 2);
+        assert_eq!(&read[..2], b"bc");
+        disk.remove_checkpoint(7).unwrap();
+        assert!(disk.checkpoints().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_log_in_files_is_found_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Options {
+            segment_bytes: SEGMENT_BYTES,
+            cache_bytes: 0,
+            store: 9,
+        };
+        let record = |number| Record::Relocated {
+            entity: EntityId(1),
+            number: SequenceNumber(number),
+            body: &[3; 100_000],
+        };
+        for life in 0..3 {
+            let disk = FileDisk::open_with(directory.path(), SEGMENT_BYTES).unwrap();
+            let mut found = Vec::new();
+            let mut replay = |_: &Record<'_>, body: Option<BodyRef>| {
+                found.extend(body);
+                Ok(())
+            };
+            let mut log = storage::recover(Arc::clone(&disk), options, &mut replay).unwrap();
+            assert_eq!(found.len(), life * 40);
+            for body in found {
+                let (_, bytes) = storage::read_ahead(&*disk, body).unwrap();
+                assert!(bytes[..100_000].iter().all(|byte| *byte == 3));
+            }
+            for number in 0..40 {
+                log.writer.append(&record(number));
+                let frame = log.writer.seal().unwrap();
+                log.committer.write(&[frame]).unwrap();
+            }
+            log.committer.sync().unwrap();
+        }
     }
 }

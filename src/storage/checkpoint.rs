@@ -9,8 +9,9 @@ use super::codec::{self, Decoder};
 use super::layout::{
     CHECKPOINT_HEADER, CheckpointHeader, Header, Position, checksum, u64_of, usize_of,
 };
+use super::recover::Replay;
 use super::{CheckpointAt, CheckpointSink, Disk, Error};
-use crate::entity::{BodyRef, Record};
+use crate::entity::Record;
 use crate::limits;
 use crate::time::Timestamp;
 
@@ -111,7 +112,7 @@ impl<'a> Blocks<'a> {
 /// Reads the newest checkpoint, and gives its records to `replay`.
 pub(super) fn read(
     disk: &dyn Disk,
-    replay: &mut dyn FnMut(&Record<'_>, Option<BodyRef>) -> Result<(), String>,
+    replay: &mut Replay<'_>,
 ) -> Result<Option<CheckpointAt>, Error> {
     let Some(&number) = disk.checkpoints()?.last() else {
         return Ok(None);
@@ -161,9 +162,10 @@ pub(super) fn read(
         loop {
             match records.next() {
                 Ok(Some((record, _))) => {
-                    let body = match record {
-                        Record::Alive { body, .. } => Some(body),
-                        _ => None,
+                    let body = if let Record::Alive { body, .. } = record {
+                        Some(body)
+                    } else {
+                        None
                     };
                     replay(&record, body).map_err(Error::Replay)?;
                     count += 1;

@@ -1,1 +1,285 @@
+//! A disk that loses power: what was synced stays, of the rest anything may be there.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::layout::{u64_of, usize_of};
+use super::memory::{copy, missing, overwrite};
+use super::{CheckpointSink, Disk, Error, SegmentId};
+
+/// Bytes that a disk writes wholly or not at all.
+const ATOMIC_BYTES: usize = 16;
+
+/// Written and synced bytes, apart.
+#[derive(Debug, Default)]
+pub(crate) struct FaultyDisk {
+    held: Mutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    segments: BTreeMap<SegmentId, Segment>,
+    /// Removed segments as they were: the next ones begin as these.
+    spares: Vec<Vec<u8>>,
+    checkpoints: BTreeMap<u64, Vec<u8>>,
+    /// Operations until the power fails.
+    operations_left: Option<u64>,
+    /// Syncs until one fails.
+    syncs_left: Option<u64>,
+    /// Bytes until the disk is full.
+    room: Option<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Segment {
+    /// What a reader sees.
+    written: Vec<u8>,
+    synced: Vec<u8>,
+    /// In the order in which they were written since the last sync.
+    unsynced: Vec<(usize, Vec<u8>)>,
+}
+
+/// Numbers that look random, from a seed.
+#[derive(Debug)]
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// Returns a number below `end`.
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        // SplitMix64.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % end.max(1)
+    }
+}
+
+impl FaultyDisk {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// The power fails when so many operations more have been carried out.
+    pub(crate) fn cut_power_after(&self, operations: u64) {
+        self.held().operations_left = Some(operations);
+    }
+
+    /// The n-th sync from now fails.
+    pub(crate) fn fail_sync(&self, after: u64) {
+        self.held().syncs_left = Some(after);
+    }
+
+    /// There is space for so many bytes more; `None` for any number.
+    pub(crate) fn set_room(&self, bytes: Option<u64>) {
+        self.held().room = bytes;
+    }
+
+    /// Operations work again; nothing was lost.
+    pub(crate) fn restore_power(&self) {
+        let mut held = self.held();
+        (held.operations_left, held.syncs_left) = (None, None);
+    }
+
+    /// The power comes back: of what was written and not synced, anything may be there.
+    pub(crate) fn crash(&self, seed: u64) {
+        let mut dice = Dice::new(seed);
+        self.restore_power();
+        let mut held = self.held();
+        for segment in held.segments.values_mut() {
+            let mut writes = std::mem::take(&mut segment.unsynced);
+            for at in (1..writes.len()).rev() {
+                if dice.below(2) == 0 {
+                    writes.swap(at, usize_of(dice.below(u64_of(at))));
+                }
+            }
+            for (at, bytes) in writes {
+                let fate = dice.below(4);
+                for (nth, part) in bytes.chunks(ATOMIC_BYTES).enumerate() {
+                    let stays = match fate {
+                        0 => false,
+                        1 => true,
+                        2 => dice.below(2) == 0,
+                        _ => dice.below(8) != 0,
+                    };
+                    if stays {
+                        overwrite(&mut segment.synced, at + nth * ATOMIC_BYTES, part);
+                    }
+                }
+            }
+            segment.written = segment.synced.clone();
+        }
+    }
+
+    /// Changes one byte that was synced.
+    pub(crate) fn damage(&self, segment: SegmentId, offset: usize) {
+        let mut held = self.held();
+        let segment = held.segments.get_mut(&segment).unwrap();
+        segment.written[offset] ^= 0x10;
+        segment.synced[offset] ^= 0x10;
+    }
+
+    /// Changes one byte of a checkpoint.
+    pub(crate) fn damage_checkpoint(&self, number: u64, offset: usize) {
+        self.held().checkpoints.get_mut(&number).unwrap()[offset] ^= 0x10;
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the lock for one operation that changes something.
+    fn operate(&self) -> Result<MutexGuard<'_, Held>, Error> {
+        let mut held = self.held();
+        match &mut held.operations_left {
+            Some(0) => return Err(missing("power", 0)),
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        Ok(held)
+    }
+}
+
+impl Held {
+    fn segment(&mut self, segment: SegmentId) -> Result<&mut Segment, Error> {
+        self.segments
+            .get_mut(&segment)
+            .ok_or_else(|| missing("find segment", segment.0))
+    }
+
+    fn take_room(&mut self, bytes: usize) -> Result<(), Error> {
+        if let Some(room) = &mut self.room {
+            *room = room.checked_sub(u64_of(bytes)).ok_or(Error::Full)?;
+        }
+        Ok(())
+    }
+}
+
+impl Disk for FaultyDisk {
+    fn segments(&self) -> Result<Vec<(SegmentId, u64)>, Error> {
+        let held = self.held();
+        Ok(held
+            .segments
+            .iter()
+            .map(|(&id, segment)| (id, u64_of(segment.written.len())))
+            .collect())
+    }
+
+    fn start_segment(&self, segment: SegmentId) -> Result<(), Error> {
+        let mut held = self.operate()?;
+        if held.segments.contains_key(&segment) {
+            return Ok(());
+        }
+        held.take_room(64)?;
+        let bytes = held.spares.pop().unwrap_or_else(|| vec![0; 1024]);
+        let started = Segment {
+            written: bytes.clone(),
+            synced: bytes,
+            unsynced: Vec::new(),
+        };
+        held.segments.insert(segment, started);
+        Ok(())
+    }
+
+    fn remove_segment(&self, segment: SegmentId) -> Result<(), Error> {
+        let mut held = self.operate()?;
+        if let Some(removed) = held.segments.remove(&segment) {
+            held.spares.push(removed.written);
+        }
+        Ok(())
+    }
+
+    fn write(&self, segment: SegmentId, offset: u64, parts: &[&[u8]]) -> Result<(), Error> {
+        let mut held = self.operate()?;
+        let mut at = usize_of(offset);
+        for part in parts {
+            held.take_room(part.len())?;
+            let segment = held.segment(segment)?;
+            segment.unsynced.push((at, part.to_vec()));
+            at = overwrite(&mut segment.written, at, part);
+        }
+        Ok(())
+    }
+
+    fn sync(&self, segment: SegmentId) -> Result<(), Error> {
+        let mut held = self.operate()?;
+        if let Some(left) = &mut held.syncs_left {
+            *left = left
+                .checked_sub(1)
+                .ok_or_else(|| missing("sync", segment.0))?;
+        }
+        let segment = held.segment(segment)?;
+        segment.unsynced.clear();
+        segment.synced.clone_from(&segment.written);
+        Ok(())
+    }
+
+    fn read(&self, segment: SegmentId, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
+        Ok(copy(&self.held().segment(segment)?.written, offset, into))
+    }
+
+    fn truncate(&self, segment: SegmentId, offset: u64) -> Result<(), Error> {
+        let mut held = self.operate()?;
+        let segment = held.segment(segment)?;
+        segment.written[usize_of(offset)..].fill(0);
+        segment.unsynced.clear();
+        segment.synced.clone_from(&segment.written);
+        Ok(())
+    }
+
+    fn has_room(&self) -> bool {
+        self.held().room.is_none()
+    }
+
+    fn write_checkpoint(&self, number: u64) -> Result<Box<dyn CheckpointSink + '_>, Error> {
+        Ok(Box::new(Sink {
+            disk: self,
+            number,
+            bytes: Vec::new(),
+        }))
+    }
+
+    fn checkpoints(&self) -> Result<Vec<u64>, Error> {
+        Ok(self.held().checkpoints.keys().copied().collect())
+    }
+
+    fn read_checkpoint(&self, number: u64, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
+        let held = self.held();
+        let bytes = held
+            .checkpoints
+            .get(&number)
+            .ok_or_else(|| missing("find", number))?;
+        Ok(copy(bytes, offset, into))
+    }
+
+    fn remove_checkpoint(&self, number: u64) -> Result<(), Error> {
+        self.operate()?.checkpoints.remove(&number);
+        Ok(())
+    }
+}
+
+struct Sink<'a> {
+    disk: &'a FaultyDisk,
+    number: u64,
+    bytes: Vec<u8>,
+}
+
+impl CheckpointSink for Sink<'_> {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.disk.operate()?.take_room(bytes.len())?;
+        self.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), Error> {
+        self.disk
+            .operate()?
+            .checkpoints
+            .insert(self.number, self.bytes);
+        Ok(())
+    }
+}

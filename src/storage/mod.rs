@@ -38,7 +38,7 @@ pub use committer::Committer;
 pub use disk::{CheckpointSink, Disk, SegmentId};
 pub use error::Error;
 pub use reading::read_ahead;
-pub use recover::{Recovered, recover};
+pub use recover::{Recovered, Replay, recover};
 pub use writer::{CheckpointAt, Frame, Writer};
 
 use crate::limits;

@@ -20,6 +20,9 @@ use crate::entity::{BodyRef, Record};
 use crate::limits;
 use crate::time::Timestamp;
 
+/// What takes each record of a log, with the place of its body if it has one.
+pub type Replay<'a> = dyn FnMut(&Record<'_>, Option<BodyRef>) -> Result<(), String> + 'a;
+
 /// A log that was recovered.
 pub struct Recovered {
     /// Its end; every live body is to be counted with [`Writer::retain`].
@@ -38,8 +41,6 @@ pub struct Recovered {
 
 /// Replays what a disk holds, and gets it ready to be written.
 ///
-/// `replay` gets each record, with the place of its body if it has one.
-///
 /// # Errors
 ///
 /// [`Error::Corrupt`] and [`Error::CorruptCheckpoint`] if synced bytes have changed,
@@ -48,7 +49,7 @@ pub struct Recovered {
 pub fn recover(
     disk: Arc<dyn Disk>,
     options: Options,
-    replay: &mut dyn FnMut(&Record<'_>, Option<BodyRef>) -> Result<(), String>,
+    replay: &mut Replay<'_>,
 ) -> Result<Recovered, Error> {
     let mut records = 0;
     let mut counting = |record: &Record<'_>, body: Option<BodyRef>| {
@@ -220,10 +221,7 @@ impl<'a> Recovery<'a> {
         }
     }
 
-    fn replay_segments(
-        &mut self,
-        replay: &mut dyn FnMut(&Record<'_>, Option<BodyRef>) -> Result<(), String>,
-    ) -> Result<(), Error> {
+    fn replay_segments(&mut self, replay: &mut Replay<'_>) -> Result<(), Error> {
         let segments = std::mem::take(&mut self.segments);
         for (at, found) in segments.iter().enumerate() {
             let mut window = Window::new(self.disk, found.id, found.length);
@@ -239,18 +237,13 @@ impl<'a> Recovery<'a> {
             }
             self.replay_segment(&mut window, replay)?;
             self.current = Some(found.id);
-            match segments.get(at + 1) {
-                Some(next) => {
-                    // A segment is begun only when the one before it is synced.
-                    if next.header.first_frame != self.last_frame + 1 {
-                        return Err(corrupt(found.id, self.end.offset, "a frame is damaged"));
-                    }
-                    self.usage.grow(found.id, self.end.offset);
-                }
-                None => {
-                    self.find_end(&mut window)?;
-                    self.usage.grow(found.id, self.end.offset);
-                }
+            self.usage.grow(found.id, self.end.offset);
+            let Some(next) = segments.get(at + 1) else {
+                return self.find_end(&mut window);
+            };
+            // A segment is begun only when the one before it is synced.
+            if next.header.first_frame != self.last_frame + 1 {
+                return Err(corrupt(found.id, self.end.offset, "a frame is damaged"));
             }
         }
         Ok(())
@@ -260,7 +253,7 @@ impl<'a> Recovery<'a> {
     fn replay_segment(
         &mut self,
         window: &mut Window<'_>,
-        replay: &mut dyn FnMut(&Record<'_>, Option<BodyRef>) -> Result<(), String>,
+        replay: &mut Replay<'_>,
     ) -> Result<(), Error> {
         let id = window.segment;
         loop {

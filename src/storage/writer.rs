@@ -108,6 +108,10 @@ impl Writer {
     }
 
     /// Ends the open frame; `None` if nothing was appended.
+    ///
+    /// # Panics
+    ///
+    /// If its records are longer than 4 GiB together.
     pub fn seal(&mut self) -> Option<Frame> {
         if self.open.is_empty() {
             return None;
