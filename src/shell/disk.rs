@@ -619,7 +619,7 @@ mod tests {
             let mut log = storage::recover(Arc::clone(&disk), options, &mut replay).unwrap();
             assert_eq!(found.len(), life * 40);
             for body in found {
-                let (_, bytes) = storage::read_ahead(&*disk, body).unwrap();
+                let (_, bytes) = storage::read_ahead(&*disk, body, u64::MAX).unwrap();
                 assert!(bytes[..100_000].iter().all(|byte| *byte == 3));
             }
             for number in 0..40 {

@@ -217,7 +217,7 @@ impl Model {
             .into_iter()
             .filter(|(_, at)| positions.contains(&at.position))
         {
-            let (position, bytes) = read_ahead(&*self.disk, old)?;
+            let (position, bytes) = read_ahead(&*self.disk, old, self.writer.readable_until())?;
             self.writer.insert_read(position, bytes);
             let body = self.writer.cached(old).unwrap();
             let record = Record::Relocated {
@@ -270,7 +270,7 @@ impl Model {
         let found: Vec<u64> = messages.keys().copied().collect();
         assert_eq!(found, self.states[&last], "after frame {last}");
         for (&number, &place) in &messages {
-            let (_, bytes) = read_ahead(&*self.disk, place).unwrap();
+            let (_, bytes) = read_ahead(&*self.disk, place, recovered.writer.readable_until()).unwrap();
             let length = usize::try_from(place.length).unwrap();
             assert_eq!(length, self.lengths[&number]);
             assert_eq!(bytes[..length], body_of(number, length), "message {number}");
