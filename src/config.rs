@@ -179,7 +179,7 @@ struct At<'a> {
     value: Option<&'a Value>,
 }
 
-impl<'a> At<'a> {
+impl At<'_> {
     fn key(&self, name: &str) -> Self {
         let dot = if self.path.is_empty() { "" } else { "." };
         let map = self.value.and_then(Value::as_object);

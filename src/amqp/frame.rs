@@ -117,7 +117,7 @@ mod tests {
     fn a_frame_comes_back_as_it_was_written() {
         let mut out = BytesMut::new();
         write(&mut out, FrameKind::Amqp, 7, |body| {
-            body.extend_from_slice(b"abc")
+            body.extend_from_slice(b"abc");
         });
         let mut partial = BytesMut::from(&out[..10]);
         assert!(take(&mut partial, 512).unwrap().is_none());

@@ -117,7 +117,7 @@ impl Connection {
             "PLAIN" => plain(response),
             _ => None,
         };
-        let code = if identity.is_some() { 0 } else { 1 };
+        let code = u8::from(identity.is_none());
         frame::write(&mut self.out, FrameKind::Sasl, 0, |out| {
             let mut outcome = ListWriter::begin(out, 0x44);
             outcome.ubyte(code);

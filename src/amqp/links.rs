@@ -10,7 +10,7 @@ use super::session::SessionFlow;
 use super::wire::{List, ListWriter, Malformed, descriptor};
 use super::{
     Accept, Attach, Condition, Connection, Event, Fields, LinkId, LinkRole, LinkTarget, Refusal,
-    SessionId, SettleMode, state,
+    SessionId, SettleMode, serial, state,
 };
 
 impl Connection {
@@ -293,14 +293,16 @@ impl Connection {
         Ok(())
     }
 
-    /// Says that all that a drain was to bring has been sent: the credit left is used up.
-    pub fn drained(&mut self, id: LinkId) {
+    /// Says that all that a drain was to bring has been sent: what is left of the credit up to
+    /// `limit` is used up. Credit that came after the drain stays.
+    pub fn drained(&mut self, id: LinkId, limit: u32) {
         let Some(link) = self.links.get_mut(&id) else {
             return;
         };
         if let FlowState::Outgoing(outgoing) = &mut link.flow {
-            if outgoing.credit() > 0 {
-                outgoing.delivery_count = outgoing.limit;
+            let within = serial::ahead(limit, outgoing.limit).is_some();
+            if within && serial::ahead(outgoing.delivery_count, limit).is_some() {
+                outgoing.delivery_count = limit;
             }
             self.write_link_flow(id, Answer::Drained);
         }

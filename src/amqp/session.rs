@@ -277,7 +277,7 @@ impl Connection {
             session.remote_window -= 1;
             session.next_outgoing_id = session.next_outgoing_id.wrapping_add(1);
             frame::write(&mut self.out, FrameKind::Amqp, id.0, |out| {
-                out.extend_from_slice(&body)
+                out.extend_from_slice(&body);
             });
         }
     }

@@ -145,7 +145,7 @@ fn messages_of_many_frames_arrive_whole_and_are_settled_together() {
 fn a_message_larger_than_the_link_takes_is_rejected_and_the_link_lives_on() {
     let (mut pair, sender, _) = Pair::attached(LinkRole::Outgoing);
     pair.client
-        .deliver(sender, delivery(&[&[0; 20_000]]))
+        .deliver(sender, delivery(&[&vec![0; 20_000]]))
         .unwrap();
     pair.client.deliver(sender, delivery(&[b"ok"])).unwrap();
     let (client, server) = pair.run();
@@ -227,7 +227,7 @@ fn a_receiver_settles_and_the_answer_has_the_same_outcome() {
         panic!("{events:?}")
     };
     assert_eq!((*delivery, *tag), (id, [7; 16]));
-    pair.server.drained(outgoing);
+    pair.server.drained(outgoing, 5);
     pair.run();
     assert_eq!(
         pair.server.deliver(outgoing, self::delivery(&[b"m"])),

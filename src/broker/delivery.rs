@@ -11,7 +11,9 @@ impl Broker {
     pub(super) fn deliver(around: &mut Surroundings<'_>, group: u64, effects: &mut Effects) {
         for delivery in effects.deliveries.drain(..) {
             let (consumer, reply) = match delivery {
-                Delivery::Drained(consumer) => (consumer, Reply::Drained(link_of(consumer).1)),
+                Delivery::Drained(consumer, limit) => {
+                    (consumer, Reply::Drained(link_of(consumer).1, limit))
+                }
                 Delivery::Message(consumer, handover) => {
                     (consumer, Reply::Deliver(link_of(consumer).1, handover))
                 }
@@ -35,7 +37,7 @@ impl Broker {
         if let Some(&Link::Receiver { queue, .. }) = self.link(connection, link) {
             let consumer = consumer_id(connection, link);
             self.with_queue(around, queue, |queue, cx| {
-                queue.written(cx, consumer, bytes)
+                queue.written(cx, consumer, bytes);
             });
         }
     }
@@ -71,7 +73,7 @@ impl Broker {
         if let Some(&Link::Receiver { queue, .. }) = self.link(connection, link) {
             let consumer = consumer_id(connection, link);
             self.with_queue(around, queue, |queue, cx| {
-                queue.take_back(cx, consumer, token)
+                queue.take_back(cx, consumer, token);
             });
         }
     }

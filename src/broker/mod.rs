@@ -71,8 +71,8 @@ pub enum Reply {
     RefuseLink(LinkId, Refusal),
     /// Send a message.
     Deliver(LinkId, Handover),
-    /// All that a drain was to bring has been sent.
-    Drained(LinkId),
+    /// All that a drain was to bring has been sent: credit up to this limit is used up.
+    Drained(LinkId, u32),
     /// Say what became of a message that came in.
     SettleIncoming {
         /// The link it came on.
@@ -335,7 +335,7 @@ impl Broker {
                 self.disposition(around, connection, decision);
             }
             Event::Credit { link, limit, drain } => {
-                self.credit(around, connection, link, limit, drain)
+                self.credit(around, connection, link, limit, drain);
             }
             Event::AttachRequested(link, attach) => self.attach(around, connection, link, &attach),
             Event::Detached { link, .. } => self.detached(connection, link),
@@ -370,8 +370,8 @@ impl Broker {
             node.queue.handle_timeout(&mut cx);
         }
         let result = step(&mut node.queue, &mut cx);
-        let wrote = journal.wrote;
-        if wrote {
+        // A departure is recorded where it arrives, in this same group.
+        if journal.wrote || !effects.departures.is_empty() {
             node.group = around.group;
         }
         let group = node.group;

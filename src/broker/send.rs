@@ -108,7 +108,7 @@ impl Broker {
         }
         let elsewhere = self
             .queue(EntityId(id.0 + 1))
-            .map_or(0, |queue| queue.bytes());
+            .map_or(0, super::super::entity::queue::Queue::bytes);
         let taken = self.with_queue(around, id, |queue, cx| {
             queue.admit(
                 messages.iter().map(|message| &message.bytes()[..]),

@@ -26,7 +26,7 @@ impl Amendments {
     #[must_use]
     pub fn from_fields(fields: &Fields) -> Self {
         let mut amendments = Self::default();
-        for (name, value) in fields.iter() {
+        for (name, value) in fields {
             amendments.set_value(name.as_str(), value);
         }
         amendments
@@ -36,7 +36,7 @@ impl Amendments {
     #[must_use]
     pub fn from_map(map: &OrderedMap<Value, Value>) -> Self {
         let mut amendments = Self::default();
-        for (name, value) in map.iter() {
+        for (name, value) in map {
             match name {
                 Value::String(name) => amendments.set_value(name, value),
                 Value::Symbol(name) => amendments.set_value(name.as_str(), value),
@@ -53,11 +53,14 @@ impl Amendments {
         self.set.insert(name.to_owned(), encoded.into());
     }
 
-    /// Takes a property out if it is a string or a symbol.
+    /// Takes a property out if it is a string or a symbol; null is as good as none, and goes too.
     pub fn take_string(&mut self, name: &str) -> Option<String> {
-        let value = text(self.set.get(name)?)?.to_owned();
-        self.set.remove(name);
-        Some(value)
+        let value = self.set.get(name)?;
+        let string = text(value).map(str::to_owned);
+        if string.is_some() || value[..] == [0x40] {
+            self.set.remove(name);
+        }
+        string
     }
 
     /// Adds later changes: where both name a property, the later one holds.

@@ -37,6 +37,9 @@ pub struct Stamps {
     pub sequence_number: i64,
     /// x-opt-enqueue-sequence-number.
     pub enqueued_sequence_number: i64,
+    /// The message-id of a message whose sender gave it none, as the service does: a UUID, written
+    /// as 32 hexadecimal digits. JavaScript cannot settle a message without one.
+    pub default_message_id: [u8; 16],
     /// x-opt-enqueued-time.
     pub enqueued_time: Timestamp,
     /// x-opt-locked-until: only with a lock.

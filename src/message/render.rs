@@ -3,7 +3,7 @@
 use super::parse::Sections;
 use super::value::{begin_compound, elements, end_compound, entries, text, write_text};
 use super::{Amendments, MessageState, Stamps};
-use crate::time::Millis;
+use crate::time::{Millis, Timestamp};
 
 const LOCK_TOKEN: &str = "x-opt-lock-token";
 
@@ -131,43 +131,54 @@ fn annotations(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
     end_compound(out, map, count);
 }
 
-/// Writes the properties as the sender had them; where the message's life has an end, its times
-/// are filled in that the sender left out.
+/// Writes the properties as the sender had them, but for a message-id where it gave none, and the
+/// times of a message whose life has an end: clients take its time to live from them.
 fn properties(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
     const ABSOLUTE_EXPIRY_TIME: usize = 8;
     const CREATION_TIME: usize = 9;
-    if stamps.time_to_live == Millis::MAX {
-        if let Some(own) = own {
-            out.extend_from_slice(&[0x00, 0x53, 0x73]);
-            out.extend_from_slice(own);
-        }
-        return;
-    }
+    const NULL: &[u8] = &[0x40];
     out.extend_from_slice(&[0x00, 0x53, 0x73]);
+    let mut fields = elements(own.unwrap_or_default()).peekable();
+    let has_id = fields.peek().is_some_and(|id| *id != NULL);
+    let lives_on = stamps.time_to_live == Millis::MAX;
+    if let Some(own) = own.filter(|_| has_id && lives_on) {
+        return out.extend_from_slice(own);
+    }
+    let least = if lives_on { 1 } else { CREATION_TIME + 1 };
     let list = begin_compound(out, 0xd0);
-    let mut fields = elements(own.unwrap_or_default());
     let mut count = 0;
-    for index in 0.. {
+    loop {
         let field = match fields.next() {
             Some(field) => field,
-            None if index <= CREATION_TIME => &[0x40][..],
+            None if count < least => NULL,
             None => break,
         };
-        let filled = match (index, field) {
-            (ABSOLUTE_EXPIRY_TIME, [0x40]) => Some(stamps.enqueued_time.after(stamps.time_to_live)),
-            (CREATION_TIME, [0x40]) => Some(stamps.enqueued_time),
-            _ => None,
-        };
-        match filled {
-            Some(time) => {
-                out.push(0x83);
-                out.extend_from_slice(&time.as_millis().to_be_bytes());
+        match (count, field == NULL) {
+            (0, true) => default_message_id(out, stamps.default_message_id),
+            (ABSOLUTE_EXPIRY_TIME, _) if !lives_on => {
+                timestamp(out, stamps.enqueued_time.after(stamps.time_to_live));
             }
-            None => out.extend_from_slice(field),
+            (CREATION_TIME, _) if !lives_on => timestamp(out, stamps.enqueued_time),
+            _ => out.extend_from_slice(field),
         }
         count += 1;
     }
     end_compound(out, list, count);
+}
+
+fn default_message_id(out: &mut Vec<u8>, id: [u8; 16]) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |nibble: u8| DIGITS.get(usize::from(nibble)).copied().unwrap_or_default();
+    out.extend_from_slice(&[0xa1, 32]);
+    out.extend(
+        id.iter()
+            .flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]),
+    );
+}
+
+fn timestamp(out: &mut Vec<u8>, at: Timestamp) {
+    out.push(0x83);
+    out.extend_from_slice(&at.as_millis().to_be_bytes());
 }
 
 /// Writes the application-properties: what was not amended as the sender had it, then the rest.

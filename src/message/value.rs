@@ -97,8 +97,11 @@ pub(super) fn section(bytes: &[u8]) -> Result<(u64, &[u8]), Malformed> {
     ];
     match bytes {
         [0x00, 0x53, code, rest @ ..] => Ok((u64::from(*code), rest)),
-        [0x00, 0x80, a, b, c, d, e, f, g, h, rest @ ..] => {
-            Ok((u64::from_be_bytes([*a, *b, *c, *d, *e, *f, *g, *h]), rest))
+        [0x00, 0x80, rest @ ..] => {
+            let (code, rest) = rest
+                .split_first_chunk::<8>()
+                .ok_or_else(|| Malformed("the bytes end within a descriptor".to_owned()))?;
+            Ok((u64::from_be_bytes(*code), rest))
         }
         [0x00, symbol @ ..] => {
             let length = value_length(symbol).map_err(|error| Malformed(error.to_string()))?;
@@ -133,13 +136,12 @@ pub(super) fn end_compound(out: &mut [u8], head: usize, count: usize) {
 
 /// Appends a string, or a symbol.
 pub(super) fn write_text(out: &mut Vec<u8>, short_code: u8, text: &str) {
-    match u8::try_from(text.len()) {
-        Ok(length) => out.extend_from_slice(&[short_code, length]),
-        Err(_) => {
-            out.push(short_code + 0x10);
-            let length = u32::try_from(text.len()).unwrap_or(u32::MAX);
-            out.extend_from_slice(&length.to_be_bytes());
-        }
+    if let Ok(length) = u8::try_from(text.len()) {
+        out.extend_from_slice(&[short_code, length]);
+    } else {
+        out.push(short_code + 0x10);
+        let length = u32::try_from(text.len()).unwrap_or(u32::MAX);
+        out.extend_from_slice(&length.to_be_bytes());
     }
     out.extend_from_slice(text.as_bytes());
 }

@@ -59,6 +59,9 @@ pub struct ServeArgs {
     /// Where health is asked for over HTTP.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:5300")]
     pub http: SocketAddr,
+    /// The port of that address, where it is another: the emulator's variable sets it.
+    #[arg(long, value_name = "PORT", env = "EMULATOR_HTTP_PORT")]
+    pub http_port: Option<u16>,
     /// When records are synced to the disk.
     #[arg(long, value_enum, default_value_t = SyncArg::Always)]
     pub sync: SyncArg,
@@ -95,7 +98,10 @@ impl From<SyncArg> for Sync {
 #[must_use]
 pub fn main() -> ExitCode {
     match Cli::parse().command {
-        Command::Serve(args) => {
+        Command::Serve(mut args) => {
+            if let Some(port) = args.http_port {
+                args.http.set_port(port);
+            }
             if let Err(error) = logging::start(args.log_format) {
                 eprintln!("{error}");
                 return ExitCode::FAILURE;
@@ -137,4 +143,52 @@ pub(super) fn load_config(file: Option<&Path>) -> Result<Config, String> {
         let lines = mistakes.iter().map(|mistake| format!("{name}: {mistake}"));
         lines.collect::<Vec<_>>().join("\n")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    fn parsed(arguments: &[&str]) -> Result<Command, String> {
+        let arguments = ["jitney"].iter().chain(arguments);
+        let cli = Cli::try_parse_from(arguments);
+        cli.map(|cli| cli.command)
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn messages_are_kept_or_ephemeral_and_not_both() {
+        let Ok(Command::Serve(args)) = parsed(&["serve", "--ephemeral", "--http-port", "8080"])
+        else {
+            panic!("it is a command");
+        };
+        assert!(args.ephemeral);
+        assert_eq!(args.http_port, Some(8080));
+        assert!(parsed(&["serve", "--ephemeral", "--data-dir", "d"]).is_err());
+        assert!(parsed(&["serve", "--amqp", "everywhere"]).is_err());
+    }
+
+    #[test]
+    fn every_mistake_of_a_file_is_told_with_its_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("c.json");
+        std::fs::write(
+            &file,
+            r#"{"UserConfig":{"Namespaces":[{"Queues":[{"Name":""},7]}]}}"#,
+        )
+        .unwrap();
+        let text = load_config(Some(&file)).unwrap_err();
+        let name = file.display().to_string();
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(text.lines().all(|line| line.starts_with(&name)), "{text}");
+        assert!(load_config(Some(&directory.path().join("none"))).is_err());
+        assert_eq!(load_config(None), Ok(Config::default()));
+    }
 }

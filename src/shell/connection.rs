@@ -255,7 +255,7 @@ impl Task {
         match reply {
             Reply::AcceptLink(link, accept) => self.engine.accept_link(link, accept),
             Reply::RefuseLink(link, refusal) => self.engine.refuse_link(link, refusal),
-            Reply::Drained(link) => self.engine.drained(link),
+            Reply::Drained(link, limit) => self.engine.drained(link, limit),
             Reply::SettleIncoming {
                 link,
                 delivery,

@@ -604,10 +604,11 @@ mod tests {
             cache_bytes: 0,
             store: 9,
         };
+        let bytes = vec![3; 100_000];
         let record = |number| Record::Relocated {
             entity: EntityId(1),
             number: SequenceNumber(number),
-            body: &[3; 100_000],
+            body: &bytes,
         };
         for life in 0..3 {
             let disk = FileDisk::open_with(directory.path(), SEGMENT_BYTES).unwrap();

@@ -1,5 +1,7 @@
 //! Logs: text for people, JSON for machines, by `RUST_LOG`.
 
+use std::io::IsTerminal as _;
+
 use clap::ValueEnum;
 use tracing_subscriber::EnvFilter;
 
@@ -28,6 +30,7 @@ pub(super) fn start(format: LogFormat) -> Result<(), String> {
     };
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr);
     match format {
         LogFormat::Json => subscriber.json().init(),

@@ -171,7 +171,7 @@ impl Owner {
                     self.seal();
                 }
             }
-            self.step(now, |broker, around| broker.handle_timeout(around));
+            self.step(now, Broker::handle_timeout);
             self.seal();
             self.maintain();
             self.seal();
@@ -292,7 +292,7 @@ impl Owner {
         match resolve(&self.writer, &[], routed) {
             Ok(outgoing) => self.queue(id, outgoing),
             Err(routed) => {
-                connection.held.push_back(routed);
+                connection.held.push_back(*routed);
                 self.read_for(id);
             }
         }
@@ -339,7 +339,7 @@ impl Owner {
             match resolve(&self.writer, &done.chunks, routed) {
                 Ok(outgoing) => self.queue(id, outgoing),
                 Err(routed) => {
-                    held.push_front(routed);
+                    held.push_front(*routed);
                     break;
                 }
             }
@@ -421,7 +421,7 @@ impl Owner {
 }
 
 /// Adds its bytes to a reply, or returns it if some are not in memory.
-fn resolve(writer: &Writer, chunks: &[Chunk], routed: Routed) -> Result<Outgoing, Routed> {
+fn resolve(writer: &Writer, chunks: &[Chunk], routed: Routed) -> Result<Outgoing, Box<Routed>> {
     let find = |body: BodyRef| -> Option<Bytes> {
         writer
             .cached(body)
@@ -435,20 +435,20 @@ fn resolve(writer: &Writer, chunks: &[Chunk], routed: Routed) -> Result<Outgoing
     match reply {
         Reply::Deliver(link, handover) => match find(handover.body) {
             Some(bytes) => Ok(Outgoing::Deliver(link, handover, bytes)),
-            None => Err(Routed {
+            None => Err(Box::new(Routed {
                 connection,
                 rests_on,
                 reply: Reply::Deliver(link, handover),
-            }),
+            })),
         },
         Reply::Respond(link, response) => {
             match response.bodies().map(find).collect::<Option<Vec<Bytes>>>() {
                 Some(bodies) => Ok(Outgoing::Respond(link, response, bodies)),
-                None => Err(Routed {
+                None => Err(Box::new(Routed {
                     connection,
                     rests_on,
                     reply: Reply::Respond(link, response),
-                }),
+                })),
             }
         }
         Reply::Close => Ok(Outgoing::Close),

@@ -102,13 +102,7 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     };
     install(&mut broker, &mut around, &config);
     broker.replayed(&around);
-    match Sync::from(args.sync) {
-        Sync::Always => {}
-        Sync::Interval => warn!(
-            "--sync interval: what was accepted in the last 100 ms can be lost with the power"
-        ),
-        Sync::Never => warn!("--sync never: what was accepted can be lost with the power"),
-    }
+    warn_of_risk(args.sync.into());
     let committer = Committer::start(committer, args.sync.into(), last_frame)?;
     let (sender, mailbox) = mpsc::channel(limits::MAILBOX_LENGTH);
     let reader = Reader::start(Arc::clone(&disk), sender.clone())?;
@@ -143,6 +137,17 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     web.abort();
     info!("stopped");
     Ok(())
+}
+
+/// Names what can be lost with less than a sync before each answer.
+fn warn_of_risk(sync: Sync) {
+    match sync {
+        Sync::Always => {}
+        Sync::Interval => warn!(
+            "--sync interval: what was accepted in the last 100 ms can be lost with the power"
+        ),
+        Sync::Never => warn!("--sync never: what was accepted can be lost with the power"),
+    }
 }
 
 /// Asks the owner whether a send would work.

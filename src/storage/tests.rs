@@ -399,7 +399,11 @@ fn a_removal_is_eight_bytes_at_most() {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digit = |half: u8| char::from_digit(u32::from(half), 16).unwrap();
+    bytes
+        .iter()
+        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
+        .collect()
 }
 
 #[test]
@@ -410,7 +414,7 @@ fn the_format_is_what_its_page_says() {
     log.writer.append(&removed(300));
     log.committer.write(&[log.writer.seal().unwrap()]).unwrap();
     write_checkpoint(&*disk, log.writer.checkpoint_at(), |emit| {
-        emit(&alive(1, place))
+        emit(&alive(1, place));
     })
     .unwrap();
     let mut bytes = [0; 4096];

@@ -32,18 +32,18 @@ impl Request {
     /// # Errors
     ///
     /// What is wrong, and as much of the request as an answer needs.
-    pub(in crate::broker) fn decode(payload: Bytes) -> Result<Self, (Self, String)> {
+    pub(in crate::broker) fn decode(payload: Bytes) -> Result<Self, Box<(Self, String)>> {
         // Lengths and nesting are checked before anything is decoded.
         let payload = match Message::parse(payload) {
             Ok(message) => message.bytes().clone(),
-            Err(error) => return Err((Self::default(), error.to_string())),
+            Err(error) => return Err(Box::new((Self::default(), error.to_string()))),
         };
         let message = MessageBody::<Value>::decode_message_from_reader(SliceReader::new(&payload));
         let message = message.map_err(|error| {
-            (
+            Box::new((
                 Self::default(),
                 format!("the request could not be decoded: {error}"),
-            )
+            ))
         })?;
         let properties = message.properties.unwrap_or_default();
         let Properties {
@@ -73,13 +73,16 @@ impl Request {
         }
         if request.operation.is_empty() {
             let text = "the application-property 'operation' is missing or is not a string";
-            return Err((request, text.to_owned()));
+            return Err(Box::new((request, text.to_owned())));
         }
         match message.body {
             MessageBody::Value(value) => request.body = value.0,
             MessageBody::Empty => {}
             MessageBody::Data(_) | MessageBody::Sequence(_) => {
-                return Err((request, "the body must be an amqp-value".to_owned()));
+                return Err(Box::new((
+                    request,
+                    "the body must be an amqp-value".to_owned(),
+                )));
             }
         }
         Ok(request)

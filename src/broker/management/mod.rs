@@ -45,7 +45,8 @@ impl Broker {
         let (node, session) = (node.clone(), *session);
         let request = match Request::decode(incoming.payload.clone()) {
             Ok(request) => request,
-            Err((request, text)) => {
+            Err(invalid) => {
+                let (request, text) = *invalid;
                 let status = Status::invalid(&text);
                 let response = Response::new(&request, status, Body::Empty);
                 self.respond(
@@ -98,10 +99,10 @@ impl Broker {
             response.reply_to.as_deref(),
         ) {
             Some(link) => {
-                if let Some(Link::Responses(state)) = connection.links.get_mut(&link) {
-                    if state.waiting.len() < limits::RESPONSES_WAITING_MAX {
-                        state.waiting.push_back((rests_on, response));
-                    }
+                if let Some(Link::Responses(state)) = connection.links.get_mut(&link)
+                    && state.waiting.len() < limits::RESPONSES_WAITING_MAX
+                {
+                    state.waiting.push_back((rests_on, response));
                 }
                 self.flush_responses(around, id, link);
             }
@@ -165,7 +166,7 @@ impl Broker {
             if let Some(Link::Responses(state)) = self.connection(id).links.get_mut(&link) {
                 state.sent = state.limit;
             }
-            let reply = Reply::Drained(link);
+            let reply = Reply::Drained(link, limit);
             around.replies.push(Routed {
                 connection: id,
                 rests_on: around.group,

@@ -138,7 +138,9 @@ impl Call<'_, '_> {
     }
 
     fn update_disposition(&mut self, map: Map<'_>) -> Answer {
-        let tokens = map.lock_tokens("lock-tokens")?;
+        let mut tokens = map.lock_tokens("lock-tokens")?;
+        tokens.sort_unstable();
+        tokens.dedup();
         let settlement = settlement(map)?;
         // All or none: a lock that is over must not leave the others half settled.
         let result = self.step(|queue, cx| {

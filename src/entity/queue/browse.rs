@@ -44,7 +44,7 @@ impl Queue {
             }
             found.push(Browsed {
                 body: entry.body,
-                stamps: stamps(entry, None),
+                stamps: stamps(self.id, entry, None),
             });
         }
         found

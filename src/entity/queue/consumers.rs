@@ -148,20 +148,23 @@ impl Consumers {
     /// Ends the drains: what credit is left is used up, for there is nothing to send.
     ///
     /// One whose way is full goes on draining, for there may be more for it.
-    pub(super) fn end_drains(&mut self) -> Vec<ConsumerId> {
+    pub(super) fn end_drains(&mut self) -> Vec<(ConsumerId, u32)> {
+        let mut done = Vec::new();
         let all = &mut self.all;
-        let (full, done): (Vec<_>, Vec<_>) = std::mem::take(&mut self.draining)
-            .into_iter()
-            .partition(|id| all.get(id).is_some_and(|c| c.window <= 0 && c.credit() > 0));
-        self.draining = full;
-        for id in &done {
-            if let Some(consumer) = self.all.get_mut(id) {
-                consumer.drain = false;
-                if consumer.credit() > 0 {
-                    consumer.delivered = consumer.limit;
-                }
+        self.draining.retain(|&id| {
+            let Some(consumer) = all.get_mut(&id) else {
+                return false;
+            };
+            if consumer.window <= 0 && consumer.credit() > 0 {
+                return true;
             }
-        }
+            consumer.drain = false;
+            if consumer.credit() > 0 {
+                consumer.delivered = consumer.limit;
+            }
+            done.push((id, consumer.limit));
+            false
+        });
         done
     }
 

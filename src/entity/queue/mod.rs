@@ -103,8 +103,8 @@ pub struct Effects {
 /// Something for a receiver.
 #[derive(Debug)]
 pub enum Delivery {
-    /// It has all that its drain was to bring.
-    Drained(ConsumerId),
+    /// It has all that its drain was to bring: its credit up to this limit is used up.
+    Drained(ConsumerId, u32),
     /// A message.
     Message(ConsumerId, Handover),
 }
@@ -332,10 +332,14 @@ impl std::fmt::Debug for Context<'_> {
 }
 
 /// Returns what is written onto a message.
-fn stamps(entry: &Entry, locked_until: Option<Timestamp>) -> Stamps {
+fn stamps(queue: EntityId, entry: &Entry, locked_until: Option<Timestamp>) -> Stamps {
+    // A queue and its dead letters, whose ids are neighbours, give a message the same.
+    let mut bits = Random::new(u64::from(queue.0 / 2) << 48 ^ number(entry.ordinal).0);
+    let id = u128::from(bits.next_u64()) << 64 | u128::from(bits.next_u64());
     Stamps {
         sequence_number: wire_number(number(entry.ordinal)),
         enqueued_sequence_number: wire_number(entry.enqueued_number),
+        default_message_id: id.to_be_bytes(),
         enqueued_time: entry.enqueued_at,
         locked_until,
         lock_token: None,

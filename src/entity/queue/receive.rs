@@ -166,11 +166,8 @@ impl Queue {
             }
         }
         if self.consumers.is_draining() {
-            let drained = self
-                .consumers
-                .end_drains()
-                .into_iter()
-                .map(Delivery::Drained);
+            let drained = self.consumers.end_drains().into_iter();
+            let drained = drained.map(|(id, limit)| Delivery::Drained(id, limit));
             cx.effects.deliveries.extend(drained);
         }
         self.check();
@@ -297,7 +294,7 @@ impl Queue {
                 self.index.update(ordinal, |entry| entry.locked = true)?;
                 let token = self.locks.insert(ordinal, until, cx.random.next_u64());
                 let entry = self.index.get(ordinal)?;
-                let mut stamps = stamps(entry, Some(until));
+                let mut stamps = stamps(self.id, entry, Some(until));
                 stamps.lock_token = Some(token.to_uuid());
                 Some(Handover {
                     token,
@@ -313,7 +310,7 @@ impl Queue {
                     token,
                     mode,
                     body: entry.body,
-                    stamps: stamps(&entry, None),
+                    stamps: stamps(self.id, &entry, None),
                 })
             }
         }

@@ -121,7 +121,7 @@ fn messages(deliveries: Vec<Delivery>) -> Vec<Handover> {
         .into_iter()
         .filter_map(|delivery| match delivery {
             Delivery::Message(_, handover) => Some(handover),
-            Delivery::Drained(_) => None,
+            Delivery::Drained(..) => None,
         });
     handovers.collect()
 }
@@ -362,7 +362,7 @@ fn scheduled_messages_come_at_their_time_with_new_numbers() {
         numbers(&received),
         [3, 4],
         "the lock of message 3 ends now too"
-    )
+    );
 }
 
 #[test]
@@ -429,7 +429,7 @@ fn receivers_take_turns_and_a_drain_ends_with_a_notice() {
     let seen: Vec<(ConsumerId, Option<i64>)> = deliveries
         .iter()
         .map(|delivery| match delivery {
-            Delivery::Drained(id) => (*id, None),
+            Delivery::Drained(id, _) => (*id, None),
             Delivery::Message(id, handover) => (*id, Some(handover.stamps.sequence_number)),
         })
         .collect();
