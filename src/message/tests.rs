@@ -324,13 +324,8 @@ proptest! {
         if stamps.time_to_live != Millis::MAX {
             let filled = properties.get_or_insert_default();
             let end = stamps.enqueued_time.after(stamps.time_to_live).as_millis();
-<<<<<<< HEAD
             filled.absolute_expiry_time = Some(end.into());
             filled.creation_time = Some(stamps.enqueued_time.as_millis().into());
-=======
-            filled.absolute_expiry_time.get_or_insert_with(|| end.into());
-            filled.creation_time.get_or_insert_with(|| stamps.enqueued_time.as_millis().into());
->>>>>>> message2
         }
         let default_id = format!("{:032x}", u128::from_be_bytes(stamps.default_message_id));
         properties.get_or_insert_default().message_id.get_or_insert_with(|| default_id.into());
