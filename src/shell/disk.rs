@@ -620,8 +620,8 @@ mod tests {
             let mut log = storage::recover(Arc::clone(&disk), options, &mut replay).unwrap();
             assert_eq!(found.len(), life * 40);
             for body in found {
-                let (_, bytes) = storage::read_ahead(&*disk, body, u64::MAX).unwrap();
-                assert!(bytes[..100_000].iter().all(|byte| *byte == 3));
+                let read = storage::read_ahead(&*disk, body, u64::MAX).unwrap();
+                assert!(read.body(body).unwrap() == vec![3; 100_000]);
             }
             for number in 0..40 {
                 log.writer.append(&record(number));

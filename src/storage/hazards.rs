@@ -42,11 +42,12 @@ fn bytes_read_ahead_of_what_was_written_are_never_taken_for_a_body() {
     let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
     let mut log = open(&disk);
     disk.start_segment(SegmentId(1)).unwrap();
-    disk.write(SegmentId(1), 0, &[&vec![0; 4 * 1024 * 1024]]).unwrap();
+    disk.write(SegmentId(1), 0, &[&vec![0; 4 * 1024 * 1024]])
+        .unwrap();
     let first = put(&mut log, 1, &[1; 1024]);
     let mut log = open(&disk);
-    let (position, bytes) = read_ahead(&*disk, first, log.writer.readable_until()).unwrap();
-    log.writer.insert_read(position, bytes);
+    let read = read_ahead(&*disk, first, log.writer.readable_until()).unwrap();
+    log.writer.insert_read(read);
     let second = put(&mut log, 2, &[2; 1024]);
     for number in 3..200 {
         put(&mut log, number, &[3; 1024]);
@@ -72,4 +73,29 @@ fn a_body_behind_the_end_of_its_segment_is_noticed_at_the_start() {
         log.writer.check_bodies(),
         Err(Error::Corrupt { .. })
     ));
+}
+
+#[test]
+fn a_body_that_has_changed_on_the_disk_is_never_handed_out() {
+    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+    let mut log = open(&disk);
+    let bodies: Vec<BodyRef> = (1..9).map(|n| put(&mut log, n, &[7; 100])).collect();
+    let mut log = open(&disk);
+    for damaged in &bodies {
+        let offset = layout::Position::of(*damaged).offset + 50;
+        disk.write(SegmentId(1), offset, &[&[8]]).unwrap();
+        let until = log.writer.readable_until();
+        for body in &bodies {
+            let read = read_ahead(&*disk, *body, until);
+            assert_eq!(read.is_err(), body == damaged, "{body:?}");
+            if let Ok(read) = read {
+                assert!(read.body(*damaged).is_none());
+                log.writer.insert_read(read);
+                assert!(log.writer.cached(*body).unwrap() == [7; 100][..]);
+                let cached = log.writer.cached(*damaged);
+                assert!(cached.is_none_or(|found| found == [7; 100][..]));
+            }
+        }
+        disk.write(SegmentId(1), offset, &[&[7]]).unwrap();
+    }
 }

@@ -14,6 +14,7 @@ use bytes::{Bytes, BytesMut};
 use super::cache::Cache;
 use super::codec;
 use super::layout::{FRAME_ALIGNMENT, FRAME_HEADER, Position, u64_of};
+use super::reading::Stretch;
 use super::usage::Usage;
 use super::{Disk, Error, Options, SegmentId};
 use crate::entity::{BodyRef, Journal, Record};
@@ -155,9 +156,9 @@ impl Writer {
         self.cache.find(body)
     }
 
-    /// Keeps bytes in memory that were read from this position on.
-    pub fn insert_read(&mut self, position: u64, bytes: Bytes) {
-        self.cache.push_read(position, bytes);
+    /// Keeps in memory what was read.
+    pub fn insert_read(&mut self, stretch: Stretch) {
+        self.cache.push_read(stretch);
     }
 
     /// Says up to which frame the log is durable.

@@ -8,12 +8,12 @@ use std::thread;
 use tracing::{debug, error};
 
 use super::super::committer::{Order, SharedDisk};
-use super::super::reader::{Chunk, Purpose, Request};
+use super::super::reader::{Purpose, Request};
 use super::{Mail, Owner};
 use crate::broker::recovery::{FoundBody, SearchPosition};
 use crate::broker::{Room, Snapshot};
 use crate::limits;
-use crate::storage::{self, CheckpointAt};
+use crate::storage::{self, CheckpointAt, Stretch};
 use crate::time::Timestamp;
 
 /// A checkpoint that is on the disk.
@@ -194,14 +194,14 @@ impl Owner {
     }
 
     /// Appends what was read at the log's end, if it is still alive.
-    pub(super) fn relocate(&mut self, now: Timestamp, chunks: &[Chunk]) {
+    pub(super) fn relocate(&mut self, now: Timestamp, stretches: &[Stretch]) {
         let Some(compaction) = &mut self.upkeep.compaction else {
             return;
         };
         let found = std::mem::take(&mut compaction.found);
         self.step(now, |broker, around| {
             for found in &found {
-                let body = chunks.iter().find_map(|chunk| chunk.slice(found.body));
+                let body = stretches.iter().find_map(|read| read.body(found.body));
                 if let Some(body) = body {
                     broker.relocate(around, found, &body);
                 }
