@@ -83,3 +83,5 @@ pub const GROUP_BYTES: usize = 8 * 1024 * 1024;
 /// Bytes of bodies that a compaction appends in one step: what others wait for it is a
 /// millisecond.
 pub const COMPACTION_BYTES: usize = 512 * 1024;
+/// Bytes of a message's changed application-properties: the service's limit for all properties.
+pub const AMENDMENTS_BYTES_MAX: usize = 64 * 1024;

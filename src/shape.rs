@@ -106,6 +106,10 @@ fn array(elements: &[u8], count: usize, depth: usize) -> Result<(), Misshapen> {
         let (&described, rest) = elements.split_first().ok_or(Misshapen::Truncated)?;
         (code, elements) = (described, rest);
     }
+    // Elements without bytes could be claimed by the thousand in a few bytes; no client sends them.
+    if (0x40..=0x45).contains(&code) && elements.len() < count {
+        return Err(Misshapen::Count(count));
+    }
     for _ in 0..count {
         let length = body_length(code, elements, depth)?;
         elements = elements.get(length..).ok_or(Misshapen::Truncated)?;
@@ -158,6 +162,10 @@ mod tests {
         check(
             &[0xf0, 0, 0, 0, 5, 0xff, 0xff, 0xff, 0xff, 0x40],
             Err(Misshapen::Count(0xffff_ffff)),
+        );
+        check(
+            &[0xf0, 0, 0, 0, 5, 0, 0, 0xff, 0xff, 0x41],
+            Err(Misshapen::Count(0xffff)),
         );
         check(&[0x00; 200], Err(Misshapen::Depth));
     }

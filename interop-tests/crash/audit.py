@@ -61,6 +61,8 @@ class Auditor:
         self.violations.append(text)
 
     def number(self, queue: str, number: int, id_: str) -> None:
+        # A dead letter keeps the number that it had in its queue.
+        queue = queue.removesuffix(DEAD_LETTERS)
         owner = self.numbers.setdefault(queue, {}).setdefault(number, id_)
         if owner != id_:
             self.violation(f"{queue}: number {number} belongs to {id_} and to {owner}")

@@ -78,6 +78,7 @@ pub(super) fn condition(refused: SettlementRefused) -> Condition {
     match refused {
         SettlementRefused::LockLost(_) => Condition::MessageLockLost,
         SettlementRefused::DeadLetterAlready => Condition::NotAllowed,
+        SettlementRefused::TooManyProperties => Condition::ArgumentError,
     }
 }
 

@@ -99,6 +99,15 @@ impl Amendments {
         out.into()
     }
 
+    /// Returns the bytes of [`Amendments::encode`]'s form.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.set
+            .iter()
+            .map(|(name, value)| 6 + name.len() + value.len())
+            .sum()
+    }
+
     /// Reads the form in which the log keeps them.
     ///
     /// # Errors

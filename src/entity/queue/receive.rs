@@ -52,6 +52,9 @@ pub enum SettlementRefused {
     /// A dead letter cannot be dead-lettered; it stays locked.
     #[error("a message in a dead-letter queue cannot be dead-lettered")]
     DeadLetterAlready,
+    /// The message's changed properties would grow too large; it stays locked.
+    #[error("the properties to modify, with those modified before, have more than {max} bytes", max = limits::AMENDMENTS_BYTES_MAX)]
+    TooManyProperties,
 }
 
 /// Why deferred messages were not handed out: none of them was.
@@ -188,6 +191,7 @@ impl Queue {
             self.locks.get(token).ok_or(LockLost)?;
             return Err(SettlementRefused::DeadLetterAlready);
         }
+        self.check_amendments(token, &settlement)?;
         let ordinal = self.locks.remove(token).ok_or(LockLost)?.ordinal;
         match settlement {
             Settlement::Complete => {
@@ -199,6 +203,31 @@ impl Queue {
             Settlement::Release => self.unlock(cx, ordinal),
         }
         self.dispatch(cx);
+        Ok(())
+    }
+
+    /// Checks that a message's changed properties stay within their bound.
+    fn check_amendments(
+        &self,
+        token: LockToken,
+        settlement: &Settlement,
+    ) -> Result<(), SettlementRefused> {
+        let more = match settlement {
+            Settlement::Abandon(more) | Settlement::Defer(more) => more.size(),
+            Settlement::DeadLetter(reason) => reason.amendments.size(),
+            Settlement::Complete | Settlement::Release => 0,
+        };
+        if more == 0 {
+            return Ok(());
+        }
+        let lock = self.locks.get(token).ok_or(LockLost)?;
+        let entry = self.index.get(lock.ordinal);
+        let before = entry
+            .and_then(|entry| entry.amendments.as_deref())
+            .map_or(0, Amendments::size);
+        if limits::AMENDMENTS_BYTES_MAX < before + more {
+            return Err(SettlementRefused::TooManyProperties);
+        }
         Ok(())
     }
 
