@@ -117,7 +117,7 @@ impl FileDisk {
                 fs::remove_file(&path).map_err(failure("remove", &path))?;
                 continue;
             }
-            if name.ends_with(".seg") {
+            if name.strip_suffix(".seg").is_some() {
                 spares.hurry = false;
             }
             if let Some(number) = number(name, "spare-", ".seg", 10) {

@@ -36,12 +36,17 @@ impl Stretch {
 pub fn read_ahead(disk: &dyn Disk, body: BodyRef, until: u64) -> Result<Stretch, Error> {
     let Position { segment, offset } = Position::of(body);
     let least = u64::from(body.length) + u64_of(BODY_CHECKSUM);
-    let readable = until.saturating_sub(body.position);
-    let most = least + u64_of(limits::READ_AHEAD_BYTES);
-    let mut bytes = vec![0; usize_of(most.min(readable).max(least))];
-    let count = disk.read(segment, offset, &mut bytes)?;
-    bytes.truncate(count);
-    let (position, bytes) = (body.position, Bytes::from(bytes));
+    let bytes = if let Some(shared) = disk.share(segment, offset, usize_of(least)) {
+        shared
+    } else {
+        let readable = until.saturating_sub(body.position);
+        let most = least + u64_of(limits::READ_AHEAD_BYTES);
+        let mut bytes = vec![0; usize_of(most.min(readable).max(least))];
+        let count = disk.read(segment, offset, &mut bytes)?;
+        bytes.truncate(count);
+        Bytes::from(bytes)
+    };
+    let position = body.position;
     let stretch = Stretch { position, bytes };
     if stretch.body(body).is_none() {
         return Err(Error::Corrupt {
