@@ -248,6 +248,8 @@ mod tests {
     use super::*;
 
     proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
         #[test]
         fn parts_are_read_as_if_they_were_one(
             writes in prop::collection::vec((0..40_usize, prop::collection::vec(1..9_u8, 0..20), 0..40_u64), 0..30),
