@@ -99,3 +99,53 @@ fn a_body_that_has_changed_on_the_disk_is_never_handed_out() {
         disk.write(SegmentId(1), offset, &[&[7]]).unwrap();
     }
 }
+
+#[test]
+fn small_bodies_that_are_all_alive_are_not_compacted_for_ever() {
+    for length in [0, 1, 10, 40, 200] {
+        let options = Options {
+            segment_bytes: 16 * 1024,
+            cache_bytes: 1024 * 1024,
+            store: 1,
+        };
+        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+        let mut log = recover(disk, options, &mut |_, _| Ok(())).unwrap();
+        let body = vec![7; length];
+        let number = |at: u64| (1 << 48) + at;
+        // Each in a frame of its own: that takes most space.
+        let mut bodies: Vec<BodyRef> = (0..4000)
+            .map(|at| put(&mut log, number(at), &body))
+            .collect();
+        let mut relocated = 0;
+        for passing in 0..2000 {
+            let place = put(&mut log, passing, &[9; 500]);
+            log.writer.release(place);
+            let at = log.writer.checkpoint_at();
+            log.writer.checkpoint_written(at);
+            let _ = log.writer.take_removable();
+            let Some(range) = log.writer.compaction_candidate() else {
+                continue;
+            };
+            for (at, old) in (0..).zip(&mut bodies) {
+                if range.contains(&old.position) {
+                    let record = Record::Relocated {
+                        entity: EntityId(3),
+                        number: SequenceNumber(number(at)),
+                        body: &body,
+                    };
+                    let new = log.writer.append(&record).unwrap();
+                    log.writer.release(std::mem::replace(old, new));
+                    relocated += 1;
+                }
+            }
+            let frame = log.writer.seal().unwrap();
+            log.committer.write(std::slice::from_ref(&frame)).unwrap();
+            log.committer.sync().unwrap();
+            log.writer.durable(frame.number);
+        }
+        assert!(
+            relocated < 40_000,
+            "{relocated} with bodies of {length} bytes"
+        );
+    }
+}

@@ -68,9 +68,9 @@ impl Usage {
             self.empty.remove(&id);
         }
         segment.alive_count += 1;
-        segment.alive += u64::from(body.length);
+        segment.alive += taken(body);
         self.alive_count += 1;
-        self.alive += u64::from(body.length);
+        self.alive += taken(body);
     }
 
     /// Counts a body out; the record that ended it is in this frame.
@@ -80,7 +80,7 @@ impl Usage {
             return;
         };
         debug_assert!(0 < segment.alive_count, "{body:?} was released twice");
-        let bytes = u64::from(body.length);
+        let bytes = taken(body);
         segment.alive_count = segment.alive_count.saturating_sub(1);
         segment.alive = segment.alive.saturating_sub(bytes);
         segment.released_in = segment.released_in.max(frame);
@@ -110,8 +110,11 @@ impl Usage {
         removable
     }
 
-    /// Returns the positions of the segment before this one with the least alive, when more than
-    /// half of the log, and of that segment, is dead.
+    /// Returns the positions of the segment before this one with the least alive, when more than a
+    /// fifth of the log, and a quarter of that segment, is dead.
+    ///
+    /// Survivors gather: a segment full of them is not chosen again, one that messages passed
+    /// through is. So one log does for both, and little is written twice (`docs/log-format.md`).
     pub(super) fn compaction_candidate(
         &mut self,
         before: SegmentId,
@@ -122,13 +125,13 @@ impl Usage {
         }
         self.looked_at = self.turnover;
         // Four segments are in use however little is alive.
-        if self.length <= 2 * self.alive + 4 * segment_bytes {
+        if self.length <= self.alive + self.alive / 4 + 4 * segment_bytes {
             return None;
         }
         let turnover = self.turnover;
         let worth = |segment: &Segment| {
             0 < segment.alive_count
-                && 2 * segment.alive < segment.length
+                && 4 * segment.alive < 3 * segment.length
                 && segment.compact_after <= turnover
         };
         let (&id, segment) = self
@@ -166,3 +169,12 @@ impl Usage {
         self.lost
     }
 }
+
+/// Returns what a body takes in the log when it was appended anew: with less than that, segments
+/// full of small bodies would look half dead, and be compacted for ever.
+fn taken(body: BodyRef) -> u64 {
+    u64::from(body.length) + RELOCATED_RECORD_BYTES
+}
+
+/// What a relocation takes besides the body, at least nearly: kind, entity, number, length, sum.
+const RELOCATED_RECORD_BYTES: u64 = 16;
