@@ -49,7 +49,7 @@ interop-all: build .venv/made
 	interop-tests/run
 
 bench: build ## throughput, latency and CPU per message of the release binary
-	target/release/jitney bench table
+	target/release/jitney bench table $(ARGS)
 
 certs: ## certificates for TLS
 	@echo "make certs: TLS comes in a later version; there is nothing yet that a certificate could be made for" >&2

@@ -331,6 +331,21 @@ impl std::fmt::Debug for Context<'_> {
     }
 }
 
+impl Queue {
+    /// Finds the place of a number that another queue gave, by the shorter way round: a dead letter
+    /// keeps its number, and the two queues may stand on different sides of the roll-over.
+    fn place(&mut self, number: SequenceNumber) -> u64 {
+        let ahead = number.0.wrapping_sub(self.next) & NUMBER_MASK;
+        if ahead <= NUMBER_MASK / 2 {
+            let ordinal = self.next + ahead;
+            self.next = ordinal + 1;
+            ordinal
+        } else {
+            self.next + ahead - EPOCH
+        }
+    }
+}
+
 /// Returns what is written onto a message.
 fn stamps(queue: EntityId, entry: &Entry, locked_until: Option<Timestamp>) -> Stamps {
     // A queue and its dead letters, whose ids are neighbours, give a message the same.

@@ -166,7 +166,7 @@ impl Queue {
         };
         let mut entry = departure.entry;
         match self.kind {
-            Kind::DeadLetter => self.next = self.next.max(entry.ordinal + 1),
+            Kind::DeadLetter => entry.ordinal = self.place(number),
             Kind::Main { .. } => entry.ordinal = self.expect_number(number)?,
         }
         entry.state = StoredState::Active;

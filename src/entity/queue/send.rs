@@ -118,7 +118,7 @@ impl Queue {
             // A dead letter keeps its number and its time of arrival, and lives on for ever
             // (`protocol.md` §13).
             Kind::DeadLetter => {
-                self.next = self.next.max(entry.ordinal + 1);
+                entry.ordinal = self.place(from_number);
                 entry.time_to_live = Millis::MAX;
             }
             Kind::Main { .. } => {
