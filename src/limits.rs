@@ -79,5 +79,11 @@ pub const CHECKPOINT_BLOCK_BYTES: usize = 64 * 1024;
 pub const SPARE_SEGMENTS_MAX: usize = 3;
 /// Length of the name of a subscription or a rule, characters: the service's limit.
 pub const PART_NAME_LENGTH_MAX: usize = 50;
+/// Bytes of records at which a group is handed to the disk, though more inputs wait: one input of
+/// the largest size more still fits into the length of a group.
+pub const GROUP_BYTES: usize = 8 * 1024 * 1024;
+/// Bytes of bodies that a compaction appends in one step: what others wait for it is a
+/// millisecond.
+pub const COMPACTION_BYTES: usize = 512 * 1024;
 /// Bytes of a message's changed application-properties: the service's limit for all properties.
 pub const AMENDMENTS_BYTES_MAX: usize = 64 * 1024;

@@ -37,6 +37,8 @@ pub(super) enum Order {
     Commit(Frame),
     /// Remove segments that nothing needs.
     Remove(Vec<SegmentId>),
+    /// Sync what was ordered so far, whatever the policy.
+    Sync,
 }
 
 /// How far the committer is.
@@ -44,6 +46,8 @@ pub(super) enum Order {
 pub(super) struct Progress {
     /// The newest group that is durable, as the policy has it.
     pub(super) durable: u64,
+    /// The newest group that is synced.
+    pub(super) synced: u64,
 }
 
 /// The owner's hold on the committer's thread.
@@ -64,7 +68,10 @@ impl Committer {
         durable: u64,
     ) -> std::io::Result<Self> {
         let (orders, taken) = mpsc::channel();
-        let (report, progress) = watch::channel(Progress { durable });
+        let (report, progress) = watch::channel(Progress {
+            durable,
+            synced: durable,
+        });
         let work = move || run(committer, sync, &taken, &report);
         let thread = thread::Builder::new()
             .name("committer".to_owned())
@@ -107,6 +114,7 @@ fn run(
 ) {
     let mut frames = Vec::new();
     let mut removals = Vec::new();
+    let mut durable = committer.synced();
     let mut unsynced = false;
     let mut synced_at = Instant::now();
     loop {
@@ -122,27 +130,31 @@ fn run(
                 Err(mpsc::RecvError) => break,
             }
         };
+        let mut must_sync = sync == Sync::Always;
         for order in first.into_iter().chain(orders.try_iter()) {
             match order {
                 Order::Commit(frame) => frames.push(frame),
                 Order::Remove(segments) => removals.extend(segments),
+                Order::Sync => must_sync = true,
             }
         }
         if let Some(last) = frames.last().map(|frame: &Frame| frame.number) {
             write(&mut committer, &frames);
-            unsynced = true;
-            if sync == Sync::Always {
-                sync_or_end(&mut committer);
-                unsynced = false;
-            }
-            report.send_replace(Progress { durable: last });
+            (durable, unsynced) = (last, true);
             frames.clear();
+            if sync != Sync::Always {
+                tell(report, durable, committer.synced());
+            }
         }
-        if unsynced && sync == Sync::Interval && SYNC_INTERVAL <= synced_at.elapsed() {
+        if sync == Sync::Interval && SYNC_INTERVAL <= synced_at.elapsed() {
+            must_sync = true;
+        }
+        if unsynced && must_sync {
             sync_or_end(&mut committer);
             unsynced = false;
             synced_at = Instant::now();
         }
+        tell(report, durable, committer.synced());
         for segment in removals.drain(..) {
             if let Err(error) = committer.remove(segment) {
                 end(&error);
@@ -152,6 +164,11 @@ fn run(
     if unsynced {
         sync_or_end(&mut committer);
     }
+}
+
+fn tell(report: &watch::Sender<Progress>, durable: u64, synced: u64) {
+    let now = Progress { durable, synced };
+    report.send_if_modified(|progress| std::mem::replace(progress, now) != now);
 }
 
 /// Writes frames, however long it takes until there is space for them.
@@ -187,3 +204,31 @@ fn end(error: &storage::Error) -> ! {
 
 /// Shares a disk between the threads that read and write it.
 pub(super) type SharedDisk = Arc<dyn storage::Disk>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entity::{EntityId, Journal, Record};
+    use crate::storage::memory::MemoryDisk;
+
+    #[tokio::test]
+    async fn whatever_the_policy_a_sync_that_is_ordered_is_done() {
+        for policy in [Sync::Always, Sync::Interval, Sync::Never] {
+            let disk: SharedDisk = Arc::new(MemoryDisk::new());
+            let options = storage::Options::new(1);
+            let mut log = storage::recover(disk, options, &mut |_, _| Ok(())).unwrap();
+            let entity = EntityId(1);
+            log.writer.append(&Record::EntityDeleted { entity });
+            let frame = log.writer.seal().unwrap();
+            let committer = Committer::start(log.committer, policy, 0).unwrap();
+            committer.order(Order::Commit(frame));
+            let mut progress = committer.progress();
+            let told = progress.wait_for(|progress| progress.durable == 1).await;
+            assert!(told.is_ok(), "{policy:?}");
+            drop(told);
+            committer.order(Order::Sync);
+            let synced = progress.wait_for(|progress| progress.synced == 1).await;
+            assert!(synced.is_ok(), "{policy:?}");
+        }
+    }
+}

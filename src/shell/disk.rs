@@ -8,7 +8,9 @@
 //! ```
 //!
 //! Segments are filled with zeros ahead of need, by a thread: writes into them change no metadata
-//! and need no new space. A directory is synced after each name in it that must stay.
+//! and need no new space. The first one of all is only reserved, but for its begin: the broker's
+//! first message should not wait for it. A directory is synced after each name in it that must
+//! stay.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -20,7 +22,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
 use rustix::io::Errno;
 
 use crate::limits;
@@ -62,6 +64,8 @@ struct Spares {
     named: u64,
     /// The system's answer to the last attempt to prepare one.
     failure: Option<(io::ErrorKind, String)>,
+    /// The directory is new: the next one prepared is wanted at once.
+    hurry: bool,
     stop: bool,
 }
 
@@ -99,7 +103,10 @@ impl FileDisk {
             }
             Err(error) => return Err(failure("lock", &lock_path)(error.into())),
         }
-        let mut spares = Spares::default();
+        let mut spares = Spares {
+            hurry: true,
+            ..Spares::default()
+        };
         for entry in fs::read_dir(directory).map_err(&failed)? {
             let path = entry.map_err(&failed)?.path();
             let name = path
@@ -108,7 +115,12 @@ impl FileDisk {
                 .unwrap_or_default();
             if name == CHECKPOINT_TMP || name == PREPARING {
                 fs::remove_file(&path).map_err(failure("remove", &path))?;
-            } else if let Some(number) = number(name, "spare-", ".seg", 10) {
+                continue;
+            }
+            if name.strip_suffix(".seg").is_some() {
+                spares.hurry = false;
+            }
+            if let Some(number) = number(name, "spare-", ".seg", 10) {
                 spares.named = spares.named.max(number);
                 spares.ready.push(path);
             }
@@ -389,8 +401,13 @@ impl Shared {
                     .unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
+            let hurry = std::mem::take(&mut spares.hurry);
             drop(spares);
-            let prepared = self.prepare();
+            let prepared = if hurry {
+                self.reserve()
+            } else {
+                self.prepare()
+            };
             spares = locked(&self.spares);
             let named = prepared.and_then(|()| {
                 let path = self.name(&mut spares);
@@ -412,13 +429,33 @@ impl Shared {
         }
     }
 
-    /// Fills a file with zeros and syncs it.
-    fn prepare(&self) -> io::Result<()> {
+    /// Makes a file of which only the begin is filled with zeros, and syncs it.
+    fn reserve(&self) -> io::Result<()> {
+        self.check_space()?;
+        let mut file = File::create(self.directory.join(PREPARING))?;
+        match fallocate(&file, FallocateFlags::empty(), 0, self.segment_bytes) {
+            // Where space cannot be reserved, the file grows with what is written.
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let begin =
+            usize::try_from(self.segment_bytes).map_or(WRITE_BYTES, |all| all.min(WRITE_BYTES));
+        file.write_all(&vec![0; begin])?;
+        file.sync_all()
+    }
+
+    fn check_space(&self) -> io::Result<()> {
         // As much again stays free, so that checkpoints can be written: they free segments.
         let space = rustix::fs::statvfs(&self.directory)?;
         if space.f_bavail.saturating_mul(space.f_frsize) < self.segment_bytes.saturating_mul(2) {
             return Err(io::ErrorKind::StorageFull.into());
         }
+        Ok(())
+    }
+
+    /// Fills a file with zeros and syncs it.
+    fn prepare(&self) -> io::Result<()> {
+        self.check_space()?;
         let mut file = File::create(self.directory.join(PREPARING))?;
         let zeros = vec![0; WRITE_BYTES];
         let mut rest = usize::try_from(self.segment_bytes).map_err(io::Error::other)?;
@@ -620,8 +657,8 @@ mod tests {
             let mut log = storage::recover(Arc::clone(&disk), options, &mut replay).unwrap();
             assert_eq!(found.len(), life * 40);
             for body in found {
-                let (_, bytes) = storage::read_ahead(&*disk, body).unwrap();
-                assert!(bytes[..100_000].iter().all(|byte| *byte == 3));
+                let read = storage::read_ahead(&*disk, body, u64::MAX).unwrap();
+                assert!(read.body(body).unwrap() == vec![3; 100_000]);
             }
             for number in 0..40 {
                 log.writer.append(&record(number));

@@ -17,12 +17,12 @@ use tracing::{info, warn};
 use super::clock::Clock;
 use super::committer::{Committer, Order, Progress, SharedDisk};
 use super::outbox::{Outbox, Outgoing};
-use super::reader::{self, Chunk};
+use super::reader;
 use crate::amqp::{Condition, Refusal};
 use crate::broker::{Broker, ConnectionId, Input, Reply, Room, Routed, Surroundings};
 use crate::entity::BodyRef;
 use crate::limits;
-use crate::storage::{self, Writer};
+use crate::storage::{self, Stretch, Writer};
 use crate::time::Timestamp;
 
 /// What reaches the owner.
@@ -60,6 +60,8 @@ pub(super) struct Owner {
     pending: VecDeque<Vec<Routed>>,
     /// The newest group that is durable.
     durable: u64,
+    /// The newest group that is synced: `durable` may be ahead, as the policy has it.
+    synced: u64,
     /// The newest group that was handed to the committer.
     sealed: u64,
     /// Bytes handed to the committer that are not durable, by group.
@@ -118,6 +120,7 @@ impl Owner {
             connections: BTreeMap::new(),
             pending: VecDeque::new(),
             durable,
+            synced: durable,
             sealed: durable,
             in_flight: VecDeque::new(),
             in_flight_bytes: 0,
@@ -164,6 +167,9 @@ impl Owner {
             self.take_progress();
             for mail in mail.drain(..) {
                 self.take(now, mail);
+                if limits::GROUP_BYTES <= self.writer.open_bytes() {
+                    self.seal();
+                }
             }
             self.step(now, Broker::handle_timeout);
             self.seal();
@@ -255,7 +261,8 @@ impl Owner {
 
     /// Lets go what waited for groups that have become durable.
     fn take_progress(&mut self) {
-        let durable = self.progress.borrow_and_update().durable;
+        let Progress { durable, synced } = *self.progress.borrow_and_update();
+        self.synced = synced;
         while self.durable < durable {
             self.durable += 1;
             for routed in self.pending.pop_front().unwrap_or_default() {
@@ -313,6 +320,7 @@ impl Owner {
         self.reader.read(reader::Request {
             purpose: reader::Purpose::Deliver(id),
             wanted,
+            until: self.writer.readable_until(),
         });
     }
 
@@ -320,7 +328,7 @@ impl Owner {
         self.upkeep.reads -= 1;
         let id = match done.purpose {
             reader::Purpose::Deliver(id) => id,
-            reader::Purpose::Compact => return self.relocate(now, &done.chunks),
+            reader::Purpose::Compact => return self.relocate(now, &done.stretches),
         };
         let held = self
             .connections
@@ -328,7 +336,7 @@ impl Owner {
             .map(|connection| std::mem::take(&mut connection.held));
         let mut held = held.unwrap_or_default();
         while let Some(routed) = held.pop_front() {
-            match resolve(&self.writer, &done.chunks, routed) {
+            match resolve(&self.writer, &done.stretches, routed) {
                 Ok(outgoing) => self.queue(id, outgoing),
                 Err(routed) => {
                     held.push_front(*routed);
@@ -336,8 +344,8 @@ impl Owner {
                 }
             }
         }
-        for chunk in done.chunks {
-            self.writer.insert_read(chunk.position, chunk.bytes);
+        for stretch in done.stretches {
+            self.writer.insert_read(stretch);
         }
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.held = held;
@@ -413,11 +421,15 @@ impl Owner {
 }
 
 /// Adds its bytes to a reply, or returns it if some are not in memory.
-fn resolve(writer: &Writer, chunks: &[Chunk], routed: Routed) -> Result<Outgoing, Box<Routed>> {
+fn resolve(
+    writer: &Writer,
+    stretches: &[Stretch],
+    routed: Routed,
+) -> Result<Outgoing, Box<Routed>> {
     let find = |body: BodyRef| -> Option<Bytes> {
         writer
             .cached(body)
-            .or_else(|| chunks.iter().find_map(|chunk| chunk.slice(body)))
+            .or_else(|| stretches.iter().find_map(|read| read.body(body)))
     };
     let Routed {
         connection,

@@ -3,20 +3,21 @@
 use std::sync::mpsc;
 use std::thread;
 
-use bytes::Bytes;
 use tracing::error;
 
 use super::committer::SharedDisk;
 use super::owner::Mail;
 use crate::broker::ConnectionId;
 use crate::entity::BodyRef;
-use crate::storage;
+use crate::storage::{self, Stretch};
 
 /// What to read, and for whom.
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) purpose: Purpose,
     pub(super) wanted: Vec<BodyRef>,
+    /// Up to where the log may be read.
+    pub(super) until: u64,
 }
 
 /// Who wants bytes.
@@ -32,23 +33,7 @@ pub(super) enum Purpose {
 #[derive(Debug)]
 pub(super) struct Done {
     pub(super) purpose: Purpose,
-    pub(super) chunks: Vec<Chunk>,
-}
-
-/// A stretch of the log.
-#[derive(Debug)]
-pub(super) struct Chunk {
-    pub(super) position: u64,
-    pub(super) bytes: Bytes,
-}
-
-impl Chunk {
-    /// Returns a body's bytes, if they are all in here.
-    pub(super) fn slice(&self, body: BodyRef) -> Option<Bytes> {
-        let start = usize::try_from(body.position.checked_sub(self.position)?).ok()?;
-        let end = start.checked_add(usize::try_from(body.length).ok()?)?;
-        (end <= self.bytes.len()).then(|| self.bytes.slice(start..end))
-    }
+    pub(super) stretches: Vec<Stretch>,
 }
 
 /// The owner's hold on the reader's thread.
@@ -65,10 +50,10 @@ impl Reader {
         let (requests, taken) = mpsc::channel::<Request>();
         let work = move || {
             for request in taken {
-                let chunks = read(&disk, &request.wanted);
+                let stretches = read(&disk, &request.wanted, request.until);
                 let done = Done {
                     purpose: request.purpose,
-                    chunks,
+                    stretches,
                 };
                 if owner.blocking_send(Mail::Read(done)).is_err() {
                     return;
@@ -89,19 +74,19 @@ impl Reader {
 }
 
 /// Reads every body; one stretch serves all the bodies that lie in it.
-fn read(disk: &SharedDisk, wanted: &[BodyRef]) -> Vec<Chunk> {
-    let mut chunks: Vec<Chunk> = Vec::new();
+fn read(disk: &SharedDisk, wanted: &[BodyRef], until: u64) -> Vec<Stretch> {
+    let mut stretches: Vec<Stretch> = Vec::new();
     for &body in wanted {
-        if chunks.iter().rev().any(|chunk| chunk.slice(body).is_some()) {
+        if stretches.iter().rev().any(|read| read.body(body).is_some()) {
             continue;
         }
-        match storage::read_ahead(&**disk, body) {
-            Ok((position, bytes)) => chunks.push(Chunk { position, bytes }),
+        match storage::read_ahead(&**disk, body, until) {
+            Ok(stretch) => stretches.push(stretch),
             Err(error) => {
                 error!(%error, "the log cannot be read; the broker ends");
                 std::process::exit(1);
             }
         }
     }
-    chunks
+    stretches
 }

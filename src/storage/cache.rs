@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 
-use super::layout::u64_of;
+use super::reading::{Stretch, slice};
 use crate::entity::BodyRef;
 
 /// Recent frames and read stretches, each up to its budget; the oldest go first.
@@ -14,7 +14,7 @@ pub(super) struct Cache {
     /// By position, which rises.
     frames: VecDeque<Recent>,
     frame_bytes: usize,
-    reads: BTreeMap<u64, Bytes>,
+    reads: BTreeMap<u64, Stretch>,
     /// The order in which they came.
     read_order: VecDeque<u64>,
     read_bytes: usize,
@@ -59,16 +59,17 @@ impl Cache {
         }
     }
 
-    pub(super) fn push_read(&mut self, position: u64, bytes: Bytes) {
-        self.read_bytes += bytes.len();
-        match self.reads.insert(position, bytes) {
-            Some(old) => self.read_bytes -= old.len(),
+    pub(super) fn push_read(&mut self, stretch: Stretch) {
+        let position = stretch.position;
+        self.read_bytes += stretch.bytes.len();
+        match self.reads.insert(position, stretch) {
+            Some(old) => self.read_bytes -= old.bytes.len(),
             None => self.read_order.push_back(position),
         }
         while self.budget / 4 < self.read_bytes && 1 < self.read_order.len() {
             let oldest = self.read_order.pop_front();
             if let Some(old) = oldest.and_then(|position| self.reads.remove(&position)) {
-                self.read_bytes -= old.len();
+                self.read_bytes -= old.bytes.len();
             }
         }
     }
@@ -81,17 +82,7 @@ impl Cache {
         if let Some(found) = recent.and_then(|frame| slice(frame.position, &frame.bytes, body)) {
             return Some(found);
         }
-        let (&position, bytes) = self.reads.range(..=body.position).next_back()?;
-        slice(position, bytes, body)
+        let (_, stretch) = self.reads.range(..=body.position).next_back()?;
+        stretch.body(body)
     }
-}
-
-/// Returns a body's bytes, if all of them are in the stretch.
-fn slice(position: u64, bytes: &Bytes, body: BodyRef) -> Option<Bytes> {
-    let start = body.position.checked_sub(position)?;
-    let end = start.checked_add(u64::from(body.length))?;
-    if u64_of(bytes.len()) < end {
-        return None;
-    }
-    Some(bytes.slice(usize::try_from(start).ok()?..usize::try_from(end).ok()?))
 }

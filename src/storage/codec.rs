@@ -5,6 +5,7 @@
 
 use bytes::{BufMut, BytesMut};
 
+use super::layout::{BODY_CHECKSUM, body_checksum, u64_of};
 use crate::entity::{BodyRef, EntityId, Record, SequenceNumber, StoredState};
 use crate::time::{Millis, Timestamp};
 
@@ -60,7 +61,7 @@ pub(super) fn encode(out: &mut BytesMut, record: &Record<'_>) -> Option<Body> {
             times(out, at, time_to_live);
             stored_state(out, state);
             varint(out, enqueued_number.0);
-            return Some(slice(out, body));
+            return Some(summed(out, body));
         }
         Record::Removed { entity, number } => {
             head(out, REMOVED, entity);
@@ -87,7 +88,7 @@ pub(super) fn encode(out: &mut BytesMut, record: &Record<'_>) -> Option<Body> {
         } => {
             head(out, RELOCATED, entity);
             varint(out, number.0);
-            return Some(slice(out, body));
+            return Some(summed(out, body));
         }
         Record::Counter { entity, next } => {
             head(out, COUNTER, entity);
@@ -213,6 +214,13 @@ fn slice(out: &mut BytesMut, bytes: &[u8]) -> Body {
     Body { offset, length }
 }
 
+/// A body, and its own checksum behind it.
+fn summed(out: &mut BytesMut, bytes: &[u8]) -> Body {
+    let body = slice(out, bytes);
+    out.put_u32_le(body_checksum(bytes));
+    body
+}
+
 /// Nothing is 0, any length is one more than it is.
 fn optional(out: &mut BytesMut, bytes: Option<&[u8]>) {
     match bytes {
@@ -262,7 +270,7 @@ impl<'a> Decoder<'a> {
                 let number = self.number()?;
                 let (at, time_to_live) = self.times()?;
                 let (state, enqueued_number) = (self.state()?, self.number()?);
-                let (body, place) = self.slice()?;
+                let (body, place) = self.summed()?;
                 found = Some(place);
                 Record::Enqueued {
                     entity,
@@ -288,7 +296,7 @@ impl<'a> Decoder<'a> {
             MOVED => self.moved(entity)?,
             RELOCATED => {
                 let number = self.number()?;
-                let (body, place) = self.slice()?;
+                let (body, place) = self.summed()?;
                 found = Some(place);
                 Record::Relocated {
                     entity,
@@ -413,6 +421,13 @@ impl<'a> Decoder<'a> {
         let length = self.varint_u32()?;
         let offset = self.whole - self.rest.len();
         Ok((self.take(u64::from(length))?, Body { offset, length }))
+    }
+
+    /// The frame's checksum was right, so this one is.
+    fn summed(&mut self) -> Result<(&'a [u8], Body), Malformed> {
+        let found = self.slice()?;
+        self.take(u64_of(BODY_CHECKSUM))?;
+        Ok(found)
     }
 
     fn optional(&mut self) -> Result<Option<&'a [u8]>, Malformed> {

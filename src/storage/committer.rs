@@ -6,6 +6,8 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::layout::{FRAME_HEADER, FrameHeader, Position, SegmentHeader, checksum, u64_of};
 use super::{Disk, Error, Frame, SegmentId};
 
@@ -17,7 +19,7 @@ pub struct Committer {
     current: Option<SegmentId>,
     written: u64,
     synced: u64,
-    headers: Vec<[u8; FRAME_HEADER]>,
+    parts: Vec<Bytes>,
 }
 
 impl Committer {
@@ -34,7 +36,7 @@ impl Committer {
             current,
             written,
             synced,
-            headers: Vec::new(),
+            parts: Vec::new(),
         }
     }
 
@@ -78,6 +80,12 @@ impl Committer {
         Ok(())
     }
 
+    /// Returns the newest frame that is durable.
+    #[must_use]
+    pub fn synced(&self) -> u64 {
+        self.synced
+    }
+
     /// Removes a segment that nothing needs.
     pub fn remove(&mut self, segment: SegmentId) -> Result<(), Error> {
         debug_assert!(
@@ -106,32 +114,34 @@ impl Committer {
 
     /// Writes frames that lie in one segment, one behind the other.
     fn write_together(&mut self, place: Position, frames: &[Frame]) -> Result<(), Error> {
-        self.headers.clear();
+        self.parts.clear();
+        let mut end = place.offset;
         for frame in frames {
-            let records = frame.bytes.get(FRAME_HEADER..).unwrap_or_default();
+            debug_assert!(
+                Position::from_u64(frame.position).offset == end,
+                "frame {} does not lie behind the one before it",
+                frame.number
+            );
+            end += u64_of(frame.bytes.len());
+            let records = frame.bytes.slice(FRAME_HEADER..);
             let ahead = u32::try_from(frame.number - self.synced).unwrap_or(u32::MAX);
             let header = FrameHeader {
                 length: frame.length,
                 segment: place.segment,
                 number: frame.number,
                 ahead,
-                checksum: checksum(self.store, records),
+                checksum: checksum(self.store, &records),
             };
-            self.headers.push(header.encode(self.store));
+            let header = header.encode(self.store);
+            self.parts.push(Bytes::copy_from_slice(&header));
+            self.parts.push(records);
         }
-        let mut parts: Vec<&[u8]> = Vec::with_capacity(2 * frames.len());
-        let mut end = place.offset;
-        for (frame, header) in frames.iter().zip(&self.headers) {
-            debug_assert!(
-                Position::from_u64(frame.position).offset == end,
-                "frame {} does not lie behind the one before it",
-                frame.number
-            );
-            parts.push(header);
-            parts.push(frame.bytes.get(FRAME_HEADER..).unwrap_or_default());
-            end += u64_of(frame.bytes.len());
-        }
-        self.disk.write(place.segment, place.offset, &parts)?;
+        let written = self
+            .disk
+            .write_shared(place.segment, place.offset, &self.parts);
+        // What is not kept here can be given back.
+        self.parts.clear();
+        written?;
         self.written = frames.last().map_or(self.written, |last| last.number);
         Ok(())
     }

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use bytes::Bytes;
+
 use super::Error;
 
 /// A segment's number: 1 is the first, each new one has the next; none is used twice.
@@ -36,6 +38,17 @@ pub trait Disk: Send + Sync {
 
     /// Writes all parts, one behind the other. [`Error::Full`]: bytes there may have changed.
     fn write(&self, segment: SegmentId, offset: u64, parts: &[&[u8]]) -> Result<(), Error>;
+
+    /// Writes as [`Disk::write`] does; the parts may be kept as they are.
+    fn write_shared(&self, segment: SegmentId, offset: u64, parts: &[Bytes]) -> Result<(), Error> {
+        let parts: Vec<&[u8]> = parts.iter().map(AsRef::as_ref).collect();
+        self.write(segment, offset, &parts)
+    }
+
+    /// Returns bytes that need not be read: at least so many, if they were written together.
+    fn share(&self, _segment: SegmentId, _offset: u64, _least: usize) -> Option<Bytes> {
+        None
+    }
 
     /// Makes durable all that was written to a segment. After an error nobody knows what is.
     fn sync(&self, segment: SegmentId) -> Result<(), Error>;

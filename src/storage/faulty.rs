@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::layout::{u64_of, usize_of};
-use super::memory::{copy, missing, overwrite};
+use super::memory::{copy, missing};
 use super::{CheckpointSink, Disk, Error, SegmentId};
 
 /// Bytes that a disk writes wholly or not at all.
@@ -282,4 +282,21 @@ impl CheckpointSink for Sink<'_> {
             .insert(self.number, self.bytes);
         Ok(())
     }
+}
+
+/// Writes bytes into others at a place that may lie behind their end; returns where they end.
+fn overwrite(bytes: &mut Vec<u8>, at: usize, with: &[u8]) -> usize {
+    let end = at + with.len();
+    if at == bytes.len() {
+        bytes.extend_from_slice(with);
+        return end;
+    }
+    if bytes.len() < end {
+        bytes.resize(end, 0);
+    }
+    bytes
+        .get_mut(at..end)
+        .expect("it was made that long")
+        .copy_from_slice(with);
+    end
 }

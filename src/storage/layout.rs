@@ -15,6 +15,9 @@ pub(super) const SEGMENT_HEADER: usize = 64;
 pub(super) const FRAME_HEADER: usize = 32;
 /// A checkpoint's header, bytes; blocks follow.
 pub(super) const CHECKPOINT_HEADER: usize = 64;
+/// A checksum of a body alone lies behind it, bytes: one that is read back long after its frame
+/// was is checked by it.
+pub(super) const BODY_CHECKSUM: usize = 4;
 /// Frames begin at multiples of this, bytes: what is searched for frames is searched faster.
 pub(super) const FRAME_ALIGNMENT: usize = 8;
 
@@ -225,6 +228,11 @@ impl FrameHeader {
 /// Returns the checksum of a store's bytes.
 pub(super) fn checksum(store: u64, bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&store.to_le_bytes()), bytes)
+}
+
+/// Returns the checksum of a body. Its frame's checksum has the store's number for both.
+pub(super) fn body_checksum(body: &[u8]) -> u32 {
+    crc32c::crc32c(body)
 }
 
 /// Returns whether the bytes where a frame would begin say that they are one of this segment,

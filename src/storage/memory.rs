@@ -1,10 +1,14 @@
 //! A disk that is memory: for brokers that keep nothing, and for tests.
+//!
+//! What is written stays where the writer had it, and is read there: nothing is copied.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::layout::usize_of;
+use bytes::Bytes;
+
+use super::layout::{u64_of, usize_of};
 use super::{CheckpointSink, Disk, Error, SegmentId};
 
 /// Segments and checkpoints in memory; removing them frees it.
@@ -15,8 +19,83 @@ pub struct MemoryDisk {
 
 #[derive(Debug, Default)]
 struct Held {
-    segments: BTreeMap<SegmentId, Vec<u8>>,
+    segments: BTreeMap<SegmentId, Segment>,
     checkpoints: BTreeMap<u64, Vec<u8>>,
+}
+
+impl Held {
+    fn segment(&mut self, what: &'static str, segment: SegmentId) -> Result<&mut Segment, Error> {
+        let found = self.segments.get_mut(&segment);
+        found.ok_or_else(|| missing(what, segment.0))
+    }
+}
+
+/// Parts as they were written, by their offsets; they do not overlap. What lies between them is
+/// zero.
+#[derive(Debug, Default)]
+struct Segment {
+    parts: BTreeMap<usize, Bytes>,
+}
+
+impl Segment {
+    fn length(&self) -> usize {
+        let last = self.parts.last_key_value();
+        last.map_or(0, |(start, part)| start + part.len())
+    }
+
+    fn write(&mut self, at: usize, bytes: Bytes) {
+        let end = at + bytes.len();
+        if at < self.length() {
+            self.clear(at, end);
+        }
+        if !bytes.is_empty() {
+            self.parts.insert(at, bytes);
+        }
+    }
+
+    /// Lets go what lies between two offsets.
+    fn clear(&mut self, at: usize, end: usize) {
+        if end <= at {
+            return;
+        }
+        let before = self.parts.range(..at).next_back();
+        let first = before.map_or(at, |(&start, _)| start);
+        let touched: Vec<usize> = self.parts.range(first..end).map(|(&key, _)| key).collect();
+        for start in touched {
+            let Some(part) = self.parts.remove(&start) else {
+                continue;
+            };
+            if start < at {
+                let kept = part.len().min(at - start);
+                self.parts.insert(start, part.slice(..kept));
+            }
+            if end < start + part.len() {
+                self.parts.insert(end, part.slice(end - start..));
+            }
+        }
+    }
+
+    fn read(&self, offset: usize, into: &mut [u8]) -> usize {
+        let count = self.length().saturating_sub(offset).min(into.len());
+        let into = into.get_mut(..count).unwrap_or_default();
+        into.fill(0);
+        let first = self.parts.range(..=offset).next_back();
+        let first = first.map_or(offset, |(&start, _)| start);
+        for (&start, part) in self.parts.range(first..offset + count) {
+            let from = part.get(offset.saturating_sub(start)..).unwrap_or_default();
+            let to = into.get_mut(start.saturating_sub(offset)..);
+            for (to, from) in to.unwrap_or_default().iter_mut().zip(from) {
+                *to = *from;
+            }
+        }
+        count
+    }
+
+    /// Returns the rest of the part that lies there.
+    fn share(&self, offset: usize) -> Option<Bytes> {
+        let (start, part) = self.parts.range(..=offset).next_back()?;
+        (offset - start < part.len()).then(|| part.slice(offset - start..))
+    }
 }
 
 impl MemoryDisk {
@@ -38,7 +117,7 @@ impl Disk for MemoryDisk {
         Ok(held
             .segments
             .iter()
-            .map(|(&id, bytes)| (id, super::layout::u64_of(bytes.len())))
+            .map(|(&id, segment)| (id, u64_of(segment.length())))
             .collect())
     }
 
@@ -53,16 +132,28 @@ impl Disk for MemoryDisk {
     }
 
     fn write(&self, segment: SegmentId, offset: u64, parts: &[&[u8]]) -> Result<(), Error> {
+        let parts: Vec<Bytes> = parts
+            .iter()
+            .map(|part| Bytes::copy_from_slice(part))
+            .collect();
+        self.write_shared(segment, offset, &parts)
+    }
+
+    fn write_shared(&self, segment: SegmentId, offset: u64, parts: &[Bytes]) -> Result<(), Error> {
         let mut held = self.held();
-        let bytes = held
-            .segments
-            .get_mut(&segment)
-            .ok_or_else(|| missing("write segment", segment.0))?;
+        let written = held.segment("write segment", segment)?;
         let mut at = usize_of(offset);
         for part in parts {
-            at = overwrite(bytes, at, part);
+            written.write(at, part.clone());
+            at += part.len();
         }
         Ok(())
+    }
+
+    fn share(&self, segment: SegmentId, offset: u64, least: usize) -> Option<Bytes> {
+        let held = self.held();
+        let shared = held.segments.get(&segment)?.share(usize_of(offset))?;
+        (least <= shared.len()).then_some(shared)
     }
 
     fn sync(&self, _: SegmentId) -> Result<(), Error> {
@@ -70,24 +161,15 @@ impl Disk for MemoryDisk {
     }
 
     fn read(&self, segment: SegmentId, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
-        let held = self.held();
-        let bytes = held
-            .segments
-            .get(&segment)
-            .ok_or_else(|| missing("read segment", segment.0))?;
-        Ok(copy(bytes, offset, into))
+        let mut held = self.held();
+        let read = held.segment("read segment", segment)?;
+        Ok(read.read(usize_of(offset), into))
     }
 
     fn truncate(&self, segment: SegmentId, offset: u64) -> Result<(), Error> {
         let mut held = self.held();
-        let bytes = held
-            .segments
-            .get_mut(&segment)
-            .ok_or_else(|| missing("truncate segment", segment.0))?;
-        bytes
-            .get_mut(usize_of(offset)..)
-            .unwrap_or_default()
-            .fill(0);
+        let cut = held.segment("truncate segment", segment)?;
+        cut.clear(usize_of(offset), cut.length());
         Ok(())
     }
 
@@ -140,23 +222,6 @@ impl CheckpointSink for Sink<'_> {
     }
 }
 
-/// Writes bytes into others at a place that may lie behind their end; returns where they end.
-pub(super) fn overwrite(bytes: &mut Vec<u8>, at: usize, with: &[u8]) -> usize {
-    let end = at + with.len();
-    if at == bytes.len() {
-        bytes.extend_from_slice(with);
-        return end;
-    }
-    if bytes.len() < end {
-        bytes.resize(end, 0);
-    }
-    bytes
-        .get_mut(at..end)
-        .expect("it was made that long")
-        .copy_from_slice(with);
-    end
-}
-
 /// Copies as many bytes as there are and fit; returns their number.
 pub(super) fn copy(bytes: &[u8], offset: u64, into: &mut [u8]) -> usize {
     let rest = bytes.get(usize_of(offset)..).unwrap_or_default();
@@ -173,5 +238,47 @@ pub(super) fn missing(what: &'static str, number: u64) -> Error {
         what,
         place: format!("{number:016x}"),
         source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn parts_are_read_as_if_they_were_one(
+            writes in prop::collection::vec((0..40_usize, prop::collection::vec(1..9_u8, 0..20), 0..40_u64), 0..30),
+        ) {
+            let disk = MemoryDisk::new();
+            let id = SegmentId(1);
+            disk.start_segment(id).unwrap();
+            let mut plain = Vec::new();
+            for (at, bytes, cut) in writes {
+                if plain.len() < at + bytes.len() {
+                    plain.resize(at + bytes.len(), 0);
+                }
+                plain[at..at + bytes.len()].copy_from_slice(&bytes);
+                disk.write(id, u64_of(at), &[&bytes[..bytes.len() / 2], &bytes[bytes.len() / 2..]]).unwrap();
+                if cut < 5 {
+                    disk.truncate(id, cut).unwrap();
+                    let cut = usize_of(cut).min(plain.len());
+                    plain[cut..].fill(0);
+                }
+                for from in 0..=plain.len() {
+                    let mut read = vec![9; plain.len() - from + 3];
+                    let count = disk.read(id, u64_of(from), &mut read).unwrap();
+                    prop_assert!(plain[from..].starts_with(&read[..count]));
+                    prop_assert!(plain[from + count..].iter().all(|byte| *byte == 0));
+                    if let Some(shared) = disk.share(id, u64_of(from), 1) {
+                        prop_assert!(plain[from..].starts_with(&shared));
+                    }
+                }
+            }
+        }
     }
 }

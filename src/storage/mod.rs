@@ -29,13 +29,15 @@ mod writer;
 #[cfg(test)]
 pub(crate) mod faulty;
 #[cfg(test)]
+mod hazards;
+#[cfg(test)]
 mod tests;
 
 pub use checkpoint::write_checkpoint;
 pub use committer::Committer;
 pub use disk::{CheckpointSink, Disk, SegmentId};
 pub use error::Error;
-pub use reading::read_ahead;
+pub use reading::{Stretch, read_ahead};
 pub use recover::{Recovered, Replay, recover};
 pub use writer::{CheckpointAt, Frame, Writer};
 

@@ -2,31 +2,70 @@
 
 use bytes::Bytes;
 
-use super::layout::{Position, u64_of, usize_of};
+use super::layout::{BODY_CHECKSUM, Position, body_checksum, u64_of, usize_of};
 use super::{Disk, Error, SegmentId};
 use crate::entity::BodyRef;
 use crate::limits;
 
-/// Reads a body, and what lies behind it in its segment: the bodies that are wanted next.
-/// Returns the position of the first byte, and the bytes.
+/// A stretch of the log that was read back.
+#[derive(Debug, Clone)]
+pub struct Stretch {
+    pub(super) position: u64,
+    pub(super) bytes: Bytes,
+}
+
+impl Stretch {
+    /// Returns a body's bytes, if all of them are in here and are what was written.
+    #[must_use]
+    pub fn body(&self, body: BodyRef) -> Option<Bytes> {
+        let bytes = slice(self.position, &self.bytes, body)?;
+        let end = usize::try_from(body.position - self.position).ok()? + bytes.len();
+        let sum = self.bytes.get(end..)?.first_chunk()?;
+        (body_checksum(&bytes) == u32::from_le_bytes(*sum)).then_some(bytes)
+    }
+}
+
+/// Reads a body, and what lies behind it in its segment: the bodies that are wanted next; but
+/// nothing behind `until`, which is what
+/// [`Writer::readable_until`](super::Writer::readable_until) said before the read. Bytes that are
+/// kept in memory must be those that are there for good.
 ///
 /// # Errors
 ///
-/// [`Error::Corrupt`] if the body is not there.
-pub fn read_ahead(disk: &dyn Disk, body: BodyRef) -> Result<(u64, Bytes), Error> {
+/// [`Error::Corrupt`] if the body is not there as it was written.
+pub fn read_ahead(disk: &dyn Disk, body: BodyRef, until: u64) -> Result<Stretch, Error> {
     let Position { segment, offset } = Position::of(body);
-    let length = usize_of(u64::from(body.length));
-    let mut bytes = vec![0; length.saturating_add(limits::READ_AHEAD_BYTES)];
-    let count = disk.read(segment, offset, &mut bytes)?;
-    if count < length {
+    let least = u64::from(body.length) + u64_of(BODY_CHECKSUM);
+    let bytes = if let Some(shared) = disk.share(segment, offset, usize_of(least)) {
+        shared
+    } else {
+        let readable = until.saturating_sub(body.position);
+        let most = least + u64_of(limits::READ_AHEAD_BYTES);
+        let mut bytes = vec![0; usize_of(most.min(readable).max(least))];
+        let count = disk.read(segment, offset, &mut bytes)?;
+        bytes.truncate(count);
+        Bytes::from(bytes)
+    };
+    let position = body.position;
+    let stretch = Stretch { position, bytes };
+    if stretch.body(body).is_none() {
         return Err(Error::Corrupt {
             segment,
             offset,
-            what: "a message's bytes are missing",
+            what: "a message's bytes are not what was written",
         });
     }
-    bytes.truncate(count);
-    Ok((body.position, Bytes::from(bytes)))
+    Ok(stretch)
+}
+
+/// Returns a body's bytes, if all of them are in the stretch.
+pub(super) fn slice(position: u64, bytes: &Bytes, body: BodyRef) -> Option<Bytes> {
+    let start = body.position.checked_sub(position)?;
+    let end = start.checked_add(u64::from(body.length))?;
+    if u64_of(bytes.len()) < end {
+        return None;
+    }
+    Some(bytes.slice(usize::try_from(start).ok()?..usize::try_from(end).ok()?))
 }
 
 /// Reads a segment from front to back, a stretch at a time.

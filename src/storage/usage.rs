@@ -16,7 +16,7 @@ pub(super) struct Usage {
     length: u64,
     alive: u64,
     alive_count: u64,
-    /// A live body that lies in no segment.
+    /// A live body that lies in no segment, or not within its segment.
     lost: Option<BodyRef>,
     /// Bytes appended and released when a candidate was last looked for.
     looked_at: u64,
@@ -47,19 +47,30 @@ impl Usage {
         self.turnover += more;
     }
 
+    /// Counts a body that recovery found: it must lie within its segment.
+    pub(super) fn recover(&mut self, body: BodyRef) {
+        let Position { segment, offset } = Position::of(body);
+        let end = offset.saturating_add(u64::from(body.length));
+        let length = self.segments.get(&segment).map_or(0, |found| found.length);
+        if length < end {
+            self.lost.get_or_insert(body);
+        }
+        self.retain(body);
+    }
+
+    /// Counts a body in.
     pub(super) fn retain(&mut self, body: BodyRef) {
         let id = Position::of(body).segment;
         let Some(segment) = self.segments.get_mut(&id) else {
-            self.lost.get_or_insert(body);
             return;
         };
         if segment.alive_count == 0 {
             self.empty.remove(&id);
         }
         segment.alive_count += 1;
-        segment.alive += u64::from(body.length);
+        segment.alive += taken(body);
         self.alive_count += 1;
-        self.alive += u64::from(body.length);
+        self.alive += taken(body);
     }
 
     /// Counts a body out; the record that ended it is in this frame.
@@ -69,7 +80,7 @@ impl Usage {
             return;
         };
         debug_assert!(0 < segment.alive_count, "{body:?} was released twice");
-        let bytes = u64::from(body.length);
+        let bytes = taken(body);
         segment.alive_count = segment.alive_count.saturating_sub(1);
         segment.alive = segment.alive.saturating_sub(bytes);
         segment.released_in = segment.released_in.max(frame);
@@ -99,8 +110,11 @@ impl Usage {
         removable
     }
 
-    /// Returns the positions of the segment before this one with the least alive, when more than
-    /// half of the log, and of that segment, is dead.
+    /// Returns the positions of the segment before this one with the least alive, when more than a
+    /// fifth of the log, and a quarter of that segment, is dead.
+    ///
+    /// Survivors gather: a segment full of them is not chosen again, one that messages passed
+    /// through is. So one log does for both, and little is written twice (`docs/log-format.md`).
     pub(super) fn compaction_candidate(
         &mut self,
         before: SegmentId,
@@ -111,13 +125,13 @@ impl Usage {
         }
         self.looked_at = self.turnover;
         // Four segments are in use however little is alive.
-        if self.length <= 2 * self.alive + 4 * segment_bytes {
+        if self.length <= self.alive + self.alive / 4 + 4 * segment_bytes {
             return None;
         }
         let turnover = self.turnover;
         let worth = |segment: &Segment| {
             0 < segment.alive_count
-                && 2 * segment.alive < segment.length
+                && 4 * segment.alive < 3 * segment.length
                 && segment.compact_after <= turnover
         };
         let (&id, segment) = self
@@ -150,8 +164,17 @@ impl Usage {
         checkpoint < current && self.empty.range(checkpoint..current).next().is_some()
     }
 
-    /// Returns a live body whose segment is not there.
+    /// Returns a live body that is not there.
     pub(super) fn lost(&self) -> Option<BodyRef> {
         self.lost
     }
 }
+
+/// Returns what a body takes in the log when it was appended anew: with less than that, segments
+/// full of small bodies would look half dead, and be compacted for ever.
+fn taken(body: BodyRef) -> u64 {
+    u64::from(body.length) + RELOCATED_RECORD_BYTES
+}
+
+/// What a relocation takes besides the body, at least nearly: kind, entity, number, length, sum.
+const RELOCATED_RECORD_BYTES: u64 = 16;

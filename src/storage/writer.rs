@@ -5,6 +5,7 @@
 //! last one ended, or in a new segment; frame numbers have no gap; what is released counts as
 //! alive until the frame that says so is durable.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use bytes::{Bytes, BytesMut};
 use super::cache::Cache;
 use super::codec;
 use super::layout::{FRAME_ALIGNMENT, FRAME_HEADER, Position, u64_of};
+use super::reading::Stretch;
 use super::usage::Usage;
 use super::{Disk, Error, Options, SegmentId};
 use crate::entity::{BodyRef, Journal, Record};
@@ -56,6 +58,10 @@ pub struct Writer {
     /// The last frame that was sealed.
     sealed: u64,
     durable: u64,
+    /// Where each frame behind `durable` ends.
+    ends: VecDeque<Position>,
+    /// Where the last durable frame ends.
+    durable_end: Position,
     newest: Timestamp,
     cache: Cache,
     usage: Usage,
@@ -92,6 +98,8 @@ impl Writer {
             position: start.position,
             sealed: start.last_frame,
             durable: start.last_frame,
+            ends: VecDeque::new(),
+            durable_end: start.position,
             newest: start.newest,
             usage: start.usage,
             appended: start.appended,
@@ -119,6 +127,7 @@ impl Writer {
         self.position.offset += u64_of(span);
         self.usage.grow(self.position.segment, self.position.offset);
         self.appended += u64_of(span);
+        self.ends.push_back(self.position);
         self.cache.push_frame(self.sealed, position, bytes.clone());
         self.cache.evict(self.durable);
         Some(Frame {
@@ -127,6 +136,12 @@ impl Writer {
             bytes,
             length,
         })
+    }
+
+    /// Returns the bytes of the open frame.
+    #[must_use]
+    pub fn open_bytes(&self) -> usize {
+        self.open.len()
     }
 
     /// Returns a body that is in memory.
@@ -141,18 +156,27 @@ impl Writer {
         self.cache.find(body)
     }
 
-    /// Keeps bytes in memory that were read from this position on.
-    pub fn insert_read(&mut self, position: u64, bytes: Bytes) {
-        self.cache.push_read(position, bytes);
+    /// Keeps in memory what was read.
+    pub fn insert_read(&mut self, stretch: Stretch) {
+        self.cache.push_read(stretch);
     }
 
     /// Says up to which frame the log is durable.
     pub fn durable(&mut self, frame: u64) {
         debug_assert!(frame <= self.sealed, "frame {frame} was never sealed");
-        if self.durable < frame {
-            self.durable = frame;
-            self.cache.evict(frame);
+        while self.durable < frame {
+            self.durable += 1;
+            if let Some(end) = self.ends.pop_front() {
+                self.durable_end = end;
+            }
         }
+        self.cache.evict(frame);
+    }
+
+    /// Returns up to where the log may be read: behind that, the disk may have other bytes later.
+    #[must_use]
+    pub fn readable_until(&self) -> u64 {
+        self.durable_end.to_u64()
     }
 
     /// Returns whether messages may still come in: a full disk is left to what makes room.
@@ -224,7 +248,7 @@ impl Writer {
 
     /// Counts a body as alive, after replay.
     pub fn retain(&mut self, body: BodyRef) {
-        self.usage.retain(body);
+        self.usage.recover(body);
     }
 
     /// Says after replay, when all that is alive was retained, whether all of it is there.
@@ -236,7 +260,7 @@ impl Writer {
         Err(Error::Corrupt {
             segment,
             offset,
-            what: "a message's segment is missing",
+            what: "a message's bytes are missing",
         })
     }
 

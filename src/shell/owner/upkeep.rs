@@ -1,5 +1,6 @@
 //! What the log needs now and then: checkpoints, compaction, the removal of old segments.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use std::thread;
@@ -7,12 +8,12 @@ use std::thread;
 use tracing::{debug, error};
 
 use super::super::committer::{Order, SharedDisk};
-use super::super::reader::{Chunk, Purpose, Request};
+use super::super::reader::{Purpose, Request};
 use super::{Mail, Owner};
 use crate::broker::recovery::{FoundBody, SearchPosition};
 use crate::broker::{Room, Snapshot};
 use crate::limits;
-use crate::storage::{self, CheckpointAt};
+use crate::storage::{self, CheckpointAt, Stretch};
 use crate::time::Timestamp;
 
 /// A checkpoint that is on the disk.
@@ -29,8 +30,8 @@ pub(super) struct Upkeep {
 
 enum Checkpoint {
     None,
-    /// Taken, and not to be written before this group is durable: it must not tell of records
-    /// that the log may not have.
+    /// Taken, and not to be written before this group is synced, whatever the policy: it must not
+    /// tell of records that the log may not have.
     Taken {
         group: u64,
         at: CheckpointAt,
@@ -44,6 +45,8 @@ struct Compaction {
     positions: Range<u64>,
     /// Where to look for more; `None` at the end.
     search: Option<SearchPosition>,
+    /// Those that were found and wait to be read.
+    waiting: VecDeque<FoundBody>,
     /// Those that are being read.
     found: Vec<FoundBody>,
 }
@@ -89,13 +92,14 @@ impl Owner {
             Checkpoint::None if self.writer.checkpoint_due() => {
                 let (group, at) = (self.sealed, self.writer.checkpoint_at());
                 let snapshot = self.broker.snapshot();
+                self.committer.order(Order::Sync);
                 self.upkeep.checkpoint = Checkpoint::Taken {
                     group,
                     at,
                     snapshot,
                 };
             }
-            Checkpoint::Taken { group, .. } if *group <= self.durable => {
+            Checkpoint::Taken { group, .. } if *group <= self.synced => {
                 let taken =
                     std::mem::replace(&mut self.upkeep.checkpoint, Checkpoint::BeingWritten);
                 if let Checkpoint::Taken { at, snapshot, .. } = taken {
@@ -144,12 +148,16 @@ impl Owner {
                     .map(|positions| Compaction {
                         positions,
                         search: Some(SearchPosition::default()),
+                        waiting: VecDeque::new(),
                         found: Vec::new(),
                     });
             return;
         };
         if !compaction.found.is_empty() {
             return;
+        }
+        if !compaction.waiting.is_empty() {
+            return self.read_survivors();
         }
         let Some(search) = compaction.search else {
             self.upkeep.compaction = None;
@@ -159,26 +167,41 @@ impl Owner {
             self.broker
                 .search_bodies(&compaction.positions, search, limits::COMPACTION_SCAN);
         compaction.search = rest;
-        if !found.is_empty() {
-            let wanted = found.iter().map(|found| found.body).collect();
-            compaction.found = found;
+        compaction.waiting = found.into();
+        self.read_survivors();
+    }
+
+    /// Asks for the bytes of some survivors.
+    fn read_survivors(&mut self) {
+        let Some(compaction) = &mut self.upkeep.compaction else {
+            return;
+        };
+        let mut bytes = 0;
+        while bytes < limits::COMPACTION_BYTES
+            && let Some(found) = compaction.waiting.pop_front()
+        {
+            bytes += usize::try_from(found.body.length).unwrap_or(limits::COMPACTION_BYTES);
+            compaction.found.push(found);
+        }
+        if !compaction.found.is_empty() {
             self.upkeep.reads += 1;
             self.reader.read(Request {
                 purpose: Purpose::Compact,
-                wanted,
+                wanted: compaction.found.iter().map(|found| found.body).collect(),
+                until: self.writer.readable_until(),
             });
         }
     }
 
     /// Appends what was read at the log's end, if it is still alive.
-    pub(super) fn relocate(&mut self, now: Timestamp, chunks: &[Chunk]) {
+    pub(super) fn relocate(&mut self, now: Timestamp, stretches: &[Stretch]) {
         let Some(compaction) = &mut self.upkeep.compaction else {
             return;
         };
         let found = std::mem::take(&mut compaction.found);
         self.step(now, |broker, around| {
             for found in &found {
-                let body = chunks.iter().find_map(|chunk| chunk.slice(found.body));
+                let body = stretches.iter().find_map(|read| read.body(found.body));
                 if let Some(body) = body {
                     broker.relocate(around, found, &body);
                 }

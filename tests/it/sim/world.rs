@@ -340,10 +340,9 @@ impl World {
         if let Some(bytes) = self.writer.cached(body) {
             return Ok(bytes);
         }
-        let read = storage::read_ahead(&*self.disk, body);
-        let (_, mut bytes) = read.map_err(|error| Stop::Wrong(format!("{body:?}: {error}")))?;
-        bytes.truncate(usize::try_from(body.length).expect("fits"));
-        Ok(bytes)
+        let read = storage::read_ahead(&*self.disk, body, self.writer.readable_until());
+        let read = read.map_err(|error| Stop::Wrong(format!("{body:?}: {error}")))?;
+        Ok(read.body(body).expect("it was read for that"))
     }
 
     /// Ends the open group.
