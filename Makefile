@@ -6,7 +6,7 @@ SEED ?=
 # Which interop suites: make interop LANG=python (the beginning of a name; none means all). Taken from the command line only,
 # because LANG in the environment is the locale.
 SUITES := $(if $(filter command line,$(origin LANG)),$(LANG),)
-# Further arguments of the broker: make run ARGS="--ephemeral".
+# Further arguments of the broker, or of the bench: make run ARGS="--ephemeral".
 ARGS ?=
 
 CARGO ?= cargo
@@ -33,7 +33,7 @@ check: ## the quick part: format, clippy, unit, transcript and hostile tests, do
 test: check sim interop-all ## everything CI runs: check, sim, and against the release binary crash and interop
 
 sim: ## the broker under simulation: SEEDS=200 of them, or the one of SEED=42
-	SEEDS=$(SEEDS) SEED=$(SEED) $(CARGO) test --locked --test it -- sim:: --nocapture
+	SEEDS=$(SEEDS) $(if $(SEED),SEED=$(SEED)) $(CARGO) test --locked --test it -- sim:: --nocapture
 
 crash: build .venv/made ## SIGKILL the real process under load, again and again
 	interop-tests/run crash

@@ -48,8 +48,10 @@ pub const DEAD_LETTER_TEXT_MAX: usize = 4_096;
 /// Bytes of messages handed to one receiver that are not yet written to its peer: with large
 /// messages the way out is bounded by this, with small ones by credit. Bytes.
 pub const RECEIVER_WINDOW_BYTES: i64 = 4 * 1024 * 1024;
-/// Responses of one connection that wait for their link to be attached, or for its credit.
-pub const RESPONSES_WAITING_MAX: usize = 256;
+/// Requests of one connection whose answers wait for their link to be attached, or for its credit.
+pub const REQUESTS_WAITING_MAX: usize = 256;
+/// Bytes of such requests, beyond the first.
+pub const REQUESTS_WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Numbers or lock tokens in one management request.
 pub const REQUEST_ITEMS_MAX: usize = 5_000;
 /// Batches of inputs that wait for the owner; then connections wait, and TCP pushes back.

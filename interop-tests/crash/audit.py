@@ -29,7 +29,7 @@ AFTER = {"send": ACTIVE, "complete": GONE, "defer": DEFERRED, "dead": DEAD, "can
 def body_of(id_: str) -> str:
     """The body of a message: its id, and as much of a pattern as its id says."""
     digest = zlib.crc32(id_.encode())
-    length = [0, 10, 100, 1000, 1000, 1000, 4000, 30_000][digest % 8]
+    length = [0, 10, 100, 100, 1000, 1000, 1000, 20_000 if digest % 5 == 0 else 1000][digest % 8]
     return f"{id_} " + (f"{digest:08x}" * (length // 8 + 1))[:length]
 
 
@@ -61,6 +61,8 @@ class Auditor:
         self.violations.append(text)
 
     def number(self, queue: str, number: int, id_: str) -> None:
+        # A dead letter keeps the number that it had in its queue.
+        queue = queue.removesuffix(DEAD_LETTERS)
         owner = self.numbers.setdefault(queue, {}).setdefault(number, id_)
         if owner != id_:
             self.violation(f"{queue}: number {number} belongs to {id_} and to {owner}")

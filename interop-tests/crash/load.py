@@ -14,12 +14,16 @@ import json
 import os
 import random
 import sys
+from collections import Counter
 from datetime import datetime, timedelta, timezone
 
 from azure.servicebus import ServiceBusMessage, ServiceBusReceiveMode, ServiceBusSubQueue
 from azure.servicebus.aio import ServiceBusClient
 
 from audit import DEAD_LETTERS, IN_FLIGHT, body_of
+
+# Senders wait while their queue is this far ahead of its receivers, so that settlements keep up with them.
+BACKLOG = 60
 
 CONNECTION_STRING = os.environ["JITNEY_CONNECTION_STRING"]
 
@@ -34,6 +38,8 @@ class Load:
         self.round = round_
         self.random = random.Random(seed)
         self.made = 0
+        # By queue: sent, less received.
+        self.ahead: Counter = Counter()
 
     def note(self, event: str, queue: str, ids: list[str], more=None) -> None:
         os.write(self.file, (json.dumps([event, queue, ids, more]) + "\n").encode())
@@ -48,11 +54,13 @@ class Load:
         # No second try: a request whose answer is lost must stay a request whose answer is lost.
         return ServiceBusClient.from_connection_string(CONNECTION_STRING, retry_total=0)
 
-    async def sender(self, queue: str, total: int) -> None:
+    async def sender(self, queue: str) -> None:
         async with self.client() as client, client.get_queue_sender(queue) as sender:
-            while total > 0:
-                ids = self.fresh(min(total, self.random.choice([1, 1, 5, 30])))
-                total -= len(ids)
+            while True:
+                while self.ahead[queue] > BACKLOG:
+                    await asyncio.sleep(0.01)
+                ids = self.fresh(self.random.choice([1, 1, 5, 20]))
+                self.ahead[queue] += len(ids)
                 self.note("send?", queue, ids)
                 await sender.send_messages([message(id_) for id_ in ids] if len(ids) > 1 else message(ids[0]))
                 self.note("send!", queue, ids)
@@ -85,6 +93,7 @@ class Load:
     def got(self, queue: str, messages, how: str) -> None:
         for message in messages:
             whole = str(message) == body_of(message.message_id)
+            self.ahead[queue] -= 1
             self.note("got", queue, [message.message_id], [message.sequence_number, how, whole])
 
     async def receiver(self, queue: str, ways: dict[str, int], prefetch: int = 0) -> None:
@@ -114,20 +123,19 @@ class Load:
                     self.got(queue, await receiver.receive_messages(max_message_count=IN_FLIGHT, max_wait_time=1), "taken")
 
     async def run(self) -> None:
-        total = self.random.choice([100, 300, 600])
         await asyncio.gather(
             # A plain queue under competing senders and receivers.
-            self.sender("crash-1", total), self.sender("crash-1", total),
+            self.sender("crash-1"), self.sender("crash-1"),
             self.receiver("crash-1", {"complete": 1}), self.receiver("crash-1", {"complete": 1}, prefetch=50),
             # Every outcome, and the dead-letter queue behind it.
-            self.sender("crash-2", total),
+            self.sender("crash-2"),
             self.receiver("crash-2", {"complete": 4, "abandon": 1, "defer": 3, "dead": 2}),
             self.receiver("crash-2", {"complete": 4, "abandon": 1, "defer": 3, "dead": 2}),
             self.receiver("crash-2" + DEAD_LETTERS, {"complete": 3, "abandon": 1}),
             # Schedules, near and far.
             self.scheduler("crash-3"), self.scheduler("crash-3"), self.receiver("crash-3", {"complete": 1}),
             # Receive and delete.
-            self.sender("crash-4", total), self.taker("crash-4"),
+            self.sender("crash-4"), self.taker("crash-4"),
         )
 
 

@@ -71,6 +71,7 @@ def test_what_may_be_passes(lines, found):
         (SENT + [got("a", 1), asked("complete", "a"), told("complete", "a"), got("a", 1)], ALL[1:], "can only be"),
         (SENT + [got("a", 1), asked("complete", "a"), got("a", 1)], ALL, "held its lock"),
         (SENT + [got("a", 1), asked("defer", "a"), told("defer", "a")], ALL, "a is active; it must be"),
+        (SENT + [got("a", 1), asked("dead", "a"), told("dead", "a")], ALL[1:] + [(Q + DEAD_LETTERS, "a", DEAD, 2)], "number 2 belongs to"),
         (SENT + [["send?", Q, ["d"], None], got("d", 4)], ALL, "d is lost"),
         (SENT + [["schedule?", Q, ["d"], True], ["schedule!", Q, ["d"], [4]]], ALL + [(Q, "d", ACTIVE, 6)], r"numbers \[5\] were skipped"),
         (SENT + [["schedule?", Q, ["d"], False], ["schedule!", Q, ["d"], [4]]], ALL, "d is lost"),

@@ -1,7 +1,7 @@
 // What every test needs: a client of its own, receives with a deadline, errors by their code.
 
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
+import { after, describe, it } from "node:test";
 import { ServiceBusClient } from "@azure/service-bus";
 import Long from "long";
 
@@ -22,6 +22,8 @@ export function newClient(options = {}) {
 /** Declares a group of scenarios that run at the same time, each with a client that is closed at its end. */
 export function topic(name, declare) {
   describe(name, { concurrency: true, timeout: 120_000 }, () => {
+    // What a failed test left open must not keep the process.
+    after(() => { setTimeout(() => process.exit(), 1_000).unref(); });
     declare((title, body, options = {}) => {
       it(title, options, async () => {
         const client = newClient();

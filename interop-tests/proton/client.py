@@ -2,6 +2,7 @@
 
 import os
 import unittest
+import uuid
 
 from proton import Condition, Delivery, Link, Message, symbol
 from proton.reactor import LinkOption
@@ -39,16 +40,19 @@ class TestCase(unittest.TestCase):
         self.connection = connect()
         self.addCleanup(self.connection.close)
 
+    def sender(self, address: str, options=None):
+        return self.connection.create_sender(address, name=unique_name(), options=options)
+
     def send(self, address: str, *messages: Message, options=None):
         """Sends, and waits until each is accepted: anything else raises."""
-        sender = self.connection.create_sender(address, options=options)
+        sender = self.sender(address, options)
         for message in messages:
             sender.send(message)
         sender.close()
 
     def receiver(self, address: str, options=RECEIVER_SECOND, connection=None):
         """A receiver without credit."""
-        return (connection or self.connection).create_receiver(address, options=options)
+        return (connection or self.connection).create_receiver(address, name=unique_name(), options=options)
 
     def receive(self, receiver, count: int) -> list[tuple[Message, Delivery | None]]:
         """Exactly `count` messages, each with its delivery (none when it came settled)."""
@@ -60,7 +64,8 @@ class TestCase(unittest.TestCase):
     def available(self, receiver, credit: int = 100) -> list[tuple[Message, Delivery | None]]:
         """What comes for `credit` that is taken back by a drain."""
         receiver.link.drain(credit)
-        receiver.connection.wait(lambda: not receiver.link.draining(), msg="drain")
+        # Drained, and all that came before is decoded.
+        receiver.connection.wait(lambda: not receiver.link.draining() and not receiver.link.queued, msg="drain")
         received = []
         while receiver.fetcher.has_message:
             received.append(self._take(receiver, receiver.fetcher.pop()))
@@ -80,6 +85,11 @@ class TestCase(unittest.TestCase):
         return message, unsettled.popleft() if unsettled else None
 
 
+def unique_name() -> str:
+    """Proton names a link after its address: a second one of that name would take the place of the first."""
+    return str(uuid.uuid4())
+
+
 def dead_letter(reason: str, description: str) -> Condition:
     info = {symbol("DeadLetterReason"): reason, symbol("DeadLetterErrorDescription"): description}
     return Condition("com.microsoft:dead-letter", None, info)
@@ -90,7 +100,12 @@ def numbered(count: int) -> list[Message]:
 
 
 def bodies(received) -> list:
-    return [message.body for message, _ in received]
+    return [plain(message.body) for message, _ in received]
+
+
+def plain(value):
+    """Proton decodes binary as a view of its buffer."""
+    return bytes(value) if isinstance(value, memoryview) else value
 
 
 def counts(received) -> list[int]:

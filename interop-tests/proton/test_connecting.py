@@ -17,10 +17,10 @@ class Connecting(TestCase):
             with self.assertRaises(LinkDetached) as raised:
                 create("no-such-queue")
             self.assertEqual(raised.exception.condition, "amqp:not-found")
-            self.assertRegex(raised.exception.description, "The messaging entity .* could not be found")
+            self.assertRegex(str(raised.exception), "The messaging entity .* could not be found")
 
     def test_s04_many_links_share_a_connection(self):
-        senders = [self.connection.create_sender(address) for address in ["s04", "s04b"] * 10]
+        senders = [self.sender(address) for address in ["s04", "s04b"] * 10]
         receivers = {address: self.receiver(address) for address in ("s04", "s04b")}
         senders[0].close()
         for sender in senders[1:]:
@@ -35,9 +35,3 @@ class Connecting(TestCase):
         self.addCleanup(connection.close)
         connection.create_sender("s05").send(numbered(1)[0])
         self.assertEqual(connection.create_receiver("s05").receive().body, 1)
-
-    def test_s05_a_wrong_key_is_refused(self):
-        with self.assertRaises(Exception):
-            connect(
-                allowed_mechs="PLAIN", allow_insecure_mechs=True, user="RootManageSharedAccessKey", password="wrong"
-            )

@@ -63,10 +63,14 @@ class BlockingRenewer:
         await asyncio.to_thread(self.inner.close)
 
 
+# The SDK tries three times more when it is told "not found" or "disabled"; sooner than by default, to save minutes.
+OPTIONS = {"retry_backoff_factor": 0.1}
+
+
 def client(kind: str, connection_string: str):
     if kind == "aio":
-        return azure.servicebus.aio.ServiceBusClient.from_connection_string(connection_string)
-    return Blocking(azure.servicebus.ServiceBusClient.from_connection_string(connection_string))
+        return azure.servicebus.aio.ServiceBusClient.from_connection_string(connection_string, **OPTIONS)
+    return Blocking(azure.servicebus.ServiceBusClient.from_connection_string(connection_string, **OPTIONS))
 
 
 def lock_renewer(kind: str):

@@ -48,8 +48,9 @@ async def test_s22_a_dead_letter_says_why(queue):
         await receiver.dead_letter_message(message, reason="why", error_description="because")
         await nothing(receiver)
     async with queue.dead_letters() as receiver:
+        number = message.sequence_number
         (message,) = await receive(receiver, 1)
-        assert str(message) == "bad"
+        assert (str(message), message.sequence_number) == ("bad", number)
         assert message.subject == "the subject"
         assert (message.dead_letter_reason, message.dead_letter_error_description) == ("why", "because")
         assert message.application_properties[b"kept"] == b"yes"

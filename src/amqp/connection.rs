@@ -313,6 +313,8 @@ impl Connection {
             Ok(Some(frame)) => frame,
             Ok(None) => return false,
             Err(refusal) => {
+                // Where the next frame begins, nobody knows.
+                input.clear();
                 self.fail(now, refusal);
                 return false;
             }

@@ -39,3 +39,4 @@ pub use api::{
     LinkId, LinkRole, LinkTarget, Outcome, Refusal, Rejection, SessionId, SettleMode, Tag, Value,
 };
 pub use connection::Connection;
+pub use trace::words;

@@ -39,8 +39,10 @@ pub(super) fn header(direction: Direction, header: &[u8]) {
     tracing::trace!(target: "jitney::amqp::frame", "{arrow} header {header:?}");
 }
 
-/// Returns a frame's body in words.
-pub(super) fn words(body: &[u8]) -> String {
+/// Returns a frame's body in words: its performative with the fields that are set, and how many
+/// bytes of payload stand behind it.
+#[must_use]
+pub fn words(body: &[u8]) -> String {
     let mut text = String::new();
     if body.is_empty() {
         return "empty".to_owned();

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use super::access::Right;
 use super::errors::{not_found, refusal};
+use super::management::Call;
 use super::{
-    Broker, Connection, ConnectionId, EntityId, Link, Reply, Response, Routed, Surroundings,
-    consumer_id,
+    Broker, Connection, ConnectionId, EntityId, Link, Reply, Routed, Surroundings, consumer_id,
 };
 use crate::address::{Address, EntityAddress, SubQueue};
 use crate::amqp::{
@@ -34,16 +34,8 @@ pub(super) struct ResponseLink {
     /// Responses allowed in all since the attach, and those sent; serial numbers.
     pub(super) limit: u32,
     pub(super) sent: u32,
-    pub(super) waiting: VecDeque<(u64, Box<Response>)>,
-}
-
-/// A response whose link is not there (yet): Java attaches it concurrently with its request.
-#[derive(Debug)]
-pub(super) struct Orphan {
-    pub(super) node: ServiceNode,
-    pub(super) session: SessionId,
-    pub(super) rests_on: u64,
-    pub(super) response: Box<Response>,
+    /// Calls whose answers wait for credit.
+    pub(super) waiting: VecDeque<Call>,
 }
 
 impl Broker {

@@ -165,8 +165,8 @@ struct Node {
 #[derive(Debug, Default)]
 struct Connection {
     links: BTreeMap<LinkId, Link>,
-    /// Responses whose link was not there yet.
-    orphans: VecDeque<links::Orphan>,
+    /// Calls whose answers have no link yet.
+    orphans: VecDeque<management::Call>,
 }
 
 #[derive(Debug)]

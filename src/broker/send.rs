@@ -41,8 +41,11 @@ impl Broker {
                 (outcome, self.node(queue).map_or(0, |node| node.group))
             }
             Some(Link::Requests { .. }) => {
-                self.request(around, connection, &incoming);
-                (Outcome::Accepted, 0)
+                let outcome = match self.request(around, connection, &incoming) {
+                    Ok(()) => Outcome::Accepted,
+                    Err(refusal) => rejected(refusal),
+                };
+                (outcome, 0)
             }
             // The link has gone meanwhile; nobody waits for an answer.
             Some(Link::Receiver { .. } | Link::Responses(_)) | None => return,
@@ -106,6 +109,8 @@ impl Broker {
             check_lengths(message)
                 .map_err(|text| self.refuse(around, Condition::ArgumentError, &text, ""))?;
         }
+        // What is due may move bytes to the dead letters, where they count too.
+        self.with_queue(around, id, |_, _| ());
         let elsewhere = self
             .queue(EntityId(id.0 + 1))
             .map_or(0, super::super::entity::queue::Queue::bytes);

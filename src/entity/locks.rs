@@ -29,6 +29,8 @@ pub(super) struct LockTable {
     base: u64,
     recent: VecDeque<Option<Lock>>,
     recent_live: usize,
+    /// No lock in the ring ends later.
+    newest: Timestamp,
     kept: BTreeMap<u64, Lock>,
     deadlines: BTreeSet<(Timestamp, u64)>,
 }
@@ -44,15 +46,11 @@ impl LockTable {
             nonce,
         };
         let serial = self.base + u64::try_from(self.recent.len()).expect("fits 64 bits");
-        let in_order = self
-            .recent
-            .back()
-            .copied()
-            .flatten()
-            .is_none_or(|last| last.until <= until);
+        let in_order = self.newest <= until || self.recent_live == 0;
         if in_order {
             self.recent.push_back(Some(lock));
             self.recent_live += 1;
+            self.newest = until;
         } else {
             // The entity's lock duration was shortened.
             self.recent.push_back(None);

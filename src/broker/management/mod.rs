@@ -10,10 +10,10 @@ mod values;
 
 use serde_amqp::Value;
 
-use super::links::{Orphan, ServiceNode};
+use super::links::ServiceNode;
 use super::send::Incoming;
 use super::{Broker, ConnectionId, Link, LinkId, Reply, Routed, Surroundings};
-use crate::amqp::{Fields, SessionId};
+use crate::amqp::{Condition, Fields, Refusal, SessionId};
 use crate::limits;
 
 pub(super) use envelope::Request;
@@ -32,121 +32,70 @@ pub(super) fn batch_size_property(bytes: u64) -> Fields {
 }
 
 impl Broker {
-    /// Carries a request out and sends its response on its way.
+    /// Takes a request. It is carried out when its answer can leave, and not before: an answer that
+    /// waited could tell of messages that are gone.
+    ///
+    /// # Errors
+    ///
+    /// When too many wait already.
     pub(super) fn request(
         &mut self,
         around: &mut Surroundings<'_>,
-        connection: ConnectionId,
+        id: ConnectionId,
         incoming: &Incoming,
-    ) {
-        let Some(Link::Requests { node, session }) = self.link(connection, incoming.link) else {
-            return;
+    ) -> Result<(), Refusal> {
+        let Some(Link::Requests { node, session }) = self.link(id, incoming.link) else {
+            return Ok(());
         };
         let (node, session) = (node.clone(), *session);
-        let request = match Request::decode(incoming.payload.clone()) {
-            Ok(request) => request,
+        let bytes = incoming.payload.len();
+        let (request, invalid) = match Request::decode(incoming.payload.clone()) {
+            Ok(request) => (request, None),
             Err(invalid) => {
                 let (request, text) = *invalid;
-                let status = Status::invalid(&text);
-                let response = Response::new(&request, status, Body::Empty);
-                self.respond(
-                    around,
-                    connection,
-                    Answer {
-                        node,
-                        session,
-                        rests_on: 0,
-                        response,
-                    },
-                );
-                return;
+                (request, Some(text))
             }
         };
-        let (rests_on, status, body) = match &node {
-            ServiceNode::Cbs => {
-                let (status, body) = self.cbs_request(&request);
-                (0, status, body)
-            }
-            ServiceNode::Management(address) => self.operate(around, address, &request),
-        };
-        let response = Response::new(&request, status, body);
-        self.respond(
-            around,
-            connection,
-            Answer {
-                node,
-                session,
-                rests_on,
-                response,
-            },
-        );
-    }
-
-    /// Finds the link for a response, and sends it when there is credit.
-    fn respond(&mut self, around: &mut Surroundings<'_>, id: ConnectionId, reply: Answer) {
-        let Answer {
+        let call = Call {
             node,
             session,
-            rests_on,
-            response,
-        } = reply;
+            request,
+            invalid,
+            bytes,
+        };
+        if self.connection(id).has_room_for(&call) {
+            self.submit(around, id, call);
+            return Ok(());
+        }
+        let text = "Too many requests wait for their responses to be received.";
+        Err(self.refuse(around, Condition::ResourceLimitExceeded, text, ""))
+    }
+
+    /// Lets a call wait where its answer will leave, or for that link to be attached.
+    fn submit(&mut self, around: &mut Surroundings<'_>, id: ConnectionId, call: Call) {
         let connection = self.connection(id);
-        let response = Box::new(response);
-        match find(
-            &connection.links,
-            &node,
-            session,
-            response.reply_to.as_deref(),
-        ) {
-            Some(link) => {
-                if let Some(Link::Responses(state)) = connection.links.get_mut(&link)
-                    && state.waiting.len() < limits::RESPONSES_WAITING_MAX
-                {
-                    state.waiting.push_back((rests_on, response));
-                }
-                self.flush_responses(around, id, link);
+        let reply_to = call.request.reply_to.as_deref();
+        let link = find(&connection.links, &call.node, call.session, reply_to);
+        match link.and_then(|link| Some((link, connection.links.get_mut(&link)?))) {
+            Some((link, Link::Responses(state))) => {
+                state.waiting.push_back(call);
+                self.answer_waiting(around, id, link);
             }
-            None if connection.orphans.len() < limits::RESPONSES_WAITING_MAX => {
-                connection.orphans.push_back(Orphan {
-                    node,
-                    session,
-                    rests_on,
-                    response,
-                });
-            }
-            None => {}
+            Some(_) | None => connection.orphans.push_back(call),
         }
     }
 
-    /// Gives responses that had no link to one that has just been attached.
+    /// Gives calls that had no link for their answers to one that has just been attached.
     pub(super) fn adopt_orphans(
         &mut self,
         around: &mut Surroundings<'_>,
         id: ConnectionId,
         link: LinkId,
     ) {
-        let orphans = std::mem::take(&mut self.connection(id).orphans);
-        if orphans.is_empty() || !matches!(self.link(id, link), Some(Link::Responses(_))) {
-            self.connection(id).orphans = orphans;
-            return;
-        }
-        for Orphan {
-            node,
-            session,
-            rests_on,
-            response,
-        } in orphans
-        {
-            self.respond(
-                around,
-                id,
-                Answer {
-                    node,
-                    session,
-                    rests_on,
-                    response: *response,
-                },
-            );
+        if matches!(self.link(id, link), Some(Link::Responses(_))) {
+            for call in std::mem::take(&mut self.connection(id).orphans) {
+                self.submit(around, id, call);
+            }
         }
     }
 
@@ -161,7 +110,7 @@ impl Broker {
         if let Some(Link::Responses(state)) = self.connection(id).links.get_mut(&link) {
             state.limit = limit;
         }
-        self.flush_responses(around, id, link);
+        self.answer_waiting(around, id, link);
         if drain {
             if let Some(Link::Responses(state)) = self.connection(id).links.get_mut(&link) {
                 state.sent = state.limit;
@@ -175,20 +124,21 @@ impl Broker {
         }
     }
 
-    fn flush_responses(&mut self, around: &mut Surroundings<'_>, id: ConnectionId, link: LinkId) {
-        let Some(Link::Responses(state)) = self.connection(id).links.get_mut(&link) else {
-            return;
-        };
-        loop {
-            let credit = state.limit.wrapping_sub(state.sent);
-            if credit == 0 || credit >= 1 << 31 {
-                return;
-            }
-            let Some((rests_on, response)) = state.waiting.pop_front() else {
-                return;
+    /// Carries out the calls whose answers can leave on a link.
+    fn answer_waiting(&mut self, around: &mut Surroundings<'_>, id: ConnectionId, link: LinkId) {
+        while let Some(call) = self.next_call(id, link) {
+            let (rests_on, status, body) = match (&call.invalid, &call.node) {
+                (Some(text), _) => (0, Status::invalid(text), Body::Empty),
+                (None, ServiceNode::Cbs) => {
+                    let (status, body) = self.cbs_request(&call.request);
+                    (0, status, body)
+                }
+                (None, ServiceNode::Management(address)) => {
+                    self.operate(around, address, &call.request)
+                }
             };
-            state.sent = state.sent.wrapping_add(1);
-            let reply = Reply::Respond(link, response);
+            let response = Response::new(&call.request, status, body);
+            let reply = Reply::Respond(link, Box::new(response));
             around.replies.push(Routed {
                 connection: id,
                 rests_on,
@@ -196,14 +146,50 @@ impl Broker {
             });
         }
     }
+
+    /// Takes the next call for which a link has credit, and the credit.
+    fn next_call(&mut self, id: ConnectionId, link: LinkId) -> Option<Call> {
+        let Some(Link::Responses(state)) = self.connection(id).links.get_mut(&link) else {
+            return None;
+        };
+        let credit = state.limit.wrapping_sub(state.sent);
+        if credit == 0 || credit >= 1 << 31 {
+            return None;
+        }
+        let call = state.waiting.pop_front()?;
+        state.sent = state.sent.wrapping_add(1);
+        Some(call)
+    }
 }
 
-/// A response and where it is to go.
-struct Answer {
+impl super::Connection {
+    /// Returns whether another call may wait.
+    fn has_room_for(&self, call: &Call) -> bool {
+        let waiting = self.links.values().filter_map(|link| match link {
+            Link::Responses(state) => Some(&state.waiting),
+            Link::Sender { .. } | Link::Receiver { .. } | Link::Requests { .. } => None,
+        });
+        let waiting = waiting.flatten().chain(&self.orphans);
+        let (count, bytes) = waiting.fold((0, 0), |(count, bytes), call| {
+            (count + 1, bytes + call.bytes)
+        });
+        count == 0
+            || (count < limits::REQUESTS_WAITING_MAX
+                && bytes + call.bytes <= limits::REQUESTS_WAITING_BYTES_MAX)
+    }
+}
+
+/// A request that waits until its answer can leave. Its link may not be there yet: Java attaches it
+/// concurrently with its request.
+#[derive(Debug)]
+pub(super) struct Call {
     node: ServiceNode,
     session: SessionId,
-    rests_on: u64,
-    response: Response,
+    request: Request,
+    /// What is wrong with it, if it cannot be carried out at all.
+    invalid: Option<String>,
+    /// Its length as it came.
+    bytes: usize,
 }
 
 /// Finds the link that a reply-to names: by its target's address, else by its own name, else,

@@ -17,7 +17,7 @@ use crate::time::Timestamp;
 #[derive(Debug)]
 pub struct Response {
     correlation_id: Option<MessageId>,
-    pub(super) reply_to: Option<String>,
+    reply_to: Option<String>,
     status: Status,
     body: Body,
 }

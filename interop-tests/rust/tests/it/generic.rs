@@ -138,6 +138,8 @@ fn s02_a_link_to_an_unknown_queue_is_refused_with_the_reason() {
             text.contains("could not be found") || text.contains("NotFound"),
             "{text}"
         );
+        // Another session: the client's first one has ended with the refusal.
+        let mut peer = Peer::anonymous().await?;
         let text = failure(
             peer.receiver("no-such-queue", ReceiverSettleMode::First)
                 .await,

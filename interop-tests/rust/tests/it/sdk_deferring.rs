@@ -1,8 +1,6 @@
 //! Messages set aside, and received by their numbers.
 
-use azservicebus::{
-    ServiceBusMessage, ServiceBusMessageState, ServiceBusReceiver, receiver::DeadLetterOptions,
-};
+use azservicebus::{ServiceBusMessageState, ServiceBusReceiver, receiver::DeadLetterOptions};
 use jitney_interop_rust::{
     A_WHILE, Outcome, Sdk, bodies, body, failure, numbers, receive, receive_nothing, receive_one,
     run,
@@ -78,7 +76,8 @@ fn s56_deferred_messages_are_settled_by_their_lock_tokens() {
             .receive_deferred_messages([deferred[0], deferred[2]])
             .await?;
         assert_eq!(bodies(&again), ["1", "3"]);
-        let dead = receive_one(&mut sdk.dead_letters("s56").await?).await?;
+        let mut dead_letters = sdk.dead_letters("s56").await?;
+        let dead = receive_one(&mut dead_letters).await?;
         assert_eq!(
             (body(&dead), dead.dead_letter_reason()),
             ("2".to_owned(), Some("why"))
@@ -91,10 +90,7 @@ fn s56_deferred_messages_are_settled_by_their_lock_tokens() {
 fn s59_a_deferral_changes_the_properties_named() {
     run(async {
         let mut sdk = Sdk::connect().await?;
-        sdk.sender("s59")
-            .await?
-            .send_message(ServiceBusMessage::new("changed"))
-            .await?;
+        sdk.send("s59", &["changed"]).await?;
         let mut receiver = sdk.receiver("s59").await?;
         let message = receive_one(&mut receiver).await?;
         let changes = [("attempt".to_owned(), 1_i32.into())].into_iter().collect();

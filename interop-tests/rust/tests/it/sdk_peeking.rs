@@ -19,10 +19,8 @@ fn s60_a_peek_sees_every_state_and_changes_none() {
         let mut sdk = Sdk::connect().await?;
         sdk.send("s60", &["locked", "deferred", "active"]).await?;
         let later = OffsetDateTime::now_utc() + Duration::from_secs(3_600);
-        sdk.sender("s60")
-            .await?
-            .schedule_message("scheduled", later)
-            .await?;
+        let mut sender = sdk.sender("s60").await?;
+        sender.schedule_message("scheduled", later).await?;
         let mut receiver = sdk.receiver("s60").await?;
         let messages = receive(&mut receiver, 2).await?;
         receiver.defer_message(&messages[1], None).await?;

@@ -76,17 +76,18 @@ fn s36_a_receive_brings_no_more_than_it_asked_for() {
 #[test]
 fn s64_s65_s66_a_disabled_direction_refuses_the_link() {
     run(async {
-        let mut sdk = Sdk::connect().await?;
+        // A connection each: a refusal may end the session (see `Sdk`).
         let refusals = [
-            failure(sdk.sender("s64").await),
-            failure(sdk.receiver("s65").await),
-            failure(sdk.sender("s66").await),
-            failure(sdk.receiver("s66").await),
+            failure(Sdk::connect().await?.sender("s64").await),
+            failure(Sdk::connect().await?.receiver("s65").await),
+            failure(Sdk::connect().await?.sender("s66").await),
+            failure(Sdk::connect().await?.receiver("s66").await),
         ];
         for text in refusals {
             assert!(text.contains("disabled"), "{text}");
         }
-        sdk.receiver("s64").await?;
+        let mut sdk = Sdk::connect().await?;
+        sdk.receiver("s64").await?.dispose().await?;
         sdk.send("s65", &["taken"]).await
     });
 }

@@ -16,13 +16,8 @@ fn s45_a_scheduled_message_arrives_at_its_time_with_a_new_number() {
     run(async {
         let mut sdk = Sdk::connect().await?;
         let due = after(3);
-        assert_eq!(
-            sdk.sender("s45")
-                .await?
-                .schedule_message("later", due)
-                .await?,
-            1
-        );
+        let mut sender = sdk.sender("s45").await?;
+        assert_eq!(sender.schedule_message("later", due).await?, 1);
         let mut receiver = sdk.receiver("s45").await?;
         receive_nothing(&mut receiver, A_WHILE).await?;
         let message = receive_one(&mut receiver).await?;
@@ -41,13 +36,11 @@ fn s46_messages_scheduled_together_keep_their_order() {
     run(async {
         let mut sdk = Sdk::connect().await?;
         let wanted: Vec<String> = (1..=10).map(|index| index.to_string()).collect();
-        let scheduled = sdk
-            .sender("s46")
-            .await?
-            .schedule_messages(wanted.clone(), after(2))
-            .await?;
+        let mut sender = sdk.sender("s46").await?;
+        let scheduled = sender.schedule_messages(wanted.clone(), after(2)).await?;
         assert_eq!(scheduled, (1..=10).collect::<Vec<_>>());
-        let messages = receive(&mut sdk.receiver("s46").await?, 10).await?;
+        let mut receiver = sdk.receiver("s46").await?;
+        let messages = receive(&mut receiver, 10).await?;
         assert_eq!(bodies(&messages), wanted);
         assert_eq!(numbers(&messages), (11..=20).collect::<Vec<_>>());
         Ok(())
@@ -64,7 +57,8 @@ fn s49_cancelled_messages_never_arrive() {
         sender
             .cancel_scheduled_messages(scheduled[1..].to_vec())
             .await?;
-        receive_nothing(&mut sdk.receiver("s49").await?, Duration::from_secs(3)).await
+        let mut receiver = sdk.receiver("s49").await?;
+        receive_nothing(&mut receiver, Duration::from_secs(3)).await
     });
 }
 

@@ -38,8 +38,9 @@ fn s08_every_property_comes_back() {
     run(async {
         let mut sdk = Sdk::connect().await?;
         let sent = message_with_properties()?;
-        sdk.sender("s08").await?.send_message(sent.clone()).await?;
-        let received = receive_one(&mut sdk.receiver("s08").await?).await?;
+        sdk.send_message("s08", sent.clone()).await?;
+        let mut receiver = sdk.receiver("s08").await?;
+        let received = receive_one(&mut receiver).await?;
         assert_eq!(received.message_id(), sent.message_id());
         assert_eq!(received.correlation_id(), sent.correlation_id());
         assert_eq!(received.content_type(), sent.content_type());
@@ -68,7 +69,8 @@ fn s10_a_batch_arrives_in_order() {
             batch.try_add_message(body.clone())?;
         }
         sender.send_message_batch(batch).await?;
-        let messages = receive(&mut sdk.receiver("s10").await?, 100).await?;
+        let mut receiver = sdk.receiver("s10").await?;
+        let messages = receive(&mut receiver, 100).await?;
         assert_eq!(bodies(&messages), wanted);
         assert_eq!(numbers(&messages), (1..=100).collect::<Vec<_>>());
         Ok(())
@@ -97,12 +99,11 @@ fn s15_numbers_are_1_to_7_in_the_order_sent() {
     run(async {
         let mut sdk = Sdk::connect().await?;
         sdk.send("s15", &["1", "2", "3"]).await?;
-        sdk.sender("s15")
-            .await?
-            .send_messages(["4", "5", "6"])
-            .await?;
-        sdk.send("s15", &["7"]).await?;
-        let messages = receive(&mut sdk.receiver("s15").await?, 7).await?;
+        let mut sender = sdk.sender("s15").await?;
+        sender.send_messages(["4", "5", "6"]).await?;
+        sender.send_message("7").await?;
+        let mut receiver = sdk.receiver("s15").await?;
+        let messages = receive(&mut receiver, 7).await?;
         assert_eq!(bodies(&messages), ["1", "2", "3", "4", "5", "6", "7"]);
         assert_eq!(numbers(&messages), [1, 2, 3, 4, 5, 6, 7]);
         Ok(())
@@ -115,8 +116,9 @@ fn s17_a_locked_message_carries_its_stamps() {
         let mut sdk = Sdk::connect().await?;
         let mut sent = ServiceBusMessage::from("stamped");
         sent.set_time_to_live(Duration::from_secs(600))?;
-        sdk.sender("s17").await?.send_message(sent).await?;
-        let message = receive_one(&mut sdk.receiver("s17").await?).await?;
+        sdk.send_message("s17", sent).await?;
+        let mut receiver = sdk.receiver("s17").await?;
+        let message = receive_one(&mut receiver).await?;
         let now = OffsetDateTime::now_utc();
         assert_eq!(message.sequence_number(), 1);
         assert!((message.enqueued_time() - now).abs() < Duration::from_secs(3));

@@ -40,7 +40,7 @@ fn s21_an_abandon_changes_the_properties_named() {
             .get_or_insert_with(Default::default);
         properties.insert("attempt".to_owned(), 0_i32.into());
         properties.insert("kept".to_owned(), "kept".into());
-        sdk.sender("s21").await?.send_message(sent).await?;
+        sdk.send_message("s21", sent).await?;
         let mut receiver = sdk.receiver("s21").await?;
         let message = receive_one(&mut receiver).await?;
         let changes = [("attempt".to_owned(), 1_i32.into())].into_iter().collect();
@@ -108,7 +108,8 @@ fn s24_the_third_failed_delivery_is_the_last() {
             assert_eq!(message.delivery_count(), Some(count));
             receiver.abandon_message(&message, None).await?;
         }
-        let dead = receive_one(&mut sdk.dead_letters("s24").await?).await?;
+        let mut dead_letters = sdk.dead_letters("s24").await?;
+        let dead = receive_one(&mut dead_letters).await?;
         assert_eq!(dead.dead_letter_reason(), Some("MaxDeliveryCountExceeded"));
         Ok(())
     });

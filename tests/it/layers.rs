@@ -1,0 +1,156 @@
+//! Who may import whom: the table of ARCHITECTURE.md, held against the sources.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// A module, and the modules of ours that it may import.
+const TABLE: [(&str, &str); 11] = [
+    ("time", ""),
+    ("limits", "time"),
+    ("shape", "limits"),
+    ("address", "limits"),
+    ("amqp", "time limits shape"),
+    ("message", "time limits shape"),
+    ("entity", "time limits address message"),
+    ("broker", "time limits shape address amqp message entity"),
+    ("storage", "time limits entity"),
+    ("config", "time limits address"),
+    (
+        "shell",
+        "time limits shape address amqp message entity broker storage config",
+    ),
+];
+
+/// What of others may be named where.
+const OTHERS: [(&str, &[&str]); 7] = [
+    ("tokio::", &["shell"]),
+    ("axum::", &["shell"]),
+    ("std::net", &["shell"]),
+    ("std::fs", &["shell"]),
+    ("clap::", &["shell"]),
+    (
+        "fe2o3_amqp_types::",
+        &["amqp", "message", "broker/management"],
+    ),
+    ("serde_amqp::", &["amqp", "message", "broker/management"]),
+];
+
+fn sources() -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut folders = vec![root.clone()];
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path: PathBuf = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let name = path.strip_prefix(&root).unwrap().display().to_string();
+                found.push((name, std::fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    found
+}
+
+/// The lines of a source that are code and not a test's.
+fn code(text: &str) -> impl Iterator<Item = &str> {
+    let lines = text
+        .lines()
+        .take_while(|line| *line != "#[cfg(test)]" || text.contains("\nmod tests;"));
+    lines.map(|line| line.split("//").next().unwrap_or_default())
+}
+
+fn module_of(name: &str) -> &str {
+    name.split('/').next().unwrap().trim_end_matches(".rs")
+}
+
+fn is_test(name: &str) -> bool {
+    name.ends_with("tests.rs") || name.ends_with("faulty.rs") || name.contains("/tests/")
+}
+
+#[test]
+fn modules_import_only_what_the_table_allows() {
+    let table: BTreeMap<&str, BTreeSet<&str>> = TABLE
+        .iter()
+        .map(|&(module, imports)| (module, imports.split_ascii_whitespace().collect()))
+        .collect();
+    let mut wrong = Vec::new();
+    for (name, text) in sources() {
+        let module = module_of(&name);
+        if is_test(&name) || module == "main" || module == "lib" {
+            continue;
+        }
+        let allowed = table
+            .get(module)
+            .unwrap_or_else(|| panic!("{module} is not in the table"));
+        for line in code(&text) {
+            for used in line.split("crate::").skip(1) {
+                let used: String = used
+                    .chars()
+                    .take_while(|c| c.is_alphanumeric() || *c == '_')
+                    .collect();
+                if used != module
+                    && table.contains_key(used.as_str())
+                    && !allowed.contains(used.as_str())
+                {
+                    wrong.push(format!("{name} imports {used}: {}", line.trim()));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn the_world_is_touched_only_where_the_table_allows() {
+    let mut wrong = Vec::new();
+    for (name, text) in sources() {
+        if is_test(&name) || name == "main.rs" {
+            continue;
+        }
+        for line in code(&text) {
+            for (other, places) in OTHERS {
+                if line.contains(other) && !places.iter().any(|place| name.starts_with(place)) {
+                    wrong.push(format!("{name} names {other}: {}", line.trim()));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn the_map_shows_the_same_table() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("ARCHITECTURE.md");
+    let map = std::fs::read_to_string(path).unwrap();
+    for (module, imports) in TABLE {
+        let shown = match module {
+            "time" | "limits" | "shape" => "| `time`, `limits`, `shape` | one another |".to_owned(),
+            "shell" => "| `shell` | everything |".to_owned(),
+            _ => format!("| `{module}` | `{imports}` |"),
+        };
+        assert!(
+            map.contains(&shown),
+            "ARCHITECTURE.md has no row that begins with {shown}"
+        );
+    }
+}
+
+#[test]
+fn every_source_says_what_it_is_and_is_of_a_size_to_read() {
+    for (name, text) in sources() {
+        let inner = name.ends_with("tests.rs");
+        assert!(
+            inner || text.starts_with("//! "),
+            "{name} does not begin with a module's doc"
+        );
+        assert!(
+            text.lines().count() < 1_100,
+            "{name} has grown too long to be read in one sitting"
+        );
+        for word in ["TODO", "FIXME", "XXX"] {
+            assert!(!text.contains(word), "{name} has a {word}");
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! A broker and its end of a connection, without a shell: what is decided is carried out at once.
+
+use bytes::{Bytes, BytesMut};
+use jitney::amqp::{Config, Connection, Delivery, Identity, SettleMode};
+use jitney::broker::{Broker, ConnectionId, Input, Profile, Reply, Surroundings};
+use jitney::entity::queue::{Description, ReceiveMode};
+use jitney::entity::{BodyRef, Journal, Record};
+use jitney::limits;
+use jitney::message;
+use jitney::time::{Millis, Timestamp};
+
+/// A journal that keeps bodies and forgets the rest.
+#[derive(Default)]
+pub struct Bodies(Vec<Bytes>);
+
+impl Journal for Bodies {
+    fn append(&mut self, record: &Record<'_>) -> Option<BodyRef> {
+        let (Record::Enqueued { body, .. } | Record::Relocated { body, .. }) = record else {
+            return None;
+        };
+        self.0.push(Bytes::copy_from_slice(body));
+        let position = u64::try_from(self.0.len() - 1).unwrap();
+        Some(BodyRef {
+            position,
+            length: u32::try_from(body.len()).unwrap(),
+        })
+    }
+
+    fn release(&mut self, _: BodyRef) {}
+}
+
+impl Bodies {
+    fn get(&self, body: BodyRef) -> Bytes {
+        self.0[usize::try_from(body.position).unwrap()].clone()
+    }
+}
+
+pub struct Rig {
+    pub now: Timestamp,
+    pub broker: Broker,
+    pub server: Connection,
+    bodies: Bodies,
+    connection: u32,
+    input: BytesMut,
+}
+
+pub fn config() -> Config {
+    Config {
+        container_id: "jitney".to_owned(),
+        hostname: None,
+        frame_size_max: limits::FRAME_SIZE_MAX,
+        channel_max: limits::CHANNEL_MAX,
+        handle_max: limits::HANDLE_MAX,
+        idle_timeout: limits::IDLE_TIMEOUT,
+        identity: Identity::Anonymous,
+    }
+}
+
+impl Rig {
+    /// A broker with the queue `queue.1`: locks of a minute, three deliveries, an hour to live.
+    pub fn new() -> Self {
+        let now = Timestamp::from_millis(1_800_000_000_000);
+        let mut broker = Broker::new(1, Profile::Development);
+        let mut bodies = Bodies::default();
+        let description = Description {
+            max_delivery_count: 3,
+            default_time_to_live: Millis::from_secs(3_600),
+            ..Description::default()
+        };
+        let mut replies = Vec::new();
+        let mut around = Surroundings {
+            now,
+            journal: &mut bodies,
+            group: 1,
+            replies: &mut replies,
+        };
+        broker.ensure_queue(&mut around, "queue.1", description);
+        let server = Connection::server(config(), now);
+        Self {
+            now,
+            broker,
+            server,
+            bodies,
+            connection: 1,
+            input: BytesMut::new(),
+        }
+    }
+
+    /// Puts another connection in the place of the one there is.
+    pub fn reconnect(&mut self) {
+        self.server.handle_eof(self.now);
+        self.turn();
+        self.connection += 1;
+        self.input.clear();
+        self.server = Connection::server(config(), self.now);
+    }
+
+    /// Hands bytes to the server, and returns what it answers.
+    pub fn exchange(&mut self, bytes: &[u8]) -> BytesMut {
+        self.input.extend_from_slice(bytes);
+        self.server.handle_bytes(self.now, &mut self.input);
+        self.turn();
+        self.server.take_output(self.now)
+    }
+
+    /// Moves the clock, and returns what the server says by itself.
+    pub fn wait(&mut self, millis: i64) -> BytesMut {
+        self.now = self.now.after(Millis::from_millis(millis));
+        self.server.handle_timeout(self.now);
+        assert!(
+            self.server
+                .poll_timeout()
+                .is_none_or(|next| self.now < next)
+        );
+        self.turn();
+        self.server.take_output(self.now)
+    }
+
+    /// Bytes of the peer's that wait for the rest of their frame.
+    pub fn unread(&self) -> usize {
+        self.input.len()
+    }
+
+    fn turn(&mut self) {
+        loop {
+            let inputs: Vec<Input> = std::iter::from_fn(|| self.server.poll_event())
+                .map(Input::Event)
+                .collect();
+            let more = !inputs.is_empty();
+            self.apply(inputs);
+            if !more {
+                return;
+            }
+        }
+    }
+
+    fn apply(&mut self, mut inputs: Vec<Input>) {
+        loop {
+            let mut replies = Vec::new();
+            let mut around = Surroundings {
+                now: self.now,
+                journal: &mut self.bodies,
+                group: 1,
+                replies: &mut replies,
+            };
+            for input in inputs.drain(..) {
+                self.broker
+                    .apply(&mut around, ConnectionId(self.connection), input);
+            }
+            self.broker.handle_timeout(&mut around);
+            for routed in replies {
+                if routed.connection == ConnectionId(self.connection) {
+                    inputs.extend(self.carry_out(routed.reply));
+                }
+            }
+            if inputs.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn carry_out(&mut self, reply: Reply) -> Option<Input> {
+        match reply {
+            Reply::AcceptLink(link, accept) => self.server.accept_link(link, accept),
+            Reply::RefuseLink(link, refusal) => self.server.refuse_link(link, refusal),
+            Reply::Drained(link, limit) => self.server.drained(link, limit),
+            Reply::SettleIncoming {
+                link,
+                delivery,
+                outcome,
+                settled,
+            } => {
+                self.server
+                    .settle_incoming(link, delivery, &outcome, settled);
+            }
+            Reply::SettleOutgoing(link, delivery, outcome) => {
+                self.server.settle_outgoing(link, delivery, &outcome);
+            }
+            Reply::Detach(link, refusal) => self.server.detach(link, Some(refusal)),
+            Reply::Close => self.server.close(self.now, None),
+            Reply::Respond(link, response) => {
+                let bodies: Vec<Bytes> = response
+                    .bodies()
+                    .map(|body| self.bodies.get(body))
+                    .collect();
+                let encoded = response.encode(&bodies);
+                let payload: &[&[u8]] = &[&encoded];
+                let settle_mode = SettleMode::OnSend;
+                let delivery = Delivery {
+                    tag: [0; 16],
+                    settle_mode,
+                    message_format: 0,
+                    payload,
+                };
+                let _ = self.server.deliver(link, delivery);
+            }
+            Reply::Deliver(link, handover) => {
+                let mut rendered = Vec::new();
+                message::render(
+                    &mut rendered,
+                    &self.bodies.get(handover.body),
+                    &handover.stamps,
+                );
+                let settle_mode = match handover.mode {
+                    ReceiveMode::PeekLock => SettleMode::OnReceipt,
+                    ReceiveMode::ReceiveAndDelete => SettleMode::OnSend,
+                };
+                let payload: &[&[u8]] = &[&rendered];
+                let tag = handover.token.to_tag();
+                let delivery = Delivery {
+                    tag,
+                    settle_mode,
+                    message_format: 0,
+                    payload,
+                };
+                if self.server.deliver(link, delivery).is_err() {
+                    return Some(Input::Returned {
+                        token: handover.token,
+                        link,
+                    });
+                }
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,542 @@
+//! What the documentation says a namespace is: queues, messages, locks, receivers. No index, no
+//! cursor, no timer: everything is looked for.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use jitney::entity::LockToken;
+use jitney::entity::queue::Description;
+use jitney::limits;
+
+use super::round::Round;
+use crate::sim::acts::{Ask, LinkKey, LinkKind, Place};
+use crate::sim::wire::{Draft, Seen};
+
+/// A time to live, or a time, without end.
+pub(super) const NEVER: i64 = i64::MAX;
+/// Sequence numbers have 48 bits below the partition's 16 (`protocol.md` §13).
+const NUMBERS: u64 = 1 << 48;
+
+/// A namespace as it should be.
+#[derive(Debug, Clone, Default)]
+pub(in crate::sim) struct Model {
+    pub(super) entities: Vec<Entity>,
+    pub(super) links: BTreeMap<LinkKey, Link>,
+    pub(super) orphans: BTreeMap<u32, Vec<Call>>,
+    /// Messages that have gone as the documentation allows, by their ids.
+    pub(super) gone: BTreeSet<u64>,
+    pub(super) room: bool,
+    pub(super) locks: u64,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Entity {
+    pub(super) description: Description,
+    pub(super) main: Queue,
+    pub(super) dead: Queue,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Queue {
+    /// In the order of acceptance, numbers without roll-over.
+    pub(super) messages: BTreeMap<u64, Message>,
+    pub(super) next: u64,
+    pub(super) receivers: BTreeMap<LinkKey, Receiver>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Link {
+    pub(super) place: Place,
+    pub(super) kind: LinkKind,
+    /// Of a response link.
+    pub(super) limit: u32,
+    pub(super) sent: u32,
+    pub(super) waiting: VecDeque<Call>,
+}
+
+/// A request that waits for the link of its response, or for credit there.
+#[derive(Debug, Clone)]
+pub(super) struct Call {
+    pub(super) id: String,
+    pub(super) reply_to: String,
+    pub(super) place: Place,
+    pub(super) ask: Ask,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Receiver {
+    pub(super) delete: bool,
+    pub(super) limit: u32,
+    pub(super) delivered: u32,
+    pub(super) drain: bool,
+    pub(super) window: i64,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Message {
+    pub(super) draft: Arc<Draft>,
+    pub(super) size: u64,
+    pub(super) enqueued_at: i64,
+    pub(super) time_to_live: i64,
+    pub(super) state: State,
+    pub(super) lock: Option<Lock>,
+    pub(super) delivery_count: u32,
+    pub(super) properties: BTreeMap<String, String>,
+    /// The group with the newest change that must outlive a crash once somebody was told of it.
+    pub(super) changed: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    Active,
+    Deferred,
+    Scheduled { due: i64 },
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Lock {
+    pub(super) until: i64,
+    /// Not known before the response that carries it is seen.
+    pub(super) token: Option<LockToken>,
+    pub(super) serial: u64,
+}
+
+/// What somebody who looks at a message must see.
+#[derive(Debug, Clone)]
+pub(super) struct Shown {
+    pub(super) draft: Arc<Draft>,
+    pub(super) number: i64,
+    pub(super) enqueued_at: i64,
+    pub(super) delivery_count: u32,
+    pub(super) state: i32,
+    pub(super) locked_until: Option<i64>,
+    /// The end of its life; not checked where the documentation is silent.
+    pub(super) time_to_live: Option<i64>,
+    pub(super) properties: BTreeMap<String, String>,
+}
+
+/// The number that an ordinal shows.
+pub(super) fn number(ordinal: u64) -> i64 {
+    i64::try_from(ordinal % NUMBERS).expect("48 bits fit")
+}
+
+impl Call {
+    pub(super) fn bytes(&self) -> usize {
+        self.ask.message(&self.id, &self.reply_to).len()
+    }
+}
+
+impl Receiver {
+    pub(super) fn credit(&self) -> u32 {
+        let credit = self.limit.wrapping_sub(self.delivered);
+        if credit < 1 << 31 { credit } else { 0 }
+    }
+
+    pub(super) fn can_take(&self) -> bool {
+        self.credit() > 0 && self.window > 0
+    }
+}
+
+impl Message {
+    pub(super) fn is_over(&self, now: i64) -> bool {
+        self.time_to_live != NEVER && self.enqueued_at.saturating_add(self.time_to_live) <= now
+    }
+
+    pub(super) fn is_available(&self) -> bool {
+        self.lock.is_none() && self.state == State::Active
+    }
+
+    pub(super) fn shown(&self, place: Place, ordinal: u64) -> Shown {
+        let silent = place.dead || matches!(self.state, State::Scheduled { .. });
+        Shown {
+            draft: Arc::clone(&self.draft),
+            number: number(ordinal),
+            enqueued_at: self.enqueued_at,
+            delivery_count: self.delivery_count,
+            state: match self.state {
+                State::Active => 0,
+                State::Deferred => 1,
+                State::Scheduled { .. } => 2,
+            },
+            locked_until: None,
+            time_to_live: (!silent).then_some(self.time_to_live),
+            properties: self.properties.clone(),
+        }
+    }
+}
+
+impl Shown {
+    pub(super) fn check(&self, seen: &Seen) -> Result<(), String> {
+        let mut expected = Seen {
+            id: self.draft.id,
+            padding: self.draft.padding,
+            number: self.number,
+            enqueued_number: 0,
+            enqueued_at: self.enqueued_at,
+            locked_until: self.locked_until,
+            lock_token: seen.lock_token,
+            delivery_count: self.delivery_count,
+            state: self.state,
+            time_to_live: None,
+            expires_at: None,
+            due: self.draft.due,
+            properties: self.properties.clone(),
+        };
+        match self.time_to_live {
+            Some(NEVER) => {}
+            Some(millis) => {
+                expected.time_to_live = Some(u32::try_from(millis).unwrap_or(u32::MAX));
+                expected.expires_at = Some(self.enqueued_at.saturating_add(millis));
+            }
+            None => {
+                expected.time_to_live = seen.time_to_live;
+                expected.expires_at = seen.expires_at;
+            }
+        }
+        if self.locked_until.is_some() != seen.lock_token.is_some() {
+            return Err(format!(
+                "a lock token without a lock, or none with one: {seen:?}"
+            ));
+        }
+        if expected == *seen {
+            Ok(())
+        } else {
+            Err(format!("expected {expected:?}\n       found {seen:?}"))
+        }
+    }
+}
+
+impl Queue {
+    pub(super) fn ordinal_of(&self, wanted: i64) -> Option<u64> {
+        let mut all = self.messages.keys().copied();
+        all.find(|&ordinal| number(ordinal) == wanted)
+    }
+
+    pub(super) fn locked_by(&self, token: LockToken) -> Option<u64> {
+        let mut all = self.messages.iter();
+        let found = all.find(|(_, message)| {
+            message
+                .lock
+                .as_ref()
+                .is_some_and(|lock| lock.token == Some(token))
+        });
+        found.map(|(&ordinal, _)| ordinal)
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.messages.values().map(|message| message.size).sum()
+    }
+}
+
+impl Model {
+    pub(super) fn queue(&self, place: Place) -> &Queue {
+        let entity = &self.entities[place.queue];
+        if place.dead {
+            &entity.dead
+        } else {
+            &entity.main
+        }
+    }
+
+    pub(super) fn queue_mut(&mut self, place: Place) -> &mut Queue {
+        let entity = &mut self.entities[place.queue];
+        if place.dead {
+            &mut entity.dead
+        } else {
+            &mut entity.main
+        }
+    }
+
+    pub(super) fn description(&self, place: Place) -> &Description {
+        &self.entities[place.queue].description
+    }
+
+    pub(super) fn places(&self) -> impl Iterator<Item = Place> + use<> {
+        let queues = 0..self.entities.len();
+        queues.flat_map(|queue| [Place::main(queue), Place::dead(queue)])
+    }
+
+    /// A crash forgets locks and links, and nothing else that was kept.
+    pub(super) fn restart(&mut self) {
+        self.links.clear();
+        self.orphans.clear();
+        for place in self.places() {
+            let queue = self.queue_mut(place);
+            queue.receivers.clear();
+            for message in queue.messages.values_mut() {
+                message.lock = None;
+            }
+        }
+    }
+
+    /// Returns when time alone changes something.
+    pub(super) fn next_due(&self) -> Option<i64> {
+        let messages = self
+            .places()
+            .flat_map(|place| self.queue(place).messages.values());
+        let times = messages.map(|message| match (&message.lock, message.state) {
+            (Some(lock), _) => lock.until,
+            (None, State::Scheduled { due }) => due,
+            (None, State::Active) => message.enqueued_at.saturating_add(message.time_to_live),
+            (None, State::Deferred) => NEVER,
+        });
+        times.min().filter(|&at| at != NEVER)
+    }
+
+    /// Does what is due at a place: locks end, scheduled messages become active, lives end.
+    pub(super) fn due(&mut self, round: &mut Round, place: Place) -> Result<(), String> {
+        let now = round.now;
+        let messages = &self.queue(place).messages;
+        let mut over: Vec<(i64, u64, u64)> = messages
+            .iter()
+            .filter_map(|(&at, message)| {
+                let lock = message.lock.as_ref().filter(|lock| lock.until <= now)?;
+                Some((lock.until, lock.serial, at))
+            })
+            .collect();
+        over.sort_unstable();
+        for (_, _, ordinal) in over {
+            self.fail(round, place, ordinal, &BTreeMap::new());
+        }
+        let mut ready: Vec<(i64, u64)> = self
+            .queue(place)
+            .messages
+            .iter()
+            .filter_map(|(&at, message)| match message.state {
+                State::Scheduled { due } if due <= now => Some((due, at)),
+                _ => None,
+            })
+            .collect();
+        ready.sort_unstable();
+        for (_, ordinal) in ready {
+            let queue = self.queue_mut(place);
+            let mut message = queue.messages.remove(&ordinal).expect("it was found");
+            message.state = State::Active;
+            message.enqueued_at = now;
+            message.changed = round.group;
+            queue.messages.insert(queue.next, message);
+            queue.next += 1;
+        }
+        let expired: Vec<u64> = self
+            .queue(place)
+            .messages
+            .iter()
+            .filter(|(_, message)| message.is_available() && message.is_over(now))
+            .map(|(&at, _)| at)
+            .collect();
+        for ordinal in expired {
+            self.end_of_life(round, place, ordinal);
+        }
+        self.dispatch(round, place, &BTreeSet::new())
+    }
+
+    /// A delivery failed: it counts, and the message is available again, or dead-lettered.
+    pub(super) fn fail(
+        &mut self,
+        round: &mut Round,
+        place: Place,
+        ordinal: u64,
+        properties: &BTreeMap<String, String>,
+    ) {
+        let max = self.description(place).max_delivery_count;
+        let group = round.group;
+        let queue = self.queue_mut(place);
+        let message = queue.messages.get_mut(&ordinal).expect("it was found");
+        message.delivery_count += 1;
+        message.lock = None;
+        message.modify(properties, group);
+        if !place.dead && max <= message.delivery_count {
+            let text = format!("Message could not be consumed after {max} delivery attempts.");
+            let reason = [
+                ("DeadLetterReason", "MaxDeliveryCountExceeded"),
+                ("DeadLetterErrorDescription", text.as_str()),
+            ];
+            self.depart(round, place, ordinal, &reason);
+        } else {
+            self.unlock(round, place, ordinal);
+        }
+    }
+
+    /// Makes a message what it was before it was locked.
+    pub(super) fn unlock(&mut self, round: &mut Round, place: Place, ordinal: u64) {
+        let queue = self.queue_mut(place);
+        let message = queue.messages.get_mut(&ordinal).expect("it was found");
+        message.lock = None;
+        if message.state == State::Active && message.is_over(round.now) {
+            self.end_of_life(round, place, ordinal);
+        }
+    }
+
+    fn end_of_life(&mut self, round: &mut Round, place: Place, ordinal: u64) {
+        if self.description(place).dead_letter_on_expiration && !place.dead {
+            let reason = [
+                ("DeadLetterReason", "TTLExpiredException"),
+                (
+                    "DeadLetterErrorDescription",
+                    "The message expired and was dead lettered.",
+                ),
+            ];
+            self.depart(round, place, ordinal, &reason);
+        } else {
+            self.remove(place, ordinal);
+        }
+    }
+
+    pub(super) fn remove(&mut self, place: Place, ordinal: u64) -> Message {
+        let message = self.queue_mut(place).messages.remove(&ordinal);
+        let message = message.expect("it was found");
+        self.gone.insert(message.draft.id);
+        message
+    }
+
+    /// A message leaves for the dead-letter queue: with its number and its count, and to live on.
+    pub(super) fn depart(
+        &mut self,
+        round: &mut Round,
+        place: Place,
+        ordinal: u64,
+        reason: &[(&str, &str)],
+    ) {
+        let message = self.queue_mut(place).messages.remove(&ordinal);
+        let mut message = message.expect("it was found");
+        message.lock = None;
+        message.state = State::Active;
+        message.time_to_live = NEVER;
+        message.changed = round.group;
+        for (name, text) in reason {
+            message
+                .properties
+                .insert((*name).to_owned(), (*text).to_owned());
+        }
+        round.arrivals.push((place.queue, ordinal, message));
+    }
+
+    /// Takes in what left for dead-letter queues.
+    pub(super) fn arrive(&mut self, round: &mut Round) -> Result<(), String> {
+        let arrivals = std::mem::take(&mut round.arrivals);
+        let queues: BTreeSet<usize> = arrivals.iter().map(|(queue, ..)| *queue).collect();
+        for queue in queues {
+            let place = Place::dead(queue);
+            self.due(round, place)?;
+            let mut fresh = BTreeSet::new();
+            for (at, ordinal, message) in &arrivals {
+                if *at == queue {
+                    fresh.insert(*ordinal);
+                    let dead = self.queue_mut(place);
+                    dead.messages.insert(*ordinal, message.clone());
+                }
+            }
+            self.dispatch(round, place, &fresh)?;
+        }
+        Ok(())
+    }
+
+    /// Whoever can take a message has got one, as long as there are any; then drains end.
+    ///
+    /// Messages that are `fresh` came one after the other, and an earlier one may have gone out
+    /// before a lower one came.
+    pub(super) fn dispatch(
+        &mut self,
+        round: &mut Round,
+        place: Place,
+        fresh: &BTreeSet<u64>,
+    ) -> Result<(), String> {
+        loop {
+            let queue = self.queue(place);
+            let mut available = queue.messages.iter().filter(|(_, m)| m.is_available());
+            let Some((&first, _)) = available.next() else {
+                break;
+            };
+            let mut receivers = queue.receivers.iter();
+            let Some((at, _)) = receivers.find(|(_, receiver)| receiver.can_take()) else {
+                break;
+            };
+            let waiting = format!(
+                "{at:?} waits at {place}, and message {} is there",
+                number(first)
+            );
+            round.delivery(self, place, fresh, &waiting)?;
+        }
+        let queue = self.queue(place);
+        let ended = queue.receivers.iter().filter(|(_, receiver)| {
+            receiver.drain && (receiver.credit() == 0 || 0 < receiver.window)
+        });
+        let ended: BTreeMap<LinkKey, u32> =
+            ended.map(|(&at, receiver)| (at, receiver.limit)).collect();
+        round.drained(&ended, place)?;
+        for at in ended.into_keys() {
+            let queue = self.queue_mut(place);
+            let receiver = queue.receivers.get_mut(&at).expect("it was found");
+            receiver.drain = false;
+            if receiver.credit() > 0 {
+                receiver.delivered = receiver.limit;
+            }
+        }
+        Ok(())
+    }
+
+    /// Locks a message; the token is filled in when somebody sees it.
+    pub(super) fn lock(&mut self, now: i64, place: Place, ordinal: u64) -> (i64, u64) {
+        let until = now.saturating_add(self.description(place).lock_duration.as_millis());
+        self.locks += 1;
+        let serial = self.locks;
+        let queue = self.queue_mut(place);
+        let message = queue.messages.get_mut(&ordinal).expect("it was found");
+        message.lock = Some(Lock {
+            until,
+            token: None,
+            serial,
+        });
+        (until, serial)
+    }
+
+    /// Takes a message in, and returns its number.
+    pub(super) fn enqueue(&mut self, round: &Round, queue: usize, draft: &Draft) -> i64 {
+        let place = Place::main(queue);
+        let longest = self.description(place).default_time_to_live.as_millis();
+        let own = draft.time_to_live.filter(|&millis| millis > 0);
+        let state = match draft.due {
+            Some(due) if round.now < due => State::Scheduled { due },
+            _ => State::Active,
+        };
+        let message = Message {
+            draft: Arc::new(draft.clone()),
+            size: u64::try_from(draft.encode().len()).expect("fits"),
+            enqueued_at: round.now,
+            time_to_live: own.map_or(longest, |own| longest.min(i64::from(own))),
+            state,
+            lock: None,
+            delivery_count: 0,
+            properties: draft.properties.clone(),
+            changed: round.group,
+        };
+        let queue = self.queue_mut(place);
+        let ordinal = queue.next;
+        queue.next += 1;
+        queue.messages.insert(ordinal, message);
+        number(ordinal)
+    }
+
+    /// Returns the window that a receiver begins with, bytes.
+    pub(super) fn window() -> i64 {
+        limits::RECEIVER_WINDOW_BYTES
+    }
+}
+
+impl Message {
+    pub(super) fn modify(&mut self, properties: &BTreeMap<String, String>, group: u64) {
+        for (name, value) in properties {
+            self.properties.insert(name.clone(), value.clone());
+            self.changed = group;
+        }
+    }
+}
+
+impl Queue {
+    /// Returns where a look from a number on begins.
+    pub(super) fn begin_at(&self, from: u64) -> u64 {
+        let mut all = self.messages.keys().copied();
+        all.find(|&ordinal| from <= ordinal % NUMBERS)
+            .unwrap_or(u64::MAX)
+    }
+}

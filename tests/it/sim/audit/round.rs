@@ -1,0 +1,216 @@
+//! One step of the broker: what it told whom, taken off piece by piece as the model explains it.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use jitney::entity::LockToken;
+
+use super::model::{Message, Model, number};
+use crate::sim::acts::{LinkKey, Place};
+use crate::sim::wire::{Answer, Seen};
+
+/// Something that the broker tells somebody.
+#[derive(Debug, Clone)]
+pub(in crate::sim) enum Sight {
+    Accepted(LinkKey),
+    Answered(LinkKey, Answer),
+    Delivered {
+        at: LinkKey,
+        token: LockToken,
+        delete: bool,
+        seen: Seen,
+    },
+    Detached(LinkKey, String),
+    /// With the limit up to which the credit is used up.
+    Drained(LinkKey, u32),
+    Refused(LinkKey, String),
+    /// What became of a message that came in: taken, or the condition of the refusal.
+    SettledIncoming(LinkKey, u32, Result<(), String>),
+    /// What became of a decision: the outcome's name, or the condition of the refusal.
+    SettledOutgoing(LinkKey, u32, Result<&'static str, String>),
+}
+
+pub(in crate::sim) struct Round {
+    pub(super) now: i64,
+    /// The group of records that the step's changes are in.
+    pub(super) group: u64,
+    deliveries: BTreeMap<Place, VecDeque<(usize, Sight)>>,
+    answers: Vec<(usize, Sight)>,
+    /// Messages on their way to dead-letter queues.
+    pub(super) arrivals: Vec<(usize, u64, Message)>,
+    /// For each thing told: the group that must be durable before it is.
+    pub(super) pins: Vec<u64>,
+}
+
+impl Round {
+    pub(super) fn new(
+        model: &Model,
+        now: i64,
+        group: u64,
+        sights: &[Sight],
+    ) -> Result<Self, String> {
+        let mut round = Self {
+            now,
+            group,
+            deliveries: BTreeMap::new(),
+            answers: Vec::new(),
+            arrivals: Vec::new(),
+            pins: vec![0; sights.len()],
+        };
+        for (at, sight) in sights.iter().enumerate() {
+            match sight {
+                Sight::Delivered { at: link, .. } | Sight::Drained(link, _) => {
+                    let place = model.links.get(link).map(|link| link.place);
+                    let place = place.ok_or_else(|| format!("no such link: {sight:?}"))?;
+                    let waiting = round.deliveries.entry(place).or_default();
+                    waiting.push_back((at, sight.clone()));
+                }
+                _ => round.answers.push((at, sight.clone())),
+            }
+        }
+        Ok(round)
+    }
+
+    pub(super) fn pin(&mut self, sight: usize, group: u64) {
+        self.pins[sight] = self.pins[sight].max(group);
+    }
+
+    /// Takes off the answer that is asked for.
+    pub(super) fn answer(
+        &mut self,
+        what: &str,
+        is_it: impl Fn(&Sight) -> bool,
+    ) -> Result<usize, String> {
+        let found = self.answers.iter().position(|(_, sight)| is_it(sight));
+        match found {
+            Some(at) => Ok(self.answers.remove(at).0),
+            None => Err(format!("expected {what}, and found {:?}", self.answers)),
+        }
+    }
+
+    /// Takes off the next response on a link.
+    pub(super) fn response(&mut self, link: LinkKey) -> Result<(usize, Answer), String> {
+        let found = self
+            .answers
+            .iter()
+            .position(|(_, sight)| matches!(sight, Sight::Answered(at, _) if *at == link));
+        match found.map(|at| self.answers.remove(at)) {
+            Some((at, Sight::Answered(_, answer))) => Ok((at, answer)),
+            _ => Err(format!("expected a response on {link:?}")),
+        }
+    }
+
+    /// Takes off the next delivery of a place and makes it happen in the model.
+    pub(super) fn delivery(
+        &mut self,
+        model: &mut Model,
+        place: Place,
+        fresh: &BTreeSet<u64>,
+        waiting: &str,
+    ) -> Result<(), String> {
+        let next = self
+            .deliveries
+            .get_mut(&place)
+            .and_then(VecDeque::pop_front);
+        let Some((sight, next)) = next else {
+            return Err(format!("{waiting}; nothing was delivered"));
+        };
+        let Sight::Delivered {
+            at,
+            token,
+            delete,
+            seen,
+        } = next
+        else {
+            return Err(format!("{waiting}; and found {next:?}"));
+        };
+        let queue = model.queue(place);
+        let Some(receiver) = queue.receivers.get(&at) else {
+            return Err(format!("{at:?} receives nothing from {place}"));
+        };
+        if !receiver.can_take() {
+            return Err(format!(
+                "{at:?} at {place} has no credit or no window: {receiver:?}"
+            ));
+        }
+        if receiver.delete != delete {
+            return Err(format!("{at:?} receives in another mode"));
+        }
+        let Some(ordinal) = queue.ordinal_of(seen.number) else {
+            return Err(format!("{place} has no message {}: {seen:?}", seen.number));
+        };
+        let message = &queue.messages[&ordinal];
+        if !message.is_available() {
+            let (number, state, lock) = (seen.number, message.state, &message.lock);
+            return Err(format!(
+                "message {number} of {place} was delivered to {at:?}: it is {state:?}, {lock:?}"
+            ));
+        }
+        let mut lower = queue.messages.range(..ordinal);
+        let passed_over = lower.find(|(at, other)| other.is_available() && !fresh.contains(at));
+        if let Some((&lower, _)) = passed_over {
+            let (low, high) = (number(lower), seen.number);
+            return Err(format!("{place}: {high} was delivered, and {low} is there"));
+        }
+        let mut shown = message.shown(place, ordinal);
+        let (size, changed) = (message.size, message.changed);
+        if delete {
+            self.pin(sight, self.group);
+            shown.check(&seen)?;
+            model.remove(place, ordinal);
+        } else {
+            self.pin(sight, changed);
+            let (until, _) = model.lock(self.now, place, ordinal);
+            shown.locked_until = Some(until);
+            shown.check(&seen)?;
+            if seen.lock_token != Some(token.to_uuid()) {
+                return Err(format!("the lock token is {token}: {seen:?}"));
+            }
+            let queue = model.queue_mut(place);
+            if queue.locked_by(token).is_some() {
+                return Err(format!("the lock token {token} is given twice"));
+            }
+            let message = queue.messages.get_mut(&ordinal).expect("it is there");
+            message.lock.as_mut().expect("it is locked").token = Some(token);
+        }
+        let receiver = model.queue_mut(place).receivers.get_mut(&at);
+        let receiver = receiver.expect("it is there");
+        receiver.delivered = receiver.delivered.wrapping_add(1);
+        receiver.window -= i64::try_from(size).expect("fits");
+        Ok(())
+    }
+
+    /// Takes off the ends of these drains.
+    pub(super) fn drained(
+        &mut self,
+        ended: &BTreeMap<LinkKey, u32>,
+        place: Place,
+    ) -> Result<(), String> {
+        let mut left = ended.clone();
+        for _ in ended {
+            let next = self
+                .deliveries
+                .get_mut(&place)
+                .and_then(VecDeque::pop_front);
+            match next {
+                Some((_, Sight::Drained(at, limit))) if left.remove(&at) == Some(limit) => {}
+                other => {
+                    return Err(format!(
+                        "drains of {left:?} have ended, and found {other:?}"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything was explained.
+    pub(super) fn finish(self) -> Result<Vec<u64>, String> {
+        let mut rest: Vec<(usize, Sight)> = self.answers;
+        rest.extend(self.deliveries.into_values().flatten());
+        if rest.is_empty() {
+            Ok(self.pins)
+        } else {
+            Err(format!("nothing explains {rest:?}"))
+        }
+    }
+}

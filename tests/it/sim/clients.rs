@@ -1,0 +1,794 @@
+//! The clients: connections with links, what they do, and what they make of what they are told.
+//!
+//! Each connection also plays the protocol engine that stands between it and the broker: it
+//! counts deliveries against the credit that the client gave last, and hands back what came too
+//! late.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use jitney::entity::LockToken;
+
+use super::acts::{Act, Ask, LinkKey, LinkKind, Place, Verdict};
+use super::audit::Sight;
+use super::ledger::Ledger;
+use super::plan::{DOINGS, Doing, Plan};
+use super::random::Stream;
+use super::wire::{Answer, Draft, Value, read_message};
+
+/// All clients.
+pub(super) struct Clients {
+    random: Stream,
+    plan: Plan,
+    pub(super) ledger: Ledger,
+    connections: BTreeMap<u32, Connection>,
+    next_connection: u32,
+    next_id: u64,
+    next_request: u64,
+    /// Locks that somebody holds or held, the newest last.
+    held: Vec<Held>,
+    /// Numbers that somebody was told.
+    scheduled: Vec<(Place, i64)>,
+    deferred: Vec<(Place, i64)>,
+    asked: BTreeMap<String, (Place, Ask)>,
+}
+
+#[derive(Debug, Default)]
+struct Connection {
+    links: BTreeMap<u32, Link>,
+    next_link: u32,
+    next_delivery: u32,
+    /// Inputs that have not reached the broker.
+    inbox: VecDeque<Act>,
+}
+
+#[derive(Debug)]
+struct Link {
+    place: Place,
+    kind: LinkKind,
+    limit: u32,
+    /// Deliveries that went to the client.
+    received: u32,
+    /// Came without credit, and are deleted already.
+    stalled: VecDeque<u64>,
+    unwritten: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    place: Place,
+    token: LockToken,
+    id: u64,
+    number: i64,
+    /// The link it came on, and its delivery.
+    on: Option<(LinkKey, u32)>,
+    settled: bool,
+}
+
+const LINKS: usize = 8;
+const HELD: usize = 60;
+
+impl Clients {
+    pub(super) fn new(seed: u64, plan: &Plan) -> Self {
+        Self {
+            random: Stream::new(seed, "clients"),
+            plan: plan.clone(),
+            ledger: Ledger::default(),
+            connections: BTreeMap::new(),
+            next_connection: 1,
+            next_id: 1,
+            next_request: 1,
+            held: Vec::new(),
+            scheduled: Vec::new(),
+            deferred: Vec::new(),
+            asked: BTreeMap::new(),
+        }
+    }
+
+    /// Somebody does something; `crowded` means that there are messages enough.
+    pub(super) fn act(&mut self, now: i64, crowded: bool) {
+        let doing = DOINGS[self.random.weighted(&self.plan.doings)];
+        let sends = matches!(doing, Doing::Send | Doing::SendBatch | Doing::Schedule);
+        if self.connections.is_empty() || doing == Doing::Open {
+            if self.connections.len() < self.plan.connections {
+                self.open();
+            }
+            return;
+        }
+        if crowded && sends {
+            return;
+        }
+        match doing {
+            Doing::Attach => self.attach(),
+            Doing::Cancel => self.cancel(),
+            Doing::Credit => self.credit(),
+            Doing::Cut => self.cut(),
+            Doing::Deferred => self.receive_deferred(),
+            Doing::Detach => self.detach(),
+            Doing::Dispose => self.dispose(),
+            Doing::Drain => self.drain(),
+            Doing::Open => {}
+            Doing::Peek => self.peek(),
+            Doing::Purge => self.purge(now),
+            Doing::Renew => self.renew(),
+            Doing::Schedule => self.schedule(now),
+            Doing::Send => self.send(now, 1),
+            Doing::SendBatch => {
+                let count = 1 + self.random.index(6);
+                self.send(now, count);
+            }
+            Doing::Settle => self.settle(false),
+            Doing::SettleAgain => self.settle(true),
+            Doing::Unknown => {
+                let place = self.place();
+                self.ask(place, Ask::Unknown);
+            }
+            Doing::Written => self.written(),
+        }
+    }
+
+    /// Takes an input that has reached the broker now.
+    pub(super) fn pump(&mut self) -> Option<Act> {
+        let ids: Vec<u32> = self.connections.keys().copied().collect();
+        let id = *self.random.pick(&ids)?;
+        let connection = self.connections.get_mut(&id)?;
+        let act = connection.inbox.pop_front()?;
+        if matches!(act, Act::Close { .. }) {
+            self.connections.remove(&id);
+        }
+        Some(act)
+    }
+
+    /// Returns whether some inputs have not reached the broker.
+    pub(super) fn is_busy(&self) -> bool {
+        self.connections
+            .values()
+            .any(|connection| !connection.inbox.is_empty())
+    }
+
+    /// The broker has gone, and with it all connections.
+    pub(super) fn lost(&mut self) {
+        self.connections.clear();
+        self.asked.clear();
+    }
+
+    /// Every connection ends.
+    pub(super) fn leave(&mut self) -> Vec<Act> {
+        let ids = std::mem::take(&mut self.connections).into_keys();
+        ids.map(|connection| Act::Close { connection }).collect()
+    }
+
+    /// Somebody comes who looks at everything, and says so to everyone's broker.
+    pub(super) fn inspect(&mut self) -> Vec<Act> {
+        let id = self.open();
+        for queue in 0..self.plan.queues.len() {
+            for place in [Place::main(queue), Place::dead(queue)] {
+                self.manage(id, place);
+                self.ask_on(
+                    id,
+                    place,
+                    Ask::Peek {
+                        from: 0,
+                        count: 250,
+                    },
+                );
+            }
+        }
+        self.take_inbox(id)
+    }
+
+    /// Everybody has read what was sent.
+    pub(super) fn read_all(&mut self) -> Vec<Act> {
+        let mut acts = Vec::new();
+        for (&connection, of) in &mut self.connections {
+            for (&link, state) in &mut of.links {
+                let at = LinkKey { connection, link };
+                let bytes = std::mem::take(&mut state.unwritten);
+                if bytes > 0 {
+                    acts.push(Act::Written { at, bytes });
+                }
+            }
+        }
+        acts
+    }
+
+    /// Everything that can be received is, and deferred messages that were seen.
+    pub(super) fn collect(&mut self) -> Vec<Act> {
+        let id = self.open();
+        for queue in 0..self.plan.queues.len() {
+            for place in [Place::main(queue), Place::dead(queue)] {
+                let kind = LinkKind::Receiver { delete: true };
+                let at = self.attach_to(id, place, kind);
+                self.set_credit(at, 5_000, false);
+                let mut numbers = self.deferred.clone();
+                numbers.sort_unstable();
+                numbers.dedup();
+                self.manage(id, place);
+                for (of, number) in numbers {
+                    if of == place {
+                        let ask = Ask::Deferred {
+                            numbers: vec![number],
+                            delete: true,
+                        };
+                        self.ask_on(id, place, ask);
+                    }
+                }
+            }
+        }
+        self.take_inbox(id)
+    }
+
+    fn take_inbox(&mut self, id: u32) -> Vec<Act> {
+        let connection = self.connections.get_mut(&id).expect("it was opened");
+        connection.inbox.drain(..).collect()
+    }
+
+    fn open(&mut self) -> u32 {
+        let id = self.next_connection;
+        self.next_connection += 1;
+        self.connections.insert(id, Connection::default());
+        id
+    }
+
+    fn connection(&mut self) -> u32 {
+        let ids: Vec<u32> = self.connections.keys().copied().collect();
+        *self.random.pick(&ids).expect("there is one")
+    }
+
+    fn place(&mut self) -> Place {
+        let queue = self.random.index(self.plan.queues.len());
+        let dead = self.random.percent(30);
+        Place { queue, dead }
+    }
+
+    fn push(&mut self, id: u32, act: Act) {
+        let connection = self.connections.get_mut(&id).expect("it is open");
+        connection.inbox.push_back(act);
+    }
+
+    fn attach(&mut self) {
+        let id = self.connection();
+        if LINKS <= self.connections[&id].links.len() {
+            return self.detach();
+        }
+        let place = self.place();
+        match self.random.weighted(&[40, 12, 30, 15, 3]) {
+            0 => _ = self.attach_to(id, place, LinkKind::Receiver { delete: false }),
+            1 => _ = self.attach_to(id, place, LinkKind::Receiver { delete: true }),
+            2 => {
+                let dead = self.random.percent(5);
+                self.attach_to(id, Place { dead, ..place }, LinkKind::Sender);
+            }
+            3 => self.manage(id, place),
+            _ => {
+                let nowhere = Place::main(self.plan.queues.len());
+                self.attach_to(id, nowhere, LinkKind::Sender);
+            }
+        }
+    }
+
+    fn attach_to(&mut self, id: u32, place: Place, kind: LinkKind) -> LinkKey {
+        let connection = self.connections.get_mut(&id).expect("it is open");
+        let at = LinkKey {
+            connection: id,
+            link: connection.next_link,
+        };
+        connection.next_link += 1;
+        let link = Link {
+            place,
+            kind,
+            limit: 0,
+            received: 0,
+            stalled: VecDeque::new(),
+            unwritten: 0,
+        };
+        connection.links.insert(at.link, link);
+        self.push(id, Act::Attach { at, place, kind });
+        at
+    }
+
+    /// Attaches a pair of links to a management node, in this order or that.
+    fn manage(&mut self, id: u32, place: Place) {
+        let requests_first = self.random.percent(50);
+        if requests_first {
+            self.attach_to(id, place, LinkKind::Requests);
+        }
+        let at = self.attach_to(id, place, LinkKind::Responses);
+        self.set_credit(at, 1_000, false);
+        if !requests_first {
+            self.attach_to(id, place, LinkKind::Requests);
+        }
+    }
+
+    fn detach(&mut self) {
+        let Some(at) = self.some_link(|_| true) else {
+            return;
+        };
+        let connection = self
+            .connections
+            .get_mut(&at.connection)
+            .expect("it has one");
+        connection.links.remove(&at.link);
+        self.push(at.connection, Act::Detach { at });
+    }
+
+    fn cut(&mut self) {
+        let id = self.connection();
+        let connection = self.connections.get_mut(&id).expect("it is open");
+        let kept = self.random.index(connection.inbox.len() + 1);
+        connection.inbox.truncate(kept);
+        connection.links.clear();
+        self.push(id, Act::Close { connection: id });
+    }
+
+    fn some_link(&mut self, fits: impl Fn(&Link) -> bool) -> Option<LinkKey> {
+        let connections = self.connections.iter();
+        let all: Vec<LinkKey> = connections
+            .flat_map(|(&connection, of)| {
+                let fitting = of.links.iter().filter(|(_, link)| fits(link));
+                fitting.map(move |(&link, _)| LinkKey { connection, link })
+            })
+            .collect();
+        self.random.pick(&all).copied()
+    }
+
+    fn link(&mut self, at: LinkKey) -> Option<&mut Link> {
+        let connection = self.connections.get_mut(&at.connection)?;
+        connection.links.get_mut(&at.link)
+    }
+
+    fn set_credit(&mut self, at: LinkKey, credit: u32, drain: bool) {
+        let Some(link) = self.link(at) else {
+            return;
+        };
+        link.limit = link.received.wrapping_add(credit);
+        let limit = link.limit;
+        // What was deleted already and waits for credit goes first.
+        while let Some(link) = self.link(at)
+            && link.received != link.limit
+            && let Some(id) = link.stalled.pop_front()
+        {
+            link.received = link.received.wrapping_add(1);
+            self.ledger.got(id).expect("it was kept here");
+        }
+        self.push(at.connection, Act::Credit { at, limit, drain });
+    }
+
+    fn credit(&mut self) {
+        let wants =
+            |link: &Link| matches!(link.kind, LinkKind::Receiver { .. } | LinkKind::Responses);
+        let Some(at) = self.some_link(wants) else {
+            return self.attach();
+        };
+        let credit = match self.random.below(8) {
+            0 => 0,
+            1 => 1,
+            2 => u32::MAX / 2,
+            3 => 200,
+            _ => u32::try_from(1 + self.random.below(5)).expect("few"),
+        };
+        self.set_credit(at, credit, false);
+    }
+
+    fn drain(&mut self) {
+        let wants = |link: &Link| matches!(link.kind, LinkKind::Receiver { .. });
+        if let Some(at) = self.some_link(wants) {
+            let credit = u32::try_from(self.random.below(6)).expect("few");
+            self.set_credit(at, credit, true);
+        }
+    }
+
+    fn draft(&mut self, now: i64, scheduled: bool) -> Draft {
+        let random = &mut self.random;
+        let horizon = self.plan.horizon;
+        let lives = random.percent(40).then(|| random.within(0, horizon * 2));
+        let scheduled = scheduled || random.percent(10);
+        let due = scheduled.then(|| now + random.within(-horizon / 4, horizon));
+        let mut properties = BTreeMap::new();
+        if random.percent(30) {
+            properties.insert("color".to_owned(), format!("c{}", random.below(4)));
+        }
+        let id = self.next_id;
+        self.next_id += 1;
+        Draft {
+            id,
+            time_to_live: lives.map(|millis| u32::try_from(millis).expect("it fits")),
+            due,
+            properties,
+            padding: usize::try_from(random.below(self.plan.padding)).expect("it fits"),
+            malformed: random.percent(1),
+        }
+    }
+
+    fn send(&mut self, now: i64, count: usize) {
+        let Some(at) = self.some_link(|link| link.kind == LinkKind::Sender) else {
+            return self.attach();
+        };
+        let drafts: Vec<Draft> = (0..count).map(|_| self.draft(now, false)).collect();
+        let connection = self
+            .connections
+            .get_mut(&at.connection)
+            .expect("it has one");
+        let delivery = connection.next_delivery;
+        connection.next_delivery += 1;
+        let ids = drafts.iter().map(|draft| draft.id).collect();
+        self.ledger.sent(at, delivery, ids);
+        let act = Act::Send {
+            at,
+            delivery,
+            batch: count != 1 || self.random.percent(10),
+            drafts,
+            settled: self.random.percent(10),
+        };
+        self.push(at.connection, act);
+    }
+
+    /// Asks the management node of a place something, over any connection that can.
+    fn ask(&mut self, place: Place, ask: Ask) {
+        let can = |link: &Link| link.place == place && link.kind == LinkKind::Requests;
+        if let Some(at) = self.some_link(can) {
+            self.ask_on(at.connection, place, ask);
+        } else {
+            let id = self.connection();
+            if self.connections[&id].links.len() < LINKS {
+                self.manage(id, place);
+                self.ask_on(id, place, ask);
+            } else {
+                self.detach();
+            }
+        }
+    }
+
+    fn ask_on(&mut self, connection: u32, place: Place, ask: Ask) {
+        let links = &self.connections[&connection].links;
+        let links = links.iter().filter(|(_, link)| link.place == place);
+        let find = |kind: LinkKind| {
+            let found = links.clone().find(|(_, link)| link.kind == kind);
+            found.map(|(&link, _)| LinkKey { connection, link })
+        };
+        let Some(at) = find(LinkKind::Requests) else {
+            return;
+        };
+        let answers = find(LinkKind::Responses).unwrap_or(at);
+        let id = format!("r{}", self.next_request);
+        self.next_request += 1;
+        if let Ask::Dispose {
+            tokens,
+            verdict: Verdict::Complete,
+        } = &ask
+        {
+            let held = self.held.iter().filter(|held| tokens.contains(&held.token));
+            self.ledger.asked(&id, held.map(|held| held.id).collect());
+        }
+        self.asked.insert(id.clone(), (place, ask.clone()));
+        let act = Act::Request {
+            at,
+            id,
+            reply_to: answers.reply_to(),
+            ask,
+        };
+        self.push(connection, act);
+    }
+
+    fn peek(&mut self) {
+        let place = self.place();
+        let rolls_over = self.plan.queues.iter().any(|(_, first)| *first != 1);
+        let from = if rolls_over || self.random.percent(50) {
+            0
+        } else {
+            self.random.within(0, 60)
+        };
+        let count = *self.random.pick(&[1, 3, 20, 250, 1_000]).expect("some");
+        self.ask(place, Ask::Peek { from, count });
+    }
+
+    fn purge(&mut self, now: i64) {
+        let place = self.place();
+        let count = *self.random.pick(&[1, 3, 4_000]).expect("some");
+        let before = now + self.random.within(-self.plan.horizon, 1);
+        self.ask(place, Ask::Purge { count, before });
+    }
+
+    fn schedule(&mut self, now: i64) {
+        let Place { queue, .. } = self.place();
+        let count = 1 + self.random.index(4);
+        let drafts = (0..count).map(|_| {
+            let draft = self.draft(now, true);
+            Draft {
+                malformed: false,
+                ..draft
+            }
+        });
+        let drafts = drafts.collect();
+        let dead = self.random.percent(3);
+        self.ask(Place { queue, dead }, Ask::Schedule { drafts });
+    }
+
+    /// Picks numbers that somebody was told, the newest most often, and sometimes others.
+    fn numbers(&mut self, told: &[(Place, i64)]) -> Option<(Place, Vec<i64>)> {
+        let recent = &told[told.len().saturating_sub(12)..];
+        let &(place, first) = self.random.pick(recent)?;
+        let mut numbers = vec![first];
+        for &(of, number) in recent {
+            if of == place && self.random.percent(25) {
+                numbers.push(number);
+            }
+        }
+        if self.random.percent(8) {
+            numbers.push(self.random.within(0, 200));
+        }
+        Some((place, numbers))
+    }
+
+    fn cancel(&mut self) {
+        let told = self.scheduled.clone();
+        if let Some((place, numbers)) = self.numbers(&told) {
+            self.ask(place, Ask::Cancel { numbers });
+        }
+    }
+
+    fn receive_deferred(&mut self) {
+        let told = self.deferred.clone();
+        if let Some((place, numbers)) = self.numbers(&told) {
+            let delete = self.random.percent(25);
+            self.ask(place, Ask::Deferred { numbers, delete });
+        }
+    }
+
+    fn verdict(&mut self, over_link: bool) -> Verdict {
+        let random = &mut self.random;
+        let mut properties = BTreeMap::new();
+        if random.percent(25) {
+            properties.insert("color".to_owned(), format!("n{}", random.below(4)));
+        }
+        if random.percent(10) {
+            properties.insert("again".to_owned(), "yes".to_owned());
+        }
+        match random.weighted(&[30, 20, 15, 15, if over_link { 10 } else { 0 }]) {
+            0 => Verdict::Complete,
+            1 => Verdict::Abandon(properties),
+            2 => Verdict::Defer(properties),
+            3 => Verdict::DeadLetter {
+                reason: random.percent(60).then(|| "because".to_owned()),
+                description: random.percent(40).then(|| "it is so".to_owned()),
+                properties,
+            },
+            _ => Verdict::Release,
+        }
+    }
+
+    fn settle(&mut self, again: bool) {
+        let usable: Vec<usize> = (0..self.held.len())
+            .filter(|&at| self.held[at].settled == again)
+            .filter(|&at| {
+                let on = self.held[at].on.map(|(at, _)| at);
+                let connection = on.and_then(|at| self.connections.get(&at.connection));
+                connection.is_some_and(|of| on.is_some_and(|at| of.links.contains_key(&at.link)))
+            })
+            .collect();
+        let Some(&at) = self.random.pick(&usable) else {
+            return;
+        };
+        let verdict = self.verdict(true);
+        let held = &mut self.held[at];
+        held.settled = true;
+        let held = *held;
+        let (on, delivery) = held.on.expect("it came on a link");
+        let settled = self.random.percent(15);
+        self.note_verdict(&held, &verdict);
+        if matches!(verdict, Verdict::Complete) && !settled {
+            self.ledger.completing(on, delivery, held.id);
+        }
+        let act = Act::Settle {
+            at: on,
+            delivery,
+            token: held.token,
+            settled,
+            verdict,
+        };
+        self.push(on.connection, act);
+    }
+
+    fn note_verdict(&mut self, held: &Held, verdict: &Verdict) {
+        if matches!(verdict, Verdict::Defer(_)) {
+            self.deferred.push((held.place, held.number));
+        }
+    }
+
+    /// Picks locks of one place: mostly those that hold.
+    fn some_locks(&mut self) -> Option<(Place, Vec<LockToken>)> {
+        let recent = self.held[self.held.len().saturating_sub(10)..].to_vec();
+        let live: Vec<Held> = recent
+            .iter()
+            .copied()
+            .filter(|held| !held.settled)
+            .collect();
+        let from = if self.random.percent(15) {
+            &recent
+        } else {
+            &live
+        };
+        let first = *self.random.pick(from)?;
+        let mut tokens = vec![first.token];
+        for held in from {
+            let joins = held.place == first.place && held.token != first.token;
+            if joins && self.random.percent(20) {
+                tokens.push(held.token);
+            }
+        }
+        if self.random.percent(3) {
+            tokens.push(first.token);
+        }
+        if self.random.percent(3) {
+            tokens.push(LockToken::from_uuid([7; 16]));
+        }
+        let place = if self.random.percent(2) {
+            self.place()
+        } else {
+            first.place
+        };
+        Some((place, tokens))
+    }
+
+    fn dispose(&mut self) {
+        let Some((place, tokens)) = self.some_locks() else {
+            return;
+        };
+        let verdict = self.verdict(false);
+        for at in 0..self.held.len() {
+            if tokens.contains(&self.held[at].token) {
+                self.held[at].settled = true;
+                let held = self.held[at];
+                self.note_verdict(&held, &verdict);
+            }
+        }
+        self.ask(place, Ask::Dispose { tokens, verdict });
+    }
+
+    fn renew(&mut self) {
+        if let Some((place, tokens)) = self.some_locks() {
+            self.ask(place, Ask::Renew { tokens });
+        }
+    }
+
+    fn written(&mut self) {
+        if let Some(at) = self.some_link(|link| link.unwritten > 0) {
+            let link = self.link(at).expect("it was found");
+            let bytes = std::mem::take(&mut link.unwritten);
+            self.push(at.connection, Act::Written { at, bytes });
+        }
+    }
+
+    /// Takes what the broker tells somebody.
+    pub(super) fn hear(&mut self, sight: Sight) -> Result<(), String> {
+        match sight {
+            Sight::Accepted(_) => {}
+            Sight::Refused(at, _) | Sight::Detached(at, _) => {
+                if let Some(connection) = self.connections.get_mut(&at.connection) {
+                    connection.links.remove(&at.link);
+                }
+            }
+            Sight::Drained(at, limit) => {
+                if let Some(link) = self.link(at) {
+                    let unused = limit.wrapping_sub(link.received);
+                    if unused < 1 << 31 {
+                        link.received = limit;
+                    }
+                }
+            }
+            Sight::SettledIncoming(at, delivery, result) => {
+                self.ledger.answered(at, delivery, result.is_ok());
+            }
+            Sight::SettledOutgoing(at, delivery, result) => {
+                self.ledger.settled(at, delivery, result == Ok("accepted"));
+            }
+            Sight::Delivered {
+                at,
+                token,
+                delete,
+                seen,
+            } => {
+                self.ledger.sees(seen.id)?;
+                let Some(link) = self.link(at) else {
+                    return Ok(());
+                };
+                link.unwritten += 64 + u64::try_from(seen.padding).expect("fits");
+                let credit = link.limit.wrapping_sub(link.received);
+                if credit == 0 || credit >= 1 << 31 {
+                    if delete {
+                        link.stalled.push_back(seen.id);
+                    } else {
+                        self.push(at.connection, Act::Returned { at, token });
+                    }
+                    return Ok(());
+                }
+                link.received = link.received.wrapping_add(1);
+                let place = link.place;
+                if delete {
+                    return self.ledger.got(seen.id);
+                }
+                let connection = self
+                    .connections
+                    .get_mut(&at.connection)
+                    .expect("it has one");
+                let delivery = connection.next_delivery;
+                connection.next_delivery += 1;
+                self.hold(Held {
+                    place,
+                    token,
+                    id: seen.id,
+                    number: seen.number,
+                    on: Some((at, delivery)),
+                    settled: false,
+                });
+            }
+            Sight::Answered(at, answer) => {
+                if let Some(link) = self.link(at) {
+                    link.received = link.received.wrapping_add(1);
+                }
+                self.hear_answer(&answer)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn hold(&mut self, held: Held) {
+        if self.held.len() == HELD {
+            self.held.remove(0);
+        }
+        self.held.push(held);
+    }
+
+    fn hear_answer(&mut self, answer: &Answer) -> Result<(), String> {
+        let id = &answer.correlation_id;
+        self.ledger.responded(id, answer.code == 200);
+        let Some((place, ask)) = self.asked.remove(id) else {
+            return Ok(());
+        };
+        if let (Ask::Schedule { .. }, Some(Value::Array(numbers))) =
+            (&ask, answer.body.get("sequence-numbers"))
+        {
+            for number in numbers {
+                if let Value::Long(number) = number {
+                    self.scheduled.push((place, *number));
+                }
+            }
+        }
+        let Some(Value::List(items)) = answer.body.get("messages") else {
+            return Ok(());
+        };
+        for item in items {
+            let Value::Map(entries) = item else { continue };
+            let mut seen = None;
+            let mut token = None;
+            for (_, value) in entries {
+                match value {
+                    Value::Binary(bytes) => seen = Some(read_message(bytes)?),
+                    Value::Uuid(uuid) => token = Some(LockToken::from_uuid(*uuid)),
+                    _ => {}
+                }
+            }
+            let Some(seen) = seen else { continue };
+            match (&ask, token) {
+                (Ask::Deferred { delete: true, .. }, _) => self.ledger.got(seen.id)?,
+                (_, Some(token)) => self.hold(Held {
+                    place,
+                    token,
+                    id: seen.id,
+                    number: seen.number,
+                    on: None,
+                    settled: false,
+                }),
+                // What a peek shows may be long ago: its response waits for credit.
+                (_, None) => {
+                    if seen.state == 1 {
+                        self.deferred.push((place, seen.number));
+                    }
+                    if seen.state == 2 {
+                        self.scheduled.push((place, seen.number));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

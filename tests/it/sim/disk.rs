@@ -1,0 +1,323 @@
+//! A disk that fails in every way that a disk may: what was not synced is lost, torn or there, in
+//! any order; any operation may be the last one; syncs fail; space runs out.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Mutex, MutexGuard};
+
+use jitney::storage::{CheckpointSink, Disk, Error, SegmentId};
+
+use super::random::Stream;
+
+/// The disk; it stays when the broker crashes.
+#[derive(Debug)]
+pub(super) struct FaultyDisk {
+    inner: Mutex<Inner>,
+    segment_bytes: usize,
+}
+
+#[derive(Debug)]
+struct Inner {
+    random: Stream,
+    segments: BTreeMap<SegmentId, Segment>,
+    checkpoints: BTreeMap<u64, Vec<u8>>,
+    /// Bytes of removed segments, that come again in new ones.
+    prepared: Vec<Vec<u8>>,
+    /// Operations that change something, before everything fails.
+    fuse: Option<u64>,
+    broken: bool,
+    full: bool,
+    fail_sync: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Segment {
+    /// What is there for certain.
+    synced: Vec<u8>,
+    /// What is read.
+    current: Vec<u8>,
+    writes: Vec<(usize, Vec<u8>)>,
+}
+
+impl FaultyDisk {
+    pub(super) fn new(random: Stream, segment_bytes: u64) -> Self {
+        let inner = Inner {
+            random,
+            segments: BTreeMap::new(),
+            checkpoints: BTreeMap::new(),
+            prepared: Vec::new(),
+            fuse: None,
+            broken: false,
+            full: false,
+            fail_sync: false,
+        };
+        Self {
+            inner: Mutex::new(inner),
+            segment_bytes: usize::try_from(segment_bytes).expect("fits"),
+        }
+    }
+
+    /// After so many more changes, nothing works any more.
+    pub(super) fn light_fuse(&self, changes: u64) {
+        self.lock().fuse = Some(changes);
+    }
+
+    pub(super) fn set_full(&self, full: bool) {
+        self.lock().full = full;
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.lock().full
+    }
+
+    pub(super) fn fail_next_sync(&self) {
+        self.lock().fail_sync = true;
+    }
+
+    /// The power goes and comes again.
+    pub(super) fn crash(&self) {
+        let mut inner = self.lock();
+        let Inner {
+            random, segments, ..
+        } = &mut *inner;
+        for segment in segments.values_mut() {
+            let writes = std::mem::take(&mut segment.writes);
+            // The sparing hand: all is there, and the order of writes does not show.
+            let all = random.percent(20);
+            let none = random.percent(20);
+            for (offset, bytes) in writes {
+                if all {
+                    overwrite(&mut segment.synced, offset, &bytes);
+                } else if !none {
+                    tear(random, &mut segment.synced, offset, &bytes);
+                }
+            }
+            segment.current.clone_from(&segment.synced);
+        }
+        (inner.fuse, inner.broken, inner.fail_sync) = (None, false, false);
+    }
+
+    /// A process that is killed leaves to the system what it has written.
+    pub(super) fn kill(&self) {
+        let mut inner = self.lock();
+        (inner.fuse, inner.broken, inner.fail_sync) = (None, false, false);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().expect("one thread uses it")
+    }
+
+    /// Counts a change; the last one before the crash happens partly or not at all.
+    fn change(&self) -> Result<MutexGuard<'_, Inner>, Error> {
+        let mut inner = self.lock();
+        match &mut inner.fuse {
+            Some(0) => inner.broken = true,
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        if inner.broken {
+            return Err(failed("change", "broken"));
+        }
+        Ok(inner)
+    }
+}
+
+/// Keeps a part of what was written: its begin, its end, or some sectors.
+fn tear(random: &mut Stream, synced: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
+    match random.below(6) {
+        0 => {}
+        1 => overwrite(synced, offset, bytes),
+        2 => {
+            let end = random.index(bytes.len() + 1);
+            overwrite(synced, offset, &bytes[..end]);
+        }
+        3 => {
+            let start = random.index(bytes.len() + 1);
+            overwrite(synced, offset + start, &bytes[start..]);
+        }
+        _ => {
+            const SECTOR: usize = 512;
+            let mut at = 0;
+            while at < bytes.len() {
+                let end = (SECTOR - (offset + at) % SECTOR + at).min(bytes.len());
+                if random.percent(50) {
+                    overwrite(synced, offset + at, &bytes[at..end]);
+                }
+                at = end;
+            }
+        }
+    }
+}
+
+fn overwrite(bytes: &mut Vec<u8>, at: usize, with: &[u8]) {
+    if with.is_empty() {
+        return;
+    }
+    let end = at + with.len();
+    if bytes.len() < end {
+        bytes.resize(end, 0);
+    }
+    bytes[at..end].copy_from_slice(with);
+}
+
+fn failed(what: &'static str, place: &str) -> Error {
+    Error::Io {
+        what,
+        place: place.to_owned(),
+        source: io::Error::other("injected"),
+    }
+}
+
+fn copy(bytes: &[u8], offset: u64, into: &mut [u8]) -> usize {
+    let offset = usize::try_from(offset).expect("fits");
+    let from = bytes.get(offset..).unwrap_or_default();
+    let count = from.len().min(into.len());
+    into[..count].copy_from_slice(&from[..count]);
+    count
+}
+
+impl Disk for FaultyDisk {
+    fn segments(&self) -> Result<Vec<(SegmentId, u64)>, Error> {
+        let inner = self.lock();
+        let lengths = inner.segments.iter().map(|(&id, segment)| {
+            let length = u64::try_from(segment.current.len()).expect("fits");
+            (id, length)
+        });
+        Ok(lengths.collect())
+    }
+
+    fn start_segment(&self, segment: SegmentId) -> Result<(), Error> {
+        let mut inner = self.change()?;
+        if inner.segments.contains_key(&segment) {
+            return Ok(());
+        }
+        if inner.full {
+            return Err(Error::Full);
+        }
+        let bytes = inner.prepared.pop();
+        let bytes = bytes.unwrap_or_else(|| vec![0; self.segment_bytes]);
+        let new = Segment {
+            synced: bytes.clone(),
+            current: bytes,
+            writes: Vec::new(),
+        };
+        inner.segments.insert(segment, new);
+        Ok(())
+    }
+
+    fn remove_segment(&self, segment: SegmentId) -> Result<(), Error> {
+        let mut inner = self.change()?;
+        if let Some(removed) = inner.segments.remove(&segment)
+            && inner.random.percent(70)
+        {
+            inner.prepared.push(removed.current);
+        }
+        Ok(())
+    }
+
+    fn write(&self, segment: SegmentId, offset: u64, parts: &[&[u8]]) -> Result<(), Error> {
+        let bytes = parts.concat();
+        let offset = usize::try_from(offset).expect("fits");
+        if self.lock().broken {
+            return Err(failed("write", "broken"));
+        }
+        let is_last = self.change().is_err();
+        let mut inner = self.lock();
+        let full = inner.full;
+        let Some(found) = inner.segments.get_mut(&segment) else {
+            return Err(failed("write", "no such segment"));
+        };
+        if full && found.current.len() < offset + bytes.len() {
+            return Err(Error::Full);
+        }
+        // Even a write that nobody was told of may have happened.
+        found.writes.push((offset, bytes.clone()));
+        overwrite(&mut found.current, offset, &bytes);
+        if is_last {
+            return Err(failed("write", "broken"));
+        }
+        Ok(())
+    }
+
+    fn sync(&self, segment: SegmentId) -> Result<(), Error> {
+        let mut inner = self.change()?;
+        if inner.fail_sync {
+            inner.broken = true;
+            return Err(failed("sync", "a segment"));
+        }
+        let found = inner.segments.get_mut(&segment);
+        let found = found.ok_or_else(|| failed("sync", "no such segment"))?;
+        found.writes.clear();
+        found.synced.clone_from(&found.current);
+        Ok(())
+    }
+
+    fn read(&self, segment: SegmentId, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
+        let inner = self.lock();
+        let found = inner.segments.get(&segment);
+        let found = found.ok_or_else(|| failed("read", "no such segment"))?;
+        Ok(copy(&found.current, offset, into))
+    }
+
+    fn truncate(&self, segment: SegmentId, offset: u64) -> Result<(), Error> {
+        let mut inner = self.change()?;
+        let found = inner.segments.get_mut(&segment);
+        let found = found.ok_or_else(|| failed("truncate", "no such segment"))?;
+        let offset = usize::try_from(offset).expect("fits");
+        found.current[offset..].fill(0);
+        found.writes.clear();
+        found.synced.clone_from(&found.current);
+        Ok(())
+    }
+
+    fn has_room(&self) -> bool {
+        !self.is_full()
+    }
+
+    fn write_checkpoint(&self, number: u64) -> Result<Box<dyn CheckpointSink + '_>, Error> {
+        if self.change()?.full {
+            return Err(Error::Full);
+        }
+        Ok(Box::new(Sink {
+            disk: self,
+            number,
+            bytes: Vec::new(),
+        }))
+    }
+
+    fn checkpoints(&self) -> Result<Vec<u64>, Error> {
+        Ok(self.lock().checkpoints.keys().copied().collect())
+    }
+
+    fn read_checkpoint(&self, number: u64, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
+        let inner = self.lock();
+        let found = inner.checkpoints.get(&number);
+        let found = found.ok_or_else(|| failed("read", "no such checkpoint"))?;
+        Ok(copy(found, offset, into))
+    }
+
+    fn remove_checkpoint(&self, number: u64) -> Result<(), Error> {
+        self.change()?.checkpoints.remove(&number);
+        Ok(())
+    }
+}
+
+struct Sink<'a> {
+    disk: &'a FaultyDisk,
+    number: u64,
+    bytes: Vec<u8>,
+}
+
+impl CheckpointSink for Sink<'_> {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        drop(self.disk.change()?);
+        self.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), Error> {
+        let mut inner = self.disk.change()?;
+        inner.checkpoints.insert(self.number, self.bytes);
+        Ok(())
+    }
+}

@@ -1,0 +1,343 @@
+//! One run: turns of clients, time, faults, and the log; then everything is collected and counted.
+
+use super::acts::Act;
+use super::clients::Clients;
+use super::plan::{self, FAULTS, Fault, Plan};
+use super::random::Stream;
+use super::world::{Stop, World};
+
+/// A run of one seed.
+pub(super) struct Run {
+    pub(super) turn: usize,
+    plan: Plan,
+    world: World,
+    clients: Clients,
+    random: Stream,
+    restarts: usize,
+    steps: usize,
+}
+
+/// How much happened.
+#[derive(Debug, Default)]
+pub(super) struct Figures {
+    runs: usize,
+    turns: usize,
+    steps: usize,
+    restarts: usize,
+    accepted: usize,
+    checkpoints: usize,
+    segments_removed: usize,
+    relocated: usize,
+}
+
+impl Figures {
+    pub(super) fn add(&mut self, other: &Self) {
+        self.runs += other.runs;
+        self.turns += other.turns;
+        self.steps += other.steps;
+        self.restarts += other.restarts;
+        self.accepted += other.accepted;
+        self.checkpoints += other.checkpoints;
+        self.segments_removed += other.segments_removed;
+        self.relocated += other.relocated;
+    }
+}
+
+impl Run {
+    pub(super) fn new(seed: u64, loud: bool) -> Result<Self, String> {
+        let plan = Plan::new(seed);
+        if loud {
+            println!("{plan:#?}");
+        }
+        let world = World::new(seed, plan.segment_bytes, &plan.queues, loud);
+        let world = world.map_err(|stop| format!("{stop:?}"))?;
+        Ok(Self {
+            turn: 0,
+            clients: Clients::new(seed, &plan),
+            random: Stream::new(seed, "run"),
+            plan,
+            world,
+            restarts: 0,
+            steps: 0,
+        })
+    }
+
+    pub(super) fn tail(&self) -> String {
+        self.world.trace.tail()
+    }
+
+    pub(super) fn go(&mut self) -> Result<Figures, String> {
+        while self.turn < self.plan.turns {
+            self.turn += 1;
+            let turn = self.take_turn();
+            self.survive(turn)?;
+        }
+        // The end itself may be cut short.
+        for _ in 0..10 {
+            self.world.disk.kill();
+            let end = self.collect();
+            let ended = matches!(end, Err(Stop::Ends));
+            self.survive(end)?;
+            if !ended {
+                break;
+            }
+        }
+        self.account()?;
+        let [checkpoints, segments_removed, relocated] = self.world.upkeep();
+        Ok(Figures {
+            runs: 1,
+            turns: self.turn,
+            steps: self.steps,
+            restarts: self.restarts,
+            accepted: self.clients.ledger.accepted.len(),
+            checkpoints,
+            segments_removed,
+            relocated,
+        })
+    }
+
+    /// A failed disk ends the process, and it starts again.
+    fn survive(&mut self, result: Result<(), Stop>) -> Result<(), String> {
+        match result {
+            Ok(()) => Ok(()),
+            Err(Stop::Wrong(error)) => Err(error),
+            Err(Stop::Ends) => match self.crash() {
+                Err(Stop::Wrong(error)) => Err(error),
+                Ok(()) | Err(Stop::Ends) => Ok(()),
+            },
+        }
+    }
+
+    fn take_turn(&mut self) -> Result<(), Stop> {
+        self.pass_time();
+        if self.random.percent(30) {
+            self.step(&Act::Timeout)?;
+        }
+        for _ in 0..self.random.below(4) {
+            let crowded = self.world.auditor.count() > 150;
+            self.clients.act(self.world.now, crowded);
+        }
+        for _ in 0..self.random.below(self.plan.pump + 1) {
+            if let Some(act) = self.clients.pump() {
+                self.step(&act)?;
+            }
+        }
+        if self.random.percent(90) {
+            self.step(&Act::Timeout)?;
+        }
+        if self.random.percent(self.plan.seal) {
+            self.world.seal();
+            if self.random.percent(50) {
+                self.world.maintain()?;
+            }
+        }
+        self.advance_log()?;
+        self.hear()?;
+        self.go_wrong()
+    }
+
+    /// Time stands still, goes on a little, or is at what is due next, or a little before or after.
+    fn pass_time(&mut self) {
+        let now = self.world.now;
+        let then = if self.random.percent(self.plan.jump) {
+            let due = self.world.auditor.next_due();
+            let due = due.or_else(|| self.world.wanted()).unwrap_or(now);
+            match self.random.below(10) {
+                0 => now + self.random.within(0, self.plan.horizon),
+                1..=3 => due - 1,
+                4..=6 => due,
+                _ => due + 1,
+            }
+        } else {
+            now + self.random.within(0, 2)
+        };
+        self.world.now = now.max(then);
+    }
+
+    fn step(&mut self, act: &Act) -> Result<(), Stop> {
+        self.steps += 1;
+        self.world.step(act)
+    }
+
+    fn advance_log(&mut self) -> Result<(), Stop> {
+        if self.random.percent(self.plan.sync) {
+            let count = 1 + self.random.index(4);
+            self.world.write(count)?;
+        }
+        if self.random.percent(self.plan.sync) {
+            self.world.sync()?;
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self) -> Result<(), Stop> {
+        for sight in std::mem::take(&mut self.world.released) {
+            self.clients.hear(sight)?;
+        }
+        Ok(())
+    }
+
+    fn go_wrong(&mut self) -> Result<(), Stop> {
+        for (at, fault) in FAULTS.iter().enumerate() {
+            if self.random.below(1_000) < self.plan.faults[at] {
+                self.world.trace.note(|| format!("fault: {fault:?}"));
+                self.fault(*fault)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn fault(&mut self, fault: Fault) -> Result<(), Stop> {
+        let disk = &self.world.disk;
+        match fault {
+            Fault::Crash => self.crash(),
+            Fault::Kill => {
+                disk.kill();
+                self.restart()
+            }
+            Fault::Full => {
+                disk.set_full(!disk.is_full());
+                Ok(())
+            }
+            Fault::Fuse => {
+                disk.light_fuse(self.random.below(25));
+                Ok(())
+            }
+            Fault::SyncFails => {
+                disk.fail_next_sync();
+                Ok(())
+            }
+            Fault::Stop => {
+                self.world.seal();
+                self.world.sync_all()?;
+                if self.world.is_clean() {
+                    self.hear()?;
+                    self.restart()?;
+                }
+                Ok(())
+            }
+            Fault::Describe => {
+                let at = self.random.index(self.plan.queues.len());
+                let mut description = self.world.descriptions[at].clone();
+                if self.random.percent(50) {
+                    use jitney::entity::queue::Status;
+                    let all = [
+                        Status::Active,
+                        Status::Disabled,
+                        Status::ReceiveDisabled,
+                        Status::SendDisabled,
+                    ];
+                    description.status = *self.random.pick(&all).expect("some");
+                } else {
+                    let status = description.status;
+                    description = plan::describe(&mut self.random, self.plan.horizon);
+                    description.status = status;
+                }
+                self.world.describe(at, description)
+            }
+        }
+    }
+
+    fn crash(&mut self) -> Result<(), Stop> {
+        self.world.disk.crash();
+        self.restart()
+    }
+
+    /// Starts again until it lasts, and looks at everything.
+    fn restart(&mut self) -> Result<(), Stop> {
+        self.restarts += 1;
+        self.hear()?;
+        self.clients.lost();
+        loop {
+            if self.random.percent(5) {
+                self.world.disk.light_fuse(self.random.below(4));
+            }
+            let started = self.world.restart().and_then(|()| self.inspect());
+            match started {
+                Err(Stop::Ends) => self.world.disk.crash(),
+                other => return other,
+            }
+        }
+    }
+
+    fn inspect(&mut self) -> Result<(), Stop> {
+        for act in self.clients.inspect() {
+            self.step(&act)?;
+        }
+        Ok(())
+    }
+
+    /// Lets everything come to its end, and takes everything out.
+    fn collect(&mut self) -> Result<(), Stop> {
+        let world = &mut self.world;
+        world.trace.note(|| "everything is collected".to_owned());
+        world.disk.set_full(false);
+        for at in 0..world.descriptions.len() {
+            let mut description = world.descriptions[at].clone();
+            description.status = jitney::entity::queue::Status::Active;
+            world.describe(at, description)?;
+        }
+        while self.clients.is_busy() {
+            if let Some(act) = self.clients.pump() {
+                self.step(&act)?;
+            }
+        }
+        self.settle_log()?;
+        for act in self.clients.leave() {
+            self.step(&act)?;
+        }
+        self.inspect()?;
+        while let Some(due) = self.world.auditor.next_due() {
+            self.world.now = self.world.now.max(due);
+            self.step(&Act::Timeout)?;
+            if self.random.percent(5) {
+                self.settle_log()?;
+            }
+        }
+        self.inspect()?;
+        self.settle_log()?;
+        for act in self.clients.collect() {
+            self.step(&act)?;
+        }
+        self.settle_log()?;
+        loop {
+            let acts = self.clients.read_all();
+            if acts.is_empty() {
+                return self.inspect();
+            }
+            for act in acts {
+                self.step(&act)?;
+            }
+            self.settle_log()?;
+        }
+    }
+
+    /// Everything that was done becomes durable, and everybody is told.
+    fn settle_log(&mut self) -> Result<(), Stop> {
+        self.world.seal();
+        self.world.maintain()?;
+        self.world.seal();
+        self.world.sync_all()?;
+        self.hear()
+    }
+
+    fn account(&mut self) -> Result<(), String> {
+        let left = self.world.auditor.count();
+        if left > 0 {
+            return Err(format!("{left} messages cannot be collected"));
+        }
+        for &id in &self.clients.ledger.accepted {
+            if !self.world.auditor.accounts_for(id) {
+                return Err(format!(
+                    "message m{id} was accepted, and nobody knows where it is"
+                ));
+            }
+        }
+        let unanswered = self.world.auditor.unanswered();
+        if unanswered.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("requests without an answer: {unanswered:?}"))
+        }
+    }
+}

@@ -1,0 +1,558 @@
+//! The broker with its log on a faulty disk, driven as the shell drives it: steps, groups, seals,
+//! syncs, the release of replies, checkpoints and compaction. Everything happens when it is told
+//! to; everything is shown to the auditor.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jitney::address::{Address, EntityAddress};
+use jitney::amqp::{LinkId, Outcome, Refusal};
+use jitney::broker::recovery::{FoundBody, SearchPosition};
+use jitney::broker::{Broker, ConnectionId, Profile, Reply, Room, Routed, Snapshot, Surroundings};
+use jitney::entity::queue::{Description, ReceiveMode};
+use jitney::entity::{BodyRef, EntityId, Journal, Record, SequenceNumber};
+use jitney::storage::{self, CheckpointAt, Committer, Disk, Error, Frame, Options, Writer};
+use jitney::time::Timestamp;
+use jitney::{limits, message};
+
+use super::acts::{Act, LinkKey};
+use super::audit::{Auditor, Sight};
+use super::disk::FaultyDisk;
+use super::random::Stream;
+use super::wire::{read_answer, read_message};
+
+/// Why a run ends early.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// The disk has failed: the process ends, and the next start recovers.
+    Ends,
+    /// The broker is wrong.
+    Wrong(String),
+}
+
+impl From<String> for Stop {
+    fn from(text: String) -> Self {
+        Self::Wrong(text)
+    }
+}
+
+/// A reply that waits for its group, and the group that the auditor wants it to wait for.
+struct Pending {
+    routed: Routed,
+    pin: u64,
+}
+
+/// The broker and what is around it.
+pub(super) struct World {
+    pub(super) now: i64,
+    pub(super) disk: Arc<FaultyDisk>,
+    pub(super) auditor: Auditor,
+    pub(super) descriptions: Vec<Description>,
+    /// What has left, for clients to read.
+    pub(super) released: Vec<Sight>,
+    pub(super) trace: Trace,
+    firsts: Vec<u64>,
+    random: Stream,
+    segment_bytes: u64,
+    broker: Broker,
+    writer: Writer,
+    committer: Committer,
+    frames: VecDeque<Frame>,
+    sealed: u64,
+    written: u64,
+    durable: u64,
+    pending: BTreeMap<u64, Vec<Pending>>,
+    upkeep: Upkeep,
+}
+
+#[derive(Default)]
+struct Upkeep {
+    checkpoint: Option<(u64, CheckpointAt, Snapshot)>,
+    compaction: Option<(std::ops::Range<u64>, Option<SearchPosition>)>,
+    /// How often each was done.
+    checkpoints: usize,
+    removed: usize,
+    relocated: usize,
+}
+
+/// The last things that happened.
+#[derive(Debug, Default)]
+pub(super) struct Trace {
+    lines: VecDeque<String>,
+    /// Everything is printed at once.
+    pub(super) loud: bool,
+}
+
+impl Trace {
+    pub(super) fn note(&mut self, line: impl FnOnce() -> String) {
+        const LINES: usize = 60;
+        let line = line();
+        if self.loud {
+            println!("{line}");
+        }
+        if self.lines.len() == LINES {
+            self.lines.pop_front();
+        }
+        self.lines.push_back(line);
+    }
+
+    pub(super) fn tail(&self) -> String {
+        self.lines
+            .iter()
+            .flat_map(|line| {
+                [
+                    "  ", line, "
+",
+                ]
+            })
+            .collect()
+    }
+}
+
+impl World {
+    pub(super) fn new(
+        seed: u64,
+        segment_bytes: u64,
+        queues: &[(Description, u64)],
+        loud: bool,
+    ) -> Result<Self, Stop> {
+        let disk = FaultyDisk::new(Stream::new(seed, "disk"), segment_bytes);
+        let disk = Arc::new(disk);
+        let mut random = Stream::new(seed, "world");
+        let auditor = Auditor::new();
+        let started = start(&disk, &mut random, segment_bytes)?;
+        let trace = Trace {
+            loud,
+            ..Trace::default()
+        };
+        let mut world = Self {
+            now: 1_700_000_000_000,
+            disk,
+            auditor,
+            descriptions: queues
+                .iter()
+                .map(|(description, _)| description.clone())
+                .collect(),
+            released: Vec::new(),
+            trace,
+            firsts: queues.iter().map(|(_, first)| *first).collect(),
+            random,
+            segment_bytes,
+            broker: started.broker,
+            writer: started.writer,
+            committer: started.committer,
+            frames: VecDeque::new(),
+            sealed: started.last,
+            written: started.last,
+            durable: started.last,
+            pending: BTreeMap::new(),
+            upkeep: Upkeep::default(),
+        };
+        world.install()?;
+        world.seal();
+        world.sync_all()?;
+        Ok(world)
+    }
+
+    /// Makes the queues that there should be.
+    fn install(&mut self) -> Result<(), Stop> {
+        for at in 0..self.descriptions.len() {
+            self.ensure(at)?;
+        }
+        Ok(())
+    }
+
+    fn ensure(&mut self, at: usize) -> Result<(), Stop> {
+        let description = self.descriptions[at].clone();
+        let path = format!("queue-{at}");
+        let (mut replies, group) = (Vec::new(), self.sealed + 1);
+        let is_new = self.broker.find(&address(&path)).is_none();
+        let mut around = Surroundings {
+            now: Timestamp::from_millis(self.now),
+            journal: &mut self.writer,
+            group,
+            replies: &mut replies,
+        };
+        self.broker
+            .ensure_queue(&mut around, &path, description.clone());
+        if is_new && self.firsts[at] != 1 {
+            // As if so many messages had been there.
+            let record = Record::Counter {
+                entity: EntityId(u32::try_from(2 * at).expect("few")),
+                next: SequenceNumber(self.firsts[at]),
+            };
+            self.writer.append(&record);
+            let replayed = self.broker.replay(&record, None);
+            replayed.map_err(|error| Stop::Wrong(error.to_string()))?;
+        }
+        let sights = self.look_at(&replies)?;
+        self.auditor
+            .describe(at, &description, self.firsts[at], &sights)?;
+        let pins = vec![0; replies.len()];
+        self.pass_on(replies, &pins)
+    }
+
+    /// Gives a queue new properties.
+    pub(super) fn describe(&mut self, at: usize, description: Description) -> Result<(), Stop> {
+        self.trace
+            .note(|| format!("queue-{at} becomes {description:?}"));
+        self.descriptions[at] = description;
+        self.ensure(at)
+    }
+
+    /// Runs one step of the broker.
+    pub(super) fn step(&mut self, act: &Act) -> Result<(), Stop> {
+        let group = self.sealed + 1;
+        let now = self.now;
+        self.trace.note(|| format!("{now} group {group}: {act:?}"));
+        let mut replies = Vec::new();
+        let mut around = Surroundings {
+            now: Timestamp::from_millis(now),
+            journal: &mut self.writer,
+            group,
+            replies: &mut replies,
+        };
+        match act.input() {
+            Some((connection, input)) => {
+                self.broker
+                    .apply(&mut around, ConnectionId(connection), input);
+            }
+            None => self.broker.handle_timeout(&mut around),
+        }
+        let sights = self.look_at(&replies)?;
+        for sight in &sights {
+            self.trace.note(|| format!("    {sight:?}"));
+        }
+        let pins = self.auditor.step(now, group, act, &sights)?;
+        let wanted = self.broker.poll_timeout();
+        if matches!(act, Act::Timeout) && wanted.is_some_and(|at| at.as_millis() <= now) {
+            return Err(Stop::Wrong(format!(
+                "the broker is called for ever: {wanted:?}"
+            )));
+        }
+        self.auditor.check_timeout(wanted)?;
+        self.pass_on(replies, &pins)
+    }
+
+    fn pass_on(&mut self, replies: Vec<Routed>, pins: &[u64]) -> Result<(), Stop> {
+        for (routed, &pin) in replies.into_iter().zip(pins) {
+            let pending = Pending { routed, pin };
+            if pending.routed.rests_on <= self.durable {
+                self.release(&pending)?;
+            } else {
+                let waiting = self.pending.entry(pending.routed.rests_on).or_default();
+                waiting.push(pending);
+            }
+        }
+        Ok(())
+    }
+
+    fn release(&mut self, pending: &Pending) -> Result<(), Stop> {
+        let sight = self.look(&pending.routed)?;
+        let pin = self.auditor.released(pending.pin);
+        pin.map_err(|error| format!("{sight:?}: {error}"))?;
+        self.released.push(sight);
+        Ok(())
+    }
+
+    fn look_at(&self, replies: &[Routed]) -> Result<Vec<Sight>, Stop> {
+        replies.iter().map(|routed| self.look(routed)).collect()
+    }
+
+    /// Reads a reply as its client does.
+    fn look(&self, routed: &Routed) -> Result<Sight, Stop> {
+        let at = |link: LinkId| LinkKey {
+            connection: routed.connection.0,
+            link: link.0,
+        };
+        Ok(match &routed.reply {
+            Reply::AcceptLink(link, _) => Sight::Accepted(at(*link)),
+            Reply::RefuseLink(link, refusal) => Sight::Refused(at(*link), condition(refusal)),
+            Reply::Detach(link, refusal) => Sight::Detached(at(*link), condition(refusal)),
+            Reply::Drained(link, limit) => Sight::Drained(at(*link), *limit),
+            Reply::Deliver(link, handover) => {
+                let body = self.body(handover.body)?;
+                let mut rendered = Vec::new();
+                message::render(&mut rendered, &body, &handover.stamps);
+                Sight::Delivered {
+                    at: at(*link),
+                    token: handover.token,
+                    delete: handover.mode == ReceiveMode::ReceiveAndDelete,
+                    seen: read_message(&rendered)?,
+                }
+            }
+            Reply::SettleIncoming {
+                link,
+                delivery,
+                outcome,
+                ..
+            } => {
+                let result = match outcome {
+                    Outcome::Accepted => Ok(()),
+                    other => Err(refused(other)),
+                };
+                Sight::SettledIncoming(at(*link), delivery.0, result)
+            }
+            Reply::SettleOutgoing(link, delivery, outcome) => {
+                let result = match outcome {
+                    Outcome::Accepted => Ok("accepted"),
+                    Outcome::Released => Ok("released"),
+                    Outcome::Modified {
+                        undeliverable_here: true,
+                        ..
+                    } => Ok("modified, undeliverable here"),
+                    Outcome::Modified { .. } => Ok("modified"),
+                    Outcome::Rejected(None) => Ok("rejected"),
+                    Outcome::Rejected(Some(_)) => Err(refused(outcome)),
+                };
+                Sight::SettledOutgoing(at(*link), delivery.0, result)
+            }
+            Reply::Respond(link, response) => {
+                let bodies: Result<Vec<Bytes>, Stop> =
+                    response.bodies().map(|body| self.body(body)).collect();
+                let answer = read_answer(&response.encode(&bodies?))?;
+                Sight::Answered(at(*link), answer)
+            }
+            Reply::Close => return Err(Stop::Wrong("nobody asked it to close".to_owned())),
+        })
+    }
+
+    fn body(&self, body: BodyRef) -> Result<Bytes, Stop> {
+        if let Some(bytes) = self.writer.cached(body) {
+            return Ok(bytes);
+        }
+        let read = storage::read_ahead(&*self.disk, body);
+        let (_, mut bytes) = read.map_err(|error| Stop::Wrong(format!("{body:?}: {error}")))?;
+        bytes.truncate(usize::try_from(body.length).expect("fits"));
+        Ok(bytes)
+    }
+
+    /// Ends the open group.
+    pub(super) fn seal(&mut self) {
+        if let Some(frame) = self.writer.seal() {
+            self.sealed += 1;
+            assert_eq!(frame.number, self.sealed, "groups are counted alike");
+            self.frames.push_back(frame);
+            self.auditor.sealed(self.sealed);
+        }
+    }
+
+    /// Writes some of the frames that wait.
+    pub(super) fn write(&mut self, count: usize) -> Result<(), Stop> {
+        let frames: Vec<Frame> = self.frames.iter().take(count).cloned().collect();
+        match self.committer.write(&frames) {
+            Ok(()) => {
+                self.frames.drain(..frames.len());
+                self.written = frames.last().map_or(self.written, |frame| frame.number);
+                Ok(())
+            }
+            Err(Error::Full) => Ok(()),
+            Err(_) => Err(Stop::Ends),
+        }
+    }
+
+    /// Makes durable what was written, and lets go what waited for it.
+    pub(super) fn sync(&mut self) -> Result<(), Stop> {
+        self.committer.sync().map_err(|_| Stop::Ends)?;
+        // Of frames that were written in part before the disk was full, some may count.
+        self.durable = self.written;
+        self.auditor.durable(self.durable);
+        self.writer.durable(self.durable);
+        let durable = self.durable;
+        let later = self.pending.split_off(&(durable + 1));
+        for pending in std::mem::replace(&mut self.pending, later).into_values() {
+            for pending in pending {
+                self.release(&pending)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn sync_all(&mut self) -> Result<(), Stop> {
+        self.write(usize::MAX)?;
+        self.sync()
+    }
+
+    /// Does what the log needs now and then; the open group has just been sealed.
+    pub(super) fn maintain(&mut self) -> Result<(), Stop> {
+        let enough = self.writer.accepts_messages();
+        self.broker
+            .set_room(if enough { Room::Enough } else { Room::None });
+        self.auditor.room(enough);
+        self.checkpoint()?;
+        self.compact()?;
+        for segment in self.writer.take_removable() {
+            self.trace.note(|| format!("segment {segment} goes"));
+            self.upkeep.removed += 1;
+            self.committer.remove(segment).map_err(|_| Stop::Ends)?;
+        }
+        Ok(())
+    }
+
+    fn checkpoint(&mut self) -> Result<(), Stop> {
+        match self.upkeep.checkpoint.take() {
+            None if self.writer.checkpoint_due() => {
+                let at = self.writer.checkpoint_at();
+                self.upkeep.checkpoint = Some((self.sealed, at, self.broker.snapshot()));
+            }
+            Some((group, at, snapshot)) if group <= self.durable => {
+                self.trace
+                    .note(|| format!("checkpoint after group {group}"));
+                let disk: &dyn Disk = &*self.disk;
+                match storage::write_checkpoint(disk, at, |emit| snapshot.records(emit)) {
+                    Ok(()) => {
+                        self.upkeep.checkpoints += 1;
+                        self.writer.checkpoint_written(at);
+                    }
+                    Err(Error::Full) => self.writer.checkpoint_failed(),
+                    Err(_) => return Err(Stop::Ends),
+                }
+            }
+            taken => self.upkeep.checkpoint = taken,
+        }
+        Ok(())
+    }
+
+    fn compact(&mut self) -> Result<(), Stop> {
+        let Some((positions, search)) = self.upkeep.compaction.take() else {
+            let candidate = self.writer.compaction_candidate();
+            let begin = Some(SearchPosition::default());
+            self.upkeep.compaction = candidate.map(|positions| (positions, begin));
+            return Ok(());
+        };
+        let Some(search) = search else {
+            return Ok(());
+        };
+        let scan = 1 + self.random.index(40).min(limits::COMPACTION_SCAN);
+        let (found, rest) = self.broker.search_bodies(&positions, search, scan);
+        for found in found {
+            self.relocate(&found)?;
+        }
+        self.upkeep.compaction = Some((positions, rest));
+        Ok(())
+    }
+
+    fn relocate(&mut self, found: &FoundBody) -> Result<(), Stop> {
+        let body = self.body(found.body)?;
+        let (mut replies, group, now) = (Vec::new(), self.sealed + 1, self.now);
+        let mut around = Surroundings {
+            now: Timestamp::from_millis(now),
+            journal: &mut self.writer,
+            group,
+            replies: &mut replies,
+        };
+        self.broker.relocate(&mut around, found, &body);
+        self.upkeep.relocated += 1;
+        // What was due is done first, as with any step.
+        let sights = self.look_at(&replies)?;
+        let queue = usize::try_from(found.entity.0).expect("few");
+        let pins = self.auditor.touched(now, group, queue, &sights)?;
+        self.pass_on(replies, &pins)
+    }
+
+    /// Starts the broker again on what is on the disk.
+    pub(super) fn restart(&mut self) -> Result<(), Stop> {
+        let started = start(&self.disk, &mut self.random, self.segment_bytes)?;
+        let last = started.last;
+        self.trace.note(|| format!("restarted after group {last}"));
+        self.auditor.restarted(last)?;
+        if self.now < started.newest {
+            let newest = started.newest;
+            return Err(Stop::Wrong(format!(
+                "{newest} is in the log, and lies ahead"
+            )));
+        }
+        self.broker = started.broker;
+        self.writer = started.writer;
+        self.committer = started.committer;
+        (self.sealed, self.written, self.durable) = (last, last, last);
+        self.frames.clear();
+        self.pending.clear();
+        self.released.clear();
+        self.upkeep = Upkeep {
+            checkpoint: None,
+            compaction: None,
+            ..std::mem::take(&mut self.upkeep)
+        };
+        self.install()?;
+        let around = Surroundings {
+            now: Timestamp::from_millis(self.now),
+            journal: &mut self.writer,
+            group: self.sealed + 1,
+            replies: &mut Vec::new(),
+        };
+        self.broker.replayed(&around);
+        self.step(&Act::Timeout)
+    }
+
+    pub(super) fn wanted(&self) -> Option<i64> {
+        self.broker.poll_timeout().map(Timestamp::as_millis)
+    }
+
+    pub(super) fn is_clean(&self) -> bool {
+        self.durable == self.sealed
+    }
+
+    /// Returns how many checkpoints, removed segments and relocated messages there were.
+    pub(super) fn upkeep(&self) -> [usize; 3] {
+        let upkeep = &self.upkeep;
+        [upkeep.checkpoints, upkeep.removed, upkeep.relocated]
+    }
+}
+
+struct Started {
+    broker: Broker,
+    writer: Writer,
+    committer: Committer,
+    last: u64,
+    newest: i64,
+}
+
+/// Recovers what a disk holds, as `jitney serve` does.
+fn start(disk: &Arc<FaultyDisk>, random: &mut Stream, segment_bytes: u64) -> Result<Started, Stop> {
+    let mut broker = Broker::new(random.next(), Profile::Development);
+    let options = Options {
+        segment_bytes,
+        cache_bytes: random.index(20_000),
+        store: random.next(),
+    };
+    let mut replay = |record: &Record<'_>, body| {
+        let replayed = broker.replay(record, body);
+        replayed.map_err(|error| error.to_string())
+    };
+    let disk: Arc<dyn Disk> = Arc::<FaultyDisk>::clone(disk);
+    let mut recovered = match storage::recover(disk, options, &mut replay) {
+        Ok(recovered) => recovered,
+        Err(Error::Io { .. }) => return Err(Stop::Ends),
+        Err(error) => return Err(Stop::Wrong(format!("it does not start: {error}"))),
+    };
+    broker.for_each_body(|body| recovered.writer.retain(body));
+    let bodies = recovered.writer.check_bodies();
+    bodies.map_err(|error| Stop::Wrong(format!("it does not start: {error}")))?;
+    Ok(Started {
+        broker,
+        writer: recovered.writer,
+        committer: recovered.committer,
+        last: recovered.last_frame,
+        newest: recovered.newest.as_millis(),
+    })
+}
+
+fn address(path: &str) -> EntityAddress {
+    match Address::parse(path) {
+        Ok(Address::Entity(address)) => address,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn condition(refusal: &Refusal) -> String {
+    refusal.condition.as_str().to_owned()
+}
+
+fn refused(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Rejected(Some(rejection)) => condition(&rejection.refusal),
+        other => format!("{other:?}"),
+    }
+}

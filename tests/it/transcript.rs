@@ -1,0 +1,262 @@
+//! Conversations at frame level, kept as text: what a client says (`C:`), what the broker answers
+//! (`S:`), and time that passes (`T: +MILLIS`).
+//!
+//! They are tests, documentation of the wire, and examples to begin a new one from. `UPDATE=1 cargo
+//! test --test it transcript` writes the answers anew; commit a difference only if you understand
+//! it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use jitney::amqp::words;
+use serde_amqp::Value;
+use serde_amqp::primitives::{OrderedMap, Symbol};
+use serde_bytes::ByteBuf;
+
+use crate::rig::Rig;
+
+#[test]
+fn every_transcript_is_what_the_broker_says() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/transcripts");
+    let mut files: Vec<PathBuf> = std::fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.sort();
+    assert!(files.len() > 10, "the transcripts are there");
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let played = play(&text);
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::write(&file, played).unwrap();
+        } else {
+            assert!(
+                text == played,
+                "{}:\n{text}\nis now:\n{played}",
+                file.display()
+            );
+        }
+    }
+}
+
+/// Returns the dialogue with the answers that the broker gives.
+fn play(text: &str) -> String {
+    let mut rig = Rig::new();
+    let mut played = String::new();
+    for line in text.lines() {
+        let answer = match line.split_once(' ') {
+            Some(("C:", said)) => rig.exchange(&encode(said)),
+            Some(("T:", "drop")) => {
+                rig.reconnect();
+                bytes::BytesMut::new()
+            }
+            Some(("T:", span)) => rig.wait(span.trim_start_matches('+').parse().unwrap()),
+            Some(("S:", _)) => continue,
+            _ => bytes::BytesMut::new(),
+        };
+        writeln!(played, "{line}").unwrap();
+        describe(&answer, &mut played);
+    }
+    played
+}
+
+fn describe(mut answer: &[u8], played: &mut String) {
+    while !answer.is_empty() {
+        if answer.starts_with(b"AMQP") {
+            let (header, rest) = answer.split_at(8);
+            let kind = if header[4] == 3 { "sasl" } else { "amqp" };
+            writeln!(played, "S: header {kind}").unwrap();
+            answer = rest;
+            continue;
+        }
+        let size = usize::try_from(u32::from_be_bytes(answer[..4].try_into().unwrap())).unwrap();
+        let (frame, rest) = answer.split_at(size);
+        let channel = u16::from_be_bytes([frame[6], frame[7]]);
+        writeln!(played, "S: ch={channel} {}", words(&frame[8..])).unwrap();
+        answer = rest;
+    }
+}
+
+/// Fields of performatives with their types, in order.
+const PERFORMATIVES: [(&str, u8, &str); 10] = [
+    (
+        "sasl-init",
+        0x41,
+        "mechanism:symbol response:hex hostname:string",
+    ),
+    (
+        "open",
+        0x10,
+        "container-id:string hostname:string max-frame-size:uint channel-max:ushort idle-time-out:uint",
+    ),
+    (
+        "begin",
+        0x11,
+        "remote-channel:ushort next-outgoing-id:uint incoming-window:uint outgoing-window:uint handle-max:uint",
+    ),
+    (
+        "attach",
+        0x12,
+        "name:string handle:uint role:role snd-settle-mode:ubyte rcv-settle-mode:ubyte source:source target:target unsettled:null incomplete:null initial-delivery-count:uint max-message-size:ulong",
+    ),
+    (
+        "flow",
+        0x13,
+        "next-incoming-id:uint incoming-window:uint next-outgoing-id:uint outgoing-window:uint handle:uint delivery-count:uint link-credit:uint available:uint drain:bool echo:bool",
+    ),
+    (
+        "transfer",
+        0x14,
+        "handle:uint delivery-id:uint delivery-tag:hex message-format:uint settled:bool more:bool rcv-settle-mode:ubyte state:state resume:bool aborted:bool",
+    ),
+    (
+        "disposition",
+        0x15,
+        "role:role first:uint last:uint settled:bool state:state",
+    ),
+    ("detach", 0x16, "handle:uint closed:bool"),
+    ("end", 0x17, ""),
+    ("close", 0x18, ""),
+];
+
+fn encode(said: &str) -> Vec<u8> {
+    let mut words = said.split_ascii_whitespace();
+    let name = words.next().unwrap();
+    match (name, words.clone().next()) {
+        ("header", Some("sasl")) => return b"AMQP\x03\x01\x00\x00".to_vec(),
+        ("header", Some("amqp")) => return b"AMQP\x00\x01\x00\x00".to_vec(),
+        ("raw", Some(hex)) => return bytes_of(hex),
+        _ => {}
+    }
+    let (_, code, fields) = PERFORMATIVES
+        .iter()
+        .find(|(known, ..)| *known == name)
+        .unwrap();
+    let mut given: BTreeMap<&str, &str> = words
+        .map(|word| word.split_once('=').unwrap_or((word, "true")))
+        .collect();
+    let channel: u16 = given.remove("ch").unwrap_or("0").parse().unwrap();
+    let values: Vec<Value> = fields
+        .split_ascii_whitespace()
+        .map(|field| {
+            let (field, kind) = field.split_once(':').unwrap();
+            given
+                .remove(field)
+                .map_or(Value::Null, |text| value(kind, text))
+        })
+        .collect();
+    let mut body = vec![0x00, 0x53, *code];
+    body.extend(serde_amqp::to_vec(&Value::List(values)).unwrap());
+    body.extend(payload(&mut given));
+    assert!(given.is_empty(), "unknown fields in '{said}': {given:?}");
+    let size = u32::try_from(body.len() + 8).unwrap().to_be_bytes();
+    let kind = u8::from(name.starts_with("sasl"));
+    let channel = channel.to_be_bytes();
+    [&size[..], &[2, kind], &channel, &body].concat()
+}
+
+fn value(kind: &str, text: &str) -> Value {
+    match kind {
+        "string" => Value::String(text.to_owned()),
+        "symbol" => Value::Symbol(Symbol::from(text)),
+        "uint" => Value::Uint(text.parse().unwrap()),
+        "ushort" => Value::Ushort(text.parse().unwrap()),
+        "ubyte" => Value::Ubyte(text.parse().unwrap()),
+        "ulong" => Value::Ulong(text.parse().unwrap()),
+        "bool" => Value::Bool(text == "true"),
+        "role" => Value::Bool(text == "receiver"),
+        "hex" => Value::Binary(ByteBuf::from(bytes_of(text))),
+        "source" => described(0x28, vec![Value::String(text.to_owned())]),
+        "target" => described(0x29, vec![Value::String(text.to_owned())]),
+        "state" => match text {
+            "accepted" => described(0x24, vec![]),
+            "rejected" => described(0x25, vec![]),
+            "released" => described(0x26, vec![]),
+            "modified" => described(0x27, vec![]),
+            "deferred" => described(0x27, vec![Value::Null, Value::Bool(true)]),
+            other => panic!("{other} is no outcome"),
+        },
+        other => panic!("{other} is no type"),
+    }
+}
+
+fn described(code: u64, fields: Vec<Value>) -> Value {
+    let descriptor = serde_amqp::descriptor::Descriptor::Code(code);
+    let value = Value::List(fields);
+    Value::Described(Box::new(serde_amqp::described::Described {
+        descriptor,
+        value,
+    }))
+}
+
+/// What stands behind a transfer: `body=TEXT`, `bytes=N`, `batch=TEXT,TEXT`, or a request by
+/// `operation=NAME`, with `reply-to`, `text=BODY` or entries of the map: `long:NAME`, `int:NAME`.
+fn payload(given: &mut BTreeMap<&str, &str>) -> Vec<u8> {
+    if let Some(text) = given.remove("body") {
+        return data(text.as_bytes());
+    }
+    if let Some(count) = given.remove("bytes") {
+        return data(&vec![b'x'; count.parse().unwrap()]);
+    }
+    if let Some(texts) = given.remove("batch") {
+        return texts
+            .split(',')
+            .flat_map(|text| data(&data(text.as_bytes())))
+            .collect();
+    }
+    let Some(operation) = given.remove("operation") else {
+        return Vec::new();
+    };
+    let reply_to = given
+        .remove("reply-to")
+        .map_or(Value::Null, |to| Value::String(to.to_owned()));
+    let id = Value::String("request-1".to_owned());
+    let properties = Value::List(vec![id, Value::Null, Value::Null, Value::Null, reply_to]);
+    let mut application = OrderedMap::new();
+    application.insert(string("operation"), string(operation));
+    for name in ["type", "name"] {
+        if let Some(text) = given.remove(name) {
+            application.insert(string(name), string(text));
+        }
+    }
+    let body = match given.remove("text") {
+        Some(text) => string(&text.replace('_', " ")),
+        None => {
+            let entries = std::mem::take(given).into_iter().map(|(name, text)| {
+                let (kind, name) = name.split_once(':').unwrap();
+                let value = match kind {
+                    "long" => Value::Long(text.parse().unwrap()),
+                    "int" => Value::Int(text.parse().unwrap()),
+                    _ => string(text),
+                };
+                (string(name), value)
+            });
+            Value::Map(entries.collect())
+        }
+    };
+    let section = |code: u8, value: &Value| {
+        [&[0x00, 0x53, code][..], &serde_amqp::to_vec(value).unwrap()].concat()
+    };
+    [
+        section(0x73, &properties),
+        section(0x74, &Value::Map(application)),
+        section(0x77, &body),
+    ]
+    .concat()
+}
+
+fn data(body: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(body.len()).unwrap().to_be_bytes();
+    [&[0x00, 0x53, 0x75, 0xb0][..], &length, body].concat()
+}
+
+fn string(text: &str) -> Value {
+    Value::String(text.to_owned())
+}
+
+fn bytes_of(hex: &str) -> Vec<u8> {
+    (0..hex.len() / 2)
+        .map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap())
+        .collect()
+}
