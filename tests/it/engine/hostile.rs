@@ -388,7 +388,7 @@ fn assert_memory_within(before: u64, mib: u64) {
     assert!(grown < mib, "{grown} MiB more");
 }
 
-/// SplitMix64: the same numbers for the same seed, for ever.
+/// `SplitMix64`: the same numbers for the same seed, for ever.
 struct Dice(u64);
 
 impl Dice {
