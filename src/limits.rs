@@ -87,3 +87,12 @@ pub const GROUP_BYTES: usize = 8 * 1024 * 1024;
 pub const COMPACTION_BYTES: usize = 512 * 1024;
 /// Bytes of a message's changed application-properties: the service's limit for all properties.
 pub const AMENDMENTS_BYTES_MAX: usize = 64 * 1024;
+/// Deliveries of one AMQP session that wait for a receiver's decision. The oldest are forgotten
+/// beyond: their locks run out, and `$management` settles them still.
+pub const UNSETTLED_MAX: usize = 262_144;
+/// Links of one connection: one for each of the sessions that .NET and JavaScript open.
+pub const CONNECTION_LINKS_MAX: usize = 5_000;
+/// Bytes of messages of one connection of which there are frames to come: two of the largest.
+pub const PARTIAL_BYTES_MAX: usize = 200 * 1024 * 1024;
+/// A peer that allows us less silence is kept alive no more often.
+pub const KEEP_ALIVE_MIN: Millis = Millis::from_millis(100);

@@ -20,6 +20,13 @@ pub enum Misshapen {
     /// A list, map or array has too many elements, or more than its bytes can hold.
     #[error("a compound value tells of {0} elements, more than it may or can hold")]
     Count(usize),
+    /// A map has a key without a value.
+    #[error("a map tells of {0} elements, an odd number")]
+    OddMap(usize),
+    /// Bytes are left behind the last element of a list, map or array: a decoder that goes by the
+    /// count would take them for what follows, unchecked.
+    #[error("{0} bytes are left behind the elements of a compound value")]
+    Surplus(usize),
 }
 
 /// Returns how many bytes the value at the front takes, having checked all of it.
@@ -79,8 +86,11 @@ fn compound(
     if limits::VALUE_ELEMENTS_MAX < count {
         return Err(Misshapen::Count(count));
     }
+    if (code == 0xc1 || code == 0xd1) && count % 2 == 1 {
+        return Err(Misshapen::OddMap(count));
+    }
     if code == 0xe0 || code == 0xf0 {
-        array(elements, count, depth)?;
+        elements = array(elements, count, depth)?;
     } else {
         for _ in 0..count {
             let length = length_within(elements, depth).map_err(|error| match error {
@@ -90,14 +100,18 @@ fn compound(
             elements = elements.get(length..).ok_or(Misshapen::Truncated)?;
         }
     }
-    Ok(end)
+    if elements.is_empty() {
+        Ok(end)
+    } else {
+        Err(Misshapen::Surplus(elements.len()))
+    }
 }
 
-/// Checks an array's elements, which share one constructor.
-fn array(elements: &[u8], count: usize, depth: usize) -> Result<(), Misshapen> {
+/// Checks an array's elements, which share one constructor; returns what is left behind them.
+fn array(elements: &[u8], count: usize, depth: usize) -> Result<&[u8], Misshapen> {
     let (mut code, mut elements) = match elements.split_first() {
         Some((&code, rest)) => (code, rest),
-        None if count == 0 => return Ok(()),
+        None if count == 0 => return Ok(&[]),
         None => return Err(Misshapen::Truncated),
     };
     if code == 0x00 {
@@ -114,7 +128,7 @@ fn array(elements: &[u8], count: usize, depth: usize) -> Result<(), Misshapen> {
         let length = body_length(code, elements, depth)?;
         elements = elements.get(length..).ok_or(Misshapen::Truncated)?;
     }
-    Ok(())
+    Ok(elements)
 }
 
 fn byte(bytes: &[u8]) -> Result<usize, Misshapen> {
@@ -168,5 +182,15 @@ mod tests {
             Err(Misshapen::Count(0xffff)),
         );
         check(&[0x00; 200], Err(Misshapen::Depth));
+        check(&[0xc1, 2, 1, 0x40], Err(Misshapen::OddMap(1)));
+    }
+
+    #[test]
+    fn elements_fill_what_holds_them() {
+        check(&[0xc0, 3, 1, 0x40, 0x40], Err(Misshapen::Surplus(1)));
+        check(&[0xc1, 3, 0, 0x40, 0x40], Err(Misshapen::Surplus(2)));
+        check(&[0xe0, 4, 1, 0x50, 1, 2], Err(Misshapen::Surplus(1)));
+        // An array without elements may name the type that they would have.
+        check(&[0xe0, 2, 0, 0xa3], Ok(4));
     }
 }

@@ -34,6 +34,10 @@ pub struct Connection {
     pub(super) next_link: u32,
     /// Sessions with dispositions that wait to be put together.
     pub(super) unflushed: Vec<SessionId>,
+    /// Bytes of transfers that wait for the windows of their sessions.
+    pub(super) waiting_bytes: usize,
+    /// Bytes of messages of which there is more to come.
+    pub(super) partial_bytes: usize,
     pub(super) peer_frame_max: u32,
     pub(super) peer_channel_max: u16,
     /// How long the peer waits for a frame of ours.
@@ -103,6 +107,8 @@ impl Connection {
             links: BTreeMap::new(),
             next_link: 0,
             unflushed: Vec::new(),
+            waiting_bytes: 0,
+            partial_bytes: 0,
             peer_frame_max: limits::FRAME_SIZE_MIN,
             peer_channel_max: 0,
             peer_idle_timeout: None,
@@ -203,12 +209,20 @@ impl Connection {
         self.phase == Phase::Finished
     }
 
-    /// Closes the connection in order.
+    /// Returns how many bytes of transfers wait for the peer to open its sessions' windows: memory
+    /// that no socket pushes back on.
+    #[must_use]
+    pub fn waiting_bytes(&self) -> usize {
+        self.waiting_bytes
+    }
+
+    /// Closes the connection in order: nothing else is sent or reported any more.
     pub fn close(&mut self, now: Timestamp, refusal: Option<Refusal>) {
         match self.phase {
             Phase::Opened => {
                 self.flush_dispositions();
                 self.write_close(refusal.as_ref());
+                self.forget_links();
                 self.phase = Phase::Closing;
                 self.deadline = Some(now.after(CLOSE_WAIT));
             }
@@ -245,10 +259,17 @@ impl Connection {
     pub(super) fn report_closed(&mut self, error: Option<Refusal>) {
         if !self.reported_closed {
             self.reported_closed = true;
-            self.sessions.clear();
-            self.links.clear();
+            self.forget_links();
             self.events.push_back(Event::Closed { error });
         }
+    }
+
+    /// Late commands for links find none.
+    fn forget_links(&mut self) {
+        self.sessions.clear();
+        self.links.clear();
+        self.waiting_bytes = 0;
+        self.partial_bytes = 0;
     }
 
     /// The connection is open: from now on only silence ends it.
@@ -276,7 +297,8 @@ impl Connection {
             return None;
         }
         let half = Millis::from_millis(self.peer_idle_timeout?.as_millis() / 2);
-        Some(self.sent_at.after(half.min(KEEP_ALIVE_MAX)))
+        let span = half.min(KEEP_ALIVE_MAX).max(limits::KEEP_ALIVE_MIN);
+        Some(self.sent_at.after(span))
     }
 
     /// Takes one frame; returns whether there may be another.
@@ -340,7 +362,7 @@ impl Connection {
         match code {
             0x10 => self.handle_open(list),
             0x18 => {
-                let error = close_error(list).map_err(undecodable)?;
+                let error = error_field(list).map_err(undecodable)?;
                 self.handle_close(error);
                 Ok(())
             }
@@ -365,7 +387,8 @@ impl Connection {
                     0x15 => self.handle_disposition(session, list),
                     0x16 => self.handle_detach(session, list),
                     0x17 => {
-                        self.handle_end(frame.channel, session);
+                        let error = error_field(list).map_err(undecodable)?;
+                        self.handle_end(frame.channel, session, error.as_ref());
                         Ok(())
                     }
                     other => {
@@ -374,7 +397,7 @@ impl Connection {
                 };
                 // What is wrong within a session ends that session only.
                 if let Err(refusal) = result {
-                    self.end_session(session, Some(&refusal));
+                    self.end_session(session, &refusal);
                 }
                 Ok(())
             }
@@ -397,7 +420,8 @@ fn split(body: &[u8]) -> Result<(u64, List<'_>, &[u8]), Malformed> {
     Ok((code, list, payload))
 }
 
-fn close_error(mut list: List<'_>) -> Result<Option<Refusal>, Malformed> {
+/// Reads the only field of an end and a close.
+fn error_field(mut list: List<'_>) -> Result<Option<Refusal>, Malformed> {
     list.raw()?.map(state::error).transpose()
 }
 

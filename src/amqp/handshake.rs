@@ -53,7 +53,11 @@ impl Connection {
 
     /// Answers a header that is not ours with ours, and ends [2.2].
     fn refuse_header(&mut self) {
-        self.out.extend_from_slice(&SASL_HEADER);
+        let ours = match self.identity {
+            Identity::Unnamed => SASL_HEADER,
+            Identity::Anonymous | Identity::Plain { .. } => AMQP_HEADER,
+        };
+        self.out.extend_from_slice(&ours);
         let description = "The peer speaks another protocol.".to_owned();
         self.finish(Some(Refusal {
             condition: Condition::NotImplemented,

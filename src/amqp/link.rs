@@ -2,7 +2,9 @@
 
 use bytes::{Bytes, BytesMut};
 
+use super::wire::Malformed;
 use super::{Attach, LinkRole, SessionId, serial};
+use crate::limits;
 
 #[derive(Debug)]
 pub(super) struct Link {
@@ -78,7 +80,26 @@ pub(super) struct Outgoing {
     pub(super) limit: u32,
 }
 
+impl Link {
+    /// Returns how much of a message has come in of which there is more to come, bytes.
+    pub(super) fn partial_bytes(&self) -> usize {
+        match &self.flow {
+            FlowState::Incoming(incoming) => incoming
+                .partial
+                .as_ref()
+                .map_or(0, |partial| partial.bytes.len()),
+            FlowState::Outgoing(_) => 0,
+        }
+    }
+}
+
 impl Outgoing {
+    /// Takes a receiver's credit: so many from `counted` on.
+    pub(super) fn grant(&mut self, counted: u32, credit: u32) {
+        // Farther ahead would be behind [2.8.10].
+        self.limit = counted.wrapping_add(credit.min(serial::AHEAD_MAX));
+    }
+
     pub(super) fn credit(&self) -> u32 {
         serial::ahead(self.delivery_count, self.limit).unwrap_or(0)
     }
@@ -87,17 +108,35 @@ impl Outgoing {
 impl Incoming {
     /// Returns the credit that a flow tells: what is kept up, less what is not settled yet.
     pub(super) fn link_credit(&self) -> u32 {
-        self.credit
-            .saturating_sub(self.delivery_count.wrapping_sub(self.settled))
+        let open = serial::ahead(self.settled, self.delivery_count);
+        self.credit.saturating_sub(open.unwrap_or(0))
+    }
+
+    /// Returns how large a message may be, bytes.
+    pub(super) fn size_max(&self) -> u64 {
+        match self.message_size_max {
+            0 => limits::MESSAGE_SIZE_MAX,
+            max => max,
+        }
+    }
+
+    /// Counts a delivery that the owner is done with; returns whether a flow is due.
+    pub(super) fn take_settled(&mut self) -> bool {
+        self.settled = self.settled.wrapping_add(1);
+        self.unreported += 1;
+        self.tops_up && self.credit <= self.unreported.saturating_mul(2)
     }
 }
 
 /// What the engine keeps of an attach beside what the owner sees.
 pub(super) struct PeerAttach {
+    pub(super) name: String,
     pub(super) handle: u32,
+    pub(super) role: LinkRole,
     pub(super) source: Option<Bytes>,
     pub(super) target: Option<Bytes>,
     pub(super) snd_settle_mode: u8,
     pub(super) rcv_settle_mode: u8,
-    pub(super) attach: Attach,
+    /// What the owner sees; its source, target or properties may be no such thing.
+    pub(super) attach: Result<Attach, Malformed>,
 }

@@ -6,12 +6,13 @@ use fe2o3_amqp_types::messaging::{Source, Target};
 
 use super::connection::undecodable;
 use super::link::{FlowState, Incoming, Link, LinkPhase, Outgoing, PeerAttach};
-use super::session::SessionFlow;
+use super::session::{SessionFlow, Waiting};
 use super::wire::{List, ListWriter, Malformed, descriptor};
 use super::{
     Accept, Attach, Condition, Connection, Event, Fields, LinkId, LinkRole, LinkTarget, Refusal,
     SessionId, SettleMode, serial, state,
 };
+use crate::limits;
 
 impl Connection {
     pub(super) fn handle_attach(
@@ -41,13 +42,12 @@ impl Connection {
                 description,
             });
         }
-        let same = |link: &Link| link.name == peer.attach.name && link.role == peer.attach.role;
+        let same = |link: &Link| link.name == peer.name && link.role == peer.role;
         let known = self.links.iter().find(|(_, link)| same(link));
         let known = known.map(|(&id, link)| (id, link.phase));
         match known {
             Some((id, LinkPhase::Asking)) => {
-                self.attach_answered(id, peer);
-                return Ok(());
+                return self.attach_answered(id, peer).map_err(undecodable);
             }
             Some((id, LinkPhase::Asked | LinkPhase::Attached)) => self.steal(id),
             Some((_, LinkPhase::Detaching)) | None => {}
@@ -56,6 +56,13 @@ impl Connection {
     }
 
     fn attach_asked(&mut self, session: SessionId, peer: PeerAttach) -> Result<(), Refusal> {
+        if limits::CONNECTION_LINKS_MAX <= self.links.len() {
+            let description = "The connection has too many links.".to_owned();
+            return Err(Refusal {
+                condition: Condition::ResourceLimitExceeded,
+                description,
+            });
+        }
         let handle = self
             .sessions
             .get(&session)
@@ -68,14 +75,14 @@ impl Connection {
             });
         };
         let id = self.new_link_id();
-        let flow = match peer.attach.role {
+        let flow = match peer.role {
             LinkRole::Incoming => FlowState::Incoming(Incoming::default()),
             LinkRole::Outgoing => FlowState::Outgoing(Outgoing::default()),
         };
         let link = Link {
             session,
-            name: peer.attach.name.clone(),
-            role: peer.attach.role,
+            name: peer.name,
+            role: peer.role,
             handle,
             peer_handle: Some(peer.handle),
             phase: LinkPhase::Asked,
@@ -90,12 +97,19 @@ impl Connection {
             state.by_handle.insert(peer.handle, id);
             state.handles.insert(handle, id);
         }
-        self.events
-            .push_back(Event::AttachRequested(id, Box::new(peer.attach)));
+        match peer.attach {
+            Ok(attach) => {
+                let attach = Box::new(attach);
+                self.events.push_back(Event::AttachRequested(id, attach));
+            }
+            // Nobody can want what cannot be read; other links do not suffer for it.
+            Err(error) => self.refuse_link(id, undecodable(error)),
+        }
         Ok(())
     }
 
-    fn attach_answered(&mut self, id: LinkId, peer: PeerAttach) {
+    fn attach_answered(&mut self, id: LinkId, peer: PeerAttach) -> Result<(), Malformed> {
+        let attach = Box::new(peer.attach?);
         if let Some(link) = self.links.get_mut(&id) {
             link.peer_handle = Some(peer.handle);
             link.phase = LinkPhase::Attached;
@@ -103,8 +117,8 @@ impl Connection {
                 state.by_handle.insert(peer.handle, id);
             }
         }
-        self.events
-            .push_back(Event::AttachAnswered(id, Box::new(peer.attach)));
+        self.events.push_back(Event::AttachAnswered(id, attach));
+        Ok(())
     }
 
     /// Lets a link in that the peer asked for: what it said is echoed (`protocol.md` §0.1).
@@ -139,12 +153,8 @@ impl Connection {
             return;
         }
         link.phase = LinkPhase::Attached;
-        // The side that is not ours to give is echoed: only our own terminus is null.
-        let (source, target) = match link.role {
-            LinkRole::Incoming => (link.source.clone(), None),
-            LinkRole::Outgoing => (None, link.target.clone()),
-        };
-        self.write_attach(id, source.as_deref(), target.as_deref(), &Accept::default());
+        // Neither source nor target: Go waits for the detach only when both are null.
+        self.write_attach(id, None, None, &Accept::default());
         self.detach(id, Some(refusal));
     }
 
@@ -154,17 +164,32 @@ impl Connection {
         let Some(link) = self.links.get_mut(&id) else {
             return;
         };
-        if link.phase == LinkPhase::Detaching {
-            return;
+        let phase = std::mem::replace(&mut link.phase, LinkPhase::Detaching);
+        match phase {
+            LinkPhase::Detaching => return,
+            LinkPhase::Asked => self.write_attach(id, None, None, &Accept::default()),
+            LinkPhase::Asking | LinkPhase::Attached => {}
         }
-        if link.phase == LinkPhase::Asked {
-            let accept = Accept::default();
-            self.write_attach(id, None, None, &accept);
-        }
-        if let Some(link) = self.links.get_mut(&id) {
-            link.phase = LinkPhase::Detaching;
-        }
+        self.forget_deliveries(id);
         self.write_detach(id, refusal.as_ref());
+    }
+
+    /// Drops what is on its way on a link that goes.
+    fn forget_deliveries(&mut self, id: LinkId) {
+        let Some(link) = self.links.get_mut(&id) else {
+            return;
+        };
+        self.partial_bytes = self.partial_bytes.saturating_sub(link.partial_bytes());
+        let session = link.session;
+        match &mut link.flow {
+            FlowState::Incoming(incoming) => incoming.partial = None,
+            FlowState::Outgoing(_) => {
+                self.drop_waiting(session, id);
+                if let Some(state) = self.sessions.get_mut(&session) {
+                    state.unsettled.forget(id);
+                }
+            }
+        }
     }
 
     /// Asks the peer for a link (client role).
@@ -271,13 +296,19 @@ impl Connection {
             return Ok(());
         }
         match &mut link.flow {
-            // A sender's word about credit is passed over: Python grants itself some (§4.2).
-            FlowState::Incoming(_) => {}
+            // What a sender says of credit is passed over: Python grants itself some (§4.2). But
+            // having drained, it has used up what it had.
+            FlowState::Incoming(incoming) => {
+                if let Some(count) = flow.delivery_count.filter(|_| flow.drain) {
+                    let used_up = serial::ahead(incoming.delivery_count, count).unwrap_or(0);
+                    incoming.delivery_count = incoming.delivery_count.wrapping_add(used_up);
+                    incoming.settled = incoming.settled.wrapping_add(used_up);
+                }
+            }
             FlowState::Outgoing(outgoing) => {
                 if let Some(credit) = flow.link_credit {
                     // Before it has seen our attach it counts from our first number, 0 [2.6.7].
-                    let counted = flow.delivery_count.unwrap_or(0);
-                    outgoing.limit = counted.wrapping_add(credit);
+                    outgoing.grant(flow.delivery_count.unwrap_or(0), credit);
                 }
                 let limit = outgoing.limit;
                 self.events.push_back(Event::Credit {
@@ -299,13 +330,22 @@ impl Connection {
         let Some(link) = self.links.get_mut(&id) else {
             return;
         };
-        if let FlowState::Outgoing(outgoing) = &mut link.flow {
-            let within = serial::ahead(limit, outgoing.limit).is_some();
-            if within && serial::ahead(outgoing.delivery_count, limit).is_some() {
-                outgoing.delivery_count = limit;
-            }
-            self.write_link_flow(id, Answer::Drained);
+        let FlowState::Outgoing(outgoing) = &mut link.flow else {
+            return;
+        };
+        let within = serial::ahead(limit, outgoing.limit).is_some();
+        if within && serial::ahead(outgoing.delivery_count, limit).is_some() {
+            outgoing.delivery_count = limit;
         }
+        let state = self.sessions.get_mut(&link.session);
+        if let Some(state) = state.filter(|state| !state.waiting.is_empty()) {
+            state.waiting.push_back(Waiting {
+                link: id,
+                frame: None,
+            });
+            return;
+        }
+        self.write_link_flow(id, Answer::Drained);
     }
 
     /// Grants credit on an incoming link (client role): so many deliveries from now on.
@@ -436,6 +476,7 @@ impl Connection {
     }
 
     fn drop_link(&mut self, id: LinkId) {
+        self.forget_deliveries(id);
         if let Some(link) = self.links.remove(&id)
             && let Some(session) = self.sessions.get_mut(&link.session)
         {
@@ -513,35 +554,35 @@ fn read_attach(session: SessionId, list: &mut List<'_>) -> Result<PeerAttach, Ma
     let _offered_capabilities = list.raw()?;
     let _desired_capabilities = list.raw()?;
     let properties = list.raw()?;
-    let attach = Attach {
-        name,
-        role,
-        session,
-        source: source.map(decode::<Source>).transpose()?,
-        target: read_target(target)?,
-        snd_settle_mode: match snd_settle_mode {
-            0 => SenderSettleMode::Unsettled,
-            1 => SenderSettleMode::Settled,
-            _ => SenderSettleMode::Mixed,
-        },
-        rcv_settle_mode: match rcv_settle_mode {
-            1 => ReceiverSettleMode::Second,
-            _ => ReceiverSettleMode::First,
-        },
-        message_size_max,
-        properties: state::field_map(properties)?.map(|fields| -> Fields { *fields }),
+    let attach = || {
+        Ok(Attach {
+            name: name.clone(),
+            role,
+            session,
+            source: source.map(decode::<Source>).transpose()?,
+            target: read_target(target)?,
+            snd_settle_mode: match snd_settle_mode {
+                0 => SenderSettleMode::Unsettled,
+                1 => SenderSettleMode::Settled,
+                _ => SenderSettleMode::Mixed,
+            },
+            rcv_settle_mode: match rcv_settle_mode {
+                1 => ReceiverSettleMode::Second,
+                _ => ReceiverSettleMode::First,
+            },
+            message_size_max,
+            properties: state::field_map(properties)?.map(|fields| -> Fields { *fields }),
+        })
     };
-    let (source, target) = (
-        source.map(Bytes::copy_from_slice),
-        target.map(Bytes::copy_from_slice),
-    );
     Ok(PeerAttach {
         handle,
-        source,
-        target,
+        role,
+        source: source.map(Bytes::copy_from_slice),
+        target: target.map(Bytes::copy_from_slice),
         snd_settle_mode,
         rcv_settle_mode,
-        attach,
+        attach: attach(),
+        name,
     })
 }
 

@@ -19,6 +19,7 @@
 mod api;
 mod condition;
 mod connection;
+mod dispositions;
 mod frame;
 mod handshake;
 mod link;
@@ -30,6 +31,7 @@ mod state;
 mod tests;
 mod trace;
 mod transfers;
+mod unsettled;
 mod wire;
 
 pub use api::{

@@ -10,6 +10,9 @@ pub(super) const fn ahead(from: u32, to: u32) -> Option<u32> {
     }
 }
 
+/// The farthest that a number can be ahead of another.
+pub(super) const AHEAD_MAX: u32 = (1 << 31) - 1;
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,14 +5,16 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
-use super::connection::{End, undecodable};
+use super::connection::{End, Phase, undecodable};
+use super::dispositions::Range;
 use super::frame::{self, FrameKind};
+use super::link::LinkPhase;
+use super::links::Answer;
+use super::unsettled::Unsettled;
 use super::wire::{List, ListWriter, Malformed};
-use super::{
-    Condition, Connection, Event, LinkId, Outcome, Refusal, SessionId, Tag, serial, state,
-};
+use super::{Condition, Connection, Event, LinkId, Refusal, SessionId, serial, state};
 use crate::limits;
 
 #[derive(Debug)]
@@ -25,8 +27,8 @@ pub(super) struct Session {
     pub(super) next_outgoing_id: u32,
     /// Frames that the peer takes still.
     pub(super) remote_window: u32,
-    /// Frames that wait for the peer's window.
-    pub(super) waiting: VecDeque<Bytes>,
+    /// What waits for the peer's window.
+    pub(super) waiting: VecDeque<Waiting>,
     /// Our links by the peer's handles.
     pub(super) by_handle: BTreeMap<u32, LinkId>,
     /// Our own handles that are taken.
@@ -34,67 +36,22 @@ pub(super) struct Session {
     pub(super) peer_handle_max: u32,
     pub(super) unsettled: Unsettled,
     /// Dispositions to be sent as one: of messages that came in, and of those that went out.
-    pub(super) accepted_in: Option<(u32, u32)>,
-    pub(super) accepted_out: Option<(u32, u32)>,
+    pub(super) settled_in: Option<Range>,
+    pub(super) settled_out: Option<Range>,
     /// It stands in the connection's list of those with dispositions waiting.
     pub(super) unflushed: bool,
 }
 
-/// Deliveries that we sent and that are not settled, by their numbers.
+/// Something that is to be sent when the peer's window opens, in its turn.
 #[derive(Debug)]
-pub(super) struct Unsettled {
-    first: u32,
-    slots: VecDeque<Option<(LinkId, Tag)>>,
+pub(super) struct Waiting {
+    pub(super) link: LinkId,
+    /// A transfer's frame; none for the answer to a drain, which must not overtake one.
+    pub(super) frame: Option<Bytes>,
 }
 
 /// The first number of transfers and deliveries, as the service has it (`protocol.md` §1.4).
 const FIRST_ID: u32 = 1;
-
-impl Unsettled {
-    /// Numbers a delivery; one that was sent settled is not kept.
-    pub(super) fn push(&mut self, delivery: Option<(LinkId, Tag)>) -> u32 {
-        let id = self.next();
-        self.slots.push_back(delivery);
-        self.trim();
-        id
-    }
-
-    pub(super) fn get(&self, id: u32) -> Option<(LinkId, Tag)> {
-        *self.slots.get(self.slot(id)?)?
-    }
-
-    pub(super) fn settle(&mut self, id: u32) {
-        if let Some(slot) = self.slot(id).and_then(|at| self.slots.get_mut(at)) {
-            *slot = None;
-            self.trim();
-        }
-    }
-
-    /// Returns the numbers of `first..=last` that may be unsettled: no more than there are.
-    pub(super) fn within(&self, first: u32, last: u32) -> impl Iterator<Item = u32> + use<> {
-        let from = serial::ahead(self.first, first).unwrap_or(0);
-        let to = serial::ahead(self.first, last).map_or(0, |last| last.saturating_add(1));
-        let end = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
-        let base = self.first;
-        (from..to.min(end)).map(move |offset| base.wrapping_add(offset))
-    }
-
-    fn next(&self) -> u32 {
-        self.first
-            .wrapping_add(u32::try_from(self.slots.len()).unwrap_or(u32::MAX))
-    }
-
-    fn slot(&self, id: u32) -> Option<usize> {
-        usize::try_from(serial::ahead(self.first, id)?).ok()
-    }
-
-    fn trim(&mut self) {
-        while let Some(None) = self.slots.front() {
-            self.slots.pop_front();
-            self.first = self.first.wrapping_add(1);
-        }
-    }
-}
 
 impl Session {
     fn new(peer_channel: Option<u16>) -> Self {
@@ -108,12 +65,9 @@ impl Session {
             by_handle: BTreeMap::new(),
             handles: BTreeMap::new(),
             peer_handle_max: u32::MAX,
-            unsettled: Unsettled {
-                first: FIRST_ID,
-                slots: VecDeque::new(),
-            },
-            accepted_in: None,
-            accepted_out: None,
+            unsettled: Unsettled::new(FIRST_ID),
+            settled_in: None,
+            settled_out: None,
             unflushed: false,
         }
     }
@@ -126,7 +80,11 @@ impl Session {
 
     /// Writes the session's part of a flow: always complete (`protocol.md` §0.1).
     pub(super) fn write_flow(&self, list: &mut ListWriter<'_>) {
-        list.uint(self.next_incoming_id);
+        // Null until the peer's begin has told where it begins to count [2.7.4].
+        match self.peer_channel {
+            Some(_) => list.uint(self.next_incoming_id),
+            None => list.null(),
+        }
         list.uint(limits::INCOMING_WINDOW);
         list.uint(self.next_outgoing_id);
         list.uint(limits::INCOMING_WINDOW);
@@ -170,6 +128,9 @@ impl PeerBegin {
 impl Connection {
     /// Begins a session (client role).
     pub fn begin(&mut self) -> Option<SessionId> {
+        if self.phase != Phase::Opened {
+            return None;
+        }
         let id = self.free_channel()?;
         self.sessions.insert(id, Session::new(None));
         self.write_begin(id, None);
@@ -178,15 +139,6 @@ impl Connection {
 
     pub(super) fn handle_begin(&mut self, channel: u16, mut list: List<'_>) -> Result<(), Refusal> {
         let begin = PeerBegin::read(&mut list).map_err(undecodable)?;
-        if let Some(answered) = begin.remote_channel {
-            let id = SessionId(answered);
-            if let Some(session) = self.sessions.get_mut(&id) {
-                session.peer_channel = Some(channel);
-                session.take_begin(&begin);
-                self.by_channel.insert(channel, id);
-            }
-            return Ok(());
-        }
         if self.by_channel.get(&channel).is_some_and(|&id| id != ENDED) {
             return Err(not_allowed(format!(
                 "Channel {channel} has a session already."
@@ -198,6 +150,9 @@ impl Connection {
                 "The channel is {channel}, and {max} is the highest."
             )));
         }
+        if let Some(answered) = begin.remote_channel {
+            return self.begin_answered(channel, SessionId(answered), &begin);
+        }
         let Some(id) = self.free_channel() else {
             return Err(not_allowed("There are no more channels.".to_owned()));
         };
@@ -206,6 +161,26 @@ impl Connection {
         self.sessions.insert(id, session);
         self.by_channel.insert(channel, id);
         self.write_begin(id, Some(channel));
+        Ok(())
+    }
+
+    fn begin_answered(
+        &mut self,
+        channel: u16,
+        id: SessionId,
+        begin: &PeerBegin,
+    ) -> Result<(), Refusal> {
+        let session = self.sessions.get_mut(&id);
+        let Some(session) = session.filter(|session| session.peer_channel.is_none()) else {
+            return Err(not_allowed(format!(
+                "There is no begin on channel {} to be answered.",
+                id.0
+            )));
+        };
+        session.peer_channel = Some(channel);
+        session.take_begin(begin);
+        self.by_channel.insert(channel, id);
+        self.flush_waiting(id);
         Ok(())
     }
 
@@ -225,18 +200,18 @@ impl Connection {
         });
     }
 
-    pub(super) fn handle_end(&mut self, channel: u16, id: SessionId) {
+    pub(super) fn handle_end(&mut self, channel: u16, id: SessionId, error: Option<&Refusal>) {
         // Python goes on to detach links of a session that it has ended.
         self.by_channel.insert(channel, ENDED);
         if id != ENDED {
             self.flush_dispositions();
             self.write(id.0, |out| ListWriter::begin(out, 0x17).end());
-            self.drop_session(id);
+            self.drop_session(id, error);
         }
     }
 
     /// Ends a session, for the peer broke a rule of it.
-    pub(super) fn end_session(&mut self, id: SessionId, refusal: Option<&Refusal>) {
+    pub(super) fn end_session(&mut self, id: SessionId, refusal: &Refusal) {
         self.flush_dispositions();
         let Some(session) = self.sessions.get(&id) else {
             return;
@@ -244,42 +219,76 @@ impl Connection {
         let channel = session.peer_channel;
         self.write(id.0, |out| {
             let mut list = ListWriter::begin(out, 0x17);
-            if let Some(refusal) = refusal {
-                state::write_error(&mut list, refusal, None);
-            }
+            state::write_error(&mut list, refusal, None);
             list.end();
         });
-        self.drop_session(id);
+        self.drop_session(id, None);
         if let Some(channel) = channel {
             self.by_channel.insert(channel, ENDED);
         }
     }
 
-    fn drop_session(&mut self, id: SessionId) {
-        let Some(session) = self.sessions.remove(&id) else {
+    fn drop_session(&mut self, id: SessionId, error: Option<&Refusal>) {
+        let Some(mut session) = self.sessions.remove(&id) else {
             return;
         };
-        for link in session.handles.into_values() {
-            self.links.remove(&link);
-            self.events.push_back(Event::Detached { link, error: None });
+        for waiting in session.waiting.drain(..) {
+            let length = waiting.frame.as_ref().map_or(0, Bytes::len);
+            self.waiting_bytes = self.waiting_bytes.saturating_sub(length);
+        }
+        for id in session.handles.into_values() {
+            let Some(link) = self.links.remove(&id) else {
+                continue;
+            };
+            self.partial_bytes = self.partial_bytes.saturating_sub(link.partial_bytes());
+            // The owner has ended the others itself, or has been told.
+            if link.phase != LinkPhase::Detaching {
+                self.events.push_back(Event::Detached {
+                    link: id,
+                    error: error.cloned(),
+                });
+            }
         }
     }
 
-    /// Sends what waited for the peer's window.
+    /// Sends what waited for the peer's window, as far as it is open.
     pub(super) fn flush_waiting(&mut self, id: SessionId) {
+        while let Some(session) = self.sessions.get_mut(&id)
+            && let Some(next) = session.waiting.front()
+        {
+            let link = next.link;
+            match &next.frame {
+                Some(_) if session.remote_window == 0 => return,
+                Some(body) => {
+                    session.remote_window -= 1;
+                    session.next_outgoing_id = session.next_outgoing_id.wrapping_add(1);
+                    self.waiting_bytes = self.waiting_bytes.saturating_sub(body.len());
+                    frame::write(&mut self.out, FrameKind::Amqp, id.0, |out| {
+                        out.extend_from_slice(body);
+                    });
+                    session.waiting.pop_front();
+                }
+                None => {
+                    session.waiting.pop_front();
+                    self.write_link_flow(link, Answer::Drained);
+                }
+            }
+        }
+    }
+
+    /// Drops what waits for a link that goes: its handle means nothing behind its detach.
+    pub(super) fn drop_waiting(&mut self, id: SessionId, link: LinkId) {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
-        while session.remote_window > 0 {
-            let Some(body) = session.waiting.pop_front() else {
-                return;
-            };
-            session.remote_window -= 1;
-            session.next_outgoing_id = session.next_outgoing_id.wrapping_add(1);
-            frame::write(&mut self.out, FrameKind::Amqp, id.0, |out| {
-                out.extend_from_slice(&body);
-            });
-        }
+        let bytes = &mut self.waiting_bytes;
+        session.waiting.retain(|waiting| {
+            if waiting.link == link {
+                let length = waiting.frame.as_ref().map_or(0, Bytes::len);
+                *bytes = bytes.saturating_sub(length);
+            }
+            waiting.link != link
+        });
     }
 
     /// Takes the session's part of a flow.
@@ -303,46 +312,6 @@ impl Connection {
             session.write_flow(&mut list);
             list.end();
         });
-    }
-
-    /// Remembers an accepted delivery, to be told together with its neighbours.
-    pub(super) fn coalesce(&mut self, id: SessionId, receiver: bool, delivery: u32) {
-        let Some(session) = self.sessions.get_mut(&id) else {
-            return;
-        };
-        let range = if receiver {
-            &mut session.accepted_in
-        } else {
-            &mut session.accepted_out
-        };
-        match range {
-            Some((_, last)) if last.wrapping_add(1) == delivery => *last = delivery,
-            Some(full) => {
-                let done = *full;
-                *full = (delivery, delivery);
-                write_accepted(&mut self.out, id, receiver, done);
-            }
-            None => *range = Some((delivery, delivery)),
-        }
-        if !session.unflushed {
-            session.unflushed = true;
-            self.unflushed.push(id);
-        }
-    }
-
-    pub(super) fn flush_dispositions(&mut self) {
-        for id in std::mem::take(&mut self.unflushed) {
-            let Some(session) = self.sessions.get_mut(&id) else {
-                continue;
-            };
-            session.unflushed = false;
-            if let Some(range) = session.accepted_in.take() {
-                write_accepted(&mut self.out, id, true, range);
-            }
-            if let Some(range) = session.accepted_out.take() {
-                write_accepted(&mut self.out, id, false, range);
-            }
-        }
     }
 
     fn free_channel(&self) -> Option<SessionId> {
@@ -371,12 +340,6 @@ pub(super) const ENDED: SessionId = SessionId(u16::MAX);
 pub(super) struct SessionFlow {
     pub(super) next_incoming_id: Option<u32>,
     pub(super) incoming_window: u32,
-}
-
-fn write_accepted(out: &mut BytesMut, id: SessionId, receiver: bool, range: (u32, u32)) {
-    frame::write(out, FrameKind::Amqp, id.0, |out| {
-        state::write_disposition(out, receiver, range, true, &Outcome::Accepted);
-    });
 }
 
 fn not_allowed(description: String) -> Refusal {

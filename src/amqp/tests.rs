@@ -315,3 +315,83 @@ fn a_connection_that_does_not_open_in_time_is_dropped() {
     assert!(server.is_finished());
     assert_eq!(server.poll_timeout(), None);
 }
+
+/// What the server's end costs for one message, sent and received and settled both times:
+/// `cargo test --release --lib amqp -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement"]
+#[expect(
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a measurement"
+)]
+fn what_a_message_costs() {
+    const BATCH: u32 = 64;
+    const ROUNDS: u32 = 20_000;
+    let mut pair = Pair::new(Identity::Anonymous);
+    pair.client.config.frame_size_max = 65_536;
+    pair.server.config.frame_size_max = 65_536;
+    pair.run();
+    let session = pair.client.begin().unwrap();
+    let mode = SettleMode::OnReceipt;
+    let attach = |pair: &mut Pair, name, role| pair.client.attach(session, name, role, "q", mode);
+    let sender = attach(&mut pair, "s", LinkRole::Outgoing).unwrap();
+    let receiver = attach(&mut pair, "r", LinkRole::Incoming).unwrap();
+    let (_, asked) = pair.run();
+    for event in asked {
+        let Event::AttachRequested(link, _) = event else {
+            panic!("{event:?}")
+        };
+        let accept = Accept {
+            credit: 1_000,
+            ..Accept::default()
+        };
+        pair.server.accept_link(link, accept);
+    }
+    pair.client.grant_credit(receiver, u32::MAX);
+    pair.run();
+    let outgoing = LinkId(1);
+    let body = [7; 1_024];
+    let mut spent = std::time::Duration::ZERO;
+    for _ in 0..ROUNDS {
+        for _ in 0..BATCH {
+            pair.client.deliver(sender, delivery(&[&body])).unwrap();
+        }
+        let mut input = pair.client.take_output(pair.now);
+        let start = std::time::Instant::now();
+        pair.server.handle_bytes(pair.now, &mut input);
+        while let Some(event) = pair.server.poll_event() {
+            if let Event::Transfer {
+                link,
+                delivery: id,
+                payload,
+                ..
+            } = event
+            {
+                let accepted = Outcome::Accepted;
+                pair.server.settle_incoming(link, id, &accepted, false);
+                let payload: &[&[u8]] = &[&payload];
+                pair.server.deliver(outgoing, delivery(payload)).unwrap();
+            }
+        }
+        let mut output = pair.server.take_output(pair.now);
+        spent += start.elapsed();
+        pair.client.handle_bytes(pair.now, &mut output);
+        while let Some(event) = pair.client.poll_event() {
+            if let Event::Transfer { link, delivery, .. } = event {
+                pair.client
+                    .settle_incoming(link, delivery, &Outcome::Accepted, false);
+            }
+        }
+        let mut input = pair.client.take_output(pair.now);
+        let start = std::time::Instant::now();
+        pair.server.handle_bytes(pair.now, &mut input);
+        while pair.server.poll_event().is_some() {}
+        let mut output = pair.server.take_output(pair.now);
+        spent += start.elapsed();
+        pair.client.handle_bytes(pair.now, &mut output);
+        while pair.client.poll_event().is_some() {}
+    }
+    let count = BATCH * ROUNDS;
+    println!("{} ns a message", spent.as_nanos() / u128::from(count));
+}

@@ -1,4 +1,4 @@
-//! Transfers and dispositions, both ways: where the messages are.
+//! Transfers, both ways: where the messages are.
 
 use bytes::{Bytes, BytesMut};
 
@@ -6,7 +6,8 @@ use super::connection::undecodable;
 use super::frame::{self, FrameKind};
 use super::link::{FlowState, LinkPhase, Partial};
 use super::links::{Answer, unattached};
-use super::state::{self, DeliveryState};
+use super::session::Waiting;
+use super::state::DeliveryState;
 use super::wire::{List, ListWriter, Malformed};
 use super::{
     Condition, Connection, CreditLost, Delivery, DeliveryId, Event, LinkId, Outcome, Refusal,
@@ -87,7 +88,8 @@ impl Connection {
         let Some(link) = self.links.get_mut(&id) else {
             return Ok(());
         };
-        if link.phase == LinkPhase::Detaching {
+        let phase = link.phase;
+        if phase == LinkPhase::Detaching {
             return Ok(());
         }
         let FlowState::Incoming(incoming) = &mut link.flow else {
@@ -97,71 +99,61 @@ impl Connection {
                 description,
             });
         };
-        let transaction = transfer.state.and_then(|state| state.transaction);
         let mut partial = match incoming.partial.take() {
             Some(partial) => partial,
-            None => {
-                let delivery = transfer.delivery.ok_or(Malformed::Missing("delivery-id"));
-                let delivery = delivery.map_err(undecodable)?;
-                incoming.delivery_count = incoming.delivery_count.wrapping_add(1);
-                let (message_format, settled) = (transfer.message_format, transfer.settled);
-                if !transfer.more && !transfer.aborted {
-                    let delivery = DeliveryId(delivery);
-                    self.events.push_back(Event::Transfer {
-                        link: id,
-                        delivery,
-                        payload,
-                        message_format,
-                        settled,
-                        transaction,
-                    });
-                    return Ok(());
-                }
-                let (bytes, too_large) = (BytesMut::new(), false);
-                Partial {
-                    delivery,
-                    message_format,
-                    settled,
-                    transaction,
-                    bytes,
-                    too_large,
-                }
-            }
+            None => Partial::begin(&transfer).map_err(undecodable)?,
         };
+        let before = partial.bytes.len();
         if transfer.aborted {
-            // As if it had never been sent: its credit comes back with the next flow.
-            incoming.settled = incoming.settled.wrapping_add(1);
+            // As if it had never been sent: only its credit is used up, and comes back.
+            self.partial_bytes = self.partial_bytes.saturating_sub(before);
+            incoming.delivery_count = incoming.delivery_count.wrapping_add(1);
+            if incoming.take_settled() {
+                self.write_link_flow(id, Answer::Plain);
+            }
             return Ok(());
         }
         partial.settled |= transfer.settled;
-        partial.append(&payload, incoming.message_size_max);
-        if transfer.more {
-            incoming.partial = Some(partial);
-        } else {
-            self.take_whole(id, partial);
+        let length = before + payload.len();
+        let others = self.partial_bytes.saturating_sub(before);
+        let size_max = match phase {
+            // Nobody has looked yet at who sends this.
+            LinkPhase::Asked => u64::from(limits::FRAME_SIZE_MAX),
+            LinkPhase::Asking | LinkPhase::Attached | LinkPhase::Detaching => incoming.size_max(),
+        };
+        if size_max < u64::try_from(length).unwrap_or(u64::MAX)
+            || (transfer.more && limits::PARTIAL_BYTES_MAX < others + length)
+        {
+            partial.too_large = true;
         }
+        if transfer.more {
+            partial.append(&payload);
+            self.partial_bytes = others + partial.bytes.len();
+            incoming.partial = Some(partial);
+            return Ok(());
+        }
+        self.partial_bytes = others;
+        incoming.delivery_count = incoming.delivery_count.wrapping_add(1);
+        let payload = if before == 0 {
+            payload
+        } else {
+            partial.append(&payload);
+            std::mem::take(&mut partial.bytes).freeze()
+        };
+        self.take_whole(id, partial, payload);
         Ok(())
     }
 
-    fn take_whole(&mut self, link: LinkId, partial: Partial) {
-        let Partial {
-            delivery,
-            message_format,
-            settled,
-            transaction,
-            bytes,
-            too_large,
-        } = partial;
-        let delivery = DeliveryId(delivery);
-        if !too_large {
-            let payload = bytes.freeze();
+    fn take_whole(&mut self, link: LinkId, partial: Partial, payload: Bytes) {
+        let delivery = DeliveryId(partial.delivery);
+        if !partial.too_large {
             self.events.push_back(Event::Transfer {
                 link,
                 delivery,
                 payload,
-                message_format,
-                settled,
-                transaction,
+                message_format: partial.message_format,
+                settled: partial.settled,
+                transaction: partial.transaction,
             });
             return;
         }
@@ -170,7 +162,7 @@ impl Connection {
             condition: Condition::MessageSizeExceeded,
             description,
         };
-        if settled {
+        if partial.settled {
             // Nobody would hear of its loss.
             self.detach(link, Some(refusal));
             self.events.push_back(Event::Detached { link, error: None });
@@ -179,72 +171,9 @@ impl Connection {
                 refusal,
                 info: None,
             };
-            self.write_rejection(link, delivery, rejection);
+            let outcome = Outcome::Rejected(Some(Box::new(rejection)));
+            self.settle_incoming(link, delivery, &outcome, false);
         }
-    }
-
-    fn write_rejection(&mut self, link: LinkId, delivery: DeliveryId, rejection: Rejection) {
-        self.settle_incoming(
-            link,
-            delivery,
-            &Outcome::Rejected(Some(Box::new(rejection))),
-            false,
-        );
-    }
-
-    /// Says what became of a message that came in, and tops its link's credit up.
-    ///
-    /// For one that the peer sent `settled`, only the credit is told.
-    pub fn settle_incoming(
-        &mut self,
-        id: LinkId,
-        delivery: DeliveryId,
-        outcome: &Outcome,
-        settled: bool,
-    ) {
-        let Some(link) = self.links.get_mut(&id) else {
-            return;
-        };
-        let session = link.session;
-        let mut tops_up = false;
-        if let FlowState::Incoming(incoming) = &mut link.flow {
-            incoming.settled = incoming.settled.wrapping_add(1);
-            incoming.unreported += 1;
-            tops_up = incoming.tops_up && incoming.credit <= incoming.unreported.saturating_mul(2);
-        }
-        if !settled {
-            self.write_settlement(session, true, delivery, outcome);
-        }
-        if tops_up {
-            self.write_link_flow(id, Answer::Plain);
-        }
-    }
-
-    /// Answers a receiver's decision about a message that went out.
-    pub fn settle_outgoing(&mut self, id: LinkId, delivery: DeliveryId, outcome: &Outcome) {
-        let Some(session) = self.links.get(&id).map(|link| link.session) else {
-            return;
-        };
-        if let Some(state) = self.sessions.get_mut(&session) {
-            state.unsettled.settle(delivery.0);
-        }
-        self.write_settlement(session, false, delivery, outcome);
-    }
-
-    fn write_settlement(
-        &mut self,
-        session: SessionId,
-        receiver: bool,
-        delivery: DeliveryId,
-        outcome: &Outcome,
-    ) {
-        if *outcome == Outcome::Accepted {
-            return self.coalesce(session, receiver, delivery.0);
-        }
-        self.write(session.0, |out| {
-            let range = (delivery.0, delivery.0);
-            state::write_disposition(out, receiver, range, true, outcome);
-        });
     }
 
     /// Sends a message on an outgoing link.
@@ -269,11 +198,10 @@ impl Connection {
         outgoing.delivery_count = outgoing.delivery_count.wrapping_add(1);
         let (handle, session) = (link.handle, link.session);
         let state = self.sessions.get_mut(&session).ok_or(CreditLost)?;
-        let kept = match delivery.settle_mode {
-            SettleMode::OnSend => None,
-            SettleMode::OnReceipt => Some((id, delivery.tag)),
+        let number = match delivery.settle_mode {
+            SettleMode::OnSend => state.unsettled.push_settled(),
+            SettleMode::OnReceipt => state.unsettled.push(id, delivery.tag),
         };
-        let number = state.unsettled.push(kept);
         let total: usize = delivery.payload.iter().map(|piece| piece.len()).sum();
         let mut pieces = Pieces {
             pieces: delivery.payload,
@@ -300,7 +228,11 @@ impl Connection {
                 let mut body = BytesMut::with_capacity(size + 64);
                 head.write(&mut body);
                 pieces.take(size, &mut body);
-                state.waiting.push_back(body.freeze());
+                self.waiting_bytes += body.len();
+                state.waiting.push_back(Waiting {
+                    link: id,
+                    frame: Some(body.freeze()),
+                });
             }
             first = false;
             if last {
@@ -308,83 +240,24 @@ impl Connection {
             }
         }
     }
-
-    pub(super) fn handle_disposition(
-        &mut self,
-        id: SessionId,
-        mut list: List<'_>,
-    ) -> Result<(), Refusal> {
-        let peer = PeerDisposition::read(&mut list).map_err(undecodable)?;
-        // A sender's word about what it sent: it settles, and nothing depends on it.
-        if !peer.receiver {
-            return Ok(());
-        }
-        let Some(session) = self.sessions.get_mut(&id) else {
-            return Ok(());
-        };
-        let (outcome, transaction) = match peer.state {
-            Some(state) => (state.outcome, state.transaction),
-            // Settled without a word: the peer forgets it.
-            None => (peer.settled.then_some(Outcome::Released), None),
-        };
-        let Some(outcome) = outcome else {
-            return Ok(());
-        };
-        for number in session.unsettled.within(peer.first, peer.last) {
-            let Some((link, tag)) = session.unsettled.get(number) else {
-                continue;
-            };
-            if peer.settled {
-                session.unsettled.settle(number);
-            }
-            self.events.push_back(Event::Disposition {
-                link,
-                delivery: DeliveryId(number),
-                tag,
-                settled: peer.settled,
-                outcome: outcome.clone(),
-                transaction: transaction.clone(),
-            });
-        }
-        Ok(())
-    }
-}
-
-struct PeerDisposition {
-    receiver: bool,
-    first: u32,
-    last: u32,
-    settled: bool,
-    state: Option<DeliveryState>,
-}
-
-impl PeerDisposition {
-    fn read(list: &mut List<'_>) -> Result<Self, Malformed> {
-        let receiver = list.boolean()?.ok_or(Malformed::Missing("role"))?;
-        let first = list.uint()?.ok_or(Malformed::Missing("first"))?;
-        let last = list.uint()?.unwrap_or(first);
-        let settled = list.boolean()?.unwrap_or_default();
-        let state = list.raw()?.map(DeliveryState::decode).transpose()?;
-        Ok(Self {
-            receiver,
-            first,
-            last,
-            settled,
-            state,
-        })
-    }
 }
 
 impl Partial {
-    fn append(&mut self, payload: &[u8], size_max: u64) {
-        let size = u64::try_from(self.bytes.len() + payload.len()).unwrap_or(u64::MAX);
-        let max = if size_max == 0 {
-            limits::MESSAGE_SIZE_MAX
-        } else {
-            size_max
-        };
-        if self.too_large || max < size {
-            self.too_large = true;
+    fn begin(transfer: &Transfer) -> Result<Self, Malformed> {
+        let delivery = transfer.delivery;
+        let state = transfer.state.as_ref();
+        Ok(Self {
+            delivery: delivery.ok_or(Malformed::Missing("delivery-id"))?,
+            message_format: transfer.message_format,
+            settled: transfer.settled,
+            transaction: state.and_then(|state| state.transaction.clone()),
+            bytes: BytesMut::new(),
+            too_large: false,
+        })
+    }
+
+    fn append(&mut self, payload: &[u8]) {
+        if self.too_large {
             self.bytes = BytesMut::new();
         } else {
             self.bytes.extend_from_slice(payload);

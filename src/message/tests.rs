@@ -521,7 +521,7 @@ fn sections_that_do_not_go_together_are_refused() {
     refused(&[&data[..], &value].concat(), "do not go together");
     refused(&[&data[..], &header, &data].concat(), "do not go together");
     refused(&[0x00, 0x53, 0x75, 0x40], "another type");
-    refused(&[0x00, 0x53, 0x74, 0xc1, 2, 1, 0x40], "another type");
+    refused(&[0x00, 0x53, 0x74, 0xc1, 2, 1, 0x40], "an odd number");
     refused(&[0x00, 0x53, 0x24, 0x45], "no section");
     refused(&[0x40], "descriptor");
     refused(

@@ -183,6 +183,10 @@ impl Task {
                 Err(error) => return Err(error),
             }
         }
+        // What waits for a session's window is not written: its receiver's window stays shut.
+        if OUTPUT_BYTES_MAX < self.engine.waiting_bytes() {
+            return Ok(());
+        }
         for (&link, bytes) in &mut self.written {
             if WRITTEN_BYTES <= *bytes {
                 let bytes = std::mem::take(bytes);

@@ -1,0 +1,196 @@
+//! Dispositions: what becomes of messages, both ways.
+//!
+//! What the owner decides about neighbours goes out as one range: at the latest when output is
+//! taken, and before anything that ends their link.
+
+use bytes::BytesMut;
+
+use super::connection::undecodable;
+use super::frame::{self, FrameKind};
+use super::link::FlowState;
+use super::links::Answer;
+use super::state::{self, DeliveryState};
+use super::unsettled::Decision;
+use super::wire::{List, Malformed};
+use super::{Connection, DeliveryId, Event, LinkId, Outcome, Refusal, SessionId};
+
+/// Deliveries in a row with the same outcome, that the peer has not been told of.
+#[derive(Debug)]
+pub(super) struct Range {
+    first: u32,
+    last: u32,
+    outcome: Outcome,
+}
+
+/// Whose deliveries are settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    /// Those that came in: we are their receiver.
+    Received,
+    /// Those that went out.
+    Sent,
+}
+
+impl Connection {
+    /// Says what became of a message that came in, and tops its link's credit up.
+    ///
+    /// For one that the peer sent `settled`, only the credit is told.
+    pub fn settle_incoming(
+        &mut self,
+        id: LinkId,
+        delivery: DeliveryId,
+        outcome: &Outcome,
+        settled: bool,
+    ) {
+        let Some(link) = self.links.get_mut(&id) else {
+            return;
+        };
+        let session = link.session;
+        let mut tops_up = false;
+        if let FlowState::Incoming(incoming) = &mut link.flow {
+            tops_up = incoming.take_settled();
+        }
+        if !settled {
+            self.settle(session, Side::Received, delivery, outcome);
+        }
+        if tops_up {
+            self.write_link_flow(id, Answer::Plain);
+        }
+    }
+
+    /// Answers a receiver's decision about a message that went out; one that is settled already
+    /// needs no answer.
+    pub fn settle_outgoing(&mut self, id: LinkId, delivery: DeliveryId, outcome: &Outcome) {
+        let Some(session) = self.links.get(&id).map(|link| link.session) else {
+            return;
+        };
+        let Some(state) = self.sessions.get_mut(&session) else {
+            return;
+        };
+        if state.unsettled.settle(delivery.0) {
+            self.settle(session, Side::Sent, delivery, outcome);
+        }
+    }
+
+    fn settle(&mut self, id: SessionId, side: Side, delivery: DeliveryId, outcome: &Outcome) {
+        let Some(session) = self.sessions.get_mut(&id) else {
+            return;
+        };
+        let waiting = match side {
+            Side::Received => &mut session.settled_in,
+            Side::Sent => &mut session.settled_out,
+        };
+        if let Some(range) = waiting
+            && range.last.wrapping_add(1) == delivery.0
+            && range.outcome == *outcome
+        {
+            range.last = delivery.0;
+            return;
+        }
+        let range = Range {
+            first: delivery.0,
+            last: delivery.0,
+            outcome: outcome.clone(),
+        };
+        if let Some(full) = waiting.replace(range) {
+            write_range(&mut self.out, id, side, &full);
+        }
+        if !session.unflushed {
+            session.unflushed = true;
+            self.unflushed.push(id);
+        }
+    }
+
+    /// Writes the dispositions that waited for neighbours.
+    pub(super) fn flush_dispositions(&mut self) {
+        while let Some(id) = self.unflushed.pop() {
+            let Some(session) = self.sessions.get_mut(&id) else {
+                continue;
+            };
+            session.unflushed = false;
+            if let Some(range) = session.settled_in.take() {
+                write_range(&mut self.out, id, Side::Received, &range);
+            }
+            if let Some(range) = session.settled_out.take() {
+                write_range(&mut self.out, id, Side::Sent, &range);
+            }
+        }
+    }
+
+    pub(super) fn handle_disposition(
+        &mut self,
+        id: SessionId,
+        mut list: List<'_>,
+    ) -> Result<(), Refusal> {
+        let peer = PeerDisposition::read(&mut list).map_err(undecodable)?;
+        // A sender's word about what it sent: it settles, and nothing depends on it.
+        if !peer.receiver {
+            return Ok(());
+        }
+        let Some(session) = self.sessions.get_mut(&id) else {
+            return Ok(());
+        };
+        let (outcome, transaction) = match peer.state {
+            Some(state) => (state.outcome, state.transaction),
+            None => (None, None),
+        };
+        let outcome = match outcome {
+            Some(outcome) => outcome,
+            // Settled without a word: the peer forgets it, and somebody else may want it.
+            None if peer.settled => Outcome::Released,
+            None => return Ok(()),
+        };
+        let decision = match (peer.settled, &transaction) {
+            (true, _) => Decision::Final,
+            (false, Some(_)) => Decision::Provisional,
+            (false, None) => Decision::Pending,
+        };
+        let events = &mut self.events;
+        session
+            .unsettled
+            .decide(peer.first, peer.last, decision, |number, sent| {
+                events.push_back(Event::Disposition {
+                    link: sent.link,
+                    delivery: DeliveryId(number),
+                    tag: sent.tag,
+                    settled: peer.settled,
+                    outcome: outcome.clone(),
+                    transaction: transaction.clone(),
+                });
+            });
+        Ok(())
+    }
+}
+
+fn write_range(out: &mut BytesMut, id: SessionId, side: Side, range: &Range) {
+    frame::write(out, FrameKind::Amqp, id.0, |out| {
+        let receiver = side == Side::Received;
+        let numbers = (range.first, range.last);
+        state::write_disposition(out, receiver, numbers, true, &range.outcome);
+    });
+}
+
+struct PeerDisposition {
+    receiver: bool,
+    first: u32,
+    last: u32,
+    settled: bool,
+    state: Option<DeliveryState>,
+}
+
+impl PeerDisposition {
+    fn read(list: &mut List<'_>) -> Result<Self, Malformed> {
+        let receiver = list.boolean()?.ok_or(Malformed::Missing("role"))?;
+        let first = list.uint()?.ok_or(Malformed::Missing("first"))?;
+        let last = list.uint()?.unwrap_or(first);
+        let settled = list.boolean()?.unwrap_or_default();
+        let state = list.raw()?.map(DeliveryState::decode).transpose()?;
+        Ok(Self {
+            receiver,
+            first,
+            last,
+            settled,
+            state,
+        })
+    }
+}

@@ -1,0 +1,326 @@
+//! Deliveries that we sent and that are not settled, by their numbers.
+//!
+//! Promises: pushing, finding and settling one costs the same however many there are; memory goes
+//! with those that are unsettled, though one may stay behind while millions pass it (a client whose
+//! lock was lost settles elsewhere, or never); a disposition of a huge range costs no more than
+//! there is; each decision is reported once.
+//!
+//! Numbers are 32 bits on the wire and wrap; here they are counted without a wrap. Recent ones
+//! stand in a queue of slots. When few of its slots are taken, those in front move to a map of
+//! stragglers, each at most once.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::{LinkId, Tag, serial};
+use crate::limits;
+
+#[derive(Debug)]
+pub(super) struct Unsettled {
+    /// The number of the first slot.
+    first: u64,
+    slots: VecDeque<Option<Sent>>,
+    /// Slots that are taken.
+    taken: usize,
+    /// Older than every slot.
+    stragglers: BTreeMap<u64, Sent>,
+}
+
+/// A delivery that was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sent {
+    pub(super) link: LinkId,
+    pub(super) tag: Tag,
+    /// Its receiver has decided, and our answer is due.
+    decided: bool,
+}
+
+/// How a receiver's word about a delivery is to be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Decision {
+    /// Until we answer; a repetition is not heard.
+    Pending,
+    /// In a transaction, which may come to nothing: there may be another.
+    Provisional,
+    /// Settled already: forgotten.
+    Final,
+}
+
+/// Numbers begin in the second round, so that what lies before the first has a number too.
+const ROUND: u64 = 1 << 32;
+/// Slots below which it is not worth while to move stragglers away.
+const SLOTS_MIN: usize = 256;
+
+impl Unsettled {
+    pub(super) fn new(first: u32) -> Self {
+        Self {
+            first: ROUND + u64::from(first),
+            slots: VecDeque::new(),
+            taken: 0,
+            stragglers: BTreeMap::new(),
+        }
+    }
+
+    /// Numbers a delivery that its receiver will decide about.
+    pub(super) fn push(&mut self, link: LinkId, tag: Tag) -> u32 {
+        let number = self.next();
+        self.slots.push_back(Some(Sent {
+            link,
+            tag,
+            decided: false,
+        }));
+        self.taken += 1;
+        self.tidy();
+        wire(number)
+    }
+
+    /// Numbers a delivery that is sent settled: there is nothing to remember.
+    pub(super) fn push_settled(&mut self) -> u32 {
+        let number = self.next();
+        self.slots.push_back(None);
+        self.tidy();
+        wire(number)
+    }
+
+    /// Forgets a delivery; returns whether it was unsettled.
+    pub(super) fn settle(&mut self, id: u32) -> bool {
+        let Some(number) = self.number(id) else {
+            return false;
+        };
+        let Some(at) = number.checked_sub(self.first) else {
+            return self.stragglers.remove(&number).is_some();
+        };
+        let slot = usize::try_from(at).ok();
+        let slot = slot.and_then(|at| self.slots.get_mut(at));
+        let was = slot.and_then(Option::take).is_some();
+        if was {
+            self.taken -= 1;
+            self.tidy();
+        }
+        was
+    }
+
+    /// Takes a receiver's word about the numbers `first..=last`, and reports each delivery of them
+    /// about which it is new.
+    pub(super) fn decide(
+        &mut self,
+        first: u32,
+        last: u32,
+        decision: Decision,
+        mut report: impl FnMut(u32, Sent),
+    ) {
+        let Some(from) = self.number(first) else {
+            return;
+        };
+        let to = self.number(last).unwrap_or_else(|| self.next());
+        if to < from {
+            return;
+        }
+        let mut word = |number: u64, sent: &mut Sent| {
+            if !sent.decided {
+                report(wire(number), *sent);
+            }
+            sent.decided |= decision == Decision::Pending;
+        };
+        let mut settled = Vec::new();
+        for (&number, sent) in self.stragglers.range_mut(from..=to) {
+            word(number, sent);
+            if decision == Decision::Final {
+                settled.push(number);
+            }
+        }
+        for number in settled {
+            self.stragglers.remove(&number);
+        }
+        let base = self.first;
+        let at = |number: u64| usize::try_from(number.saturating_sub(base)).unwrap_or(usize::MAX);
+        let end = at(to.saturating_add(1)).min(self.slots.len());
+        let start = at(from).min(end);
+        for (slot, number) in self.slots.range_mut(start..end).zip(from.max(base)..) {
+            let Some(sent) = slot else { continue };
+            word(number, sent);
+            if decision == Decision::Final {
+                *slot = None;
+                self.taken -= 1;
+            }
+        }
+        self.tidy();
+    }
+
+    /// Forgets the deliveries of a link that has gone.
+    pub(super) fn forget(&mut self, link: LinkId) {
+        self.stragglers.retain(|_, sent| sent.link != link);
+        for slot in &mut self.slots {
+            if slot.is_some_and(|sent| sent.link == link) {
+                *slot = None;
+                self.taken -= 1;
+            }
+        }
+        self.tidy();
+    }
+
+    fn next(&self) -> u64 {
+        let slots = u64::try_from(self.slots.len()).unwrap_or(u64::MAX);
+        self.first.saturating_add(slots)
+    }
+
+    /// Returns the number that an id on the wire stands for; none for one that was not given yet.
+    fn number(&self, id: u32) -> Option<u64> {
+        let next = self.next();
+        // Ranges may begin before the first number that was given.
+        let back = serial::ahead(id, wire(next)).filter(|&back| back > 0)?;
+        Some(next.saturating_sub(u64::from(back)))
+    }
+
+    /// Restores the promises: no empty slot in front, few empty ones at all, and a bound.
+    fn tidy(&mut self) {
+        while let Some(None) = self.slots.front() {
+            self.slots.pop_front();
+            self.first += 1;
+        }
+        while SLOTS_MIN < self.slots.len() && self.taken < self.slots.len() / 4 {
+            if let Some(Some(sent)) = self.slots.pop_front() {
+                self.stragglers.insert(self.first, sent);
+                self.taken -= 1;
+            }
+            self.first += 1;
+        }
+        // The oldest are forgotten: nobody has decided about them while so many came after.
+        if limits::UNSETTLED_MAX < self.stragglers.len() + self.taken
+            && self.stragglers.pop_first().is_none()
+        {
+            self.slots.pop_front();
+            self.taken -= 1;
+            self.first += 1;
+        }
+    }
+}
+
+fn wire(number: u64) -> u32 {
+    u32::try_from(number & u64::from(u32::MAX)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LINK: LinkId = LinkId(3);
+
+    fn decided(unsettled: &mut Unsettled, first: u32, last: u32, decision: Decision) -> Vec<u32> {
+        let mut ids = Vec::new();
+        unsettled.decide(first, last, decision, |id, _| ids.push(id));
+        ids
+    }
+
+    #[test]
+    fn a_decision_is_reported_once_and_settled_once() {
+        let mut unsettled = Unsettled::new(1);
+        for _ in 0..4 {
+            unsettled.push(LINK, [0; 16]);
+        }
+        assert_eq!(decided(&mut unsettled, 0, 2, Decision::Pending), [1, 2]);
+        assert_eq!(decided(&mut unsettled, 1, 3, Decision::Provisional), [3]);
+        assert_eq!(decided(&mut unsettled, 3, 900, Decision::Pending), [3, 4]);
+        assert!(decided(&mut unsettled, 4, 4, Decision::Final).is_empty());
+        assert!(!unsettled.settle(4));
+        assert!(unsettled.settle(1));
+        assert!(!unsettled.settle(1));
+    }
+
+    #[test]
+    fn one_that_stays_behind_costs_no_memory() {
+        let mut unsettled = Unsettled::new(u32::MAX - 1_000);
+        let straggler = unsettled.push(LINK, [9; 16]);
+        for _ in 0..100_000 {
+            let id = unsettled.push(LINK, [0; 16]);
+            assert!(unsettled.settle(id));
+        }
+        assert!(unsettled.slots.len() <= SLOTS_MIN);
+        assert_eq!(unsettled.stragglers.len(), 1);
+        let all = decided(&mut unsettled, straggler, straggler, Decision::Pending);
+        assert_eq!(all, [straggler]);
+        assert!(unsettled.settle(straggler));
+        assert!(unsettled.stragglers.is_empty());
+    }
+
+    #[test]
+    fn the_oldest_are_forgotten_at_the_bound() {
+        let mut unsettled = Unsettled::new(1);
+        for _ in 0..limits::UNSETTLED_MAX + 2 {
+            unsettled.push(LINK, [0; 16]);
+        }
+        assert_eq!(unsettled.taken, limits::UNSETTLED_MAX);
+        assert!(!unsettled.settle(2));
+        assert!(unsettled.settle(3));
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Push(u32),
+        PushSettled,
+        Settle(u32),
+        Decide(u32, u32, bool),
+        Forget(u32),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let back = 0..600_u32;
+        prop_oneof![
+            8 => (0..3_u32).prop_map(Step::Push),
+            2 => Just(Step::PushSettled),
+            6 => back.clone().prop_map(Step::Settle),
+            2 => (back.clone(), back, any::<bool>()).prop_map(|(a, b, c)| Step::Decide(a, b, c)),
+            1 => (0..3_u32).prop_map(Step::Forget),
+        ]
+    }
+
+    proptest! {
+        /// Held against a map from numbers to links.
+        #[test]
+        fn it_is_a_map(first: u32, steps in prop::collection::vec(step(), 0..2_000)) {
+            let mut unsettled = Unsettled::new(first);
+            let mut model = BTreeMap::new();
+            let mut next = ROUND + u64::from(first);
+            for step in steps {
+                let id = |back: u32| wire(next).wrapping_sub(back);
+                match step {
+                    Step::Push(link) => {
+                        let given = unsettled.push(LinkId(link), [0; 16]);
+                        prop_assert_eq!(given, wire(next));
+                        model.insert(next, LinkId(link));
+                        next += 1;
+                    }
+                    Step::PushSettled => {
+                        unsettled.push_settled();
+                        next += 1;
+                    }
+                    Step::Settle(back) => {
+                        let known = model.remove(&next.saturating_sub(u64::from(back)));
+                        prop_assert_eq!(unsettled.settle(id(back)), known.is_some());
+                    }
+                    Step::Decide(from, to, settles) => {
+                        let decision = if settles { Decision::Final } else { Decision::Provisional };
+                        let seen = decided(&mut unsettled, id(from), id(to), decision);
+                        let range = next.saturating_sub(u64::from(from))
+                            ..=next.saturating_sub(u64::from(to));
+                        let within = |number: &u64| from > 0 && range.contains(number);
+                        let known: Vec<_> = model.keys().copied().filter(within).collect();
+                        let ids: Vec<_> = known.iter().map(|&number| wire(number)).collect();
+                        prop_assert_eq!(seen, ids);
+                        if settles {
+                            model.retain(|number, _| !known.contains(number));
+                        }
+                    }
+                    Step::Forget(link) => {
+                        unsettled.forget(LinkId(link));
+                        model.retain(|_, known| *known != LinkId(link));
+                    }
+                }
+                prop_assert_eq!(unsettled.taken + unsettled.stragglers.len(), model.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! The protocol engine by itself: dialogues with the server's end, and peers of bad will.
+#![allow(
+    clippy::format_collect,
+    clippy::format_push_string,
+    reason = "read more often than run"
+)]
+
+mod dialogue;
+mod hostile;
+mod words;
