@@ -5,6 +5,7 @@ mod index;
 mod locks;
 pub mod queue;
 mod record;
+pub mod rules;
 mod token;
 
 pub use record::{BodyRef, EntityId, Journal, Record, SequenceNumber, StoredState};
