@@ -134,8 +134,8 @@ impl Broker {
             .queue(topic)
             .and_then(|queue| queue.facts(number, seed));
         let mut matches = std::mem::take(&mut self.matches);
-        if let (Some(rules), Some(facts)) = (self.topics.get(&topic), facts) {
-            rules.matches(&message, &facts, &mut matches);
+        if let (Some(topic), Some(facts)) = (self.topics.get(&topic), facts) {
+            topic.rules.matches(&message, &facts, &mut matches);
         }
         for found in matches.drain(..) {
             self.give(around, topic, number, &message, found);

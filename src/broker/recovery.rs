@@ -124,12 +124,12 @@ impl Broker {
         let queues = self
             .queue_ids()
             .filter_map(|id| Some(self.queue(id)?.snapshot()));
-        let rules = self.topics.values().flat_map(|rules| {
-            let of = |subscription| {
-                let all = rules.rules(subscription);
-                all.map(move |rule| (EntityId(subscription), rule.name.clone(), rule.to_json()))
+        let rules = self.topics.values().flat_map(|topic| {
+            let of = |&subscription: &EntityId| {
+                let all = topic.rules.rules(subscription.0);
+                all.map(move |rule| (subscription, rule.name.clone(), rule.to_json()))
             };
-            rules.subscriptions().flat_map(of)
+            topic.subscriptions.iter().flat_map(of)
         });
         Snapshot {
             next: EntityId(u32::try_from(self.queues.len()).expect("counted in 32 bits")),
@@ -252,7 +252,7 @@ impl Broker {
         let Ok(Some(topic)) = self.topic_of(&path, &description) else {
             return Err(malformed);
         };
-        let rules = self.rules_of(topic);
+        let rules = &mut self.topic(topic).rules;
         rules.remove(entity.0, name);
         if let Some(json) = rule {
             let rule = Rule::from_json(json).map_err(|_| malformed.clone())?;
@@ -284,7 +284,7 @@ impl Broker {
             let topic = self.topic_of(path, &description).map_err(|_| malformed)?;
             self.install(entity, path, &description);
             if let Some(topic) = topic {
-                self.rules_of(topic).add_subscription(entity.0);
+                self.topic(topic).subscriptions.insert(entity);
             }
         }
         Ok(())
