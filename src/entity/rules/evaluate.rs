@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::cmp::Ordering;
 
-use super::compare::{equal, order};
+use super::compare::{equal, is_nan, order};
 use super::system::{System, hyphenated};
 use super::{Facts, Value};
 use crate::entity::Random;
@@ -87,6 +87,8 @@ pub(super) enum Failure {
     Escape,
     #[error("the pattern of LIKE ends with its escape character")]
     EscapeAtEnd,
+    #[error("{0} cannot have a sign")]
+    NoSign(&'static str),
     #[error("{0} is no text, as {1} wants it")]
     NoText(&'static str, &'static str),
     #[error("{0} where a condition must be")]
@@ -255,7 +257,6 @@ impl<'a> View<'a> {
 impl Comparison {
     /// Returns whether it holds; `None` for unknown.
     fn holds(self, a: &Scalar<'_>, b: &Scalar<'_>) -> Option<bool> {
-        let is_nan = |value: &Scalar<'_>| matches!(value, Scalar::Double(value) if value.is_nan());
         match self {
             Self::Equal => equal(a, b),
             Self::NotEqual => equal(a, b).map(|equal| !equal),
@@ -284,9 +285,9 @@ impl Sign {
             (Self::Minus, Scalar::Duration(value)) => {
                 fits(value.checked_neg()).map(Scalar::Duration)
             }
-            (Self::Minus, Scalar::Long(value)) => integer(-i128::from(value)),
+            (Self::Minus, Scalar::Long(value)) => fits(value.checked_neg()).map(Scalar::Long),
             (Self::Minus, Scalar::Ulong(value)) => integer(-i128::from(value)),
-            (_, other) => Err(Failure::Unlike("nothing", kind(&other), "+ or -")),
+            (_, other) => Err(Failure::NoSign(kind(&other))),
         }
     }
 }
@@ -297,8 +298,13 @@ impl Arithmetic {
         if a == Scalar::Null || b == Scalar::Null {
             return Ok(Scalar::Null);
         }
+        if let (Scalar::Long(a), Scalar::Long(b)) = (&a, &b) {
+            let result = self.integers((*a).into(), (*b).into())?;
+            let result = i64::try_from(result).map_err(|_| Failure::Overflow)?;
+            return Ok(Scalar::Long(result));
+        }
         if let (Some(a), Some(b)) = (a.integer(), b.integer()) {
-            return self.integers(a, b);
+            return integer(self.integers(a, b)?);
         }
         if let (Some(a), Some(b)) = (number(&a), number(&b)) {
             return Ok(Scalar::Double(self.doubles(a, b)));
@@ -331,7 +337,7 @@ impl Arithmetic {
         }
     }
 
-    fn integers<'a>(self, a: i128, b: i128) -> Result<Scalar<'a>, Failure> {
+    fn integers(self, a: i128, b: i128) -> Result<i128, Failure> {
         let result = match self {
             Self::Add => a.checked_add(b),
             Self::Subtract => a.checked_sub(b),
@@ -340,7 +346,7 @@ impl Arithmetic {
             Self::Divide => a.checked_div(b),
             Self::Remainder => a.checked_rem(b),
         };
-        integer(result.ok_or(Failure::Overflow)?)
+        result.ok_or(Failure::Overflow)
     }
 
     fn doubles(self, a: f64, b: f64) -> f64 {
