@@ -384,11 +384,13 @@ fn what_an_expression_makes_is_bounded() {
 
 #[test]
 fn ids_that_are_no_texts_compare_as_the_sdks_show_them() {
-    let mut sent = Sent::default();
-    sent.fields = vec![
-        (Field::MessageId, Scalar::Ulong(u64::MAX)),
-        (Field::CorrelationId, Scalar::Uuid([0xab; 16])),
-    ];
+    let sent = Sent {
+        fields: vec![
+            (Field::MessageId, Scalar::Ulong(u64::MAX)),
+            (Field::CorrelationId, Scalar::Uuid([0xab; 16])),
+        ],
+        ..Sent::default()
+    };
     let message = sent.message();
     assert_eq!(
         truth("sys.MessageId = '18446744073709551615'", &message),
@@ -409,15 +411,17 @@ fn ids_that_are_no_texts_compare_as_the_sdks_show_them() {
 #[test]
 fn annotations_are_system_properties() {
     let text = |value: &str| Scalar::Text(value.to_owned().into());
-    let mut sent = Sent::default();
-    sent.annotations = vec![
-        ("x-opt-partition-key".to_owned(), text("p")),
-        ("x-opt-via-partition-key".to_owned(), text("v")),
-        (
-            "x-opt-scheduled-enqueue-time".to_owned(),
-            Timestamp::EPOCH.into(),
-        ),
-    ];
+    let sent = Sent {
+        annotations: vec![
+            ("x-opt-partition-key".to_owned(), text("p")),
+            ("x-opt-via-partition-key".to_owned(), text("v")),
+            (
+                "x-opt-scheduled-enqueue-time".to_owned(),
+                Timestamp::EPOCH.into(),
+            ),
+        ],
+        ..Sent::default()
+    };
     let message = sent.message();
     assert_eq!(
         truth(
