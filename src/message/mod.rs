@@ -11,6 +11,8 @@ mod amendments;
 #[cfg(test)]
 mod amendments_tests;
 mod batch;
+mod control;
+mod keys;
 mod parse;
 mod properties;
 mod render;
@@ -25,6 +27,7 @@ use crate::time::{Millis, Timestamp};
 
 pub use amendments::Amendments;
 pub use batch::split_batch;
+pub use control::Control;
 pub use parse::Message;
 pub use properties::{Field, same_name};
 pub use render::render;
