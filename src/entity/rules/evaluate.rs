@@ -101,6 +101,8 @@ pub(super) enum Failure {
     System(String),
     #[error("{0} is longer than {1} characters")]
     TooLong(&'static str, usize),
+    #[error("the LIKE takes more than {} steps", limits::LIKE_STEPS_MAX)]
+    TooSlow,
     #[error("{0} and {1} cannot be computed with '{2}'")]
     Unlike(&'static str, &'static str, &'static str),
 }
@@ -465,19 +467,19 @@ fn matches_pattern(text: &str, pattern: &str, escape: Option<char>) -> Result<bo
             _ => Piece::Character(character),
         });
     }
-    Ok(matches_pieces(text, &pieces))
+    matches_pieces(text, &pieces).ok_or(Failure::TooSlow)
 }
 
 /// Matches greedily: only what stands behind the last run that was met can be wrong about where
-/// that ends.
-fn matches_pieces(text: &str, pieces: &[Piece]) -> bool {
+/// that ends. `None` if it takes too many steps.
+fn matches_pieces(text: &str, pieces: &[Piece]) -> Option<bool> {
     let (mut text, mut pieces) = (text, pieces);
     let mut run: Option<(&str, &[Piece])> = None;
-    loop {
+    for _ in 0..limits::LIKE_STEPS_MAX {
         let mut rest = text.chars();
         let next = rest.next();
         match (pieces.split_first(), next) {
-            (None, None) => return true,
+            (None, None) => return Some(true),
             (Some((Piece::AnyRun, behind)), _) => {
                 run = Some((text, behind));
                 pieces = behind;
@@ -495,13 +497,14 @@ fn matches_pieces(text: &str, pieces: &[Piece]) -> bool {
         }
         // The last run takes one character more.
         let Some((from, behind)) = run else {
-            return false;
+            return Some(false);
         };
         let mut from = from.chars();
         if from.next().is_none() {
-            return false;
+            return Some(false);
         }
         run = Some((from.as_str(), behind));
         (text, pieces) = (from.as_str(), behind);
     }
+    None
 }

@@ -380,6 +380,37 @@ fn what_an_expression_makes_is_bounded() {
         panic!("a pattern of 40,000 characters was tried");
     };
     assert!(failure.contains("longer than"), "{failure}");
+    let slow = format!("a LIKE '%{}y'", "x".repeat(900));
+    let Truth::Failure(failure) = truth(&slow, &long.message()) else {
+        panic!("a pattern was tried at all of 40,000 places");
+    };
+    assert!(failure.contains("steps"), "{failure}");
+    assert_eq!(
+        truth("a LIKE '%x_x%xxx' AND NOT a LIKE '%y%'", &long.message()),
+        True
+    );
+}
+
+#[test]
+fn long_expressions_need_little_of_the_stack() {
+    let longest = [
+        format!("{}1 = 0", "1-".repeat(500)),
+        format!("{}a", "a OR ".repeat(200)),
+        format!("{}a=1{}", "NOT (".repeat(30), ")".repeat(30)),
+        format!("{}1 = 1", "-".repeat(limits::SQL_DEPTH_MAX - 6)),
+    ];
+    let work = move || {
+        for text in longest {
+            let filter = SqlFilter::parse(&text).unwrap();
+            let copy = filter.clone();
+            assert_eq!(copy, filter);
+            truth(&text, &order());
+        }
+    };
+    let thread = std::thread::Builder::new()
+        .stack_size(512 * 1024)
+        .spawn(work);
+    thread.unwrap().join().unwrap();
 }
 
 #[test]
