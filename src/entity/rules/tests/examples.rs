@@ -436,7 +436,8 @@ fn ids_that_are_no_texts_compare_as_the_sdks_show_them() {
         correlation_id: Some(uuid.to_owned()),
         ..CorrelationFields::default()
     };
-    assert!(CorrelationFilter::new(fields).unwrap().matches(&message));
+    let filter = CorrelationFilter::new(fields).unwrap();
+    assert!(filter.matches(&message, &Amendments::default()));
 }
 
 #[test]

@@ -102,6 +102,52 @@ fn a_rule_that_fails_is_told_and_the_others_hold() {
 }
 
 #[test]
+fn rules_see_what_was_changed_before() {
+    let mut rules = RuleSet::default();
+    for (subscription, filter) in [
+        (1, wants("deadletterreason", "Old")),
+        (2, sql("deadletterreason = 'Old'")),
+        (3, wants("a", 1)),
+        (4, sql("EXISTS(a)")),
+        (5, wants("b", 2)),
+        (6, wants("b", 3)),
+        (
+            7,
+            correlation(CorrelationFields {
+                label: Some("new".to_owned()),
+                ..CorrelationFields::default()
+            }),
+        ),
+    ] {
+        rules.insert(subscription, rule("r", filter)).unwrap();
+    }
+    let action = with_action("act", wants("b", 3), "SET b = b + 1");
+    rules.insert(8, action).unwrap();
+    let message = Sent::default()
+        .field(Field::Label, "old")
+        .property("a", 1)
+        .property("b", 2)
+        .message();
+    let mut changed = Amendments::default();
+    changed.set_string("DeadLetterReason", "Old");
+    changed.remove("a");
+    changed.set_encoded("b", encoded(&Scalar::Long(3)));
+    changed.set_field(Field::Label, Some("new"));
+    let mut out = Vec::new();
+    rules.matches_amended(&message, &changed, &facts(), &mut out);
+    let found: Vec<u32> = out.iter().map(|found| found.subscription).collect();
+    assert_eq!(found, [1, 2, 6, 7, 8]);
+    let copy = out[4].copies[0].as_ref().unwrap();
+    let read = |name| {
+        copy.property_of(&message, name)
+            .map(|(_, value)| Scalar::decode(value))
+    };
+    assert_eq!(read("b"), Some(Scalar::Long(4)));
+    assert_eq!(read("DeadLetterReason"), Some(Scalar::Text("Old".into())));
+    assert_eq!(read("a"), None);
+}
+
+#[test]
 fn names_are_taken_once_whatever_their_case() {
     let mut rules = RuleSet::default();
     rules.insert(1, rule("Red", wants("color", "red"))).unwrap();
