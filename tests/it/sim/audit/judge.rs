@@ -606,8 +606,16 @@ impl Model {
                 let queue = self.queue(place);
                 let locked = tokens.iter().map(|token| queue.locked_by(*token));
                 // One that is named twice is meant once; in which order they go is not said.
-                let Some(ordinals) = locked.collect::<Option<BTreeSet<u64>>>() else {
-                    return Ok(Err((410, self.lost(place))));
+                let locked: Vec<Option<u64>> = locked.collect();
+                let found = locked.iter().flatten().count();
+                let Some(ordinals) = locked.into_iter().collect::<Option<BTreeSet<u64>>>() else {
+                    let lost = (410, self.lost(place));
+                    let twice_dead = place.is_dead() && matches!(verdict, Verdict::DeadLetter { .. });
+                    return Ok(if twice_dead && 0 < found {
+                        Ok(Expected::either([lost, (400, NOT_ALLOWED)]))
+                    } else {
+                        Err(lost)
+                    });
                 };
                 let mut result = Ok(Expected::done(round.group));
                 for ordinal in &ordinals {

@@ -57,6 +57,8 @@ enum What {
     /// Deferred messages by number, with their locks.
     Deferred(BTreeMap<i64, (Shown, Option<u64>)>),
     Done,
+    /// It failed for two reasons, and which one is told is not said.
+    Either([(i32, &'static str); 2]),
     Expiration(i64),
     Expirations(Vec<i64>),
     Failed(i32, &'static str),
@@ -278,6 +280,10 @@ impl Expected {
         Self::new(0, What::Failed(code, condition))
     }
 
+    fn either(reasons: [(i32, &'static str); 2]) -> Self {
+        Self::new(0, What::Either(reasons))
+    }
+
     fn done(pin: u64) -> Self {
         Self::new(pin, What::Done)
     }
@@ -318,6 +324,13 @@ impl Expected {
     fn check(self, model: &mut Model, place: Place, answer: &Answer) -> Result<(), String> {
         let (code, condition) = match &self.what {
             What::Failed(code, condition) => (*code, Some(*condition)),
+            What::Either([one, other]) => {
+                let told = |(code, condition): &(i32, &'static str)| {
+                    answer.code == *code && answer.condition.as_deref() == Some(condition)
+                };
+                let (code, condition) = if told(one) { one } else { other };
+                (*code, Some(*condition))
+            }
             What::Count(0) => (204, None),
             What::Peeked(shown) if shown.is_empty() => (204, None),
             What::Sessions(must, _) if must.is_empty() && answer.code == 204 => {
@@ -336,7 +349,7 @@ impl Expected {
             other => Err(format!("{name} is {other:?}")),
         };
         match self.what {
-            What::Failed(..) | What::Done | What::Count(0) => expect_empty(answer),
+            What::Failed(..) | What::Either(_) | What::Done | What::Count(0) => expect_empty(answer),
             What::Count(count) => {
                 let count = Value::Int(i32::try_from(count).expect("fits"));
                 let found = answer.body.get("message-count");
