@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use serde_amqp::Value;
-use serde_amqp::primitives::{Array, Timestamp as WireTimestamp};
+use serde_amqp::primitives::Timestamp as WireTimestamp;
 use serde_bytes::ByteBuf;
 
 use super::operations::{Answer, Operation};
@@ -73,11 +73,7 @@ impl Operation<'_, '_> {
             return Ok((Status::no_session(), Body::Empty));
         }
         let skip = i32::try_from(skip + found.len()).unwrap_or(i32::MAX);
-        let ids = found.into_iter().map(Value::String).collect();
-        let entries = vec![
-            ("skip", Value::Int(skip)),
-            ("sessions-ids", Value::Array(Array(ids))),
-        ];
-        Ok((Status::ok(), Body::Entries(entries)))
+        let sessions = Body::Sessions { skip, ids: found };
+        Ok((Status::ok(), sessions))
     }
 }
