@@ -45,6 +45,8 @@ class Sample:
     name: str
     # Lines that must be printed, each as often as it stands here; a pattern must match a whole line.
     prints: list[str] = field(default_factory=list)
+    # What the asynchronous one prints, where that differs.
+    prints_async: list[str] | None = None
     # Bodies that are there afterwards, and where; "" for nowhere to look.
     leaves: list[str] = field(default_factory=list)
     where: Where = "queue"
@@ -110,10 +112,10 @@ SAMPLES = [
     Sample("receive_iterator_queue", BATCHED, after="send_queue", endless=True),
     Sample("receive_peek", ["Single Message", "Message in list"], leaves=BATCHED, after="send_queue"),
     Sample("receive_queue", SINGLE + ["Message in list"] * 9, leaves=BATCHED[10:], after="send_queue"),
-    Sample("receive_subscription", SINGLE + ["Message in list"] * 9, leaves=BATCHED[10:], where="topic", after="send_topic"),
+    Sample("receive_subscription", where="topic", after="send_topic"),
     Sample(
         "sample_code_servicebus",
-        ["Hello World"] * 5 + ["Receiving: Hello World", "b?'?minimal payload'?", r"Sequence number: \d+", "msg"], by_host=True,
+        ["Hello World"] * 5 + ["msg"], by_host=True,
     ),
     Sample(
         "schedule_messages_and_cancellation",
@@ -133,10 +135,12 @@ SAMPLES = [
         + ["b'aa'", "b'bb'", "b'cc'", r"\[b'message', 123.456, True\]", r"{b'key': \[-123, b'data', False\]}"],
     ),
     Sample("send_queue", ["Send message is done."], leaves=BATCHED),
-    Sample("send_topic", ["Send message is done."], leaves=BATCHED, where="topic"),
+    Sample("send_topic", ["Send message is done."], where="topic"),
     Sample(
         "session_pool_receive",
-        [f"Message: Sample message no. {index}" for index in range(20)] * 10 + ["Received total 200 messages across 10 sessions."],
+        # What its threads print runs together; the sum comes after them.
+        ["Received total 200 messages across 10 sessions."],
+        prints_async=[f"Message: Sample message no. {index}" for index in range(20)] * 5 + ["Message: shutdown"] * 5,
         where="sessions",
     ),
     Sample(
@@ -292,7 +296,14 @@ def run_sample(collection: Collection, kind: str, sample: Sample) -> str | None:
         complaint = run_file(file_of(collection, kind, sample.after), queue, shim, [], endless=False)
         if complaint:
             return f"{sample.after}: {complaint}"
-    expected = list(sample.prints)
+    prints = sample.prints if kind == "sync" or sample.prints_async is None else sample.prints_async
+    expected, leaves = list(prints), list(sample.leaves)
+    if sample.where == "topic" and "send_topic" in (sample.name, sample.after):
+        # One of the four sends no list.
+        published = SINGLE + BATCHED[-10:] if (collection.name, kind) == ("connection-string", "async") else BATCHED
+        taken_first = 10 if sample.after else 0
+        expected += published[:taken_first]
+        leaves = published[taken_first:]
     if sample.endless:
         expected += [SYNCHRONIZED] * more
     if more and sample.after is None:
@@ -301,9 +312,9 @@ def run_sample(collection: Collection, kind: str, sample: Sample) -> str | None:
     complaint = run_file(file_of(collection, kind, sample.name), queue, shim, expected, sample.endless, limit)
     if not sample.where:
         return complaint
-    # The one kind of send_topic writes the article, the other does not.
+    # The blocking send_topic leaves the article out.
     left = [body.replace("inside ServiceBus", "inside a ServiceBus") for body in taken(queue, sample.where)]
-    wanted = sorted(sample.leaves + ["Synchronized"] * (0 if sample.endless else more))
+    wanted = sorted(leaves + ["Synchronized"] * (0 if sample.endless else more))
     if sorted("Synchronized" if re.fullmatch(SYNCHRONIZED, body) else body for body in left) != wanted:
         return "\n".join(filter(None, [complaint, f"the {sample.where} holds {left}, wanted {wanted}"]))
     return complaint
