@@ -15,7 +15,7 @@ use super::{
     Broker, ConnectionId, EntityId, LockToken, Outcome, SequenceNumber, Surroundings, Timestamp,
 };
 use crate::amqp::{Condition, Refusal};
-use crate::entity::queue::Settlement;
+use crate::entity::queue::{Arrival, Settlement};
 use crate::limits;
 use crate::message::{Control, Message};
 
@@ -26,6 +26,9 @@ pub(super) type Open = BTreeMap<u64, Transaction>;
 #[derive(Debug)]
 pub(super) struct Transaction {
     operations: Vec<Operation>,
+    /// Why something of it was refused: then nothing of it happens. Java does not notice a refused
+    /// send, and would commit the rest.
+    spoiled: Option<String>,
     ends: Timestamp,
 }
 
@@ -44,6 +47,12 @@ pub(super) enum Operation {
         token: LockToken,
         settlement: Settlement,
     },
+    /// A message is scheduled, with a number that was told already.
+    Schedule {
+        queue: EntityId,
+        number: SequenceNumber,
+        message: Message,
+    },
     /// Scheduled messages are cancelled.
     Cancel {
         queue: EntityId,
@@ -52,17 +61,27 @@ pub(super) enum Operation {
 }
 
 impl Operation {
+    fn queue(&self) -> EntityId {
+        match self {
+            Self::Send { queue, .. }
+            | Self::Settle { queue, .. }
+            | Self::Schedule { queue, .. }
+            | Self::Cancel { queue, .. } => *queue,
+        }
+    }
+
     fn weight(&self) -> usize {
         match self {
             Self::Send { messages, .. } => messages.len(),
-            Self::Settle { .. } => 1,
+            Self::Settle { .. } | Self::Schedule { .. } => 1,
             Self::Cancel { numbers, .. } => numbers.len(),
         }
     }
 }
 
 impl Broker {
-    /// Takes a message to the coordinator: a declare or a discharge.
+    /// Takes a message to the coordinator: a declare or a discharge. Returns its outcome, and the
+    /// group of records that this rests on.
     pub(super) fn control(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -70,14 +89,14 @@ impl Broker {
         incoming: &Incoming,
     ) -> (Outcome, u64) {
         let outcome = match Control::parse(&incoming.payload) {
-            Ok(Control::Declare) => self.declare(around, connection),
+            Ok(Control::Declare) => self.declare(around, connection).map(|outcome| (outcome, 0)),
             Ok(Control::Discharge { id, fail }) => self.discharge(around, connection, &id, fail),
             Err(error) => {
                 let text = format!("The message is neither a declare nor a discharge: {error}.");
                 Err(self.refuse(around, Condition::DecodeError, &text, "coordinator"))
             }
         };
-        (outcome.unwrap_or_else(rejected), around.group)
+        outcome.unwrap_or_else(|refusal| (rejected(refusal), 0))
     }
 
     fn declare(
@@ -99,6 +118,7 @@ impl Broker {
         let ends = around.now.after(limits::TRANSACTION_TIMEOUT);
         let transaction = Transaction {
             operations: Vec::new(),
+            spoiled: None,
             ends,
         };
         let open = &mut self.connection(connection).transactions;
@@ -113,21 +133,28 @@ impl Broker {
         connection: ConnectionId,
         id: &[u8],
         fail: bool,
-    ) -> Result<Outcome, Refusal> {
+    ) -> Result<(Outcome, u64), Refusal> {
         let transaction = self.take_transaction(connection, id);
         let transaction = transaction.ok_or_else(|| self.unknown(around))?;
         if fail {
-            return Ok(Outcome::Accepted);
+            return Ok((Outcome::Accepted, 0));
+        }
+        let rolled_back = |reason: &str| Refusal {
+            condition: Condition::TransactionRollback,
+            description: format!("The transaction was rolled back: {reason}"),
+        };
+        if let Some(reason) = &transaction.spoiled {
+            return Err(rolled_back(reason));
         }
         self.check(around, &transaction)
-            .map_err(|refusal| Refusal {
-                condition: Condition::TransactionRollback,
-                description: format!("The transaction was rolled back: {}", refusal.description),
-            })?;
+            .map_err(|refusal| rolled_back(&refusal.description))?;
+        let mut rests_on = 0;
         for operation in transaction.operations {
+            let queue = operation.queue();
             self.carry_out(around, operation);
+            rests_on = rests_on.max(self.node(queue).map_or(0, |node| node.group));
         }
-        Ok(Outcome::Accepted)
+        Ok((Outcome::Accepted, rests_on))
     }
 
     /// Adds to a transaction what is to be done in it.
@@ -135,8 +162,60 @@ impl Broker {
     /// # Errors
     ///
     /// If there is no such transaction on the connection, it has too much in it already, or it
-    /// could not be done even now.
+    /// could not be done even now. Then nothing of the transaction happens any more.
     pub(super) fn enlist(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        connection: ConnectionId,
+        id: &[u8],
+        operation: Operation,
+    ) -> Result<(), Refusal> {
+        let enlisted = self.try_enlist(around, connection, id, operation);
+        if let Err(refusal) = &enlisted {
+            self.spoil(connection, id, &refusal.description);
+        }
+        enlisted
+    }
+
+    /// Lets nothing of a transaction happen, for something of it was refused.
+    pub(super) fn spoil(&mut self, connection: ConnectionId, id: &[u8], reason: &str) {
+        let open = &mut self.connection(connection).transactions;
+        if let Some(transaction) = number(id).and_then(|number| open.get_mut(&number)) {
+            let reason = || reason.to_owned();
+            transaction.spoiled.get_or_insert_with(reason);
+        }
+    }
+
+    /// Schedules a message in a transaction: its number is told now, and goes unused if the
+    /// transaction comes to nothing.
+    pub(super) fn enlist_schedule(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        connection: ConnectionId,
+        id: &[u8],
+        queue: EntityId,
+        message: Message,
+    ) -> Result<SequenceNumber, Refusal> {
+        let messages = std::slice::from_ref(&message);
+        if let Err(refusal) = self.admit(around, queue, messages) {
+            self.spoil(connection, id, &refusal.description);
+            return Err(refusal);
+        }
+        let number = self.with_queue(around, queue, |queue, cx| {
+            let arrival = Arrival::of(&message, queue.description());
+            queue.reserve(cx, arrival.partition_hash)
+        });
+        let number = number.unwrap_or(SequenceNumber(0));
+        let schedule = Operation::Schedule {
+            queue,
+            number,
+            message,
+        };
+        self.enlist(around, connection, id, schedule)?;
+        Ok(number)
+    }
+
+    fn try_enlist(
         &mut self,
         around: &mut Surroundings<'_>,
         connection: ConnectionId,
@@ -209,12 +288,17 @@ impl Broker {
         let mut sent: BTreeMap<EntityId, Vec<Message>> = BTreeMap::new();
         for operation in &transaction.operations {
             self.check_one(around, operation)?;
-            if let Operation::Send {
-                queue, messages, ..
-            } = operation
-            {
-                let all = sent.entry(*queue).or_default();
-                all.extend(messages.iter().cloned());
+            match operation {
+                Operation::Send {
+                    queue, messages, ..
+                } => {
+                    let all = sent.entry(*queue).or_default();
+                    all.extend(messages.iter().cloned());
+                }
+                Operation::Schedule { queue, message, .. } => {
+                    sent.entry(*queue).or_default().push(message.clone());
+                }
+                Operation::Settle { .. } | Operation::Cancel { .. } => {}
             }
         }
         // Together they may be too many for an entity.
@@ -233,6 +317,9 @@ impl Broker {
             Operation::Send {
                 queue, messages, ..
             } => self.admit(around, *queue, messages),
+            Operation::Schedule { queue, message, .. } => {
+                self.admit(around, *queue, std::slice::from_ref(message))
+            }
             Operation::Settle {
                 queue,
                 token,
@@ -265,6 +352,11 @@ impl Broker {
             } => {
                 self.put(around, queue, destination.as_ref(), messages);
             }
+            Operation::Schedule {
+                queue,
+                number,
+                message,
+            } => self.put_reserved(around, queue, number, message),
             Operation::Settle {
                 queue,
                 token,

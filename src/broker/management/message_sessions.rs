@@ -50,7 +50,12 @@ impl Operation<'_, '_> {
             Some(other) => return Err(wrong("session-state", "a binary or null", other).into()),
         };
         self.check_holder(&session)?;
-        match self.step(|queue, cx| queue.set_session_state(cx, &session, state))? {
+        let held = self.broker.held_bytes(self.queue);
+        let set = self.step(|queue, cx| {
+            let elsewhere = held - queue.bytes();
+            queue.set_session_state(cx, &session, state, elsewhere)
+        })?;
+        match set {
             Ok(()) => Ok((Status::ok(), Body::Empty)),
             Err(refused @ StateRefused::TooLarge(_)) => Err(refused.to_string().into()),
             Err(refused @ StateRefused::Full) => {
