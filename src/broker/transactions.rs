@@ -29,6 +29,8 @@ pub(super) struct Transaction {
     /// Why something of it was refused: then nothing of it happens. Java does not notice a refused
     /// send, and would commit the rest.
     spoiled: Option<String>,
+    /// Bytes of the messages in it.
+    bytes: usize,
     ends: Timestamp,
 }
 
@@ -67,6 +69,17 @@ impl Operation {
             | Self::Settle { queue, .. }
             | Self::Schedule { queue, .. }
             | Self::Cancel { queue, .. } => *queue,
+        }
+    }
+
+    /// Returns the bytes of the messages in it.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Send { messages, .. } => {
+                messages.iter().map(|message| message.bytes().len()).sum()
+            }
+            Self::Schedule { message, .. } => message.bytes().len(),
+            Self::Settle { .. } | Self::Cancel { .. } => 0,
         }
     }
 
@@ -119,6 +132,7 @@ impl Broker {
         let transaction = Transaction {
             operations: Vec::new(),
             spoiled: None,
+            bytes: 0,
             ends,
         };
         let open = &mut self.connection(connection).transactions;
@@ -232,6 +246,16 @@ impl Broker {
             let text = "Can't send more than 100 messages in a single transaction.";
             return Err(self.refuse(around, Condition::NotAllowed, text, ""));
         }
+        let open = &self.connection(connection).transactions;
+        let held: usize = open.values().map(|transaction| transaction.bytes).sum();
+        let bytes = operation.bytes();
+        if limits::TRANSACTION_BYTES_MAX < held + bytes {
+            let max = limits::TRANSACTION_BYTES_MAX;
+            let text = format!(
+                "The open transactions of the connection would hold more than {max} bytes of messages."
+            );
+            return Err(self.refuse(around, Condition::ResourceLimitExceeded, &text, ""));
+        }
         self.check_one(around, &operation)?;
         if let Operation::Settle { queue, token, .. } = operation {
             self.check_not_enlisted(around, queue, token)?;
@@ -239,6 +263,7 @@ impl Broker {
         }
         let open = &mut self.connection(connection).transactions;
         if let Some(transaction) = number.and_then(|number| open.get_mut(&number)) {
+            transaction.bytes += bytes;
             transaction.operations.push(operation);
         }
         Ok(())
