@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import {
-  bodies, deadLetters, inMilliseconds, newClient, noRenewal, numbers, peekAll, receive, receiveNothing, receiveOne,
-  sendNumbered, topic,
+  bodies, deadLetters, inMilliseconds, noRenewal, numbers, peekAll, receive, receiveNothing, receiveOne, sendNumbered, topic,
+  withClient,
 } from "../harness.js";
 
 const control = process.env.JITNEY_BROKER_CONTROL?.split(" ");
@@ -13,15 +13,6 @@ const skip = control === undefined ? "JITNEY_BROKER_CONTROL is not set" : false;
 async function broker(verb) {
   const [program, ...words] = control;
   await promisify(execFile)(program, [...words, verb]);
-}
-
-async function withClient(use) {
-  const client = newClient();
-  try {
-    return await use(client);
-  } finally {
-    await client.close();
-  }
 }
 
 // One scenario: there is one broker to kill, so these take turns.
