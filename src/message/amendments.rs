@@ -46,6 +46,12 @@ impl Amendments {
         amendments
     }
 
+    /// Returns the group-id, if that is changed.
+    #[must_use]
+    pub fn group_id(&self) -> Option<&str> {
+        None
+    }
+
     /// Sets a property to a string.
     pub fn set_string(&mut self, name: &str, value: &str) {
         let mut encoded = Vec::with_capacity(value.len() + 5);

@@ -9,6 +9,8 @@
 
 mod amendments;
 mod batch;
+mod control;
+mod keys;
 mod parse;
 mod render;
 #[cfg(test)]
@@ -19,6 +21,7 @@ use crate::time::{Millis, Timestamp};
 
 pub use amendments::Amendments;
 pub use batch::split_batch;
+pub use control::Control;
 pub use parse::Message;
 pub use render::render;
 
