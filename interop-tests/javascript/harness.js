@@ -75,6 +75,11 @@ export async function until(ask, deadline = DEADLINE) {
   }
 }
 
+/** The path of a subscription. */
+export function at(name, subscription) {
+  return `${name}/Subscriptions/${subscription}`;
+}
+
 /** Receives exactly `count` messages, in as many calls as it takes. */
 export async function receive(receiver, count = 1, deadline = DEADLINE) {
   const end = Date.now() + deadline;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import {
   accept, acceptNext, assertNear, bodies, completeAll, deadLetters, fails, inMilliseconds, newClient, noRenewal, numbers,
-  receive, receiveNothing, receiveOne, sendTo, topic, until, withClient,
+  peekAll, receive, receiveNothing, receiveOne, sendTo, topic, until, withClient,
 } from "../harness.js";
 
 /** A client whose operations end after this time. */
@@ -79,18 +79,13 @@ topic("sessions", (scenario) => {
     assert.deepEqual([receiver.sessionId, bodies(await receive(receiver, 1))], ["x", [1]]);
   });
 
-  scenario("S107 a wait that is given up locks nothing", async (client) => {
-    const abort = new AbortController();
-    const aborted = acceptNext(client, "s107", { abortSignal: abort.signal });
+  scenario("S107 a wait whose connection is closed locks nothing", async (client) => {
     const other = newClient();
-    const closed = acceptNext(other, "s107");
-    // Both wait: this is answered after them.
+    // The SDK looks at an abort signal when the wait is over only.
+    const waiting = assert.rejects(acceptNext(other, "s107"));
     await receiveNothing(await accept(client, "s107", "other"), 1_000);
-    abort.abort();
-    await assert.rejects(aborted, { name: "AbortError" });
-    const refused = assert.rejects(closed);
     await other.close();
-    await refused;
+    await waiting;
     await sendTo(client, "s107", "x");
     const receiver = await accept(client, "s107", "x");
     assert.deepEqual(bodies(await receive(receiver, 1)), [0]);
@@ -274,7 +269,7 @@ topic("sessions", (scenario) => {
     await sendTo(client, "s126", "a", "b", "a", "b", "b");
     const receiver = await accept(client, "s126", "a");
     assert.deepEqual(bodies(await receiver.peekMessages(10)), [0, 2]);
-    assert.deepEqual(bodies(await client.createReceiver("s126").peekMessages(10)), [0, 1, 2, 3, 4]);
+    assert.deepEqual(bodies(await peekAll(client.createReceiver("s126"))), [0, 1, 2, 3, 4]);
   });
 
   scenario("S127 a message without a session is refused", async (client) => {
