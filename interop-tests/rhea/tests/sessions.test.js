@@ -1,10 +1,11 @@
 // Message sessions at the level of links: filters, waits, locks; and what the management node says of them.
 
 import assert from "node:assert/strict";
+import frames from "rhea/lib/frames.js";
 import {
-  SESSION_FILTER, accept, bodies, closeLink, close, connect, elementType, ended, event, numbers, openManagement, openReceiver,
-  openSender, openSession, receive, receiveAvailable, receiveOne, sections, send, sendAccepted, sendBatch, sessionLockedUntil,
-  sessionOf, settle, topic, typeName, typedMap, types,
+  SESSION_FILTER, accept, bodies, closeLink, connect, elementType, ended, event, lockToken, openManagement, openReceiver,
+  openSender, openSession, range, receive, receiveAvailable, sections, send, sendBatch, sessionLockedUntil, sessionOf, settle,
+  topic, typeName, typedMap, types,
 } from "../harness.js";
 
 /** The filter's descriptor, where a client describes its value: Go and Rust. */
@@ -27,16 +28,16 @@ async function manage(connection, queue, receiver) {
 }
 
 topic("sessions", (scenario) => {
-  scenario("A1 the filter comes back as it was asked for, with the session", async (connection) => {
-    await sendTo(connection, "a1", "a", "b", "c", "d");
-    const named = await openSession(connection, "a1", "b");
+  scenario("S101 the filter comes back as it was asked for, with the session", async (connection) => {
+    await sendTo(connection, "s101", "a", "b", "c", "d");
+    const named = await openSession(connection, "s101", "b");
     assert.equal(sessionOf(named), "b");
-    const described = await openSession(connection, "a1", types.wrap_described("c", DESCRIPTOR));
+    const described = await openSession(connection, "s101", types.wrap_described("c", DESCRIPTOR));
     const filter = described.source.filter[SESSION_FILTER];
     assert.deepEqual([Number(filter.descriptor.value), filter.value], [DESCRIPTOR, "c"]);
-    const next = await openSession(connection, "a1", null);
+    const next = await openSession(connection, "s101", null);
     assert.equal(sessionOf(next), "a");
-    const describedNext = await openSession(connection, "a1", types.wrap_described(null, DESCRIPTOR));
+    const describedNext = await openSession(connection, "s101", types.wrap_described(null, DESCRIPTOR));
     const { descriptor, value } = describedNext.source.filter[SESSION_FILTER];
     assert.deepEqual([Number(descriptor.value), value], [DESCRIPTOR, "d"]);
     for (const [receiver, body] of [[named, 2], [described, 3], [next, 1], [describedNext, 4]]) {
@@ -45,65 +46,74 @@ topic("sessions", (scenario) => {
     }
   });
 
-  scenario("A2 the wait is the link's timeout, and its end is said in an attach and a detach", async (connection) => {
+  scenario("S104 the wait is the link's timeout, and its end is said in an attach and a detach", async (connection) => {
     const since = Date.now();
-    await assert.rejects(openSession(connection, "a2", null, { timeout: 1_500 }), { condition: "com.microsoft:timeout" });
+    await assert.rejects(openSession(connection, "s104", null, { timeout: 1_500 }), { condition: "com.microsoft:timeout" });
     const waited = Date.now() - since;
     assert.ok(waited >= 1_500 && waited < 3_000, `${waited} ms`);
   });
 
-  scenario("A3 a wait whose link or connection goes away locks nothing", async (connection) => {
-    const address = "a3";
-    const link = connection.open_receiver({ source: { address, filter: { [SESSION_FILTER]: null } }, credit_window: 0 });
+  scenario("S107 a wait whose link, session or connection goes away locks nothing", async (connection) => {
+    const wait = (parent) => parent.open_receiver({ source: { address: "s107", filter: { [SESSION_FILTER]: null } }, credit_window: 0 });
+    const link = wait(connection);
+    const session = connection.create_session();
+    session.begin();
+    wait(session);
     const other = await connect();
-    other.open_receiver({ source: { address, filter: { [SESSION_FILTER]: null } }, credit_window: 0 });
-    // Another link on each connection is answered after that.
-    await openSender(connection, address);
-    await openSender(other, address);
-    link.detach();
+    wait(other);
+    // Other links are answered after that.
+    for (const parent of [connection, session, other]) await openSender(parent, "s107");
+    // rhea attaches again when it detaches what is not attached yet: it is not asked.
+    link.close = () => {};
+    link.session.output(frames.detach({ handle: link.local.handle, closed: true }));
+    connection._register();
     await event(link, "receiver_close");
+    const closed = event(session, "session_close");
+    session.close();
+    await closed;
     other.socket.destroy();
-    await sendTo(connection, address, "a");
-    const receiver = await openSession(connection, address, null, { timeout: 5_000 });
+    await sendTo(connection, "s107", "a");
+    const receiver = await openSession(connection, "s107", null, { timeout: 5_000 });
     assert.equal(sessionOf(receiver), "a");
+    assert.deepEqual(bodies(await receive(receiver, 1)), [1]);
   });
 
-  scenario("A4 a session that is locked is refused at once", async (connection) => {
-    await openSession(connection, "a4", "a");
+  scenario("S109 a session that is locked is refused at once", async (connection) => {
+    await openSession(connection, "s109", "a");
     const since = Date.now();
-    await assert.rejects(openSession(connection, "a4", "a"), { condition: "com.microsoft:session-cannot-be-locked" });
+    await assert.rejects(openSession(connection, "s109", "a"), { condition: "com.microsoft:session-cannot-be-locked" });
     assert.ok(Date.now() - since < 1_000);
     // Under any other name it is another session, and the empty name is one.
-    for (const name of ["A", ""]) assert.equal(sessionOf(await openSession(connection, "a4", name)), name);
+    for (const name of ["A", ""]) assert.equal(sessionOf(await openSession(connection, "s109", name)), name);
   });
 
-  scenario("A5 a session that expires ends its link, and counts", async (connection) => {
-    await sendTo(connection, "a5", "a", "a");
-    const receiver = await openSession(connection, "a5", "a");
+  scenario("S111 a session that expires ends its link, and counts", async (connection) => {
+    await sendTo(connection, "s111", "a", "a");
+    const receiver = await openSession(connection, "s111", "a");
     const [first] = await receive(receiver, 1);
     const { condition } = await ended(receiver);
     assert.equal(condition, "com.microsoft:session-lock-lost");
-    const again = await receive(await openSession(connection, "a5", "a"), 2);
+    const again = await receive(await openSession(connection, "s111", "a"), 2);
     assert.deepEqual([bodies(again), counts(again)], [[1, 2], [1, 0]]);
     assert.equal(first.message.body, 1);
   });
 
-  scenario("A6 a link that is closed, and a connection that is lost, free the session and count nothing", async (connection) => {
-    await sendTo(connection, "a6", "a", "a");
-    const first = await openSession(connection, "a6", "a");
+  scenario("S114 a link that is closed, and a connection that is lost, free the session and count nothing", async (connection) => {
+    await sendTo(connection, "s114", "a", "a");
+    const first = await openSession(connection, "s114", "a");
     await receive(first, 2);
     await closeLink(first);
     const other = await connect();
-    const second = await receive(await openSession(other, "a6", "a"), 2);
+    const second = await receive(await openSession(other, "s114", "a"), 2);
     assert.deepEqual([bodies(second), counts(second)], [[1, 2], [0, 0]]);
     other.socket.destroy();
-    const third = await receive(await openSession(connection, "a6", null), 2);
+    const third = await receive(await openSession(connection, "s114", null), 2);
     assert.deepEqual([bodies(third), counts(third)], [[1, 2], [0, 0]]);
   });
 
-  scenario("A7 released and abandoned messages come first again", async (connection) => {
-    await sendTo(connection, "a7", "a", "a", "a");
-    const receiver = await openSession(connection, "a7", "a");
+  scenario("S115 released and abandoned messages come first again", async (connection) => {
+    await sendTo(connection, "s115", "a", "a", "a");
+    const receiver = await openSession(connection, "s115", "a");
     const [first, second] = await receive(receiver, 2);
     await settle(first, "released");
     await settle(second, "modified", { delivery_failed: true });
@@ -112,10 +122,10 @@ topic("sessions", (scenario) => {
     await accept(...again);
   });
 
-  scenario("A8 the management node renews, keeps a state, and only for who holds the lock", async (connection) => {
-    await sendTo(connection, "a8", "a", "b");
-    const receiver = await openSession(connection, "a8", "a");
-    const request = await manage(connection, "a8", receiver);
+  scenario("S118 the management node renews, keeps a state, and only for who holds the lock", async (connection) => {
+    await sendTo(connection, "s118", "a", "b");
+    const receiver = await openSession(connection, "s118", "a");
+    const request = await manage(connection, "s118", receiver);
 
     const renewed = await request("renew-session-lock", { "session-id": "a" });
     assert.equal(renewed.status, 200);
@@ -137,19 +147,19 @@ topic("sessions", (scenario) => {
     assert.equal(status, 400);
   });
 
-  scenario("A9 sessions are listed by their messages and states", async (connection) => {
-    const request = await openManagement(connection, "a9");
+  scenario("S120 S121 sessions are listed by their messages and states", async (connection) => {
+    const request = await openManagement(connection, "s120");
     const list = (skip, top, since) => request("com.microsoft:get-message-sessions", {
       "last-updated-time": types.wrap_timestamp(since), skip: types.wrap_int(skip), top: types.wrap_int(top),
     });
     const NOW = 253_402_300_799_999;
     const none = await list(0, 100, NOW);
     assert.equal(none.status, 204);
-    await sendTo(connection, "a9", "a", "b", "c");
-    const stated = await openSession(connection, "a9", "state");
-    const set = await manage(connection, "a9", stated);
+    await sendTo(connection, "s120", "a", "b", "c");
+    const stated = await openSession(connection, "s120", "state");
+    const set = await manage(connection, "s120", stated);
     await set("set-session-state", { "session-id": "state", "session-state": Buffer.from("x") });
-    const consumed = await openSession(connection, "a9", "c");
+    const consumed = await openSession(connection, "s120", "c");
     await accept(...(await receive(consumed, 1)));
 
     const all = await list(0, 100, NOW);
@@ -169,12 +179,39 @@ topic("sessions", (scenario) => {
     const changed = await list(0, 100, Date.now() - 60_000);
     assert.deepEqual(changed.body["sessions-ids"], ["state"]);
     assert.equal((await list(0, 100, Date.now() + 60_000)).status, 204);
+    // A session without message and state is none.
+    await set("set-session-state", { "session-id": "state", "session-state": null });
+    assert.deepEqual((await list(0, 100, NOW)).body["sessions-ids"].sort(), ["a", "b"]);
   });
 
-  scenario("A10 messages of a session are settled, peeked and received by number for who holds it", async (connection) => {
-    await sendTo(connection, "a10", "a", "b", "a");
-    const receiver = await openSession(connection, "a10", "a");
-    const request = await manage(connection, "a10", receiver);
+  scenario("S122 S123 S136 many sessions are listed, of whatever name, and none where there are none", async (connection) => {
+    const names = [...range(1, 249).map((index) => `session-${index}`), "ü ÿ ≠ / ".padEnd(128, "x")];
+    const sender = await openSender(connection, "s122");
+    await sendBatch(sender, names.map((group_id) => ({ group_id, body: 1 })));
+    const { error } = await send(sender, { group_id: "x".repeat(129), body: 1 });
+    assert.ok(error);
+    const request = await openManagement(connection, "s122");
+    const found = [];
+    for (;;) {
+      const page = await request("com.microsoft:get-message-sessions", {
+        "last-updated-time": types.wrap_timestamp(253_402_300_799_999), skip: types.wrap_int(found.length), top: types.wrap_int(100),
+      });
+      if (page.status === 204) break;
+      assert.ok(page.body["sessions-ids"].length <= 100);
+      found.push(...page.body["sessions-ids"]);
+    }
+    assert.deepEqual(found.sort(), names.sort());
+    const plain = await openManagement(connection, "s123b");
+    const none = await plain("com.microsoft:get-message-sessions", {
+      "last-updated-time": types.wrap_timestamp(0), skip: types.wrap_int(0), top: types.wrap_int(100),
+    });
+    assert.ok(none.status === 204 || none.status === 400, String(none.status));
+  });
+
+  scenario("S124 S126 messages of a session are settled, peeked and received by number for who holds it", async (connection) => {
+    await sendTo(connection, "s124", "a", "b", "a");
+    const receiver = await openSession(connection, "s124", "a");
+    const request = await manage(connection, "s124", receiver);
     const [first, second] = await receive(receiver, 2);
     await settle(first, "modified", { undeliverable_here: true });
     const peek = (more) => request("peek-message", { "from-sequence-number": 0, "message-count": 10, ...more });
@@ -195,23 +232,39 @@ topic("sessions", (scenario) => {
     assert.equal((await peek({ "session-id": "a" })).status, 204);
   });
 
-  scenario("A11 what has no session, and what needs none, is refused", async (connection) => {
-    const { error } = await send(await openSender(connection, "a11"), { body: 1 });
+  scenario("S127 S128 S129 S130 what has no session, and what needs none, is refused", async (connection) => {
+    const { error } = await send(await openSender(connection, "s127"), { body: 1 });
     assert.equal(error.condition, "amqp:not-allowed");
-    await assert.rejects(openReceiver(connection, "a11"), { condition: "amqp:not-allowed", description: /requires sessions/ });
+    await assert.rejects(openReceiver(connection, "s127"), { condition: "amqp:not-allowed", description: /requires sessions/ });
     for (const id of ["a", null]) {
-      await assert.rejects(openSession(connection, "a11b", id), { condition: "amqp:not-allowed", description: /not require sessions/ });
+      await assert.rejects(openSession(connection, "s129", id), { condition: "amqp:not-allowed", description: /not require sessions/ });
     }
-    await assert.rejects(openSession(connection, "a11/$DeadLetterQueue", "a"), { condition: "amqp:not-allowed" });
+    await assert.rejects(openSession(connection, "s127/$DeadLetterQueue", "a"), { condition: "amqp:not-allowed" });
   });
 
-  scenario("A12 one message cannot be renewed in a session, and tells the session's lock", async (connection) => {
-    await sendTo(connection, "a12", "a");
-    const receiver = await openSession(connection, "a12", "a");
-    const { message } = await receiveOne(receiver);
-    assert.ok(Math.abs(message.message_annotations["x-opt-locked-until"] - sessionLockedUntil(receiver)) < 1_000);
-    assert.equal(message.group_id, "a");
-    assert.deepEqual(numbers([{ message }]), [1]);
+  scenario("S137 the node settles and renews for the holder, and for nobody else", async (connection) => {
+    await sendTo(connection, "s137", "x", "x");
+    const holder = await openSession(connection, "s137", "x");
+    const received = await receive(holder, 2);
+    const other = await openSession(connection, "s137", "y");
+    for (const { message } of received) {
+      assert.ok(Math.abs(message.message_annotations["x-opt-locked-until"] - sessionLockedUntil(holder)) < 1_000);
+      assert.equal(message.group_id, "x");
+    }
+    const [mine, theirs] = [await manage(connection, "s137", holder), await manage(connection, "s137", other)];
+    const tokens = received.map((each) => types.wrap_list([lockToken(each)]));
+    const complete = (request, token) => request("update-disposition", {
+      "disposition-status": "completed", "lock-tokens": token, "session-id": "x",
+    });
+    const refused = await complete(theirs, tokens[0]);
+    assert.deepEqual([refused.status, refused.condition], [410, "com.microsoft:session-lock-lost"]);
+    assert.equal((await complete(mine, tokens[0])).status, 200);
+    // A message's own lock is the session's: there is nothing to renew.
+    assert.notEqual((await mine("renew-lock", { "lock-tokens": tokens[1], "session-id": "x" })).status, 200);
+    assert.equal((await mine("renew-session-lock", { "session-id": "x" })).status, 200);
+    const state = await theirs("get-session-state", { "session-id": "x" });
+    assert.deepEqual([state.status, state.condition], [410, "com.microsoft:session-lock-lost"]);
+    await accept(received[1]);
   });
 });
 
