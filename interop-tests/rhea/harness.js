@@ -28,6 +28,7 @@ const STATES = {
   0x34: state("transactional_state", 0x34, [{ name: "txn_id", type: "binary" }, { name: "outcome", type: "*" }]),
 };
 const COORDINATOR = 0x30;
+const STATE_BYTES_MAX = 64;
 types.wrap_delivery_state = (typed) => typed;
 const unwrapOutcome = rhea.message.unwrap_outcome;
 rhea.message.unwrap_outcome = (typed) => {
@@ -289,6 +290,10 @@ function transferStates(session) {
       if (found) frame.state = found;
       output.call(session, frame, payload);
     };
+    // A state makes a frame longer than rhea thinks.
+    const { outgoing } = session;
+    const { compute_max_payload: room } = outgoing;
+    outgoing.compute_max_payload = (tag) => room.call(outgoing, tag) - STATE_BYTES_MAX;
   }
   return session.transfer_states;
 }
@@ -320,13 +325,15 @@ export async function openManagement(connection, entity) {
     target: { address: replyTo }, snd_settle_mode: 1, rcv_settle_mode: 0,
   });
   const sender = await openSender(connection, node);
-  return async (operation, body, { id = randomUUID(), properties = {} } = {}) => {
-    await sendAccepted(sender, {
+  return async (operation, body, { id = randomUUID(), properties = {}, transaction } = {}) => {
+    const request = {
       message_id: id,
       reply_to: replyTo,
       application_properties: { ...(operation && { operation }), ...properties },
       body,
-    });
+    };
+    const { name } = await (transaction ? sendIn(transaction, sender, request) : send(sender, request));
+    assert.equal(name, "accepted");
     const { message } = await receiveOne(receiver);
     assert.deepEqual(message.correlation_id, id);
     const { statusCode, "status-code": code, statusDescription, errorCondition } = message.application_properties;

@@ -146,7 +146,7 @@ topic("rules", (scenario) => {
     assert.deepEqual([rule.name, rule.filter, rule.action], ["full", filter, {}]);
 
     const { applicationProperties, ...fields } = filter;
-    const message = { ...fields, applicationProperties };
+    const message = { ...fields, applicationProperties, body: "other" };
     const others = [
       ...Object.keys(fields).map((key) => ({ ...message, [key]: "other" })),
       ...Object.keys(applicationProperties).map((key) => ({ ...message, applicationProperties: { ...applicationProperties, [key]: "x" } })),
