@@ -385,9 +385,9 @@ topic("transactions", (scenario) => {
     for (let count = 0; count < 5; count += 1) ids.push(await declare(coordinator));
     assert.equal(new Set(ids.map((id) => id.toString("hex"))).size, 5);
     // The id is the connection's, not the AMQP session's.
-    await sendIn(ids[0], await openSender(connection, "s243"), { body: 1 });
+    await sendIn(ids[0], await openSender(connection, "s248b"), { body: 1 });
     assert.deepEqual(await commit(coordinator, ids[0]), ACCEPTED);
-    assert.deepEqual(bodies(await available(connection, "s243")), [1]);
+    assert.deepEqual(bodies(await available(connection, "s248b")), [1]);
     for (const id of ids.slice(1)) assert.deepEqual(await rollback(coordinator, id), ACCEPTED);
     const { name } = await send(coordinator, { body: "no declaration" });
     assert.equal(name, "rejected");
