@@ -116,3 +116,21 @@ pub const TRANSACTION_TIMEOUT: Millis = Millis::from_secs(120);
 pub const TRANSACTIONS_MAX: usize = 1_000;
 /// The shortest time after which an idle entity may be deleted: the service's limit.
 pub const IDLE_DELETION_MIN: Millis = Millis::from_secs(300);
+/// Length of the text of a SQL filter or action, characters: the service's limit.
+pub const SQL_LENGTH_MAX: usize = 1_024;
+/// Statements of one action: the service's limit.
+pub const SQL_STATEMENTS_MAX: usize = 32;
+/// Nesting of a SQL expression: parentheses, signs and negations. A parser that calls itself ends.
+pub const SQL_DEPTH_MAX: usize = 64;
+/// Characters of a LIKE pattern: it may come from a message, and is tried at each place of a text.
+pub const LIKE_PATTERN_MAX: usize = 1_024;
+/// Steps that one LIKE takes before it is given up: some milliseconds. Only patterns with many
+/// half-matching places take more than a few for each character of the text.
+pub const LIKE_STEPS_MAX: usize = 1_000_000;
+/// Bytes of a text that an expression makes or that LIKE goes through.
+pub const SQL_TEXT_BYTES_MAX: usize = 64 * 1024;
+/// SQL filters of all subscriptions of one topic, each looked at in every publish: the service's
+/// limit.
+pub const SQL_RULES_MAX: usize = 2_000;
+/// Other rules of all subscriptions of one topic: the service's limit for correlation filters.
+pub const CORRELATION_RULES_MAX: usize = 100_000;

@@ -1,10 +1,10 @@
 //! Entities are made, changed and deleted.
 
 use super::onward::{Onward, address_of};
-use super::{Broker, Entity, Node, Surroundings, node_mut};
+use super::{Broker, Entity, Node, Surroundings, Topic, node_mut};
 use crate::address::{self, SubQueue};
 use crate::entity::queue::{Description, EntityKind, Kind, Queue};
-use crate::entity::rules::{Filter, NameTaken, Rule, RuleSet};
+use crate::entity::rules::{Filter, Rule, RuleRefused};
 use crate::entity::{EntityId, Record, SequenceNumber};
 use crate::limits;
 use crate::time::{Millis, Timestamp};
@@ -33,6 +33,16 @@ pub enum EntityRefused {
         found: EntityKind,
         /// What it was to be.
         wanted: EntityKind,
+    },
+    /// A subscription cannot have a rule.
+    #[error("'{path}' cannot have the rule '{name}': {why}")]
+    Rule {
+        /// The subscription.
+        path: String,
+        /// The rule.
+        name: String,
+        /// Why not.
+        why: RuleRefused,
     },
     /// A subscription's topic is not there.
     #[error("the topic '{0}' does not exist")]
@@ -74,7 +84,7 @@ impl Broker {
             self.install(base, path, &description);
             self.watch(around.now, base);
             if let Some(topic) = topic {
-                self.rules_of(topic).add_subscription(base.0);
+                self.topic(topic).subscriptions.insert(base);
                 let rule = Rule {
                     name: DEFAULT_RULE.to_owned(),
                     filter: Filter::True,
@@ -132,7 +142,7 @@ impl Broker {
             self.drop_rule(around, topic, subscription, DEFAULT_RULE);
         }
         for rule in rules {
-            let known = self.rules_of(topic).rules(subscription.0);
+            let known = self.topic(topic).rules.rule(subscription.0, &rule.name);
             let unchanged = |other: &Rule| {
                 let as_old = Rule {
                     created_at: other.created_at,
@@ -140,12 +150,17 @@ impl Broker {
                 };
                 as_old.to_json() == other.to_json()
             };
-            if known.into_iter().any(unchanged) {
+            if known.is_some_and(unchanged) {
                 continue;
             }
             self.drop_rule(around, topic, subscription, &rule.name);
-            let kept = self.keep_rule(around, topic, subscription, rule);
-            debug_assert!(kept.is_ok(), "the name is free");
+            let name = rule.name.clone();
+            self.keep_rule(around, topic, subscription, rule)
+                .map_err(|why| EntityRefused::Rule {
+                    path: path.to_owned(),
+                    name,
+                    why,
+                })?;
             changed = true;
         }
         Ok(changed)
@@ -247,8 +262,10 @@ impl Broker {
             }
         }
         self.topics.remove(&base);
-        for rules in self.topics.values_mut() {
-            rules.remove_subscription(base.0);
+        for topic in self.topics.values_mut() {
+            if topic.subscriptions.remove(&base) {
+                topic.rules.remove_subscription(base.0);
+            }
         }
     }
 
@@ -297,7 +314,7 @@ impl Broker {
             }
         }
         if description.kind == EntityKind::Topic {
-            self.topics.insert(base, RuleSet::default());
+            self.topics.insert(base, Topic::default());
         }
         let path = path.to_owned();
         self.by_path
@@ -334,16 +351,16 @@ impl Broker {
     ///
     /// # Errors
     ///
-    /// If it has one of this name.
+    /// If it has one of this name, or its topic has too many.
     pub(super) fn keep_rule(
         &mut self,
         around: &mut Surroundings<'_>,
         topic: EntityId,
         subscription: EntityId,
         rule: Rule,
-    ) -> Result<(), NameTaken> {
+    ) -> Result<(), RuleRefused> {
         let (name, json) = (rule.name.clone(), rule.to_json());
-        self.rules_of(topic).insert(subscription.0, rule)?;
+        self.topic(topic).rules.insert(subscription.0, rule)?;
         around.journal.append(&Record::Rule {
             entity: subscription,
             name: &name,
@@ -361,7 +378,7 @@ impl Broker {
         subscription: EntityId,
         name: &str,
     ) -> bool {
-        if !self.rules_of(topic).remove(subscription.0, name) {
+        if !self.topic(topic).rules.remove(subscription.0, name) {
             return false;
         }
         around.journal.append(&Record::Rule {
@@ -380,8 +397,9 @@ impl Broker {
         }
     }
 
-    pub(super) fn rules_of(&mut self, topic: EntityId) -> &mut RuleSet {
-        self.topics.entry(topic).or_default()
+    /// Returns what a topic is beside its queue.
+    pub(super) fn topic(&mut self, id: EntityId) -> &mut Topic {
+        self.topics.entry(id).or_default()
     }
 
     pub(super) fn resolve_key(&self, key: &str) -> Option<EntityId> {
@@ -434,10 +452,9 @@ impl Broker {
                 self.resolve_key(&address::key(path)).into_iter().collect()
             }
             Some(Onward::Publish) => {
-                let rules = self.topics.get(&id).into_iter();
-                rules
-                    .flat_map(RuleSet::subscriptions)
-                    .map(EntityId)
+                let topic = self.topics.get(&id).into_iter();
+                topic
+                    .flat_map(|topic| topic.subscriptions.iter().copied())
                     .collect()
             }
         }

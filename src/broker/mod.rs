@@ -131,7 +131,7 @@ pub struct Broker {
     by_path: BTreeMap<String, Entity>,
     queues: Vec<Option<Node>>,
     /// The rules of the subscriptions of each topic.
-    topics: BTreeMap<EntityId, RuleSet>,
+    topics: BTreeMap<EntityId, Topic>,
     bodies: bodies::SharedBodies,
     /// Shared bytes that were moved, by their old position: where one message has them now.
     moved_bodies: BTreeMap<u64, (EntityId, SequenceNumber, BodyRef)>,
@@ -168,6 +168,13 @@ pub enum Room {
     Enough,
     /// What is there can be settled, and nothing be added.
     None,
+}
+
+/// What a topic is beside its queue.
+#[derive(Debug, Default)]
+struct Topic {
+    subscriptions: BTreeSet<EntityId>,
+    rules: RuleSet,
 }
 
 /// An entity: three queues, for messages, dead letters, and what could not be forwarded.

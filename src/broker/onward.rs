@@ -134,8 +134,8 @@ impl Broker {
             .queue(topic)
             .and_then(|queue| queue.facts(number, seed));
         let mut matches = std::mem::take(&mut self.matches);
-        if let (Some(rules), Some(facts)) = (self.topics.get(&topic), facts) {
-            rules.matches(&message, &facts, &mut matches);
+        if let (Some(topic), Some(facts)) = (self.topics.get(&topic), facts) {
+            topic.rules.matches(&message, &facts, &mut matches);
         }
         for found in matches.drain(..) {
             self.give(around, topic, number, &message, found);
@@ -186,7 +186,7 @@ impl Broker {
                 dead_letter,
                 ..self.arriving(subscription, Some(message))
             };
-            self.bodies.share(copy.body());
+            self.bodies.share(copy.body(), topic);
             self.arrive(around, copy, arriving);
         }
     }
@@ -314,10 +314,12 @@ impl Broker {
             .map(|entity| entity.base)
     }
 
-    /// Returns the bytes that count to an entity: its messages', its dead letters included.
+    /// Returns the bytes that count to an entity: its messages', its dead letters included; a topic's
+    /// subscriptions' too, but each message once.
     pub(super) fn held_bytes(&self, id: EntityId) -> u64 {
         let queues = id.all().into_iter().filter_map(|id| self.queue(id));
-        queues.map(super::Queue::bytes).sum()
+        let own: u64 = queues.map(super::Queue::bytes).sum();
+        own + self.bodies.held(id.base())
     }
 }
 

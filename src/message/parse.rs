@@ -13,7 +13,7 @@ use crate::time::{Millis, Timestamp};
 #[derive(Debug, Clone)]
 pub struct Message {
     bytes: Bytes,
-    sections: Sections,
+    pub(super) sections: Sections,
 }
 
 /// Where the values of sections are, behind their descriptors; those of the body with them.

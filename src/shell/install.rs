@@ -10,7 +10,9 @@ use crate::config::{
     QueueProperties, Rule as ConfiguredRule, Status as ConfiguredStatus, Subscription, Topic,
 };
 use crate::entity::queue::{Description, EntityKind, Status};
-use crate::entity::rules::{Action, CorrelationFilter, Filter, Rule, SqlFilter, Value};
+use crate::entity::rules::{
+    Action, CorrelationFields, CorrelationFilter, Filter, Rule, SqlFilter, Value,
+};
 use crate::limits;
 use crate::time::Millis;
 
@@ -172,17 +174,17 @@ fn make_rule(rule: &ConfiguredRule, now: crate::time::Timestamp) -> Result<Rule,
 fn correlation(filter: &ConfiguredFilter) -> Result<CorrelationFilter, String> {
     let properties = filter.properties.iter().map(|(name, value)| {
         let value = match value {
-            Constant::Boolean(value) => Value::Bool(*value),
-            Constant::Text(text) => Value::Text(text.clone()),
+            Constant::Boolean(value) => Value::Boolean(*value),
+            Constant::Text(text) => Value::Text(text.clone().into()),
             Constant::Number(number) => match (number.parse(), number.parse()) {
-                (Ok(integer), _) => Value::Int(integer),
+                (Ok(integer), _) => Value::Long(integer),
                 (Err(_), Ok(double)) => Value::Double(double),
                 (Err(_), Err(_)) => return Err(format!("'{number}' is no number")),
             },
         };
         Ok((name.clone(), value))
     });
-    CorrelationFilter {
+    let fields = CorrelationFields {
         correlation_id: filter.correlation_id.clone(),
         message_id: filter.message_id.clone(),
         to: filter.to.clone(),
@@ -192,7 +194,6 @@ fn correlation(filter: &ConfiguredFilter) -> Result<CorrelationFilter, String> {
         reply_to_session_id: filter.reply_to_session_id.clone(),
         content_type: filter.content_type.clone(),
         properties: properties.collect::<Result<_, String>>()?,
-    }
-    .checked()
-    .map_err(|error| error.to_string())
+    };
+    CorrelationFilter::new(fields).map_err(|error| error.to_string())
 }

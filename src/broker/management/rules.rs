@@ -11,7 +11,8 @@ use super::{Body, Status};
 use crate::amqp::Condition;
 use crate::entity::EntityId;
 use crate::entity::rules::{
-    Action, CorrelationFilter, Filter, Rule, SqlFilter, Value as RuleValue,
+    Action, CorrelationFields, CorrelationFilter, Filter, Rule, RuleRefused, SqlFilter,
+    Value as RuleValue,
 };
 use crate::limits;
 
@@ -52,7 +53,10 @@ impl Operation<'_, '_> {
             .keep_rule(self.around, topic, subscription, rule);
         match kept {
             Ok(()) => Ok((Status::ok(), Body::Empty)),
-            Err(_) => {
+            Err(refused @ (RuleRefused::TooManyCorrelation | RuleRefused::TooManySql)) => {
+                Err(self.refuse(Condition::ResourceLimitExceeded, &refused.to_string()))
+            }
+            Err(RuleRefused::NameTaken) => {
                 let text = format!(
                     "The messaging entity '{}/Rules/{name}' already exists.",
                     self.address
@@ -85,7 +89,7 @@ impl Operation<'_, '_> {
         };
         let (skip, top) = (number("skip")?, number("top")?);
         let (topic, subscription) = self.subscription()?;
-        let rules = self.broker.rules_of(topic).rules(subscription.0);
+        let rules = self.broker.topic(topic).rules.rules(subscription.0);
         let told = rules
             .skip(skip)
             .take(top.min(limits::REQUEST_ITEMS_MAX))
@@ -154,10 +158,14 @@ fn correlation(map: Map<'_>) -> Result<CorrelationFilter, String> {
         for (name, value) in all.iter() {
             let name =
                 super::values::text(name).ok_or("the names of 'properties' must be strings")?;
-            properties.push((name.into_owned(), constant(value)?));
+            let value = match RuleValue::from_amqp(value) {
+                RuleValue::Opaque(_) => return Err(wrong("properties", "of simple values", value)),
+                value => value,
+            };
+            properties.push((name.into_owned(), value));
         }
     }
-    CorrelationFilter {
+    let fields = CorrelationFields {
         correlation_id: field("correlation-id")?,
         message_id: field("message-id")?,
         to: field("to")?,
@@ -167,15 +175,8 @@ fn correlation(map: Map<'_>) -> Result<CorrelationFilter, String> {
         reply_to_session_id: field("reply-to-session-id")?,
         content_type: field("content-type")?,
         properties,
-    }
-    .checked()
-    .map_err(|error| error.to_string())
-}
-
-/// Takes a value that a property is compared with: its encoding is what rules read.
-fn constant(value: &Value) -> Result<RuleValue, String> {
-    let encoded = serde_amqp::to_vec(value).unwrap_or_default();
-    RuleValue::read(&encoded).ok_or_else(|| wrong("properties", "of simple values", value))
+    };
+    CorrelationFilter::new(fields).map_err(|error| error.to_string())
 }
 
 fn action(description: Map<'_>) -> Result<Option<Action>, String> {
@@ -203,7 +204,9 @@ fn describe(rule: &Rule) -> Value {
             let fields = vec![text(sql.text()), Value::Int(COMPATIBILITY_LEVEL)];
             described(SQL_FILTER, fields)
         }
-        Filter::Correlation(filter) => described(CORRELATION_FILTER, correlation_fields(filter)),
+        Filter::Correlation(filter) => {
+            described(CORRELATION_FILTER, correlation_fields(filter.fields()))
+        }
     };
     let action = match &rule.action {
         None => described(EMPTY_ACTION, Vec::new()),
@@ -217,7 +220,7 @@ fn describe(rule: &Rule) -> Value {
     described(RULE_DESCRIPTION, fields)
 }
 
-fn correlation_fields(filter: &CorrelationFilter) -> Vec<Value> {
+fn correlation_fields(filter: &CorrelationFields) -> Vec<Value> {
     let texts = [
         &filter.correlation_id,
         &filter.message_id,
@@ -234,11 +237,7 @@ fn correlation_fields(filter: &CorrelationFilter) -> Vec<Value> {
     let properties: OrderedMap<Value, Value> = filter
         .properties
         .iter()
-        .filter_map(|(name, value)| {
-            let mut encoded = Vec::new();
-            value.write(&mut encoded);
-            Some((text(name), serde_amqp::from_slice(&encoded).ok()?))
-        })
+        .filter_map(|(name, value)| Some((text(name), value.to_amqp().ok()?)))
         .collect();
     texts.chain([Value::Map(properties)]).collect()
 }

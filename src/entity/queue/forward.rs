@@ -124,6 +124,7 @@ impl Queue {
         Some(Facts {
             sequence_number: number,
             enqueued_time: entry.enqueued_at,
+            time_to_live: entry.time_to_live,
             seed,
         })
     }
