@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import frames from "rhea/lib/frames.js";
 import {
-  SESSION_FILTER, accept, bodies, closeLink, connect, elementType, ended, event, lockToken, openManagement, openReceiver,
+  SESSION_FILTER, accept, bodies, close, closeLink, connect, elementType, ended, event, lockToken, openManagement, openReceiver,
   openSender, openSession, range, receive, receiveAvailable, sections, send, sendBatch, sessionLockedUntil, sessionOf, settle,
   topic, typeName, typedMap, types,
 } from "../harness.js";
@@ -43,6 +43,65 @@ topic("sessions", (scenario) => {
     for (const [receiver, body] of [[named, 2], [described, 3], [next, 1], [describedNext, 4]]) {
       assert.deepEqual(bodies(await receiveAvailable(receiver)), [body]);
       assert.ok(Math.abs(sessionLockedUntil(receiver) - Date.now() - 60_000) < 5_000);
+    }
+  });
+
+  scenario("S101 a filter that is no name, or too long, is refused", async (connection) => {
+    const filters = [types.wrap_int(5), types.wrap_list([]), types.wrap_binary(Buffer.from("x"))];
+    for (const filter of filters) await assert.rejects(openSession(connection, "s102", filter), { condition: "amqp:invalid-field" });
+    await assert.rejects(openSession(connection, "s102", "x".repeat(129)), (error) => Boolean(error.condition));
+  });
+
+  scenario("S105 who waits longest is served first, with the credit given meanwhile", async (connection) => {
+    const granted = [];
+    const waits = range(1, 5).map(async (index) => {
+      const receiver = await openSession(connection, "s105", null);
+      granted.push([index, sessionOf(receiver)]);
+    });
+    // Its credit is there before its session is.
+    const last = connection.open_receiver({ source: { address: "s105", filter: { [SESSION_FILTER]: null } }, credit_window: 0 });
+    last.add_credit(2);
+    const arrived = event(last, "message");
+    await openSender(connection, "s105");
+    await sendTo(connection, "s105", "a", "b", "c", "d", "e", "f");
+    await Promise.all(waits);
+    assert.deepEqual(granted, [[1, "a"], [2, "b"], [3, "c"], [4, "d"], [5, "e"]]);
+    assert.equal((await arrived).message.group_id, "f");
+  });
+
+  scenario("S116 twenty connections share a hundred sessions, while more is sent", async (connection) => {
+    const [total, sessions] = [4_000, 100];
+    const seen = {};
+    const held = new Set();
+    let count = 0;
+    const work = async () => {
+      const worker = await connect();
+      while (count < total) {
+        const receiver = await openSession(worker, "s116", null, { timeout: 500 }).catch((error) => {
+          assert.equal(error.condition, "com.microsoft:timeout");
+        });
+        if (!receiver) continue;
+        const id = sessionOf(receiver);
+        assert.ok(!held.has(id), `${id} is held twice`);
+        held.add(id);
+        const messages = await receiveAvailable(receiver, 10);
+        await accept(...messages);
+        (seen[id] ??= []).push(...bodies(messages));
+        count += messages.length;
+        held.delete(id);
+        await closeLink(receiver);
+      }
+      await close(worker);
+    };
+    const workers = range(1, 20).map(work);
+    const sender = await openSender(connection, "s116");
+    for (let first = 0; first < total; first += 100) {
+      await sendBatch(sender, range(first, first + 99).map((body) => ({ body, group_id: `session-${body % sessions}` })));
+    }
+    await Promise.all(workers);
+    for (let session = 0; session < sessions; session += 1) {
+      const wanted = range(0, total / sessions - 1).map((index) => session + index * sessions);
+      assert.deepEqual(seen[`session-${session}`], wanted);
     }
   });
 
