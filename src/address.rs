@@ -54,6 +54,7 @@ pub enum InvalidAddress {
 }
 
 const SUFFIX_LENGTH_MAX: usize = 64;
+const SUBSCRIPTIONS: &str = "/subscriptions/";
 const MANAGEMENT: &str = "/$management";
 const DEAD_LETTER: &str = "/$deadletterqueue";
 const TRANSFER_DEAD_LETTER: &str = "/$transfer/$deadletterqueue";
@@ -123,7 +124,7 @@ impl fmt::Display for EntityAddress {
             SubQueue::DeadLetter => "/$DeadLetterQueue",
             SubQueue::TransferDeadLetter => "/$Transfer/$DeadLetterQueue",
         };
-        write!(f, "{}{suffix}", self.path)
+        write!(f, "{}{suffix}", without_namespace(&self.path))
     }
 }
 
@@ -131,6 +132,40 @@ impl fmt::Display for EntityAddress {
 #[must_use]
 pub fn key(path: &str) -> String {
     path.to_lowercase()
+}
+
+/// Takes the path of a subscription apart: its topic's path, and its name.
+#[must_use]
+pub fn split_subscription(path: &str) -> Option<(&str, &str)> {
+    let at = path.to_ascii_lowercase().rfind(SUBSCRIPTIONS)?;
+    let (topic, rest) = path.split_at_checked(at)?;
+    let name = rest.get(SUBSCRIPTIONS.len()..)?;
+    (!topic.is_empty() && !name.is_empty() && !name.contains('/')).then_some((topic, name))
+}
+
+/// Returns what stands before the paths of a namespace's entities, but for the first namespace: no
+/// client can write it, for leading slashes are dropped.
+#[must_use]
+pub fn namespace_prefix(name: &str) -> String {
+    format!("//{}/", key(name))
+}
+
+/// Returns a path as the clients of its namespace know it.
+#[must_use]
+pub fn without_namespace(path: &str) -> &str {
+    match path
+        .strip_prefix("//")
+        .and_then(|rest| rest.split_once('/'))
+    {
+        Some((_, path)) => path,
+        None => path,
+    }
+}
+
+/// Returns the path of a subscription.
+#[must_use]
+pub fn subscription(topic: &str, name: &str) -> String {
+    format!("{topic}/Subscriptions/{name}")
 }
 
 /// Drops `scheme://authority` and one leading slash.
@@ -186,6 +221,17 @@ mod tests {
         check("", "Empty");
         check("/$management", "entity $management");
         check("caf\u{e9}", "entity caf\u{e9}");
+    }
+
+    #[test]
+    fn a_subscription_s_path_is_taken_apart() {
+        assert_eq!(
+            split_subscription("a/b/SubScriptions/s"),
+            Some(("a/b", "s"))
+        );
+        assert_eq!(split_subscription("a/subscriptions/"), None);
+        assert_eq!(split_subscription("a"), None);
+        assert_eq!(subscription("a/b", "s"), "a/b/Subscriptions/s");
     }
 
     #[test]

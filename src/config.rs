@@ -20,9 +20,18 @@ use crate::time::Millis;
 use reader::{At, Reader};
 pub use topics::{Constant, CorrelationFilter, Filter, Rule, Subscription, Topic, TopicProperties};
 
-/// The entities of a namespace.
+/// What the file says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
+    /// Namespaces; the first one answers to every host name that is no other's.
+    pub namespaces: Vec<Namespace>,
+}
+
+/// The entities of a namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Namespace {
+    /// Its name: the first label of the host names that it answers to.
+    pub name: String,
     /// Queues, in the order of the file.
     pub queues: Vec<Queue>,
     /// Topics, in the order of the file.
@@ -61,6 +70,12 @@ pub struct QueueProperties {
     pub requires_duplicate_detection: bool,
     /// `DuplicateDetectionHistoryTimeWindow`.
     pub duplicate_detection_window: Millis,
+    /// `EnablePartitioning`.
+    pub enable_partitioning: bool,
+    /// `AutoDeleteOnIdle`; [`Millis::MAX`] for never.
+    pub auto_delete_on_idle: Millis,
+    /// `EnableDeadLetteringOnFilterEvaluationExceptions`: a subscription's only.
+    pub dead_lettering_on_filter_evaluation: bool,
     /// `ForwardTo`.
     pub forward_to: Option<String>,
     /// `ForwardDeadLetteredMessagesTo`.
@@ -118,6 +133,9 @@ impl Default for QueueProperties {
             requires_session: false,
             requires_duplicate_detection: false,
             duplicate_detection_window: Millis::from_secs(20),
+            enable_partitioning: false,
+            auto_delete_on_idle: Millis::MAX,
+            dead_lettering_on_filter_evaluation: true,
             forward_to: None,
             forward_dead_lettered_to: None,
         }
@@ -142,8 +160,11 @@ impl Default for Config {
             subscriptions: vec![subscription],
         };
         Self {
-            queues: vec![queue],
-            topics: vec![topic],
+            namespaces: vec![Namespace {
+                name: "sbemulatorns".to_owned(),
+                queues: vec![queue],
+                topics: vec![topic],
+            }],
         }
     }
 }
@@ -190,23 +211,50 @@ impl Reader {
         self.object(&user);
         let namespaces = user.key("Namespaces");
         let mut config = Config {
-            queues: Vec::new(),
-            topics: Vec::new(),
+            namespaces: Vec::new(),
         };
-        if namespaces.value.and_then(Value::as_array).map(Vec::len) != Some(1) {
-            self.mistake(&namespaces, "an array with exactly one namespace");
+        if namespaces
+            .value
+            .and_then(Value::as_array)
+            .is_none_or(Vec::is_empty)
+        {
+            self.mistake(&namespaces, "an array with one namespace or more");
             return config;
         }
-        for namespace in self.items(&namespaces, "an array with one namespace") {
-            self.object(&namespace);
-            for queue in self.items(&namespace.key("Queues"), "an array of queues") {
-                config.queues.extend(self.queue(&queue));
+        let mut names = reader::Names::default();
+        for at in self.items(&namespaces, "an array with one namespace or more") {
+            self.object(&at);
+            self.names.clear();
+            let name = self.namespace_name(&at.key("Name"), &mut names);
+            let (mut queues, mut topics) = (Vec::new(), Vec::new());
+            for queue in self.items(&at.key("Queues"), "an array of queues") {
+                queues.extend(self.queue(&queue));
             }
-            for topic in self.items(&namespace.key("Topics"), "an array of topics") {
-                config.topics.extend(self.topic(&topic));
+            for topic in self.items(&at.key("Topics"), "an array of topics") {
+                topics.extend(self.topic(&topic));
             }
+            config.namespaces.push(Namespace {
+                name: name.unwrap_or_default(),
+                queues,
+                topics,
+            });
         }
         config
+    }
+
+    /// Reads the name of a namespace, which no other has; the only one may have none.
+    fn namespace_name(&mut self, at: &At<'_>, names: &mut reader::Names) -> Option<String> {
+        const ALLOWED: &str = "a name that no other namespace has, of letters, digits and -";
+        if at.is_absent() {
+            return None;
+        }
+        let name = self.string(at, ALLOWED)?;
+        let fits = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+        if !fits || !names.insert(address::key(name)) {
+            self.mistake(at, ALLOWED);
+            return None;
+        }
+        Some(name.to_owned())
     }
 
     fn queue(&mut self, at: &At<'_>) -> Option<Queue> {
@@ -252,9 +300,27 @@ impl Reader {
             duplicate_detection_window: self
                 .duration(&window)
                 .unwrap_or(default.duplicate_detection_window),
+            enable_partitioning: self.boolean(&at.key("EnablePartitioning")),
+            auto_delete_on_idle: self.idle(&at.key("AutoDeleteOnIdle")),
+            dead_lettering_on_filter_evaluation: {
+                let at = at.key("EnableDeadLetteringOnFilterEvaluationExceptions");
+                at.is_absent() || self.boolean(&at)
+            },
             forward_to: self.optional_name(&at.key("ForwardTo")),
             forward_dead_lettered_to: self.optional_name(&at.key("ForwardDeadLetteredMessagesTo")),
         }
+    }
+
+    /// Reads how long an entity may be left alone: five minutes at least (`protocol.md` §13).
+    fn idle(&mut self, at: &At<'_>) -> Millis {
+        if at.is_absent() {
+            return Millis::MAX;
+        }
+        let idle = self.duration(at).unwrap_or(Millis::MAX);
+        if idle < limits::IDLE_DELETION_MIN {
+            self.mistake(at, "a duration of PT5M or more");
+        }
+        idle
     }
 
     /// Reads the name of an entity, which no other may have in whatever case.
@@ -351,6 +417,7 @@ mod tests {
                { "Name": "r", "Properties": { "FilterType": "Sql", "SqlFilter": { "SqlExpression": "1=1" } } } ] } ] } ] } ],
           "Logging": { "Type": "File" } } }"#;
         let config = parse(text).unwrap();
+        let config = &config.namespaces[0];
         assert_eq!(config.topics.len(), 1);
         let properties = &config.queues[0].properties;
         assert_eq!(properties.lock_duration, Millis::from_secs(5));
@@ -365,7 +432,9 @@ mod tests {
         let text = queue(
             r#"{"DefaultMessageTimeToLive":"P10675199DT2H48M5.4775807S","MaxDeliveryCount":2000,"LockDuration":"PT1S"}"#,
         );
-        let properties = parse(&text).unwrap().queues.remove(0).properties;
+        let properties = parse(&text).unwrap().namespaces[0].queues[0]
+            .properties
+            .clone();
         assert_eq!(properties.default_time_to_live, Millis::MAX);
         assert_eq!(properties.max_delivery_count, 2_000);
     }
@@ -398,7 +467,7 @@ mod tests {
         );
         check(
             r#"{"UserConfig":{"Namespaces":[]}}"#,
-            &["UserConfig.Namespaces: found an array of 0; allowed: an array with exactly one"],
+            &["UserConfig.Namespaces: found an array of 0; allowed: an array with one namespace"],
         );
         check(
             r#"{"UserConfig":{"Namespaces":[{"Queues":[{"Properties":{"LockDuration":7}}],"Topics":7}]}}"#,
@@ -478,7 +547,7 @@ mod tests {
             r#"{"Name":"a","Properties":{"FilterType":"Correlation","CorrelationFilter":{"Label":"l","Properties":{"p":"v","n":1.5}}}},
                {"Name":"b","Properties":{"FilterType":"Sql","SqlFilter":{"SqlExpression":"1=1"},"Action":{"SqlExpression":"SET a = 1"}}}"#,
         );
-        let topic = parse(&text).unwrap().topics.remove(0);
+        let topic = parse(&text).unwrap().namespaces[0].topics[0].clone();
         let rules = &topic.subscriptions[0].rules;
         let mut properties = vec![
             ("p".to_owned(), Constant::Text("v".to_owned())),

@@ -96,3 +96,38 @@ pub const CONNECTION_LINKS_MAX: usize = 5_000;
 pub const PARTIAL_BYTES_MAX: usize = 200 * 1024 * 1024;
 /// A peer that allows us less silence is kept alive no more often.
 pub const KEEP_ALIVE_MIN: Millis = Millis::from_millis(100);
+/// Number spaces of a partitioned entity: the service's count.
+pub const PARTITIONS: usize = 16;
+/// Message-ids that one entity remembers to tell duplicates, some 50 bytes each.
+pub const DUPLICATE_KEYS_MAX: usize = 1_000_000;
+/// Bytes of one message session's state: the Premium tier's limit.
+pub const SESSION_STATE_BYTES_MAX: usize = 1024 * 1024;
+/// Forwards of one message: the service's limit.
+pub const FORWARD_HOPS_MAX: u8 = 4;
+/// How long a receiver waits for the next message session if it does not say so (`protocol.md` §3.4).
+pub const NEXT_SESSION_WAIT: Millis = Millis::from_millis(64_980);
+/// Messages of topics and forwarding entities whose bytes are read back at a time.
+pub const READ_BACK_MESSAGES: usize = 64;
+/// Messages and settlements in one transaction: the service's limit.
+pub const TRANSACTION_OPERATIONS_MAX: usize = 100;
+/// How long a transaction may stay open: the service's limit.
+pub const TRANSACTION_TIMEOUT: Millis = Millis::from_secs(120);
+/// Transactions that one connection has open at a time.
+pub const TRANSACTIONS_MAX: usize = 1_000;
+/// The shortest time after which an idle entity may be deleted: the service's limit.
+pub const IDLE_DELETION_MIN: Millis = Millis::from_secs(300);
+/// Length of the text of a SQL filter or action, characters: the service's limit.
+pub const SQL_LENGTH_MAX: usize = 1_024;
+/// Statements of one action: the service's limit.
+pub const SQL_STATEMENTS_MAX: usize = 32;
+/// Nesting of a SQL expression: parentheses, signs and negations. A parser that calls itself ends.
+pub const SQL_DEPTH_MAX: usize = 64;
+/// Characters of a LIKE pattern: it may come from a message, and is tried at each place of a text.
+pub const LIKE_PATTERN_MAX: usize = 1_024;
+/// Bytes of a text that an expression makes or that LIKE goes through.
+pub const SQL_TEXT_BYTES_MAX: usize = 64 * 1024;
+/// SQL filters of all subscriptions of one topic, each looked at in every publish: the service's
+/// limit.
+pub const SQL_RULES_MAX: usize = 2_000;
+/// Other rules of all subscriptions of one topic: the service's limit for correlation filters.
+pub const CORRELATION_RULES_MAX: usize = 100_000;

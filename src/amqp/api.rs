@@ -119,6 +119,8 @@ pub struct Accept {
     pub properties: Option<Fields>,
     /// Credit granted at once on an incoming link, and kept topped up.
     pub credit: u32,
+    /// The message session that is granted, told in the filter that asked for one.
+    pub message_session: Option<String>,
 }
 
 /// What is told to the peer when something cannot be: an error in AMQP's three fields, the third
@@ -172,8 +174,14 @@ pub enum Condition {
     MessageSizeExceeded,
     /// `amqp:link:stolen`
     Stolen,
+    /// `amqp:resource-deleted`
+    ResourceDeleted,
     /// `amqp:transaction:unknown-id`
     TransactionUnknownId,
+    /// `amqp:transaction:rollback`
+    TransactionRollback,
+    /// `amqp:transaction:timeout`
+    TransactionTimeout,
     /// `com.microsoft:argument-error`
     ArgumentError,
     /// `com.microsoft:argument-out-of-range`
@@ -186,6 +194,14 @@ pub enum Condition {
     MessageLockLost,
     /// `com.microsoft:message-not-found`
     MessageNotFound,
+    /// `com.microsoft:entity-already-exists`
+    AlreadyExists,
+    /// `com.microsoft:session-cannot-be-locked`
+    SessionCannotBeLocked,
+    /// `com.microsoft:session-lock-lost`
+    SessionLockLost,
+    /// `com.microsoft:session-not-found`
+    SessionNotFound,
     /// `com.microsoft:server-busy`
     ServerBusy,
     /// `com.microsoft:timeout`
@@ -212,6 +228,10 @@ pub enum Outcome {
     },
     /// Refused for good: dead-lettered, or a failed operation in an answer of ours.
     Rejected(Option<Box<Rejection>>),
+    /// A transaction was declared, and has this id; only we say so.
+    Declared(Bytes),
+    /// Provisionally, until the transaction of this id is discharged; only we say so.
+    InTransaction(Bytes, Box<Outcome>),
 }
 
 /// The error of a rejected outcome.
@@ -327,17 +347,69 @@ impl Attach {
         }
     }
 
-    /// Returns whether the source asks for a Service Bus session (`protocol.md` §5.4).
+    /// Returns the message session that the source's filter asks for (`protocol.md` §5.4).
     #[must_use]
-    pub fn has_session_filter(&self) -> bool {
-        let filter = self
-            .source
-            .as_ref()
-            .and_then(|source| source.filter.as_ref());
-        filter.is_some_and(|filter| {
-            filter
-                .keys()
-                .any(|name| name.as_str() == "com.microsoft:session-filter")
+    pub fn session_filter(&self) -> Option<SessionFilter> {
+        let filter = self.source.as_ref()?.filter.as_ref()?;
+        let (_, value) = filter
+            .iter()
+            .find(|(name, _)| name.as_str() == SESSION_FILTER)?;
+        let value = match value {
+            Value::Described(described) => &described.value,
+            plain => plain,
+        };
+        Some(match value {
+            Value::String(id) => SessionFilter::Named(id.clone()),
+            Value::Symbol(id) => SessionFilter::Named(id.as_str().to_owned()),
+            Value::Null => SessionFilter::Next,
+            _ => SessionFilter::Malformed,
         })
     }
+
+    /// Returns a link property that is a number of milliseconds, in whatever type.
+    #[must_use]
+    pub fn millis(&self, name: &str) -> Option<Millis> {
+        let (_, value) = self
+            .properties
+            .as_ref()?
+            .iter()
+            .find(|(key, _)| key.as_str() == name)?;
+        let millis = match *value {
+            Value::Ubyte(value) => i64::from(value),
+            Value::Ushort(value) => i64::from(value),
+            Value::Uint(value) => i64::from(value),
+            Value::Ulong(value) => i64::try_from(value).unwrap_or(i64::MAX),
+            Value::Byte(value) => i64::from(value),
+            Value::Short(value) => i64::from(value),
+            Value::Int(value) => i64::from(value),
+            Value::Long(value) => value,
+            _ => return None,
+        };
+        Some(Millis::from_millis(millis))
+    }
+
+    /// Returns a link property that is a string.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&str> {
+        let mut properties = self.properties.as_ref()?.iter();
+        match properties.find(|(key, _)| key.as_str() == name)?.1 {
+            Value::String(text) => Some(text),
+            Value::Symbol(text) => Some(text.as_str()),
+            _ => None,
+        }
+    }
+}
+
+/// The filter that asks for a message session.
+pub(super) const SESSION_FILTER: &str = "com.microsoft:session-filter";
+
+/// The message session that a receiver asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionFilter {
+    /// This one.
+    Named(String),
+    /// Any that is free and has messages.
+    Next,
+    /// Neither a string nor null.
+    Malformed,
 }

@@ -4,13 +4,14 @@ use bytes::Bytes;
 use fe2o3_amqp_types::definitions::{ReceiverSettleMode, SenderSettleMode};
 use fe2o3_amqp_types::messaging::{Source, Target};
 
+use super::api::SESSION_FILTER;
 use super::connection::undecodable;
 use super::link::{FlowState, Incoming, Link, LinkPhase, Outgoing, PeerAttach};
 use super::session::{SessionFlow, Waiting};
 use super::wire::{List, ListWriter, Malformed, descriptor};
 use super::{
     Accept, Attach, Condition, Connection, Event, Fields, LinkId, LinkRole, LinkTarget, Refusal,
-    SessionId, SettleMode, serial, state,
+    SessionId, SettleMode, Value, serial, state,
 };
 use crate::limits;
 
@@ -135,8 +136,11 @@ impl Connection {
             incoming.tops_up = true;
             incoming.message_size_max = accept.message_size_max;
         }
-        let source = link.source.clone();
         let target = link.target.clone();
+        let source = match (&link.source, accept.message_session.as_deref()) {
+            (Some(source), Some(granted)) => Some(grant_session(source, granted)),
+            (source, _) => source.clone(),
+        };
         self.write_attach(id, source.as_deref(), target.as_deref(), &accept);
         if accept.credit > 0 {
             self.write_link_flow(id, Answer::Plain);
@@ -599,6 +603,24 @@ fn read_target(bytes: Option<&[u8]>) -> Result<LinkTarget, Malformed> {
 /// Decodes a terminus; the bytes were checked for their shape.
 fn decode<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, Malformed> {
     serde_amqp::from_slice(bytes).map_err(|_| Malformed::WrongType("a source or target"))
+}
+
+/// Puts the message session that is granted into the filter that asked for one, in the form in which
+/// it asked: described for Go, plain for the others (`protocol.md` §5.4).
+fn grant_session(source: &Bytes, granted: &str) -> Bytes {
+    let Ok(mut source) = decode::<Source>(source) else {
+        return source.clone();
+    };
+    let filter = source.filter.iter_mut().flatten();
+    for (name, value) in filter {
+        if name.as_str() == SESSION_FILTER {
+            match value {
+                Value::Described(described) => described.value = Value::String(granted.to_owned()),
+                plain => *plain = Value::String(granted.to_owned()),
+            }
+        }
+    }
+    serde_amqp::to_vec(&source).map_or_else(|_| Bytes::new(), Bytes::from)
 }
 
 /// Encodes a source or target that has only an address.

@@ -36,7 +36,8 @@ mod wire;
 
 pub use api::{
     Accept, Attach, Condition, Config, CreditLost, Delivery, DeliveryId, Event, Fields, Identity,
-    LinkId, LinkRole, LinkTarget, Outcome, Refusal, Rejection, SessionId, SettleMode, Tag, Value,
+    LinkId, LinkRole, LinkTarget, Outcome, Refusal, Rejection, SessionFilter, SessionId,
+    SettleMode, Tag, Value,
 };
 pub use connection::Connection;
 pub use trace::words;

@@ -121,6 +121,11 @@ pub(super) fn write_outcome(list: &mut ListWriter<'_>, outcome: &Outcome) {
         Outcome::Rejected(Some(rejection)) => list.list(0x25, |rejected| {
             write_error(rejected, &rejection.refusal, rejection.info.as_deref());
         }),
+        Outcome::Declared(id) => list.list(0x33, |declared| declared.binary(id)),
+        Outcome::InTransaction(id, outcome) => list.list(0x34, |state| {
+            state.binary(id);
+            write_outcome(state, outcome);
+        }),
     }
 }
 

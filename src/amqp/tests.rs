@@ -70,6 +70,7 @@ impl Pair {
         };
         assert_eq!(attach.name, "l");
         let accept = Accept {
+            message_session: None,
             credit: 10,
             message_size_max: 10_000,
             properties: None,
@@ -343,6 +344,7 @@ fn what_a_message_costs() {
             panic!("{event:?}")
         };
         let accept = Accept {
+            message_session: None,
             credit: 1_000,
             ..Accept::default()
         };

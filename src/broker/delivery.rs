@@ -1,14 +1,21 @@
 //! What goes out: deliveries, credit, and the way that is full.
 
+use super::links::session_accept;
 use super::{
-    Broker, ConnectionId, Effects, Link, LinkId, LockToken, Reply, Routed, Surroundings,
-    consumer_id, link_of,
+    Broker, ConnectionId, ConsumerId, Effects, Link, LinkId, LockToken, Reply, Routed,
+    Surroundings, consumer_id, link_of,
 };
-use crate::entity::queue::Delivery;
+use crate::amqp::Condition;
+use crate::entity::queue::{Delivery, SessionGrant, SessionLost};
 
 impl Broker {
     /// Passes what a queue gave out on to the links it is for.
-    pub(super) fn deliver(around: &mut Surroundings<'_>, group: u64, effects: &mut Effects) {
+    pub(super) fn deliver(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        group: u64,
+        effects: &mut Effects,
+    ) {
         for delivery in effects.deliveries.drain(..) {
             let (consumer, reply) = match delivery {
                 Delivery::Drained(consumer, limit) => {
@@ -17,6 +24,11 @@ impl Broker {
                 Delivery::Message(consumer, handover) => {
                     (consumer, Reply::Deliver(link_of(consumer).1, handover))
                 }
+                Delivery::SessionGranted(consumer, grant) => {
+                    (consumer, self.session_granted(consumer, &grant))
+                }
+                Delivery::NoSession(consumer) => (consumer, self.no_session(around, consumer)),
+                Delivery::SessionLost(consumer) => (consumer, self.session_lost(around, consumer)),
             };
             let connection = link_of(consumer).0;
             around.replies.push(Routed {
@@ -25,6 +37,37 @@ impl Broker {
                 reply,
             });
         }
+    }
+
+    /// Lets a receiver in that has waited for a message session.
+    fn session_granted(&mut self, consumer: ConsumerId, grant: &SessionGrant) -> Reply {
+        let (connection, link) = link_of(consumer);
+        let links = &mut self.connection(connection).links;
+        if let Some(Link::Waiting { queue, name }) = links.remove(&link) {
+            let name = Some(name);
+            links.insert(link, Link::Receiver { queue, name });
+        }
+        Reply::AcceptLink(link, session_accept(grant))
+    }
+
+    /// Turns a receiver away that has waited for a message session in vain.
+    fn no_session(&mut self, around: &Surroundings<'_>, consumer: ConsumerId) -> Reply {
+        let (connection, link) = link_of(consumer);
+        self.connection(connection).links.remove(&link);
+        let text = "The operation did not complete within the allotted timeout. No unlocked \
+                    sessions were available.";
+        Reply::RefuseLink(link, self.refuse(around, Condition::Timeout, text, ""))
+    }
+
+    /// Ends the link of a receiver whose message session's lock is over.
+    fn session_lost(&mut self, around: &Surroundings<'_>, consumer: ConsumerId) -> Reply {
+        let (connection, link) = link_of(consumer);
+        self.connection(connection).links.remove(&link);
+        let text = SessionLost.to_string();
+        Reply::Detach(
+            link,
+            self.refuse(around, Condition::SessionLockLost, &text, ""),
+        )
     }
 
     pub(super) fn written(
@@ -51,14 +94,14 @@ impl Broker {
         drain: bool,
     ) {
         match self.link(connection, link) {
-            Some(&Link::Receiver { queue, .. }) => {
+            Some(&(Link::Receiver { queue, .. } | Link::Waiting { queue, .. })) => {
                 let consumer = consumer_id(connection, link);
                 self.with_queue(around, queue, |queue, cx| {
                     queue.set_credit(cx, consumer, limit, drain);
                 });
             }
             Some(Link::Responses(_)) => self.respond_credit(around, connection, link, limit, drain),
-            Some(Link::Sender { .. } | Link::Requests { .. }) | None => {}
+            Some(Link::Sender { .. } | Link::Requests { .. } | Link::Coordinator) | None => {}
         }
     }
 

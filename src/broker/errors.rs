@@ -61,6 +61,13 @@ pub(super) fn send_refused(reason: SendRefused, entity: &str) -> (Condition, Str
                  of entity in bytes:{bytes}, Max entity size in bytes:{max_bytes}."
             ),
         ),
+        SendRefused::SessionMissing => (
+            Condition::NotAllowed,
+            "The SessionId was not set on a message, and it cannot be sent to the entity. Entities \
+             that have session support enabled can only receive messages that have the SessionId \
+             set to a valid value."
+                .to_owned(),
+        ),
         SendRefused::TooLarge { bytes, max_bytes } => (
             Condition::MessageSizeExceeded,
             format!(

@@ -1,20 +1,24 @@
 //! Links come and go.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use super::access::Right;
 use super::errors::{not_found, refusal};
 use super::management::Call;
+use super::onward::Onward;
 use super::{
-    Broker, Connection, ConnectionId, EntityId, Link, Reply, Routed, Surroundings, consumer_id,
+    Broker, Connection, ConnectionId, EntityId, Link, Queue, Reply, Routed, Surroundings,
+    consumer_id,
 };
 use crate::address::{Address, EntityAddress, SubQueue};
 use crate::amqp::{
-    Accept, Attach, Condition, Identity, LinkId, LinkRole, LinkTarget, Refusal, SessionId,
-    SettleMode,
+    Accept, Attach, Condition, Identity, LinkId, LinkRole, LinkTarget, Refusal, SessionFilter,
+    SessionId, SettleMode,
 };
-use crate::entity::queue::{ConsumerId, ReceiveMode};
+use crate::entity::queue::{Accepted, EntityKind, ReceiveMode, SessionGrant, Wanted};
 use crate::limits;
+use crate::time::Timestamp;
 
 /// A node that answers requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,24 +52,23 @@ impl Broker {
     ) {
         let answer = match attach.role {
             LinkRole::Incoming => self.attach_incoming(around, connection, attach),
-            LinkRole::Outgoing => self.attach_outgoing(around, connection, attach),
+            LinkRole::Outgoing => self.attach_outgoing(around, connection, link, attach),
         };
-        let reply = match answer {
-            Ok((state, accept)) => {
-                if let &Link::Receiver { queue, mode } = &state {
-                    let consumer = consumer_id(connection, link);
-                    self.with_queue(around, queue, |queue, _| queue.add_consumer(consumer, mode));
-                }
-                self.connection(connection).links.insert(link, state);
-                Reply::AcceptLink(link, accept)
+        let (state, reply) = match answer {
+            Ok((state, accept)) => (Some(state), accept.map(|it| Reply::AcceptLink(link, it))),
+            Err(refusal) => (None, Some(Reply::RefuseLink(link, refusal))),
+        };
+        if let Some(state) = state {
+            if let Some(queue) = state.queue() {
+                self.note_use(around.now, queue);
             }
-            Err(refusal) => Reply::RefuseLink(link, refusal),
-        };
-        around.replies.push(Routed {
+            self.connection(connection).links.insert(link, state);
+        }
+        around.replies.extend(reply.map(|reply| Routed {
             connection,
             rests_on: 0,
             reply,
-        });
+        }));
         self.adopt_orphans(around, connection, link);
     }
 
@@ -74,172 +77,381 @@ impl Broker {
         around: &Surroundings<'_>,
         connection: ConnectionId,
         attach: &Attach,
-    ) -> Result<(Link, Accept), Refusal> {
+    ) -> Result<(Link, Option<Accept>), Refusal> {
+        let service = Accept {
+            message_size_max: limits::MESSAGE_SIZE_MAX,
+            credit: limits::LINK_CREDIT,
+            ..Accept::default()
+        };
         let text = match &attach.target {
             LinkTarget::Node(target) => {
                 target.as_ref().and_then(|target| target.address.as_deref())
             }
-            LinkTarget::Coordinator => {
-                let text = "This broker does not support transactions yet.";
-                return Err(self.refuse(around, Condition::NotImplemented, text, "coordinator"));
-            }
+            LinkTarget::Coordinator => return Ok((Link::Coordinator, Some(service))),
         };
         let session = attach.session;
-        let service = Accept {
-            message_size_max: limits::MESSAGE_SIZE_MAX,
-            credit: limits::LINK_CREDIT,
-            properties: None,
-        };
-        match self.node_at(around, text)? {
-            Found::Service(node) => Ok((Link::Requests { node, session }, service)),
-            Found::Queue(id, address) if address.queue == SubQueue::Main => {
-                self.check_right(around, connection, &address, Right::Send)?;
-                let description = self.queue(id).map(|queue| queue.description().clone());
-                let description = description.unwrap_or_default();
-                if !description.status.can_send() {
-                    return Err(self.disabled(around, &address));
-                }
-                let size = description.max_message_bytes;
-                let accept = Accept {
-                    message_size_max: size,
-                    credit: limits::LINK_CREDIT,
-                    properties: Some(super::management::batch_size_property(size)),
-                };
-                Ok((Link::Sender { queue: id }, accept))
+        let (id, address) = match self.node_at(around, connection, text)? {
+            Found::Service(node) => {
+                return Ok((Link::Requests { node, session }, Some(service)));
             }
-            Found::Queue(_, address) => {
-                let text = format!("Messages cannot be sent to the sub-queue '{address}'.");
-                Err(self.refuse(around, Condition::NotAllowed, &text, &address.path))
+            Found::Queue(id, address) => (id, address),
+        };
+        let description = self.queue(id).map(|queue| queue.description().clone());
+        let description = description.unwrap_or_default();
+        if address.queue != SubQueue::Main || description.kind == EntityKind::Subscription {
+            let text =
+                format!("Messages cannot be sent to '{address}': it takes none from senders.");
+            return Err(self.refuse(around, Condition::NotAllowed, &text, &address.path));
+        }
+        self.check_right(around, connection, &address, Right::Send)?;
+        if !description.status.can_send() {
+            return Err(self.disabled(around, &address));
+        }
+        let destination = attach.text("com.microsoft:transfer-destination-address");
+        let destination = destination.map(|text| self.destination(around, connection, text));
+        let size = description.max_message_bytes;
+        let accept = Accept {
+            message_size_max: size,
+            credit: limits::LINK_CREDIT,
+            properties: Some(super::management::batch_size_property(size)),
+            message_session: None,
+        };
+        let link = Link::Sender {
+            queue: id,
+            destination: destination.transpose()?,
+        };
+        Ok((link, Some(accept)))
+    }
+
+    /// Finds the entity to which a sender's messages go on from the one that it sends to.
+    fn destination(
+        &mut self,
+        around: &Surroundings<'_>,
+        connection: ConnectionId,
+        text: &str,
+    ) -> Result<Arc<str>, Refusal> {
+        match self.node_at(around, connection, Some(text))? {
+            Found::Queue(_, address) if address.queue == SubQueue::Main => {
+                self.check_right(around, connection, &address, Right::Send)?;
+                Ok(address.path.into())
+            }
+            Found::Queue(..) | Found::Service(_) => {
+                let text = format!("Messages cannot be sent on to '{text}'.");
+                Err(self.refuse(around, Condition::NotAllowed, &text, ""))
             }
         }
     }
 
     fn attach_outgoing(
         &mut self,
-        around: &Surroundings<'_>,
+        around: &mut Surroundings<'_>,
         connection: ConnectionId,
+        link: LinkId,
         attach: &Attach,
-    ) -> Result<(Link, Accept), Refusal> {
+    ) -> Result<(Link, Option<Accept>), Refusal> {
         let source = attach.source.as_ref();
         let text = source.and_then(|source| source.address.as_deref());
-        match self.node_at(around, text)? {
+        let (queue, address) = match self.node_at(around, connection, text)? {
             Found::Service(node) => {
-                let target = match &attach.target {
-                    LinkTarget::Node(Some(target)) => target.address.clone(),
-                    LinkTarget::Node(None) | LinkTarget::Coordinator => None,
-                };
-                let link = ResponseLink {
-                    node,
-                    session: attach.session,
-                    name: attach.name.clone(),
-                    target: target.filter(|address| !address.is_empty()),
-                    limit: 0,
-                    sent: 0,
-                    waiting: VecDeque::new(),
-                };
-                Ok((Link::Responses(link), Accept::default()))
+                let link = Link::Responses(ResponseLink::new(node, attach));
+                return Ok((link, Some(Accept::default())));
             }
-            Found::Queue(queue, address) => {
-                self.check_right(around, connection, &address, Right::Listen)?;
-                if attach.has_session_filter() {
-                    let text = "A sessionful message receiver cannot be created on an entity that \
-                                does not require sessions.";
-                    return Err(self.refuse(around, Condition::NotAllowed, text, &address.path));
-                }
-                let status = self.queue(queue).map(|queue| queue.description().status);
-                if status.is_some_and(|status| !status.can_receive()) {
-                    return Err(self.disabled(around, &address));
-                }
-                let mode = match attach.settle_mode() {
-                    SettleMode::OnSend => ReceiveMode::ReceiveAndDelete,
-                    SettleMode::OnReceipt => ReceiveMode::PeekLock,
+            Found::Queue(queue, address) => (queue, address),
+        };
+        self.check_right(around, connection, &address, Right::Listen)?;
+        self.check_receivable(around, queue, &address)?;
+        let mode = match attach.settle_mode() {
+            SettleMode::OnSend => ReceiveMode::ReceiveAndDelete,
+            SettleMode::OnReceipt => ReceiveMode::PeekLock,
+        };
+        let consumer = consumer_id(connection, link);
+        let wanted = self.wanted_session(around, queue, &address, attach)?;
+        let Some(wanted) = wanted else {
+            self.with_queue(around, queue, |queue, _| queue.add_consumer(consumer, mode));
+            let name = None;
+            return Ok((Link::Receiver { queue, name }, Some(receiver_accept())));
+        };
+        let accepted = self.with_queue(around, queue, |queue, cx| {
+            let wanted = match &wanted {
+                SessionFilter::Named(id) => Wanted::Named(id),
+                _ => Wanted::Next(
+                    cx.now
+                        .after(attach.millis(TIMEOUT).unwrap_or(limits::NEXT_SESSION_WAIT)),
+                ),
+            };
+            queue.accept_session(cx, consumer, mode, wanted)
+        });
+        match (accepted, wanted) {
+            (Some(Ok(Accepted::Granted(grant))), _) => {
+                let name = Some(attach.name.as_str().into());
+                Ok((Link::Receiver { queue, name }, Some(session_accept(&grant))))
+            }
+            (Some(Ok(Accepted::Waiting)), _) => {
+                let name = attach.name.as_str().into();
+                Ok((Link::Waiting { queue, name }, None))
+            }
+            (_, wanted) => {
+                let id = match wanted {
+                    SessionFilter::Named(id) => id,
+                    SessionFilter::Next | SessionFilter::Malformed => String::new(),
                 };
-                let accept = Accept {
-                    message_size_max: limits::MESSAGE_SIZE_MAX,
-                    ..Accept::default()
-                };
-                Ok((Link::Receiver { queue, mode }, accept))
+                let text = format!(
+                    "The requested session '{id}' cannot be accepted. It may be locked by another \
+                     receiver."
+                );
+                Err(self.refuse(
+                    around,
+                    Condition::SessionCannotBeLocked,
+                    &text,
+                    &address.path,
+                ))
             }
         }
     }
 
-    /// The peer ended a link. Locks stay (`protocol.md` §6.3).
-    pub(super) fn detached(&mut self, connection: ConnectionId, link: LinkId) {
+    /// Checks that messages can be received from an entity at all.
+    fn check_receivable(
+        &mut self,
+        around: &Surroundings<'_>,
+        queue: EntityId,
+        address: &EntityAddress,
+    ) -> Result<(), Refusal> {
+        let Some(node) = self.node(queue) else {
+            return Ok(());
+        };
+        let text = match node.onward {
+            Some(Onward::Publish) => format!(
+                "Cannot create a message receiver on the topic '{address}'. Receive from one of its \
+                 subscriptions: '{address}/Subscriptions/<name>'."
+            ),
+            Some(Onward::Forward(_)) => {
+                "Cannot create a message receiver on an entity with auto-forwarding enabled."
+                    .to_owned()
+            }
+            None if node.queue.description().status.can_receive() => return Ok(()),
+            None => return Err(self.disabled(around, address)),
+        };
+        Err(self.refuse(around, Condition::NotAllowed, &text, &address.path))
+    }
+
+    /// Reads which message session a receiver wants, if its entity has any.
+    fn wanted_session(
+        &mut self,
+        around: &Surroundings<'_>,
+        queue: EntityId,
+        address: &EntityAddress,
+        attach: &Attach,
+    ) -> Result<Option<SessionFilter>, Refusal> {
+        let has_sessions = self.queue(queue).is_some_and(Queue::has_sessions);
+        let (condition, text) = match (attach.session_filter(), has_sessions) {
+            (None, false) => return Ok(None),
+            (Some(SessionFilter::Malformed), _) => (
+                Condition::InvalidField,
+                "The filter com.microsoft:session-filter must be a string or null.",
+            ),
+            (None, true) => (
+                Condition::NotAllowed,
+                "It is not possible for an entity that requires sessions to create a non-sessionful \
+                 message receiver.",
+            ),
+            (Some(_), false) => (
+                Condition::NotAllowed,
+                "A sessionful message receiver cannot be created on an entity that does not require \
+                 sessions.",
+            ),
+            (Some(SessionFilter::Named(id)), true)
+                if limits::MESSAGE_ID_LENGTH_MAX < id.chars().count() =>
+            {
+                (
+                    Condition::ArgumentError,
+                    "The session id is longer than 128 characters.",
+                )
+            }
+            (wanted @ Some(_), true) => return Ok(wanted),
+        };
+        Err(self.refuse(around, condition, text, &address.path))
+    }
+
+    /// The peer ended a link. Locks stay, but that of a message session (`protocol.md` §6.3).
+    pub(super) fn detached(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        connection: ConnectionId,
+        link: LinkId,
+    ) {
         let Some(state) = self.connection(connection).links.remove(&link) else {
             return;
         };
-        self.let_go(connection, link, &state);
+        self.let_go(around.now, connection, link, &state);
+        self.release(around, connection, link, &state);
     }
 
-    /// A connection ended, and with it all its links.
-    pub(super) fn closed(&mut self, connection: ConnectionId) {
+    /// A connection ended, and with it all its links and transactions.
+    pub(super) fn closed(&mut self, around: &mut Surroundings<'_>, connection: ConnectionId) {
+        self.roll_back_all(connection);
         let Some(state) = self.connections.remove(&connection) else {
             return;
         };
-        for (link, state) in state.links {
-            self.let_go(connection, link, &state);
+        // All go before any of them leaves something to the others.
+        for (&link, state) in &state.links {
+            self.let_go(around.now, connection, link, state);
+        }
+        for (&link, state) in &state.links {
+            self.release(around, connection, link, state);
         }
     }
 
     /// Ends the links that an entity's new properties forbid.
-    pub(super) fn detach_forbidden(&mut self, around: &mut Surroundings<'_>, main: EntityId) {
-        let Some(node) = self.node(main) else { return };
+    pub(super) fn detach_forbidden(&mut self, around: &mut Surroundings<'_>, base: EntityId) {
+        let Some(node) = self.node(base) else { return };
         let (status, address) = (node.queue.description().status, node.address.clone());
-        let dead_letters = EntityId(main.0 + 1);
-        let mut doomed = Vec::new();
+        let goes_on = |id: EntityId| self.node(id).is_some_and(|node| node.onward.is_some());
+        let (forwards, forwards_dead) = (goes_on(base), goes_on(base.dead_letters()));
+        let doomed = self.links_where(|state| match *state {
+            Link::Sender { queue, .. } => queue == base && !status.can_send(),
+            Link::Receiver { queue, .. } | Link::Waiting { queue, .. } => {
+                queue.base() == base
+                    && (!status.can_receive()
+                        || (queue == base && forwards)
+                        || (queue == base.dead_letters() && forwards_dead))
+            }
+            Link::Requests { .. } | Link::Responses(_) | Link::Coordinator => false,
+        });
+        for (connection, link) in doomed {
+            let refusal = self.disabled(around, &address);
+            self.end_link(around, connection, link, refusal);
+        }
+    }
+
+    /// Ends the links to an entity that is deleted, its management node's too.
+    pub(super) fn detach_deleted(&mut self, around: &mut Surroundings<'_>, base: EntityId) {
+        let Some(node) = self.node(base) else { return };
+        let key = node.address.key();
+        let address = node.address.to_string();
+        let doomed = self.links_where(|state| match state {
+            Link::Sender { queue, .. }
+            | Link::Receiver { queue, .. }
+            | Link::Waiting { queue, .. } => queue.base() == base,
+            Link::Requests { node, .. } => node.is_of(&key),
+            Link::Responses(link) => link.node.is_of(&key),
+            Link::Coordinator => false,
+        });
+        for (connection, link) in doomed {
+            let text = format!("The messaging entity '{address}' was deleted.");
+            let refusal = self.refuse(around, Condition::ResourceDeleted, &text, &address);
+            self.end_link(around, connection, link, refusal);
+        }
+    }
+
+    /// Returns whether a client has a link to an entity.
+    pub(super) fn has_links(&self, base: EntityId) -> bool {
+        let of_entity = |state: &Link| state.queue().is_some_and(|queue| queue.base() == base);
+        !self.links_where(of_entity).is_empty()
+    }
+
+    fn links_where(&self, mut wanted: impl FnMut(&Link) -> bool) -> Vec<(ConnectionId, LinkId)> {
+        let mut found = Vec::new();
         for (&connection, state) in &self.connections {
             for (&link, state) in &state.links {
-                let forbidden = match state {
-                    Link::Sender { queue } => *queue == main && !status.can_send(),
-                    Link::Receiver { queue, .. } => {
-                        (*queue == main || *queue == dead_letters) && !status.can_receive()
-                    }
-                    Link::Requests { .. } | Link::Responses(_) => false,
-                };
-                if forbidden {
-                    doomed.push((connection, link));
+                if wanted(state) {
+                    found.push((connection, link));
                 }
             }
         }
-        for (connection, link) in doomed {
-            let refusal = self.disabled(around, &address);
-            self.detached(connection, link);
-            let (rests_on, reply) = (around.group, Reply::Detach(link, refusal));
-            around.replies.push(Routed {
-                connection,
-                rests_on,
-                reply,
-            });
-        }
+        found
+    }
+
+    /// Ends a link for a reason of ours; one that is not let in yet is turned away.
+    pub(super) fn end_link(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        connection: ConnectionId,
+        link: LinkId,
+        refusal: Refusal,
+    ) {
+        let waiting = matches!(self.link(connection, link), Some(Link::Waiting { .. }));
+        self.detached(around, connection, link);
+        let reply = if waiting {
+            Reply::RefuseLink(link, refusal)
+        } else {
+            Reply::Detach(link, refusal)
+        };
+        around.replies.push(Routed {
+            connection,
+            rests_on: around.group,
+            reply,
+        });
     }
 
     pub(super) fn connection(&mut self, id: ConnectionId) -> &mut Connection {
         self.connections.entry(id).or_default()
     }
 
-    fn let_go(&mut self, connection: ConnectionId, link: LinkId, state: &Link) {
-        if let &Link::Receiver { queue, .. } = state {
-            let consumer: ConsumerId = consumer_id(connection, link);
+    /// Takes a link out of its queue.
+    fn let_go(&mut self, now: Timestamp, connection: ConnectionId, link: LinkId, state: &Link) {
+        if let Some(queue) = state.queue() {
+            self.note_use(now, queue);
+            let consumer = consumer_id(connection, link);
             if let Some(node) = self.node_mut(queue) {
                 node.queue.remove_consumer(consumer);
             }
         }
     }
 
+    /// Frees what a link that has gone held for itself alone.
+    fn release(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        connection: ConnectionId,
+        link: LinkId,
+        state: &Link,
+    ) {
+        match state {
+            Link::Receiver {
+                queue,
+                name: Some(_),
+            } => {
+                let consumer = consumer_id(connection, link);
+                self.with_queue(around, *queue, |queue, cx| {
+                    queue.release_session(cx, consumer)
+                });
+            }
+            // Who controls transactions has gone, and who else could commit them?
+            Link::Coordinator => self.roll_back_all(connection),
+            Link::Receiver { .. }
+            | Link::Waiting { .. }
+            | Link::Sender { .. }
+            | Link::Requests { .. }
+            | Link::Responses(_) => {}
+        }
+    }
+
     /// Finds what an address names.
-    fn node_at(&mut self, around: &Surroundings<'_>, text: Option<&str>) -> Result<Found, Refusal> {
+    fn node_at(
+        &mut self,
+        around: &Surroundings<'_>,
+        connection: ConnectionId,
+        text: Option<&str>,
+    ) -> Result<Found, Refusal> {
         let text = text.unwrap_or_default();
         let decoded = Address::parse(text);
+        let prefix = self.connection(connection).prefix.clone();
+        let within = |address: EntityAddress| EntityAddress {
+            path: format!("{prefix}{}", address.path),
+            ..address
+        };
         // A literal percent sign in a name is rare: decoded first, then as it is written.
         for address in [decoded.clone(), Address::parse_literal(text)] {
             match address {
                 Ok(Address::Cbs) => return Ok(Found::Service(ServiceNode::Cbs)),
                 Ok(Address::Entity(address)) => {
+                    let address = within(address);
                     if let Some(id) = self.resolve(&address) {
                         return Ok(Found::Queue(id, address));
                     }
                 }
                 Ok(Address::Management(address)) => {
+                    let address = within(address);
                     if self.resolve(&address).is_some() {
                         return Ok(Found::Service(ServiceNode::Management(address)));
                     }
@@ -292,6 +504,65 @@ impl Broker {
         entity: &str,
     ) -> Refusal {
         refusal(condition, text, entity, around.now, &mut self.random)
+    }
+}
+
+/// The link property with a client's patience.
+const TIMEOUT: &str = "com.microsoft:timeout";
+
+impl ResponseLink {
+    fn new(node: ServiceNode, attach: &Attach) -> Self {
+        let target = match &attach.target {
+            LinkTarget::Node(Some(target)) => target.address.clone(),
+            LinkTarget::Node(None) | LinkTarget::Coordinator => None,
+        };
+        Self {
+            node,
+            session: attach.session,
+            name: attach.name.clone(),
+            target: target.filter(|address| !address.is_empty()),
+            limit: 0,
+            sent: 0,
+            waiting: VecDeque::new(),
+        }
+    }
+}
+
+impl Link {
+    /// Returns the queue that its messages come into or go out of.
+    fn queue(&self) -> Option<EntityId> {
+        match self {
+            Self::Sender { queue, .. }
+            | Self::Receiver { queue, .. }
+            | Self::Waiting { queue, .. } => Some(*queue),
+            Self::Requests { .. } | Self::Responses(_) | Self::Coordinator => None,
+        }
+    }
+}
+
+impl ServiceNode {
+    /// Returns whether it is the management node of the entity with this path.
+    fn is_of(&self, key: &str) -> bool {
+        match self {
+            Self::Cbs => false,
+            Self::Management(address) => address.key() == key,
+        }
+    }
+}
+
+fn receiver_accept() -> Accept {
+    Accept {
+        message_size_max: limits::MESSAGE_SIZE_MAX,
+        ..Accept::default()
+    }
+}
+
+/// Lets a receiver in to a message session: with its id in the filter, and the end of its lock.
+pub(super) fn session_accept(grant: &SessionGrant) -> Accept {
+    Accept {
+        properties: Some(super::management::locked_until_property(grant.until)),
+        message_session: Some(grant.message_session.to_string()),
+        ..receiver_accept()
     }
 }
 

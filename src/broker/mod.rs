@@ -12,29 +12,35 @@
 //! ([`crate::entity`]), where records are kept.
 
 mod access;
+mod bodies;
 mod cbs;
 mod delivery;
+mod entities;
 mod errors;
 mod links;
 pub mod management;
+mod onward;
 pub mod recovery;
 mod send;
 mod settle;
 #[cfg(test)]
 mod tests;
+mod transactions;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::address::{self, EntityAddress, SubQueue};
 use crate::amqp::{Accept, DeliveryId, Event, LinkId, Outcome, Refusal, SessionId};
-use crate::entity::queue::{
-    ConsumerId, Context, Departure, Description, Effects, Handover, Kind, Queue, ReceiveMode,
-};
+use crate::entity::queue::{Arriving, ConsumerId, Context, Effects, Handover, Queue};
+use crate::entity::rules::{Match, RuleSet};
 use crate::entity::{BodyRef, EntityId, Journal, LockToken, Random, Record, SequenceNumber};
+use crate::message::Message;
 use crate::time::Timestamp;
 
 pub use access::Profile;
+pub use entities::EntityRefused;
 pub use management::Response;
+pub use onward::WantedBody;
 pub use recovery::Snapshot;
 
 /// A connection, for the life of the broker; never used twice.
@@ -124,14 +130,35 @@ pub struct Broker {
     /// By the form of the path that compares without case.
     by_path: BTreeMap<String, Entity>,
     queues: Vec<Option<Node>>,
+    /// The rules of the subscriptions of each topic.
+    topics: BTreeMap<EntityId, Topic>,
+    bodies: bodies::SharedBodies,
+    /// Shared bytes that were moved, by their old position: where one message has them now.
+    moved_bodies: BTreeMap<u64, (EntityId, SequenceNumber, BodyRef)>,
+    /// Messages that have just come in, by the position of their bytes: those that go on at once
+    /// need not be read.
+    at_hand: BTreeMap<u64, Message>,
+    /// Queues from which messages cannot go on before their bytes have been read.
+    stalled: BTreeSet<EntityId>,
     /// When queues have something to do; a time may be too early, never too late.
     deadlines: BTreeSet<(Timestamp, EntityId)>,
     connections: BTreeMap<ConnectionId, Connection>,
+    /// The names of the namespaces; the first one answers to every host name that is no other's.
+    namespaces: Vec<String>,
+    /// When entities may be found to be idle; a time may be too early, never too late.
+    idle_ends: BTreeSet<(Timestamp, EntityId)>,
+    /// When transactions end by themselves.
+    transaction_ends: BTreeSet<(Timestamp, ConnectionId, u64)>,
+    /// Locks whose messages are settled in a transaction that is open.
+    enlisted: BTreeSet<(EntityId, LockToken)>,
+    next_transaction: u64,
     random: Random,
     profile: Profile,
     room: Room,
     /// Kept from step to step for its memory.
     effects: Effects,
+    /// Kept from publish to publish for its memory.
+    matches: Vec<Match>,
 }
 
 /// Whether the store can take more messages.
@@ -143,12 +170,18 @@ pub enum Room {
     None,
 }
 
-/// A queue as an entity: itself and its dead letters.
+/// What a topic is beside its queue.
+#[derive(Debug, Default)]
+struct Topic {
+    subscriptions: BTreeSet<EntityId>,
+    rules: RuleSet,
+}
+
+/// An entity: three queues, for messages, dead letters, and what could not be forwarded.
 #[derive(Debug, Clone)]
 struct Entity {
     path: String,
-    main: EntityId,
-    dead_letters: EntityId,
+    base: EntityId,
 }
 
 #[derive(Debug)]
@@ -160,21 +193,40 @@ struct Node {
     armed: Option<Timestamp>,
     /// As clients know it, for error texts.
     address: EntityAddress,
+    /// Where its messages go on to, if they do.
+    onward: Option<onward::Onward>,
+    /// When a client last used the entity.
+    last_used: Timestamp,
 }
 
 #[derive(Debug, Default)]
 struct Connection {
+    /// What stands before the paths of its namespace's entities.
+    prefix: String,
     links: BTreeMap<LinkId, Link>,
     /// Calls whose answers have no link yet.
     orphans: VecDeque<management::Call>,
+    transactions: transactions::Open,
 }
 
 #[derive(Debug)]
 enum Link {
-    /// Messages come in for a queue.
-    Sender { queue: EntityId },
+    /// Messages come in for a queue or a topic.
+    Sender {
+        queue: EntityId,
+        /// Where they go on to from there at once, if the sender says so.
+        destination: Option<std::sync::Arc<str>>,
+    },
     /// Messages go out of a queue.
-    Receiver { queue: EntityId, mode: ReceiveMode },
+    Receiver {
+        queue: EntityId,
+        /// Its name, if it holds a message session: requests about the session name it.
+        name: Option<Box<str>>,
+    },
+    /// It is not let in yet: it waits for a message session.
+    Waiting { queue: EntityId, name: Box<str> },
+    /// Transactions are declared and discharged.
+    Coordinator,
     /// Requests come in.
     Requests {
         node: links::ServiceNode,
@@ -191,47 +243,24 @@ impl Broker {
         Self {
             by_path: BTreeMap::new(),
             queues: Vec::new(),
+            topics: BTreeMap::new(),
+            bodies: bodies::SharedBodies::default(),
+            moved_bodies: BTreeMap::new(),
+            at_hand: BTreeMap::new(),
+            stalled: BTreeSet::new(),
             deadlines: BTreeSet::new(),
             connections: BTreeMap::new(),
+            namespaces: Vec::new(),
+            idle_ends: BTreeSet::new(),
+            transaction_ends: BTreeSet::new(),
+            enlisted: BTreeSet::new(),
+            next_transaction: 1,
             random: Random::new(seed),
             profile,
             room: Room::Enough,
             effects: Effects::default(),
+            matches: Vec::new(),
         }
-    }
-
-    /// Makes a queue, or gives the one at this path these properties.
-    ///
-    /// Returns whether anything changed.
-    pub fn ensure_queue(
-        &mut self,
-        around: &mut Surroundings<'_>,
-        path: &str,
-        description: Description,
-    ) -> bool {
-        let key = address::key(path);
-        if let Some(entity) = self.by_path.get(&key) {
-            let (main, dead_letters) = (entity.main, entity.dead_letters);
-            let unchanged = self
-                .queue(main)
-                .is_some_and(|queue| *queue.description() == description);
-            if unchanged {
-                return false;
-            }
-            record_entity(around, main, path, &description);
-            for id in [main, dead_letters] {
-                if let Some(node) = self.node_mut(id) {
-                    node.queue.describe(description.clone());
-                }
-            }
-            self.detach_forbidden(around, main);
-            return true;
-        }
-        let main =
-            EntityId(u32::try_from(self.queues.len()).expect("entities are counted in 32 bits"));
-        record_entity(around, main, path, &description);
-        self.install(main, path, &description);
-        true
     }
 
     /// Does what a connection's report asks for.
@@ -245,6 +274,8 @@ impl Broker {
 
     /// Does what is due.
     pub fn handle_timeout(&mut self, around: &mut Surroundings<'_>) {
+        self.end_transactions(around.now);
+        self.delete_idle(around);
         while let Some(&(at, id)) = self.deadlines.first() {
             if around.now < at {
                 return;
@@ -256,7 +287,27 @@ impl Broker {
     /// Returns the time at which [`Broker::handle_timeout`] may have something to do.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Timestamp> {
-        self.deadlines.first().map(|&(at, _)| at)
+        let queue = self.deadlines.first().map(|&(at, _)| at);
+        let transaction = self.transaction_ends.first().map(|&(at, ..)| at);
+        let idle = self.idle_ends.first().map(|&(at, _)| at);
+        queue.into_iter().chain(transaction).chain(idle).min()
+    }
+
+    /// Names the namespaces, the first of which answers to every host name that is no other's.
+    pub fn set_namespaces<'n>(&mut self, names: impl Iterator<Item = &'n str>) {
+        self.namespaces = names.map(str::to_lowercase).collect();
+    }
+
+    /// Finds the namespace that a peer means by a host name: by its first label. Returns what stands
+    /// before the paths of its entities.
+    fn namespace_of(&self, hostname: Option<&str>) -> String {
+        let label = hostname.unwrap_or_default().split(['.', ':']).next();
+        let label = label.unwrap_or_default().to_lowercase();
+        let mut others = self.namespaces.iter().skip(1);
+        match others.find(|name| **name == label) {
+            Some(name) => address::namespace_prefix(name),
+            None => String::new(),
+        }
     }
 
     /// Says whether the store can take more messages.
@@ -338,17 +389,36 @@ impl Broker {
                 self.credit(around, connection, link, limit, drain);
             }
             Event::AttachRequested(link, attach) => self.attach(around, connection, link, &attach),
-            Event::Detached { link, .. } => self.detached(connection, link),
-            Event::Opened { .. } => {
-                self.connections.entry(connection).or_default();
+            Event::Detached { link, .. } => self.detached(around, connection, link),
+            Event::Opened { hostname, .. } => {
+                let prefix = self.namespace_of(hostname.as_deref());
+                self.connection(connection).prefix = prefix;
             }
-            Event::Closed { .. } => self.closed(connection),
+            Event::Closed { .. } => self.closed(around, connection),
             Event::AttachAnswered(..) => {}
         }
     }
 
-    /// Runs a step of one queue: first what is due, then `step`, then all that comes of it.
+    /// Runs a step of one queue, and then all that comes of it: what goes to other queues too.
     fn with_queue<T>(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        id: EntityId,
+        step: impl FnOnce(&mut Queue, &mut Context<'_>) -> T,
+    ) -> Option<T> {
+        let result = self.step(around, id, step)?;
+        let goes_on = self
+            .node(id)
+            .is_some_and(|node| node.onward.is_some() && node.queue.has_waiting_to_go());
+        if goes_on {
+            self.send_on(around, id);
+        }
+        Some(result)
+    }
+
+    /// Runs a step of one queue: first what is due, then `step`, then the departures to its dead
+    /// letters.
+    fn step<T>(
         &mut self,
         around: &mut Surroundings<'_>,
         id: EntityId,
@@ -358,6 +428,7 @@ impl Broker {
         let node = node_mut(&mut self.queues, id)?;
         let mut journal = Watched {
             inner: &mut *around.journal,
+            bodies: &mut self.bodies,
             wrote: false,
         };
         let mut cx = Context {
@@ -376,23 +447,14 @@ impl Broker {
         }
         let group = node.group;
         self.rearm(around.now, id);
-        Self::deliver(around, group, &mut effects);
+        self.deliver(around, group, &mut effects);
         for departure in std::mem::take(&mut effects.departures) {
             self.effects = effects;
-            self.arrive(around, departure);
+            self.arrive(around, departure, Arriving::default());
             effects = std::mem::take(&mut self.effects);
         }
         self.effects = effects;
         Some(result)
-    }
-
-    /// Brings a message to the queue it goes to. Not generic, as the step it is part of is.
-    fn arrive(&mut self, around: &mut Surroundings<'_>, departure: Departure) {
-        let to = departure.to;
-        self.with_queue(around, to, |queue, cx| {
-            queue.arrive(cx, departure);
-            queue.dispatch(cx);
-        });
     }
 
     /// Keeps a queue's place among the deadlines; one that lies too early is left alone, so that
@@ -419,51 +481,13 @@ impl Broker {
         }
     }
 
-    /// Adds an entity with its two queues to the namespace.
-    fn install(&mut self, main: EntityId, path: &str, description: &Description) {
-        let dead_letters = EntityId(main.0 + 1);
-        let end = usize::try_from(dead_letters.0).expect("32 bits fit") + 1;
-        if self.queues.len() < end {
-            self.queues.resize_with(end, || None);
-        }
-        let kinds = [
-            (main, Kind::Main { dead_letters }, SubQueue::Main),
-            (dead_letters, Kind::DeadLetter, SubQueue::DeadLetter),
-        ];
-        for (id, kind, sub_queue) in kinds {
-            let queue = Queue::new(id, kind, description.clone(), SequenceNumber(1));
-            let address = EntityAddress {
-                path: path.to_owned(),
-                queue: sub_queue,
-            };
-            let node = Node {
-                queue,
-                group: 0,
-                armed: None,
-                address,
-            };
-            if let Some(slot) = usize::try_from(id.0)
-                .ok()
-                .and_then(|at| self.queues.get_mut(at))
-            {
-                *slot = Some(node);
-            }
-        }
-        let entity = Entity {
-            path: path.to_owned(),
-            main,
-            dead_letters,
-        };
-        self.by_path.insert(address::key(path), entity);
-    }
-
     fn resolve(&self, address: &EntityAddress) -> Option<EntityId> {
-        let entity = self.by_path.get(&address.key())?;
-        match address.queue {
-            SubQueue::Main => Some(entity.main),
-            SubQueue::DeadLetter => Some(entity.dead_letters),
-            SubQueue::TransferDeadLetter => None,
-        }
+        let base = self.by_path.get(&address.key())?.base;
+        Some(match address.queue {
+            SubQueue::Main => base,
+            SubQueue::DeadLetter => base.dead_letters(),
+            SubQueue::TransferDeadLetter => base.transfer_dead_letters(),
+        })
     }
 
     fn queue(&self, id: EntityId) -> Option<&Queue> {
@@ -483,9 +507,10 @@ impl Broker {
     }
 }
 
-/// A journal that remembers whether it was written to.
+/// A journal that remembers whether it was written to, and knows of bytes that are shared.
 struct Watched<'a> {
     inner: &'a mut dyn Journal,
+    bodies: &'a mut bodies::SharedBodies,
     wrote: bool,
 }
 
@@ -496,7 +521,9 @@ impl Journal for Watched<'_> {
     }
 
     fn release(&mut self, body: BodyRef) {
-        self.inner.release(body);
+        if self.bodies.release(body) {
+            self.inner.release(body);
+        }
     }
 }
 
@@ -511,20 +538,6 @@ impl std::fmt::Debug for Surroundings<'_> {
 
 fn node_mut(queues: &mut [Option<Node>], id: EntityId) -> Option<&mut Node> {
     queues.get_mut(usize::try_from(id.0).ok()?)?.as_mut()
-}
-
-fn record_entity(
-    around: &mut Surroundings<'_>,
-    entity: EntityId,
-    path: &str,
-    description: &Description,
-) {
-    let description = serde_json::to_vec(description).expect("numbers and words are JSON");
-    around.journal.append(&Record::Entity {
-        entity,
-        path,
-        description: &description,
-    });
 }
 
 /// The name that a link has as a receiver of a queue.

@@ -1,13 +1,19 @@
 //! The namespace built up again from its records, and taken down into some for a checkpoint.
 
+use std::collections::BTreeSet;
+
 use super::{Broker, Surroundings, address};
 use crate::entity::queue::{Description, Replayed, Snapshot as QueueSnapshot};
-use crate::entity::{BodyRef, EntityId, Record, SequenceNumber};
+use crate::entity::rules::Rule;
+use crate::entity::{BodyRef, EntityId, Passage, Record, SequenceNumber};
 
 /// The namespace as it was at one moment.
 #[derive(Debug)]
 pub struct Snapshot {
+    /// The id that the next entity gets.
+    next: EntityId,
     entities: Vec<(EntityId, String, Description)>,
+    rules: Vec<(EntityId, String, Vec<u8>)>,
     queues: Vec<QueueSnapshot>,
 }
 
@@ -41,41 +47,67 @@ impl Broker {
                 return self.replay_entity(entity, path, description);
             }
             Record::EntityDeleted { entity } => {
-                for id in [entity, EntityId(entity.0 + 1)] {
-                    if let Some(slot) = usize::try_from(id.0)
-                        .ok()
-                        .and_then(|at| self.queues.get_mut(at))
-                    {
-                        *slot = None;
-                    }
+                // Its ids stay taken.
+                let end = usize::try_from(entity.0 + EntityId::PER_ENTITY).unwrap_or(usize::MAX);
+                if self.queues.len() < end {
+                    self.queues.resize_with(end, || None);
                 }
-                self.by_path.retain(|_, found| found.main != entity);
+                self.forget(entity);
+                self.by_path.retain(|_, found| found.base != entity);
                 return Ok(());
             }
-            Record::Moved {
-                from,
-                from_number,
-                to,
-                ..
+            Record::Moved(ref passage) => return self.replay_passage(passage, false),
+            Record::Copied(ref passage) => return self.replay_passage(passage, true),
+            Record::SameBody {
+                entity,
+                number,
+                of,
+                of_number,
             } => {
-                let departure = self.replaying(from)?.replay_departure(from_number)?;
-                return self.replaying(to)?.replay_arrival(departure, record);
+                let body = self.replaying(of)?.body_of(of_number);
+                let body = body.ok_or(Replayed::UnknownMessage {
+                    entity: of.0,
+                    number: of_number.0,
+                })?;
+                return self.replaying(entity)?.replay_same_body(number, body);
             }
+            Record::Rule { entity, name, rule } => return self.replay_rule(entity, name, rule),
             Record::Enqueued { entity, .. }
             | Record::Removed { entity, .. }
             | Record::Changed { entity, .. }
             | Record::Relocated { entity, .. }
             | Record::Counter { entity, .. }
+            | Record::SessionState { entity, .. }
+            | Record::Seen { entity, .. }
             | Record::Alive { entity, .. } => entity,
         };
         self.replaying(entity)?.replay(record, body)
     }
 
+    /// Counts the bytes that messages share, after the last record was replayed.
+    pub fn count_shared(&mut self) {
+        let mut positions = Vec::new();
+        for id in self.queue_ids() {
+            if let Some(queue) = self.queue(id) {
+                queue.for_each_body(|body, shared| {
+                    if shared {
+                        positions.push(body.position);
+                    }
+                });
+            }
+        }
+        self.bodies.restore(positions.into_iter());
+    }
+
     /// Gets ready to serve after the last record was replayed.
-    pub fn replayed(&mut self, around: &Surroundings<'_>) {
+    pub fn replayed(&mut self, around: &mut Surroundings<'_>) {
         let ids: Vec<EntityId> = self.queue_ids().collect();
         for id in ids {
-            self.rearm(around.now, id);
+            // What was on its way when the broker stopped goes on.
+            self.with_queue(around, id, |_, _| ());
+            if id == id.base() {
+                self.watch(around.now, id);
+            }
         }
     }
 
@@ -83,23 +115,42 @@ impl Broker {
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let entities = self.by_path.values().filter_map(|entity| {
-            let description = self.queue(entity.main)?.description().clone();
-            Some((entity.main, entity.path.clone(), description))
+            let description = self.queue(entity.base)?.description().clone();
+            Some((entity.base, entity.path.clone(), description))
         });
+        let mut entities: Vec<_> = entities.collect();
+        // A topic before its subscriptions.
+        entities.sort_unstable_by_key(|(base, ..)| *base);
         let queues = self
             .queue_ids()
             .filter_map(|id| Some(self.queue(id)?.snapshot()));
+        let rules = self.topics.values().flat_map(|topic| {
+            let of = |&subscription: &EntityId| {
+                let all = topic.rules.rules(subscription.0);
+                all.map(move |rule| (subscription, rule.name.clone(), rule.to_json()))
+            };
+            topic.subscriptions.iter().flat_map(of)
+        });
         Snapshot {
-            entities: entities.collect(),
+            next: EntityId(u32::try_from(self.queues.len()).expect("counted in 32 bits")),
+            entities,
+            rules: rules.collect(),
             queues: queues.collect(),
         }
     }
 
-    /// Calls `visit` with the place of every message's bytes.
+    /// Calls `visit` with the place of every message's bytes, once for those that are shared.
     pub fn for_each_body(&self, mut visit: impl FnMut(BodyRef)) {
+        let mut seen = BTreeSet::new();
         for id in self.queue_ids() {
             if let Some(queue) = self.queue(id) {
-                queue.for_each_body(&mut visit);
+                queue.for_each_body(|body, shared| {
+                    let first =
+                        !shared || !self.bodies.is_shared(body) || seen.insert(body.position);
+                    if first {
+                        visit(body);
+                    }
+                });
             }
         }
     }
@@ -137,11 +188,77 @@ impl Broker {
         (found.collect(), rest.or(next_queue))
     }
 
-    /// Keeps a message's bytes in a new place, if it is there still and they are.
+    /// Keeps a message's bytes in a new place, if it is there still and they are. Those that share
+    /// them find them there.
     pub fn relocate(&mut self, around: &mut Surroundings<'_>, found: &FoundBody, body: &[u8]) {
-        self.with_queue(around, found.entity, |queue, cx| {
-            queue.relocate(cx, found.number, found.body, body);
-        });
+        let FoundBody {
+            entity,
+            number,
+            body: old,
+        } = *found;
+        if let Some(&(of, of_number, new)) = self.moved_bodies.get(&old.position)
+            && self.queue(of).and_then(|queue| queue.body_of(of_number)) == Some(new)
+        {
+            self.bodies.share(new);
+            let before = self.queue(entity).and_then(|queue| queue.body_of(number));
+            self.step(around, entity, |queue, cx| {
+                queue.share(cx, number, old, new, (of, of_number));
+            });
+            if before != Some(old) {
+                // It has gone meanwhile, and shares nothing.
+                self.bodies.release(new);
+            }
+        } else {
+            let shared = self.bodies.is_shared(old);
+            self.step(around, entity, |queue, cx| {
+                queue.relocate(cx, number, old, body);
+            });
+            let new = self.queue(entity).and_then(|queue| queue.body_of(number));
+            if let Some(new) = new.filter(|new| shared && *new != old) {
+                self.moved_bodies
+                    .insert(old.position, (entity, number, new));
+            }
+        }
+    }
+
+    /// Forgets where shared bytes went: a search for messages in old segments is over.
+    pub fn end_search(&mut self) {
+        self.moved_bodies.clear();
+    }
+
+    fn replay_passage(&mut self, passage: &Passage<'_>, copied: bool) -> Result<(), Replayed> {
+        let departure = self.replaying(passage.from)?;
+        let departure = departure.replay_departure(passage, copied)?;
+        self.replaying(passage.to)?
+            .replay_arrival(departure, passage)
+    }
+
+    fn replay_rule(
+        &mut self,
+        entity: EntityId,
+        name: &str,
+        rule: Option<&[u8]>,
+    ) -> Result<(), Replayed> {
+        let malformed = Replayed::Malformed {
+            entity: entity.0,
+            number: 0,
+            what: "its rule cannot be read",
+        };
+        let address = self.node(entity).map(|node| node.address.path.clone());
+        let description = self.queue(entity).map(|queue| queue.description().clone());
+        let (Some(path), Some(description)) = (address, description) else {
+            return Err(Replayed::UnknownEntity { entity: entity.0 });
+        };
+        let Ok(Some(topic)) = self.topic_of(&path, &description) else {
+            return Err(malformed);
+        };
+        let rules = &mut self.topic(topic).rules;
+        rules.remove(entity.0, name);
+        if let Some(json) = rule {
+            let rule = Rule::from_json(json).map_err(|_| malformed.clone())?;
+            rules.insert(entity.0, rule).map_err(|_| malformed)?;
+        }
+        Ok(())
     }
 
     fn replay_entity(
@@ -156,17 +273,19 @@ impl Broker {
             what: "its description cannot be read",
         };
         let description: Description =
-            serde_json::from_slice(description).map_err(|_| malformed)?;
+            serde_json::from_slice(description).map_err(|_| malformed.clone())?;
         if self
             .by_path
             .get(&address::key(path))
-            .is_some_and(|found| found.main == entity)
+            .is_some_and(|found| found.base == entity)
         {
-            for id in [entity, EntityId(entity.0 + 1)] {
-                self.replaying(id)?.describe(description.clone());
-            }
+            self.describe(entity, &description);
         } else {
+            let topic = self.topic_of(path, &description).map_err(|_| malformed)?;
             self.install(entity, path, &description);
+            if let Some(topic) = topic {
+                self.topic(topic).subscriptions.insert(entity);
+            }
         }
         Ok(())
     }
@@ -192,6 +311,17 @@ impl Snapshot {
                 entity: *entity,
                 path,
                 description: &description,
+            });
+        }
+        let last = self.next.0.checked_sub(EntityId::PER_ENTITY).map(EntityId);
+        if let Some(entity) = last.filter(|last| self.entities.iter().all(|(id, ..)| id != last)) {
+            emit(&Record::EntityDeleted { entity });
+        }
+        for (entity, name, rule) in &self.rules {
+            emit(&Record::Rule {
+                entity: *entity,
+                name,
+                rule: Some(rule),
             });
         }
         for queue in &self.queues {

@@ -1,15 +1,18 @@
 //! Messages come in.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use super::errors::{rejected, send_refused};
+use super::transactions::Operation;
 use super::{
     Broker, ConnectionId, DeliveryId, EntityId, Link, LinkId, Outcome, Reply, Room, Routed,
     Surroundings,
 };
 use crate::amqp::{Condition, Refusal};
 use crate::entity::SequenceNumber;
-use crate::entity::queue::Arrival;
+use crate::entity::queue::{Arrival, Taken};
 use crate::limits;
 use crate::message::{BATCH_FORMAT, Message, split_batch};
 
@@ -33,22 +36,24 @@ impl Broker {
     ) {
         let (link, delivery) = (incoming.link, incoming.delivery);
         let (outcome, rests_on) = match self.link(connection, link) {
-            Some(&Link::Sender { queue }) => {
-                let outcome = match self.take_delivery(around, queue, &incoming) {
-                    Ok(()) => Outcome::Accepted,
-                    Err(refusal) => rejected(refusal),
-                };
+            Some(Link::Sender { queue, destination }) => {
+                let (queue, destination) = (*queue, destination.clone());
+                let outcome = self.take_delivery(around, connection, queue, destination, &incoming);
+                let outcome = outcome.unwrap_or_else(rejected);
                 (outcome, self.node(queue).map_or(0, |node| node.group))
             }
             Some(Link::Requests { .. }) => {
                 let outcome = match self.request(around, connection, &incoming) {
-                    Ok(()) => Outcome::Accepted,
+                    Ok(()) => provisionally(&incoming, Outcome::Accepted),
                     Err(refusal) => rejected(refusal),
                 };
                 (outcome, 0)
             }
+            Some(Link::Coordinator) => self.control(around, connection, &incoming),
             // The link has gone meanwhile; nobody waits for an answer.
-            Some(Link::Receiver { .. } | Link::Responses(_)) | None => return,
+            Some(Link::Receiver { .. } | Link::Waiting { .. } | Link::Responses(_)) | None => {
+                return;
+            }
         };
         let reply = Reply::SettleIncoming {
             link,
@@ -67,78 +72,73 @@ impl Broker {
     fn take_delivery(
         &mut self,
         around: &mut Surroundings<'_>,
+        connection: ConnectionId,
         queue: EntityId,
+        destination: Option<Arc<str>>,
         incoming: &Incoming,
-    ) -> Result<(), Refusal> {
-        if incoming.transaction.is_some() {
-            let text = "The transaction is not known: this broker does not support them yet.";
-            return Err(self.refuse(around, Condition::TransactionUnknownId, text, ""));
-        }
-        if incoming.message_format == BATCH_FORMAT {
-            let parts = split_batch(&incoming.payload).map_err(|error| error.to_string());
-            let messages = parts.and_then(|parts| {
-                parts
-                    .into_iter()
-                    .map(|part| Message::parse(part).map_err(|e| e.to_string()))
-                    .collect()
-            });
-            let messages: Vec<Message> =
-                messages.map_err(|text| self.undecodable(around, &text))?;
-            self.take_messages(around, queue, &messages)?;
+    ) -> Result<Outcome, Refusal> {
+        let parts = if incoming.message_format == BATCH_FORMAT {
+            split_batch(&incoming.payload)
         } else {
-            let message = Message::parse(incoming.payload.clone());
-            let message = message.map_err(|error| self.undecodable(around, &error.to_string()))?;
-            self.take_messages(around, queue, std::slice::from_ref(&message))?;
+            Ok(vec![incoming.payload.clone()])
+        };
+        let messages: Result<Vec<Message>, _> =
+            parts.and_then(|parts| parts.into_iter().map(Message::parse).collect());
+        let messages = messages.map_err(|error| self.undecodable(around, &error.to_string()))?;
+        if let Some(id) = &incoming.transaction {
+            let send = Operation::Send {
+                queue,
+                destination,
+                messages,
+            };
+            self.enlist(around, connection, id, send)?;
+            return Ok(provisionally(incoming, Outcome::Accepted));
         }
-        Ok(())
+        self.admit(around, queue, &messages)?;
+        self.put(around, queue, destination.as_ref(), messages);
+        Ok(Outcome::Accepted)
     }
 
-    /// Takes messages into a queue, all or none, and returns their numbers.
+    /// Takes messages into a queue, all or none, and returns their numbers; 0 for a duplicate.
     pub(super) fn take_messages(
         &mut self,
         around: &mut Surroundings<'_>,
         id: EntityId,
-        messages: &[Message],
+        messages: Vec<Message>,
     ) -> Result<Vec<SequenceNumber>, Refusal> {
+        self.admit(around, id, &messages)?;
+        Ok(self.put(around, id, None, messages))
+    }
+
+    /// Checks whether a queue takes these messages.
+    pub(super) fn admit(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        id: EntityId,
+        messages: &[Message],
+    ) -> Result<(), Refusal> {
         if self.room == Room::None {
             let text = "The broker's disk is full: messages are received and settled, and none are \
                         taken until there is space again.";
             return Err(self.refuse(around, Condition::ResourceLimitExceeded, text, ""));
         }
         for message in messages {
-            check_lengths(message)
-                .map_err(|text| self.refuse(around, Condition::ArgumentError, &text, ""))?;
+            check_keys(message)
+                .map_err(|(condition, text)| self.refuse(around, condition, &text, ""))?;
         }
         // What is due may move bytes to the dead letters, where they count too.
         self.with_queue(around, id, |_, _| ());
-        let elsewhere = self
-            .queue(EntityId(id.0 + 1))
-            .map_or(0, super::super::entity::queue::Queue::bytes);
-        let taken = self.with_queue(around, id, |queue, cx| {
-            queue.admit(
-                messages.iter().map(|message| &message.bytes()[..]),
-                elsewhere,
-            )?;
-            let numbers = messages.iter().map(|message| {
-                queue.enqueue(
-                    cx,
-                    Arrival {
-                        body: message.bytes(),
-                        time_to_live: message.time_to_live(),
-                        due: message.scheduled_enqueue_time(),
-                    },
-                )
-            });
-            let numbers: Vec<SequenceNumber> = numbers.collect();
-            queue.dispatch(cx);
-            Ok(numbers)
+        let held = self.held_bytes(id);
+        let admitted = self.queue(id).map(|queue| {
+            let description = queue.description();
+            let arrivals = messages.iter();
+            let arrivals = arrivals.map(|message| Arrival::of(message, description));
+            queue.admit(arrivals, held - queue.bytes())
         });
-        let name = self
-            .node(id)
-            .map(|node| node.address.to_string())
-            .unwrap_or_default();
-        match taken {
-            Some(Ok(numbers)) => Ok(numbers),
+        let name = self.node(id).map(|node| node.address.to_string());
+        let name = name.unwrap_or_default();
+        match admitted {
+            Some(Ok(())) => Ok(()),
             Some(Err(reason)) => {
                 let (condition, text) = send_refused(reason, &name);
                 Err(self.refuse(around, condition, &text, &name))
@@ -147,26 +147,88 @@ impl Broker {
         }
     }
 
+    /// Puts messages that were admitted into a queue, or through it to where they go on to.
+    pub(super) fn put(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        id: EntityId,
+        destination: Option<&Arc<str>>,
+        messages: Vec<Message>,
+    ) -> Vec<SequenceNumber> {
+        self.note_use(around.now, id);
+        let Some(node) = self.node(id) else {
+            return Vec::new();
+        };
+        let keeps = destination.is_some() || node.onward.is_some();
+        let mut at_hand = std::mem::take(&mut self.at_hand);
+        let taken = self.step(around, id, |queue, cx| {
+            let mut numbers = Vec::with_capacity(messages.len());
+            for message in messages {
+                let arrival = Arrival::of(&message, queue.description());
+                let taken = queue.enqueue(cx, arrival);
+                if let Some(taken) = taken.filter(|_| keeps) {
+                    at_hand.insert(taken.body.position, message);
+                }
+                numbers.push(taken);
+            }
+            if !keeps {
+                queue.dispatch(cx);
+            }
+            numbers
+        });
+        self.at_hand = at_hand;
+        let taken = taken.unwrap_or_default();
+        match destination {
+            Some(path) => {
+                for taken in taken.iter().flatten() {
+                    self.forward(around, id, taken.number, taken.body, path);
+                }
+            }
+            None if keeps => self.send_on(around, id),
+            None => {}
+        }
+        self.at_hand.clear();
+        let number = |taken: Option<Taken>| taken.map_or(SequenceNumber(0), |taken| taken.number);
+        taken.into_iter().map(number).collect()
+    }
+
     fn undecodable(&mut self, around: &Surroundings<'_>, text: &str) -> Refusal {
         let text = format!("The message could not be decoded: {text}.");
         self.refuse(around, Condition::DecodeError, &text, "")
     }
 }
 
-/// Checks what has a length limit (`protocol.md` §13, quotas).
-fn check_lengths(message: &Message) -> Result<(), String> {
+/// Says what became of a delivery, which in a transaction is provisional.
+fn provisionally(incoming: &Incoming, outcome: Outcome) -> Outcome {
+    match &incoming.transaction {
+        Some(id) => Outcome::InTransaction(id.clone(), Box::new(outcome)),
+        None => outcome,
+    }
+}
+
+/// Checks what has a length limit (`protocol.md` §13, quotas), and keys that contradict each other.
+fn check_keys(message: &Message) -> Result<(), (Condition, String)> {
     let max = limits::MESSAGE_ID_LENGTH_MAX;
+    let characters = |text: Option<&str>| text.map_or(0, |text| text.chars().count());
     let lengths = [
         ("message-id", message.message_id_length()),
-        ("group-id (session id)", message.group_id_length()),
-        ("x-opt-partition-key", message.partition_key_length()),
+        ("group-id (session id)", characters(message.group_id())),
+        ("x-opt-partition-key", characters(message.partition_key())),
     ];
     for (name, length) in lengths {
         if max < length {
-            return Err(format!(
-                "The {name} has {length} characters, and {max} are the most."
-            ));
+            let text = format!("The {name} has {length} characters, and {max} are the most.");
+            return Err((Condition::ArgumentError, text));
         }
     }
-    Ok(())
+    match (message.group_id(), message.partition_key()) {
+        (Some(id), Some(key)) if id != key => {
+            let text = format!(
+                "The partition key '{key}' differs from the session id '{id}': with both set, they \
+                 must be the same."
+            );
+            Err((Condition::NotAllowed, text))
+        }
+        _ => Ok(()),
+    }
 }

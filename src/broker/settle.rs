@@ -3,11 +3,13 @@
 use bytes::Bytes;
 
 use super::errors::rejected;
+use super::transactions::Operation;
 use super::{
-    Broker, ConnectionId, DeliveryId, Link, LinkId, LockToken, Outcome, Reply, Routed, Surroundings,
+    Broker, ConnectionId, DeliveryId, EntityId, Link, LinkId, LockToken, Outcome, Reply, Routed,
+    Surroundings,
 };
-use crate::amqp::{Condition, Rejection};
-use crate::entity::queue::{DeadLetter, Settlement, SettlementRefused};
+use crate::amqp::{Condition, Refusal, Rejection};
+use crate::entity::queue::{DeadLetter, SessionLost, Settlement, SettlementRefused};
 use crate::message::Amendments;
 
 /// A disposition from a receiver.
@@ -41,28 +43,25 @@ impl Broker {
             transaction,
         } = decision;
         let (settlement, answer) = interpret(outcome);
-        let refused = if transaction.is_some() {
-            let text = "The transaction is not known: this broker does not support them yet.";
-            Some((Condition::TransactionUnknownId, text.to_owned()))
-        } else {
-            let result = self.with_queue(around, queue, |queue, cx| {
-                queue.settle(cx, token, settlement)
-            });
-            match result {
-                Some(Ok(())) => None,
-                Some(Err(refused)) => Some((condition(refused), refused.to_string())),
-                None => Some((Condition::NotFound, "The entity is gone.".to_owned())),
+        let (result, answer) = match transaction {
+            None => (self.settle(around, queue, token, settlement), answer),
+            Some(id) => {
+                let settle = Operation::Settle {
+                    queue,
+                    token,
+                    settlement,
+                };
+                let result = self.enlist(around, connection, &id, settle);
+                (result, Outcome::InTransaction(id, Box::new(answer)))
             }
         };
         if settled {
             return;
         }
-        let (name, rests_on) = self.node(queue).map_or((String::new(), 0), |node| {
-            (node.address.to_string(), node.group)
-        });
-        let outcome = match refused {
-            None => answer,
-            Some((condition, text)) => rejected(self.refuse(around, condition, &text, &name)),
+        let rests_on = self.node(queue).map_or(0, |node| node.group);
+        let outcome = match result {
+            Ok(()) => answer,
+            Err(refusal) => rejected(refusal),
         };
         let reply = Reply::SettleOutgoing(link, delivery, outcome);
         around.replies.push(Routed {
@@ -73,9 +72,66 @@ impl Broker {
     }
 }
 
+impl Broker {
+    /// Settles a message outside of transactions.
+    pub(super) fn settle(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        queue: EntityId,
+        token: LockToken,
+        settlement: Settlement,
+    ) -> Result<(), Refusal> {
+        self.check_not_enlisted(around, queue, token)?;
+        let result = self.with_queue(around, queue, |queue, cx| {
+            queue.settle(cx, token, settlement)
+        });
+        self.settled(around, queue, result)
+    }
+
+    /// Says in the service's words why a settlement did not happen.
+    pub(super) fn settled(
+        &mut self,
+        around: &Surroundings<'_>,
+        queue: EntityId,
+        result: Option<Result<(), SettlementRefused>>,
+    ) -> Result<(), Refusal> {
+        let node = self.node(queue);
+        let name = node
+            .map(|node| node.address.to_string())
+            .unwrap_or_default();
+        let has_sessions = node.is_some_and(|node| node.queue.has_sessions());
+        let (condition, text) = match result {
+            Some(Ok(())) => return Ok(()),
+            Some(Err(refused)) => (
+                condition(refused, has_sessions),
+                match refused {
+                    SettlementRefused::LockLost(_) if has_sessions => SessionLost.to_string(),
+                    refused => refused.to_string(),
+                },
+            ),
+            None => (Condition::NotFound, "The entity is gone.".to_owned()),
+        };
+        Err(self.refuse(around, condition, &text, &name))
+    }
+
+    pub(super) fn check_not_enlisted(
+        &mut self,
+        around: &Surroundings<'_>,
+        queue: EntityId,
+        token: LockToken,
+    ) -> Result<(), Refusal> {
+        if !self.enlisted.contains(&(queue, token)) {
+            return Ok(());
+        }
+        let text = "The message is settled in a transaction that is still open.";
+        Err(self.refuse(around, Condition::NotAllowed, text, ""))
+    }
+}
+
 /// The condition for a settlement that did not happen.
-pub(super) fn condition(refused: SettlementRefused) -> Condition {
+fn condition(refused: SettlementRefused, has_sessions: bool) -> Condition {
     match refused {
+        SettlementRefused::LockLost(_) if has_sessions => Condition::SessionLockLost,
         SettlementRefused::LockLost(_) => Condition::MessageLockLost,
         SettlementRefused::DeadLetterAlready => Condition::NotAllowed,
         SettlementRefused::TooManyProperties => Condition::ArgumentError,
@@ -113,6 +169,10 @@ fn interpret(outcome: Outcome) -> (Settlement, Outcome) {
                 .map(|rejection| dead_letter(*rejection))
                 .unwrap_or_default();
             (Settlement::DeadLetter(reason), Outcome::Rejected(None))
+        }
+        // Only we say these, and never to ourselves.
+        Outcome::Declared(_) | Outcome::InTransaction(..) => {
+            (Settlement::Release, Outcome::Released)
         }
     }
 }

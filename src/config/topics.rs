@@ -35,6 +35,10 @@ pub struct TopicProperties {
     pub requires_duplicate_detection: bool,
     /// `DuplicateDetectionHistoryTimeWindow`.
     pub duplicate_detection_window: Millis,
+    /// `EnablePartitioning`.
+    pub enable_partitioning: bool,
+    /// `AutoDeleteOnIdle`; [`Millis::MAX`] for never.
+    pub auto_delete_on_idle: Millis,
 }
 
 /// A subscription.
@@ -112,6 +116,8 @@ impl Default for TopicProperties {
             status: Status::Active,
             requires_duplicate_detection: false,
             duplicate_detection_window: queue.duplicate_detection_window,
+            enable_partitioning: false,
+            auto_delete_on_idle: Millis::MAX,
         }
     }
 }
@@ -143,6 +149,8 @@ impl Reader {
             status: all.status,
             requires_duplicate_detection: all.requires_duplicate_detection,
             duplicate_detection_window: all.duplicate_detection_window,
+            enable_partitioning: all.enable_partitioning,
+            auto_delete_on_idle: all.auto_delete_on_idle,
         }
     }
 

@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::message_session::MessageSession;
 use super::record::{BodyRef, SequenceNumber, StoredState};
 use crate::message::Amendments;
 use crate::time::{Millis, Timestamp};
@@ -24,9 +25,16 @@ pub(super) struct Entry {
     pub(super) time_to_live: Millis,
     pub(super) enqueued_number: SequenceNumber,
     pub(super) amendments: Option<Arc<Amendments>>,
+    pub(super) message_session: Option<MessageSession>,
+    /// Where it was dead-lettered, if it was forwarded from there.
+    pub(super) dead_letter_source: Option<Arc<Box<str>>>,
     pub(super) state: StoredState,
     pub(super) delivery_count: u32,
+    /// How often it was forwarded.
+    pub(super) hops: u8,
     pub(super) locked: bool,
+    /// Other messages may have the same bytes.
+    pub(super) shared: bool,
     gone: bool,
 }
 
@@ -39,9 +47,13 @@ impl Entry {
             time_to_live: Millis::MAX,
             enqueued_number: SequenceNumber(0),
             amendments: None,
+            message_session: None,
+            dead_letter_source: None,
             state,
             delivery_count: 0,
+            hops: 0,
             locked: false,
+            shared: false,
             gone: false,
         }
     }
@@ -156,6 +168,8 @@ impl Index {
         entry.gone = true;
         let taken = Entry {
             amendments: entry.amendments.take(),
+            message_session: entry.message_session.take(),
+            dead_letter_source: entry.dead_letter_source.take(),
             gone: false,
             ..entry.clone()
         };
@@ -185,10 +199,6 @@ impl Index {
                 chunk.entries.get(at..).unwrap_or_default()
             })
             .filter(|entry| !entry.gone)
-    }
-
-    pub(super) fn first_ordinal(&self) -> Option<u64> {
-        self.from(0).next().map(|entry| entry.ordinal)
     }
 
     pub(super) fn len(&self) -> usize {

@@ -3,9 +3,12 @@
 
 mod index;
 mod locks;
+mod message_session;
 pub mod queue;
 mod record;
+pub mod rules;
 mod token;
 
-pub use record::{BodyRef, EntityId, Journal, Record, SequenceNumber, StoredState};
+pub use message_session::MessageSession;
+pub use record::{BodyRef, EntityId, Journal, Passage, Record, SequenceNumber, StoredState};
 pub use token::{LockToken, Random};

@@ -7,6 +7,39 @@ use crate::time::{Millis, Timestamp};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntityId(pub u32);
 
+impl EntityId {
+    /// Ids that belong to one entity: itself, its dead-letter queue, its transfer dead-letter queue.
+    pub const PER_ENTITY: u32 = 3;
+
+    /// Returns the entity's own id.
+    #[must_use]
+    pub const fn base(self) -> Self {
+        Self(self.0 - self.0 % Self::PER_ENTITY)
+    }
+
+    /// Returns the entity's dead-letter queue.
+    #[must_use]
+    pub const fn dead_letters(self) -> Self {
+        Self(self.base().0 + 1)
+    }
+
+    /// Returns the entity's transfer dead-letter queue: what could not be forwarded.
+    #[must_use]
+    pub const fn transfer_dead_letters(self) -> Self {
+        Self(self.base().0 + 2)
+    }
+
+    /// Returns all three.
+    #[must_use]
+    pub const fn all(self) -> [Self; 3] {
+        [
+            self.base(),
+            self.dead_letters(),
+            self.transfer_dead_letters(),
+        ]
+    }
+}
+
 /// A message's number in its entity: 1 is the first; the topmost 16 bits are the partition's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SequenceNumber(pub u64);
@@ -64,8 +97,10 @@ pub enum Record<'a> {
         time_to_live: Millis,
         /// Active or scheduled.
         state: StoredState,
-        /// The number it had in the entity that forwarded it, or its own; 0 when there is none.
-        enqueued_number: SequenceNumber,
+        /// The message session it belongs to, if it has one.
+        message_session: Option<&'a str>,
+        /// By what duplicates of it are known, where the entity detects them.
+        duplicate_key: Option<u128>,
         /// The message as the sender encoded it.
         body: &'a [u8],
     },
@@ -89,28 +124,11 @@ pub enum Record<'a> {
         /// All of its amendments from now on, encoded ([`crate::message::Amendments`]), if it has any.
         amendments: Option<&'a [u8]>,
     },
-    /// A message went on to another entity, or was appended anew to its own: dead-lettered, or
-    /// activated at its time. The bytes stay where they are.
-    Moved {
-        /// The entity it leaves.
-        from: EntityId,
-        /// The number it had there.
-        from_number: SequenceNumber,
-        /// The entity that has it now.
-        to: EntityId,
-        /// The number it has there.
-        number: SequenceNumber,
-        /// When.
-        at: Timestamp,
-        /// How long it lives there, counted from `at`.
-        time_to_live: Millis,
-        /// The number it had before it was forwarded.
-        enqueued_number: SequenceNumber,
-        /// Failed deliveries so far.
-        delivery_count: u32,
-        /// All of its amendments from now on, encoded ([`crate::message::Amendments`]), if it has any.
-        amendments: Option<&'a [u8]>,
-    },
+    /// A message went on to another entity, or was appended anew to its own: forwarded,
+    /// dead-lettered, or activated at its time. The bytes stay where they are.
+    Moved(Passage<'a>),
+    /// A message of a topic came to a subscription. The topic still has it; the bytes are shared.
+    Copied(Passage<'a>),
     /// The bytes of a message are kept in a new place, so that the old one can go.
     Relocated {
         /// The entity.
@@ -120,7 +138,49 @@ pub enum Record<'a> {
         /// The bytes.
         body: &'a [u8],
     },
-    /// In a checkpoint only: the number that the entity's next message gets.
+    /// The bytes of a message are those of another one: their shared old place can go.
+    SameBody {
+        /// The entity.
+        entity: EntityId,
+        /// The message's number.
+        number: SequenceNumber,
+        /// The other one's entity.
+        of: EntityId,
+        /// The other one's number.
+        of_number: SequenceNumber,
+    },
+    /// A message session has this state from now on, or none.
+    SessionState {
+        /// The entity.
+        entity: EntityId,
+        /// The message session.
+        message_session: &'a str,
+        /// When it was set.
+        at: Timestamp,
+        /// The state; `None` when it was cleared.
+        state: Option<&'a [u8]>,
+    },
+    /// A subscription has this rule from now on, or has no rule of this name any more.
+    Rule {
+        /// The subscription.
+        entity: EntityId,
+        /// The rule's name.
+        name: &'a str,
+        /// The rule (opaque here; JSON of the owner's), or `None`.
+        rule: Option<&'a [u8]>,
+    },
+    /// A message was forwarded into an entity that detects duplicates, or (in a checkpoint) was
+    /// accepted before; duplicates of it are dropped.
+    Seen {
+        /// The entity.
+        entity: EntityId,
+        /// When.
+        at: Timestamp,
+        /// By what duplicates of it are known.
+        key: u128,
+    },
+    /// The number that the entity's next message of one partition gets: in a checkpoint, and where
+    /// numbers were given that no record names.
     Counter {
         /// The entity.
         entity: EntityId,
@@ -143,11 +203,48 @@ pub enum Record<'a> {
         enqueued_number: SequenceNumber,
         /// Failed deliveries so far.
         delivery_count: u32,
+        /// How often it was forwarded.
+        hops: u8,
+        /// The message session it belongs to, if it has one.
+        message_session: Option<&'a str>,
+        /// Where it was dead-lettered, if it was forwarded from there.
+        dead_letter_source: Option<&'a str>,
         /// Its amendments, encoded, if it has any.
         amendments: Option<&'a [u8]>,
         /// Where its bytes are.
         body: BodyRef,
+        /// Other messages may have the same bytes.
+        shared: bool,
     },
+}
+
+/// A message's way from one entity to another.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Passage<'a> {
+    /// The entity it comes from.
+    pub from: EntityId,
+    /// The number it had there.
+    pub from_number: SequenceNumber,
+    /// The entity that has it now.
+    pub to: EntityId,
+    /// The number it has there.
+    pub number: SequenceNumber,
+    /// When.
+    pub at: Timestamp,
+    /// How long it lives there, counted from `at`.
+    pub time_to_live: Millis,
+    /// The number it had before it was forwarded; 0 if it never was.
+    pub enqueued_number: SequenceNumber,
+    /// Failed deliveries so far.
+    pub delivery_count: u32,
+    /// How often it was forwarded.
+    pub hops: u8,
+    /// The message session it belongs to there, if it has one.
+    pub message_session: Option<&'a str>,
+    /// Where it was dead-lettered, if it is forwarded from there.
+    pub dead_letter_source: Option<&'a str>,
+    /// All of its amendments from now on, encoded ([`crate::message::Amendments`]), if it has any.
+    pub amendments: Option<&'a [u8]>,
 }
 
 /// Where records go: the group commit that is being put together.

@@ -1,4 +1,5 @@
-//! Changes that the broker makes to a message's application-properties.
+//! Changes that the broker makes to a message: its application-properties, and what rules set of
+//! its properties.
 
 use std::collections::BTreeMap;
 
@@ -7,19 +8,26 @@ use fe2o3_amqp_types::definitions::Fields;
 use fe2o3_amqp_types::primitives::OrderedMap;
 use serde_amqp::Value;
 
-use super::Malformed;
 use super::value::{text, write_text};
+use super::{Field, Malformed, Scalar};
 use crate::shape::value_length;
 
-/// Changes to a message's application-properties: names, and values as encoded AMQP.
+/// Changes to a message's application-properties and to fields of its properties.
 ///
-/// Kept in the log as, for each in the order of their names: the length of its name (u16, big-endian), its name in UTF-8, the
-/// length of its value (u32, big-endian), its value.
+/// Kept in the log as, for each: the length of its name (u16, big-endian), its name in UTF-8, the
+/// length of its value (u32, big-endian), its value. First the application-properties in the order
+/// of their names, with encoded AMQP for a value, or nothing where the property is removed; then
+/// the fields, by AMQP's names of them, with [`FIELD`] before the encoded AMQP.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Amendments {
     /// Ordered by name, so that a peer's thousands of them cost no more than they weigh.
-    set: BTreeMap<String, Bytes>,
+    /// `None` is removed.
+    set: BTreeMap<String, Option<Bytes>>,
+    fields: BTreeMap<Field, Bytes>,
 }
+
+/// Marks the value of a field in the log: no AMQP value begins with it.
+const FIELD: u8 = 0x01;
 
 impl Amendments {
     /// Takes the properties to modify of an outcome: symbols name them (`protocol.md` §6.1).
@@ -50,12 +58,47 @@ impl Amendments {
     pub fn set_string(&mut self, name: &str, value: &str) {
         let mut encoded = Vec::with_capacity(value.len() + 5);
         write_text(&mut encoded, 0xa1, value);
-        self.set.insert(name.to_owned(), encoded.into());
+        self.set.insert(name.to_owned(), Some(encoded.into()));
+    }
+
+    /// Sets a property to an encoded value.
+    pub fn set_encoded(&mut self, name: &str, value: Vec<u8>) {
+        // A name that the log's form cannot hold is no property's.
+        if u16::try_from(name.len()).is_ok() {
+            self.set.insert(name.to_owned(), Some(value.into()));
+        }
+    }
+
+    /// Removes a property, spelled so.
+    pub fn remove(&mut self, name: &str) {
+        if u16::try_from(name.len()).is_ok() {
+            self.set.insert(name.to_owned(), None);
+        }
+    }
+
+    /// Sets a field of the properties; `None` removes it.
+    pub fn set_field(&mut self, field: Field, text: Option<&str>) {
+        let mut encoded = Vec::new();
+        let value = text.map_or(Scalar::Null, |text| Scalar::Text(text.into()));
+        value.encode(&mut encoded);
+        self.fields.insert(field, encoded.into());
+    }
+
+    /// Returns the message session that the message belongs to from now on, if that is set.
+    #[must_use]
+    pub fn group_id(&self) -> Option<&str> {
+        self.field(Field::SessionId).and_then(text)
+    }
+
+    /// Returns the encoded value of a field, if that is changed.
+    #[must_use]
+    pub fn field(&self, field: Field) -> Option<&[u8]> {
+        self.fields.get(&field).map(|value| &value[..])
     }
 
     /// Takes a property out if it is a string or a symbol; null is as good as none, and goes too.
     pub fn take_string(&mut self, name: &str) -> Option<String> {
-        let value = self.set.get(name)?;
+        let value = self.set.get(name)?.as_ref()?;
         let string = text(value).map(str::to_owned);
         if string.is_some() || value[..] == [0x40] {
             self.set.remove(name);
@@ -66,34 +109,56 @@ impl Amendments {
     /// Adds later changes: where both name a property, the later one holds.
     pub fn merge(&mut self, later: Self) {
         self.set.extend(later.set);
+        self.fields.extend(later.fields);
     }
 
     /// Returns whether nothing is changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
+        self.set.is_empty() && self.fields.is_empty()
+    }
+
+    /// Returns whether no application-property is changed.
+    pub(super) fn leaves_properties(&self) -> bool {
         self.set.is_empty()
     }
 
-    /// Returns whether a property is set.
+    /// Returns whether a field is changed.
+    pub(super) fn changes_fields(&self) -> bool {
+        !self.fields.is_empty()
+    }
+
+    /// Returns whether a property is set or removed.
     pub(super) fn contains(&self, name: &str) -> bool {
         self.set.contains_key(name)
     }
 
-    /// Returns names and encoded values.
+    /// Returns the names and encoded values of what is set.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.set
             .iter()
-            .map(|(name, value)| (name.as_str(), &value[..]))
+            .filter_map(|(name, value)| Some((name.as_str(), &value.as_ref()?[..])))
+    }
+
+    /// Returns what the log keeps: names, and values in the log's form.
+    fn kept(&self) -> impl Iterator<Item = (&str, &[u8], &[u8])> {
+        let set = self.set.iter();
+        let set =
+            set.map(|(name, value)| (name.as_str(), &[][..], value.as_deref().unwrap_or_default()));
+        let fields = self.fields.iter();
+        set.chain(fields.map(|(field, value)| (field.name(), &[FIELD][..], &value[..])))
     }
 
     /// Returns the form in which the log keeps them.
     #[must_use]
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::new();
-        for (name, value) in &self.set {
+        for (name, mark, value) in self.kept() {
+            let length = mark.len() + value.len();
             out.extend_from_slice(&u16::try_from(name.len()).unwrap_or(u16::MAX).to_be_bytes());
             out.extend_from_slice(name.as_bytes());
-            out.extend_from_slice(&u32::try_from(value.len()).unwrap_or(u32::MAX).to_be_bytes());
+            out.extend_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes());
+            out.extend_from_slice(mark);
             out.extend_from_slice(value);
         }
         out.into()
@@ -102,9 +167,8 @@ impl Amendments {
     /// Returns the bytes of [`Amendments::encode`]'s form.
     #[must_use]
     pub fn size(&self) -> usize {
-        self.set
-            .iter()
-            .map(|(name, value)| 6 + name.len() + value.len())
+        self.kept()
+            .map(|(name, mark, value)| 6 + name.len() + mark.len() + value.len())
             .sum()
     }
 
@@ -115,7 +179,7 @@ impl Amendments {
     /// [`Malformed`] if [`Amendments::encode`] cannot have written it.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let malformed = || Malformed("amendments that end too soon".to_owned());
-        let mut set = BTreeMap::new();
+        let mut found = Self::default();
         let mut rest = bytes;
         while !rest.is_empty() {
             let (length, after) = rest.split_first_chunk::<2>().ok_or_else(malformed)?;
@@ -124,22 +188,38 @@ impl Amendments {
             let (length, after) = after.split_first_chunk::<4>().ok_or_else(malformed)?;
             let length = usize::try_from(u32::from_be_bytes(*length)).map_err(|_| malformed())?;
             let (value, after) = after.split_at_checked(length).ok_or_else(malformed)?;
-            if value_length(value) != Ok(value.len()) {
-                return Err(Malformed("an amendment that is no value".to_owned()));
-            }
             let name = std::str::from_utf8(name).map_err(|error| Malformed(error.to_string()))?;
-            set.insert(name.to_owned(), Bytes::copy_from_slice(value));
+            found.add_kept(name, value)?;
             rest = after;
         }
-        Ok(Self { set })
+        Ok(found)
+    }
+
+    /// Adds one change in the log's form.
+    fn add_kept(&mut self, name: &str, value: &[u8]) -> Result<(), Malformed> {
+        let check = |value: &[u8]| match value_length(value) {
+            Ok(length) if length == value.len() => Ok(Bytes::copy_from_slice(value)),
+            _ => Err(Malformed("an amendment that is no value".to_owned())),
+        };
+        match value {
+            [] => {
+                self.set.insert(name.to_owned(), None);
+            }
+            [FIELD, value @ ..] => {
+                let field = Field::from_name(name);
+                let field = field.ok_or_else(|| Malformed(format!("'{name}' is no field")))?;
+                self.fields.insert(field, check(value)?);
+            }
+            value => {
+                self.set.insert(name.to_owned(), Some(check(value)?));
+            }
+        }
+        Ok(())
     }
 
     fn set_value(&mut self, name: &str, value: &Value) {
-        // A name that the log's form cannot hold is no property's.
-        if u16::try_from(name.len()).is_ok()
-            && let Ok(encoded) = serde_amqp::to_vec(value)
-        {
-            self.set.insert(name.to_owned(), encoded.into());
+        if let Ok(encoded) = serde_amqp::to_vec(value) {
+            self.set_encoded(name, encoded);
         }
     }
 }

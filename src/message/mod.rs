@@ -2,15 +2,19 @@
 //!
 //! The bare message and footer are never re-encoded. Delivery writes a new header, delivery
 //! annotations and message annotations in front of the sender's bytes; changes that the broker
-//! makes to application-properties are [`Amendments`], kept beside the message and merged on the
+//! makes to application-properties, and rules to properties, are [`Amendments`], kept beside the message and merged on the
 //! way out.
 //!
 //! Leaves to others: transport, queues, what a stamp's value ought to be.
 
 mod amendments;
 mod batch;
+mod control;
+mod keys;
 mod parse;
+mod properties;
 mod render;
+mod scalar;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -19,8 +23,11 @@ use crate::time::{Millis, Timestamp};
 
 pub use amendments::Amendments;
 pub use batch::split_batch;
+pub use control::Control;
 pub use parse::Message;
+pub use properties::{Field, same_name};
 pub use render::render;
+pub use scalar::Scalar;
 
 /// Message-format of a batch: its data sections hold whole messages (`protocol.md` §4.4).
 pub const BATCH_FORMAT: u32 = 0x8001_3700;
@@ -55,7 +62,7 @@ pub struct Stamps {
     pub time_to_live: Millis,
     /// x-opt-deadletter-source.
     pub dead_letter_source: Option<std::sync::Arc<str>>,
-    /// Changes to the application-properties.
+    /// Changes to the application-properties, and to fields of the properties.
     pub amendments: Option<std::sync::Arc<Amendments>>,
 }
 

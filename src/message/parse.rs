@@ -13,7 +13,7 @@ use crate::time::{Millis, Timestamp};
 #[derive(Debug, Clone)]
 pub struct Message {
     bytes: Bytes,
-    sections: Sections,
+    pub(super) sections: Sections,
 }
 
 /// Where the values of sections are, behind their descriptors; those of the body with them.
@@ -266,16 +266,9 @@ impl Message {
         characters(self.list_field(self.sections.properties.as_ref(), 0))
     }
 
-    /// Returns the length of the group-id, which is the Service Bus session's id, in characters.
-    #[must_use]
-    pub fn group_id_length(&self) -> usize {
-        characters(self.list_field(self.sections.properties.as_ref(), 10))
-    }
-
-    /// Returns the length of the annotation x-opt-partition-key in characters.
-    #[must_use]
-    pub fn partition_key_length(&self) -> usize {
-        characters(self.annotation("x-opt-partition-key"))
+    /// Returns a field of the properties.
+    pub(super) fn property(&self, index: usize) -> Option<&[u8]> {
+        self.list_field(self.sections.properties.as_ref(), index)
     }
 
     /// Returns a timestamp of the properties.
@@ -286,7 +279,7 @@ impl Message {
         Some(Timestamp::from_millis(millis))
     }
 
-    fn annotation(&self, name: &str) -> Option<&[u8]> {
+    pub(super) fn annotation(&self, name: &str) -> Option<&[u8]> {
         let map = self.bytes.get(self.sections.message_annotations.clone()?)?;
         entries(map)
             .find(|(key, _)| text(key) == Some(name))

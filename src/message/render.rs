@@ -4,7 +4,7 @@ use super::parse::Sections;
 use super::value::{
     begin_compound, elements, end_compound, entries, extent, section, text, write_text,
 };
-use super::{Amendments, MessageState, Stamps};
+use super::{Amendments, Field, MessageState, Stamps};
 use crate::shape::Misshapen;
 use crate::time::{Millis, Timestamp};
 
@@ -157,7 +157,7 @@ fn annotations(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
     end_compound(out, map, count);
 }
 
-/// Writes the properties as the sender had them, but for a message-id where it gave none, and the
+/// Writes the properties as the sender had them, but for what is amended, a message-id where it gave none, and the
 /// times of a message whose life has an end: clients take its time to live from them.
 fn properties(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
     const ABSOLUTE_EXPIRY_TIME: usize = 8;
@@ -167,10 +167,30 @@ fn properties(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
     let mut fields = elements(own.unwrap_or_default()).peekable();
     let has_id = fields.peek().is_some_and(|id| *id != NULL);
     let lives_on = stamps.time_to_live == Millis::MAX;
-    if let Some(own) = own.filter(|_| has_id && lives_on) {
+    let amended = stamps.amendments.as_deref();
+    let amended = amended.filter(|amended| amended.changes_fields());
+    if let Some(own) = own.filter(|_| has_id && lives_on && amended.is_none()) {
         return out.extend_from_slice(own);
     }
-    let least = if lives_on { 1 } else { CREATION_TIME + 1 };
+    let changes = Field::ALL.map(|field| {
+        (
+            field.index(),
+            amended.and_then(|amended| amended.field(field)),
+        )
+    });
+    let change = |index| {
+        changes
+            .iter()
+            .find(|(at, _)| *at == index)
+            .and_then(|(_, value)| *value)
+    };
+    let changed = changes.iter().filter(|(_, value)| value.is_some());
+    let least = changed.map(|(index, _)| index + 1).max().unwrap_or(1);
+    let least = if lives_on {
+        least
+    } else {
+        least.max(CREATION_TIME + 1)
+    };
     let list = begin_compound(out, 0xd0);
     let mut count = 0;
     loop {
@@ -179,6 +199,7 @@ fn properties(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
             None if count < least => NULL,
             None => break,
         };
+        let field = change(count).unwrap_or(field);
         match (count, field == NULL) {
             (0, true) => default_message_id(out, stamps.default_message_id),
             (ABSOLUTE_EXPIRY_TIME, _) if !lives_on => {
@@ -210,7 +231,7 @@ fn timestamp(out: &mut Vec<u8>, at: Timestamp) {
 
 /// Writes the application-properties: what was not amended as the sender had it, then the rest.
 fn application_properties(out: &mut Vec<u8>, own: Option<&[u8]>, amended: Option<&Amendments>) {
-    let Some(amended) = amended.filter(|amended| !amended.is_empty()) else {
+    let Some(amended) = amended.filter(|amended| !amended.leaves_properties()) else {
         if let Some(own) = own {
             out.extend_from_slice(&[0x00, 0x53, 0x74]);
             out.extend_from_slice(own);

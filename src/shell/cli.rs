@@ -10,7 +10,7 @@ use super::bench::{self, BenchCommand};
 use super::committer::Sync;
 use super::logging::{self, LogFormat};
 use super::serve;
-use crate::config::{self, Config};
+use crate::config::{self, Config, Namespace};
 
 /// A broker that speaks the Azure Service Bus protocol to the unmodified official SDKs.
 #[derive(Debug, Parser)]
@@ -117,7 +117,10 @@ pub fn main() -> ExitCode {
 fn check(file: &Path) -> ExitCode {
     match load_config(Some(file)) {
         Ok(config) => {
-            let (queues, topics) = (config.queues.len(), config.topics.len());
+            let of = |count: fn(&Namespace) -> usize| -> usize {
+                config.namespaces.iter().map(count).sum()
+            };
+            let (queues, topics) = (of(|all| all.queues.len()), of(|all| all.topics.len()));
             println!("{}: ok ({queues} queues, {topics} topics)", file.display());
             ExitCode::SUCCESS
         }

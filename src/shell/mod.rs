@@ -17,6 +17,7 @@ mod committer;
 mod connection;
 pub mod disk;
 mod http;
+mod install;
 mod logging;
 mod outbox;
 mod owner;

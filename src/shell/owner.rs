@@ -173,6 +173,7 @@ impl Owner {
             }
             self.step(now, Broker::handle_timeout);
             self.seal();
+            self.send_on(now);
             self.maintain();
             self.seal();
             self.flush();
@@ -329,6 +330,7 @@ impl Owner {
         let id = match done.purpose {
             reader::Purpose::Deliver(id) => id,
             reader::Purpose::Compact => return self.relocate(now, &done.stretches),
+            reader::Purpose::SendOn => return self.send_on_read(now, &done.stretches),
         };
         let held = self
             .connections

@@ -25,6 +25,8 @@ pub(super) struct Request {
 pub(super) enum Purpose {
     /// The compaction.
     Compact,
+    /// Messages that go on from one entity to another.
+    SendOn,
     /// A connection's deliveries.
     Deliver(ConnectionId),
 }

@@ -22,8 +22,6 @@ use super::reader::Reader;
 use super::{connection, http};
 use crate::amqp;
 use crate::broker::{Broker, ConnectionId, Profile, Surroundings};
-use crate::config::{Config, QueueProperties, Status as ConfigStatus};
-use crate::entity::queue::{Description, Status};
 use crate::limits;
 use crate::storage::memory::MemoryDisk;
 use crate::storage::{self, Recovered};
@@ -63,6 +61,8 @@ enum StartError {
     },
     #[error("{0}")]
     Config(String),
+    #[error("the configuration cannot be carried out: {0}")]
+    Entities(String),
     #[error(transparent)]
     Storage(#[from] storage::Error),
     #[error("a thread or a signal handler cannot be set up: {0}")]
@@ -100,8 +100,8 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
         group: last_frame + 1,
         replies: &mut Vec::new(),
     };
-    install(&mut broker, &mut around, &config);
-    broker.replayed(&around);
+    super::install::install(&mut broker, &mut around, &config).map_err(StartError::Entities)?;
+    broker.replayed(&mut around);
     warn_of_risk(args.sync.into());
     let committer = Committer::start(committer, args.sync.into(), last_frame)?;
     let (sender, mailbox) = mpsc::channel(limits::MAILBOX_LENGTH);
@@ -198,6 +198,7 @@ fn recover(
             .map_err(|error| error.to_string())
     };
     let mut recovered = storage::recover(Arc::clone(disk), options, &mut replay)?;
+    broker.count_shared();
     let mut count: u64 = 0;
     broker.for_each_body(|body| {
         count += 1;
@@ -206,59 +207,6 @@ fn recover(
     recovered.writer.check_bodies()?;
     info!(messages = count, "recovered");
     Ok(recovered)
-}
-
-/// Makes the entities that the configuration names.
-fn install(broker: &mut Broker, around: &mut Surroundings<'_>, config: &Config) {
-    for queue in &config.queues {
-        let properties = &queue.properties;
-        for (unsupported, name) in [
-            (properties.requires_session, "RequiresSession"),
-            (
-                properties.requires_duplicate_detection,
-                "RequiresDuplicateDetection",
-            ),
-            (properties.forward_to.is_some(), "ForwardTo"),
-            (
-                properties.forward_dead_lettered_to.is_some(),
-                "ForwardDeadLetteredMessagesTo",
-            ),
-        ] {
-            if unsupported {
-                warn!(
-                    queue = queue.name,
-                    "{name} is not supported yet, and has no effect"
-                );
-            }
-        }
-        broker.ensure_queue(around, &queue.name, describe(properties));
-    }
-    for topic in &config.topics {
-        warn!(
-            topic = topic.name,
-            "topics are not supported yet: it is left out"
-        );
-    }
-}
-
-fn describe(properties: &QueueProperties) -> Description {
-    let message_bytes = properties
-        .max_message_size_kilobytes
-        .map(|kilobytes| kilobytes * 1024);
-    Description {
-        lock_duration: properties.lock_duration,
-        default_time_to_live: properties.default_time_to_live,
-        max_delivery_count: properties.max_delivery_count,
-        dead_letter_on_expiration: properties.dead_lettering_on_expiration,
-        max_bytes: properties.max_size_megabytes.saturating_mul(1024 * 1024),
-        max_message_bytes: message_bytes.unwrap_or(limits::MESSAGE_SIZE_DEFAULT),
-        status: match properties.status {
-            ConfigStatus::Active => Status::Active,
-            ConfigStatus::Disabled => Status::Disabled,
-            ConfigStatus::ReceiveDisabled => Status::ReceiveDisabled,
-            ConfigStatus::SendDisabled => Status::SendDisabled,
-        },
-    }
 }
 
 /// Takes connections in until it is told to stop, and then waits for all of them.

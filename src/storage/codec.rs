@@ -6,7 +6,7 @@
 use bytes::{BufMut, BytesMut};
 
 use super::layout::{BODY_CHECKSUM, body_checksum, u64_of};
-use crate::entity::{BodyRef, EntityId, Record, SequenceNumber, StoredState};
+use crate::entity::{BodyRef, EntityId, Passage, Record, SequenceNumber, StoredState};
 use crate::time::{Millis, Timestamp};
 
 const ENTITY: u8 = 1;
@@ -18,6 +18,11 @@ const MOVED: u8 = 6;
 const RELOCATED: u8 = 7;
 const COUNTER: u8 = 8;
 const ALIVE: u8 = 9;
+const COPIED: u8 = 10;
+const SAME_BODY: u8 = 11;
+const SESSION_STATE: u8 = 12;
+const RULE: u8 = 13;
+const SEEN: u8 = 14;
 
 const ACTIVE: u8 = 0;
 const DEFERRED: u8 = 1;
@@ -53,14 +58,22 @@ pub(super) fn encode(out: &mut BytesMut, record: &Record<'_>) -> Option<Body> {
             at,
             time_to_live,
             state,
-            enqueued_number,
+            message_session,
+            duplicate_key,
             body,
         } => {
             head(out, ENQUEUED, entity);
             varint(out, number.0);
             times(out, at, time_to_live);
             stored_state(out, state);
-            varint(out, enqueued_number.0);
+            optional(out, message_session.map(str::as_bytes));
+            optional(
+                out,
+                duplicate_key
+                    .map(u128::to_le_bytes)
+                    .as_ref()
+                    .map(<[u8; 16]>::as_slice),
+            );
             return Some(summed(out, body));
         }
         Record::Removed { entity, number } => {
@@ -80,7 +93,8 @@ pub(super) fn encode(out: &mut BytesMut, record: &Record<'_>) -> Option<Body> {
             varint(out, u64::from(delivery_count));
             optional(out, amendments);
         }
-        Record::Moved { .. } => moved(out, record),
+        Record::Moved(ref passage) => passed(out, MOVED, passage),
+        Record::Copied(ref passage) => passed(out, COPIED, passage),
         Record::Relocated {
             entity,
             number,
@@ -90,38 +104,69 @@ pub(super) fn encode(out: &mut BytesMut, record: &Record<'_>) -> Option<Body> {
             varint(out, number.0);
             return Some(summed(out, body));
         }
+        Record::SameBody {
+            entity,
+            number,
+            of,
+            of_number,
+        } => {
+            head(out, SAME_BODY, entity);
+            varint(out, number.0);
+            varint(out, u64::from(of.0));
+            varint(out, of_number.0);
+        }
         Record::Counter { entity, next } => {
             head(out, COUNTER, entity);
             varint(out, next.0);
         }
         Record::Alive { .. } => alive(out, record),
+        Record::SessionState { .. } | Record::Rule { .. } | Record::Seen { .. } => {
+            beside(out, record);
+        }
     }
     None
 }
 
-fn moved(out: &mut BytesMut, record: &Record<'_>) {
-    let &Record::Moved {
-        from,
-        from_number,
-        to,
-        number,
-        at,
-        time_to_live,
-        enqueued_number,
-        delivery_count,
-        amendments,
-    } = record
-    else {
-        return;
-    };
-    head(out, MOVED, from);
-    varint(out, from_number.0);
-    varint(out, u64::from(to.0));
-    varint(out, number.0);
-    times(out, at, time_to_live);
-    varint(out, enqueued_number.0);
-    varint(out, u64::from(delivery_count));
-    optional(out, amendments);
+/// What an entity keeps beside its messages.
+fn beside(out: &mut BytesMut, record: &Record<'_>) {
+    match *record {
+        Record::SessionState {
+            entity,
+            message_session,
+            at,
+            state,
+        } => {
+            head(out, SESSION_STATE, entity);
+            slice(out, message_session.as_bytes());
+            timestamp(out, at);
+            optional(out, state);
+        }
+        Record::Rule { entity, name, rule } => {
+            head(out, RULE, entity);
+            slice(out, name.as_bytes());
+            optional(out, rule);
+        }
+        Record::Seen { entity, at, key } => {
+            head(out, SEEN, entity);
+            timestamp(out, at);
+            out.put_u128_le(key);
+        }
+        _ => {}
+    }
+}
+
+fn passed(out: &mut BytesMut, kind: u8, passage: &Passage<'_>) {
+    head(out, kind, passage.from);
+    varint(out, passage.from_number.0);
+    varint(out, u64::from(passage.to.0));
+    varint(out, passage.number.0);
+    times(out, passage.at, passage.time_to_live);
+    varint(out, passage.enqueued_number.0);
+    varint(out, u64::from(passage.delivery_count));
+    out.put_u8(passage.hops);
+    optional(out, passage.message_session.map(str::as_bytes));
+    optional(out, passage.dead_letter_source.map(str::as_bytes));
+    optional(out, passage.amendments);
 }
 
 fn alive(out: &mut BytesMut, record: &Record<'_>) {
@@ -133,8 +178,12 @@ fn alive(out: &mut BytesMut, record: &Record<'_>) {
         state,
         enqueued_number,
         delivery_count,
+        hops,
+        message_session,
+        dead_letter_source,
         amendments,
         body,
+        shared,
     } = record
     else {
         return;
@@ -145,22 +194,30 @@ fn alive(out: &mut BytesMut, record: &Record<'_>) {
     stored_state(out, state);
     varint(out, enqueued_number.0);
     varint(out, u64::from(delivery_count));
+    out.put_u8(hops);
+    optional(out, message_session.map(str::as_bytes));
+    optional(out, dead_letter_source.map(str::as_bytes));
     optional(out, amendments);
     varint(out, body.position);
     varint(out, u64::from(body.length));
+    out.put_u8(u8::from(shared));
 }
 
 /// Returns the time that a record says it happened at.
 pub(super) fn happened_at(record: &Record<'_>) -> Option<Timestamp> {
     match *record {
-        Record::Enqueued { at, .. } | Record::Moved { at, .. } | Record::Alive { at, .. } => {
-            Some(at)
-        }
+        Record::Enqueued { at, .. }
+        | Record::Alive { at, .. }
+        | Record::SessionState { at, .. }
+        | Record::Seen { at, .. } => Some(at),
+        Record::Moved(ref passage) | Record::Copied(ref passage) => Some(passage.at),
         Record::Entity { .. }
         | Record::EntityDeleted { .. }
         | Record::Removed { .. }
         | Record::Changed { .. }
         | Record::Relocated { .. }
+        | Record::SameBody { .. }
+        | Record::Rule { .. }
         | Record::Counter { .. } => None,
     }
 }
@@ -269,7 +326,8 @@ impl<'a> Decoder<'a> {
             ENQUEUED => {
                 let number = self.number()?;
                 let (at, time_to_live) = self.times()?;
-                let (state, enqueued_number) = (self.state()?, self.number()?);
+                let (state, message_session) = (self.state()?, self.text()?);
+                let duplicate_key = self.key()?;
                 let (body, place) = self.summed()?;
                 found = Some(place);
                 Record::Enqueued {
@@ -278,7 +336,8 @@ impl<'a> Decoder<'a> {
                     at,
                     time_to_live,
                     state,
-                    enqueued_number,
+                    message_session,
+                    duplicate_key,
                     body,
                 }
             }
@@ -293,7 +352,8 @@ impl<'a> Decoder<'a> {
                 delivery_count: self.varint_u32()?,
                 amendments: self.optional()?,
             },
-            MOVED => self.moved(entity)?,
+            MOVED => Record::Moved(self.passage(entity)?),
+            COPIED => Record::Copied(self.passage(entity)?),
             RELOCATED => {
                 let number = self.number()?;
                 let (body, place) = self.summed()?;
@@ -309,16 +369,45 @@ impl<'a> Decoder<'a> {
                 next: self.number()?,
             },
             ALIVE => self.alive(entity)?,
-            _ => return Err(Malformed),
+            _ => self.beside(kind, entity)?,
         };
         Ok(Some((record, found)))
     }
 
-    fn moved(&mut self, from: EntityId) -> Result<Record<'a>, Malformed> {
+    fn beside(&mut self, kind: u8, entity: EntityId) -> Result<Record<'a>, Malformed> {
+        match kind {
+            SAME_BODY => Ok(Record::SameBody {
+                entity,
+                number: self.number()?,
+                of: self.entity()?,
+                of_number: self.number()?,
+            }),
+            SESSION_STATE => Ok(Record::SessionState {
+                entity,
+                message_session: str::from_utf8(self.slice()?.0).map_err(|_| Malformed)?,
+                at: self.timestamp()?,
+                state: self.optional()?,
+            }),
+            RULE => Ok(Record::Rule {
+                entity,
+                name: str::from_utf8(self.slice()?.0).map_err(|_| Malformed)?,
+                rule: self.optional()?,
+            }),
+            SEEN => {
+                let at = self.timestamp()?;
+                let key = self.take(16)?.try_into().map_err(|_| Malformed)?;
+                let key = u128::from_le_bytes(key);
+                Ok(Record::Seen { entity, at, key })
+            }
+            _ => Err(Malformed),
+        }
+    }
+
+    fn passage(&mut self, from: EntityId) -> Result<Passage<'a>, Malformed> {
         let from_number = self.number()?;
         let (to, number) = (self.entity()?, self.number()?);
         let (at, time_to_live) = self.times()?;
-        Ok(Record::Moved {
+        Ok(Passage {
             from,
             from_number,
             to,
@@ -327,8 +416,24 @@ impl<'a> Decoder<'a> {
             time_to_live,
             enqueued_number: self.number()?,
             delivery_count: self.varint_u32()?,
+            hops: self.byte()?,
+            message_session: self.text()?,
+            dead_letter_source: self.text()?,
             amendments: self.optional()?,
         })
+    }
+
+    fn text(&mut self) -> Result<Option<&'a str>, Malformed> {
+        let bytes = self.optional()?;
+        bytes.map(str::from_utf8).transpose().map_err(|_| Malformed)
+    }
+
+    fn key(&mut self) -> Result<Option<u128>, Malformed> {
+        let Some(bytes) = self.optional()? else {
+            return Ok(None);
+        };
+        let bytes = bytes.try_into().map_err(|_| Malformed)?;
+        Ok(Some(u128::from_le_bytes(bytes)))
     }
 
     fn alive(&mut self, entity: EntityId) -> Result<Record<'a>, Malformed> {
@@ -342,11 +447,15 @@ impl<'a> Decoder<'a> {
             state: self.state()?,
             enqueued_number: self.number()?,
             delivery_count: self.varint_u32()?,
+            hops: self.byte()?,
+            message_session: self.text()?,
+            dead_letter_source: self.text()?,
             amendments: self.optional()?,
             body: BodyRef {
                 position: self.varint()?,
                 length: self.varint_u32()?,
             },
+            shared: self.byte()? != 0,
         })
     }
 

@@ -14,7 +14,8 @@ fn enqueued(number: u64, body: &[u8]) -> Record<'_> {
         at: Timestamp::from_millis(1_700_000_000_000),
         time_to_live: Millis::MAX,
         state: StoredState::Active,
-        enqueued_number: SequenceNumber(number),
+        message_session: None,
+        duplicate_key: None,
         body,
     }
 }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::faulty::{Dice, FaultyDisk};
 use super::memory::MemoryDisk;
 use super::*;
-use crate::entity::{BodyRef, EntityId, Journal, Record, SequenceNumber, StoredState};
+use crate::entity::{BodyRef, EntityId, Journal, Passage, Record, SequenceNumber, StoredState};
 use crate::time::{Millis, Timestamp};
 
 const OPTIONS: Options = Options {
@@ -35,7 +35,8 @@ fn enqueued(number: u64, body: &[u8]) -> Record<'_> {
         at: Timestamp::from_millis(1_700_000_000_000 + number.cast_signed()),
         time_to_live: Millis::MAX,
         state: StoredState::Active,
-        enqueued_number: SequenceNumber(number),
+        message_session: None,
+        duplicate_key: None,
         body,
     }
 }
@@ -56,8 +57,12 @@ fn alive(number: u64, body: BodyRef) -> Record<'static> {
         state: StoredState::Active,
         enqueued_number: SequenceNumber(number),
         delivery_count: 0,
+        hops: 0,
+        message_session: None,
+        dead_letter_source: None,
         amendments: None,
         body,
+        shared: false,
     }
 }
 
@@ -358,21 +363,29 @@ proptest! {
         let amendments = some.then_some(body);
         let place = BodyRef { position: number.0, length: count };
         let (enqueued_number, delivery_count) = (number, count);
+        let (message_session, dead_letter_source) = (some.then_some("s"), some.then_some("a/$b"));
+        let duplicate_key = some.then_some(u128::from(number.0) << 60);
+        let passage = Passage {
+            from: entity, from_number: number, to, number, at, time_to_live, enqueued_number,
+            delivery_count, hops: 7, message_session, dead_letter_source, amendments,
+        };
         let records = [
             Record::Entity { entity, path: "a/$b", description: body },
             Record::EntityDeleted { entity },
-            Record::Enqueued { entity, number, at, time_to_live, state, enqueued_number, body },
+            Record::Enqueued { entity, number, at, time_to_live, state, message_session, duplicate_key, body },
             Record::Removed { entity, number },
             Record::Changed { entity, number, state, delivery_count, amendments },
-            Record::Moved {
-                from: entity, from_number: number, to, number, at, time_to_live, enqueued_number,
-                delivery_count, amendments,
-            },
+            Record::Moved(passage.clone()),
+            Record::Copied(passage),
+            Record::SameBody { entity, number, of: to, of_number: number },
+            Record::SessionState { entity, message_session: "s", at, state: amendments },
+            Record::Rule { entity, name: "r", rule: amendments },
+            Record::Seen { entity, at, key: u128::from(number.0) << 7 },
             Record::Relocated { entity, number, body },
             Record::Counter { entity, next: number },
             Record::Alive {
                 entity, number, at, time_to_live, state, enqueued_number, delivery_count, amendments,
-                body: place,
+                body: place, hops: 3, message_session, dead_letter_source, shared: some,
             },
         ];
         let mut out = bytes::BytesMut::new();
@@ -428,8 +441,8 @@ fn the_format_is_what_its_page_says() {
         [
             "6a69746e65792d6c0100000016910be9ed5e0000000000000100000000000000",
             "0100000000000000000000000000000000000000000000000000000000000000",
-            "1a000000ae1c49a30100000000000000010000000000000001000000edf18ae4",
-            "03030182a0abfef9620000010568656c6c6f4cbb719a0403ac02000000000000",
+            "1b0000009ff74f1301000000000000000100000000000000010000009a0258ae",
+            "03030182a0abfef962000000000568656c6c6f4cbb719a0403ac020000000000",
         ]
         .concat()
     );
@@ -440,7 +453,8 @@ fn the_format_is_what_its_page_says() {
         [
             "6a69746e65792d63010000000b16626ced5e0000000000008000000010000000",
             "01000000000000000168e5cf8b01000000000000000000000000000000000000",
-            "10000000f0aa145b090301000000010000ed808080800205",
+            "14000000ce0c4780090301000000010000000000ee8080808002",
+            "0500",
             "00000000d01f65560100000000000000",
         ]
         .concat()

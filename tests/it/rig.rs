@@ -74,7 +74,9 @@ impl Rig {
             group: 1,
             replies: &mut replies,
         };
-        broker.ensure_queue(&mut around, "queue.1", description);
+        broker
+            .ensure_entity(&mut around, "queue.1", description)
+            .expect("a queue can be made");
         let server = Connection::server(config(), now);
         Self {
             now,

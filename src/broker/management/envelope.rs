@@ -23,6 +23,8 @@ pub(in crate::broker) struct Request {
     pub(in crate::broker) kind: Option<String>,
     /// `name` of a put-token: what the token is for.
     pub(in crate::broker) name: Option<String>,
+    /// `associated-link-name`: the link that the request is about.
+    pub(in crate::broker) link: Option<String>,
     pub(in crate::broker) body: Value,
 }
 
@@ -68,6 +70,7 @@ impl Request {
                 "operation" => request.operation = value,
                 "type" => request.kind = Some(value),
                 "name" => request.name = Some(value),
+                "associated-link-name" => request.link = Some(value),
                 _ => {}
             }
         }

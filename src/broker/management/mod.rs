@@ -4,10 +4,13 @@
 //! out on a link that the request names in its reply-to (`protocol.md` §2.1, §7).
 
 mod envelope;
+mod message_sessions;
 mod operations;
 mod response;
+mod rules;
 mod values;
 
+use bytes::Bytes;
 use serde_amqp::Value;
 
 use super::links::ServiceNode;
@@ -15,6 +18,7 @@ use super::send::Incoming;
 use super::{Broker, ConnectionId, Link, LinkId, Reply, Routed, Surroundings};
 use crate::amqp::{Condition, Fields, Refusal, SessionId};
 use crate::limits;
+use crate::time::Timestamp;
 
 pub(super) use envelope::Request;
 pub use response::Response;
@@ -28,6 +32,20 @@ pub(super) fn batch_size_property(bytes: u64) -> Fields {
         "com.microsoft:max-message-batch-size".into(),
         Value::Long(size),
     );
+    properties
+}
+
+/// The link property that tells when a message session's lock ends: .NET's ticks, in eight bytes
+/// (`protocol.md` §5.4).
+pub(super) fn locked_until_property(until: Timestamp) -> Fields {
+    /// 1970-01-01, counted from the year 1.
+    const EPOCH: i64 = 621_355_968_000_000_000;
+    let ticks = until
+        .as_millis()
+        .saturating_mul(10_000)
+        .saturating_add(EPOCH);
+    let mut properties = Fields::new();
+    properties.insert("com.microsoft:locked-until-utc".into(), Value::Long(ticks));
     properties
 }
 
@@ -61,6 +79,7 @@ impl Broker {
             session,
             request,
             invalid,
+            transaction: incoming.transaction.clone(),
             bytes,
         };
         if self.connection(id).has_room_for(&call) {
@@ -134,7 +153,7 @@ impl Broker {
                     (0, status, body)
                 }
                 (None, ServiceNode::Management(address)) => {
-                    self.operate(around, address, &call.request)
+                    self.operate(around, id, address, &call)
                 }
             };
             let response = Response::new(&call.request, status, body);
@@ -167,7 +186,11 @@ impl super::Connection {
     fn has_room_for(&self, call: &Call) -> bool {
         let waiting = self.links.values().filter_map(|link| match link {
             Link::Responses(state) => Some(&state.waiting),
-            Link::Sender { .. } | Link::Receiver { .. } | Link::Requests { .. } => None,
+            Link::Sender { .. }
+            | Link::Receiver { .. }
+            | Link::Waiting { .. }
+            | Link::Coordinator
+            | Link::Requests { .. } => None,
         });
         let waiting = waiting.flatten().chain(&self.orphans);
         let (count, bytes) = waiting.fold((0, 0), |(count, bytes), call| {
@@ -188,6 +211,8 @@ pub(super) struct Call {
     request: Request,
     /// What is wrong with it, if it cannot be carried out at all.
     invalid: Option<String>,
+    /// The transaction that it is part of.
+    transaction: Option<Bytes>,
     /// Its length as it came.
     bytes: usize,
 }

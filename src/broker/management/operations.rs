@@ -1,21 +1,26 @@
 //! What can be asked of an entity's management node.
 
+use bytes::Bytes;
+
 use super::response::Carried;
 use super::values::Map;
 use super::{Body, Request, Status};
 use crate::address::{EntityAddress, SubQueue};
 use crate::amqp::{Condition, Refusal};
-use crate::broker::settle::condition;
-use crate::broker::{Broker, Surroundings};
+use crate::broker::onward::Onward;
+use crate::broker::transactions::Operation as Enlisted;
+use crate::broker::{Broker, ConnectionId, Link, Surroundings, link_of};
 use crate::entity::EntityId;
-use crate::entity::queue::{DeadLetter, DeferredRefused, LockLost, ReceiveMode, Settlement};
+use crate::entity::queue::{
+    DeadLetter, DeferredRefused, EntityKind, LockLost, Queue, ReceiveMode, SessionLost, Settlement,
+};
 use crate::limits;
 use crate::message::{Amendments, Message};
 
 /// An answer: a status and what it carries, or what is wrong with the request.
-type Answer = Result<(Status, Body), Failure>;
+pub(super) type Answer = Result<(Status, Body), Failure>;
 
-enum Failure {
+pub(super) enum Failure {
     /// The request's own fault, as a sentence.
     Invalid(String),
     Refused(Refusal),
@@ -38,18 +43,23 @@ impl Broker {
     pub(in crate::broker) fn operate(
         &mut self,
         around: &mut Surroundings<'_>,
+        connection: ConnectionId,
         address: &EntityAddress,
-        request: &Request,
+        call: &super::Call,
     ) -> (u64, Status, Body) {
         let answer = match self.resolve(address) {
             Some(queue) => {
-                let mut call = Call {
+                self.note_use(around.now, queue);
+                let mut operation = Operation {
                     broker: self,
                     around,
+                    connection,
                     queue,
                     address,
+                    link: call.request.link.as_deref(),
+                    transaction: call.transaction.as_ref(),
                 };
-                call.run(request)
+                operation.run(&call.request)
             }
             None => {
                 Err(
@@ -72,14 +82,18 @@ impl Broker {
 }
 
 /// One operation on one queue.
-struct Call<'a, 'b> {
-    broker: &'a mut Broker,
-    around: &'a mut Surroundings<'b>,
-    queue: EntityId,
-    address: &'a EntityAddress,
+pub(super) struct Operation<'a, 'b> {
+    pub(super) broker: &'a mut Broker,
+    pub(super) around: &'a mut Surroundings<'b>,
+    connection: ConnectionId,
+    pub(super) queue: EntityId,
+    pub(super) address: &'a EntityAddress,
+    /// The name of the link that it is about.
+    link: Option<&'a str>,
+    transaction: Option<&'a Bytes>,
 }
 
-impl Call<'_, '_> {
+impl Operation<'_, '_> {
     fn run(&mut self, request: &Request) -> Answer {
         let operation = request.operation.as_str();
         let known = operation.strip_prefix("com.microsoft:").unwrap_or_default();
@@ -91,6 +105,13 @@ impl Call<'_, '_> {
             "schedule-message" => self.schedule(request.map()?),
             "cancel-scheduled-message" => self.cancel(request.map()?),
             "batch-delete-messages" => self.delete_batch(request.map()?),
+            "renew-session-lock" => self.renew_session(request.map()?),
+            "get-session-state" => self.session_state(request.map()?),
+            "set-session-state" => self.set_session_state(request.map()?),
+            "get-message-sessions" => self.list_sessions(request.map()?),
+            "add-rule" => self.add_rule(request.map()?),
+            "remove-rule" => self.remove_rule(request.map()?),
+            "enumerate-rules" => self.enumerate_rules(request.map()?),
             _ => {
                 let text = format!("The operation '{operation}' is not supported.");
                 Err(self.refuse(Condition::NotImplemented, &text))
@@ -102,7 +123,9 @@ impl Call<'_, '_> {
         let from = map.integer("from-sequence-number")?.max(0).cast_unsigned();
         let count = positive(map, "message-count")?;
         let from = crate::entity::SequenceNumber(from);
-        let found = self.step(|queue, _| queue.browse(from, count))?;
+        let session = map.optional_string("session-id")?;
+        self.check_own_messages()?;
+        let found = self.step(|queue, _| queue.browse(from, count, session.as_deref()))?;
         let carried = found.into_iter().map(|browsed| Carried {
             body: browsed.body,
             stamps: browsed.stamps,
@@ -122,7 +145,12 @@ impl Call<'_, '_> {
             }
         };
         self.check_receives()?;
-        match self.step(|queue, cx| queue.receive_deferred(cx, &numbers, mode))? {
+        let session = map.optional_string("session-id")?;
+        if self.has_sessions() {
+            self.check_holder(session.as_deref().unwrap_or_default())?;
+        }
+        let session = session.as_deref();
+        match self.step(|queue, cx| queue.receive_deferred(cx, &numbers, mode, session))? {
             Ok(handovers) => {
                 let carried = handovers.into_iter().map(|handover| Carried {
                     body: handover.body,
@@ -142,23 +170,40 @@ impl Call<'_, '_> {
         tokens.sort_unstable();
         tokens.dedup();
         let settlement = settlement(map)?;
-        // All or none: a lock that is over must not leave the others half settled.
-        let result = self.step(|queue, cx| {
-            if !tokens.iter().all(|&token| queue.is_locked(token)) {
-                return Err(LockLost.into());
+        if let Some(id) = self.transaction {
+            for token in tokens {
+                let (queue, settlement) = (self.queue, settlement.clone());
+                let settle = Enlisted::Settle {
+                    queue,
+                    token,
+                    settlement,
+                };
+                self.broker
+                    .enlist(self.around, self.connection, id, settle)?;
             }
-            tokens
-                .iter()
-                .try_for_each(|&token| queue.settle(cx, token, settlement.clone()))
-        })?;
-        match result {
-            Ok(()) => Ok((Status::ok(), Body::Empty)),
-            Err(refused) => Err(self.refuse(condition(refused), &refused.to_string())),
+            return Ok((Status::ok(), Body::Empty));
         }
+        // All or none: a lock that is over must not leave the others half settled.
+        for &token in &tokens {
+            self.broker
+                .check_not_enlisted(self.around, self.queue, token)?;
+            let result = self.step(|queue, _| queue.check_settlement(token, &settlement))?;
+            self.broker.settled(self.around, self.queue, Some(result))?;
+        }
+        for token in tokens {
+            self.broker
+                .settle(self.around, self.queue, token, settlement.clone())?;
+        }
+        Ok((Status::ok(), Body::Empty))
     }
 
     fn renew_locks(&mut self, map: Map<'_>) -> Answer {
         let tokens = map.lock_tokens("lock-tokens")?;
+        if self.has_sessions() {
+            let text = "The lock of a message in a session is renewed with the session's: use \
+                        com.microsoft:renew-session-lock.";
+            return Err(self.refuse(Condition::NotAllowed, text));
+        }
         let result: Result<Vec<_>, LockLost> = self.step(|queue, cx| {
             if !tokens.iter().all(|&token| queue.is_locked(token)) {
                 return Err(LockLost);
@@ -175,9 +220,13 @@ impl Call<'_, '_> {
     }
 
     fn schedule(&mut self, map: Map<'_>) -> Answer {
-        if self.address.queue != SubQueue::Main {
+        let kind = self
+            .broker
+            .queue(self.queue)
+            .map(|queue| queue.description().kind);
+        if self.address.queue != SubQueue::Main || kind == Some(EntityKind::Subscription) {
             let text = format!(
-                "Messages cannot be sent to the sub-queue '{}'.",
+                "Messages cannot be sent to '{}': it takes none from senders.",
                 self.address
             );
             return Err(self.refuse(Condition::NotAllowed, &text));
@@ -188,7 +237,7 @@ impl Call<'_, '_> {
             };
             match Map::new(item).get("message") {
                 Some(serde_amqp::Value::Binary(bytes)) => {
-                    Message::parse(bytes::Bytes::copy_from_slice(bytes))
+                    Message::parse(Bytes::copy_from_slice(bytes))
                         .map_err(|error| format!("'messages[{at}].message': {error}"))
                 }
                 _ => Err(format!("'messages[{at}].message' must be a binary")),
@@ -204,9 +253,15 @@ impl Call<'_, '_> {
                 return Err(text.into());
             }
         }
+        if self.transaction.is_some() {
+            let text = "Messages cannot be scheduled by their number in a transaction: the number \
+                        would be told before there is one. Send them with \
+                        x-opt-scheduled-enqueue-time.";
+            return Err(self.refuse(Condition::NotImplemented, text));
+        }
         let numbers = self
             .broker
-            .take_messages(self.around, self.queue, &messages)?;
+            .take_messages(self.around, self.queue, messages)?;
         Ok((Status::ok(), Body::SequenceNumbers(numbers)))
     }
 
@@ -214,6 +269,13 @@ impl Call<'_, '_> {
         let mut numbers = map.sequence_numbers("sequence-numbers")?;
         numbers.sort_unstable();
         numbers.dedup();
+        if let Some(id) = self.transaction {
+            let queue = self.queue;
+            let cancel = Enlisted::Cancel { queue, numbers };
+            self.broker
+                .enlist(self.around, self.connection, id, cancel)?;
+            return Ok((Status::ok(), Body::Empty));
+        }
         if self.step(|queue, cx| queue.cancel(cx, &numbers))? {
             return Ok((Status::ok(), Body::Empty));
         }
@@ -233,10 +295,48 @@ impl Call<'_, '_> {
             return Err(text.into());
         }
         self.check_receives()?;
-        match self.step(|queue, cx| queue.delete_batch(cx, count, before))? {
+        let session = map.optional_string("session-id")?;
+        let session = session.as_deref();
+        match self.step(|queue, cx| queue.delete_batch(cx, count, before, session))? {
             0 => Ok((Status::no_content(), Body::Empty)),
             deleted => Ok((Status::ok(), Body::Count(deleted))),
         }
+    }
+
+    /// Checks that a message session's lock is held by the link that the request is about, on this
+    /// connection.
+    pub(super) fn check_holder(&mut self, session: &str) -> Result<(), Failure> {
+        self.step(|_, _| ())?;
+        let queue = self.broker.queue(self.queue);
+        let holder = queue.and_then(|queue| queue.session_holder(session));
+        let holds = holder.is_some_and(|holder| {
+            let (connection, link) = link_of(holder);
+            let name = match self.broker.link(connection, link) {
+                Some(Link::Receiver { name, .. }) => name.as_deref(),
+                _ => None,
+            };
+            connection == self.connection && (self.link.is_none() || self.link == name)
+        });
+        if holds {
+            return Ok(());
+        }
+        Err(self.refuse(Condition::SessionLockLost, &SessionLost.to_string()))
+    }
+
+    fn has_sessions(&self) -> bool {
+        self.broker
+            .queue(self.queue)
+            .is_some_and(Queue::has_sessions)
+    }
+
+    /// Checks that messages of the entity can be looked at: it does not pass them on.
+    fn check_own_messages(&mut self) -> Result<(), Failure> {
+        let node = self.broker.node(self.queue);
+        if node.is_some_and(|node| matches!(node.onward, Some(Onward::Forward(_)))) {
+            let text = "Cannot create a message browser on an entity with auto-forwarding enabled.";
+            return Err(self.refuse(Condition::NotAllowed, text));
+        }
+        Ok(())
     }
 
     fn check_receives(&mut self) -> Result<(), Failure> {
@@ -251,9 +351,9 @@ impl Call<'_, '_> {
         Err(self.refuse(Condition::EntityDisabled, &text))
     }
 
-    fn step<T>(
+    pub(super) fn step<T>(
         &mut self,
-        step: impl FnOnce(&mut crate::entity::queue::Queue, &mut crate::entity::queue::Context<'_>) -> T,
+        step: impl FnOnce(&mut Queue, &mut crate::entity::queue::Context<'_>) -> T,
     ) -> Result<T, Failure> {
         match self.broker.with_queue(self.around, self.queue, step) {
             Some(result) => Ok(result),
@@ -261,7 +361,7 @@ impl Call<'_, '_> {
         }
     }
 
-    fn refuse(&mut self, condition: Condition, text: &str) -> Failure {
+    pub(super) fn refuse(&mut self, condition: Condition, text: &str) -> Failure {
         self.broker
             .refuse(self.around, condition, text, &self.address.path)
             .into()
@@ -293,7 +393,7 @@ fn settlement(map: Map<'_>) -> Result<Settlement, String> {
     }
 }
 
-fn positive(map: Map<'_>, name: &str) -> Result<usize, String> {
+pub(super) fn positive(map: Map<'_>, name: &str) -> Result<usize, String> {
     let number = map.integer(name)?;
     match usize::try_from(number) {
         Ok(number) if number > 0 => Ok(number),

@@ -42,6 +42,8 @@ pub(in crate::broker) enum Body {
     Messages(Vec<Carried>),
     /// `sequence-numbers`.
     SequenceNumbers(Vec<SequenceNumber>),
+    /// Anything else.
+    Entries(Vec<(&'static str, Value)>),
 }
 
 /// A message in a response.
@@ -77,6 +79,14 @@ impl Status {
         }
     }
 
+    /// There is no message session to tell of.
+    pub(in crate::broker) fn no_session() -> Self {
+        Self {
+            condition: Some(Condition::SessionNotFound),
+            ..Self::no_content()
+        }
+    }
+
     /// The request itself is wrong.
     pub(in crate::broker) fn invalid(text: &str) -> Self {
         let description = format!("The request is not valid: {text}.");
@@ -94,7 +104,10 @@ impl Status {
             Condition::ResourceLimitExceeded | Condition::MessageSizeExceeded => 403,
             Condition::MessageNotFound | Condition::NotFound => 404,
             Condition::Timeout => 408,
-            Condition::MessageLockLost => 410,
+            Condition::AlreadyExists => 409,
+            Condition::MessageLockLost
+            | Condition::SessionLockLost
+            | Condition::SessionCannotBeLocked => 410,
             Condition::InternalError => 500,
             Condition::NotImplemented => 501,
             Condition::ServerBusy => 503,
@@ -130,7 +143,11 @@ impl Response {
     pub fn bodies(&self) -> impl Iterator<Item = BodyRef> {
         let carried = match &self.body {
             Body::Messages(carried) => carried.as_slice(),
-            Body::Empty | Body::Count(_) | Body::Expirations(_) | Body::SequenceNumbers(_) => &[],
+            Body::Empty
+            | Body::Count(_)
+            | Body::Expirations(_)
+            | Body::SequenceNumbers(_)
+            | Body::Entries(_) => &[],
         };
         carried.iter().map(|carried| carried.body)
     }
@@ -187,6 +204,12 @@ impl Response {
     fn map(&self, bodies: &[Bytes]) -> OrderedMap<Value, Value> {
         let entry = match &self.body {
             Body::Empty => None,
+            Body::Entries(entries) => {
+                let entries = entries.iter();
+                return entries
+                    .map(|(name, value)| (string(name), value.clone()))
+                    .collect();
+            }
             Body::Count(count) => {
                 let count = i32::try_from(*count).unwrap_or(i32::MAX);
                 Some(("message-count", Value::Int(count)))

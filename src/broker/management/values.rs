@@ -96,7 +96,7 @@ impl<'a> Map<'a> {
         self.items(name)?.iter().map(token).collect()
     }
 
-    fn require(self, name: &str) -> Result<&'a Value, String> {
+    pub(super) fn require(self, name: &str) -> Result<&'a Value, String> {
         self.get(name).ok_or_else(|| format!("'{name}' is missing"))
     }
 }
@@ -124,7 +124,7 @@ fn integer(value: &Value) -> Option<i64> {
     }
 }
 
-fn wrong(name: &str, expected: &str, found: &Value) -> String {
+pub(super) fn wrong(name: &str, expected: &str, found: &Value) -> String {
     let found = match found {
         Value::Described(_) => "a described value",
         Value::Null => "null",

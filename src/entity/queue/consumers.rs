@@ -123,6 +123,22 @@ impl Consumers {
         None
     }
 
+    /// Returns whether a receiver can take a message.
+    pub(super) fn can_take(&self, id: ConsumerId) -> bool {
+        self.all.get(&id).is_some_and(Consumer::can_take)
+    }
+
+    /// Takes one credit from a receiver, and the message's bytes from its window.
+    pub(super) fn take(&mut self, id: ConsumerId, bytes: u32) -> Option<ReceiveMode> {
+        let consumer = self
+            .all
+            .get_mut(&id)
+            .filter(|consumer| consumer.can_take())?;
+        consumer.delivered = consumer.delivered.wrapping_add(1);
+        consumer.window -= i64::from(bytes);
+        Some(consumer.mode)
+    }
+
     /// Gives back a credit that was taken for a message that did not leave.
     pub(super) fn return_credit(&mut self, id: ConsumerId) {
         if let Some(consumer) = self.all.get_mut(&id) {

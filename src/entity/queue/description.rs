@@ -5,11 +5,13 @@ use serde::{Deserialize, Serialize};
 use crate::limits;
 use crate::time::Millis;
 
-/// A queue's properties (`protocol.md` §11.4).
+/// The properties of a queue, a topic or a subscription (`protocol.md` §11.4 to §11.6).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Description {
-    /// How long a receiver has a message for itself.
+    /// What kind of entity it is.
+    pub kind: EntityKind,
+    /// How long a receiver has a message, or a message session, for itself.
     pub lock_duration: Millis,
     /// The longest that a message lives; [`Millis::MAX`] is for ever.
     pub default_time_to_live: Millis,
@@ -17,12 +19,39 @@ pub struct Description {
     pub max_delivery_count: u32,
     /// Messages whose life ends are dead-lettered; else they are dropped.
     pub dead_letter_on_expiration: bool,
+    /// A subscription's messages for which a filter cannot be evaluated are dead-lettered.
+    pub dead_letter_on_filter_error: bool,
     /// Bytes of messages that the entity holds at most, its dead letters included.
     pub max_bytes: u64,
     /// Bytes of one message at most.
     pub max_message_bytes: u64,
     /// What it may be used for.
     pub status: Status,
+    /// Messages belong to message sessions, and are received through them only. Fixed when the
+    /// entity is made.
+    pub requires_session: bool,
+    /// How long message-ids are remembered, where duplicates are dropped. Whether they are is fixed
+    /// when the entity is made.
+    pub duplicate_window: Option<Millis>,
+    /// It has [`limits::PARTITIONS`] number spaces instead of one. Fixed when the entity is made.
+    pub partitioned: bool,
+    /// The entity to which messages go on.
+    pub forward_to: Option<String>,
+    /// The entity to which dead letters go on.
+    pub forward_dead_letters_to: Option<String>,
+    /// An entity that is not used for so long is deleted; [`Millis::MAX`] for never.
+    pub auto_delete_on_idle: Millis,
+}
+
+/// What an entity is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum EntityKind {
+    /// Messages are sent to it, and received from it.
+    Queue,
+    /// Messages are sent to it, and received from its subscriptions.
+    Topic,
+    /// Messages come from its topic.
+    Subscription,
 }
 
 /// What an entity may be used for.
@@ -62,13 +91,21 @@ impl Default for Description {
     /// Azure's defaults.
     fn default() -> Self {
         Self {
+            kind: EntityKind::Queue,
             lock_duration: Millis::from_secs(60),
             default_time_to_live: Millis::MAX,
             max_delivery_count: 10,
             dead_letter_on_expiration: false,
+            dead_letter_on_filter_error: true,
             max_bytes: 1024 * 1024 * 1024,
             max_message_bytes: limits::MESSAGE_SIZE_DEFAULT,
             status: Status::Active,
+            requires_session: false,
+            duplicate_window: None,
+            partitioned: false,
+            forward_to: None,
+            forward_dead_letters_to: None,
+            auto_delete_on_idle: Millis::MAX,
         }
     }
 }

@@ -20,12 +20,17 @@
 //!
 //! Leaves to the broker: links and their connections, where departures go, who is allowed.
 
+mod accept;
 mod browse;
 mod consumers;
 mod description;
+mod duplicates;
+mod forward;
+mod numbers;
 mod receive;
 mod replay;
 mod send;
+mod sessions;
 #[cfg(test)]
 mod tests;
 
@@ -34,17 +39,21 @@ use std::sync::Arc;
 
 use super::index::{Entry, Index};
 use super::locks::LockTable;
-use super::record::{BodyRef, EntityId, Journal, Record, SequenceNumber, StoredState};
+use super::message_session::MessageSession;
+use super::record::{BodyRef, EntityId, Journal, Passage, Record, SequenceNumber, StoredState};
 use super::token::{LockToken, Random};
 use crate::message::{Amendments, MessageState, Stamps};
 use crate::time::{Millis, Timestamp};
+use numbers::number;
 
+pub use accept::{Accepted, SessionGrant, SessionLost, SessionTaken, StateRefused, Wanted};
 pub use browse::Browsed;
 pub use consumers::{ConsumerId, ReceiveMode};
-pub use description::{Description, Status};
+pub use description::{Description, EntityKind, Status};
+pub use forward::{Arriving, Departure};
 pub use receive::{DeadLetter, DeferredRefused, LockLost, Settlement, SettlementRefused};
 pub use replay::{Replayed, Snapshot};
-pub use send::{Arrival, SendRefused};
+pub use send::{Arrival, SendRefused, Taken};
 
 /// A queue, or the dead-letter queue of one.
 #[derive(Debug)]
@@ -52,13 +61,19 @@ pub struct Queue {
     id: EntityId,
     kind: Kind,
     description: Description,
-    /// The next message's ordinal.
-    next: u64,
+    numbers: numbers::Numbers,
     index: Index,
-    /// No message at or above it was ever looked at for delivery.
+    /// No message at or above it was ever looked at for delivery. A partitioned queue has none: all
+    /// that can be delivered is in `returned`.
     cursor: u64,
     /// Messages below the cursor that can be delivered: given back, or late.
     returned: BTreeSet<u64>,
+    /// The partition that the last message given out was of.
+    last_partition: usize,
+    /// With message sessions, what can be delivered is known here, and neither by the cursor nor in
+    /// `returned`.
+    sessions: Option<sessions::Sessions>,
+    duplicates: duplicates::Duplicates,
     scheduled: BTreeSet<(Timestamp, u64)>,
     deferred: usize,
     locks: LockTable,
@@ -74,7 +89,8 @@ pub enum Kind {
         /// The entity's dead-letter queue.
         dead_letters: EntityId,
     },
-    /// It takes what the main queue could not deliver, and keeps it until somebody settles it.
+    /// It takes what the main queue could not deliver or forward, and keeps it until somebody
+    /// settles it.
     DeadLetter,
 }
 
@@ -107,6 +123,12 @@ pub enum Delivery {
     Drained(ConsumerId, u32),
     /// A message.
     Message(ConsumerId, Handover),
+    /// The message session that it waited for.
+    SessionGranted(ConsumerId, SessionGrant),
+    /// No message session came free in the time it would wait: it is not let in.
+    NoSession(ConsumerId),
+    /// The lock of its message session is over: it is not a receiver any more.
+    SessionLost(ConsumerId),
 }
 
 /// A message as it is handed to a receiver.
@@ -122,35 +144,23 @@ pub struct Handover {
     pub stamps: Stamps,
 }
 
-/// A message on its way to another queue.
-#[derive(Debug)]
-pub struct Departure {
-    /// The queue it leaves.
-    pub from: EntityId,
-    /// The queue it goes to.
-    pub to: EntityId,
-    entry: Entry,
-}
-
-/// Numbers in a partition: sequence numbers have 48 bits below the partition's 16.
-const NUMBER_MASK: u64 = (1 << 48) - 1;
-/// The first ordinal's high bits. Not 0: so a number above the newest can be told to be one from
-/// before the roll-over.
-const EPOCH: u64 = 1 << 48;
-
 impl Queue {
     /// Makes an empty queue whose first message gets `first`; 1 for a new one.
     #[must_use]
     pub fn new(id: EntityId, kind: Kind, description: Description, first: SequenceNumber) -> Self {
-        let next = EPOCH | (first.0 & NUMBER_MASK);
+        let has_sessions = description.requires_session && matches!(kind, Kind::Main { .. });
+        let partitioned = description.partitioned;
         Self {
             id,
             kind,
             description,
-            next,
+            numbers: numbers::Numbers::new(first, partitioned),
             index: Index::default(),
-            cursor: 0,
+            cursor: if partitioned { u64::MAX } else { 0 },
             returned: BTreeSet::new(),
+            last_partition: 0,
+            sessions: has_sessions.then(sessions::Sessions::default),
+            duplicates: duplicates::Duplicates::default(),
             scheduled: BTreeSet::new(),
             deferred: 0,
             locks: LockTable::default(),
@@ -159,14 +169,21 @@ impl Queue {
         }
     }
 
-    /// Replaces the queue's properties; locks that are held keep their ends.
+    /// Replaces the queue's properties, but for those that are fixed when it is made; locks that are
+    /// held keep their ends.
     pub fn describe(&mut self, description: Description) {
+        debug_assert_eq!(
+            self.description.requires_session,
+            description.requires_session
+        );
+        debug_assert_eq!(self.description.partitioned, description.partitioned);
         self.description = description;
     }
 
     /// Does what is due by `now`: ends of locks, activations, ends of life.
     pub fn handle_timeout(&mut self, cx: &mut Context<'_>) {
         self.end_locks(cx);
+        self.end_sessions(cx);
         self.activate_due(cx);
         self.expire(cx);
         self.dispatch(cx);
@@ -181,10 +198,20 @@ impl Queue {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Timestamp> {
         let due = self.scheduled.first().map(|&(due, _)| due);
-        [self.locks.next_deadline(), due, self.index.next_expiry()]
-            .into_iter()
-            .flatten()
-            .min()
+        let session = self
+            .sessions
+            .as_ref()
+            .and_then(sessions::Sessions::next_deadline);
+        [
+            self.locks.next_deadline(),
+            due,
+            self.index.next_expiry(),
+            session,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+        .filter(|&next| next < Timestamp::MAX)
     }
 
     /// Returns the queue's id.
@@ -223,22 +250,15 @@ impl Queue {
         self.len() == 0
     }
 
-    /// Returns the number that the next message gets.
+    /// Returns the number that the next message gets; of a partitioned queue, in the first partition.
     #[must_use]
     pub fn next_number(&self) -> SequenceNumber {
-        number(self.next)
+        number(self.numbers.peek(0))
     }
 
-    /// Finds the ordinal that a number stands for: at or below the newest it is of this round of
-    /// numbers, above it of the round before the roll-over.
+    /// Finds the ordinal that a number stands for.
     fn ordinal(&self, number: SequenceNumber) -> u64 {
-        let low = number.0 & NUMBER_MASK;
-        let epoch = self.next & !NUMBER_MASK;
-        if low <= (self.next & NUMBER_MASK) {
-            epoch | low
-        } else {
-            (epoch - EPOCH) | low
-        }
+        self.numbers.ordinal(number)
     }
 
     /// Writes down what an entry has become.
@@ -275,6 +295,9 @@ impl Queue {
         let entry = self.index.remove(ordinal)?;
         self.bytes -= u64::from(entry.body.length);
         self.returned.remove(&ordinal);
+        if let (Some(sessions), Some(name)) = (&mut self.sessions, &entry.message_session) {
+            sessions.remove(name, ordinal);
+        }
         match entry.state {
             StoredState::Active => {}
             StoredState::Deferred => self.deferred -= 1,
@@ -298,16 +321,18 @@ impl Queue {
         entry.amendments = (!amendments.is_empty()).then(|| Arc::new(amendments));
         entry.locked = false;
         entry.state = StoredState::Active;
-        cx.effects.departures.push(Departure {
-            from: self.id,
-            to: dead_letters,
-            entry,
-        });
+        let departure = Departure::new(self.id, dead_letters, entry);
+        cx.effects.departures.push(departure);
     }
 
     /// Makes a message available that was not.
     fn give_back(&mut self, ordinal: u64) {
-        if ordinal < self.cursor {
+        if let Some(sessions) = &mut self.sessions {
+            let entry = self.index.get(ordinal);
+            if let Some(name) = entry.and_then(|entry| entry.message_session.as_ref()) {
+                sessions.set_available(name, ordinal, true);
+            }
+        } else if ordinal < self.cursor {
             self.returned.insert(ordinal);
         }
     }
@@ -331,25 +356,10 @@ impl std::fmt::Debug for Context<'_> {
     }
 }
 
-impl Queue {
-    /// Finds the place of a number that another queue gave, by the shorter way round: a dead letter
-    /// keeps its number, and the two queues may stand on different sides of the roll-over.
-    fn place(&mut self, number: SequenceNumber) -> u64 {
-        let ahead = number.0.wrapping_sub(self.next) & NUMBER_MASK;
-        if ahead <= NUMBER_MASK / 2 {
-            let ordinal = self.next + ahead;
-            self.next = ordinal + 1;
-            ordinal
-        } else {
-            self.next + ahead - EPOCH
-        }
-    }
-}
-
 /// Returns what is written onto a message.
 fn stamps(queue: EntityId, entry: &Entry, locked_until: Option<Timestamp>) -> Stamps {
-    // A queue and its dead letters, whose ids are neighbours, give a message the same.
-    let mut bits = Random::new(u64::from(queue.0 / 2) << 48 ^ number(entry.ordinal).0);
+    // A queue and its dead letters give a message the same.
+    let mut bits = Random::new(u64::from(queue.base().0) << 48 ^ number(entry.ordinal).0);
     let id = u128::from(bits.next_u64()) << 64 | u128::from(bits.next_u64());
     Stamps {
         sequence_number: wire_number(number(entry.ordinal)),
@@ -365,16 +375,12 @@ fn stamps(queue: EntityId, entry: &Entry, locked_until: Option<Timestamp>) -> St
             StoredState::Scheduled { .. } => MessageState::Scheduled,
         },
         time_to_live: entry.time_to_live,
-        dead_letter_source: None,
+        dead_letter_source: entry
+            .dead_letter_source
+            .as_ref()
+            .map(|source| (***source).into()),
         amendments: entry.amendments.clone(),
     }
-}
-
-/// Returns the sequence number that an ordinal shows outside.
-///
-/// The partition, in the topmost 16 bits, is 0: there is one.
-const fn number(ordinal: u64) -> SequenceNumber {
-    SequenceNumber(ordinal & NUMBER_MASK)
 }
 
 /// Returns a number as AMQP's signed `long` carries it.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     Amendments, ConsumerId, Context, Delivery, Handover, Kind, LockToken, Queue, ReceiveMode,
-    SequenceNumber, StoredState, Timestamp, stamps,
+    SequenceNumber, StoredState, Timestamp, numbers, stamps,
 };
 use crate::limits;
 
@@ -66,7 +66,9 @@ pub enum SettlementRefused {
 pub struct DeferredRefused;
 
 impl DeadLetter {
-    fn broker(reason: &str, description: String) -> Self {
+    /// Makes one of the broker's own reasons.
+    #[must_use]
+    pub fn broker(reason: &str, description: String) -> Self {
         let (reason, amendments) = (Some(reason.to_owned()), Amendments::default());
         Self {
             reason,
@@ -85,6 +87,13 @@ impl DeadLetter {
     fn too_many_deliveries(count: u32) -> Self {
         let text = format!("Message could not be consumed after {count} delivery attempts.");
         Self::broker("MaxDeliveryCountExceeded", text)
+    }
+
+    pub(super) fn without_session() -> Self {
+        Self::broker(
+            "Session ID is null.",
+            "The entity requires message sessions, and the message belongs to none.".to_owned(),
+        )
     }
 
     pub(super) fn into_amendments(self) -> Amendments {
@@ -110,9 +119,13 @@ impl Queue {
         self.consumers.add(id, mode);
     }
 
-    /// Lets a receiver go. Its locks stay until they end or are settled (`protocol.md` §6.3).
+    /// Lets a receiver go. Its locks stay until they end or are settled (`protocol.md` §6.3); the
+    /// message session that it holds is for [`Queue::release_session`] to free.
     pub fn remove_consumer(&mut self, id: ConsumerId) {
         self.consumers.remove(id);
+        if let Some(sessions) = &mut self.sessions {
+            sessions.cancel_wait(id);
+        }
     }
 
     /// Returns all receivers.
@@ -125,6 +138,7 @@ impl Queue {
     /// With `drain` it wants what there is now, and then [`Delivery::Drained`].
     pub fn set_credit(&mut self, cx: &mut Context<'_>, id: ConsumerId, limit: u32, drain: bool) {
         self.consumers.set_credit(id, limit, drain);
+        self.set_due(id);
         self.dispatch(cx);
     }
 
@@ -134,7 +148,14 @@ impl Queue {
             .consumers
             .written(id, i64::try_from(bytes).unwrap_or(i64::MAX))
         {
+            self.set_due(id);
             self.dispatch(cx);
+        }
+    }
+
+    fn set_due(&mut self, id: ConsumerId) {
+        if let Some(sessions) = &mut self.sessions {
+            sessions.set_due(id);
         }
     }
 
@@ -142,14 +163,20 @@ impl Queue {
     /// it had not been delivered. Its lock may have ended meanwhile, which gives it back too.
     pub fn take_back(&mut self, cx: &mut Context<'_>, id: ConsumerId, token: LockToken) {
         self.consumers.return_credit(id);
-        if let Some(lock) = self.locks.remove(token) {
-            self.unlock(cx, lock.ordinal);
+        self.set_due(id);
+        if let Some(ordinal) = self.end_lock(token) {
+            self.unlock(cx, ordinal);
         }
         self.dispatch(cx);
     }
 
     /// Gives out what can be given out.
     pub fn dispatch(&mut self, cx: &mut Context<'_>) {
+        if self.sessions.is_some() {
+            self.dispatch_sessions(cx);
+            self.end_drains(cx);
+            return;
+        }
         while self.consumers.is_ready() {
             let Some((ordinal, bytes)) = self.next_available() else {
                 break;
@@ -168,12 +195,28 @@ impl Queue {
                     .push(Delivery::Message(consumer, handover));
             }
         }
+        self.end_drains(cx);
+    }
+
+    fn end_drains(&mut self, cx: &mut Context<'_>) {
         if self.consumers.is_draining() {
             let drained = self.consumers.end_drains().into_iter();
             let drained = drained.map(|(id, limit)| Delivery::Drained(id, limit));
             cx.effects.deliveries.extend(drained);
         }
         self.check();
+    }
+
+    /// Ends a lock before its time, and returns its message.
+    fn end_lock(&mut self, token: LockToken) -> Option<u64> {
+        let ordinal = self.locks.remove(token)?.ordinal;
+        if let Some(sessions) = &mut self.sessions {
+            let entry = self.index.get(ordinal);
+            if let Some(name) = entry.and_then(|entry| entry.message_session.as_ref()) {
+                sessions.unlock(name, ordinal);
+            }
+        }
+        Some(ordinal)
     }
 
     /// Carries out what the holder of a lock decides.
@@ -187,12 +230,8 @@ impl Queue {
         token: LockToken,
         settlement: Settlement,
     ) -> Result<(), SettlementRefused> {
-        if self.kind == Kind::DeadLetter && matches!(settlement, Settlement::DeadLetter(_)) {
-            self.locks.get(token).ok_or(LockLost)?;
-            return Err(SettlementRefused::DeadLetterAlready);
-        }
-        self.check_amendments(token, &settlement)?;
-        let ordinal = self.locks.remove(token).ok_or(LockLost)?.ordinal;
+        self.check_settlement(token, &settlement)?;
+        let ordinal = self.end_lock(token).ok_or(LockLost)?;
         match settlement {
             Settlement::Complete => {
                 self.remove(cx, ordinal);
@@ -204,6 +243,19 @@ impl Queue {
         }
         self.dispatch(cx);
         Ok(())
+    }
+
+    /// Checks whether [`Queue::settle`] would do it.
+    pub fn check_settlement(
+        &self,
+        token: LockToken,
+        settlement: &Settlement,
+    ) -> Result<(), SettlementRefused> {
+        self.locks.get(token).ok_or(LockLost)?;
+        if self.kind == Kind::DeadLetter && matches!(settlement, Settlement::DeadLetter(_)) {
+            return Err(SettlementRefused::DeadLetterAlready);
+        }
+        self.check_amendments(token, settlement)
     }
 
     /// Checks that a message's changed properties stay within their bound.
@@ -252,18 +304,27 @@ impl Queue {
     }
 
     /// Hands out deferred messages by their numbers: all, or none if one is not there.
+    ///
+    /// Of a queue with message sessions, those of one that somebody holds.
     pub fn receive_deferred(
         &mut self,
         cx: &mut Context<'_>,
         numbers: &[SequenceNumber],
         mode: ReceiveMode,
+        message_session: Option<&str>,
     ) -> Result<Vec<Handover>, DeferredRefused> {
         let mut ordinals: Vec<u64> = numbers.iter().map(|&number| self.ordinal(number)).collect();
         ordinals.sort_unstable();
         ordinals.dedup();
         let all_there = ordinals.iter().all(|&ordinal| {
             let entry = self.index.get(ordinal);
-            entry.is_some_and(|entry| entry.state == StoredState::Deferred && !entry.locked)
+            entry.is_some_and(|entry| {
+                let name = entry.message_session.as_ref();
+                entry.state == StoredState::Deferred
+                    && !entry.locked
+                    && (self.sessions.is_none()
+                        || name.map(super::MessageSession::as_str) == message_session)
+            })
         });
         if !all_there || ordinals.is_empty() {
             return Err(DeferredRefused);
@@ -294,8 +355,16 @@ impl Queue {
         }
     }
 
-    /// Finds the lowest message that can be given out, and its length in bytes.
+    /// Finds the lowest message that can be given out, and its length in bytes; of a partitioned
+    /// queue, of the next partition that has one.
     fn next_available(&mut self) -> Option<(u64, u32)> {
+        if self.description.partitioned {
+            let after = |last: u64| self.returned.range(last..).next();
+            let next = after(numbers::first_of(self.last_partition + 1));
+            let ordinal = *next.or_else(|| self.returned.first())?;
+            self.last_partition = numbers::partition(ordinal);
+            return Some((ordinal, self.index.get(ordinal)?.body.length));
+        }
         // All that was given back is below the cursor.
         if let Some(&ordinal) = self.returned.first() {
             return Some((ordinal, self.index.get(ordinal)?.body.length));
@@ -305,13 +374,13 @@ impl Queue {
         let fresh = fresh.map(|entry| (entry.ordinal, entry.body.length));
         drop(from_cursor);
         if fresh.is_none() {
-            self.cursor = self.next;
+            self.cursor = self.numbers.peek(0);
         }
         fresh
     }
 
     /// Locks or removes a message for its receiver.
-    fn hand_over(
+    pub(super) fn hand_over(
         &mut self,
         cx: &mut Context<'_>,
         ordinal: u64,
@@ -319,9 +388,8 @@ impl Queue {
     ) -> Option<Handover> {
         match mode {
             ReceiveMode::PeekLock => {
-                let until = cx.now.after(self.description.lock_duration);
                 self.index.update(ordinal, |entry| entry.locked = true)?;
-                let token = self.locks.insert(ordinal, until, cx.random.next_u64());
+                let (token, until) = self.lock(cx, ordinal);
                 let entry = self.index.get(ordinal)?;
                 let mut stamps = stamps(self.id, entry, Some(until));
                 stamps.lock_token = Some(token.to_uuid());
@@ -345,8 +413,29 @@ impl Queue {
         }
     }
 
+    /// Makes the lock of a message. In a message session it ends with the session's.
+    fn lock(&mut self, cx: &mut Context<'_>, ordinal: u64) -> (LockToken, Timestamp) {
+        let nonce = cx.random.next_u64();
+        let entry = self.index.get(ordinal);
+        let name = entry.and_then(|entry| entry.message_session.as_ref());
+        if let (Some(sessions), Some(name)) = (&mut self.sessions, name) {
+            let token = self.locks.insert(ordinal, Timestamp::MAX, nonce);
+            sessions.set_available(name, ordinal, false);
+            sessions.lock(name, ordinal, token);
+            let holder = sessions.holder(name.as_str());
+            return (token, holder.map_or(cx.now, |holder| holder.until));
+        }
+        let until = cx.now.after(self.description.lock_duration);
+        (self.locks.insert(ordinal, until, nonce), until)
+    }
+
     /// A delivery failed: the message is counted, and given back or dead-lettered.
-    fn fail(&mut self, cx: &mut Context<'_>, ordinal: u64, amendments: Option<Amendments>) {
+    pub(super) fn fail(
+        &mut self,
+        cx: &mut Context<'_>,
+        ordinal: u64,
+        amendments: Option<Amendments>,
+    ) {
         let count = self.index.update(ordinal, |entry| {
             entry.delivery_count = entry.delivery_count.saturating_add(1);
             amend(&mut entry.amendments, amendments);
@@ -363,7 +452,7 @@ impl Queue {
     }
 
     /// Makes a message available again, unless its life has ended meanwhile.
-    fn unlock(&mut self, cx: &mut Context<'_>, ordinal: u64) {
+    pub(super) fn unlock(&mut self, cx: &mut Context<'_>, ordinal: u64) {
         let now = cx.now;
         let unlocked = self.index.update(ordinal, |entry| {
             entry.locked = false;
@@ -399,7 +488,7 @@ impl Queue {
 }
 
 /// Adds changes to those that a message has already.
-fn amend(all: &mut Option<Arc<Amendments>>, more: Option<Amendments>) {
+pub(super) fn amend(all: &mut Option<Arc<Amendments>>, more: Option<Amendments>) {
     let Some(more) = more.filter(|more| !more.is_empty()) else {
         return;
     };

@@ -2,17 +2,22 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+
+use super::duplicates::Duplicates;
 use super::{
-    Amendments, BodyRef, Context, EntityId, Entry, Index, Kind, NUMBER_MASK, Queue, Record,
-    SequenceNumber, StoredState, number,
+    Amendments, BodyRef, Context, Departure, EntityId, Entry, Index, Kind, MessageSession, Passage,
+    Queue, Record, SequenceNumber, Timestamp, number,
 };
 
 /// A queue as it was at one moment, shared with it until either changes.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     id: EntityId,
-    next: u64,
+    next: Vec<SequenceNumber>,
     index: Index,
+    states: Vec<(MessageSession, Timestamp, Bytes)>,
+    duplicates: Duplicates,
 }
 
 /// Why a record cannot have happened: the log is not one that this broker wrote.
@@ -57,7 +62,8 @@ pub enum Replayed {
 impl Queue {
     /// Does again what a record says was done to this queue.
     ///
-    /// `Moved` records are for [`Queue::replay_departure`] and [`Queue::replay_arrival`].
+    /// `Moved` and `Copied` records are for [`Queue::replay_departure`] and [`Queue::replay_arrival`],
+    /// `SameBody` ones for [`Queue::replay_same_body`].
     pub fn replay(&mut self, record: &Record<'_>, body: Option<BodyRef>) -> Result<(), Replayed> {
         match *record {
             Record::Enqueued {
@@ -65,7 +71,8 @@ impl Queue {
                 at,
                 time_to_live,
                 state,
-                enqueued_number,
+                message_session,
+                duplicate_key,
                 ..
             } => {
                 let ordinal = self.expect_number(number)?;
@@ -73,8 +80,11 @@ impl Queue {
                 let mut entry = Entry::new(ordinal, body, state);
                 entry.enqueued_at = at;
                 entry.time_to_live = time_to_live;
-                entry.enqueued_number = enqueued_number;
+                entry.message_session = message_session.map(|id| self.intern(id));
                 self.add(entry);
+                if let Some(key) = duplicate_key {
+                    self.duplicates.restore(at, key);
+                }
             }
             Record::Removed { number, .. } => {
                 self.forget_number(number)?;
@@ -99,11 +109,24 @@ impl Queue {
                     .update(ordinal, |entry| entry.body = body)
                     .ok_or_else(|| self.unknown(number))?;
             }
-            Record::Counter { next, .. } => {
-                self.next = super::EPOCH | (next.0 & NUMBER_MASK);
-            }
+            Record::Counter { next, .. } => self.numbers.restore(next),
             Record::Alive { .. } => self.replay_alive(record)?,
-            Record::Entity { .. } | Record::EntityDeleted { .. } | Record::Moved { .. } => {}
+            Record::SessionState {
+                message_session,
+                at,
+                state,
+                ..
+            } => {
+                let state = state.map(Bytes::copy_from_slice);
+                self.keep_session_state(message_session, state, at);
+            }
+            Record::Seen { at, key, .. } => self.duplicates.restore(at, key),
+            Record::Entity { .. }
+            | Record::EntityDeleted { .. }
+            | Record::Moved(_)
+            | Record::Copied(_)
+            | Record::SameBody { .. }
+            | Record::Rule { .. } => {}
         }
         Ok(())
     }
@@ -116,8 +139,12 @@ impl Queue {
             state,
             enqueued_number,
             delivery_count,
+            hops,
+            message_session,
+            dead_letter_source,
             amendments,
             body,
+            shared,
             ..
         } = *record
         else {
@@ -128,55 +155,71 @@ impl Queue {
         entry.time_to_live = time_to_live;
         entry.enqueued_number = enqueued_number;
         entry.delivery_count = delivery_count;
+        entry.hops = hops;
+        entry.message_session = message_session.map(|id| self.intern(id));
+        entry.dead_letter_source = dead_letter_source.map(|path| Arc::new(path.into()));
         entry.amendments = self.read_amendments(number, amendments)?;
+        entry.shared = shared;
         self.add(entry);
         Ok(())
     }
 
-    /// Takes out the message of a `Moved` record that names this queue as the one it leaves.
+    /// Takes out the message of a `Moved` record that names this queue as the one it leaves, or
+    /// copies that of a `Copied` record.
     pub fn replay_departure(
         &mut self,
-        from_number: SequenceNumber,
-    ) -> Result<super::Departure, Replayed> {
-        let entry = self.forget_number(from_number)?;
-        Ok(super::Departure {
-            from: self.id,
-            to: self.id,
-            entry,
-        })
+        passage: &Passage<'_>,
+        copied: bool,
+    ) -> Result<Departure, Replayed> {
+        let number = passage.from_number;
+        if copied {
+            let copy = self.copy(number, passage.to);
+            return copy.ok_or_else(|| self.unknown(number));
+        }
+        let entry = self.forget_number(number)?;
+        Ok(Departure::new(self.id, passage.to, entry))
     }
 
-    /// Puts in the message of a `Moved` record that names this queue as the one that has it now.
+    /// Puts in the message of such a record that names this queue as the one that has it now.
     pub fn replay_arrival(
         &mut self,
-        departure: super::Departure,
-        record: &Record<'_>,
+        departure: Departure,
+        passage: &Passage<'_>,
     ) -> Result<(), Replayed> {
-        let Record::Moved {
-            number,
-            at,
-            time_to_live,
-            enqueued_number,
-            delivery_count,
-            amendments,
-            ..
-        } = *record
-        else {
-            return Ok(());
-        };
+        let number = passage.number;
         let mut entry = departure.entry;
-        match self.kind {
-            Kind::DeadLetter => entry.ordinal = self.place(number),
-            Kind::Main { .. } => entry.ordinal = self.expect_number(number)?,
-        }
-        entry.state = StoredState::Active;
-        entry.enqueued_at = at;
-        entry.time_to_live = time_to_live;
-        entry.enqueued_number = enqueued_number;
-        entry.delivery_count = delivery_count;
-        entry.amendments = self.read_amendments(number, amendments)?;
+        entry.ordinal = match self.kind {
+            Kind::DeadLetter => self.numbers.place(number),
+            Kind::Main { .. } => self.expect_number(number)?,
+        };
+        entry.state = super::StoredState::Active;
+        entry.enqueued_at = passage.at;
+        entry.time_to_live = passage.time_to_live;
+        entry.enqueued_number = passage.enqueued_number;
+        entry.delivery_count = passage.delivery_count;
+        entry.hops = passage.hops;
+        entry.message_session = passage.message_session.map(|id| self.intern(id));
+        entry.dead_letter_source = passage.dead_letter_source.map(|path| Arc::new(path.into()));
+        entry.amendments = self.read_amendments(number, passage.amendments)?;
         self.add(entry);
         Ok(())
+    }
+
+    /// Returns where a message's bytes are.
+    #[must_use]
+    pub fn body_of(&self, number: SequenceNumber) -> Option<BodyRef> {
+        Some(self.index.get(self.ordinal(number))?.body)
+    }
+
+    /// Lets a message have these bytes from now on.
+    pub fn replay_same_body(
+        &mut self,
+        number: SequenceNumber,
+        body: BodyRef,
+    ) -> Result<(), Replayed> {
+        let ordinal = self.ordinal(number);
+        let updated = self.index.update(ordinal, |entry| entry.body = body);
+        updated.ok_or_else(|| self.unknown(number))
     }
 
     /// Returns the queue as it is now; it costs a pointer for each 128 messages.
@@ -184,14 +227,28 @@ impl Queue {
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
             id: self.id,
-            next: self.next,
+            next: self.numbers.iter().map(number).collect(),
             index: self.index.clone(),
+            states: self.session_states(),
+            duplicates: self.duplicates.clone(),
         }
     }
 
-    /// Calls `visit` with the place of every message's bytes.
-    pub fn for_each_body(&self, mut visit: impl FnMut(BodyRef)) {
-        self.index.from(0).for_each(|entry| visit(entry.body));
+    fn session_states(&self) -> Vec<(MessageSession, Timestamp, Bytes)> {
+        let states = self
+            .sessions
+            .iter()
+            .flat_map(super::sessions::Sessions::states);
+        states
+            .map(|(name, at, state)| (name.clone(), at, state.clone()))
+            .collect()
+    }
+
+    /// Calls `visit` with the place of every message's bytes, and whether others may have the same.
+    pub fn for_each_body(&self, mut visit: impl FnMut(BodyRef, bool)) {
+        self.index
+            .from(0)
+            .for_each(|entry| visit(entry.body, entry.shared));
     }
 
     /// Returns up to `count` messages, from a place in the queue on, whose bytes lie in a range of
@@ -246,17 +303,42 @@ impl Queue {
         cx.journal.release(old);
     }
 
-    fn expect_number(&mut self, found: SequenceNumber) -> Result<u64, Replayed> {
-        let expected = number(self.next);
-        if expected != found {
-            let (expected, found) = (expected.0, found.0);
-            return Err(Replayed::OutOfOrder {
-                entity: self.id.0,
-                expected,
-                found,
-            });
+    /// Lets a message share the bytes of another one, whose old place it had too.
+    pub fn share(
+        &mut self,
+        cx: &mut Context<'_>,
+        number: SequenceNumber,
+        old: BodyRef,
+        new: BodyRef,
+        (of, of_number): (EntityId, SequenceNumber),
+    ) {
+        let ordinal = self.ordinal(number);
+        if self
+            .index
+            .get(ordinal)
+            .is_none_or(|entry| entry.body != old)
+        {
+            return;
         }
-        Ok(self.take_ordinal())
+        let entity = self.id;
+        cx.journal.append(&Record::SameBody {
+            entity,
+            number,
+            of,
+            of_number,
+        });
+        self.index.update(ordinal, |entry| entry.body = new);
+        cx.journal.release(old);
+    }
+
+    fn expect_number(&mut self, found: SequenceNumber) -> Result<u64, Replayed> {
+        let entity = self.id.0;
+        let expected = self.numbers.expect(found);
+        expected.map_err(|expected| Replayed::OutOfOrder {
+            entity,
+            expected: expected.0,
+            found: found.0,
+        })
     }
 
     fn forget_number(&mut self, number: SequenceNumber) -> Result<Entry, Replayed> {
@@ -296,10 +378,20 @@ impl Snapshot {
     /// Emits the records from which [`Queue::replay`] makes the queue again.
     pub fn records(&self, emit: &mut dyn FnMut(&Record<'_>)) {
         let entity = self.id;
-        emit(&Record::Counter {
-            entity,
-            next: number(self.next),
-        });
+        for &next in &self.next {
+            emit(&Record::Counter { entity, next });
+        }
+        for (name, at, state) in &self.states {
+            emit(&Record::SessionState {
+                entity,
+                message_session: name.as_str(),
+                at: *at,
+                state: Some(state),
+            });
+        }
+        for (at, key) in self.duplicates.iter() {
+            emit(&Record::Seen { entity, at, key });
+        }
         for entry in self.index.from(0) {
             let amendments = entry
                 .amendments
@@ -313,8 +405,12 @@ impl Snapshot {
                 state: entry.state,
                 enqueued_number: entry.enqueued_number,
                 delivery_count: entry.delivery_count,
+                hops: entry.hops,
+                message_session: entry.message_session.as_ref().map(MessageSession::as_str),
+                dead_letter_source: entry.dead_letter_source.as_ref().map(|path| &***path),
                 amendments: amendments.as_deref(),
                 body: entry.body,
+                shared: entry.shared,
             });
         }
     }
@@ -322,7 +418,7 @@ impl Snapshot {
     /// Returns an upper bound of the records that [`Snapshot::records`] emits.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.index.len() + 1
+        self.index.len() + self.next.len() + self.states.len() + self.duplicates.len()
     }
 
     /// Returns whether there is no message in it.

@@ -1,13 +1,14 @@
 //! Taking messages in: sends, schedules, what arrives from other queues.
 
 use super::{
-    Context, Departure, EntityId, Entry, Kind, NUMBER_MASK, Queue, Record, SequenceNumber,
-    StoredState, effective_time_to_live, number,
+    BodyRef, Context, Entry, MessageSession, Queue, Record, SequenceNumber, StoredState,
+    effective_time_to_live, number,
 };
+use crate::message::Message;
 use crate::time::{Millis, Timestamp};
 
 /// A message that a sender hands in.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Arrival<'a> {
     /// The message as its sender encoded it.
     pub body: &'a [u8],
@@ -15,6 +16,21 @@ pub struct Arrival<'a> {
     pub time_to_live: Option<Millis>,
     /// When it is to become active; a time that is not ahead means now.
     pub due: Option<Timestamp>,
+    /// The message session it belongs to.
+    pub message_session: Option<&'a str>,
+    /// By what duplicates of it are known.
+    pub duplicate_key: Option<u128>,
+    /// What decides its partition, if anything in it does.
+    pub partition_hash: Option<u64>,
+}
+
+/// A message that was taken in.
+#[derive(Debug, Clone, Copy)]
+pub struct Taken {
+    /// Its number; a scheduled message's is good until it becomes active.
+    pub number: SequenceNumber,
+    /// Where its bytes are.
+    pub body: BodyRef,
 }
 
 /// Why a queue does not take a message.
@@ -39,14 +55,38 @@ pub enum SendRefused {
         /// The bytes a message may have.
         max_bytes: u64,
     },
+    /// It belongs to no message session, and the entity has no other messages.
+    #[error("the message belongs to no message session")]
+    SessionMissing,
+}
+
+impl<'a> Arrival<'a> {
+    /// Takes from a message what an entity with this description wants to know of it.
+    #[must_use]
+    pub fn of(message: &'a Message, description: &super::Description) -> Self {
+        let detects = description.duplicate_window.is_some();
+        let partitioned = description.partitioned;
+        Self {
+            body: message.bytes(),
+            time_to_live: message.time_to_live(),
+            due: message.scheduled_enqueue_time(),
+            message_session: message.group_id(),
+            duplicate_key: detects
+                .then(|| message.duplicate_key(partitioned))
+                .flatten(),
+            partition_hash: partitioned
+                .then(|| message.partition_hash(detects))
+                .flatten(),
+        }
+    }
 }
 
 impl Queue {
     /// Checks whether these messages can be taken, all or none. `elsewhere` are the bytes that
-    /// count to the same entity but lie in its dead-letter queue.
+    /// count to the same entity but lie in its dead-letter queues.
     pub fn admit<'a>(
         &self,
-        messages: impl IntoIterator<Item = &'a [u8]>,
+        messages: impl IntoIterator<Item = Arrival<'a>>,
         elsewhere: u64,
     ) -> Result<(), SendRefused> {
         if !self.description.status.can_send() {
@@ -55,7 +95,10 @@ impl Queue {
         let held = self.bytes + elsewhere;
         let mut bytes = held;
         for message in messages {
-            let size = u64::try_from(message.len()).unwrap_or(u64::MAX);
+            if self.sessions.is_some() && message.message_session.is_none() {
+                return Err(SendRefused::SessionMissing);
+            }
+            let size = u64::try_from(message.body.len()).unwrap_or(u64::MAX);
             let max_bytes = self.description.max_message_bytes;
             if max_bytes < size {
                 return Err(SendRefused::TooLarge {
@@ -76,70 +119,60 @@ impl Queue {
         }
     }
 
-    /// Takes a message that was admitted, and returns its number.
-    ///
-    /// A scheduled message's number is good until it becomes active.
+    /// Takes a message that was admitted; a duplicate is dropped, and takes no number.
     ///
     /// # Panics
     ///
     /// If the journal has no place for a body.
-    pub fn enqueue(&mut self, cx: &mut Context<'_>, arrival: Arrival<'_>) -> SequenceNumber {
+    pub fn enqueue(&mut self, cx: &mut Context<'_>, arrival: Arrival<'_>) -> Option<Taken> {
+        let duplicate_key = arrival.duplicate_key;
+        if let (Some(window), Some(key)) = (self.description.duplicate_window, duplicate_key)
+            && !self.duplicates.insert(cx.now, window, key)
+        {
+            return None;
+        }
         let state = match arrival.due {
             Some(due) if cx.now < due => StoredState::Scheduled { due },
             _ => StoredState::Active,
         };
         let time_to_live =
             effective_time_to_live(arrival.time_to_live, self.description.default_time_to_live);
-        let ordinal = self.take_ordinal();
+        let ordinal = self.numbers.take(arrival.partition_hash);
         let body = cx.journal.append(&Record::Enqueued {
             entity: self.id,
             number: number(ordinal),
             at: cx.now,
             time_to_live,
             state,
-            enqueued_number: SequenceNumber(0),
+            message_session: arrival.message_session,
+            duplicate_key,
             body: arrival.body,
         });
         let body = body.expect("a record with a body has a place for it");
         let mut entry = Entry::new(ordinal, body, state);
         entry.enqueued_at = cx.now;
         entry.time_to_live = time_to_live;
+        entry.message_session = arrival.message_session.map(|id| self.intern(id));
         self.add(entry);
-        number(ordinal)
+        let number = number(ordinal);
+        Some(Taken { number, body })
     }
 
-    /// Takes a message that left another queue, and writes down that it moved.
-    pub fn arrive(&mut self, cx: &mut Context<'_>, departure: Departure) {
-        let Departure {
-            from, mut entry, ..
-        } = departure;
-        let from_number = number(entry.ordinal);
-        match self.kind {
-            // A dead letter keeps its number and its time of arrival, and lives on for ever
-            // (`protocol.md` §13).
-            Kind::DeadLetter => {
-                entry.ordinal = self.place(from_number);
-                entry.time_to_live = Millis::MAX;
-            }
-            Kind::Main { .. } => {
-                entry.ordinal = self.take_ordinal();
-                entry.enqueued_at = cx.now;
-            }
-        }
-        self.record_move(cx, from, from_number, &entry);
-        self.add(entry);
+    /// Returns whether all of these are scheduled here.
+    #[must_use]
+    pub fn are_scheduled(&self, numbers: &[SequenceNumber]) -> bool {
+        numbers.iter().all(|&number| {
+            let entry = self.index.get(self.ordinal(number));
+            entry.is_some_and(|entry| matches!(entry.state, StoredState::Scheduled { .. }))
+        })
     }
 
     /// Cancels scheduled messages: all of them, or none and `false` if one is not scheduled here.
     pub fn cancel(&mut self, cx: &mut Context<'_>, numbers: &[SequenceNumber]) -> bool {
-        let ordinals: Vec<u64> = numbers.iter().map(|&number| self.ordinal(number)).collect();
-        let all_scheduled = ordinals.iter().all(|&ordinal| {
-            let entry = self.index.get(ordinal);
-            entry.is_some_and(|entry| matches!(entry.state, StoredState::Scheduled { .. }))
-        });
+        let all_scheduled = self.are_scheduled(numbers);
         if all_scheduled {
-            for ordinal in ordinals {
-                self.remove(cx, ordinal);
+            for &number in numbers {
+                self.remove(cx, self.ordinal(number));
             }
             self.check();
         }
@@ -156,10 +189,10 @@ impl Queue {
             let Some(mut entry) = self.forget(ordinal) else {
                 return;
             };
-            entry.ordinal = self.take_ordinal();
+            entry.ordinal = self.numbers.take_beside(ordinal);
             entry.state = StoredState::Active;
             entry.enqueued_at = cx.now;
-            self.record_move(cx, self.id, number(ordinal), &entry);
+            self.record_passage(cx, (self.id, number(ordinal)), &entry, false);
             self.add(entry);
         }
     }
@@ -167,44 +200,26 @@ impl Queue {
     /// Puts an entry into its place in every index.
     pub(super) fn add(&mut self, entry: Entry) {
         self.bytes += u64::from(entry.body.length);
-        match entry.state {
-            StoredState::Active => self.give_back(entry.ordinal),
-            StoredState::Deferred => self.deferred += 1,
-            StoredState::Scheduled { due } => {
-                self.scheduled.insert((due, entry.ordinal));
-            }
+        let (ordinal, state) = (entry.ordinal, entry.state);
+        if let (Some(sessions), Some(name)) = (&mut self.sessions, &entry.message_session) {
+            sessions.add(name, ordinal);
         }
         self.index.insert(entry);
+        match state {
+            StoredState::Active => self.give_back(ordinal),
+            StoredState::Deferred => self.deferred += 1,
+            StoredState::Scheduled { due } => {
+                self.scheduled.insert((due, ordinal));
+            }
+        }
     }
 
-    pub(super) fn take_ordinal(&mut self) -> u64 {
-        let ordinal = self.next;
-        // The low 48 bits roll over to zero, and the carry begins another round.
-        self.next += 1;
-        ordinal
-    }
-
-    fn record_move(
-        &self,
-        cx: &mut Context<'_>,
-        from: EntityId,
-        from_number: SequenceNumber,
-        entry: &Entry,
-    ) {
-        let amendments = entry
-            .amendments
+    /// Returns the name of a message session, the one that others use already if there are others.
+    pub(super) fn intern(&self, id: &str) -> MessageSession {
+        let known = self
+            .sessions
             .as_ref()
-            .map(|amendments| amendments.encode());
-        cx.journal.append(&Record::Moved {
-            from,
-            from_number,
-            to: self.id,
-            number: SequenceNumber(entry.ordinal & NUMBER_MASK),
-            at: entry.enqueued_at,
-            time_to_live: entry.time_to_live,
-            enqueued_number: entry.enqueued_number,
-            delivery_count: entry.delivery_count,
-            amendments: amendments.as_deref(),
-        });
+            .and_then(|sessions| sessions.name(id));
+        known.unwrap_or_else(|| id.into())
     }
 }

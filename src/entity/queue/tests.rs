@@ -72,7 +72,7 @@ impl Bench {
         self.main.handle_timeout(&mut cx);
         let result = step(&mut self.main, &mut cx);
         for departure in std::mem::take(&mut cx.effects.departures) {
-            self.dead.arrive(&mut cx, departure);
+            self.dead.arrive(&mut cx, departure, Arriving::default());
         }
         (result, effects.deliveries)
     }
@@ -82,8 +82,10 @@ impl Bench {
             body: b"body",
             time_to_live: time_to_live.map(Millis::from_millis),
             due: due.map(Timestamp::from_millis),
+            ..Arrival::default()
         };
-        self.step(|queue, cx| queue.enqueue(cx, arrival)).0.0
+        let taken = self.step(|queue, cx| queue.enqueue(cx, arrival)).0;
+        taken.unwrap().number.0
     }
 
     fn receive(&mut self, count: u32) -> Vec<Handover> {
@@ -109,7 +111,7 @@ impl Bench {
     }
 
     fn browse(&self) -> Vec<(i64, MessageState)> {
-        let all = self.main.browse(SequenceNumber(0), 100);
+        let all = self.main.browse(SequenceNumber(0), 100, None);
         all.iter()
             .map(|found| (found.stamps.sequence_number, found.stamps.state))
             .collect()
@@ -121,7 +123,7 @@ fn messages(deliveries: Vec<Delivery>) -> Vec<Handover> {
         .into_iter()
         .filter_map(|delivery| match delivery {
             Delivery::Message(_, handover) => Some(handover),
-            Delivery::Drained(..) => None,
+            _ => None,
         });
     handovers.collect()
 }
@@ -162,7 +164,7 @@ fn numbers_roll_over_to_zero_at_the_end_of_their_range() {
     let in_order = [last.cast_signed() - 1, last.cast_signed(), 0, 1];
     let all: Vec<i64> = bench.browse().iter().map(|&(number, _)| number).collect();
     assert_eq!(all, in_order);
-    let from_the_last = bench.main.browse(SequenceNumber(last), 10);
+    let from_the_last = bench.main.browse(SequenceNumber(last), 10, None);
     assert_eq!(from_the_last.len(), 3);
     let received = bench.receive(10);
     assert_eq!(numbers(&received), in_order);
@@ -246,7 +248,7 @@ fn too_many_failures_lead_to_the_dead_letters() {
     bench.receive(1);
     bench.wait(100);
     assert!(bench.main.is_empty());
-    let dead = bench.dead.browse(SequenceNumber(0), 10);
+    let dead = bench.dead.browse(SequenceNumber(0), 10, None);
     assert_eq!(dead.len(), 1);
     assert_eq!(
         dead[0].stamps.sequence_number, 1,
@@ -324,7 +326,7 @@ fn deferred_messages_are_received_by_number_only_and_do_not_expire() {
     let by_number = |bench: &mut Bench, numbers: &[u64]| {
         let numbers: Vec<_> = numbers.iter().copied().map(SequenceNumber).collect();
         bench
-            .step(|queue, cx| queue.receive_deferred(cx, &numbers, ReceiveMode::PeekLock))
+            .step(|queue, cx| queue.receive_deferred(cx, &numbers, ReceiveMode::PeekLock, None))
             .0
     };
     assert_eq!(by_number(&mut bench, &[3, 4]).unwrap_err(), DeferredRefused);
@@ -390,7 +392,13 @@ fn a_full_or_disabled_queue_takes_nothing() {
         max_message_bytes: 8,
         ..description()
     });
-    let admit = |messages: &[&[u8]]| bench.main.admit(messages.iter().copied(), 0);
+    let admit = |messages: &[&'static [u8]]| {
+        let arrivals = messages.iter().map(|&body| Arrival {
+            body,
+            ..Arrival::default()
+        });
+        bench.main.admit(arrivals, 0)
+    };
     assert_eq!(admit(&[b"12345678", b"12"]), Ok(()));
     assert_eq!(
         admit(&[b"12345678", b"123"]),
@@ -431,6 +439,7 @@ fn receivers_take_turns_and_a_drain_ends_with_a_notice() {
         .map(|delivery| match delivery {
             Delivery::Drained(id, _) => (*id, None),
             Delivery::Message(id, handover) => (*id, Some(handover.stamps.sequence_number)),
+            other => panic!("{other:?}"),
         })
         .collect();
     assert_eq!(
@@ -451,7 +460,9 @@ fn a_batch_delete_takes_what_can_be_received_and_is_old_enough() {
     bench.send(None, None);
     let before = bench.now;
     assert_eq!(
-        bench.step(|queue, cx| queue.delete_batch(cx, 10, before)).0,
+        bench
+            .step(|queue, cx| queue.delete_batch(cx, 10, before, None))
+            .0,
         2
     );
     let left: Vec<i64> = bench.browse().iter().map(|&(number, _)| number).collect();

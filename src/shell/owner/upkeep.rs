@@ -11,7 +11,7 @@ use super::super::committer::{Order, SharedDisk};
 use super::super::reader::{Purpose, Request};
 use super::{Mail, Owner};
 use crate::broker::recovery::{FoundBody, SearchPosition};
-use crate::broker::{Room, Snapshot};
+use crate::broker::{Room, Snapshot, WantedBody};
 use crate::limits;
 use crate::storage::{self, CheckpointAt, Stretch};
 use crate::time::Timestamp;
@@ -26,6 +26,8 @@ pub(super) struct Upkeep {
     pub(super) reads: usize,
     checkpoint: Checkpoint,
     compaction: Option<Compaction>,
+    /// Messages that go on from one entity to another when their bytes have been read.
+    sending_on: Vec<WantedBody>,
 }
 
 enum Checkpoint {
@@ -59,6 +61,7 @@ impl Default for Upkeep {
             reads: 0,
             checkpoint,
             compaction,
+            sending_on: Vec::new(),
         }
     }
 }
@@ -85,6 +88,41 @@ impl Owner {
     pub(super) fn has_upkeep(&self) -> bool {
         let compaction = self.upkeep.compaction.as_ref();
         compaction.is_some_and(|compaction| compaction.found.is_empty())
+            || (self.upkeep.sending_on.is_empty() && self.broker.has_wanted())
+    }
+
+    /// Reads bytes that messages need to go on from one entity to another; most are in memory.
+    pub(super) fn send_on(&mut self, now: Timestamp) {
+        if !self.upkeep.sending_on.is_empty() || !self.broker.has_wanted() {
+            return;
+        }
+        let wanted = self.broker.wanted();
+        let cached = wanted
+            .iter()
+            .map(|wanted| Some((*wanted, self.writer.cached(wanted.body)?)));
+        if let Some(found) = cached.collect::<Option<Vec<_>>>() {
+            self.step(now, |broker, around| broker.read_back(around, found));
+            self.seal();
+            return;
+        }
+        self.upkeep.reads += 1;
+        self.reader.read(Request {
+            purpose: Purpose::SendOn,
+            wanted: wanted.iter().map(|wanted| wanted.body).collect(),
+            until: self.writer.readable_until(),
+        });
+        self.upkeep.sending_on = wanted;
+    }
+
+    /// Lets messages go on whose bytes were read.
+    pub(super) fn send_on_read(&mut self, now: Timestamp, stretches: &[Stretch]) {
+        let wanted = std::mem::take(&mut self.upkeep.sending_on).into_iter();
+        let found = wanted.filter_map(|wanted| {
+            let body = stretches.iter().find_map(|read| read.body(wanted.body))?;
+            Some((wanted, body))
+        });
+        let found = found.collect();
+        self.step(now, |broker, around| broker.read_back(around, found));
     }
 
     fn take_checkpoint(&mut self) {
@@ -161,6 +199,7 @@ impl Owner {
         }
         let Some(search) = compaction.search else {
             self.upkeep.compaction = None;
+            self.broker.end_search();
             return;
         };
         let (found, rest) =

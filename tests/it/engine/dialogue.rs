@@ -175,6 +175,7 @@ impl Player {
             "accept" => {
                 let number = |name| word(rest, name).map(|n| n.parse().expect("a number"));
                 let accept = Accept {
+                    message_session: None,
                     message_size_max: number("max=").unwrap_or(0),
                     properties: None,
                     credit: word(rest, "credit=").map_or(0, |n| n.parse().expect("a number")),

@@ -181,6 +181,7 @@ impl Victim {
                     _ => engine.accept_link(
                         link,
                         Accept {
+                            message_session: None,
                             message_size_max: 1_000,
                             properties: attach.properties,
                             credit: if attach.role == LinkRole::Incoming {

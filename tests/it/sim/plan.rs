@@ -203,6 +203,6 @@ pub(super) fn describe(random: &mut Stream, horizon: i64) -> Description {
         } else {
             usual.max_message_bytes
         },
-        status: usual.status,
+        ..usual
     }
 }

@@ -193,11 +193,12 @@ impl World {
             replies: &mut replies,
         };
         self.broker
-            .ensure_queue(&mut around, &path, description.clone());
+            .ensure_entity(&mut around, &path, description.clone())
+            .expect("a queue can be made");
         if is_new && self.firsts[at] != 1 {
             // As if so many messages had been there.
             let record = Record::Counter {
-                entity: EntityId(u32::try_from(2 * at).expect("few")),
+                entity: EntityId(u32::try_from(3 * at).expect("few")),
                 next: SequenceNumber(self.firsts[at]),
             };
             self.writer.append(&record);
@@ -322,7 +323,9 @@ impl World {
                     } => Ok("modified, undeliverable here"),
                     Outcome::Modified { .. } => Ok("modified"),
                     Outcome::Rejected(None) => Ok("rejected"),
-                    Outcome::Rejected(Some(_)) => Err(refused(outcome)),
+                    Outcome::Rejected(Some(_))
+                    | Outcome::Declared(_)
+                    | Outcome::InTransaction(..) => Err(refused(outcome)),
                 };
                 Sight::SettledOutgoing(at(*link), delivery.0, result)
             }
@@ -494,13 +497,13 @@ impl World {
             ..std::mem::take(&mut self.upkeep)
         };
         self.install()?;
-        let around = Surroundings {
+        let mut around = Surroundings {
             now: Timestamp::from_millis(self.now),
             journal: &mut self.writer,
             group: self.sealed + 1,
             replies: &mut Vec::new(),
         };
-        self.broker.replayed(&around);
+        self.broker.replayed(&mut around);
         self.step(&Act::Timeout)
     }
 
@@ -562,6 +565,7 @@ fn start(disk: &Arc<FaultyDisk>, random: &mut Stream, segment_bytes: u64) -> Res
         Err(Error::Io { .. }) => return Err(Stop::Ends),
         Err(error) => return Err(Stop::Wrong(format!("it does not start: {error}"))),
     };
+    broker.count_shared();
     broker.for_each_body(|body| recovered.writer.retain(body));
     let bodies = recovered.writer.check_bodies();
     bodies.map_err(|error| Stop::Wrong(format!("it does not start: {error}")))?;

@@ -144,8 +144,8 @@ impl Auditor {
         sights: &[Sight],
     ) -> Result<Vec<u64>, String> {
         let place = Place {
-            queue: queue / 2,
-            dead: queue % 2 == 1,
+            queue: queue / 3,
+            dead: queue % 3 == 1,
         };
         let mut round = Round::new(&self.model, now, group, sights)?;
         self.model.due(&mut round, place)?;

@@ -1,0 +1,504 @@
+//! Entities are made, changed and deleted.
+
+use super::onward::{Onward, address_of};
+use super::{Broker, Entity, Node, Surroundings, Topic, node_mut};
+use crate::address::{self, SubQueue};
+use crate::entity::queue::{Description, EntityKind, Kind, Queue};
+use crate::entity::rules::{Filter, Rule, RuleRefused};
+use crate::entity::{EntityId, Record, SequenceNumber};
+use crate::limits;
+use crate::time::{Millis, Timestamp};
+
+/// Why an entity cannot be as it is wanted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EntityRefused {
+    /// A property that is fixed when an entity is made has another value.
+    #[error(
+        "'{path}' was made with {property} {is}, which cannot be changed: delete it, or ask for {is}"
+    )]
+    Fixed {
+        /// The entity.
+        path: String,
+        /// The property, as the administration API calls it.
+        property: &'static str,
+        /// Its value.
+        is: bool,
+    },
+    /// It is another kind of entity.
+    #[error("'{path}' is a {found:?}, and a {wanted:?} is asked for")]
+    OtherKind {
+        /// The entity.
+        path: String,
+        /// What it is.
+        found: EntityKind,
+        /// What it was to be.
+        wanted: EntityKind,
+    },
+    /// A subscription cannot have a rule.
+    #[error("'{path}' cannot have the rule '{name}': {why}")]
+    Rule {
+        /// The subscription.
+        path: String,
+        /// The rule.
+        name: String,
+        /// Why not.
+        why: RuleRefused,
+    },
+    /// A subscription's topic is not there.
+    #[error("the topic '{0}' does not exist")]
+    NoTopic(String),
+    /// Messages would go round and round, or further than they may.
+    #[error("'{path}' forwards to '{target}', which {what}")]
+    Forward {
+        /// The entity.
+        path: String,
+        /// Where it forwards to.
+        target: String,
+        /// What is wrong with that.
+        what: &'static str,
+    },
+}
+
+/// The rule that a subscription has if none is given: it takes every message.
+const DEFAULT_RULE: &str = "$Default";
+
+impl Broker {
+    /// Makes an entity, or gives the one at this path these properties. A new subscription, at
+    /// `topic/Subscriptions/name`, gets the rule `$Default`.
+    ///
+    /// Returns whether anything changed.
+    ///
+    /// # Errors
+    ///
+    /// Nothing changes if it cannot be.
+    pub fn ensure_entity(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        path: &str,
+        description: Description,
+    ) -> Result<bool, EntityRefused> {
+        let Some(base) = self.resolve_key(&address::key(path)) else {
+            let topic = self.topic_of(path, &description)?;
+            let base = EntityId(u32::try_from(self.queues.len()).expect("counted in 32 bits"));
+            record_entity(around, base, path, &description);
+            self.install(base, path, &description);
+            self.watch(around.now, base);
+            if let Some(topic) = topic {
+                self.topic(topic).subscriptions.insert(base);
+                let rule = Rule {
+                    name: DEFAULT_RULE.to_owned(),
+                    filter: Filter::True,
+                    action: None,
+                    created_at: around.now,
+                };
+                // The first rule's name is free.
+                let _ = self.keep_rule(around, topic, base, rule);
+            }
+            return Ok(true);
+        };
+        let Some(queue) = self.queue(base) else {
+            return Ok(false);
+        };
+        if *queue.description() == description {
+            return Ok(false);
+        }
+        check_fixed(path, queue.description(), &description)?;
+        record_entity(around, base, path, &description);
+        self.describe(base, &description);
+        self.watch(around.now, base);
+        self.detach_forbidden(around, base);
+        for id in base.all() {
+            // What lies there goes on, if it is to.
+            self.with_queue(around, id, |_, _| ());
+        }
+        Ok(true)
+    }
+
+    /// Makes a subscription with these rules, or gives the one at this path these properties, and
+    /// makes or replaces these rules. Without rules, a new one takes every message.
+    ///
+    /// Returns whether anything changed.
+    ///
+    /// # Errors
+    ///
+    /// Nothing changes if it cannot be.
+    pub fn ensure_subscription(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        path: &str,
+        description: Description,
+        rules: Vec<Rule>,
+    ) -> Result<bool, EntityRefused> {
+        let is_new = self.resolve_key(&address::key(path)).is_none();
+        let mut changed = self.ensure_entity(around, path, description)?;
+        let missing = || EntityRefused::NoTopic(path.to_owned());
+        let subscription = self.resolve_key(&address::key(path)).ok_or_else(missing)?;
+        let description = self
+            .queue(subscription)
+            .map(|queue| queue.description().clone());
+        let topic = self.topic_of(path, &description.unwrap_or_default())?;
+        let topic = topic.ok_or_else(missing)?;
+        if is_new && !rules.is_empty() {
+            self.drop_rule(around, topic, subscription, DEFAULT_RULE);
+        }
+        for rule in rules {
+            let known = self.topic(topic).rules.rule(subscription.0, &rule.name);
+            let unchanged = |other: &Rule| {
+                let as_old = Rule {
+                    created_at: other.created_at,
+                    ..rule.clone()
+                };
+                as_old.to_json() == other.to_json()
+            };
+            if known.is_some_and(unchanged) {
+                continue;
+            }
+            self.drop_rule(around, topic, subscription, &rule.name);
+            let name = rule.name.clone();
+            self.keep_rule(around, topic, subscription, rule)
+                .map_err(|why| EntityRefused::Rule {
+                    path: path.to_owned(),
+                    name,
+                    why,
+                })?;
+            changed = true;
+        }
+        Ok(changed)
+    }
+
+    /// Checks that no entity forwards to one that is not there, to itself along any way, or from a
+    /// queue with message sessions. To be called when all are made.
+    ///
+    /// # Errors
+    ///
+    /// The first entity for which it is so.
+    pub fn check_forwards(&self) -> Result<(), EntityRefused> {
+        for entity in self.by_path.values() {
+            let queues = [entity.base, entity.base.dead_letters()];
+            for id in queues {
+                self.check_forward(&entity.path, id)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes an entity with all that it holds; a topic with its subscriptions.
+    pub fn delete_entity(&mut self, around: &mut Surroundings<'_>, path: &str) -> bool {
+        let Some(entity) = self.by_path.remove(&address::key(path)) else {
+            return false;
+        };
+        let prefix = format!("{}/subscriptions/", address::key(path));
+        let below: Vec<String> = self
+            .by_path
+            .range(prefix.clone()..)
+            .take_while(|(key, _)| key.starts_with(&prefix))
+            .map(|(_, entity)| entity.path.clone())
+            .collect();
+        for path in below {
+            self.delete_entity(around, &path);
+        }
+        self.detach_deleted(around, entity.base);
+        around.journal.append(&Record::EntityDeleted {
+            entity: entity.base,
+        });
+        self.release_bodies(around, entity.base);
+        self.forget(entity.base);
+        true
+    }
+
+    /// Notes that an entity is used, which keeps it from being deleted as idle.
+    pub(super) fn note_use(&mut self, now: Timestamp, id: EntityId) {
+        if let Some(node) = node_mut(&mut self.queues, id.base()) {
+            node.last_used = now;
+        }
+    }
+
+    /// Looks after an entity that is to be deleted when it is idle.
+    pub(super) fn watch(&mut self, now: Timestamp, base: EntityId) {
+        self.note_use(now, base);
+        let idle = self
+            .queue(base)
+            .map(|queue| queue.description().auto_delete_on_idle);
+        if let Some(idle) = idle.filter(|idle| *idle < Millis::MAX) {
+            self.idle_ends.insert((now.after(idle), base));
+        }
+    }
+
+    /// Deletes the entities that have been idle for as long as they may.
+    pub(super) fn delete_idle(&mut self, around: &mut Surroundings<'_>) {
+        while let Some(&(at, base)) = self.idle_ends.first() {
+            if around.now < at {
+                return;
+            }
+            self.idle_ends.pop_first();
+            let Some(node) = self.node(base) else {
+                continue;
+            };
+            let idle = node.queue.description().auto_delete_on_idle;
+            if idle == Millis::MAX {
+                continue;
+            }
+            let (last_used, path) = (node.last_used, node.address.path.clone());
+            if self.has_links(base) {
+                self.idle_ends.insert((around.now.after(idle), base));
+            } else if around.now < last_used.after(idle) {
+                self.idle_ends.insert((last_used.after(idle), base));
+            } else {
+                self.delete_entity(around, &path);
+            }
+        }
+    }
+
+    /// Takes an entity out of everything but the paths.
+    pub(super) fn forget(&mut self, base: EntityId) {
+        for id in base.all() {
+            self.stalled.remove(&id);
+            let slot = usize::try_from(id.0).ok();
+            let slot = slot.and_then(|at| self.queues.get_mut(at));
+            if let Some(node) = slot.and_then(Option::take)
+                && let Some(at) = node.armed
+            {
+                self.deadlines.remove(&(at, id));
+            }
+        }
+        self.topics.remove(&base);
+        for topic in self.topics.values_mut() {
+            if topic.subscriptions.remove(&base) {
+                topic.rules.remove_subscription(base.0);
+            }
+        }
+    }
+
+    fn release_bodies(&mut self, around: &mut Surroundings<'_>, base: EntityId) {
+        let mut doomed = Vec::new();
+        for id in base.all() {
+            if let Some(queue) = self.queue(id) {
+                queue.for_each_body(|body, _| doomed.push(body));
+            }
+        }
+        for body in doomed {
+            if self.bodies.release(body) {
+                around.journal.release(body);
+            }
+        }
+    }
+
+    /// Adds an entity with its queues to the namespace.
+    pub(super) fn install(&mut self, base: EntityId, path: &str, description: &Description) {
+        let dead_letters = base.dead_letters();
+        let end = usize::try_from(base.transfer_dead_letters().0).expect("32 bits fit") + 1;
+        if self.queues.len() < end {
+            self.queues.resize_with(end, || None);
+        }
+        let kinds = [
+            (base, Kind::Main { dead_letters }, SubQueue::Main),
+            (dead_letters, Kind::DeadLetter, SubQueue::DeadLetter),
+            (
+                base.transfer_dead_letters(),
+                Kind::DeadLetter,
+                SubQueue::TransferDeadLetter,
+            ),
+        ];
+        for (id, kind, sub_queue) in kinds {
+            let node = Node {
+                queue: Queue::new(id, kind, description.clone(), SequenceNumber(1)),
+                group: 0,
+                armed: None,
+                address: address_of(path, sub_queue),
+                onward: Onward::of(description, sub_queue),
+                last_used: Timestamp::EPOCH,
+            };
+            let slot = usize::try_from(id.0).ok();
+            if let Some(slot) = slot.and_then(|at| self.queues.get_mut(at)) {
+                *slot = Some(node);
+            }
+        }
+        if description.kind == EntityKind::Topic {
+            self.topics.insert(base, Topic::default());
+        }
+        let path = path.to_owned();
+        self.by_path
+            .insert(address::key(&path), Entity { path, base });
+    }
+
+    /// Gives an entity's queues other properties.
+    pub(super) fn describe(&mut self, base: EntityId, description: &Description) {
+        for id in base.all() {
+            if let Some(node) = node_mut(&mut self.queues, id) {
+                node.queue.describe(description.clone());
+                node.onward = Onward::of(description, node.address.queue);
+            }
+        }
+    }
+
+    /// Returns the topic of a subscription, by its path.
+    pub(super) fn topic_of(
+        &self,
+        path: &str,
+        description: &Description,
+    ) -> Result<Option<EntityId>, EntityRefused> {
+        if description.kind != EntityKind::Subscription {
+            return Ok(None);
+        }
+        let missing = || EntityRefused::NoTopic(path.to_owned());
+        let (topic, _) = address::split_subscription(path).ok_or_else(missing)?;
+        let base = self.resolve_key(&address::key(topic)).ok_or_else(missing)?;
+        let is_topic = self.topics.contains_key(&base);
+        is_topic.then_some(Some(base)).ok_or_else(missing)
+    }
+
+    /// Gives a subscription a rule, and writes it down.
+    ///
+    /// # Errors
+    ///
+    /// If it has one of this name, or its topic has too many.
+    pub(super) fn keep_rule(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        topic: EntityId,
+        subscription: EntityId,
+        rule: Rule,
+    ) -> Result<(), RuleRefused> {
+        let (name, json) = (rule.name.clone(), rule.to_json());
+        self.topic(topic).rules.insert(subscription.0, rule)?;
+        around.journal.append(&Record::Rule {
+            entity: subscription,
+            name: &name,
+            rule: Some(&json),
+        });
+        self.touch(around, subscription);
+        Ok(())
+    }
+
+    /// Takes a rule from a subscription; returns whether it had it.
+    pub(super) fn drop_rule(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        topic: EntityId,
+        subscription: EntityId,
+        name: &str,
+    ) -> bool {
+        if !self.topic(topic).rules.remove(subscription.0, name) {
+            return false;
+        }
+        around.journal.append(&Record::Rule {
+            entity: subscription,
+            name,
+            rule: None,
+        });
+        self.touch(around, subscription);
+        true
+    }
+
+    /// Notes that an entity has a new record.
+    fn touch(&mut self, around: &Surroundings<'_>, id: EntityId) {
+        if let Some(node) = node_mut(&mut self.queues, id) {
+            node.group = around.group;
+        }
+    }
+
+    /// Returns what a topic is beside its queue.
+    pub(super) fn topic(&mut self, id: EntityId) -> &mut Topic {
+        self.topics.entry(id).or_default()
+    }
+
+    pub(super) fn resolve_key(&self, key: &str) -> Option<EntityId> {
+        self.by_path.get(key).map(|entity| entity.base)
+    }
+
+    fn check_forward(&self, path: &str, id: EntityId) -> Result<(), EntityRefused> {
+        let Some(node) = self.node(id) else {
+            return Ok(());
+        };
+        let Some(Onward::Forward(target)) = &node.onward else {
+            return Ok(());
+        };
+        let wrong = |what| {
+            Err(EntityRefused::Forward {
+                path: path.to_owned(),
+                target: target.to_string(),
+                what,
+            })
+        };
+        if node.queue.has_sessions() {
+            return wrong("an entity with message sessions cannot do");
+        }
+        let Some(first) = self.resolve_key(&address::key(target)) else {
+            return wrong("does not exist");
+        };
+        let mut reached = vec![first];
+        let mut at = 0;
+        while let Some(&next) = reached.get(at) {
+            if next == id.base() {
+                return wrong("leads back to it");
+            }
+            if usize::from(limits::FORWARD_HOPS_MAX) * 1_000 < at {
+                return wrong("leads to too many entities");
+            }
+            let more = self.leads_to(next);
+            let more = more.into_iter().filter(|id| !reached.contains(id));
+            let more: Vec<EntityId> = more.collect();
+            reached.extend(more);
+            at += 1;
+        }
+        Ok(())
+    }
+
+    /// Returns where an entity's messages go on to.
+    fn leads_to(&self, id: EntityId) -> Vec<EntityId> {
+        match self.node(id).and_then(|node| node.onward.as_ref()) {
+            None => Vec::new(),
+            Some(Onward::Forward(path)) => {
+                self.resolve_key(&address::key(path)).into_iter().collect()
+            }
+            Some(Onward::Publish) => {
+                let topic = self.topics.get(&id).into_iter();
+                topic
+                    .flat_map(|topic| topic.subscriptions.iter().copied())
+                    .collect()
+            }
+        }
+    }
+}
+
+fn check_fixed(path: &str, is: &Description, wanted: &Description) -> Result<(), EntityRefused> {
+    if is.kind != wanted.kind {
+        return Err(EntityRefused::OtherKind {
+            path: path.to_owned(),
+            found: is.kind,
+            wanted: wanted.kind,
+        });
+    }
+    let detects = |description: &Description| description.duplicate_window.is_some();
+    let fixed = [
+        (
+            "RequiresSession",
+            is.requires_session,
+            wanted.requires_session,
+        ),
+        ("EnablePartitioning", is.partitioned, wanted.partitioned),
+        ("RequiresDuplicateDetection", detects(is), detects(wanted)),
+    ];
+    match fixed.into_iter().find(|(_, is, wanted)| is != wanted) {
+        None => Ok(()),
+        Some((property, is, _)) => Err(EntityRefused::Fixed {
+            path: path.to_owned(),
+            property,
+            is,
+        }),
+    }
+}
+
+fn record_entity(
+    around: &mut Surroundings<'_>,
+    entity: EntityId,
+    path: &str,
+    description: &Description,
+) {
+    let description = serde_json::to_vec(description).expect("numbers and words are JSON");
+    around.journal.append(&Record::Entity {
+        entity,
+        path,
+        description: &description,
+    });
+}

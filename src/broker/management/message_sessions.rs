@@ -1,0 +1,83 @@
+//! What can be asked about message sessions (`protocol.md` §7.4).
+
+use bytes::Bytes;
+use serde_amqp::Value;
+use serde_amqp::primitives::{Array, Timestamp as WireTimestamp};
+use serde_bytes::ByteBuf;
+
+use super::operations::{Answer, Operation};
+use super::values::{Map, wrong};
+use super::{Body, Status};
+use crate::amqp::Condition;
+use crate::entity::queue::{SessionLost, StateRefused};
+use crate::limits;
+use crate::time::Timestamp;
+
+/// A last-updated-time from here on asks for the sessions in use, whenever updated: clients send
+/// the end of the year 9999, in their precision.
+const IN_USE: Timestamp = Timestamp::from_millis(253_402_300_799_000);
+
+impl Operation<'_, '_> {
+    pub(super) fn renew_session(&mut self, map: Map<'_>) -> Answer {
+        let session = map.string("session-id")?;
+        self.check_holder(&session)?;
+        match self.step(|queue, cx| queue.renew_session(cx.now, &session))? {
+            Ok(until) => {
+                let until = Value::Timestamp(WireTimestamp::from(until.as_millis()));
+                Ok((Status::ok(), Body::Entries(vec![("expiration", until)])))
+            }
+            Err(SessionLost) => {
+                Err(self.refuse(Condition::SessionLockLost, &SessionLost.to_string()))
+            }
+        }
+    }
+
+    pub(super) fn session_state(&mut self, map: Map<'_>) -> Answer {
+        let session = map.string("session-id")?;
+        self.check_holder(&session)?;
+        let state = self.step(|queue, _| queue.session_state(&session).cloned())?;
+        let state = state.map_or(Value::Null, |state| {
+            Value::Binary(ByteBuf::from(state.to_vec()))
+        });
+        Ok((Status::ok(), Body::Entries(vec![("session-state", state)])))
+    }
+
+    pub(super) fn set_session_state(&mut self, map: Map<'_>) -> Answer {
+        let session = map.string("session-id")?;
+        let state = match map.get("session-state") {
+            None => None,
+            Some(Value::Binary(bytes)) => Some(Bytes::copy_from_slice(bytes)),
+            Some(other) => return Err(wrong("session-state", "a binary or null", other).into()),
+        };
+        self.check_holder(&session)?;
+        match self.step(|queue, cx| queue.set_session_state(cx, &session, state))? {
+            Ok(()) => Ok((Status::ok(), Body::Empty)),
+            Err(refused @ StateRefused::TooLarge(_)) => Err(refused.to_string().into()),
+            Err(refused @ StateRefused::Full) => {
+                Err(self.refuse(Condition::ResourceLimitExceeded, &refused.to_string()))
+            }
+        }
+    }
+
+    pub(super) fn list_sessions(&mut self, map: Map<'_>) -> Answer {
+        let number = |name| {
+            let number = map.integer(name)?;
+            usize::try_from(number).map_err(|_| format!("'{name}' must not be negative"))
+        };
+        let (skip, top) = (number("skip")?, number("top")?);
+        let top = top.min(limits::REQUEST_ITEMS_MAX);
+        let since = map.timestamp("last-updated-time")?;
+        let since = (since < IN_USE).then_some(since);
+        let found = self.step(|queue, _| queue.list_sessions(since, skip, top))?;
+        if found.is_empty() {
+            return Ok((Status::no_session(), Body::Empty));
+        }
+        let skip = i32::try_from(skip + found.len()).unwrap_or(i32::MAX);
+        let ids = found.into_iter().map(Value::String).collect();
+        let entries = vec![
+            ("skip", Value::Int(skip)),
+            ("sessions-ids", Value::Array(Array(ids))),
+        ];
+        Ok((Status::ok(), Body::Entries(entries)))
+    }
+}

@@ -1,0 +1,254 @@
+//! What can be asked about a subscription's rules (`protocol.md` §7.4, §12).
+
+use serde_amqp::Value;
+use serde_amqp::described::Described;
+use serde_amqp::descriptor::Descriptor;
+use serde_amqp::primitives::{OrderedMap, Timestamp as WireTimestamp};
+
+use super::operations::{Answer, Failure, Operation};
+use super::values::{Map, wrong};
+use super::{Body, Status};
+use crate::amqp::Condition;
+use crate::entity::EntityId;
+use crate::entity::rules::{
+    Action, CorrelationFields, CorrelationFilter, Filter, Rule, RuleRefused, SqlFilter,
+    Value as RuleValue,
+};
+use crate::limits;
+
+/// Descriptors of what is told of a rule: those of filters have one hexadecimal digit less.
+const RULE_DESCRIPTION: u64 = 0x0137_0000_0004;
+const EMPTY_ACTION: u64 = 0x0137_0000_0005;
+const SQL_ACTION: u64 = 0x0137_0000_0006;
+const SQL_FILTER: u64 = 0x0013_7000_0006;
+const TRUE_FILTER: u64 = 0x0013_7000_0007;
+const FALSE_FILTER: u64 = 0x0013_7000_0008;
+const CORRELATION_FILTER: u64 = 0x0013_7000_0009;
+/// The version of the language, as the service tells it.
+const COMPATIBILITY_LEVEL: i32 = 20;
+
+impl Operation<'_, '_> {
+    pub(super) fn add_rule(&mut self, map: Map<'_>) -> Answer {
+        let (topic, subscription) = self.subscription()?;
+        let name = map.string("rule-name")?.into_owned();
+        let length = name.chars().count();
+        if name.is_empty() || limits::PART_NAME_LENGTH_MAX < length || name.contains('/') {
+            let max = limits::PART_NAME_LENGTH_MAX;
+            let text = format!("'rule-name' must have 1 to {max} characters, none of them '/'");
+            return Err(text.into());
+        }
+        let description = map
+            .optional_map("rule-description")?
+            .ok_or_else(|| "'rule-description' is missing".to_owned())?;
+        let description = Map::new(description);
+        let rule = Rule {
+            name,
+            filter: filter(description)?,
+            action: action(description)?,
+            created_at: self.around.now,
+        };
+        let name = rule.name.clone();
+        let kept = self
+            .broker
+            .keep_rule(self.around, topic, subscription, rule);
+        match kept {
+            Ok(()) => Ok((Status::ok(), Body::Empty)),
+            Err(refused @ (RuleRefused::TooManyCorrelation | RuleRefused::TooManySql)) => {
+                Err(self.refuse(Condition::ResourceLimitExceeded, &refused.to_string()))
+            }
+            Err(RuleRefused::NameTaken) => {
+                let text = format!(
+                    "The messaging entity '{}/Rules/{name}' already exists.",
+                    self.address
+                );
+                Err(self.refuse(Condition::AlreadyExists, &text))
+            }
+        }
+    }
+
+    pub(super) fn remove_rule(&mut self, map: Map<'_>) -> Answer {
+        let (topic, subscription) = self.subscription()?;
+        let name = map.string("rule-name")?;
+        if self
+            .broker
+            .drop_rule(self.around, topic, subscription, &name)
+        {
+            return Ok((Status::ok(), Body::Empty));
+        }
+        let text = format!(
+            "The messaging entity '{}/Rules/{name}' could not be found.",
+            self.address
+        );
+        Err(self.refuse(Condition::NotFound, &text))
+    }
+
+    pub(super) fn enumerate_rules(&mut self, map: Map<'_>) -> Answer {
+        let number = |name| {
+            let number = map.integer(name)?;
+            usize::try_from(number).map_err(|_| format!("'{name}' must not be negative"))
+        };
+        let (skip, top) = (number("skip")?, number("top")?);
+        let (topic, subscription) = self.subscription()?;
+        let rules = self.broker.topic(topic).rules.rules(subscription.0);
+        let told = rules
+            .skip(skip)
+            .take(top.min(limits::REQUEST_ITEMS_MAX))
+            .map(|rule| {
+                let mut entry = OrderedMap::new();
+                entry.insert(text("rule-description"), describe(rule));
+                Value::Map(entry)
+            });
+        let told: Vec<Value> = told.collect();
+        if told.is_empty() {
+            return Ok((Status::no_content(), Body::Empty));
+        }
+        let entries = vec![("rules", Value::List(told))];
+        Ok((Status::ok(), Body::Entries(entries)))
+    }
+
+    /// Finds the topic of the subscription whose node was asked.
+    fn subscription(&mut self) -> Result<(EntityId, EntityId), Failure> {
+        let base = self.queue.base();
+        let description = self.broker.queue(base).map(|queue| queue.description());
+        let description = description.cloned().unwrap_or_default();
+        match self.broker.topic_of(&self.address.path, &description) {
+            Ok(Some(topic)) if base == self.queue => Ok((topic, base)),
+            _ => {
+                let text = format!(
+                    "'{}' is not a subscription, and has no rules.",
+                    self.address
+                );
+                Err(self.refuse(Condition::NotAllowed, &text))
+            }
+        }
+    }
+}
+
+fn filter(description: Map<'_>) -> Result<Filter, String> {
+    if let Some(map) = description.optional_map("sql-filter")? {
+        let expression = Map::new(map).string("expression")?;
+        let sql = SqlFilter::parse(&expression);
+        return Ok(Filter::Sql(
+            sql.map_err(|error| format!("the filter's expression: {error}"))?,
+        ));
+    }
+    if let Some(map) = description.optional_map("correlation-filter")? {
+        return correlation(Map::new(map)).map(Filter::Correlation);
+    }
+    if description.get("true-filter").is_some() {
+        return Ok(Filter::True);
+    }
+    if description.get("false-filter").is_some() {
+        return Ok(Filter::False);
+    }
+    Err(
+        "'rule-description' has none of 'sql-filter', 'correlation-filter', 'true-filter' and \
+         'false-filter'"
+            .to_owned(),
+    )
+}
+
+fn correlation(map: Map<'_>) -> Result<CorrelationFilter, String> {
+    let field = |name| {
+        let text = map.optional_string(name)?;
+        Ok::<_, String>(text.filter(|text| !text.is_empty()).map(Into::into))
+    };
+    let mut properties = Vec::new();
+    if let Some(all) = map.optional_map("properties")? {
+        for (name, value) in all.iter() {
+            let name =
+                super::values::text(name).ok_or("the names of 'properties' must be strings")?;
+            let value = match RuleValue::from_amqp(value) {
+                RuleValue::Opaque(_) => return Err(wrong("properties", "of simple values", value)),
+                value => value,
+            };
+            properties.push((name.into_owned(), value));
+        }
+    }
+    let fields = CorrelationFields {
+        correlation_id: field("correlation-id")?,
+        message_id: field("message-id")?,
+        to: field("to")?,
+        reply_to: field("reply-to")?,
+        label: field("label")?,
+        session_id: field("session-id")?,
+        reply_to_session_id: field("reply-to-session-id")?,
+        content_type: field("content-type")?,
+        properties,
+    };
+    CorrelationFilter::new(fields).map_err(|error| error.to_string())
+}
+
+fn action(description: Map<'_>) -> Result<Option<Action>, String> {
+    let Some(map) = description.optional_map("sql-rule-action")? else {
+        return Ok(None);
+    };
+    // .NET and Java send an empty map for none.
+    match Map::new(map).optional_string("expression")? {
+        Some(expression) if !expression.trim().is_empty() => {
+            let action = Action::parse(&expression);
+            Ok(Some(action.map_err(|error| {
+                format!("the action's expression: {error}")
+            })?))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Tells of a rule as the service does.
+fn describe(rule: &Rule) -> Value {
+    let filter = match &rule.filter {
+        Filter::True => described(TRUE_FILTER, Vec::new()),
+        Filter::False => described(FALSE_FILTER, Vec::new()),
+        Filter::Sql(sql) => {
+            let fields = vec![text(sql.text()), Value::Int(COMPATIBILITY_LEVEL)];
+            described(SQL_FILTER, fields)
+        }
+        Filter::Correlation(filter) => {
+            described(CORRELATION_FILTER, correlation_fields(filter.fields()))
+        }
+    };
+    let action = match &rule.action {
+        None => described(EMPTY_ACTION, Vec::new()),
+        Some(action) => {
+            let fields = vec![text(action.text()), Value::Int(COMPATIBILITY_LEVEL)];
+            described(SQL_ACTION, fields)
+        }
+    };
+    let created = WireTimestamp::from(rule.created_at.as_millis());
+    let fields = vec![filter, action, text(&rule.name), Value::Timestamp(created)];
+    described(RULE_DESCRIPTION, fields)
+}
+
+fn correlation_fields(filter: &CorrelationFields) -> Vec<Value> {
+    let texts = [
+        &filter.correlation_id,
+        &filter.message_id,
+        &filter.to,
+        &filter.reply_to,
+        &filter.label,
+        &filter.session_id,
+        &filter.reply_to_session_id,
+        &filter.content_type,
+    ];
+    let texts = texts
+        .into_iter()
+        .map(|field| field.as_deref().map_or(Value::Null, text));
+    let properties: OrderedMap<Value, Value> = filter
+        .properties
+        .iter()
+        .filter_map(|(name, value)| Some((text(name), value.to_amqp().ok()?)))
+        .collect();
+    texts.chain([Value::Map(properties)]).collect()
+}
+
+fn described(code: u64, fields: Vec<Value>) -> Value {
+    Value::Described(Box::new(Described {
+        descriptor: Descriptor::Code(code),
+        value: Value::List(fields),
+    }))
+}
+
+fn text(text: &str) -> Value {
+    Value::String(text.to_owned())
+}

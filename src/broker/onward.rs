@@ -1,0 +1,330 @@
+//! Messages that go on: from topics to subscriptions, along `ForwardTo` and
+//! `ForwardDeadLetteredMessagesTo`.
+//!
+//! Messages of one entity go on in their order. For rules, duplicates and partitions a message's
+//! bytes are needed: at hand when it has just been sent, else they are read back from the log
+//! ([`Broker::wanted`]), and what comes behind waits. Nothing of this is lost by a crash: what has
+//! not gone on yet is in its entity still.
+
+use std::sync::Arc;
+
+use super::{Broker, Surroundings};
+use crate::address::{self, EntityAddress, SubQueue};
+use crate::entity::queue::{Arriving, DeadLetter, Departure, Description, EntityKind};
+use crate::entity::rules::Match;
+use crate::entity::{BodyRef, EntityId, SequenceNumber};
+use crate::limits;
+use crate::message::{Amendments, Message};
+
+/// Where an entity's messages go on to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Onward {
+    /// To the subscriptions whose rules match.
+    Publish,
+    /// To the entity at a path.
+    Forward(Arc<str>),
+}
+
+/// A message whose bytes are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WantedBody {
+    /// The queue that it waits in.
+    pub entity: EntityId,
+    /// Where its bytes are.
+    pub body: BodyRef,
+}
+
+impl Onward {
+    /// Returns where messages of one of an entity's queues go on to, if they do.
+    pub(super) fn of(description: &Description, queue: SubQueue) -> Option<Self> {
+        let forward = |path: &Option<String>| Some(Self::Forward(path.as_deref()?.into()));
+        match queue {
+            SubQueue::Main if description.kind == EntityKind::Topic => Some(Self::Publish),
+            SubQueue::Main => forward(&description.forward_to),
+            SubQueue::DeadLetter => forward(&description.forward_dead_letters_to),
+            SubQueue::TransferDeadLetter => None,
+        }
+    }
+}
+
+impl Broker {
+    /// Returns whether [`Broker::wanted`] has something.
+    #[must_use]
+    pub fn has_wanted(&self) -> bool {
+        !self.stalled.is_empty()
+    }
+
+    /// Returns messages whose bytes are wanted, a few at a time; they are given to
+    /// [`Broker::read_back`].
+    #[must_use]
+    pub fn wanted(&mut self) -> Vec<WantedBody> {
+        while let Some(&entity) = self.stalled.first() {
+            let waiting = self.queue(entity);
+            let waiting = waiting.map(|queue| queue.waiting_to_go(limits::READ_BACK_MESSAGES));
+            let waiting = waiting.unwrap_or_default();
+            if !waiting.is_empty() {
+                let waiting = waiting.into_iter();
+                return waiting
+                    .map(|(_, body)| WantedBody { entity, body })
+                    .collect();
+            }
+            // They were settled, cancelled or deleted meanwhile.
+            self.stalled.remove(&entity);
+        }
+        Vec::new()
+    }
+
+    /// Lets messages go on whose bytes have been read.
+    pub fn read_back(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        found: Vec<(WantedBody, bytes::Bytes)>,
+    ) {
+        let Some(entity) = found.first().map(|(wanted, _)| wanted.entity) else {
+            return;
+        };
+        for (wanted, bytes) in found {
+            // It was parsed when it came in.
+            if let Ok(message) = Message::parse(bytes) {
+                self.at_hand.insert(wanted.body.position, message);
+            }
+        }
+        self.with_queue(around, entity, |_, _| ());
+        self.at_hand.clear();
+    }
+
+    /// Sends on what can go on from a queue.
+    pub(super) fn send_on(&mut self, around: &mut Surroundings<'_>, id: EntityId) {
+        loop {
+            let Some(node) = self.node(id) else { return };
+            let Some(onward) = node.onward.clone() else {
+                return;
+            };
+            let first = node.queue.waiting_to_go(1).first().copied();
+            let went = match (first, onward) {
+                (None, _) => {
+                    self.stalled.remove(&id);
+                    return;
+                }
+                (Some((number, body)), Onward::Publish) => self.publish(around, id, number, body),
+                (Some((number, body)), Onward::Forward(path)) => {
+                    self.forward(around, id, number, body, &path)
+                }
+            };
+            if !went {
+                self.stalled.insert(id);
+                return;
+            }
+        }
+    }
+
+    /// Gives a topic's message to the subscriptions that want it; `false` if its bytes are missing.
+    fn publish(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        topic: EntityId,
+        number: SequenceNumber,
+        body: BodyRef,
+    ) -> bool {
+        let Some(message) = self.at_hand.get(&body.position).cloned() else {
+            return false;
+        };
+        let seed = self.random.next_u64();
+        let facts = self
+            .queue(topic)
+            .and_then(|queue| queue.facts(number, seed));
+        let mut matches = std::mem::take(&mut self.matches);
+        if let (Some(topic), Some(facts)) = (self.topics.get(&topic), facts) {
+            topic.rules.matches(&message, &facts, &mut matches);
+        }
+        for found in matches.drain(..) {
+            self.give(around, topic, number, &message, found);
+        }
+        self.matches = matches;
+        // Not by a step of the topic, which would send on what is being sent on.
+        self.take_out(around, topic, number);
+        true
+    }
+
+    /// Gives a subscription the copies that its rules make of a message.
+    fn give(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        topic: EntityId,
+        number: SequenceNumber,
+        message: &Message,
+        found: Match,
+    ) {
+        let subscription = EntityId(found.subscription);
+        let wants_errors = self
+            .queue(subscription)
+            .is_some_and(|queue| queue.description().dead_letter_on_filter_error);
+        let failed = found.error.filter(|_| wants_errors);
+        let failed = failed.map(|text| {
+            (
+                None,
+                Some(DeadLetter::broker("FilterEvaluationException", text)),
+            )
+        });
+        let copies = found
+            .copies
+            .into_iter()
+            .map(|amendments| (amendments, None));
+        for (amendments, dead_letter) in copies.chain(failed) {
+            let copy = self
+                .queue(topic)
+                .and_then(|queue| queue.copy(number, subscription));
+            let Some(mut copy) = copy else { return };
+
+            if let Some(amendments) = amendments {
+                if let Some(id) = amendments.group_id() {
+                    copy.set_message_session(id);
+                }
+                copy.amend(Amendments::clone(&amendments));
+            }
+            let arriving = Arriving {
+                dead_letter,
+                ..self.arriving(subscription, Some(message))
+            };
+            self.bodies.share(copy.body());
+            self.arrive(around, copy, arriving);
+        }
+    }
+
+    /// Takes a message out that has gone to all subscriptions.
+    fn take_out(&mut self, around: &mut Surroundings<'_>, topic: EntityId, number: SequenceNumber) {
+        self.step(around, topic, |queue, cx| queue.published(cx, number));
+    }
+
+    /// Forwards a message; `false` if its bytes are missing.
+    pub(super) fn forward(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        from: EntityId,
+        number: SequenceNumber,
+        body: BodyRef,
+        path: &str,
+    ) -> bool {
+        let target = self.resolve_path(path);
+        let message = self.at_hand.get(&body.position).cloned();
+        let needs_bytes = target.and_then(|id| self.queue(id)).is_some_and(|queue| {
+            let description = queue.description();
+            description.duplicate_window.is_some() || description.partitioned
+        });
+        if needs_bytes && message.is_none() {
+            return false;
+        }
+        let transfer = from.transfer_dead_letters();
+        let source = self.node(from).map(|node| node.address.path.clone());
+        let to = target.unwrap_or(transfer);
+        let departure = self
+            .step(around, from, |queue, _| queue.depart(number, to))
+            .flatten();
+        let Some(mut departure) = departure else {
+            return true;
+        };
+        if from == from.dead_letters() {
+            let source = source.unwrap_or_default();
+            departure.set_dead_letter_source(address::without_namespace(&source));
+        }
+        let hops = departure.hop();
+        match self.refusal_to_forward(target, path, hops, body) {
+            None => {
+                self.note_use(around.now, to);
+                let arriving = self.arriving(to, message.as_ref());
+                self.arrive(around, departure, arriving);
+            }
+            Some(reason) => {
+                departure.redirect(transfer, reason);
+                self.arrive(around, departure, Arriving::default());
+            }
+        }
+        true
+    }
+
+    /// Returns why a message cannot be forwarded (`protocol.md` §13).
+    fn refusal_to_forward(
+        &self,
+        target: Option<EntityId>,
+        path: &str,
+        hops: u8,
+        body: BodyRef,
+    ) -> Option<DeadLetter> {
+        if limits::FORWARD_HOPS_MAX < hops {
+            let text = format!(
+                "The message was forwarded {} times, which is the most.",
+                limits::FORWARD_HOPS_MAX
+            );
+            return Some(DeadLetter::broker("MaxTransferHopCountExceeded", text));
+        }
+        let Some(queue) = target.and_then(|id| self.queue(id)) else {
+            let text = format!("The messaging entity '{path}' could not be found.");
+            return Some(DeadLetter::broker("TransferDestinationNotFound", text));
+        };
+        let description = queue.description();
+        let size = u64::from(body.length);
+        let refused = if !description.status.can_send() {
+            format!("Messaging entity '{path}' is currently disabled.")
+        } else if description.max_message_bytes < size {
+            format!("The message has {size} bytes, more than '{path}' takes.")
+        } else if description.max_bytes < self.held_bytes(queue.id()).saturating_add(size) {
+            format!("'{path}' has reached its maximum size.")
+        } else {
+            return None;
+        };
+        Some(DeadLetter::broker("TransferDestinationRefused", refused))
+    }
+
+    /// Returns what the entity that a message goes to must be told.
+    fn arriving(&self, to: EntityId, message: Option<&Message>) -> Arriving {
+        let (Some(queue), Some(message)) = (self.queue(to), message) else {
+            return Arriving::default();
+        };
+        let description = queue.description();
+        let detects = description.duplicate_window.is_some();
+        let partitioned = description.partitioned;
+        Arriving {
+            duplicate_key: detects
+                .then(|| message.duplicate_key(partitioned))
+                .flatten(),
+            partition_hash: partitioned
+                .then(|| message.partition_hash(detects))
+                .flatten(),
+            dead_letter: None,
+        }
+    }
+
+    /// Brings a message to the queue it goes to, and on from there.
+    pub(super) fn arrive(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        departure: Departure,
+        arriving: Arriving,
+    ) {
+        let to = departure.to;
+        self.with_queue(around, to, |queue, cx| {
+            queue.arrive(cx, departure, arriving);
+            queue.dispatch(cx);
+        });
+    }
+
+    fn resolve_path(&self, path: &str) -> Option<EntityId> {
+        self.by_path
+            .get(&address::key(path))
+            .map(|entity| entity.base)
+    }
+
+    /// Returns the bytes that count to an entity: its messages', its dead letters included.
+    pub(super) fn held_bytes(&self, id: EntityId) -> u64 {
+        let queues = id.all().into_iter().filter_map(|id| self.queue(id));
+        queues.map(super::Queue::bytes).sum()
+    }
+}
+
+/// Returns the address of one of an entity's queues.
+pub(super) fn address_of(path: &str, queue: SubQueue) -> EntityAddress {
+    EntityAddress {
+        path: path.to_owned(),
+        queue,
+    }
+}

@@ -1,0 +1,294 @@
+//! Transactions: sends and settlements that happen together, or not at all (`protocol.md` §9).
+//!
+//! A transaction belongs to the connection that declared it. What is done in it is kept here until
+//! it is discharged: then all of it is checked, and done in one step, whose records are kept
+//! together or lost together. Locks go on meanwhile, and may end; then the transaction fails.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::errors::rejected;
+use super::send::Incoming;
+use super::{
+    Broker, ConnectionId, EntityId, LockToken, Outcome, SequenceNumber, Surroundings, Timestamp,
+};
+use crate::amqp::{Condition, Refusal};
+use crate::entity::queue::Settlement;
+use crate::limits;
+use crate::message::{Control, Message};
+
+/// The open transactions of one connection, by their ids.
+pub(super) type Open = BTreeMap<u64, Transaction>;
+
+/// What is to happen together.
+#[derive(Debug)]
+pub(super) struct Transaction {
+    operations: Vec<Operation>,
+    ends: Timestamp,
+}
+
+/// Something that happens when its transaction is committed.
+#[derive(Debug)]
+pub(super) enum Operation {
+    /// Messages come into a queue.
+    Send {
+        queue: EntityId,
+        destination: Option<Arc<str>>,
+        messages: Vec<Message>,
+    },
+    /// A message is settled by the holder of its lock.
+    Settle {
+        queue: EntityId,
+        token: LockToken,
+        settlement: Settlement,
+    },
+    /// Scheduled messages are cancelled.
+    Cancel {
+        queue: EntityId,
+        numbers: Vec<SequenceNumber>,
+    },
+}
+
+impl Operation {
+    fn weight(&self) -> usize {
+        match self {
+            Self::Send { messages, .. } => messages.len(),
+            Self::Settle { .. } => 1,
+            Self::Cancel { numbers, .. } => numbers.len(),
+        }
+    }
+}
+
+impl Broker {
+    /// Takes a message to the coordinator: a declare or a discharge.
+    pub(super) fn control(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        connection: ConnectionId,
+        incoming: &Incoming,
+    ) -> (Outcome, u64) {
+        let outcome = match Control::parse(&incoming.payload) {
+            Ok(Control::Declare) => self.declare(around, connection),
+            Ok(Control::Discharge { id, fail }) => self.discharge(around, connection, &id, fail),
+            Err(error) => {
+                let text = format!("The message is neither a declare nor a discharge: {error}.");
+                Err(self.refuse(around, Condition::DecodeError, &text, "coordinator"))
+            }
+        };
+        (outcome.unwrap_or_else(rejected), around.group)
+    }
+
+    fn declare(
+        &mut self,
+        around: &Surroundings<'_>,
+        connection: ConnectionId,
+    ) -> Result<Outcome, Refusal> {
+        if limits::TRANSACTIONS_MAX <= self.connection(connection).transactions.len() {
+            let text = "The connection has too many open transactions.";
+            return Err(self.refuse(
+                around,
+                Condition::ResourceLimitExceeded,
+                text,
+                "coordinator",
+            ));
+        }
+        let id = self.next_transaction;
+        self.next_transaction += 1;
+        let ends = around.now.after(limits::TRANSACTION_TIMEOUT);
+        let transaction = Transaction {
+            operations: Vec::new(),
+            ends,
+        };
+        let open = &mut self.connection(connection).transactions;
+        open.insert(id, transaction);
+        self.transaction_ends.insert((ends, connection, id));
+        Ok(Outcome::Declared(Bytes::copy_from_slice(&id.to_be_bytes())))
+    }
+
+    fn discharge(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        connection: ConnectionId,
+        id: &[u8],
+        fail: bool,
+    ) -> Result<Outcome, Refusal> {
+        let transaction = self.take_transaction(connection, id);
+        let transaction = transaction.ok_or_else(|| self.unknown(around))?;
+        if fail {
+            return Ok(Outcome::Accepted);
+        }
+        self.check(around, &transaction)
+            .map_err(|refusal| Refusal {
+                condition: Condition::TransactionRollback,
+                description: format!("The transaction was rolled back: {}", refusal.description),
+            })?;
+        for operation in transaction.operations {
+            self.carry_out(around, operation);
+        }
+        Ok(Outcome::Accepted)
+    }
+
+    /// Adds to a transaction what is to be done in it.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such transaction on the connection, it has too much in it already, or it
+    /// could not be done even now.
+    pub(super) fn enlist(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        connection: ConnectionId,
+        id: &[u8],
+        operation: Operation,
+    ) -> Result<(), Refusal> {
+        let number = number(id);
+        let open = &self.connection(connection).transactions;
+        let Some(transaction) = number.and_then(|number| open.get(&number)) else {
+            return Err(self.unknown(around));
+        };
+        let weight: usize = transaction.operations.iter().map(Operation::weight).sum();
+        if limits::TRANSACTION_OPERATIONS_MAX < weight + operation.weight() {
+            let text = "Can't send more than 100 messages in a single transaction.";
+            return Err(self.refuse(around, Condition::NotAllowed, text, ""));
+        }
+        self.check_one(around, &operation)?;
+        if let Operation::Settle { queue, token, .. } = operation {
+            self.check_not_enlisted(around, queue, token)?;
+            self.enlisted.insert((queue, token));
+        }
+        let open = &mut self.connection(connection).transactions;
+        if let Some(transaction) = number.and_then(|number| open.get_mut(&number)) {
+            transaction.operations.push(operation);
+        }
+        Ok(())
+    }
+
+    /// Rolls the transactions back that have been open for too long.
+    pub(super) fn end_transactions(&mut self, now: Timestamp) {
+        while let Some(&(ends, connection, id)) = self.transaction_ends.first() {
+            if now < ends {
+                return;
+            }
+            self.take_transaction(connection, &id.to_be_bytes());
+        }
+    }
+
+    /// Rolls back what a connection has left open.
+    pub(super) fn roll_back_all(&mut self, connection: ConnectionId) {
+        let Some(state) = self.connections.get(&connection) else {
+            return;
+        };
+        let open: Vec<u64> = state.transactions.keys().copied().collect();
+        for id in open {
+            self.take_transaction(connection, &id.to_be_bytes());
+        }
+    }
+
+    /// Takes a transaction out: what it holds is not done, unless the caller does it.
+    fn take_transaction(&mut self, connection: ConnectionId, id: &[u8]) -> Option<Transaction> {
+        let id = number(id)?;
+        let transaction = self.connection(connection).transactions.remove(&id)?;
+        self.transaction_ends
+            .remove(&(transaction.ends, connection, id));
+        for operation in &transaction.operations {
+            if let Operation::Settle { queue, token, .. } = operation {
+                self.enlisted.remove(&(*queue, *token));
+            }
+        }
+        Some(transaction)
+    }
+
+    /// Checks that all of a transaction can be done.
+    fn check(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        transaction: &Transaction,
+    ) -> Result<(), Refusal> {
+        let mut sent: BTreeMap<EntityId, Vec<Message>> = BTreeMap::new();
+        for operation in &transaction.operations {
+            self.check_one(around, operation)?;
+            if let Operation::Send {
+                queue, messages, ..
+            } = operation
+            {
+                let all = sent.entry(*queue).or_default();
+                all.extend(messages.iter().cloned());
+            }
+        }
+        // Together they may be too many for an entity.
+        for (queue, messages) in sent {
+            self.admit(around, queue, &messages)?;
+        }
+        Ok(())
+    }
+
+    fn check_one(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        operation: &Operation,
+    ) -> Result<(), Refusal> {
+        match operation {
+            Operation::Send {
+                queue, messages, ..
+            } => self.admit(around, *queue, messages),
+            Operation::Settle {
+                queue,
+                token,
+                settlement,
+            } => {
+                let result = self.with_queue(around, *queue, |queue, _| {
+                    queue.check_settlement(*token, settlement)
+                });
+                self.settled(around, *queue, result)
+            }
+            Operation::Cancel { queue, numbers } => {
+                let scheduled =
+                    self.with_queue(around, *queue, |queue, _| queue.are_scheduled(numbers));
+                if scheduled == Some(true) {
+                    return Ok(());
+                }
+                let text = "One of the messages is not scheduled. None was cancelled.";
+                Err(self.refuse(around, Condition::MessageNotFound, text, ""))
+            }
+        }
+    }
+
+    /// Does what was checked.
+    fn carry_out(&mut self, around: &mut Surroundings<'_>, operation: Operation) {
+        match operation {
+            Operation::Send {
+                queue,
+                destination,
+                messages,
+            } => {
+                self.put(around, queue, destination.as_ref(), messages);
+            }
+            Operation::Settle {
+                queue,
+                token,
+                settlement,
+            } => {
+                let result = self.with_queue(around, queue, |queue, cx| {
+                    queue.settle(cx, token, settlement)
+                });
+                debug_assert_eq!(result, Some(Ok(())), "it was checked");
+            }
+            Operation::Cancel { queue, numbers } => {
+                let done = self.with_queue(around, queue, |queue, cx| queue.cancel(cx, &numbers));
+                debug_assert_eq!(done, Some(true), "it was checked");
+            }
+        }
+    }
+
+    fn unknown(&mut self, around: &Surroundings<'_>) -> Refusal {
+        let text = "There is no such transaction on this connection: it was never declared here, it \
+                    has been discharged, or it was open for more than two minutes.";
+        self.refuse(around, Condition::TransactionUnknownId, text, "coordinator")
+    }
+}
+
+fn number(id: &[u8]) -> Option<u64> {
+    Some(u64::from_be_bytes(id.try_into().ok()?))
+}

@@ -1,0 +1,255 @@
+//! Receivers of message sessions: whom a session is given to, and for how long.
+
+use bytes::Bytes;
+
+use super::sessions::{Holder, Sessions};
+use super::{ConsumerId, Context, Delivery, MessageSession, Queue, ReceiveMode, Record, Timestamp};
+use crate::limits;
+
+/// The message session that a receiver wants.
+#[derive(Debug, Clone, Copy)]
+pub enum Wanted<'a> {
+    /// This one, whether it has messages or not.
+    Named(&'a str),
+    /// Whichever has a message to deliver and is free; to be waited for until a time.
+    Next(Timestamp),
+}
+
+/// A message session that a receiver holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionGrant {
+    /// Its id.
+    pub message_session: MessageSession,
+    /// When the lock ends.
+    pub until: Timestamp,
+}
+
+/// What became of the wish for a message session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Accepted {
+    /// The receiver holds it.
+    Granted(SessionGrant),
+    /// It comes as [`Delivery::SessionGranted`], or [`Delivery::NoSession`] does.
+    Waiting,
+}
+
+/// Somebody else holds the message session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the message session is held by another receiver")]
+pub struct SessionTaken;
+
+/// The receiver does not hold the message session any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("The session lock has expired on the MessageSession. Accept a new MessageSession.")]
+pub struct SessionLost;
+
+/// Why a session's state was not set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum StateRefused {
+    /// It is longer than a state may be.
+    #[error("the state has {0} bytes, and {max} are the most", max = limits::SESSION_STATE_BYTES_MAX)]
+    TooLarge(usize),
+    /// The entity would hold more bytes than it may.
+    #[error("the entity is full")]
+    Full,
+}
+
+impl Queue {
+    /// Returns whether messages are received through message sessions only.
+    #[must_use]
+    pub fn has_sessions(&self) -> bool {
+        self.sessions.is_some()
+    }
+
+    /// Lets a receiver in to a message session, without credit.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionTaken`] if somebody else holds the one that it wants, or there are none here.
+    pub fn accept_session(
+        &mut self,
+        cx: &mut Context<'_>,
+        consumer: ConsumerId,
+        mode: ReceiveMode,
+        wanted: Wanted<'_>,
+    ) -> Result<Accepted, SessionTaken> {
+        let until = cx.now.after(self.description.lock_duration);
+        let sessions = self.sessions.as_mut().ok_or(SessionTaken)?;
+        let name = match wanted {
+            Wanted::Named(id) if sessions.holder(id).is_some() => return Err(SessionTaken),
+            Wanted::Named(id) => Some(sessions.name(id).unwrap_or_else(|| id.into())),
+            Wanted::Next(_) => sessions.first_free(),
+        };
+        self.consumers.add(consumer, mode);
+        match (name, wanted) {
+            (Some(name), _) => {
+                sessions.grant(&name, consumer, until);
+                Ok(Accepted::Granted(SessionGrant {
+                    message_session: name,
+                    until,
+                }))
+            }
+            (None, Wanted::Next(give_up)) => {
+                sessions.wait(consumer, give_up);
+                Ok(Accepted::Waiting)
+            }
+            (None, Wanted::Named(_)) => Err(SessionTaken),
+        }
+    }
+
+    /// Returns who holds a message session.
+    #[must_use]
+    pub fn session_holder(&self, id: &str) -> Option<ConsumerId> {
+        Some(self.sessions.as_ref()?.holder(id)?.consumer)
+    }
+
+    /// Counts the lock of a message session from `now` anew, and returns its end.
+    pub fn renew_session(&mut self, now: Timestamp, id: &str) -> Result<Timestamp, SessionLost> {
+        let until = now.after(self.description.lock_duration);
+        let sessions = self.sessions.as_mut().ok_or(SessionLost)?;
+        if sessions.renew(id, until) {
+            Ok(until)
+        } else {
+            Err(SessionLost)
+        }
+    }
+
+    /// Returns a message session's state.
+    #[must_use]
+    pub fn session_state(&self, id: &str) -> Option<&Bytes> {
+        self.sessions.as_ref()?.state(id)
+    }
+
+    /// Sets or clears a message session's state. It counts to the entity's bytes.
+    pub fn set_session_state(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: &str,
+        state: Option<Bytes>,
+    ) -> Result<(), StateRefused> {
+        let length = state.as_ref().map_or(0, Bytes::len);
+        if limits::SESSION_STATE_BYTES_MAX < length {
+            return Err(StateRefused::TooLarge(length));
+        }
+        let before = self.session_state(id).map_or(0, Bytes::len);
+        let grows = u64::try_from(length.saturating_sub(before)).unwrap_or(u64::MAX);
+        if 0 < grows && self.description.max_bytes < self.bytes.saturating_add(grows) {
+            return Err(StateRefused::Full);
+        }
+        cx.journal.append(&Record::SessionState {
+            entity: self.id,
+            message_session: id,
+            at: cx.now,
+            state: state.as_deref(),
+        });
+        self.keep_session_state(id, state, cx.now);
+        Ok(())
+    }
+
+    pub(super) fn keep_session_state(&mut self, id: &str, state: Option<Bytes>, at: Timestamp) {
+        let Some(sessions) = self.sessions.as_mut() else {
+            return;
+        };
+        let length = state.as_ref().map_or(0, Bytes::len);
+        let before = sessions.set_state(id, state, at);
+        let bytes = |length| u64::try_from(length).unwrap_or(u64::MAX);
+        self.bytes = self.bytes - bytes(before) + bytes(length);
+    }
+
+    /// Returns the message sessions that have messages or a state, or with a time those whose state
+    /// was set after it; `skip` and `top` page.
+    #[must_use]
+    pub fn list_sessions(
+        &self,
+        updated_after: Option<Timestamp>,
+        skip: usize,
+        top: usize,
+    ) -> Vec<String> {
+        let Some(sessions) = &self.sessions else {
+            return Vec::new();
+        };
+        let names: Box<dyn Iterator<Item = &str>> = match updated_after {
+            Some(time) => Box::new(sessions.updated_after(time)),
+            None => Box::new(sessions.in_use()),
+        };
+        names.skip(skip).take(top).map(str::to_owned).collect()
+    }
+
+    /// Ends the locks of sessions and the waits for them that are over.
+    pub(super) fn end_sessions(&mut self, cx: &mut Context<'_>) {
+        while let Some(name) = self.sessions.as_ref().and_then(|all| all.expired(cx.now)) {
+            let Some(holder) = self.sessions.as_mut().and_then(|all| all.release(&name)) else {
+                return;
+            };
+            let consumer = holder.consumer;
+            self.consumers.remove(consumer);
+            cx.effects.deliveries.push(Delivery::SessionLost(consumer));
+            self.return_locked(cx, holder, true);
+        }
+        let timed_out = |sessions: &mut Sessions| sessions.pop_timed_out(cx.now);
+        while let Some(consumer) = self.sessions.as_mut().and_then(timed_out) {
+            self.consumers.remove(consumer);
+            cx.effects.deliveries.push(Delivery::NoSession(consumer));
+        }
+    }
+
+    /// Takes the message session of a receiver that goes: its messages are given back uncounted
+    /// (`protocol.md` §10).
+    pub fn release_session(&mut self, cx: &mut Context<'_>, consumer: ConsumerId) {
+        let Some(sessions) = self.sessions.as_mut() else {
+            return;
+        };
+        let Some(name) = sessions.held_by(consumer).cloned() else {
+            return;
+        };
+        if let Some(holder) = sessions.release(&name) {
+            self.return_locked(cx, holder, false);
+        }
+        self.dispatch(cx);
+    }
+
+    fn return_locked(&mut self, cx: &mut Context<'_>, holder: Holder, failed: bool) {
+        for (ordinal, token) in holder.locked {
+            if self.locks.remove(token).is_none() {
+                continue;
+            }
+            if failed {
+                self.fail(cx, ordinal, None);
+            } else {
+                self.unlock(cx, ordinal);
+            }
+        }
+    }
+
+    /// Gives free sessions to those who wait, and messages to those who hold one.
+    pub(super) fn dispatch_sessions(&mut self, cx: &mut Context<'_>) {
+        let until = cx.now.after(self.description.lock_duration);
+        while let Some(sessions) = self.sessions.as_mut()
+            && let Some((consumer, name)) = sessions.match_waiting()
+        {
+            sessions.grant(&name, consumer, until);
+            let grant = SessionGrant {
+                message_session: name,
+                until,
+            };
+            cx.effects
+                .deliveries
+                .push(Delivery::SessionGranted(consumer, grant));
+        }
+        while let Some((consumer, name)) = self.sessions.as_mut().and_then(Sessions::pop_due) {
+            while self.consumers.can_take(consumer)
+                && let Some(ordinal) = self.sessions.as_ref().and_then(|all| all.next(&name))
+                && let Some(entry) = self.index.get(ordinal)
+            {
+                let Some(mode) = self.consumers.take(consumer, entry.body.length) else {
+                    break;
+                };
+                if let Some(handover) = self.hand_over(cx, ordinal, mode) {
+                    cx.effects
+                        .deliveries
+                        .push(Delivery::Message(consumer, handover));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Actions: what a rule changes in its copy of a message (`protocol.md` §12.3).
+
+use super::evaluate::{Expression, Failure, Property, View, kind, text};
+use super::parser::Parser;
+use super::sql::{Parameters, SqlError};
+use crate::limits;
+use crate::message::{Amendments, Field, Message, Scalar, same_name};
+
+/// Statements that change a copy, compiled.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Action {
+    text: String,
+    parameters: Parameters,
+    statements: Vec<Statement>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Statement {
+    Remove(Target),
+    Set(Target, Expression),
+}
+
+/// What a statement changes.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Target {
+    Field(Field),
+    /// Something that makes no difference to the copy.
+    Nothing,
+    User(String),
+}
+
+impl Action {
+    /// Compiles statements without parameters.
+    ///
+    /// # Errors
+    ///
+    /// [`SqlError`] says what is wrong and where.
+    pub fn parse(text: &str) -> Result<Self, SqlError> {
+        Self::parse_with(text, Parameters::new())
+    }
+
+    /// Compiles statements.
+    ///
+    /// # Errors
+    ///
+    /// [`SqlError`] says what is wrong and where.
+    pub fn parse_with(text: &str, parameters: Parameters) -> Result<Self, SqlError> {
+        let statements = Parser::new(text, &parameters)?.statements()?;
+        Ok(Self {
+            text: text.to_owned(),
+            parameters,
+            statements,
+        })
+    }
+
+    /// Returns the text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the parameters.
+    #[must_use]
+    pub const fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    /// Returns what the statements change in a message, each seeing what those before it did.
+    pub(super) fn apply(&self, view: &View<'_>) -> Result<Amendments, Failure> {
+        let mut changes = view.changed.clone();
+        for statement in &self.statements {
+            match statement {
+                Statement::Remove(target) => remove(&mut changes, view.message, target),
+                Statement::Set(target, expression) => {
+                    let now = View {
+                        changed: &changes,
+                        ..*view
+                    };
+                    let change = Change::of(&now, target, expression)?;
+                    change.make(&mut changes);
+                }
+            }
+        }
+        if limits::AMENDMENTS_BYTES_MAX < changes.size() {
+            return Err(Failure::TooLong(
+                "what the action sets",
+                limits::AMENDMENTS_BYTES_MAX,
+            ));
+        }
+        Ok(changes)
+    }
+}
+
+/// What a `SET` comes to.
+enum Change {
+    Field(Field, Option<String>),
+    Nothing,
+    /// The name as it is spelled in the message, and the encoded value.
+    User(String, Vec<u8>),
+}
+
+impl Change {
+    fn of(view: &View<'_>, target: &Target, expression: &Expression) -> Result<Self, Failure> {
+        let value = view.value(expression)?;
+        match target {
+            Target::Field(field) => {
+                if value == Scalar::Null {
+                    return Ok(Self::Field(*field, None));
+                }
+                let text =
+                    text(&value).ok_or_else(|| Failure::NoText(kind(&value), field.name()))?;
+                let is_id = matches!(field, Field::MessageId | Field::SessionId);
+                if is_id && limits::MESSAGE_ID_LENGTH_MAX < text.chars().count() {
+                    return Err(Failure::TooLong(
+                        field.name(),
+                        limits::MESSAGE_ID_LENGTH_MAX,
+                    ));
+                }
+                Ok(Self::Field(*field, Some(text)))
+            }
+            Target::Nothing => Ok(Self::Nothing),
+            Target::User(name) => {
+                let mut encoded = Vec::new();
+                let found = |name: &str| view.changed.property_of(view.message, name);
+                let copied = match expression {
+                    Expression::Property(Property::User(other)) => found(other),
+                    _ => None,
+                };
+                match (found(name), copied) {
+                    (Some((_, before)), _) => value.encode_like(before, &mut encoded),
+                    // In the type that it has there.
+                    (None, Some((_, copied))) => encoded.extend_from_slice(copied),
+                    (None, None) => value.encode(&mut encoded),
+                }
+                let spelled = found(name).map_or(name.as_str(), |(spelled, _)| spelled);
+                Ok(Self::User(spelled.to_owned(), encoded))
+            }
+        }
+    }
+
+    fn make(self, changes: &mut Amendments) {
+        match self {
+            Self::Field(field, text) => changes.set_field(field, text.as_deref()),
+            Self::Nothing => {}
+            Self::User(name, encoded) => changes.set_encoded(&name, encoded),
+        }
+    }
+}
+
+fn remove(changes: &mut Amendments, message: &Message, target: &Target) {
+    match target {
+        Target::Field(field) => changes.set_field(*field, None),
+        Target::Nothing => {}
+        Target::User(name) => {
+            let names = message.application_properties().map(|(name, _)| name);
+            let names = names.filter(|found| same_name(found, name));
+            for found in names {
+                changes.remove(found);
+            }
+            while let Some((found, _)) = changes.property_of(message, name) {
+                let found = found.to_owned();
+                changes.remove(&found);
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Correlation filters: a message matches if its properties have given values.
+
+use serde::{Deserialize, Serialize};
+
+use super::Value;
+use super::compare::same;
+use super::system::identity;
+use crate::message::{Field, Message, Scalar};
+
+/// What a correlation filter asks for; what is `None` or empty is not asked.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CorrelationFields {
+    /// correlation-id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<String>,
+    /// message-id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<String>,
+    /// to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// reply-to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reply_to: Option<String>,
+    /// subject.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// group-id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// reply-to-group-id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reply_to_session_id: Option<String>,
+    /// content-type.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content_type: Option<String>,
+    /// Application-properties: names, whose case does not matter, and values.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub properties: Vec<(String, Value)>,
+}
+
+/// A correlation filter that asks for something.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CorrelationFilter(CorrelationFields);
+
+/// A correlation filter would take every message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a correlation filter must ask for at least one property; to take every message, use a true filter"
+)]
+pub struct EmptyFilter;
+
+/// What one of the tests of a filter looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Selector<'a> {
+    Field(Field),
+    Property(&'a str),
+}
+
+impl CorrelationFilter {
+    /// Makes a filter.
+    ///
+    /// # Errors
+    ///
+    /// [`EmptyFilter`] if nothing is asked for.
+    pub fn new(fields: CorrelationFields) -> Result<Self, EmptyFilter> {
+        let filter = Self(fields);
+        if filter.tests().next().is_none() {
+            return Err(EmptyFilter);
+        }
+        Ok(filter)
+    }
+
+    /// Returns what it asks for.
+    #[must_use]
+    pub const fn fields(&self) -> &CorrelationFields {
+        &self.0
+    }
+
+    /// Returns whether a message has all that is asked for.
+    pub(super) fn matches(&self, message: &Message) -> bool {
+        self.tests().all(|(selector, wanted)| {
+            let value = match selector {
+                Selector::Field(field) => message
+                    .field(field)
+                    .map(|value| identity(Scalar::decode(value))),
+                Selector::Property(name) => {
+                    let found = message.application_property(name);
+                    found.map(|(_, value)| Scalar::decode(value))
+                }
+            };
+            value.is_some_and(|value| same(&value, &wanted))
+        })
+    }
+
+    /// Returns the tests that a message must pass.
+    pub(super) fn tests(&self) -> impl Iterator<Item = (Selector<'_>, Scalar<'_>)> {
+        let asked = &self.0;
+        let fields = [
+            (Field::CorrelationId, &asked.correlation_id),
+            (Field::MessageId, &asked.message_id),
+            (Field::To, &asked.to),
+            (Field::ReplyTo, &asked.reply_to),
+            (Field::Label, &asked.label),
+            (Field::SessionId, &asked.session_id),
+            (Field::ReplyToSessionId, &asked.reply_to_session_id),
+            (Field::ContentType, &asked.content_type),
+        ];
+        let fields = fields.into_iter().filter_map(|(field, text)| {
+            let text = text.as_deref().filter(|text| !text.is_empty())?;
+            Some((Selector::Field(field), Scalar::Text(text.into())))
+        });
+        let properties = asked.properties.iter();
+        fields.chain(properties.map(|(name, value)| (Selector::Property(name), value.borrowed())))
+    }
+}

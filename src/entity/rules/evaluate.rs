@@ -1,0 +1,501 @@
+//! Expressions, and what they are worth for a message.
+//!
+//! Logic has three values; the third, unknown, is a null: a property that is not there, or a
+//! comparison of what cannot be compared.
+
+use std::cell::RefCell;
+use std::cmp::Ordering;
+
+use super::compare::{equal, order};
+use super::system::{System, hyphenated};
+use super::{Facts, Value};
+use crate::entity::Random;
+use crate::limits;
+use crate::message::{Amendments, Message, Scalar};
+
+/// An expression, or a condition.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Expression {
+    And(Box<(Self, Self)>),
+    Arithmetic(Arithmetic, Box<(Self, Self)>),
+    Compare(Comparison, Box<(Self, Self)>),
+    Constant(Value),
+    Exists(Property),
+    In {
+        negated: bool,
+        value: Box<Self>,
+        list: Vec<Self>,
+    },
+    IsNull {
+        negated: bool,
+        property: Property,
+    },
+    Like {
+        negated: bool,
+        /// The value, the pattern, and its escape character.
+        operands: Box<(Self, Self, Option<Self>)>,
+    },
+    /// A parameter that is not given.
+    Missing(String),
+    NewId,
+    Not(Box<Self>),
+    Or(Box<(Self, Self)>),
+    Property(Property),
+    Sign(Sign, Box<Self>),
+}
+
+/// What names a property.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Property {
+    /// An expression that is worth its name.
+    Computed(Box<Expression>),
+    System(System),
+    User(String),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Arithmetic {
+    Add,
+    Divide,
+    Multiply,
+    Remainder,
+    Subtract,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Comparison {
+    Equal,
+    Greater,
+    GreaterOrEqual,
+    Less,
+    LessOrEqual,
+    NotEqual,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sign {
+    Minus,
+    Plus,
+}
+
+/// Why an expression has no value for a message.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Failure {
+    #[error("division by zero")]
+    DivisionByZero,
+    #[error("ESCAPE wants a text of one character")]
+    Escape,
+    #[error("the pattern of LIKE ends with its escape character")]
+    EscapeAtEnd,
+    #[error("{0} is no text, as {1} wants it")]
+    NoText(&'static str, &'static str),
+    #[error("{0} where a condition must be")]
+    NotBoolean(&'static str),
+    #[error("the result does not fit into 64 bits")]
+    Overflow,
+    #[error("the parameter {0} has no value")]
+    Parameter(String),
+    #[error("there is no system property '{0}'")]
+    System(String),
+    #[error("{0} is longer than {1} characters")]
+    TooLong(&'static str, usize),
+    #[error("{0} and {1} cannot be computed with '{2}'")]
+    Unlike(&'static str, &'static str, &'static str),
+}
+
+/// A message, as an expression sees it.
+pub(super) struct View<'a> {
+    pub(super) message: &'a Message,
+    /// What has been changed in it so far.
+    pub(super) changed: &'a Amendments,
+    pub(super) facts: &'a Facts,
+    /// What `newid()` is made of.
+    pub(super) random: &'a RefCell<Random>,
+}
+
+impl<'a> View<'a> {
+    /// Returns what an expression is worth; a condition is worth true, false or null.
+    pub(super) fn value(&self, expression: &'a Expression) -> Result<Scalar<'a>, Failure> {
+        match expression {
+            Expression::And(both) => self.either(both, false),
+            Expression::Arithmetic(arithmetic, both) => {
+                arithmetic.compute(self.value(&both.0)?, self.value(&both.1)?)
+            }
+            Expression::Compare(comparison, both) => {
+                let truth = comparison.holds(&self.value(&both.0)?, &self.value(&both.1)?);
+                Ok(truth_value(truth))
+            }
+            Expression::Constant(value) => Ok(value.borrowed()),
+            Expression::Exists(property) => Ok(Scalar::Boolean(self.property(property)?.is_some())),
+            Expression::In {
+                negated,
+                value,
+                list,
+            } => self.is_in(value, list, *negated),
+            Expression::IsNull { negated, property } => {
+                let value = self.property(property)?.unwrap_or(Scalar::Null);
+                Ok(Scalar::Boolean((value == Scalar::Null) != *negated))
+            }
+            Expression::Like { negated, operands } => self.like(operands, *negated),
+            Expression::Missing(name) => Err(Failure::Parameter(name.clone())),
+            Expression::NewId => Ok(Scalar::Uuid(self.new_id())),
+            Expression::Not(inner) => Ok(negate(self.truth(inner)?)),
+            Expression::Or(both) => self.either(both, true),
+            Expression::Property(property) => Ok(self.property(property)?.unwrap_or(Scalar::Null)),
+            Expression::Sign(sign, inner) => sign.apply(self.value(inner)?),
+        }
+    }
+
+    /// Returns what a condition is worth: true, false or null.
+    pub(super) fn truth(&self, expression: &'a Expression) -> Result<Scalar<'a>, Failure> {
+        match self.value(expression)? {
+            value @ (Scalar::Boolean(_) | Scalar::Null) => Ok(value),
+            other => Err(Failure::NotBoolean(kind(&other))),
+        }
+    }
+
+    /// Returns what two conditions are worth of which one that is worth `deciding` decides: the
+    /// second is not looked at if the first does.
+    fn either(
+        &self,
+        both: &'a (Expression, Expression),
+        deciding: bool,
+    ) -> Result<Scalar<'a>, Failure> {
+        let first = self.truth(&both.0)?;
+        if first == Scalar::Boolean(deciding) {
+            return Ok(first);
+        }
+        let second = self.truth(&both.1)?;
+        if first == Scalar::Null && second != Scalar::Boolean(deciding) {
+            return Ok(first);
+        }
+        Ok(second)
+    }
+
+    fn is_in(
+        &self,
+        value: &'a Expression,
+        list: &'a [Expression],
+        negated: bool,
+    ) -> Result<Scalar<'a>, Failure> {
+        let value = self.value(value)?;
+        let mut found = Some(false);
+        for item in list {
+            match Comparison::Equal.holds(&value, &self.value(item)?) {
+                Some(true) => return Ok(Scalar::Boolean(!negated)),
+                Some(false) => {}
+                None => found = None,
+            }
+        }
+        let found = truth_value(found);
+        Ok(if negated { negate(found) } else { found })
+    }
+
+    fn like(
+        &self,
+        (value, pattern, escape): &'a (Expression, Expression, Option<Expression>),
+        negated: bool,
+    ) -> Result<Scalar<'a>, Failure> {
+        let (value, pattern) = (self.value(value)?, self.value(pattern)?);
+        let escape = match escape {
+            None => None,
+            Some(escape) => match self.value(escape)? {
+                Scalar::Null => return Ok(Scalar::Null),
+                Scalar::Text(text) => Some(one_character(&text).ok_or(Failure::Escape)?),
+                _ => return Err(Failure::Escape),
+            },
+        };
+        let (Scalar::Text(value), Scalar::Text(pattern)) = (value, pattern) else {
+            return Ok(Scalar::Null);
+        };
+        Ok(Scalar::Boolean(
+            matches_pattern(&value, &pattern, escape)? != negated,
+        ))
+    }
+
+    /// Returns the value of a property; `None` if it is not there.
+    fn property(&self, property: &'a Property) -> Result<Option<Scalar<'a>>, Failure> {
+        let system = |system: System| {
+            let value = system.of(self.message, self.changed, self.facts);
+            Some(value).filter(|value| *value != Scalar::Null)
+        };
+        let user = |name: &str| {
+            let found = self.changed.property_of(self.message, name);
+            found.map(|(_, value)| Scalar::decode(value))
+        };
+        match property {
+            Property::User(name) => Ok(user(name)),
+            Property::System(name) => Ok(system(*name)),
+            Property::Computed(name) => match self.value(name)? {
+                Scalar::Null => Ok(None),
+                Scalar::Text(name) => match name.split_once('.') {
+                    Some((scope, name)) if scope.eq_ignore_ascii_case("sys") => {
+                        let named = System::named(name);
+                        Ok(system(named.ok_or_else(|| {
+                            Failure::System(name.chars().take(64).collect())
+                        })?))
+                    }
+                    Some((scope, name)) if scope.eq_ignore_ascii_case("user") => Ok(user(name)),
+                    _ => Ok(user(&name)),
+                },
+                other => Err(Failure::NoText(kind(&other), "property()")),
+            },
+        }
+    }
+
+    /// Makes a random UUID [RFC 4122 §4.4].
+    fn new_id(&self) -> [u8; 16] {
+        let mut random = self.random.borrow_mut();
+        let bits = u128::from(random.next_u64()) << 64 | u128::from(random.next_u64());
+        let versioned = bits & !(0xf << 76) | 0x4 << 76;
+        (versioned & !(0x3 << 62) | 0x2 << 62).to_be_bytes()
+    }
+}
+
+impl Comparison {
+    /// Returns whether it holds; `None` for unknown.
+    fn holds(self, a: &Scalar<'_>, b: &Scalar<'_>) -> Option<bool> {
+        let is_nan = |value: &Scalar<'_>| matches!(value, Scalar::Double(value) if value.is_nan());
+        match self {
+            Self::Equal => equal(a, b),
+            Self::NotEqual => equal(a, b).map(|equal| !equal),
+            _ if (is_nan(a) || is_nan(b)) && equal(a, b).is_some() => Some(false),
+            Self::Greater => order(a, b).map(Ordering::is_gt),
+            Self::GreaterOrEqual => order(a, b).map(Ordering::is_ge),
+            Self::Less => order(a, b).map(Ordering::is_lt),
+            Self::LessOrEqual => order(a, b).map(Ordering::is_le),
+        }
+    }
+}
+
+impl Sign {
+    fn apply(self, value: Scalar<'_>) -> Result<Scalar<'_>, Failure> {
+        let fits = |value: Option<i64>| value.ok_or(Failure::Overflow);
+        match (self, value) {
+            (_, Scalar::Null) => Ok(Scalar::Null),
+            (
+                Self::Plus,
+                value @ (Scalar::Double(_)
+                | Scalar::Duration(_)
+                | Scalar::Long(_)
+                | Scalar::Ulong(_)),
+            ) => Ok(value),
+            (Self::Minus, Scalar::Double(value)) => Ok(Scalar::Double(-value)),
+            (Self::Minus, Scalar::Duration(value)) => {
+                fits(value.checked_neg()).map(Scalar::Duration)
+            }
+            (Self::Minus, Scalar::Long(value)) => integer(-i128::from(value)),
+            (Self::Minus, Scalar::Ulong(value)) => integer(-i128::from(value)),
+            (_, other) => Err(Failure::Unlike("nothing", kind(&other), "+ or -")),
+        }
+    }
+}
+
+impl Arithmetic {
+    fn compute<'a>(self, a: Scalar<'a>, b: Scalar<'a>) -> Result<Scalar<'a>, Failure> {
+        let ticks = |result: Option<i64>| result.ok_or(Failure::Overflow);
+        if a == Scalar::Null || b == Scalar::Null {
+            return Ok(Scalar::Null);
+        }
+        if let (Some(a), Some(b)) = (a.integer(), b.integer()) {
+            return self.integers(a, b);
+        }
+        if let (Some(a), Some(b)) = (number(&a), number(&b)) {
+            return Ok(Scalar::Double(self.doubles(a, b)));
+        }
+        match (self, &a, &b) {
+            (Self::Add, Scalar::Text(_), _) | (Self::Add, _, Scalar::Text(_)) => {
+                match (text(&a), text(&b)) {
+                    (Some(a), Some(b)) if limits::SQL_TEXT_BYTES_MAX < a.len() + b.len() => Err(
+                        Failure::TooLong("the sum of two texts", limits::SQL_TEXT_BYTES_MAX),
+                    ),
+                    (Some(a), Some(b)) => Ok(Scalar::Text((a + &b).into())),
+                    _ => Err(self.unlike(&a, &b)),
+                }
+            }
+            (Self::Add, Scalar::Duration(a), Scalar::Duration(b)) => {
+                ticks(a.checked_add(*b)).map(Scalar::Duration)
+            }
+            (Self::Subtract, Scalar::Duration(a), Scalar::Duration(b))
+            | (Self::Subtract, Scalar::Timestamp(a), Scalar::Timestamp(b)) => {
+                ticks(a.checked_sub(*b)).map(Scalar::Duration)
+            }
+            (Self::Add, Scalar::Timestamp(a), Scalar::Duration(b))
+            | (Self::Add, Scalar::Duration(b), Scalar::Timestamp(a)) => {
+                ticks(a.checked_add(*b)).map(Scalar::Timestamp)
+            }
+            (Self::Subtract, Scalar::Timestamp(a), Scalar::Duration(b)) => {
+                ticks(a.checked_sub(*b)).map(Scalar::Timestamp)
+            }
+            _ => Err(self.unlike(&a, &b)),
+        }
+    }
+
+    fn integers<'a>(self, a: i128, b: i128) -> Result<Scalar<'a>, Failure> {
+        let result = match self {
+            Self::Add => a.checked_add(b),
+            Self::Subtract => a.checked_sub(b),
+            Self::Multiply => a.checked_mul(b),
+            Self::Divide | Self::Remainder if b == 0 => return Err(Failure::DivisionByZero),
+            Self::Divide => a.checked_div(b),
+            Self::Remainder => a.checked_rem(b),
+        };
+        integer(result.ok_or(Failure::Overflow)?)
+    }
+
+    fn doubles(self, a: f64, b: f64) -> f64 {
+        match self {
+            Self::Add => a + b,
+            Self::Subtract => a - b,
+            Self::Multiply => a * b,
+            Self::Divide => a / b,
+            Self::Remainder => a % b,
+        }
+    }
+
+    fn unlike(self, a: &Scalar<'_>, b: &Scalar<'_>) -> Failure {
+        let operator = match self {
+            Self::Add => "+",
+            Self::Divide => "/",
+            Self::Multiply => "*",
+            Self::Remainder => "%",
+            Self::Subtract => "-",
+        };
+        Failure::Unlike(kind(a), kind(b), operator)
+    }
+}
+
+/// Returns a value as a text, as C#'s `+` makes one of it; `None` of what has no such form.
+pub(super) fn text(value: &Scalar<'_>) -> Option<String> {
+    match value {
+        Scalar::Boolean(true) => Some("True".to_owned()),
+        Scalar::Boolean(false) => Some("False".to_owned()),
+        Scalar::Double(value) => Some(value.to_string()),
+        Scalar::Long(value) => Some(value.to_string()),
+        Scalar::Text(text) => Some(text.clone().into_owned()),
+        Scalar::Ulong(value) => Some(value.to_string()),
+        Scalar::Uuid(uuid) => Some(hyphenated(*uuid)),
+        Scalar::Duration(_) | Scalar::Null | Scalar::Opaque(_) | Scalar::Timestamp(_) => None,
+    }
+}
+
+/// Returns what an error calls a value.
+pub(super) const fn kind(value: &Scalar<'_>) -> &'static str {
+    match value {
+        Scalar::Boolean(_) => "a boolean",
+        Scalar::Double(_) => "a double",
+        Scalar::Duration(_) => "a time span",
+        Scalar::Long(_) | Scalar::Ulong(_) => "an integer",
+        Scalar::Null => "null",
+        Scalar::Opaque(_) => "a binary or compound value",
+        Scalar::Text(_) => "a text",
+        Scalar::Timestamp(_) => "a time",
+        Scalar::Uuid(_) => "a UUID",
+    }
+}
+
+fn truth_value(truth: Option<bool>) -> Scalar<'static> {
+    truth.map_or(Scalar::Null, Scalar::Boolean)
+}
+
+fn negate(truth: Scalar<'_>) -> Scalar<'_> {
+    match truth {
+        Scalar::Boolean(value) => Scalar::Boolean(!value),
+        other => other,
+    }
+}
+
+fn integer<'a>(value: i128) -> Result<Scalar<'a>, Failure> {
+    Scalar::from_integer(value).ok_or(Failure::Overflow)
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "C# computes an integer and a double as doubles"
+)]
+fn number(value: &Scalar<'_>) -> Option<f64> {
+    match value {
+        Scalar::Double(value) => Some(*value),
+        other => other.integer().map(|value| value as f64),
+    }
+}
+
+fn one_character(text: &str) -> Option<char> {
+    let mut characters = text.chars();
+    let first = characters.next()?;
+    characters.next().is_none().then_some(first)
+}
+
+/// A part of a pattern.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Piece {
+    AnyRun,
+    Character(char),
+    One,
+}
+
+fn matches_pattern(text: &str, pattern: &str, escape: Option<char>) -> Result<bool, Failure> {
+    if limits::SQL_TEXT_BYTES_MAX < text.len() {
+        return Err(Failure::TooLong(
+            "the text of a LIKE",
+            limits::SQL_TEXT_BYTES_MAX,
+        ));
+    }
+    let mut pieces = Vec::new();
+    let mut characters = pattern.chars();
+    while let Some(character) = characters.next() {
+        if limits::LIKE_PATTERN_MAX <= pieces.len() {
+            return Err(Failure::TooLong(
+                "the pattern of a LIKE",
+                limits::LIKE_PATTERN_MAX,
+            ));
+        }
+        pieces.push(match character {
+            _ if Some(character) == escape => {
+                Piece::Character(characters.next().ok_or(Failure::EscapeAtEnd)?)
+            }
+            '%' => Piece::AnyRun,
+            '_' => Piece::One,
+            _ => Piece::Character(character),
+        });
+    }
+    Ok(matches_pieces(text, &pieces))
+}
+
+/// Matches greedily: only what stands behind the last run that was met can be wrong about where
+/// that ends.
+fn matches_pieces(text: &str, pieces: &[Piece]) -> bool {
+    let (mut text, mut pieces) = (text, pieces);
+    let mut run: Option<(&str, &[Piece])> = None;
+    loop {
+        let mut rest = text.chars();
+        let next = rest.next();
+        match (pieces.split_first(), next) {
+            (None, None) => return true,
+            (Some((Piece::AnyRun, behind)), _) => {
+                run = Some((text, behind));
+                pieces = behind;
+                continue;
+            }
+            (Some((Piece::One, behind)), Some(_)) => {
+                (text, pieces) = (rest.as_str(), behind);
+                continue;
+            }
+            (Some((Piece::Character(wanted), behind)), Some(found)) if *wanted == found => {
+                (text, pieces) = (rest.as_str(), behind);
+                continue;
+            }
+            _ => {}
+        }
+        // The last run takes one character more.
+        let Some((from, behind)) = run else {
+            return false;
+        };
+        let mut from = from.chars();
+        if from.next().is_none() {
+            return false;
+        }
+        run = Some((from.as_str(), behind));
+        (text, pieces) = (from.as_str(), behind);
+    }
+}

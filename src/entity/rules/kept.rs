@@ -1,0 +1,101 @@
+//! Rules as they are kept in the log: JSON with the texts of filter and action.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Action, CorrelationFields, CorrelationFilter, EmptyFilter, Filter, Parameters, Rule, SqlError,
+    SqlFilter,
+};
+use crate::time::Timestamp;
+
+/// Why bytes are not a rule.
+#[derive(Debug, thiserror::Error)]
+pub enum KeptError {
+    /// They are not the JSON that we write.
+    #[error("a rule that is kept is not to be read")]
+    Json(#[from] serde_json::Error),
+    /// A text is no expression or no action.
+    #[error("a rule that is kept has a text that is refused")]
+    Sql(#[from] SqlError),
+    /// A correlation filter asks for nothing.
+    #[error("a rule that is kept has no use")]
+    Empty(#[from] EmptyFilter),
+}
+
+#[derive(Serialize, Deserialize)]
+struct KeptRule {
+    name: String,
+    filter: KeptFilter,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    action: Option<KeptText>,
+    created_at: i64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum KeptFilter {
+    Correlation(CorrelationFields),
+    False,
+    Sql(KeptText),
+    True,
+}
+
+#[derive(Serialize, Deserialize)]
+struct KeptText {
+    text: String,
+    #[serde(default, skip_serializing_if = "Parameters::is_empty")]
+    parameters: Parameters,
+}
+
+impl Rule {
+    /// Returns the form in which the log keeps it.
+    #[must_use]
+    pub fn to_json(&self) -> Vec<u8> {
+        let kept = |text: &str, parameters: &Parameters| KeptText {
+            text: text.to_owned(),
+            parameters: parameters.clone(),
+        };
+        let rule = KeptRule {
+            name: self.name.clone(),
+            filter: match &self.filter {
+                Filter::Correlation(filter) => KeptFilter::Correlation(filter.fields().clone()),
+                Filter::False => KeptFilter::False,
+                Filter::Sql(filter) => KeptFilter::Sql(kept(filter.text(), filter.parameters())),
+                Filter::True => KeptFilter::True,
+            },
+            action: self
+                .action
+                .as_ref()
+                .map(|action| kept(action.text(), action.parameters())),
+            created_at: self.created_at.as_millis(),
+        };
+        serde_json::to_vec(&rule).expect("texts and numbers are JSON")
+    }
+
+    /// Reads the form in which the log keeps it.
+    ///
+    /// # Errors
+    ///
+    /// [`KeptError`] if [`Rule::to_json`] cannot have written it.
+    pub fn from_json(json: &[u8]) -> Result<Self, KeptError> {
+        let kept: KeptRule = serde_json::from_slice(json)?;
+        let action = kept
+            .action
+            .map(|kept| Action::parse_with(&kept.text, kept.parameters));
+        Ok(Self {
+            name: kept.name,
+            filter: match kept.filter {
+                KeptFilter::Correlation(fields) => {
+                    Filter::Correlation(CorrelationFilter::new(fields)?)
+                }
+                KeptFilter::False => Filter::False,
+                KeptFilter::Sql(kept) => {
+                    Filter::Sql(SqlFilter::parse_with(&kept.text, kept.parameters)?)
+                }
+                KeptFilter::True => Filter::True,
+            },
+            action: action.transpose()?,
+            created_at: Timestamp::from_millis(kept.created_at),
+        })
+    }
+}

@@ -1,0 +1,159 @@
+//! What `sys.` names: the properties that a message has besides the sender's own.
+
+use super::Facts;
+use crate::message::{Amendments, Field, Message, Scalar, same_name};
+use crate::time::{Millis, Timestamp};
+
+/// A `sys.` property, by the names of .NET's `BrokeredMessage` and `ServiceBusMessage`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum System {
+    /// Nobody has it yet: it is given by a lock, or by the queue that gave the message up.
+    Absent,
+    DeliveryCount,
+    EnqueuedTime,
+    ExpiresAt,
+    Field(Field),
+    ForcePersistence,
+    PartitionKey,
+    ScheduledEnqueueTime,
+    SequenceNumber,
+    Size,
+    State,
+    TimeToLive,
+    ViaPartitionKey,
+}
+
+/// What an action may do with a `sys.` property.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Settable {
+    /// It is changed.
+    Changed(Field),
+    /// The service takes the statement, and the copy comes at once all the same.
+    Ignored,
+    /// It is the broker's.
+    No,
+}
+
+/// Names and what they mean; the older names end in `Utc`.
+const NAMES: [(&str, System); 27] = [
+    ("ContentType", System::Field(Field::ContentType)),
+    ("CorrelationId", System::Field(Field::CorrelationId)),
+    ("DeadLetterSource", System::Absent),
+    ("DeliveryCount", System::DeliveryCount),
+    ("EnqueuedSequenceNumber", System::SequenceNumber),
+    ("EnqueuedTime", System::EnqueuedTime),
+    ("EnqueuedTimeUtc", System::EnqueuedTime),
+    ("ExpiresAt", System::ExpiresAt),
+    ("ExpiresAtUtc", System::ExpiresAt),
+    ("ForcePersistence", System::ForcePersistence),
+    ("Label", System::Field(Field::Label)),
+    ("LockToken", System::Absent),
+    ("LockedUntil", System::Absent),
+    ("LockedUntilUtc", System::Absent),
+    ("MessageId", System::Field(Field::MessageId)),
+    ("PartitionKey", System::PartitionKey),
+    ("ReplyTo", System::Field(Field::ReplyTo)),
+    ("ReplyToSessionId", System::Field(Field::ReplyToSessionId)),
+    ("ScheduledEnqueueTime", System::ScheduledEnqueueTime),
+    ("ScheduledEnqueueTimeUtc", System::ScheduledEnqueueTime),
+    ("SequenceNumber", System::SequenceNumber),
+    ("SessionId", System::Field(Field::SessionId)),
+    ("Size", System::Size),
+    ("State", System::State),
+    ("Subject", System::Field(Field::Label)),
+    ("TimeToLive", System::TimeToLive),
+    ("To", System::Field(Field::To)),
+];
+
+/// 9999-12-31T23:59:59.999Z: when a message that lives for ever ends.
+const TIME_MAX: Timestamp = Timestamp::from_millis(253_402_300_799_999);
+/// 100 ns in a millisecond.
+const TICKS: i64 = 10_000;
+
+impl System {
+    /// Returns the property of this name.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        if same_name(name, "ViaPartitionKey") {
+            return Some(Self::ViaPartitionKey);
+        }
+        let mut names = NAMES.iter();
+        names
+            .find(|(known, _)| same_name(known, name))
+            .map(|(_, system)| *system)
+    }
+
+    /// Returns what a `SET` of it does.
+    pub(super) const fn settable(self) -> Settable {
+        match self {
+            Self::Field(field) => Settable::Changed(field),
+            Self::ScheduledEnqueueTime => Settable::Ignored,
+            Self::Absent
+            | Self::DeliveryCount
+            | Self::EnqueuedTime
+            | Self::ExpiresAt
+            | Self::ForcePersistence
+            | Self::PartitionKey
+            | Self::SequenceNumber
+            | Self::Size
+            | Self::State
+            | Self::TimeToLive
+            | Self::ViaPartitionKey => Settable::No,
+        }
+    }
+
+    /// Returns its value; null where there is none.
+    pub(super) fn of<'a>(
+        self,
+        message: &'a Message,
+        changed: &'a Amendments,
+        facts: &Facts,
+    ) -> Scalar<'a> {
+        let decoded = |value: Option<&'a [u8]>| value.map_or(Scalar::Null, Scalar::decode);
+        match self {
+            Self::Absent => Scalar::Null,
+            Self::DeliveryCount | Self::State => Scalar::Long(0),
+            Self::EnqueuedTime => facts.enqueued_time.into(),
+            Self::ExpiresAt => facts
+                .enqueued_time
+                .after(facts.time_to_live)
+                .min(TIME_MAX)
+                .into(),
+            Self::Field(field) => identity(decoded(changed.field_of(message, field))),
+            // What is told to be sent has been written.
+            Self::ForcePersistence => Scalar::Boolean(true),
+            Self::PartitionKey => decoded(message.message_annotation("x-opt-partition-key")),
+            Self::ScheduledEnqueueTime => {
+                decoded(message.message_annotation("x-opt-scheduled-enqueue-time"))
+            }
+            Self::SequenceNumber => {
+                let number = i128::from(facts.sequence_number.0);
+                Scalar::from_integer(number).unwrap_or(Scalar::Null)
+            }
+            Self::Size => Scalar::Long(i64::try_from(message.bytes().len()).unwrap_or(i64::MAX)),
+            Self::TimeToLive if facts.time_to_live == Millis::MAX => Scalar::Duration(i64::MAX),
+            Self::TimeToLive => {
+                Scalar::Duration(facts.time_to_live.as_millis().saturating_mul(TICKS))
+            }
+            Self::ViaPartitionKey => decoded(message.message_annotation("x-opt-via-partition-key")),
+        }
+    }
+}
+
+/// Returns a message-id or correlation-id as the SDKs show it: ids that are numbers or UUIDs are
+/// texts to them.
+pub(super) fn identity(value: Scalar<'_>) -> Scalar<'_> {
+    match (value.integer(), value) {
+        (Some(number), _) => Scalar::Text(number.to_string().into()),
+        (None, Scalar::Uuid(uuid)) => Scalar::Text(hyphenated(uuid).into()),
+        (None, value) => value,
+    }
+}
+
+/// Returns a UUID's usual form.
+pub(super) fn hyphenated(uuid: [u8; 16]) -> String {
+    let mut text = format!("{:032x}", u128::from_be_bytes(uuid));
+    for place in [20, 16, 12, 8] {
+        text.insert(place, '-');
+    }
+    text
+}

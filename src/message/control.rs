@@ -1,0 +1,96 @@
+//! Messages to a transaction coordinator [AMQP 4.5].
+
+use bytes::Bytes;
+
+use super::Malformed;
+use super::value::{binary, elements};
+use crate::shape::value_length;
+
+/// What is asked of a transaction coordinator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Control {
+    /// Begin a transaction.
+    Declare,
+    /// End one.
+    Discharge {
+        /// Its id.
+        id: Bytes,
+        /// Nothing of it is to happen.
+        fail: bool,
+    },
+}
+
+impl Control {
+    /// Reads the body of a message: an amqp-value with a described list.
+    pub fn parse(message: &Bytes) -> Result<Self, Malformed> {
+        let malformed = |text: &str| Malformed(text.to_owned());
+        let mut rest = &message[..];
+        // Sections in front of the body say nothing that matters here.
+        let value = loop {
+            let (code, value) = super::value::section(rest)?;
+            let length = value_length(value).map_err(|error| Malformed(error.to_string()))?;
+            if code == 0x77 {
+                break value.get(..length).unwrap_or_default();
+            }
+            rest = value.get(length..).unwrap_or_default();
+            if rest.is_empty() {
+                return Err(malformed("it has no amqp-value"));
+            }
+        };
+        let (code, list) =
+            described(value).ok_or_else(|| malformed("the value is not described"))?;
+        match code {
+            0x31 => Ok(Self::Declare),
+            0x32 => {
+                let mut fields = elements(list);
+                let id = fields.next().and_then(binary);
+                let id = id.ok_or_else(|| malformed("the discharge has no txn-id"))?;
+                let fail = fields.next().unwrap_or(&[0x42]);
+                Ok(Self::Discharge {
+                    id: Bytes::copy_from_slice(id),
+                    fail: matches!(fail, [0x41] | [0x56, 1]),
+                })
+            }
+            other => Err(Malformed(format!("the descriptor is {other:#x}"))),
+        }
+    }
+}
+
+/// Reads the descriptor of a value of AMQP's own, and the value behind it.
+fn described(value: &[u8]) -> Option<(u64, &[u8])> {
+    match value {
+        [0x00, 0x53, code, rest @ ..] => Some((u64::from(*code), rest)),
+        [0x00, 0x80, rest @ ..] => {
+            let (code, rest) = rest.split_first_chunk::<8>()?;
+            Some((u64::from_be_bytes(*code), rest))
+        }
+        [0x00, symbol @ ..] => {
+            let (symbol, rest) = symbol.split_at_checked(value_length(symbol).ok()?)?;
+            match super::value::text(symbol)? {
+                "amqp:declare:list" => Some((0x31, rest)),
+                "amqp:discharge:list" => Some((0x32, rest)),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_declare_and_a_discharge_are_read() {
+        let parse = |bytes: &[u8]| Control::parse(&Bytes::copy_from_slice(bytes));
+        let declare = [0x00, 0x53, 0x77, 0x00, 0x53, 0x31, 0x45];
+        assert_eq!(parse(&declare), Ok(Control::Declare));
+        let discharge = [
+            0x00, 0x53, 0x77, 0x00, 0x53, 0x32, 0xc0, 5, 2, 0xa0, 1, 7, 0x41,
+        ];
+        let id = Bytes::from_static(&[7]);
+        assert_eq!(parse(&discharge), Ok(Control::Discharge { id, fail: true }));
+        assert!(parse(&[0x00, 0x53, 0x77, 0x40]).is_err());
+        assert!(parse(&[]).is_err());
+    }
+}

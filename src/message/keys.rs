@@ -1,0 +1,79 @@
+//! What entities know a message by: its message session, its partition, its duplicates.
+
+use super::Message;
+use super::value::{binary, text};
+
+/// FNV-1a with 128 bits: stable, and wide enough that two ids do not meet by chance.
+struct Hash(u128);
+
+impl Hash {
+    const fn new() -> Self {
+        Self(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d)
+    }
+
+    fn write(mut self, bytes: &[u8]) -> Self {
+        for &byte in bytes {
+            self.0 ^= u128::from(byte);
+            self.0 = self
+                .0
+                .wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
+        }
+        self
+    }
+}
+
+impl Message {
+    /// Returns the group-id: the message session's id.
+    #[must_use]
+    pub fn group_id(&self) -> Option<&str> {
+        self.property(10).and_then(text)
+    }
+
+    /// Returns the annotation x-opt-partition-key.
+    #[must_use]
+    pub fn partition_key(&self) -> Option<&str> {
+        self.annotation("x-opt-partition-key").and_then(text)
+    }
+
+    /// Returns by what duplicates of the message are known: its message-id, of whatever type, and
+    /// with `scoped` its partition key too. `None` without a message-id.
+    #[must_use]
+    pub fn duplicate_key(&self, scoped: bool) -> Option<u128> {
+        let id = self.property(0).filter(|id| *id != [0x40])?;
+        let hash = hash_id(Hash::new(), id);
+        let scope = if scoped { self.partition_key() } else { None };
+        Some(
+            hash.write(&[0xff])
+                .write(scope.unwrap_or_default().as_bytes())
+                .0,
+        )
+    }
+
+    /// Returns a number that decides the message's partition, where something in it does: the
+    /// message session, else the partition key, else with `by_id` the message-id.
+    #[must_use]
+    pub fn partition_hash(&self, by_id: bool) -> Option<u64> {
+        let key = self.group_id().or_else(|| self.partition_key());
+        let hash = match key {
+            Some(key) => Hash::new().write(key.as_bytes()).0,
+            None if by_id => self.duplicate_key(false)?,
+            None => return None,
+        };
+        u64::try_from(hash >> 64).ok()
+    }
+}
+
+/// The same id in a shorter or longer encoding is the same; one of another type is another.
+fn hash_id(hash: Hash, id: &[u8]) -> Hash {
+    if let Some(text) = text(id) {
+        return hash.write(&[0xa1]).write(text.as_bytes());
+    }
+    if let Some(bytes) = binary(id) {
+        return hash.write(&[0xa0]).write(bytes);
+    }
+    match id {
+        [0x44] => hash.write(&[0x80]).write(&0_u64.to_be_bytes()),
+        [0x53, small] => hash.write(&[0x80]).write(&u64::from(*small).to_be_bytes()),
+        other => hash.write(other),
+    }
+}

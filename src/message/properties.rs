@@ -1,0 +1,149 @@
+//! What rules read of a message, in place.
+
+use std::ops::Range;
+
+use super::value::{elements, entries, text};
+use super::{Amendments, Message};
+
+/// A field of the properties section that rules compare, and may change. Service Bus's names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Field {
+    /// content-type.
+    ContentType,
+    /// correlation-id.
+    CorrelationId,
+    /// subject.
+    Label,
+    /// message-id.
+    MessageId,
+    /// reply-to.
+    ReplyTo,
+    /// reply-to-group-id.
+    ReplyToSessionId,
+    /// group-id.
+    SessionId,
+    /// to.
+    To,
+}
+
+impl Field {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::ContentType,
+        Self::CorrelationId,
+        Self::Label,
+        Self::MessageId,
+        Self::ReplyTo,
+        Self::ReplyToSessionId,
+        Self::SessionId,
+        Self::To,
+    ];
+
+    /// Returns its place in the section [3.2.4].
+    pub(super) const fn index(self) -> usize {
+        match self {
+            Self::MessageId => 0,
+            Self::To => 2,
+            Self::Label => 3,
+            Self::ReplyTo => 4,
+            Self::CorrelationId => 5,
+            Self::ContentType => 6,
+            Self::SessionId => 10,
+            Self::ReplyToSessionId => 12,
+        }
+    }
+
+    /// Returns AMQP's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ContentType => "content-type",
+            Self::CorrelationId => "correlation-id",
+            Self::Label => "subject",
+            Self::MessageId => "message-id",
+            Self::ReplyTo => "reply-to",
+            Self::ReplyToSessionId => "reply-to-group-id",
+            Self::SessionId => "group-id",
+            Self::To => "to",
+        }
+    }
+
+    /// Returns the field that AMQP calls so.
+    pub(super) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|field| field.name() == name)
+    }
+}
+
+impl Message {
+    /// Returns the encoded value of a field of the properties; `None` if it is null.
+    #[must_use]
+    pub fn field(&self, field: Field) -> Option<&[u8]> {
+        let fields = self.section(self.sections.properties.as_ref());
+        elements(fields)
+            .nth(field.index())
+            .filter(|value| *value != [0x40])
+    }
+
+    /// Returns names and encoded values of the application-properties.
+    pub fn application_properties(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        let map = self.section(self.sections.application_properties.as_ref());
+        entries(map).filter_map(|(key, value)| Some((text(key)?, value)))
+    }
+
+    /// Returns the name, as it is spelled there, and the encoded value of the first
+    /// application-property with a name like this one ([`same_name`]).
+    #[must_use]
+    pub fn application_property(&self, name: &str) -> Option<(&str, &[u8])> {
+        self.application_properties()
+            .find(|(key, _)| same_name(key, name))
+    }
+
+    /// Returns the encoded value of a message annotation; `None` if it is null.
+    #[must_use]
+    pub fn message_annotation(&self, name: &str) -> Option<&[u8]> {
+        let map = self.section(self.sections.message_annotations.as_ref());
+        let mut found = entries(map).filter(|(key, _)| text(key) == Some(name));
+        found
+            .next()
+            .map(|(_, value)| value)
+            .filter(|value| *value != [0x40])
+    }
+
+    fn section(&self, place: Option<&Range<usize>>) -> &[u8] {
+        place
+            .and_then(|place| self.bytes().get(place.clone()))
+            .unwrap_or_default()
+    }
+}
+
+impl Amendments {
+    /// Returns the encoded value of a field of a message with these changes; `None` if it is null.
+    #[must_use]
+    pub fn field_of<'a>(&'a self, message: &'a Message, field: Field) -> Option<&'a [u8]> {
+        let value = self.field(field).or_else(|| message.field(field));
+        value.filter(|value| *value != [0x40])
+    }
+
+    /// Returns an application-property of a message with these changes, as
+    /// [`Message::application_property`] does.
+    #[must_use]
+    pub fn property_of<'a>(
+        &'a self,
+        message: &'a Message,
+        name: &str,
+    ) -> Option<(&'a str, &'a [u8])> {
+        let untouched = message
+            .application_properties()
+            .filter(|(key, _)| !self.contains(key));
+        untouched
+            .chain(self.iter())
+            .find(|(key, _)| same_name(key, name))
+    }
+}
+
+/// Returns whether two names are one and the same to a rule: case is ignored.
+#[must_use]
+pub fn same_name(a: &str, b: &str) -> bool {
+    let folded = |name: &str| -> Vec<char> { name.chars().flat_map(char::to_lowercase).collect() };
+    a.eq_ignore_ascii_case(b) || !(a.is_ascii() || b.is_ascii()) && folded(a) == folded(b)
+}
