@@ -31,6 +31,7 @@ public final class Main {
         "junit.jupiter.execution.parallel.config.fixed.max-pool-size", "12",
         "junit.jupiter.execution.timeout.testable.method.default", "120 s",
         "junit.jupiter.execution.parallel.config.executor-service", "worker_thread_pool",
+        "junit.jupiter.testclass.order.default", "org.junit.jupiter.api.ClassOrderer$OrderAnnotation",
         "junit.jupiter.displayname.generator.default", "org.junit.jupiter.api.DisplayNameGenerator$ReplaceUnderscores");
 
     public static void main(String[] words) {
