@@ -124,6 +124,9 @@ pub const SQL_STATEMENTS_MAX: usize = 32;
 pub const SQL_DEPTH_MAX: usize = 64;
 /// Characters of a LIKE pattern: it may come from a message, and is tried at each place of a text.
 pub const LIKE_PATTERN_MAX: usize = 1_024;
+/// Steps that one LIKE takes before it is given up: some milliseconds. Only patterns with many
+/// half-matching places take more than a few for each character of the text.
+pub const LIKE_STEPS_MAX: usize = 1_000_000;
 /// Bytes of a text that an expression makes or that LIKE goes through.
 pub const SQL_TEXT_BYTES_MAX: usize = 64 * 1024;
 /// SQL filters of all subscriptions of one topic, each looked at in every publish: the service's

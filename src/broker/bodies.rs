@@ -1,45 +1,97 @@
-//! Bytes that several messages share: a topic's message is stored once, for all its subscriptions.
+//! Bytes that several messages share: a topic's message is stored once, for all its subscriptions,
+//! and counts once to what the topic holds.
 
 use std::collections::BTreeMap;
 
-use crate::entity::BodyRef;
+use crate::entity::{BodyRef, EntityId};
 
-/// How many messages have the same bytes, where more than one has.
+/// The bytes of messages that came through a topic, and who has them.
 #[derive(Debug, Default)]
 pub(super) struct SharedBodies {
     /// By the bytes' position.
-    counts: BTreeMap<u64, u32>,
+    all: BTreeMap<u64, Shared>,
+    /// Bytes that lie in a topic's subscriptions, or went on from there.
+    held: BTreeMap<EntityId, u64>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Shared {
+    /// Messages that have these bytes.
+    count: u32,
+    /// The topic, if it is there still.
+    topic: Option<EntityId>,
 }
 
 impl SharedBodies {
-    /// Counts one message more that has these bytes.
-    pub(super) fn share(&mut self, body: BodyRef) {
-        *self.counts.entry(body.position).or_insert(1) += 1;
+    /// Counts one message more that has these bytes: a copy of one that a topic has.
+    pub(super) fn share(&mut self, body: BodyRef, topic: EntityId) {
+        if let Some(shared) = self.all.get_mut(&body.position) {
+            shared.count += 1;
+        } else {
+            self.add(body, 2, Some(topic));
+        }
+    }
+
+    /// Counts one message that has shared bytes in another place now. The old place's count is for
+    /// [`SharedBodies::release`].
+    pub(super) fn relocate(&mut self, old: BodyRef, new: BodyRef) {
+        let Some(topic) = self.all.get(&old.position).map(|shared| shared.topic) else {
+            return;
+        };
+        if let Some(shared) = self.all.get_mut(&new.position) {
+            shared.count += 1;
+        } else {
+            self.add(new, 1, topic);
+        }
     }
 
     /// Counts one message less; returns whether none is left.
     pub(super) fn release(&mut self, body: BodyRef) -> bool {
-        let Some(count) = self.counts.get_mut(&body.position) else {
+        let Some(shared) = self.all.get_mut(&body.position) else {
             return true;
         };
-        *count -= 1;
-        if *count == 1 {
-            self.counts.remove(&body.position);
+        shared.count -= 1;
+        if shared.count > 0 {
+            return false;
         }
-        false
+        let topic = shared.topic;
+        self.all.remove(&body.position);
+        if let Some(held) = topic.and_then(|topic| self.held.get_mut(&topic)) {
+            *held = held.saturating_sub(u64::from(body.length));
+        }
+        true
     }
 
     /// Returns whether more than one message has these bytes.
     pub(super) fn is_shared(&self, body: BodyRef) -> bool {
-        self.counts.contains_key(&body.position)
+        let shared = self.all.get(&body.position);
+        shared.is_some_and(|shared| 1 < shared.count)
     }
 
-    /// Counts anew what was found after a recovery: the positions of bytes that may be shared.
-    pub(super) fn restore(&mut self, found: impl Iterator<Item = u64>) {
-        self.counts.clear();
-        for position in found {
-            *self.counts.entry(position).or_insert(0) += 1;
+    /// Returns the bytes that a topic's subscriptions hold, each message's once.
+    pub(super) fn held(&self, topic: EntityId) -> u64 {
+        self.held.get(&topic).copied().unwrap_or_default()
+    }
+
+    /// Counts a message that was found after a recovery; with the topic whose subscription has it.
+    pub(super) fn restore(&mut self, body: BodyRef, topic: Option<EntityId>) {
+        if let Some(shared) = self.all.get_mut(&body.position) {
+            shared.count += 1;
+        } else {
+            self.add(body, 1, topic);
         }
-        self.counts.retain(|_, count| 1 < *count);
+    }
+
+    /// Forgets everything.
+    pub(super) fn clear(&mut self) {
+        self.all.clear();
+        self.held.clear();
+    }
+
+    fn add(&mut self, body: BodyRef, count: u32, topic: Option<EntityId>) {
+        self.all.insert(body.position, Shared { count, topic });
+        if let Some(topic) = topic {
+            *self.held.entry(topic).or_default() += u64::from(body.length);
+        }
     }
 }

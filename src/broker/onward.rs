@@ -186,7 +186,7 @@ impl Broker {
                 dead_letter,
                 ..self.arriving(subscription, Some(message))
             };
-            self.bodies.share(copy.body());
+            self.bodies.share(copy.body(), topic);
             self.arrive(around, copy, arriving);
         }
     }
@@ -314,10 +314,12 @@ impl Broker {
             .map(|entity| entity.base)
     }
 
-    /// Returns the bytes that count to an entity: its messages', its dead letters included.
+    /// Returns the bytes that count to an entity: its messages', its dead letters included; a topic's
+    /// subscriptions' too, but each message once.
     pub(super) fn held_bytes(&self, id: EntityId) -> u64 {
         let queues = id.all().into_iter().filter_map(|id| self.queue(id));
-        queues.map(super::Queue::bytes).sum()
+        let own: u64 = queues.map(super::Queue::bytes).sum();
+        own + self.bodies.held(id.base())
     }
 }
 

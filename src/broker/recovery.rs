@@ -69,7 +69,11 @@ impl Broker {
                     entity: of.0,
                     number: of_number.0,
                 })?;
-                return self.replaying(entity)?.replay_same_body(number, body);
+                let known = self.replaying(entity)?.set_body(number, body);
+                return known.then_some(()).ok_or(Replayed::UnknownMessage {
+                    entity: entity.0,
+                    number: number.0,
+                });
             }
             Record::Rule { entity, name, rule } => return self.replay_rule(entity, name, rule),
             Record::Enqueued { entity, .. }
@@ -86,17 +90,28 @@ impl Broker {
 
     /// Counts the bytes that messages share, after the last record was replayed.
     pub fn count_shared(&mut self) {
-        let mut positions = Vec::new();
+        self.bodies.clear();
+        // Those of subscriptions first: there the topic is known.
+        let (mut subscriptions, mut others) = (Vec::new(), Vec::new());
         for id in self.queue_ids() {
-            if let Some(queue) = self.queue(id) {
-                queue.for_each_body(|body, shared| {
-                    if shared {
-                        positions.push(body.position);
-                    }
-                });
+            let topic = self.topics.iter();
+            let topic = topic.filter(|(_, topic)| topic.subscriptions.contains(&id.base()));
+            match topic.map(|(id, _)| *id).next() {
+                Some(topic) => subscriptions.push((id, Some(topic))),
+                None => others.push((id, None)),
             }
         }
-        self.bodies.restore(positions.into_iter());
+        for (id, topic) in subscriptions.into_iter().chain(others) {
+            let Some(node) = super::node_mut(&mut self.queues, id) else {
+                continue;
+            };
+            let bodies = &mut self.bodies;
+            node.queue.for_each_body(|body, shared| {
+                if shared {
+                    bodies.restore(body, topic);
+                }
+            });
+        }
     }
 
     /// Gets ready to serve after the last record was replayed.
@@ -196,28 +211,47 @@ impl Broker {
             number,
             body: old,
         } = *found;
-        if let Some(&(of, of_number, new)) = self.moved_bodies.get(&old.position)
-            && self.queue(of).and_then(|queue| queue.body_of(of_number)) == Some(new)
-        {
-            self.bodies.share(new);
-            let before = self.queue(entity).and_then(|queue| queue.body_of(number));
-            self.step(around, entity, |queue, cx| {
-                queue.share(cx, number, old, new, (of, of_number));
-            });
-            if before != Some(old) {
-                // It has gone meanwhile, and shares nothing.
-                self.bodies.release(new);
+        let holds = |entity, number, body| {
+            let queue: Option<&super::Queue> = self.queue(entity);
+            queue.and_then(|queue| queue.body_of(number)) == Some(body)
+        };
+        if !holds(entity, number, old) {
+            return;
+        }
+        let moved = self.moved_bodies.get(&old.position).copied();
+        let moved = moved.filter(|&(of, of_number, new)| holds(of, of_number, new));
+        let new = match moved {
+            Some((of, of_number, new)) => {
+                around.journal.append(&Record::SameBody {
+                    entity,
+                    number,
+                    of,
+                    of_number,
+                });
+                new
             }
-        } else {
-            let shared = self.bodies.is_shared(old);
-            self.step(around, entity, |queue, cx| {
-                queue.relocate(cx, number, old, body);
-            });
-            let new = self.queue(entity).and_then(|queue| queue.body_of(number));
-            if let Some(new) = new.filter(|new| shared && *new != old) {
-                self.moved_bodies
-                    .insert(old.position, (entity, number, new));
+            None => {
+                let relocated = Record::Relocated {
+                    entity,
+                    number,
+                    body,
+                };
+                let new = around.journal.append(&relocated);
+                let new = new.expect("a record with a body has a place for it");
+                if self.bodies.is_shared(old) {
+                    let place = (entity, number, new);
+                    self.moved_bodies.insert(old.position, place);
+                }
+                new
             }
+        };
+        if let Some(node) = self.node_mut(entity) {
+            node.queue.set_body(number, new);
+            node.group = around.group;
+        }
+        self.bodies.relocate(old, new);
+        if self.bodies.release(old) {
+            around.journal.release(old);
         }
     }
 

@@ -133,7 +133,7 @@ impl Broker {
             let description = queue.description();
             let arrivals = messages.iter();
             let arrivals = arrivals.map(|message| Arrival::of(message, description));
-            queue.admit(arrivals, held - queue.bytes())
+            queue.admit(arrivals, held.saturating_sub(queue.bytes()))
         });
         let name = self.node(id).map(|node| node.address.to_string());
         let name = name.unwrap_or_default();

@@ -52,6 +52,14 @@ pub(super) enum Operation {
 }
 
 impl Operation {
+    fn queue(&self) -> EntityId {
+        match self {
+            Self::Send { queue, .. } | Self::Settle { queue, .. } | Self::Cancel { queue, .. } => {
+                *queue
+            }
+        }
+    }
+
     fn weight(&self) -> usize {
         match self {
             Self::Send { messages, .. } => messages.len(),
@@ -62,7 +70,8 @@ impl Operation {
 }
 
 impl Broker {
-    /// Takes a message to the coordinator: a declare or a discharge.
+    /// Takes a message to the coordinator: a declare or a discharge. Returns its outcome, and the
+    /// group of records that this rests on.
     pub(super) fn control(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -70,14 +79,14 @@ impl Broker {
         incoming: &Incoming,
     ) -> (Outcome, u64) {
         let outcome = match Control::parse(&incoming.payload) {
-            Ok(Control::Declare) => self.declare(around, connection),
+            Ok(Control::Declare) => self.declare(around, connection).map(|outcome| (outcome, 0)),
             Ok(Control::Discharge { id, fail }) => self.discharge(around, connection, &id, fail),
             Err(error) => {
                 let text = format!("The message is neither a declare nor a discharge: {error}.");
                 Err(self.refuse(around, Condition::DecodeError, &text, "coordinator"))
             }
         };
-        (outcome.unwrap_or_else(rejected), around.group)
+        outcome.unwrap_or_else(|refusal| (rejected(refusal), 0))
     }
 
     fn declare(
@@ -113,21 +122,24 @@ impl Broker {
         connection: ConnectionId,
         id: &[u8],
         fail: bool,
-    ) -> Result<Outcome, Refusal> {
+    ) -> Result<(Outcome, u64), Refusal> {
         let transaction = self.take_transaction(connection, id);
         let transaction = transaction.ok_or_else(|| self.unknown(around))?;
         if fail {
-            return Ok(Outcome::Accepted);
+            return Ok((Outcome::Accepted, 0));
         }
         self.check(around, &transaction)
             .map_err(|refusal| Refusal {
                 condition: Condition::TransactionRollback,
                 description: format!("The transaction was rolled back: {}", refusal.description),
             })?;
+        let mut rests_on = 0;
         for operation in transaction.operations {
+            let queue = operation.queue();
             self.carry_out(around, operation);
+            rests_on = rests_on.max(self.node(queue).map_or(0, |node| node.group));
         }
-        Ok(Outcome::Accepted)
+        Ok((Outcome::Accepted, rests_on))
     }
 
     /// Adds to a transaction what is to be done in it.

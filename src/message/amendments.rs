@@ -9,7 +9,7 @@ use fe2o3_amqp_types::primitives::OrderedMap;
 use serde_amqp::Value;
 
 use super::value::{text, write_text};
-use super::{Field, Malformed, Scalar};
+use super::{Field, Malformed};
 use crate::shape::value_length;
 
 /// Changes to a message's application-properties and to fields of its properties.
@@ -79,8 +79,12 @@ impl Amendments {
     /// Sets a field of the properties; `None` removes it.
     pub fn set_field(&mut self, field: Field, text: Option<&str>) {
         let mut encoded = Vec::new();
-        let value = text.map_or(Scalar::Null, |text| Scalar::Text(text.into()));
-        value.encode(&mut encoded);
+        match text {
+            None => encoded.push(0x40),
+            // The only one that is a symbol.
+            Some(text) if field == Field::ContentType => write_text(&mut encoded, 0xa3, text),
+            Some(text) => write_text(&mut encoded, 0xa1, text),
+        }
         self.fields.insert(field, encoded.into());
     }
 

@@ -59,8 +59,18 @@ impl Message {
             None if by_id => self.duplicate_key(false)?,
             None => return None,
         };
-        u64::try_from(hash >> 64).ok()
+        Some(fold(hash))
     }
+}
+
+/// Brings all bits of a hash down to the lowest, which decide the partition: alone they know little
+/// of short keys.
+fn fold(hash: u128) -> u64 {
+    let hash = hash ^ hash >> 64;
+    let hash = hash ^ hash >> 32;
+    let hash = hash ^ hash >> 16;
+    let hash = hash ^ hash >> 8;
+    u64::try_from((hash ^ hash >> 4) & u128::from(u64::MAX)).expect("64 bits are left")
 }
 
 /// The same id in a shorter or longer encoding is the same; one of another type is another.
@@ -75,5 +85,19 @@ fn hash_id(hash: Hash, id: &[u8]) -> Hash {
         [0x44] => hash.write(&[0x80]).write(&0_u64.to_be_bytes()),
         [0x53, small] => hash.write(&[0x80]).write(&u64::from(*small).to_be_bytes()),
         other => hash.write(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn short_keys_that_differ_little_go_to_many_partitions() {
+        let partition = |n: u32| fold(Hash::new().write(format!("session-{n}").as_bytes()).0) % 16;
+        let partitions: BTreeSet<u64> = (0..64).map(partition).collect();
+        assert!(12 < partitions.len(), "{partitions:?}");
     }
 }

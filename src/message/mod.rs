@@ -8,6 +8,8 @@
 //! Leaves to others: transport, queues, what a stamp's value ought to be.
 
 mod amendments;
+#[cfg(test)]
+mod amendments_tests;
 mod batch;
 mod control;
 mod keys;
@@ -15,6 +17,8 @@ mod parse;
 mod properties;
 mod render;
 mod scalar;
+#[cfg(test)]
+mod scalar_tests;
 #[cfg(test)]
 mod tests;
 mod value;

@@ -90,14 +90,6 @@ impl Message {
         entries(map).filter_map(|(key, value)| Some((text(key)?, value)))
     }
 
-    /// Returns the name, as it is spelled there, and the encoded value of the first
-    /// application-property with a name like this one ([`same_name`]).
-    #[must_use]
-    pub fn application_property(&self, name: &str) -> Option<(&str, &[u8])> {
-        self.application_properties()
-            .find(|(key, _)| same_name(key, name))
-    }
-
     /// Returns the encoded value of a message annotation; `None` if it is null.
     #[must_use]
     pub fn message_annotation(&self, name: &str) -> Option<&[u8]> {
@@ -124,19 +116,27 @@ impl Amendments {
         value.filter(|value| *value != [0x40])
     }
 
-    /// Returns an application-property of a message with these changes, as
-    /// [`Message::application_property`] does.
+    /// Returns names and encoded values of the application-properties of a message with these
+    /// changes.
+    pub fn properties_of<'a>(
+        &'a self,
+        message: &'a Message,
+    ) -> impl Iterator<Item = (&'a str, &'a [u8])> {
+        let own = message.application_properties();
+        let untouched = own.filter(|(key, _)| !self.contains(key));
+        untouched.chain(self.iter())
+    }
+
+    /// Returns the name, as it is spelled there, and the encoded value of the first
+    /// application-property of a message with these changes that has a name like this one
+    /// ([`same_name`]).
     #[must_use]
     pub fn property_of<'a>(
         &'a self,
         message: &'a Message,
         name: &str,
     ) -> Option<(&'a str, &'a [u8])> {
-        let untouched = message
-            .application_properties()
-            .filter(|(key, _)| !self.contains(key));
-        untouched
-            .chain(self.iter())
+        self.properties_of(message)
             .find(|(key, _)| same_name(key, name))
     }
 }

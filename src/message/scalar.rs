@@ -65,9 +65,18 @@ impl<'a> Scalar<'a> {
                 let found = char::from_u32(u32::from_be_bytes([*a, *b, *c, *d]));
                 found.map_or(opaque, |found| Self::Text(found.to_string().into()))
             }
-            [0x74, rest @ ..] => decimal(rest, 8, 101).map_or(opaque, Self::Double),
-            [0x84, rest @ ..] => decimal(rest, 10, 398).map_or(opaque, Self::Double),
-            [0x94, rest @ ..] => decimal(rest, 14, 6176).map_or(opaque, Self::Double),
+            [0x74, rest @ ..] => {
+                let value = array::<4>(rest).and_then(|bytes| decimal(&bytes, 8, 101));
+                value.map_or(opaque, Self::Double)
+            }
+            [0x84, rest @ ..] => {
+                let value = array::<8>(rest).and_then(|bytes| decimal(&bytes, 10, 398));
+                value.map_or(opaque, Self::Double)
+            }
+            [0x94, rest @ ..] => {
+                let value = array::<16>(rest).and_then(|bytes| decimal(&bytes, 14, 6176));
+                value.map_or(opaque, Self::Double)
+            }
             [0x83, rest @ ..] => array(rest).map_or(opaque, |bytes| {
                 Self::from(Timestamp::from_millis(i64::from_be_bytes(bytes)))
             }),

@@ -231,7 +231,14 @@ impl Owner {
             replies: &mut replies,
         };
         let result = step(&mut self.broker, &mut around);
-        for routed in replies.drain(..) {
+        // A group that nothing is written into never comes.
+        let newest = if self.writer.open_bytes() == 0 {
+            self.sealed
+        } else {
+            group
+        };
+        for mut routed in replies.drain(..) {
+            routed.rests_on = routed.rests_on.min(newest);
             match routed.rests_on.checked_sub(self.durable + 1) {
                 None => self.release(routed),
                 Some(ahead) => {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use serde_amqp::Value;
-use serde_amqp::primitives::{Array, Timestamp as WireTimestamp};
+use serde_amqp::primitives::Timestamp as WireTimestamp;
 use serde_bytes::ByteBuf;
 
 use super::operations::{Answer, Operation};
@@ -50,7 +50,12 @@ impl Operation<'_, '_> {
             Some(other) => return Err(wrong("session-state", "a binary or null", other).into()),
         };
         self.check_holder(&session)?;
-        match self.step(|queue, cx| queue.set_session_state(cx, &session, state))? {
+        let held = self.broker.held_bytes(self.queue);
+        let set = self.step(|queue, cx| {
+            let elsewhere = held - queue.bytes();
+            queue.set_session_state(cx, &session, state, elsewhere)
+        })?;
+        match set {
             Ok(()) => Ok((Status::ok(), Body::Empty)),
             Err(refused @ StateRefused::TooLarge(_)) => Err(refused.to_string().into()),
             Err(refused @ StateRefused::Full) => {
@@ -73,11 +78,7 @@ impl Operation<'_, '_> {
             return Ok((Status::no_session(), Body::Empty));
         }
         let skip = i32::try_from(skip + found.len()).unwrap_or(i32::MAX);
-        let ids = found.into_iter().map(Value::String).collect();
-        let entries = vec![
-            ("skip", Value::Int(skip)),
-            ("sessions-ids", Value::Array(Array(ids))),
-        ];
-        Ok((Status::ok(), Body::Entries(entries)))
+        let sessions = Body::Sessions { skip, ids: found };
+        Ok((Status::ok(), sessions))
     }
 }

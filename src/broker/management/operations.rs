@@ -170,6 +170,11 @@ impl Operation<'_, '_> {
         tokens.sort_unstable();
         tokens.dedup();
         let settlement = settlement(map)?;
+        if let Some(session) = map.optional_string("session-id")?
+            && self.has_sessions()
+        {
+            self.check_holder(&session)?;
+        }
         if let Some(id) = self.transaction {
             for token in tokens {
                 let (queue, settlement) = (self.queue, settlement.clone());

@@ -42,6 +42,11 @@ pub(in crate::broker) enum Body {
     Messages(Vec<Carried>),
     /// `sequence-numbers`.
     SequenceNumbers(Vec<SequenceNumber>),
+    /// `sessions-ids`, and `skip` for the next page.
+    Sessions {
+        skip: i32,
+        ids: Vec<String>,
+    },
     /// Anything else.
     Entries(Vec<(&'static str, Value)>),
 }
@@ -147,6 +152,7 @@ impl Response {
             | Body::Count(_)
             | Body::Expirations(_)
             | Body::SequenceNumbers(_)
+            | Body::Sessions { .. }
             | Body::Entries(_) => &[],
         };
         carried.iter().map(|carried| carried.body)
@@ -159,7 +165,10 @@ impl Response {
         self.encode_properties(&mut out);
         self.encode_application_properties(&mut out);
         out.extend_from_slice(&[0x00, 0x53, 0x77]);
-        encode(&mut out, &Value::Map(self.map(bodies)));
+        match &self.body {
+            Body::Sessions { skip, ids } => encode_sessions(&mut out, *skip, ids),
+            _ => encode(&mut out, &Value::Map(self.map(bodies))),
+        }
         out
     }
 
@@ -203,7 +212,7 @@ impl Response {
 
     fn map(&self, bodies: &[Bytes]) -> OrderedMap<Value, Value> {
         let entry = match &self.body {
-            Body::Empty => None,
+            Body::Empty | Body::Sessions { .. } => None,
             Body::Entries(entries) => {
                 let entries = entries.iter();
                 return entries
@@ -255,6 +264,29 @@ impl Carried {
         }
         Value::Map(map)
     }
+}
+
+/// Writes an array of strings by hand: `serde_amqp` gives its elements the lengths of their
+/// characters, where bytes are meant.
+fn encode_sessions(out: &mut Vec<u8>, skip: i32, ids: &[String]) {
+    let length = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX).to_be_bytes();
+    let mut array = vec![0xb1];
+    for id in ids {
+        array.extend_from_slice(&length(id.len()));
+        array.extend_from_slice(id.as_bytes());
+    }
+    let mut map = Vec::new();
+    encode(&mut map, &string("skip"));
+    encode(&mut map, &Value::Int(skip));
+    encode(&mut map, &string("sessions-ids"));
+    map.push(0xf0);
+    map.extend_from_slice(&length(array.len() + 4));
+    map.extend_from_slice(&length(ids.len()));
+    map.extend_from_slice(&array);
+    out.push(0xd1);
+    out.extend_from_slice(&length(map.len() + 4));
+    out.extend_from_slice(&length(4));
+    out.extend_from_slice(&map);
 }
 
 fn string(text: &str) -> Value {

@@ -120,12 +120,14 @@ impl Queue {
         self.sessions.as_ref()?.state(id)
     }
 
-    /// Sets or clears a message session's state. It counts to the entity's bytes.
+    /// Sets or clears a message session's state. It counts to the entity's bytes; `elsewhere` are
+    /// those in its dead-letter queues.
     pub fn set_session_state(
         &mut self,
         cx: &mut Context<'_>,
         id: &str,
         state: Option<Bytes>,
+        elsewhere: u64,
     ) -> Result<(), StateRefused> {
         let length = state.as_ref().map_or(0, Bytes::len);
         if limits::SESSION_STATE_BYTES_MAX < length {
@@ -133,7 +135,7 @@ impl Queue {
         }
         let before = self.session_state(id).map_or(0, Bytes::len);
         let grows = u64::try_from(length.saturating_sub(before)).unwrap_or(u64::MAX);
-        if 0 < grows && self.description.max_bytes < self.bytes.saturating_add(grows) {
+        if 0 < grows && self.description.max_bytes < (self.bytes + elsewhere).saturating_add(grows) {
             return Err(StateRefused::Full);
         }
         cx.journal.append(&Record::SessionState {

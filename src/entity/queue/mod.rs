@@ -342,9 +342,16 @@ impl Queue {
         debug_assert!(self.returned.last().is_none_or(|&last| last < self.cursor));
         debug_assert!(self.locks.len() + self.scheduled.len() <= self.index.len());
         debug_assert!(
-            self.index.len() > 0 || self.bytes == 0,
+            self.index.len() > 0 || self.bytes == self.state_bytes(),
             "bytes of no message"
         );
+    }
+
+    /// Returns the bytes of the states of message sessions.
+    fn state_bytes(&self) -> u64 {
+        let sessions = self.sessions.iter();
+        let lengths = sessions.flat_map(|all| all.states().map(|(_, _, state)| state.len()));
+        u64::try_from(lengths.sum::<usize>()).unwrap_or(u64::MAX)
     }
 }
 

@@ -6,8 +6,8 @@ use bytes::Bytes;
 
 use super::duplicates::Duplicates;
 use super::{
-    Amendments, BodyRef, Context, Departure, EntityId, Entry, Index, Kind, MessageSession, Passage,
-    Queue, Record, SequenceNumber, Timestamp, number,
+    Amendments, BodyRef, Departure, EntityId, Entry, Index, Kind, MessageSession, Passage, Queue,
+    Record, SequenceNumber, Timestamp, number,
 };
 
 /// A queue as it was at one moment, shared with it until either changes.
@@ -211,15 +211,11 @@ impl Queue {
         Some(self.index.get(self.ordinal(number))?.body)
     }
 
-    /// Lets a message have these bytes from now on.
-    pub fn replay_same_body(
-        &mut self,
-        number: SequenceNumber,
-        body: BodyRef,
-    ) -> Result<(), Replayed> {
+    /// Says that a message's bytes are in another place now; returns whether it is there.
+    pub fn set_body(&mut self, number: SequenceNumber, body: BodyRef) -> bool {
         let ordinal = self.ordinal(number);
         let updated = self.index.update(ordinal, |entry| entry.body = body);
-        updated.ok_or_else(|| self.unknown(number))
+        updated.is_some()
     }
 
     /// Returns the queue as it is now; it costs a pointer for each 128 messages.
@@ -270,65 +266,6 @@ impl Queue {
             }
         }
         (found, entries.next().map(|entry| entry.ordinal))
-    }
-
-    /// Keeps a message's bytes in a new place, if they still lie in the old one.
-    ///
-    /// # Panics
-    ///
-    /// If the journal has no place for a body.
-    pub fn relocate(
-        &mut self,
-        cx: &mut Context<'_>,
-        number: SequenceNumber,
-        old: BodyRef,
-        body: &[u8],
-    ) {
-        let ordinal = self.ordinal(number);
-        if self
-            .index
-            .get(ordinal)
-            .is_none_or(|entry| entry.body != old)
-        {
-            return;
-        }
-        let entity = self.id;
-        let new = cx.journal.append(&Record::Relocated {
-            entity,
-            number,
-            body,
-        });
-        let new = new.expect("a record with a body has a place for it");
-        self.index.update(ordinal, |entry| entry.body = new);
-        cx.journal.release(old);
-    }
-
-    /// Lets a message share the bytes of another one, whose old place it had too.
-    pub fn share(
-        &mut self,
-        cx: &mut Context<'_>,
-        number: SequenceNumber,
-        old: BodyRef,
-        new: BodyRef,
-        (of, of_number): (EntityId, SequenceNumber),
-    ) {
-        let ordinal = self.ordinal(number);
-        if self
-            .index
-            .get(ordinal)
-            .is_none_or(|entry| entry.body != old)
-        {
-            return;
-        }
-        let entity = self.id;
-        cx.journal.append(&Record::SameBody {
-            entity,
-            number,
-            of,
-            of_number,
-        });
-        self.index.update(ordinal, |entry| entry.body = new);
-        cx.journal.release(old);
     }
 
     fn expect_number(&mut self, found: SequenceNumber) -> Result<u64, Replayed> {

@@ -13,8 +13,8 @@ pub(super) fn equal(a: &Scalar<'_>, b: &Scalar<'_>) -> Option<bool> {
         (Scalar::Boolean(a), Scalar::Boolean(b)) => Some(a == b),
         (Scalar::Uuid(a), Scalar::Uuid(b)) => Some(a == b),
         (Scalar::Text(a), Scalar::Text(b)) => Some(a == b),
-        (Scalar::Double(a), Scalar::Double(b)) if a.is_nan() || b.is_nan() => Some(false),
-        _ => Some(order(a, b)? == Ordering::Equal),
+        (a, b) if (is_nan(a) || is_nan(b)) && is_number(a) && is_number(b) => Some(false),
+        (a, b) => Some(order(a, b)? == Ordering::Equal),
     }
 }
 
@@ -32,6 +32,15 @@ pub(super) fn order(a: &Scalar<'_>, b: &Scalar<'_>) -> Option<Ordering> {
         (a, Scalar::Double(b)) => integer_to_double(a.integer()?, *b),
         (a, b) => Some(a.integer()?.cmp(&b.integer()?)),
     }
+}
+
+/// Returns whether a value is the double that is no number, and in no order with any.
+pub(super) fn is_nan(value: &Scalar<'_>) -> bool {
+    matches!(value, Scalar::Double(value) if value.is_nan())
+}
+
+fn is_number(value: &Scalar<'_>) -> bool {
+    matches!(value, Scalar::Double(_)) || value.integer().is_some()
 }
 
 /// Returns whether a correlation filter that asks for one value takes the other.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::Value;
 use super::compare::same;
 use super::system::identity;
-use crate::message::{Field, Message, Scalar};
+use crate::message::{Amendments, Field, Message, Scalar};
 
 /// What a correlation filter asks for; what is `None` or empty is not asked.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -78,15 +78,16 @@ impl CorrelationFilter {
         &self.0
     }
 
-    /// Returns whether a message has all that is asked for.
-    pub(super) fn matches(&self, message: &Message) -> bool {
+    /// Returns whether a message, with what is changed in it, has all that is asked for.
+    pub(super) fn matches(&self, message: &Message, changed: &Amendments) -> bool {
         self.tests().all(|(selector, wanted)| {
             let value = match selector {
-                Selector::Field(field) => message
-                    .field(field)
-                    .map(|value| identity(Scalar::decode(value))),
+                Selector::Field(field) => {
+                    let value = changed.field_of(message, field);
+                    value.map(|value| identity(Scalar::decode(value)))
+                }
                 Selector::Property(name) => {
-                    let found = message.application_property(name);
+                    let found = changed.property_of(message, name);
                     found.map(|(_, value)| Scalar::decode(value))
                 }
             };

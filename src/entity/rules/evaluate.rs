@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::cmp::Ordering;
 
-use super::compare::{equal, order};
+use super::compare::{equal, is_nan, order};
 use super::system::{System, hyphenated};
 use super::{Facts, Value};
 use crate::entity::Random;
@@ -87,6 +87,8 @@ pub(super) enum Failure {
     Escape,
     #[error("the pattern of LIKE ends with its escape character")]
     EscapeAtEnd,
+    #[error("{0} cannot have a sign")]
+    NoSign(&'static str),
     #[error("{0} is no text, as {1} wants it")]
     NoText(&'static str, &'static str),
     #[error("{0} where a condition must be")]
@@ -99,6 +101,8 @@ pub(super) enum Failure {
     System(String),
     #[error("{0} is longer than {1} characters")]
     TooLong(&'static str, usize),
+    #[error("the LIKE takes more than {} steps", limits::LIKE_STEPS_MAX)]
+    TooSlow,
     #[error("{0} and {1} cannot be computed with '{2}'")]
     Unlike(&'static str, &'static str, &'static str),
 }
@@ -255,7 +259,6 @@ impl<'a> View<'a> {
 impl Comparison {
     /// Returns whether it holds; `None` for unknown.
     fn holds(self, a: &Scalar<'_>, b: &Scalar<'_>) -> Option<bool> {
-        let is_nan = |value: &Scalar<'_>| matches!(value, Scalar::Double(value) if value.is_nan());
         match self {
             Self::Equal => equal(a, b),
             Self::NotEqual => equal(a, b).map(|equal| !equal),
@@ -284,9 +287,9 @@ impl Sign {
             (Self::Minus, Scalar::Duration(value)) => {
                 fits(value.checked_neg()).map(Scalar::Duration)
             }
-            (Self::Minus, Scalar::Long(value)) => integer(-i128::from(value)),
+            (Self::Minus, Scalar::Long(value)) => fits(value.checked_neg()).map(Scalar::Long),
             (Self::Minus, Scalar::Ulong(value)) => integer(-i128::from(value)),
-            (_, other) => Err(Failure::Unlike("nothing", kind(&other), "+ or -")),
+            (_, other) => Err(Failure::NoSign(kind(&other))),
         }
     }
 }
@@ -297,8 +300,13 @@ impl Arithmetic {
         if a == Scalar::Null || b == Scalar::Null {
             return Ok(Scalar::Null);
         }
+        if let (Scalar::Long(a), Scalar::Long(b)) = (&a, &b) {
+            let result = self.integers((*a).into(), (*b).into())?;
+            let result = i64::try_from(result).map_err(|_| Failure::Overflow)?;
+            return Ok(Scalar::Long(result));
+        }
         if let (Some(a), Some(b)) = (a.integer(), b.integer()) {
-            return self.integers(a, b);
+            return integer(self.integers(a, b)?);
         }
         if let (Some(a), Some(b)) = (number(&a), number(&b)) {
             return Ok(Scalar::Double(self.doubles(a, b)));
@@ -331,7 +339,7 @@ impl Arithmetic {
         }
     }
 
-    fn integers<'a>(self, a: i128, b: i128) -> Result<Scalar<'a>, Failure> {
+    fn integers(self, a: i128, b: i128) -> Result<i128, Failure> {
         let result = match self {
             Self::Add => a.checked_add(b),
             Self::Subtract => a.checked_sub(b),
@@ -340,7 +348,7 @@ impl Arithmetic {
             Self::Divide => a.checked_div(b),
             Self::Remainder => a.checked_rem(b),
         };
-        integer(result.ok_or(Failure::Overflow)?)
+        result.ok_or(Failure::Overflow)
     }
 
     fn doubles(self, a: f64, b: f64) -> f64 {
@@ -459,19 +467,19 @@ fn matches_pattern(text: &str, pattern: &str, escape: Option<char>) -> Result<bo
             _ => Piece::Character(character),
         });
     }
-    Ok(matches_pieces(text, &pieces))
+    matches_pieces(text, &pieces).ok_or(Failure::TooSlow)
 }
 
 /// Matches greedily: only what stands behind the last run that was met can be wrong about where
-/// that ends.
-fn matches_pieces(text: &str, pieces: &[Piece]) -> bool {
+/// that ends. `None` if it takes too many steps.
+fn matches_pieces(text: &str, pieces: &[Piece]) -> Option<bool> {
     let (mut text, mut pieces) = (text, pieces);
     let mut run: Option<(&str, &[Piece])> = None;
-    loop {
+    for _ in 0..limits::LIKE_STEPS_MAX {
         let mut rest = text.chars();
         let next = rest.next();
         match (pieces.split_first(), next) {
-            (None, None) => return true,
+            (None, None) => return Some(true),
             (Some((Piece::AnyRun, behind)), _) => {
                 run = Some((text, behind));
                 pieces = behind;
@@ -489,13 +497,14 @@ fn matches_pieces(text: &str, pieces: &[Piece]) -> bool {
         }
         // The last run takes one character more.
         let Some((from, behind)) = run else {
-            return false;
+            return Some(false);
         };
         let mut from = from.chars();
         if from.next().is_none() {
-            return false;
+            return Some(false);
         }
         run = Some((from.as_str(), behind));
         (text, pieces) = (from.as_str(), behind);
     }
+    None
 }

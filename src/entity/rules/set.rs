@@ -198,21 +198,33 @@ impl RuleSet {
     /// Puts what subscriptions get of a message in the place of what was in `out`, in the order of
     /// their numbers. Who gets nothing, and has no failed rule, is not among them.
     pub fn matches(&self, message: &Message, facts: &Facts, out: &mut Vec<Match>) {
+        self.matches_amended(message, &Amendments::default(), facts, out);
+    }
+
+    /// Does what [`RuleSet::matches`] does for a message that has been changed before: by a rule of
+    /// another topic, or as a dead letter that was forwarded. The changes of its copies have these
+    /// in them; those of a plain copy are these.
+    pub fn matches_amended(
+        &self,
+        message: &Message,
+        changed: &Amendments,
+        facts: &Facts,
+        out: &mut Vec<Match>,
+    ) {
         out.clear();
         let random = RefCell::new(Random::new(facts.seed));
-        let untouched = Amendments::default();
         let view = View {
             message,
-            changed: &untouched,
+            changed,
             facts,
             random: &random,
         };
-        for key in self.candidates(message) {
+        for key in self.candidates(message, changed) {
             let Some((rule, _)) = self.rules.get(&key) else {
                 continue;
             };
             let matched = match &rule.filter {
-                Filter::Correlation(filter) => Ok(filter.matches(message)),
+                Filter::Correlation(filter) => Ok(filter.matches(message, changed)),
                 Filter::False => Ok(false),
                 Filter::Sql(filter) => filter.matches(&view),
                 Filter::True => Ok(true),
@@ -243,7 +255,7 @@ impl RuleSet {
     }
 
     /// Returns the rules that may match a message, in order.
-    fn candidates(&self, message: &Message) -> Vec<RuleKey> {
+    fn candidates(&self, message: &Message, changed: &Amendments) -> Vec<RuleKey> {
         let mut found: Vec<RuleKey> = self.open.iter().copied().collect();
         if self.by_value.is_empty() {
             return found;
@@ -255,7 +267,7 @@ impl RuleSet {
             found.extend(rules.map(|(_, key)| *key));
         };
         for &field in self.by_field.keys() {
-            if let Some(value) = message.field(field) {
+            if let Some(value) = changed.field_of(message, field) {
                 add(hash(
                     Selector::Field(field),
                     &identity(Scalar::decode(value)),
@@ -263,7 +275,7 @@ impl RuleSet {
             }
         }
         if 0 < self.by_property {
-            for (name, value) in message.application_properties() {
+            for (name, value) in changed.properties_of(message) {
                 add(hash(Selector::Property(name), &Scalar::decode(value)));
             }
         }

@@ -119,8 +119,8 @@ impl System {
                 .min(TIME_MAX)
                 .into(),
             Self::Field(field) => identity(decoded(changed.field_of(message, field))),
-            // What is told to be sent has been written.
-            Self::ForcePersistence => Scalar::Boolean(true),
+            // Nothing on the wire says otherwise.
+            Self::ForcePersistence => Scalar::Boolean(false),
             Self::PartitionKey => decoded(message.message_annotation("x-opt-partition-key")),
             Self::ScheduledEnqueueTime => {
                 decoded(message.message_annotation("x-opt-scheduled-enqueue-time"))

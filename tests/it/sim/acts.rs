@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use fe2o3_amqp_types::definitions::{ReceiverSettleMode, SenderSettleMode};
-use fe2o3_amqp_types::messaging::{Source, Target};
+use fe2o3_amqp_types::messaging::{FilterSet, Source, Target};
 use jitney::amqp::{
     Attach, Condition, DeliveryId, Event, Fields, LinkId, LinkRole, LinkTarget, Outcome, Refusal,
     Rejection, SessionId, Value as AmqpValue,
@@ -15,11 +15,39 @@ use jitney::entity::LockToken;
 
 use super::wire::{self, Draft, Value};
 
-/// A queue, or its dead letters.
+/// One of the queues of an entity.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     pub(super) queue: usize,
-    pub(super) dead: bool,
+    pub(super) part: Part,
+}
+
+/// What a queue is to its entity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Part {
+    Main,
+    Dead,
+    /// What could not be forwarded.
+    Transfer,
+}
+
+/// A message session, by a number that is its name.
+pub(super) type Session = u8;
+
+/// Message sessions that there may be.
+pub(super) const SESSIONS: Session = 4;
+
+/// Which message session a receiver wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wish {
+    Named(Session),
+    /// Any that is free, within so many milliseconds.
+    Next(u32),
+}
+
+/// Returns what a message session is called.
+pub(super) fn session_name(session: Session) -> String {
+    format!("s{session}")
 }
 
 /// A link of a connection.
@@ -35,7 +63,7 @@ pub(super) enum LinkKind {
     /// Sends to a queue.
     Sender,
     /// Receives from a queue, and deletes at once if so.
-    Receiver { delete: bool },
+    Receiver { delete: bool, wish: Option<Wish> },
     /// Sends requests to the management node.
     Requests,
     /// Gets responses from it.
@@ -66,6 +94,8 @@ pub(super) enum Act {
         id: String,
         /// The response link that is to have the answer; it may not be there.
         reply_to: String,
+        /// The link that it is about.
+        about: Option<LinkKey>,
         ask: Ask,
     },
     Returned {
@@ -102,24 +132,43 @@ pub(super) enum Ask {
     Deferred {
         numbers: Vec<i64>,
         delete: bool,
+        session: Option<Session>,
     },
     Dispose {
         tokens: Vec<LockToken>,
         verdict: Verdict,
     },
+    GetState {
+        session: Session,
+    },
+    ListSessions {
+        skip: i32,
+        top: i32,
+        /// Those whose state was set after it, or those in use.
+        since: Option<i64>,
+    },
     Peek {
         from: i64,
         count: i32,
+        session: Option<Session>,
     },
     Purge {
         count: i32,
         before: i64,
+        session: Option<Session>,
     },
     Renew {
         tokens: Vec<LockToken>,
     },
+    RenewSession {
+        session: Session,
+    },
     Schedule {
         drafts: Vec<Draft>,
+    },
+    SetState {
+        session: Session,
+        state: Option<Vec<u8>>,
     },
     Unknown,
 }
@@ -141,15 +190,33 @@ pub(super) enum Verdict {
 
 impl Place {
     pub(super) fn main(queue: usize) -> Self {
-        Self { queue, dead: false }
+        Self {
+            queue,
+            part: Part::Main,
+        }
     }
 
     pub(super) fn dead(queue: usize) -> Self {
-        Self { queue, dead: true }
+        Self {
+            queue,
+            part: Part::Dead,
+        }
+    }
+
+    pub(super) fn all(queue: usize) -> [Self; 3] {
+        [Part::Main, Part::Dead, Part::Transfer].map(|part| Self { queue, part })
+    }
+
+    pub(super) fn is_dead(self) -> bool {
+        self.part != Part::Main
     }
 
     pub(super) fn address(self) -> String {
-        let suffix = if self.dead { "/$DeadLetterQueue" } else { "" };
+        let suffix = match self.part {
+            Part::Main => "",
+            Part::Dead => "/$DeadLetterQueue",
+            Part::Transfer => "/$Transfer/$DeadLetterQueue",
+        };
         format!("queue-{}{suffix}", self.queue)
     }
 }
@@ -162,7 +229,7 @@ impl std::fmt::Display for Place {
 
 impl std::fmt::Debug for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}{}", self.queue, if self.dead { " dead" } else { "" })
+        write!(f, "{} {:?}", self.queue, self.part)
     }
 }
 
@@ -173,6 +240,10 @@ impl std::fmt::Debug for LinkKey {
 }
 
 impl LinkKey {
+    pub(super) fn name(self) -> String {
+        format!("link-{}-{}", self.connection, self.link)
+    }
+
     /// Returns the name that requests use for a response link.
     pub(super) fn reply_to(self) -> String {
         format!("reply-{}-{}", self.connection, self.link)
@@ -209,9 +280,10 @@ impl Act {
                 at,
                 id,
                 reply_to,
+                about,
                 ask,
             } => {
-                let payload = ask.message(id, reply_to);
+                let payload = ask.message(id, reply_to, *about);
                 (at, transfer(*at, 0, payload, false, false))
             }
             Self::Send {
@@ -269,13 +341,13 @@ fn attach(at: LinkKey, place: Place, kind: LinkKind) -> Event {
             None,
             SenderSettleMode::Unsettled,
         ),
-        LinkKind::Receiver { delete: false } => (
+        LinkKind::Receiver { delete: false, .. } => (
             LinkRole::Outgoing,
             place.address(),
             None,
             SenderSettleMode::Unsettled,
         ),
-        LinkKind::Receiver { delete: true } => (
+        LinkKind::Receiver { delete: true, .. } => (
             LinkRole::Outgoing,
             place.address(),
             None,
@@ -298,8 +370,30 @@ fn attach(at: LinkKey, place: Place, kind: LinkKind) -> Event {
         LinkRole::Incoming => (None, Some(address)),
         LinkRole::Outgoing => (Some(address), answers),
     };
+    let wish = match kind {
+        LinkKind::Receiver { wish, .. } => wish,
+        _ => None,
+    };
+    let filter = wish.map(|wish| {
+        let value = match wish {
+            Wish::Named(session) => AmqpValue::String(session_name(session)),
+            Wish::Next(_) => AmqpValue::Null,
+        };
+        let mut filter = FilterSet::new();
+        filter.insert("com.microsoft:session-filter".into(), value);
+        filter
+    });
+    let properties = match wish {
+        Some(Wish::Next(millis)) => {
+            let mut properties = Fields::new();
+            properties.insert("com.microsoft:timeout".into(), AmqpValue::Uint(millis));
+            Some(properties)
+        }
+        Some(Wish::Named(_)) | None => None,
+    };
     let source = source.map(|address| Source {
         address: Some(address),
+        filter,
         ..Source::default()
     });
     let target = target.map(|address| Target {
@@ -307,7 +401,7 @@ fn attach(at: LinkKey, place: Place, kind: LinkKind) -> Event {
         ..Target::default()
     });
     let attach = Attach {
-        name: format!("link-{}-{}", at.connection, at.link),
+        name: at.name(),
         role,
         session: SessionId(0),
         source,
@@ -315,7 +409,7 @@ fn attach(at: LinkKey, place: Place, kind: LinkKind) -> Event {
         snd_settle_mode,
         rcv_settle_mode: ReceiverSettleMode::Second,
         message_size_max: 0,
-        properties: None,
+        properties,
     };
     Event::AttachRequested(LinkId(at.link), Box::new(attach))
 }
@@ -408,9 +502,10 @@ fn fields(properties: &BTreeMap<String, String>) -> Fields {
 
 impl Ask {
     /// Returns the request as a message.
-    pub(super) fn message(&self, id: &str, reply_to: &str) -> Vec<u8> {
+    pub(super) fn message(&self, id: &str, reply_to: &str, about: Option<LinkKey>) -> Vec<u8> {
         let (operation, body) = self.encode();
-        wire::request(id, reply_to, operation, body)
+        let about = about.map(LinkKey::name);
+        wire::request(id, reply_to, operation, about.as_deref(), body)
     }
 
     fn encode(&self) -> (&'static str, Value) {
@@ -424,12 +519,19 @@ impl Ask {
                 "com.microsoft:cancel-scheduled-message",
                 wire::map(vec![("sequence-numbers", longs(numbers))]),
             ),
-            Self::Deferred { numbers, delete } => (
+            Self::Deferred {
+                numbers,
+                delete,
+                session,
+            } => (
                 "com.microsoft:receive-by-sequence-number",
-                wire::map(vec![
-                    ("sequence-numbers", longs(numbers)),
-                    ("receiver-settle-mode", Value::Uint(u32::from(!delete))),
-                ]),
+                with_session(
+                    *session,
+                    vec![
+                        ("sequence-numbers", longs(numbers)),
+                        ("receiver-settle-mode", Value::Uint(u32::from(!delete))),
+                    ],
+                ),
             ),
             Self::Dispose { tokens, verdict } => {
                 let (word, mut entries) = verdict.entries();
@@ -437,19 +539,48 @@ impl Ask {
                 entries.push(("lock-tokens", uuids(tokens)));
                 ("com.microsoft:update-disposition", wire::map(entries))
             }
-            Self::Peek { from, count } => (
-                "com.microsoft:peek-message",
+            Self::GetState { session } => (
+                "com.microsoft:get-session-state",
+                with_session(Some(*session), Vec::new()),
+            ),
+            Self::ListSessions { skip, top, since } => (
+                "com.microsoft:get-message-sessions",
                 wire::map(vec![
-                    ("from-sequence-number", Value::Long(*from)),
-                    ("message-count", Value::Int(*count)),
+                    (
+                        "last-updated-time",
+                        Value::Timestamp(since.unwrap_or(IN_USE)),
+                    ),
+                    ("skip", Value::Int(*skip)),
+                    ("top", Value::Int(*top)),
                 ]),
             ),
-            Self::Purge { count, before } => (
+            Self::Peek {
+                from,
+                count,
+                session,
+            } => (
+                "com.microsoft:peek-message",
+                with_session(
+                    *session,
+                    vec![
+                        ("from-sequence-number", Value::Long(*from)),
+                        ("message-count", Value::Int(*count)),
+                    ],
+                ),
+            ),
+            Self::Purge {
+                count,
+                before,
+                session,
+            } => (
                 "com.microsoft:batch-delete-messages",
-                wire::map(vec![
-                    ("message-count", Value::Int(*count)),
-                    ("enqueued-time-utc", Value::Timestamp(*before)),
-                ]),
+                with_session(
+                    *session,
+                    vec![
+                        ("message-count", Value::Int(*count)),
+                        ("enqueued-time-utc", Value::Timestamp(*before)),
+                    ],
+                ),
             ),
             Self::Renew { tokens } => (
                 "com.microsoft:renew-lock",
@@ -468,7 +599,27 @@ impl Ask {
                     wire::map(vec![("messages", messages)]),
                 )
             }
+            Self::RenewSession { session } => (
+                "com.microsoft:renew-session-lock",
+                with_session(Some(*session), Vec::new()),
+            ),
+            Self::SetState { session, state } => {
+                let state = state.clone().map_or(Value::Null, Value::Binary);
+                (
+                    "com.microsoft:set-session-state",
+                    with_session(Some(*session), vec![("session-state", state)]),
+                )
+            }
             Self::Unknown => ("com.microsoft:no-such-thing", wire::map(Vec::new())),
         }
     }
+}
+
+/// A last-updated-time with which the sessions in use are asked for: the end of the year 9999.
+const IN_USE: i64 = 253_402_300_799_999;
+
+fn with_session(session: Option<Session>, mut entries: Vec<(&str, Value)>) -> Value {
+    let session = session.map(|session| Value::String(session_name(session)));
+    entries.extend(session.map(|name| ("session-id", name)));
+    wire::map(entries)
 }

@@ -8,7 +8,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use jitney::entity::LockToken;
 
-use super::acts::{Act, Ask, LinkKey, LinkKind, Place, Verdict};
+use super::acts::{
+    Act, Ask, LinkKey, LinkKind, Part, Place, SESSIONS, Session, Verdict, Wish, session_name,
+};
 use super::audit::Sight;
 use super::ledger::Ledger;
 use super::plan::{DOINGS, Doing, Plan};
@@ -45,6 +47,9 @@ struct Connection {
 struct Link {
     place: Place,
     kind: LinkKind,
+    let_in: bool,
+    /// The message session that it has.
+    session: Option<Session>,
     limit: u32,
     /// Deliveries that went to the client.
     received: u32,
@@ -116,6 +121,7 @@ impl Clients {
                 let count = 1 + self.random.index(6);
                 self.send(now, count);
             }
+            Doing::SessionWork => self.work_in_session(now),
             Doing::Settle => self.settle(false),
             Doing::SettleAgain => self.settle(true),
             Doing::Unknown => {
@@ -161,16 +167,33 @@ impl Clients {
     pub(super) fn inspect(&mut self) -> Vec<Act> {
         let id = self.open();
         for queue in 0..self.plan.queues.len() {
-            for place in [Place::main(queue), Place::dead(queue)] {
+            for place in Place::all(queue) {
                 self.manage(id, place);
-                self.ask_on(
-                    id,
-                    place,
-                    Ask::Peek {
-                        from: 0,
-                        count: 250,
-                    },
-                );
+                let ask = Ask::Peek {
+                    from: 0,
+                    count: 250,
+                    session: None,
+                };
+                self.ask_on(id, place, None, ask);
+            }
+            let place = Place::main(queue);
+            if self.has_sessions(place) {
+                let ask = Ask::ListSessions {
+                    skip: 0,
+                    top: 100,
+                    since: None,
+                };
+                self.ask_on(id, place, None, ask);
+                for session in 0..SESSIONS {
+                    let wish = Some(Wish::Named(session));
+                    let kind = LinkKind::Receiver {
+                        delete: false,
+                        wish,
+                    };
+                    let at = self.attach_to(id, place, kind);
+                    self.ask_on(id, place, Some(at), Ask::GetState { session });
+                    self.drop_link(at);
+                }
             }
         }
         self.take_inbox(id)
@@ -195,21 +218,33 @@ impl Clients {
     pub(super) fn collect(&mut self) -> Vec<Act> {
         let id = self.open();
         for queue in 0..self.plan.queues.len() {
-            for place in [Place::main(queue), Place::dead(queue)] {
-                let kind = LinkKind::Receiver { delete: true };
-                let at = self.attach_to(id, place, kind);
-                self.set_credit(at, 5_000, false);
+            for place in Place::all(queue) {
+                let wishes: Vec<Option<Wish>> = if self.has_sessions(place) {
+                    let all = 0..SESSIONS;
+                    all.map(|session| Some(Wish::Named(session))).collect()
+                } else {
+                    vec![None]
+                };
+                for wish in wishes.iter().copied() {
+                    let kind = LinkKind::Receiver { delete: true, wish };
+                    let at = self.attach_to(id, place, kind);
+                    self.set_credit(at, 5_000, false);
+                }
                 let mut numbers = self.deferred.clone();
                 numbers.sort_unstable();
                 numbers.dedup();
                 self.manage(id, place);
                 for (of, number) in numbers {
-                    if of == place {
+                    for wish in wishes.iter().filter(|_| of == place) {
                         let ask = Ask::Deferred {
                             numbers: vec![number],
                             delete: true,
+                            session: match wish {
+                                Some(Wish::Named(session)) => Some(*session),
+                                _ => None,
+                            },
                         };
-                        self.ask_on(id, place, ask);
+                        self.ask_on(id, place, None, ask);
                     }
                 }
             }
@@ -236,8 +271,34 @@ impl Clients {
 
     fn place(&mut self) -> Place {
         let queue = self.random.index(self.plan.queues.len());
-        let dead = self.random.percent(30);
-        Place { queue, dead }
+        let part = match self.random.below(100) {
+            0..30 => Part::Dead,
+            30..33 => Part::Transfer,
+            _ => Part::Main,
+        };
+        Place { queue, part }
+    }
+
+    fn has_sessions(&self, place: Place) -> bool {
+        let (description, _) = &self.plan.queues[place.queue];
+        place.part == Part::Main && description.requires_session
+    }
+
+    fn session(&mut self) -> Session {
+        let session = self.random.below(u64::from(SESSIONS));
+        Session::try_from(session).expect("few")
+    }
+
+    /// Picks the message session that a receiver wants; seldom where there is none to want.
+    fn wish(&mut self, place: Place) -> Option<Wish> {
+        if self.has_sessions(place) == self.random.percent(4) {
+            return None;
+        }
+        if self.random.percent(50) {
+            return Some(Wish::Named(self.session()));
+        }
+        let patience = self.random.within(0, self.plan.horizon);
+        Some(Wish::Next(u32::try_from(patience).expect("it fits")))
     }
 
     fn push(&mut self, id: u32, act: Act) {
@@ -252,11 +313,14 @@ impl Clients {
         }
         let place = self.place();
         match self.random.weighted(&[40, 12, 30, 15, 3]) {
-            0 => _ = self.attach_to(id, place, LinkKind::Receiver { delete: false }),
-            1 => _ = self.attach_to(id, place, LinkKind::Receiver { delete: true }),
+            way @ (0 | 1) => {
+                let (delete, wish) = (way == 1, self.wish(place));
+                self.attach_to(id, place, LinkKind::Receiver { delete, wish });
+            }
             2 => {
                 let dead = self.random.percent(5);
-                self.attach_to(id, Place { dead, ..place }, LinkKind::Sender);
+                let part = if dead { Part::Dead } else { Part::Main };
+                self.attach_to(id, Place { part, ..place }, LinkKind::Sender);
             }
             3 => self.manage(id, place),
             _ => {
@@ -276,6 +340,8 @@ impl Clients {
         let link = Link {
             place,
             kind,
+            let_in: false,
+            session: None,
             limit: 0,
             received: 0,
             stalled: VecDeque::new(),
@@ -300,14 +366,15 @@ impl Clients {
     }
 
     fn detach(&mut self) {
-        let Some(at) = self.some_link(|_| true) else {
-            return;
-        };
-        let connection = self
-            .connections
-            .get_mut(&at.connection)
-            .expect("it has one");
-        connection.links.remove(&at.link);
+        if let Some(at) = self.some_link(|_| true) {
+            self.drop_link(at);
+        }
+    }
+
+    fn drop_link(&mut self, at: LinkKey) {
+        if let Some(connection) = self.connections.get_mut(&at.connection) {
+            connection.links.remove(&at.link);
+        }
         self.push(at.connection, Act::Detach { at });
     }
 
@@ -370,7 +437,7 @@ impl Clients {
     }
 
     fn drain(&mut self) {
-        let wants = |link: &Link| matches!(link.kind, LinkKind::Receiver { .. });
+        let wants = |link: &Link| link.let_in && matches!(link.kind, LinkKind::Receiver { .. });
         if let Some(at) = self.some_link(wants) {
             let credit = u32::try_from(self.random.below(6)).expect("few");
             self.set_credit(at, credit, true);
@@ -387,6 +454,7 @@ impl Clients {
         if random.percent(30) {
             properties.insert("color".to_owned(), format!("c{}", random.below(4)));
         }
+        let session = random.percent(85).then(|| random.below(u64::from(SESSIONS)));
         let id = self.next_id;
         self.next_id += 1;
         Draft {
@@ -394,6 +462,7 @@ impl Clients {
             time_to_live: lives.map(|millis| u32::try_from(millis).expect("it fits")),
             due,
             properties,
+            session: session.map(|id| Session::try_from(id).expect("few")),
             padding: usize::try_from(random.below(self.plan.padding)).expect("it fits"),
             malformed: random.percent(1),
         }
@@ -425,20 +494,25 @@ impl Clients {
     /// Asks the management node of a place something, over any connection that can.
     fn ask(&mut self, place: Place, ask: Ask) {
         let can = |link: &Link| link.place == place && link.kind == LinkKind::Requests;
-        if let Some(at) = self.some_link(can) {
-            self.ask_on(at.connection, place, ask);
-        } else {
-            let id = self.connection();
-            if self.connections[&id].links.len() < LINKS {
-                self.manage(id, place);
-                self.ask_on(id, place, ask);
-            } else {
-                self.detach();
-            }
-        }
+        let found = self.some_link(can).map(|at| at.connection);
+        let id = found.unwrap_or_else(|| self.connection());
+        self.ask_over(id, place, None, ask);
     }
 
-    fn ask_on(&mut self, connection: u32, place: Place, ask: Ask) {
+    /// Asks the management node of a place something over this connection, if it can.
+    fn ask_over(&mut self, id: u32, place: Place, about: Option<LinkKey>, ask: Ask) {
+        let links = &self.connections[&id].links;
+        let can = |link: &Link| link.place == place && link.kind == LinkKind::Requests;
+        if !links.values().any(can) {
+            if LINKS + 4 <= links.len() {
+                return self.detach();
+            }
+            self.manage(id, place);
+        }
+        self.ask_on(id, place, about, ask);
+    }
+
+    fn ask_on(&mut self, connection: u32, place: Place, about: Option<LinkKey>, ask: Ask) {
         let links = &self.connections[&connection].links;
         let links = links.iter().filter(|(_, link)| link.place == place);
         let find = |kind: LinkKind| {
@@ -464,6 +538,7 @@ impl Clients {
             at,
             id,
             reply_to: answers.reply_to(),
+            about,
             ask,
         };
         self.push(connection, act);
@@ -478,14 +553,79 @@ impl Clients {
             self.random.within(0, 60)
         };
         let count = *self.random.pick(&[1, 3, 20, 250, 1_000]).expect("some");
-        self.ask(place, Ask::Peek { from, count });
+        let session = self.random.percent(30).then(|| self.session());
+        let ask = Ask::Peek {
+            from,
+            count,
+            session,
+        };
+        self.ask(place, ask);
+    }
+
+    /// The holder of a message session asks something about it, or somebody who is not.
+    fn work_in_session(&mut self, now: i64) {
+        let held = self.some_link(|link| link.session.is_some());
+        let Some(at) = held else {
+            return self.attach();
+        };
+        let link = self.link(at).expect("it was found");
+        let (place, held) = (link.place, link.session.expect("it has one"));
+        let session = if self.random.percent(5) {
+            self.session()
+        } else {
+            held
+        };
+        let about = if self.random.percent(3) {
+            self.some_link(|link| link.session.is_some())
+        } else {
+            self.random.percent(70).then_some(at)
+        };
+        let random = &mut self.random;
+        let ask = match random.below(8) {
+            0..3 => Ask::RenewSession { session },
+            3 => Ask::GetState { session },
+            4 | 5 => {
+                let length = random.index(40);
+                let state = random.percent(70).then(|| vec![7; length]);
+                Ask::SetState { session, state }
+            }
+            6 => {
+                let since = random.percent(50);
+                let skip = if since { 0 } else { random.within(0, 2) };
+                let horizon = self.plan.horizon;
+                Ask::ListSessions {
+                    skip: i32::try_from(skip).expect("few"),
+                    top: 100,
+                    since: since.then(|| now - random.within(0, horizon)),
+                }
+            }
+            _ => {
+                let told = self.deferred.clone();
+                let told: Vec<_> = told.into_iter().filter(|(of, _)| *of == place).collect();
+                let Some((_, numbers)) = self.numbers(&told) else {
+                    return;
+                };
+                Ask::Deferred {
+                    numbers: numbers[..1].to_vec(),
+                    delete: self.random.percent(25),
+                    session: Some(session),
+                }
+            }
+        };
+        self.ask_over(at.connection, place, about, ask);
     }
 
     fn purge(&mut self, now: i64) {
         let place = self.place();
         let count = *self.random.pick(&[1, 3, 4_000]).expect("some");
         let before = now + self.random.within(-self.plan.horizon, 1);
-        self.ask(place, Ask::Purge { count, before });
+        let session = self.random.percent(30).then(|| self.session());
+        let ask = Ask::Purge {
+            count,
+            before,
+            session,
+        };
+        self.ask(place, ask);
     }
 
     fn schedule(&mut self, now: i64) {
@@ -499,8 +639,12 @@ impl Clients {
             }
         });
         let drafts = drafts.collect();
-        let dead = self.random.percent(3);
-        self.ask(Place { queue, dead }, Ask::Schedule { drafts });
+        let place = if self.random.percent(3) {
+            Place::dead(queue)
+        } else {
+            Place::main(queue)
+        };
+        self.ask(place, Ask::Schedule { drafts });
     }
 
     /// Picks numbers that somebody was told, the newest most often, and sometimes others.
@@ -530,7 +674,12 @@ impl Clients {
         let told = self.deferred.clone();
         if let Some((place, numbers)) = self.numbers(&told) {
             let delete = self.random.percent(25);
-            self.ask(place, Ask::Deferred { numbers, delete });
+            let ask = Ask::Deferred {
+                numbers,
+                delete,
+                session: None,
+            };
+            self.ask(place, ask);
         }
     }
 
@@ -661,7 +810,14 @@ impl Clients {
     /// Takes what the broker tells somebody.
     pub(super) fn hear(&mut self, sight: Sight) -> Result<(), String> {
         match sight {
-            Sight::Accepted(_) => {}
+            Sight::Accepted(at, granted) => {
+                if let Some(link) = self.link(at) {
+                    link.let_in = true;
+                    let name = granted.map(|(name, _)| name);
+                    let mut all = 0..SESSIONS;
+                    link.session = all.find(|&id| Some(session_name(id)) == name);
+                }
+            }
             Sight::Refused(at, _) | Sight::Detached(at, _) => {
                 if let Some(connection) = self.connections.get_mut(&at.connection) {
                     connection.links.remove(&at.link);

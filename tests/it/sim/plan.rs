@@ -46,13 +46,14 @@ pub(super) enum Doing {
     Schedule,
     Send,
     SendBatch,
+    SessionWork,
     Settle,
     SettleAgain,
     Unknown,
     Written,
 }
 
-pub(super) const DOINGS: [Doing; 19] = [
+pub(super) const DOINGS: [Doing; 20] = [
     Doing::Attach,
     Doing::Cancel,
     Doing::Credit,
@@ -68,6 +69,7 @@ pub(super) const DOINGS: [Doing; 19] = [
     Doing::Schedule,
     Doing::Send,
     Doing::SendBatch,
+    Doing::SessionWork,
     Doing::Settle,
     Doing::SettleAgain,
     Doing::Unknown,
@@ -122,7 +124,7 @@ impl Plan {
             let usual = match doing {
                 Doing::Send | Doing::Settle => 30,
                 Doing::Credit | Doing::Attach => 20,
-                Doing::Dispose | Doing::Peek | Doing::Schedule => 10,
+                Doing::Dispose | Doing::Peek | Doing::Schedule | Doing::SessionWork => 10,
                 Doing::Drain
                 | Doing::Deferred
                 | Doing::Renew
@@ -191,6 +193,7 @@ pub(super) fn describe(random: &mut Stream, horizon: i64) -> Description {
         } else {
             Millis::from_millis(random.within(1, horizon * 3))
         },
+        requires_session: random.percent(35),
         max_delivery_count: *random.pick(&[1, 2, 3, 10]).expect("some"),
         dead_letter_on_expiration: random.percent(60),
         max_bytes: if random.percent(15) {

@@ -248,9 +248,10 @@ impl Run {
                     ];
                     description.status = *self.random.pick(&all).expect("some");
                 } else {
-                    let status = description.status;
+                    let before = description;
                     description = plan::describe(&mut self.random, self.plan.horizon);
-                    description.status = status;
+                    description.status = before.status;
+                    description.requires_session = before.requires_session;
                 }
                 self.world.describe(at, description)
             }

@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::acts::{Session, session_name};
+
 /// An AMQP value, with its type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Value {
@@ -32,6 +34,7 @@ pub(super) struct Draft {
     pub(super) time_to_live: Option<u32>,
     pub(super) due: Option<i64>,
     pub(super) properties: BTreeMap<String, String>,
+    pub(super) session: Option<Session>,
     /// Bytes of body behind the id.
     pub(super) padding: usize,
     /// It cannot be read.
@@ -53,6 +56,7 @@ pub(super) struct Seen {
     pub(super) time_to_live: Option<u32>,
     pub(super) expires_at: Option<i64>,
     pub(super) due: Option<i64>,
+    pub(super) session: Option<String>,
     pub(super) properties: BTreeMap<String, String>,
 }
 
@@ -70,6 +74,7 @@ impl fmt::Debug for Draft {
         write!(f, "m{} of {} bytes", self.id, self.padding)?;
         note(f, "ttl", self.time_to_live)?;
         note(f, "due", self.due)?;
+        note(f, "session", self.session)?;
         if self.malformed {
             f.write_str(" malformed")?;
         }
@@ -92,6 +97,7 @@ impl fmt::Debug for Seen {
         note(f, "ttl", self.time_to_live)?;
         note(f, "ends", self.expires_at)?;
         note(f, "due", self.due)?;
+        note(f, "session", self.session.as_ref())?;
         write!(f, " {:?}", self.properties)
     }
 }
@@ -144,8 +150,12 @@ impl Draft {
                 &Value::Map(vec![(name, Value::Timestamp(due))]),
             );
         }
-        let id = Value::String(format!("m{}", self.id));
-        section(&mut out, 0x73, &Value::List(vec![id]));
+        let mut fields = vec![Value::String(format!("m{}", self.id))];
+        if let Some(session) = self.session {
+            fields.resize(10, Value::Null);
+            fields.push(Value::String(session_name(session)));
+        }
+        section(&mut out, 0x73, &Value::List(fields));
         if !self.properties.is_empty() {
             section(&mut out, 0x74, &strings(&self.properties));
         }
@@ -170,7 +180,13 @@ pub(super) fn batch(drafts: &[Draft]) -> Vec<u8> {
 }
 
 /// Encodes a request.
-pub(super) fn request(id: &str, reply_to: &str, operation: &str, body: Value) -> Vec<u8> {
+pub(super) fn request(
+    id: &str,
+    reply_to: &str,
+    operation: &str,
+    about: Option<&str>,
+    body: Value,
+) -> Vec<u8> {
     let mut out = Vec::new();
     let string = |text: &str| Value::String(text.to_owned());
     let fields = vec![
@@ -181,7 +197,8 @@ pub(super) fn request(id: &str, reply_to: &str, operation: &str, body: Value) ->
         string(reply_to),
     ];
     section(&mut out, 0x73, &Value::List(fields));
-    let properties = vec![(string("operation"), string(operation))];
+    let mut properties = vec![(string("operation"), string(operation))];
+    properties.extend(about.map(|link| (string("associated-link-name"), string(link))));
     section(&mut out, 0x74, &Value::Map(properties));
     section(&mut out, 0x77, &body);
     out
@@ -272,6 +289,11 @@ pub(super) fn read_message(bytes: &[u8]) -> Result<Seen, String> {
             _ => None,
         },
         due: time("x-opt-scheduled-enqueue-time")?,
+        session: match properties.get(10) {
+            Some(Value::String(name)) => Some(name.clone()),
+            Some(Value::Null) | None => None,
+            other => return Err(format!("the group-id is {other:?}")),
+        },
         properties: own,
     })
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use jitney::address::{Address, EntityAddress};
-use jitney::amqp::{LinkId, Outcome, Refusal};
+use jitney::amqp::{Accept, LinkId, Outcome, Refusal, Value as AmqpValue};
 use jitney::broker::recovery::{FoundBody, SearchPosition};
 use jitney::broker::{Broker, ConnectionId, Profile, Reply, Room, Routed, Snapshot, Surroundings};
 use jitney::entity::queue::{Description, ReceiveMode};
@@ -206,9 +206,14 @@ impl World {
             replayed.map_err(|error| Stop::Wrong(error.to_string()))?;
         }
         let sights = self.look_at(&replies)?;
-        self.auditor
-            .describe(at, &description, self.firsts[at], &sights)?;
-        let pins = vec![0; replies.len()];
+        for sight in &sights {
+            self.trace.note(|| format!("    {sight:?}"));
+        }
+        let now = (self.now, group);
+        let first = self.firsts[at];
+        let pins = self
+            .auditor
+            .describe(now, at, &description, first, &sights)?;
         self.pass_on(replies, &pins)
     }
 
@@ -286,7 +291,7 @@ impl World {
             link: link.0,
         };
         Ok(match &routed.reply {
-            Reply::AcceptLink(link, _) => Sight::Accepted(at(*link)),
+            Reply::AcceptLink(link, accept) => Sight::Accepted(at(*link), grant(accept)?),
             Reply::RefuseLink(link, refusal) => Sight::Refused(at(*link), condition(refusal)),
             Reply::Detach(link, refusal) => Sight::Detached(at(*link), condition(refusal)),
             Reply::Drained(link, limit) => Sight::Drained(at(*link), *limit),
@@ -582,6 +587,21 @@ fn address(path: &str) -> EntityAddress {
     match Address::parse(path) {
         Ok(Address::Entity(address)) => address,
         other => panic!("{other:?}"),
+    }
+}
+
+/// Reads which message session a link is let in to, and until when.
+fn grant(accept: &Accept) -> Result<Option<(String, i64)>, String> {
+    let Some(name) = &accept.message_session else {
+        return Ok(None);
+    };
+    // Ticks of 100 nanoseconds since the year 1 (`protocol.md` §5.4).
+    const EPOCH: i64 = 621_355_968_000_000_000;
+    let properties = accept.properties.iter().flat_map(|fields| fields.iter());
+    let mut until = properties.filter(|(key, _)| key.as_str() == "com.microsoft:locked-until-utc");
+    match until.next() {
+        Some((_, AmqpValue::Long(ticks))) => Ok(Some((name.clone(), (ticks - EPOCH) / 10_000))),
+        other => Err(format!("the session {name} is locked until {other:?}")),
     }
 }
 

@@ -6,9 +6,9 @@ use jitney::entity::LockToken;
 use jitney::limits;
 
 use super::Expected;
-use super::model::{Call, Link, Model, Receiver, State, number};
+use super::model::{Call, Link, Model, Receiver, SessionState, State, number};
 use super::round::{Round, Sight};
-use crate::sim::acts::{Act, Ask, LinkKey, LinkKind, Place, Verdict};
+use crate::sim::acts::{Act, Ask, LinkKey, LinkKind, Place, Session, Verdict, Wish};
 use crate::sim::wire::Draft;
 
 const NOT_ALLOWED: &str = "amqp:not-allowed";
@@ -19,6 +19,7 @@ const FULL: &str = "amqp:resource-limit-exceeded";
 const TOO_LARGE: &str = "amqp:link:message-size-exceeded";
 const DISABLED: &str = "com.microsoft:entity-disabled";
 const LOCK_LOST: &str = "com.microsoft:message-lock-lost";
+const SESSION_LOST: &str = "com.microsoft:session-lock-lost";
 const NO_MESSAGE: &str = "com.microsoft:message-not-found";
 
 /// How a management operation failed: its status and condition.
@@ -28,15 +29,25 @@ impl Model {
     pub(super) fn act(&mut self, round: &mut Round, act: &Act) -> Result<(), String> {
         match act {
             Act::Attach { at, place, kind } => self.attach(round, *at, *place, *kind)?,
-            Act::Close { connection } => self.close(*connection),
+            Act::Close { connection } => self.close(round, *connection)?,
             Act::Credit { at, limit, drain } => self.credit(round, *at, *limit, *drain)?,
-            Act::Detach { at } => self.detach(*at),
+            Act::Detach { at } => self.detach(round, *at)?,
             Act::Request {
                 at,
                 id,
                 reply_to,
+                about,
                 ask,
-            } => self.request(round, *at, id, reply_to, ask)?,
+            } => {
+                let call = |place| Call {
+                    id: id.clone(),
+                    reply_to: reply_to.clone(),
+                    about: *about,
+                    place,
+                    ask: ask.clone(),
+                };
+                self.request(round, *at, call)?;
+            }
             Act::Returned { at, token } => self.returned(round, *at, *token)?,
             Act::Send {
                 at,
@@ -55,10 +66,10 @@ impl Model {
             Act::Written { at, bytes } => {
                 if let Some(place) = self.receives(*at) {
                     self.due(round, place)?;
-                    let receiver = self.queue_mut(place).receivers.get_mut(at);
-                    let receiver = receiver.expect("it was found");
                     let bytes = i64::try_from(*bytes).expect("fits");
-                    receiver.window = (receiver.window + bytes).min(Self::window());
+                    if let Some(receiver) = self.queue_mut(place).receivers.get_mut(at) {
+                        receiver.window = (receiver.window + bytes).min(Self::window());
+                    }
                     self.dispatch(round, place, &BTreeSet::new())?;
                 }
             }
@@ -66,7 +77,19 @@ impl Model {
         self.arrive(round)
     }
 
+    /// Returns where a link receives that was let in.
     fn receives(&self, at: LinkKey) -> Option<Place> {
+        self.wants(at).filter(|_| !self.waits(at))
+    }
+
+    /// Returns whether a link waits for a message session.
+    pub(super) fn waits(&self, at: LinkKey) -> bool {
+        let queue = self.wants(at).map(|place| self.queue(place));
+        queue.is_some_and(|queue| queue.waiting.iter().any(|(other, _)| *other == at))
+    }
+
+    /// Returns where a link receives, or waits for a message session.
+    fn wants(&self, at: LinkKey) -> Option<Place> {
         let link = self.links.get(&at)?;
         matches!(link.kind, LinkKind::Receiver { .. }).then_some(link.place)
     }
@@ -81,10 +104,11 @@ impl Model {
         let status = self.entities.get(place.queue).map(|e| e.description.status);
         let refusal = match (kind, status) {
             (_, None) => Some(NOT_FOUND),
-            (LinkKind::Sender, Some(_)) if place.dead => Some(NOT_ALLOWED),
+            (LinkKind::Sender, Some(_)) if place.is_dead() => Some(NOT_ALLOWED),
             (LinkKind::Sender, Some(status)) => (!status.can_send()).then_some(DISABLED),
-            (LinkKind::Receiver { .. }, Some(status)) => {
-                (!status.can_receive()).then_some(DISABLED)
+            (LinkKind::Receiver { .. }, Some(status)) if !status.can_receive() => Some(DISABLED),
+            (LinkKind::Receiver { wish, .. }, Some(_)) => {
+                (wish.is_some() != self.has_sessions(place)).then_some(NOT_ALLOWED)
             }
             (LinkKind::Requests | LinkKind::Responses, Some(_)) => None,
         };
@@ -94,8 +118,17 @@ impl Model {
             })?;
             return Ok(());
         }
-        if let LinkKind::Receiver { delete } = kind {
+        if let LinkKind::Receiver { delete, wish } = kind {
             self.due(round, place)?;
+            if let Some(Wish::Named(session)) = wish
+                && self.queue(place).holders.contains_key(&session)
+            {
+                round.answer(&format!("{at:?} refused, {session} is taken"), |sight| {
+                    matches!(sight, Sight::Refused(link, found)
+                        if *link == at && found == "com.microsoft:session-cannot-be-locked")
+                })?;
+                return self.arrive(round);
+            }
             let receiver = Receiver {
                 delete,
                 limit: 0,
@@ -113,9 +146,33 @@ impl Model {
             waiting: VecDeque::new(),
         };
         self.links.insert(at, link);
+        match kind {
+            LinkKind::Receiver {
+                wish: Some(Wish::Named(wanted)),
+                ..
+            } => {
+                let (session, until) = round.granted(at)?;
+                if session != wanted {
+                    return Err(format!("{at:?} wanted {wanted} and got {session}"));
+                }
+                return self.hold(round.now, place, session, at, until);
+            }
+            LinkKind::Receiver {
+                wish: Some(Wish::Next(millis)),
+                ..
+            } => {
+                if !self.queue(place).free_sessions().is_empty() {
+                    return self.grant(round, place, at, &BTreeSet::new());
+                }
+                let until = round.now.saturating_add(i64::from(millis));
+                self.queue_mut(place).waiting.push((at, until));
+                return Ok(());
+            }
+            _ => {}
+        }
         round.answer(
             &format!("{at:?} accepted"),
-            |sight| matches!(sight, Sight::Accepted(link) if *link == at),
+            |sight| matches!(sight, Sight::Accepted(link, None) if *link == at),
         )?;
         if kind == LinkKind::Responses {
             let orphans = self.orphans.remove(&at.connection).unwrap_or_default();
@@ -126,20 +183,57 @@ impl Model {
         Ok(())
     }
 
-    fn close(&mut self, connection: u32) {
+    fn close(&mut self, round: &mut Round, connection: u32) -> Result<(), String> {
         let links = self.links.keys().copied();
         let links: Vec<LinkKey> = links.filter(|at| at.connection == connection).collect();
+        let mut gone = Vec::new();
         for at in links {
-            self.detach(at);
+            gone.extend(self.let_go(at));
+        }
+        for (at, place, session) in gone {
+            self.release(round, at, place, session)?;
         }
         self.orphans.remove(&connection);
+        Ok(())
     }
 
-    pub(super) fn detach(&mut self, at: LinkKey) {
-        let Some(link) = self.links.remove(&at) else {
-            return;
-        };
-        self.queue_mut(link.place).receivers.remove(&at);
+    pub(super) fn detach(&mut self, round: &mut Round, at: LinkKey) -> Result<(), String> {
+        match self.let_go(at) {
+            Some((at, place, session)) => self.release(round, at, place, session),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes a link away; returns which message session it held.
+    fn let_go(&mut self, at: LinkKey) -> Option<(LinkKey, Place, Session)> {
+        let place = self.links.remove(&at)?.place;
+        let queue = self.queue_mut(place);
+        queue.receivers.remove(&at);
+        queue.waiting.retain(|(other, _)| *other != at);
+        let mut holders = queue.holders.iter();
+        let (&session, _) = holders.find(|(_, holder)| holder.at == at)?;
+        Some((at, place, session))
+    }
+
+    /// A link that has gone gives its message session back; its deliveries do not count.
+    fn release(
+        &mut self,
+        round: &mut Round,
+        at: LinkKey,
+        place: Place,
+        session: Session,
+    ) -> Result<(), String> {
+        self.due(round, place)?;
+        let holders = &mut self.queue_mut(place).holders;
+        // Its lock may just have ended.
+        if holders.get(&session).is_some_and(|holder| holder.at == at) {
+            holders.remove(&session);
+            for ordinal in self.locked_in(place, session) {
+                self.unlock(round, place, ordinal);
+            }
+            self.dispatch(round, place, &BTreeSet::new())?;
+        }
+        self.arrive(round)
     }
 
     fn credit(
@@ -149,11 +243,11 @@ impl Model {
         limit: u32,
         drain: bool,
     ) -> Result<(), String> {
-        if let Some(place) = self.receives(at) {
+        if let Some(place) = self.wants(at) {
             self.due(round, place)?;
-            let receiver = self.queue_mut(place).receivers.get_mut(&at);
-            let receiver = receiver.expect("it was found");
-            (receiver.limit, receiver.drain) = (limit, drain);
+            if let Some(receiver) = self.queue_mut(place).receivers.get_mut(&at) {
+                (receiver.limit, receiver.drain) = (limit, drain);
+            }
             return self.dispatch(round, place, &BTreeSet::new());
         }
         if let Some(link) = self.links.get_mut(&at)
@@ -171,8 +265,9 @@ impl Model {
         };
         self.due(round, place)?;
         let queue = self.queue_mut(place);
-        let receiver = queue.receivers.get_mut(&at).expect("it was found");
-        receiver.delivered = receiver.delivered.wrapping_sub(1);
+        if let Some(receiver) = queue.receivers.get_mut(&at) {
+            receiver.delivered = receiver.delivered.wrapping_sub(1);
+        }
         if let Some(ordinal) = queue.locked_by(token) {
             self.unlock(round, place, ordinal);
         }
@@ -229,9 +324,11 @@ impl Model {
         if !description.status.can_send() {
             return Ok(Err((400, DISABLED)));
         }
-        let held = self.queue(place).bytes() + self.queue(Place::dead(queue)).bytes();
-        let mut bytes = held;
+        let mut bytes = self.held(queue);
         for draft in drafts {
+            if self.has_sessions(place) && draft.session.is_none() {
+                return Ok(Err((400, NOT_ALLOWED)));
+            }
             let size = u64::try_from(draft.encode().len()).expect("fits");
             if description.max_message_bytes < size {
                 return Ok(Err((403, TOO_LARGE)));
@@ -262,7 +359,8 @@ impl Model {
             return Ok(());
         };
         self.due(round, place)?;
-        let result = self.decide(round, place, *token, verdict);
+        let lost = self.lost(place);
+        let result = self.decide(round, place, *token, verdict, lost);
         self.dispatch(round, place, &BTreeSet::new())?;
         if *settled {
             return Ok(());
@@ -286,6 +384,15 @@ impl Model {
         Ok(())
     }
 
+    /// Returns the word for a lock that is over.
+    fn lost(&self, place: Place) -> &'static str {
+        if self.has_sessions(place) {
+            SESSION_LOST
+        } else {
+            LOCK_LOST
+        }
+    }
+
     /// Carries out what the holder of a lock decides.
     fn decide(
         &mut self,
@@ -293,9 +400,10 @@ impl Model {
         place: Place,
         token: LockToken,
         verdict: &Verdict,
+        lost: &'static str,
     ) -> Result<(), Failed> {
         let queue = self.queue(place);
-        let ordinal = queue.locked_by(token).ok_or((410, LOCK_LOST))?;
+        let ordinal = queue.locked_by(token).ok_or((410, lost))?;
         self.decide_on(round, place, ordinal, verdict)
     }
 
@@ -322,7 +430,7 @@ impl Model {
                 message.modify(properties, group);
             }
             // "Dead-letter from DLQ not possible" (`protocol.md` §6.2); it stays locked.
-            Verdict::DeadLetter { .. } if place.dead => return Err((400, NOT_ALLOWED)),
+            Verdict::DeadLetter { .. } if place.is_dead() => return Err((400, NOT_ALLOWED)),
             Verdict::DeadLetter {
                 reason,
                 description,
@@ -349,9 +457,7 @@ impl Model {
         &mut self,
         round: &mut Round,
         at: LinkKey,
-        id: &str,
-        reply_to: &str,
-        ask: &Ask,
+        call: impl FnOnce(Place) -> Call,
     ) -> Result<(), String> {
         let requests = self.links.get(&at);
         let Some(place) = requests
@@ -360,12 +466,7 @@ impl Model {
         else {
             return Ok(());
         };
-        let call = Call {
-            id: id.to_owned(),
-            reply_to: reply_to.to_owned(),
-            place,
-            ask: ask.clone(),
-        };
+        let call = call(place);
         let links = self.links.iter();
         let waiting = links.filter(|(of, _)| of.connection == at.connection);
         let waiting = waiting.flat_map(|(_, link)| &link.waiting);
@@ -414,11 +515,12 @@ impl Model {
                 return Ok(());
             };
             link.sent = link.sent.wrapping_add(1);
-            let (id, place) = (call.id, call.place);
-            let expected = self.ask(round, place, &call.ask)?;
+            let place = call.place;
+            let expected = self.ask(round, at.connection, &call)?;
             let expected = expected.unwrap_or_else(|(code, why)| Expected::plain(code, why));
             self.arrive(round)?;
             let (told, answer) = round.response(at)?;
+            let id = call.id;
             if answer.correlation_id != id {
                 let found = answer.correlation_id;
                 return Err(format!(
@@ -436,35 +538,65 @@ impl Model {
     fn ask(
         &mut self,
         round: &mut Round,
-        place: Place,
-        ask: &Ask,
+        connection: u32,
+        call: &Call,
     ) -> Result<Result<Expected, Failed>, String> {
+        let place = call.place;
         let status = self.description(place).status;
-        Ok(match ask {
+        Ok(match &call.ask {
             Ask::Unknown => Err((501, NOT_IMPLEMENTED)),
-            Ask::Schedule { .. } if place.dead => Err((400, NOT_ALLOWED)),
+            Ask::Schedule { .. } if place.is_dead() => Err((400, NOT_ALLOWED)),
             Ask::Schedule { drafts } => self
                 .take(round, place.queue, drafts)?
                 .map(|numbers| Expected::numbers(numbers, round.group)),
             Ask::Deferred { .. } | Ask::Purge { .. } if !status.can_receive() => {
                 Err((400, DISABLED))
             }
-            Ask::Deferred { numbers, delete } => {
+            Ask::Deferred {
+                numbers,
+                delete,
+                session,
+            } => {
                 self.due(round, place)?;
-                self.receive_deferred(round, place, numbers, *delete)
+                if self.has_sessions(place) && !self.holds(call, connection, *session) {
+                    return Ok(Err((410, SESSION_LOST)));
+                }
+                self.receive_deferred(round, place, numbers, *delete, *session)
             }
-            Ask::Peek { from, count } => {
+            Ask::GetState { session }
+            | Ask::SetState { session, .. }
+            | Ask::RenewSession { session } => {
                 self.due(round, place)?;
-                Ok(self.peek(place, *from, *count))
+                if !self.holds(call, connection, Some(*session)) {
+                    return Ok(Err((410, SESSION_LOST)));
+                }
+                self.of_session(round, place, *session, &call.ask)
             }
-            Ask::Purge { count, before } => {
+            Ask::ListSessions { skip, top, since } => {
                 self.due(round, place)?;
-                Ok(self.purge(round, place, *count, *before))
+                self.list_sessions(place, *skip, *top, *since)
+            }
+            Ask::Peek {
+                from,
+                count,
+                session,
+            } => {
+                self.due(round, place)?;
+                Ok(self.peek(place, *from, *count, *session))
+            }
+            Ask::Purge {
+                count,
+                before,
+                session,
+            } => {
+                self.due(round, place)?;
+                Ok(self.purge(round, place, *count, *before, *session))
             }
             Ask::Cancel { numbers } => {
                 self.due(round, place)?;
                 self.cancel(round, place, numbers)
             }
+            Ask::Renew { .. } if self.has_sessions(place) => Err((400, NOT_ALLOWED)),
             Ask::Renew { tokens } => {
                 self.due(round, place)?;
                 self.renew(round, place, tokens)
@@ -475,7 +607,7 @@ impl Model {
                 let locked = tokens.iter().map(|token| queue.locked_by(*token));
                 // One that is named twice is meant once; in which order they go is not said.
                 let Some(ordinals) = locked.collect::<Option<BTreeSet<u64>>>() else {
-                    return Ok(Err((410, LOCK_LOST)));
+                    return Ok(Err((410, self.lost(place))));
                 };
                 let mut result = Ok(Expected::done(round.group));
                 for ordinal in &ordinals {
@@ -489,19 +621,113 @@ impl Model {
         })
     }
 
+    /// Returns whether a message session is held over this connection, by the link that a call
+    /// names if it names one.
+    fn holds(&self, call: &Call, connection: u32, session: Option<Session>) -> bool {
+        let holders = &self.queue(call.place).holders;
+        let holder = session.and_then(|session| holders.get(&session));
+        holder.is_some_and(|holder| {
+            holder.at.connection == connection && call.about.is_none_or(|at| at == holder.at)
+        })
+    }
+
+    /// What is asked about a session by its holder.
+    fn of_session(
+        &mut self,
+        round: &Round,
+        place: Place,
+        session: Session,
+        ask: &Ask,
+    ) -> Result<Expected, Failed> {
+        let held = self.held(place.queue);
+        let description = self.description(place);
+        let (duration, max_bytes) = (description.lock_duration, description.max_bytes);
+        let queue = self.queue_mut(place);
+        let length = |state: Option<&Vec<u8>>| state.map_or(0, Vec::len);
+        match ask {
+            Ask::RenewSession { .. } => {
+                let until = round.now.saturating_add(duration.as_millis());
+                let holder = queue.holders.get_mut(&session).expect("it has one");
+                holder.until = until;
+                Ok(Expected::expiration(until))
+            }
+            Ask::SetState { state, .. } => {
+                let kept = queue.states.get(&session);
+                let before = length(kept.and_then(|kept| kept.state.as_ref()));
+                let grows = length(state.as_ref()).saturating_sub(before);
+                if 0 < grows && max_bytes < held + u64::try_from(grows).expect("fits") {
+                    return Err((403, FULL));
+                }
+                let kept = SessionState {
+                    state: state.clone(),
+                    set_at: round.now,
+                    changed: round.group,
+                };
+                queue.states.insert(session, kept);
+                Ok(Expected::done(round.group))
+            }
+            _ => {
+                let kept = queue.states.get(&session);
+                let pin = kept.map_or(0, |kept| kept.changed);
+                let state = kept.and_then(|kept| kept.state.clone());
+                Ok(Expected::state(state, pin))
+            }
+        }
+    }
+
+    fn list_sessions(
+        &self,
+        place: Place,
+        skip: i32,
+        top: i32,
+        since: Option<i64>,
+    ) -> Result<Expected, Failed> {
+        let queue = self.queue(place);
+        let mut must = BTreeSet::new();
+        let mut may = BTreeSet::new();
+        if self.has_sessions(place) {
+            match since {
+                None => {
+                    must.extend(queue.messages.values().filter_map(|m| m.draft.session));
+                    let states = queue.states.iter();
+                    let set = states.filter(|(_, kept)| kept.state.is_some());
+                    must.extend(set.map(|(&session, _)| session));
+                }
+                // Whether one that was cleared counts is not said.
+                Some(since) => {
+                    let states = queue.states.iter();
+                    for (&session, kept) in states.filter(|(_, kept)| since < kept.set_at) {
+                        if kept.state.is_some() {
+                            must.insert(session);
+                        } else {
+                            may.insert(session);
+                        }
+                    }
+                }
+            }
+        }
+        let bound = |number: i32| usize::try_from(number).expect("not below zero");
+        let must = must.into_iter().skip(bound(skip)).take(bound(top));
+        Ok(Expected::sessions(must.collect(), may))
+    }
+
     fn receive_deferred(
         &mut self,
         round: &mut Round,
         place: Place,
         numbers: &[i64],
         delete: bool,
+        session: Option<Session>,
     ) -> Result<Expected, Failed> {
+        let of_session = self.has_sessions(place).then_some(session);
         let mut ordinals = BTreeSet::new();
         for &wanted in numbers {
             let queue = self.queue(place);
             let found = queue.ordinal_of(wanted).filter(|at| {
                 let message = &queue.messages[at];
-                message.state == State::Deferred && message.lock.is_none()
+                message.state == State::Deferred
+                    && message.lock.is_none()
+                    && of_session.is_none_or(|session| message.draft.session == session)
             });
             ordinals.insert(found.ok_or((404, NO_MESSAGE))?);
         }
@@ -524,7 +750,7 @@ impl Model {
         Ok(Expected::deferred(shown, pin))
     }
 
-    fn peek(&self, place: Place, from: i64, count: i32) -> Expected {
+    fn peek(&self, place: Place, from: i64, count: i32, session: Option<Session>) -> Expected {
         let queue = self.queue(place);
         // After a roll-over "from" has no meaning that is documented, but for the beginning.
         let from_number = u64::try_from(from).expect("it is none below zero");
@@ -536,7 +762,9 @@ impl Model {
         let count = usize::try_from(count).expect("it is positive");
         let (mut shown, mut bytes, mut pin) = (Vec::new(), 0, 0);
         let most = count.min(limits::PEEK_MESSAGES_MAX);
-        for (&ordinal, message) in queue.messages.range(start..).take(most) {
+        let messages = queue.messages.range(start..);
+        let wanted = messages.filter(|(_, m)| session.is_none() || m.draft.session == session);
+        for (&ordinal, message) in wanted.take(most) {
             bytes += message.size;
             let max = u64::try_from(limits::PEEK_BYTES_MAX).expect("fits");
             if max < bytes && !shown.is_empty() {
@@ -548,11 +776,19 @@ impl Model {
         Expected::peeked(shown, pin)
     }
 
-    fn purge(&mut self, round: &Round, place: Place, count: i32, before: i64) -> Expected {
+    fn purge(
+        &mut self,
+        round: &Round,
+        place: Place,
+        count: i32,
+        before: i64,
+        session: Option<Session>,
+    ) -> Expected {
         let count = usize::try_from(count).expect("it is positive");
         let messages = self.queue(place).messages.iter();
         let doomed: Vec<u64> = messages
             .filter(|(_, message)| message.is_available() && message.enqueued_at < before)
+            .filter(|(_, message)| session.is_none() || message.draft.session == session)
             .take(count)
             .map(|(&ordinal, _)| ordinal)
             .collect();

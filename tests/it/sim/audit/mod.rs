@@ -18,7 +18,7 @@ mod judge;
 mod model;
 mod round;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jitney::amqp::Condition;
@@ -27,7 +27,7 @@ use jitney::entity::queue::Description;
 use jitney::time::Timestamp;
 
 use self::model::{Entity, Model, Queue, Shown};
-use super::acts::{Act, LinkKind, Place};
+use super::acts::{Act, LinkKind, Part, Place, Session, session_name};
 use super::wire::{Answer, Value, read_message};
 
 pub(in crate::sim) use self::round::{Round, Sight};
@@ -57,10 +57,14 @@ enum What {
     /// Deferred messages by number, with their locks.
     Deferred(BTreeMap<i64, (Shown, Option<u64>)>),
     Done,
+    Expiration(i64),
     Expirations(Vec<i64>),
     Failed(i32, &'static str),
     Numbers(Vec<i64>),
     Peeked(Vec<Shown>),
+    /// Those that must be named, and those that may be.
+    Sessions(Vec<Session>, BTreeSet<Session>),
+    State(Option<Vec<u8>>),
 }
 
 impl Auditor {
@@ -75,12 +79,17 @@ impl Auditor {
     /// links that these forbid end.
     pub(in crate::sim) fn describe(
         &mut self,
+        (now, group): (i64, u64),
         queue: usize,
         description: &Description,
         first: u64,
         sights: &[Sight],
-    ) -> Result<(), String> {
+    ) -> Result<Vec<u64>, String> {
+        let mut round = Round::new(&self.model, now, group, sights)?;
         if let Some(entity) = self.model.entities.get_mut(queue) {
+            if entity.description == *description {
+                return round.finish();
+            }
             entity.description = description.clone();
         } else {
             let main = Queue {
@@ -91,9 +100,9 @@ impl Auditor {
                 description: description.clone(),
                 main,
                 dead: Queue::default(),
+                transfer: Queue::default(),
             });
         }
-        let mut round = Round::new(&self.model, 0, 0, sights)?;
         let status = description.status;
         let links = self.model.links.iter();
         let doomed = links.filter(|(_, link)| match link.kind {
@@ -106,13 +115,22 @@ impl Auditor {
             .map(|(&at, _)| at)
             .collect();
         for at in doomed {
+            let waits = self.model.waits(at);
             round.answer(&format!("{at:?} detached"), |sight| {
-                matches!(sight, Sight::Detached(link, condition)
-                    if *link == at && condition == Condition::EntityDisabled.as_str())
+                let (link, condition) = match sight {
+                    Sight::Detached(link, condition) if !waits => (link, condition),
+                    Sight::Refused(link, condition) if waits => (link, condition),
+                    _ => return false,
+                };
+                *link == at && condition == Condition::EntityDisabled.as_str()
             })?;
-            self.model.detach(at);
+            self.model.detach(&mut round, at)?;
         }
-        round.finish().map(drop)
+        for place in Place::all(queue) {
+            self.model.due(&mut round, place)?;
+            self.model.arrive(&mut round)?;
+        }
+        round.finish()
     }
 
     pub(in crate::sim) fn room(&mut self, enough: bool) {
@@ -145,7 +163,7 @@ impl Auditor {
     ) -> Result<Vec<u64>, String> {
         let place = Place {
             queue: queue / 3,
-            dead: queue % 3 == 1,
+            part: [Part::Main, Part::Dead, Part::Transfer][queue % 3],
         };
         let mut round = Round::new(&self.model, now, group, sights)?;
         self.model.due(&mut round, place)?;
@@ -272,6 +290,18 @@ impl Expected {
         Self::new(0, What::Expirations(times))
     }
 
+    fn expiration(time: i64) -> Self {
+        Self::new(0, What::Expiration(time))
+    }
+
+    fn sessions(must: Vec<Session>, may: BTreeSet<Session>) -> Self {
+        Self::new(0, What::Sessions(must, may))
+    }
+
+    fn state(state: Option<Vec<u8>>, pin: u64) -> Self {
+        Self::new(pin, What::State(state))
+    }
+
     fn purged(count: usize, group: u64) -> Self {
         let pin = if count == 0 { 0 } else { group };
         Self::new(pin, What::Count(count))
@@ -290,6 +320,9 @@ impl Expected {
             What::Failed(code, condition) => (*code, Some(*condition)),
             What::Count(0) => (204, None),
             What::Peeked(shown) if shown.is_empty() => (204, None),
+            What::Sessions(must, _) if must.is_empty() && answer.code == 204 => {
+                (204, Some("com.microsoft:session-not-found"))
+            }
             _ => (200, None),
         };
         if (answer.code, answer.condition.as_deref()) != (code, condition) {
@@ -313,6 +346,25 @@ impl Expected {
                 let found = longs("expirations")?;
                 let times: Vec<Value> = times.into_iter().map(Value::Timestamp).collect();
                 expect(found == times, &times, &found)
+            }
+            What::Expiration(time) => {
+                let found = answer.body.get("expiration");
+                let time = Value::Timestamp(time);
+                expect(found == Some(&time), &time, &found)
+            }
+            What::State(state) => {
+                let found = answer.body.get("session-state");
+                let state = state.map_or(Value::Null, Value::Binary);
+                expect(found == Some(&state), &state, &found)
+            }
+            What::Sessions(..) if answer.code == 204 => expect_empty(answer),
+            What::Sessions(must, may) => {
+                let mut found = longs("sessions-ids")?;
+                let name = |session: &Session| Value::String(session_name(*session));
+                let optional: Vec<Value> = may.iter().map(name).collect();
+                let must: Vec<Value> = must.iter().map(name).collect();
+                found.retain(|name| must.contains(name) || !optional.contains(name));
+                expect(found == must, &must, &found)
             }
             What::Numbers(numbers) => {
                 let found = longs("sequence-numbers")?;

@@ -8,8 +8,8 @@ use jitney::entity::LockToken;
 use jitney::entity::queue::Description;
 use jitney::limits;
 
-use super::round::Round;
-use crate::sim::acts::{Ask, LinkKey, LinkKind, Place};
+use super::round::{Round, Sight};
+use crate::sim::acts::{Ask, LinkKey, LinkKind, Part, Place, Session, session_name};
 use crate::sim::wire::{Draft, Seen};
 
 /// A time to live, or a time, without end.
@@ -34,6 +34,7 @@ pub(super) struct Entity {
     pub(super) description: Description,
     pub(super) main: Queue,
     pub(super) dead: Queue,
+    pub(super) transfer: Queue,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -42,6 +43,25 @@ pub(super) struct Queue {
     pub(super) messages: BTreeMap<u64, Message>,
     pub(super) next: u64,
     pub(super) receivers: BTreeMap<LinkKey, Receiver>,
+    pub(super) holders: BTreeMap<Session, Holder>,
+    /// Those that wait for a message session, the first first, and until when.
+    pub(super) waiting: Vec<(LinkKey, i64)>,
+    /// The states of message sessions, also of those whose state was cleared.
+    pub(super) states: BTreeMap<Session, SessionState>,
+}
+
+/// Who has a message session.
+#[derive(Debug, Clone)]
+pub(super) struct Holder {
+    pub(super) at: LinkKey,
+    pub(super) until: i64,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct SessionState {
+    pub(super) state: Option<Vec<u8>>,
+    pub(super) set_at: i64,
+    pub(super) changed: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -59,6 +79,7 @@ pub(super) struct Link {
 pub(super) struct Call {
     pub(super) id: String,
     pub(super) reply_to: String,
+    pub(super) about: Option<LinkKey>,
     pub(super) place: Place,
     pub(super) ask: Ask,
 }
@@ -122,7 +143,8 @@ pub(super) fn number(ordinal: u64) -> i64 {
 
 impl Call {
     pub(super) fn bytes(&self) -> usize {
-        self.ask.message(&self.id, &self.reply_to).len()
+        let message = self.ask.message(&self.id, &self.reply_to, self.about);
+        message.len()
     }
 }
 
@@ -147,7 +169,7 @@ impl Message {
     }
 
     pub(super) fn shown(&self, place: Place, ordinal: u64) -> Shown {
-        let silent = place.dead || matches!(self.state, State::Scheduled { .. });
+        let silent = place.is_dead() || matches!(self.state, State::Scheduled { .. });
         Shown {
             draft: Arc::clone(&self.draft),
             number: number(ordinal),
@@ -180,6 +202,7 @@ impl Shown {
             time_to_live: None,
             expires_at: None,
             due: self.draft.due,
+            session: self.draft.session.map(session_name),
             properties: self.properties.clone(),
         };
         match self.time_to_live {
@@ -224,26 +247,42 @@ impl Queue {
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        self.messages.values().map(|message| message.size).sum()
+        let states = self.states.values().filter_map(|kept| kept.state.as_ref());
+        let states: usize = states.map(Vec::len).sum();
+        let messages: u64 = self.messages.values().map(|message| message.size).sum();
+        messages + u64::try_from(states).expect("fits")
+    }
+
+    /// Returns the oldest message to be delivered of each message session that nobody has.
+    pub(super) fn free_sessions(&self) -> BTreeMap<Session, u64> {
+        let mut free = BTreeMap::new();
+        for (&ordinal, message) in self.messages.iter().filter(|(_, m)| m.is_available()) {
+            if let Some(session) = message.draft.session
+                && !self.holders.contains_key(&session)
+            {
+                free.entry(session).or_insert(ordinal);
+            }
+        }
+        free
     }
 }
 
 impl Model {
     pub(super) fn queue(&self, place: Place) -> &Queue {
         let entity = &self.entities[place.queue];
-        if place.dead {
-            &entity.dead
-        } else {
-            &entity.main
+        match place.part {
+            Part::Main => &entity.main,
+            Part::Dead => &entity.dead,
+            Part::Transfer => &entity.transfer,
         }
     }
 
     pub(super) fn queue_mut(&mut self, place: Place) -> &mut Queue {
         let entity = &mut self.entities[place.queue];
-        if place.dead {
-            &mut entity.dead
-        } else {
-            &mut entity.main
+        match place.part {
+            Part::Main => &mut entity.main,
+            Part::Dead => &mut entity.dead,
+            Part::Transfer => &mut entity.transfer,
         }
     }
 
@@ -253,7 +292,18 @@ impl Model {
 
     pub(super) fn places(&self) -> impl Iterator<Item = Place> + use<> {
         let queues = 0..self.entities.len();
-        queues.flat_map(|queue| [Place::main(queue), Place::dead(queue)])
+        queues.flat_map(Place::all)
+    }
+
+    /// Returns whether messages are received through message sessions only.
+    pub(super) fn has_sessions(&self, place: Place) -> bool {
+        place.part == Part::Main && self.description(place).requires_session
+    }
+
+    /// Returns the bytes that count to an entity.
+    pub(super) fn held(&self, queue: usize) -> u64 {
+        let places = Place::all(queue).into_iter();
+        places.map(|place| self.queue(place).bytes()).sum()
     }
 
     /// A crash forgets locks and links, and nothing else that was kept.
@@ -263,6 +313,8 @@ impl Model {
         for place in self.places() {
             let queue = self.queue_mut(place);
             queue.receivers.clear();
+            queue.holders.clear();
+            queue.waiting.clear();
             for message in queue.messages.values_mut() {
                 message.lock = None;
             }
@@ -271,6 +323,11 @@ impl Model {
 
     /// Returns when time alone changes something.
     pub(super) fn next_due(&self) -> Option<i64> {
+        let queues = self.places().map(|place| self.queue(place));
+        let sessions = queues.flat_map(|queue| {
+            let locks = queue.holders.values().map(|holder| holder.until);
+            locks.chain(queue.waiting.iter().map(|&(_, until)| until))
+        });
         let messages = self
             .places()
             .flat_map(|place| self.queue(place).messages.values());
@@ -280,7 +337,7 @@ impl Model {
             (None, State::Active) => message.enqueued_at.saturating_add(message.time_to_live),
             (None, State::Deferred) => NEVER,
         });
-        times.min().filter(|&at| at != NEVER)
+        times.chain(sessions).min().filter(|&at| at != NEVER)
     }
 
     /// Does what is due at a place: locks end, scheduled messages become active, lives end.
@@ -298,6 +355,7 @@ impl Model {
         for (_, _, ordinal) in over {
             self.fail(round, place, ordinal, &BTreeMap::new());
         }
+        self.end_sessions(round, place)?;
         let mut ready: Vec<(i64, u64)> = self
             .queue(place)
             .messages
@@ -330,6 +388,51 @@ impl Model {
         self.dispatch(round, place, &BTreeSet::new())
     }
 
+    /// Locks of message sessions end, and waits for them.
+    fn end_sessions(&mut self, round: &mut Round, place: Place) -> Result<(), String> {
+        let now = round.now;
+        let holders = self.queue(place).holders.iter();
+        let over = holders.filter(|(_, holder)| holder.until <= now);
+        let mut over: Vec<(i64, Session)> = over.map(|(&id, holder)| (holder.until, id)).collect();
+        over.sort_unstable();
+        for (_, session) in over {
+            let holder = self.queue_mut(place).holders.remove(&session);
+            let at = holder.expect("it was found").at;
+            self.queue_mut(place).receivers.remove(&at);
+            self.links.remove(&at);
+            round.answer(&format!("{at:?} loses its session"), |sight| {
+                matches!(sight, Sight::Detached(link, condition)
+                    if *link == at && condition == "com.microsoft:session-lock-lost")
+            })?;
+            for ordinal in self.locked_in(place, session) {
+                self.fail(round, place, ordinal, &BTreeMap::new());
+            }
+        }
+        let waiting = self.queue(place).waiting.iter();
+        let over: Vec<LinkKey> = waiting
+            .filter(|(_, until)| *until <= now)
+            .map(|(at, _)| *at)
+            .collect();
+        for at in over {
+            let queue = self.queue_mut(place);
+            queue.waiting.retain(|(other, _)| *other != at);
+            queue.receivers.remove(&at);
+            self.links.remove(&at);
+            round.answer(&format!("{at:?} waited in vain"), |sight| {
+                matches!(sight, Sight::Refused(link, condition)
+                    if *link == at && condition == "com.microsoft:timeout")
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Returns the messages of a session that its holder has.
+    pub(super) fn locked_in(&self, place: Place, session: Session) -> Vec<u64> {
+        let messages = self.queue(place).messages.iter();
+        let locked = messages.filter(|(_, m)| m.lock.is_some() && m.draft.session == Some(session));
+        locked.map(|(&ordinal, _)| ordinal).collect()
+    }
+
     /// A delivery failed: it counts, and the message is available again, or dead-lettered.
     pub(super) fn fail(
         &mut self,
@@ -345,7 +448,7 @@ impl Model {
         message.delivery_count += 1;
         message.lock = None;
         message.modify(properties, group);
-        if !place.dead && max <= message.delivery_count {
+        if !place.is_dead() && max <= message.delivery_count {
             let text = format!("Message could not be consumed after {max} delivery attempts.");
             let reason = [
                 ("DeadLetterReason", "MaxDeliveryCountExceeded"),
@@ -368,7 +471,7 @@ impl Model {
     }
 
     fn end_of_life(&mut self, round: &mut Round, place: Place, ordinal: u64) {
-        if self.description(place).dead_letter_on_expiration && !place.dead {
+        if self.description(place).dead_letter_on_expiration && !place.is_dead() {
             let reason = [
                 ("DeadLetterReason", "TTLExpiredException"),
                 (
@@ -441,16 +544,8 @@ impl Model {
         place: Place,
         fresh: &BTreeSet<u64>,
     ) -> Result<(), String> {
-        loop {
-            let queue = self.queue(place);
-            let mut available = queue.messages.iter().filter(|(_, m)| m.is_available());
-            let Some((&first, _)) = available.next() else {
-                break;
-            };
-            let mut receivers = queue.receivers.iter();
-            let Some((at, _)) = receivers.find(|(_, receiver)| receiver.can_take()) else {
-                break;
-            };
+        self.grant_sessions(round, place, fresh)?;
+        while let Some((at, first)) = self.can_deliver(place) {
             let waiting = format!(
                 "{at:?} waits at {place}, and message {} is there",
                 number(first)
@@ -475,19 +570,97 @@ impl Model {
         Ok(())
     }
 
+    /// Returns somebody who can take a message, and the first one for them.
+    fn can_deliver(&self, place: Place) -> Option<(LinkKey, u64)> {
+        let queue = self.queue(place);
+        let mut able = queue.receivers.iter().filter(|(_, it)| it.can_take());
+        let mut available = queue.messages.iter().filter(|(_, m)| m.is_available());
+        if !self.has_sessions(place) {
+            return Some((*able.next()?.0, *available.next()?.0));
+        }
+        available.find_map(|(&ordinal, message)| {
+            let holder = queue.holders.get(&message.draft.session?)?;
+            let receiver = queue.receivers.get(&holder.at);
+            let takes = receiver.is_some_and(Receiver::can_take);
+            takes.then_some((holder.at, ordinal))
+        })
+    }
+
+    /// Whoever waits for a message session gets one that nobody has and that has messages, the
+    /// first the one with the oldest message.
+    fn grant_sessions(
+        &mut self,
+        round: &mut Round,
+        place: Place,
+        fresh: &BTreeSet<u64>,
+    ) -> Result<(), String> {
+        while let Some(&(at, _)) = self.queue(place).waiting.first() {
+            if self.queue(place).free_sessions().is_empty() {
+                break;
+            }
+            self.queue_mut(place).waiting.remove(0);
+            self.grant(round, place, at, fresh)?;
+        }
+        Ok(())
+    }
+
+    /// A link is let in to any session.
+    pub(super) fn grant(
+        &mut self,
+        round: &mut Round,
+        place: Place,
+        at: LinkKey,
+        fresh: &BTreeSet<u64>,
+    ) -> Result<(), String> {
+        let free = self.queue(place).free_sessions();
+        let (session, until) = round.granted(at)?;
+        let Some(&first) = free.get(&session) else {
+            return Err(format!("session {session} was granted, free are {free:?}"));
+        };
+        let older = |(_, ordinal): &(&Session, &u64)| **ordinal < first && !fresh.contains(ordinal);
+        if let Some((older, _)) = free.iter().find(older) {
+            return Err(format!("session {session} was granted, {older} is older"));
+        }
+        self.hold(round.now, place, session, at, until)
+    }
+
+    /// A link has a session from now on.
+    pub(super) fn hold(
+        &mut self,
+        now: i64,
+        place: Place,
+        session: Session,
+        at: LinkKey,
+        until: i64,
+    ) -> Result<(), String> {
+        let expected = now.saturating_add(self.description(place).lock_duration.as_millis());
+        if until != expected {
+            return Err(format!("{at:?} holds {session} until {until}, not {expected}"));
+        }
+        let holders = &mut self.queue_mut(place).holders;
+        match holders.insert(session, Holder { at, until }) {
+            None => Ok(()),
+            Some(other) => Err(format!("{session} has two holders: {other:?}, {at:?}")),
+        }
+    }
+
     /// Locks a message; the token is filled in when somebody sees it.
     pub(super) fn lock(&mut self, now: i64, place: Place, ordinal: u64) -> (i64, u64) {
         let until = now.saturating_add(self.description(place).lock_duration.as_millis());
         self.locks += 1;
         let serial = self.locks;
+        let has_sessions = self.has_sessions(place);
         let queue = self.queue_mut(place);
         let message = queue.messages.get_mut(&ordinal).expect("it was found");
+        // In a message session, a lock ends with the session's.
+        let holder = message.draft.session.and_then(|id| queue.holders.get(&id));
+        let shown = holder.filter(|_| has_sessions).map(|it| it.until);
         message.lock = Some(Lock {
-            until,
+            until: if has_sessions { NEVER } else { until },
             token: None,
             serial,
         });
-        (until, serial)
+        (shown.unwrap_or(until), serial)
     }
 
     /// Takes a message in, and returns its number.

@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use jitney::entity::LockToken;
 
 use super::model::{Message, Model, number};
-use crate::sim::acts::{LinkKey, Place};
+use crate::sim::acts::{LinkKey, Place, SESSIONS, Session, session_name};
 use crate::sim::wire::{Answer, Seen};
 
 /// Something that the broker tells somebody.
 #[derive(Debug, Clone)]
 pub(in crate::sim) enum Sight {
-    Accepted(LinkKey),
+    /// With the message session that it has, and until when.
+    Accepted(LinkKey, Option<(String, i64)>),
     Answered(LinkKey, Answer),
     Delivered {
         at: LinkKey,
@@ -35,6 +36,8 @@ pub(in crate::sim) struct Round {
     pub(super) group: u64,
     deliveries: BTreeMap<Place, VecDeque<(usize, Sight)>>,
     answers: Vec<(usize, Sight)>,
+    /// Links that got a session in this step, by what said so.
+    granted: BTreeMap<LinkKey, usize>,
     /// Messages on their way to dead-letter queues.
     pub(super) arrivals: Vec<(usize, u64, Message)>,
     /// For each thing told: the group that must be durable before it is.
@@ -53,6 +56,7 @@ impl Round {
             group,
             deliveries: BTreeMap::new(),
             answers: Vec::new(),
+            granted: BTreeMap::new(),
             arrivals: Vec::new(),
             pins: vec![0; sights.len()],
         };
@@ -85,6 +89,20 @@ impl Round {
             Some(at) => Ok(self.answers.remove(at).0),
             None => Err(format!("expected {what}, and found {:?}", self.answers)),
         }
+    }
+
+    /// Takes off that a link was let in, and returns to which session, and until when.
+    pub(super) fn granted(&mut self, at: LinkKey) -> Result<(Session, i64), String> {
+        let mut found = self.answers.iter();
+        let found = found.position(|(_, it)| matches!(it, Sight::Accepted(to, _) if *to == at));
+        let (sight, found) = match found.map(|position| self.answers.remove(position)) {
+            Some((sight, Sight::Accepted(_, Some(found)))) => (sight, found),
+            other => return Err(format!("{at:?} is to have a session: {other:?}")),
+        };
+        let (name, until) = found;
+        let session = (0..SESSIONS).find(|&id| session_name(id) == name);
+        self.granted.insert(at, sight);
+        Ok((session.ok_or_else(|| format!("no session is {name}"))?, until))
     }
 
     /// Takes off the next response on a link.
@@ -132,6 +150,9 @@ impl Round {
                 "{at:?} at {place} has no credit or no window: {receiver:?}"
             ));
         }
+        if self.granted.get(&at).is_some_and(|&let_in| sight < let_in) {
+            return Err(format!("{at:?} gets a message before it is let in"));
+        }
         if receiver.delete != delete {
             return Err(format!("{at:?} receives in another mode"));
         }
@@ -145,8 +166,18 @@ impl Round {
                 "message {number} of {place} was delivered to {at:?}: it is {state:?}, {lock:?}"
             ));
         }
+        let of_session = model.has_sessions(place).then_some(message.draft.session);
+        if let Some(session) = of_session {
+            let holder = session.and_then(|id| queue.holders.get(&id));
+            if holder.is_none_or(|holder| holder.at != at) {
+                return Err(format!("{at:?} gets a message of {session:?}: {holder:?}"));
+            }
+        }
         let mut lower = queue.messages.range(..ordinal);
-        let passed_over = lower.find(|(at, other)| other.is_available() && !fresh.contains(at));
+        let passed_over = lower.find(|(at, other)| {
+            let same = of_session.is_none_or(|session| other.draft.session == session);
+            other.is_available() && same && !fresh.contains(at)
+        });
         if let Some((&lower, _)) = passed_over {
             let (low, high) = (number(lower), seen.number);
             return Err(format!("{place}: {high} was delivered, and {low} is there"));
