@@ -112,6 +112,8 @@ pub const READ_BACK_MESSAGES: usize = 64;
 pub const TRANSACTION_OPERATIONS_MAX: usize = 100;
 /// How long a transaction may stay open: the service's limit.
 pub const TRANSACTION_TIMEOUT: Millis = Millis::from_secs(120);
+/// Bytes of messages in the open transactions of one connection, which are in memory only.
+pub const TRANSACTION_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Transactions that one connection has open at a time.
 pub const TRANSACTIONS_MAX: usize = 1_000;
 /// The shortest time after which an idle entity may be deleted: the service's limit.

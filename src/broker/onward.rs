@@ -14,7 +14,7 @@ use crate::entity::queue::{Arriving, DeadLetter, Departure, Description, EntityK
 use crate::entity::rules::Match;
 use crate::entity::{BodyRef, EntityId, SequenceNumber};
 use crate::limits;
-use crate::message::{Amendments, Message};
+use crate::message::{Amendments, Field, Message};
 
 /// Where an entity's messages go on to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,8 +134,14 @@ impl Broker {
             .queue(topic)
             .and_then(|queue| queue.facts(number, seed));
         let mut matches = std::mem::take(&mut self.matches);
+        // A dead letter that was forwarded here, or a copy of another topic's, has been changed.
+        let changed = self
+            .queue(topic)
+            .and_then(|queue| queue.amendments(number).cloned());
+        let changed = changed.unwrap_or_default();
         if let (Some(topic), Some(facts)) = (self.topics.get(&topic), facts) {
-            topic.rules.matches(&message, &facts, &mut matches);
+            let rules = &topic.rules;
+            rules.matches_amended(&message, &changed, &facts, &mut matches);
         }
         for found in matches.drain(..) {
             self.give(around, topic, number, &message, found);
@@ -177,8 +183,8 @@ impl Broker {
             let Some(mut copy) = copy else { return };
 
             if let Some(amendments) = amendments {
-                if let Some(id) = amendments.group_id() {
-                    copy.set_message_session(id);
+                if amendments.field(Field::SessionId).is_some() {
+                    copy.set_message_session(amendments.group_id());
                 }
                 copy.amend(Amendments::clone(&amendments));
             }

@@ -192,6 +192,29 @@ impl Broker {
         taken.into_iter().map(number).collect()
     }
 
+    /// Puts a message into a queue that was admitted, and has its number already.
+    pub(super) fn put_reserved(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        id: EntityId,
+        number: SequenceNumber,
+        message: Message,
+    ) {
+        self.note_use(around.now, id);
+        let taken = self.step(around, id, |queue, cx| {
+            let arrival = Arrival::of(&message, queue.description());
+            let taken = queue.enqueue_reserved(cx, arrival, number);
+            queue.dispatch(cx);
+            taken
+        });
+        if let Some(taken) = taken.flatten() {
+            // Its time may have come while the transaction was open.
+            self.at_hand.insert(taken.body.position, message);
+            self.with_queue(around, id, |_, _| ());
+            self.at_hand.clear();
+        }
+    }
+
     fn undecodable(&mut self, around: &Surroundings<'_>, text: &str) -> Refusal {
         let text = format!("The message could not be decoded: {text}.");
         self.refuse(around, Condition::DecodeError, &text, "")

@@ -15,7 +15,7 @@ use super::{
     Broker, ConnectionId, EntityId, LockToken, Outcome, SequenceNumber, Surroundings, Timestamp,
 };
 use crate::amqp::{Condition, Refusal};
-use crate::entity::queue::Settlement;
+use crate::entity::queue::{Arrival, Settlement};
 use crate::limits;
 use crate::message::{Control, Message};
 
@@ -26,6 +26,11 @@ pub(super) type Open = BTreeMap<u64, Transaction>;
 #[derive(Debug)]
 pub(super) struct Transaction {
     operations: Vec<Operation>,
+    /// Why something of it was refused: then nothing of it happens. Java does not notice a refused
+    /// send, and would commit the rest.
+    spoiled: Option<String>,
+    /// Bytes of the messages in it.
+    bytes: usize,
     ends: Timestamp,
 }
 
@@ -44,6 +49,12 @@ pub(super) enum Operation {
         token: LockToken,
         settlement: Settlement,
     },
+    /// A message is scheduled, with a number that was told already.
+    Schedule {
+        queue: EntityId,
+        number: SequenceNumber,
+        message: Message,
+    },
     /// Scheduled messages are cancelled.
     Cancel {
         queue: EntityId,
@@ -54,16 +65,28 @@ pub(super) enum Operation {
 impl Operation {
     fn queue(&self) -> EntityId {
         match self {
-            Self::Send { queue, .. } | Self::Settle { queue, .. } | Self::Cancel { queue, .. } => {
-                *queue
+            Self::Send { queue, .. }
+            | Self::Settle { queue, .. }
+            | Self::Schedule { queue, .. }
+            | Self::Cancel { queue, .. } => *queue,
+        }
+    }
+
+    /// Returns the bytes of the messages in it.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Send { messages, .. } => {
+                messages.iter().map(|message| message.bytes().len()).sum()
             }
+            Self::Schedule { message, .. } => message.bytes().len(),
+            Self::Settle { .. } | Self::Cancel { .. } => 0,
         }
     }
 
     fn weight(&self) -> usize {
         match self {
             Self::Send { messages, .. } => messages.len(),
-            Self::Settle { .. } => 1,
+            Self::Settle { .. } | Self::Schedule { .. } => 1,
             Self::Cancel { numbers, .. } => numbers.len(),
         }
     }
@@ -108,6 +131,8 @@ impl Broker {
         let ends = around.now.after(limits::TRANSACTION_TIMEOUT);
         let transaction = Transaction {
             operations: Vec::new(),
+            spoiled: None,
+            bytes: 0,
             ends,
         };
         let open = &mut self.connection(connection).transactions;
@@ -128,11 +153,15 @@ impl Broker {
         if fail {
             return Ok((Outcome::Accepted, 0));
         }
+        let rolled_back = |reason: &str| Refusal {
+            condition: Condition::TransactionRollback,
+            description: format!("The transaction was rolled back: {reason}"),
+        };
+        if let Some(reason) = &transaction.spoiled {
+            return Err(rolled_back(reason));
+        }
         self.check(around, &transaction)
-            .map_err(|refusal| Refusal {
-                condition: Condition::TransactionRollback,
-                description: format!("The transaction was rolled back: {}", refusal.description),
-            })?;
+            .map_err(|refusal| rolled_back(&refusal.description))?;
         let mut rests_on = 0;
         for operation in transaction.operations {
             let queue = operation.queue();
@@ -147,8 +176,60 @@ impl Broker {
     /// # Errors
     ///
     /// If there is no such transaction on the connection, it has too much in it already, or it
-    /// could not be done even now.
+    /// could not be done even now. Then nothing of the transaction happens any more.
     pub(super) fn enlist(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        connection: ConnectionId,
+        id: &[u8],
+        operation: Operation,
+    ) -> Result<(), Refusal> {
+        let enlisted = self.try_enlist(around, connection, id, operation);
+        if let Err(refusal) = &enlisted {
+            self.spoil(connection, id, &refusal.description);
+        }
+        enlisted
+    }
+
+    /// Lets nothing of a transaction happen, for something of it was refused.
+    pub(super) fn spoil(&mut self, connection: ConnectionId, id: &[u8], reason: &str) {
+        let open = &mut self.connection(connection).transactions;
+        if let Some(transaction) = number(id).and_then(|number| open.get_mut(&number)) {
+            let reason = || reason.to_owned();
+            transaction.spoiled.get_or_insert_with(reason);
+        }
+    }
+
+    /// Schedules a message in a transaction: its number is told now, and goes unused if the
+    /// transaction comes to nothing.
+    pub(super) fn enlist_schedule(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        connection: ConnectionId,
+        id: &[u8],
+        queue: EntityId,
+        message: Message,
+    ) -> Result<SequenceNumber, Refusal> {
+        let messages = std::slice::from_ref(&message);
+        if let Err(refusal) = self.admit(around, queue, messages) {
+            self.spoil(connection, id, &refusal.description);
+            return Err(refusal);
+        }
+        let number = self.with_queue(around, queue, |queue, cx| {
+            let arrival = Arrival::of(&message, queue.description());
+            queue.reserve(cx, arrival.partition_hash)
+        });
+        let number = number.unwrap_or(SequenceNumber(0));
+        let schedule = Operation::Schedule {
+            queue,
+            number,
+            message,
+        };
+        self.enlist(around, connection, id, schedule)?;
+        Ok(number)
+    }
+
+    fn try_enlist(
         &mut self,
         around: &mut Surroundings<'_>,
         connection: ConnectionId,
@@ -165,6 +246,16 @@ impl Broker {
             let text = "Can't send more than 100 messages in a single transaction.";
             return Err(self.refuse(around, Condition::NotAllowed, text, ""));
         }
+        let open = &self.connection(connection).transactions;
+        let held: usize = open.values().map(|transaction| transaction.bytes).sum();
+        let bytes = operation.bytes();
+        if limits::TRANSACTION_BYTES_MAX < held + bytes {
+            let max = limits::TRANSACTION_BYTES_MAX;
+            let text = format!(
+                "The open transactions of the connection would hold more than {max} bytes of messages."
+            );
+            return Err(self.refuse(around, Condition::ResourceLimitExceeded, &text, ""));
+        }
         self.check_one(around, &operation)?;
         if let Operation::Settle { queue, token, .. } = operation {
             self.check_not_enlisted(around, queue, token)?;
@@ -172,6 +263,7 @@ impl Broker {
         }
         let open = &mut self.connection(connection).transactions;
         if let Some(transaction) = number.and_then(|number| open.get_mut(&number)) {
+            transaction.bytes += bytes;
             transaction.operations.push(operation);
         }
         Ok(())
@@ -221,12 +313,17 @@ impl Broker {
         let mut sent: BTreeMap<EntityId, Vec<Message>> = BTreeMap::new();
         for operation in &transaction.operations {
             self.check_one(around, operation)?;
-            if let Operation::Send {
-                queue, messages, ..
-            } = operation
-            {
-                let all = sent.entry(*queue).or_default();
-                all.extend(messages.iter().cloned());
+            match operation {
+                Operation::Send {
+                    queue, messages, ..
+                } => {
+                    let all = sent.entry(*queue).or_default();
+                    all.extend(messages.iter().cloned());
+                }
+                Operation::Schedule { queue, message, .. } => {
+                    sent.entry(*queue).or_default().push(message.clone());
+                }
+                Operation::Settle { .. } | Operation::Cancel { .. } => {}
             }
         }
         // Together they may be too many for an entity.
@@ -245,6 +342,9 @@ impl Broker {
             Operation::Send {
                 queue, messages, ..
             } => self.admit(around, *queue, messages),
+            Operation::Schedule { queue, message, .. } => {
+                self.admit(around, *queue, std::slice::from_ref(message))
+            }
             Operation::Settle {
                 queue,
                 token,
@@ -277,6 +377,11 @@ impl Broker {
             } => {
                 self.put(around, queue, destination.as_ref(), messages);
             }
+            Operation::Schedule {
+                queue,
+                number,
+                message,
+            } => self.put_reserved(around, queue, number, message),
             Operation::Settle {
                 queue,
                 token,

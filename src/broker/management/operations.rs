@@ -258,11 +258,14 @@ impl Operation<'_, '_> {
                 return Err(text.into());
             }
         }
-        if self.transaction.is_some() {
-            let text = "Messages cannot be scheduled by their number in a transaction: the number \
-                        would be told before there is one. Send them with \
-                        x-opt-scheduled-enqueue-time.";
-            return Err(self.refuse(Condition::NotImplemented, text));
+        if let Some(id) = self.transaction {
+            let numbers = messages.into_iter().map(|message| {
+                let (around, queue) = (&mut *self.around, self.queue);
+                self.broker
+                    .enlist_schedule(around, self.connection, id, queue, message)
+            });
+            let numbers = numbers.collect::<Result<_, _>>()?;
+            return Ok((Status::ok(), Body::SequenceNumbers(numbers)));
         }
         let numbers = self
             .broker

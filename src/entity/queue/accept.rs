@@ -135,7 +135,8 @@ impl Queue {
         }
         let before = self.session_state(id).map_or(0, Bytes::len);
         let grows = u64::try_from(length.saturating_sub(before)).unwrap_or(u64::MAX);
-        if 0 < grows && self.description.max_bytes < (self.bytes + elsewhere).saturating_add(grows) {
+        if 0 < grows && self.description.max_bytes < (self.bytes + elsewhere).saturating_add(grows)
+        {
             return Err(StateRefused::Full);
         }
         cx.journal.append(&Record::SessionState {

@@ -60,9 +60,9 @@ impl Departure {
         self.entry.hops
     }
 
-    /// Puts it into a message session.
-    pub fn set_message_session(&mut self, id: &str) {
-        self.entry.message_session = Some(id.into());
+    /// Puts it into another message session, or takes it out of its own.
+    pub fn set_message_session(&mut self, id: Option<&str>) {
+        self.entry.message_session = id.map(Into::into);
     }
 
     /// Says where it was dead-lettered.
@@ -127,6 +127,12 @@ impl Queue {
             time_to_live: entry.time_to_live,
             seed,
         })
+    }
+
+    /// Returns what has been changed in a message.
+    #[must_use]
+    pub fn amendments(&self, number: SequenceNumber) -> Option<&Arc<Amendments>> {
+        self.index.get(self.ordinal(number))?.amendments.as_ref()
     }
 
     /// Takes a topic's message out that has gone to all its subscriptions.

@@ -83,6 +83,13 @@ impl Numbers {
         next.is_none_or(|&next| (next & MASK) < (number.0 & MASK))
     }
 
+    /// Returns whether a number of this round has been given.
+    pub(super) fn is_given(&self, number: SequenceNumber) -> bool {
+        let partition = usize::try_from(number.0 >> 48).unwrap_or(usize::MAX);
+        let next = self.next.get(partition);
+        next.is_some_and(|&next| number.0 & MASK < next & MASK)
+    }
+
     /// Finds the place of a number that another queue gave, by the shorter way round: a dead letter
     /// keeps its number, and the two queues may stand on different sides of the roll-over.
     pub(super) fn place(&mut self, number: SequenceNumber) -> u64 {
@@ -110,11 +117,11 @@ impl Numbers {
         }
     }
 
-    /// Goes on with a number in its partition.
+    /// Goes on, from where its partition is, to a number in it.
     pub(super) fn restore(&mut self, next: SequenceNumber) {
         let partition = usize::try_from(next.0 >> 48).unwrap_or(usize::MAX);
         if let Some(slot) = self.next.get_mut(partition) {
-            *slot = (next.0 >> 48) << PARTITION_SHIFT | ROUND | (next.0 & MASK);
+            *slot += next.0.wrapping_sub(*slot) & MASK;
         }
     }
 

@@ -271,6 +271,12 @@ impl Queue {
     fn expect_number(&mut self, found: SequenceNumber) -> Result<u64, Replayed> {
         let entity = self.id.0;
         let expected = self.numbers.expect(found);
+        // It may have been reserved before.
+        let ordinal = self.ordinal(found);
+        let is_free = self.index.get(ordinal).is_none();
+        if expected.is_err() && is_free && self.numbers.is_given(found) {
+            return Ok(ordinal);
+        }
         expected.map_err(|expected| Replayed::OutOfOrder {
             entity,
             expected: expected.0,

@@ -125,6 +125,35 @@ impl Queue {
     ///
     /// If the journal has no place for a body.
     pub fn enqueue(&mut self, cx: &mut Context<'_>, arrival: Arrival<'_>) -> Option<Taken> {
+        self.take_in(cx, arrival, None)
+    }
+
+    /// Gives a number to a message that may come later, by [`Queue::enqueue_reserved`].
+    pub fn reserve(&mut self, cx: &mut Context<'_>, partition_hash: Option<u64>) -> SequenceNumber {
+        let ordinal = self.numbers.take(partition_hash);
+        cx.journal.append(&Record::Counter {
+            entity: self.id,
+            next: number(ordinal + 1),
+        });
+        number(ordinal)
+    }
+
+    /// Takes a message that was admitted, with a number that was reserved for it.
+    pub fn enqueue_reserved(
+        &mut self,
+        cx: &mut Context<'_>,
+        arrival: Arrival<'_>,
+        reserved: SequenceNumber,
+    ) -> Option<Taken> {
+        self.take_in(cx, arrival, Some(reserved))
+    }
+
+    fn take_in(
+        &mut self,
+        cx: &mut Context<'_>,
+        arrival: Arrival<'_>,
+        reserved: Option<SequenceNumber>,
+    ) -> Option<Taken> {
         let duplicate_key = arrival.duplicate_key;
         if let (Some(window), Some(key)) = (self.description.duplicate_window, duplicate_key)
             && !self.duplicates.insert(cx.now, window, key)
@@ -137,7 +166,10 @@ impl Queue {
         };
         let time_to_live =
             effective_time_to_live(arrival.time_to_live, self.description.default_time_to_live);
-        let ordinal = self.numbers.take(arrival.partition_hash);
+        let ordinal = match reserved {
+            Some(number) => self.ordinal(number),
+            None => self.numbers.take(arrival.partition_hash),
+        };
         let body = cx.journal.append(&Record::Enqueued {
             entity: self.id,
             number: number(ordinal),

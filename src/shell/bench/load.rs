@@ -97,7 +97,9 @@ async fn connect(args: &LoadArgs, role: LinkRole, pair: usize) -> Result<Client,
         },
         _ => Identity::Anonymous,
     };
-    let node = if args.each {
+    let node = if let (LinkRole::Incoming, Some(source)) = (role, &args.source) {
+        source.clone()
+    } else if args.each {
         format!("{}{pair}", args.node)
     } else {
         args.node.clone()
@@ -143,7 +145,8 @@ struct Sender {
 
 impl Sender {
     fn new(args: &LoadArgs, began: Instant, messages: u64) -> Self {
-        let mut head = vec![0x00, 0x53, 0x75, 0xb0];
+        let mut head = properties(args.subject.as_deref());
+        head.extend_from_slice(&[0x00, 0x53, 0x75, 0xb0]);
         head.extend_from_slice(&u32::try_from(args.size).unwrap_or(u32::MAX).to_be_bytes());
         let pairs = u32::try_from(args.pairs).unwrap_or(u32::MAX);
         Self {
@@ -216,6 +219,22 @@ impl Work for Sender {
     fn is_done(&self) -> bool {
         self.left == 0 && self.due.is_empty()
     }
+}
+
+/// Encodes the properties section of a message with a subject.
+fn properties(subject: Option<&str>) -> Vec<u8> {
+    let Some(subject) = subject else {
+        return Vec::new();
+    };
+    let length = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX).to_be_bytes();
+    let mut section = vec![0x00, 0x53, 0x73, 0xd0];
+    // Message-id, user-id and to are null; a string is five bytes longer than its text.
+    section.extend_from_slice(&length(subject.len() + 12));
+    section.extend_from_slice(&length(4));
+    section.extend_from_slice(&[0x40, 0x40, 0x40, 0xb1]);
+    section.extend_from_slice(&length(subject.len()));
+    section.extend_from_slice(subject.as_bytes());
+    section
 }
 
 struct Receiver {

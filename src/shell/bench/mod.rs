@@ -32,6 +32,12 @@ pub(super) struct LoadArgs {
     /// The node; with --each, pair N uses the node's name with N behind it.
     #[arg(long, default_value = "queue.1")]
     pub node: String,
+    /// The node to receive from, if it is another: a topic's subscription.
+    #[arg(long, value_name = "NODE")]
+    pub source: Option<String>,
+    /// The subject of each message, for rules.
+    #[arg(long)]
+    pub subject: Option<String>,
     /// Give each pair a node of its own.
     #[arg(long)]
     pub each: bool,

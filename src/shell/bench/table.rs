@@ -56,6 +56,12 @@ pub(super) async fn run(args: &TableArgs) -> Result<String, String> {
         recovery,
     );
     row("", "disk used with them waiting", "", disk);
+    row(
+        "12",
+        "a topic with 1,000 subscriptions, correlation filters, 1 matching, to a plain queue",
+        "1.3 x CPU",
+        fan_out(args).await?,
+    );
     Ok(table)
 }
 
@@ -69,10 +75,15 @@ struct Broker {
 impl Broker {
     /// Starts this program's broker, and waits until it is ready.
     fn start(data: &Path) -> Result<Self, String> {
+        Self::start_with(data, 0)
+    }
+
+    /// Starts it with a topic that has this many subscriptions.
+    fn start_with(data: &Path, subscriptions: usize) -> Result<Self, String> {
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let (address, http) = (free_port()?, free_port()?);
         let config = data.with_extension("json");
-        std::fs::write(&config, CONFIG).map_err(|error| error.to_string())?;
+        std::fs::write(&config, configuration(subscriptions)).map_err(|error| error.to_string())?;
         let mut child = Command::new(program)
             .args([
                 "serve",
@@ -111,6 +122,8 @@ impl Broker {
         LoadArgs {
             broker: self.address,
             node: "bench.0".to_owned(),
+            source: None,
+            subject: None,
             each: false,
             messages: 1,
             size: 1024,
@@ -140,10 +153,54 @@ impl Drop for Broker {
     }
 }
 
-const CONFIG: &str = r#"{"UserConfig":{"Namespaces":[{"Name":"bench","Queues":[
-{"Name":"bench.0","Properties":{"DefaultMessageTimeToLive":"P1D","MaxSizeInMegabytes":100000}},
-{"Name":"bench.1"},{"Name":"bench.2"},{"Name":"bench.3"},{"Name":"bench.4"},{"Name":"bench.5"},
-{"Name":"bench.6"},{"Name":"bench.7"}]}]}}"#;
+/// Subscriptions of the topic, each with a correlation filter for a subject of its own.
+const SUBSCRIPTIONS: usize = 1_000;
+
+/// Makes the entities that the rows need.
+fn configuration(subscriptions: usize) -> String {
+    let subscriptions: Vec<String> = (0..subscriptions)
+        .map(|at| {
+            format!(
+                r#"{{"Name":"s{at}","Rules":[{{"Name":"r","Properties":{{"FilterType":"Correlation",
+                "CorrelationFilter":{{"Label":"subject {at}"}}}}}}]}}"#
+            )
+        })
+        .collect();
+    let queues: Vec<String> = (1..8)
+        .map(|at| format!(r#"{{"Name":"bench.{at}"}}"#))
+        .collect();
+    format!(
+        r#"{{"UserConfig":{{"Namespaces":[{{"Name":"bench","Queues":[{{"Name":"bench.0",
+        "Properties":{{"DefaultMessageTimeToLive":"P1D","MaxSizeInMegabytes":100000}}}},{}],
+        "Topics":[{{"Name":"topic","Subscriptions":[{}]}}]}}]}}}}"#,
+        queues.join(","),
+        subscriptions.join(",")
+    )
+}
+
+/// Publishes to the topic, where one subscription of all wants the messages, and to a queue.
+async fn fan_out(args: &TableArgs) -> Result<String, String> {
+    let mut ratios = Vec::new();
+    for _ in 0..args.runs {
+        let scratch = Scratch::new()?;
+        let broker = Broker::start_with(&scratch.data(), SUBSCRIPTIONS)?;
+        let subject = Some("subject 500".to_owned());
+        let to_queue = LoadArgs {
+            messages: args.messages,
+            subject: subject.clone(),
+            ..broker.load()
+        };
+        let to_topic = LoadArgs {
+            node: "topic".to_owned(),
+            source: Some("topic/Subscriptions/s500".to_owned()),
+            ..to_queue.clone()
+        };
+        let queue = load::run(&to_queue).await?.cpu_per_million();
+        let topic = load::run(&to_topic).await?.cpu_per_million();
+        ratios.extend(topic.zip(queue).map(|(topic, queue)| topic / queue));
+    }
+    Ok(format!("{:.2} x CPU", median(&mut ratios)))
+}
 
 /// A directory that is removed in the end.
 struct Scratch(PathBuf);

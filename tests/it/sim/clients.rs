@@ -454,7 +454,9 @@ impl Clients {
         if random.percent(30) {
             properties.insert("color".to_owned(), format!("c{}", random.below(4)));
         }
-        let session = random.percent(85).then(|| random.below(u64::from(SESSIONS)));
+        let session = random
+            .percent(85)
+            .then(|| random.below(u64::from(SESSIONS)));
         let id = self.next_id;
         self.next_id += 1;
         Draft {

@@ -635,7 +635,9 @@ impl Model {
     ) -> Result<(), String> {
         let expected = now.saturating_add(self.description(place).lock_duration.as_millis());
         if until != expected {
-            return Err(format!("{at:?} holds {session} until {until}, not {expected}"));
+            return Err(format!(
+                "{at:?} holds {session} until {until}, not {expected}"
+            ));
         }
         let holders = &mut self.queue_mut(place).holders;
         match holders.insert(session, Holder { at, until }) {

@@ -102,7 +102,10 @@ impl Round {
         let (name, until) = found;
         let session = (0..SESSIONS).find(|&id| session_name(id) == name);
         self.granted.insert(at, sight);
-        Ok((session.ok_or_else(|| format!("no session is {name}"))?, until))
+        Ok((
+            session.ok_or_else(|| format!("no session is {name}"))?,
+            until,
+        ))
     }
 
     /// Takes off the next response on a link.
