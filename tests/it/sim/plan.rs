@@ -126,6 +126,8 @@ impl Plan {
         for entity in &mut entities {
             if rolls_over {
                 entity.first = (1 << 48) - 1 - random.below(20);
+                // Of what expires in one step, it is not said which goes on first.
+                entity.description.forward_dead_letters_to = None;
             }
         }
         let doings = DOINGS.iter().map(|doing| {
