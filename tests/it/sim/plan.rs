@@ -61,11 +61,12 @@ pub(super) enum Doing {
     SessionWork,
     Settle,
     SettleAgain,
+    Transact,
     Unknown,
     Written,
 }
 
-pub(super) const DOINGS: [Doing; 20] = [
+pub(super) const DOINGS: [Doing; 21] = [
     Doing::Attach,
     Doing::Cancel,
     Doing::Credit,
@@ -84,6 +85,7 @@ pub(super) const DOINGS: [Doing; 20] = [
     Doing::SessionWork,
     Doing::Settle,
     Doing::SettleAgain,
+    Doing::Transact,
     Doing::Unknown,
     Doing::Written,
 ];
@@ -140,6 +142,7 @@ impl Plan {
                 | Doing::Renew
                 | Doing::SendBatch
                 | Doing::Cancel
+                | Doing::Transact
                 | Doing::SettleAgain => 6,
                 Doing::Open | Doing::Detach => 4,
                 Doing::Purge | Doing::Cut | Doing::Unknown | Doing::Written => 1,

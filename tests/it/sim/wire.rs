@@ -193,6 +193,22 @@ pub(super) fn batch(drafts: &[Draft]) -> Vec<u8> {
     out
 }
 
+/// Encodes what declares a transaction.
+pub(super) fn declare() -> Vec<u8> {
+    control(0x31, vec![Value::Null])
+}
+
+/// Encodes what ends one.
+pub(super) fn discharge(id: &[u8], fail: bool) -> Vec<u8> {
+    control(0x32, vec![Value::Binary(id.to_vec()), Value::Bool(fail)])
+}
+
+fn control(code: u8, fields: Vec<Value>) -> Vec<u8> {
+    let mut out = vec![0x00, 0x53, 0x77];
+    section(&mut out, code, &Value::List(fields));
+    out
+}
+
 /// Encodes a request.
 pub(super) fn request(
     id: &str,

@@ -120,7 +120,7 @@ impl Auditor {
                 };
                 forwards || !status.can_receive()
             }
-            LinkKind::Requests | LinkKind::Responses => false,
+            LinkKind::Requests | LinkKind::Responses | LinkKind::Coordinator => false,
         });
         let doomed: Vec<_> = doomed
             .filter(|(_, link)| link.place.queue == queue)

@@ -9,7 +9,9 @@ use jitney::entity::queue::{Description, EntityKind};
 use jitney::limits;
 
 use super::round::{Round, Sight};
-use crate::sim::acts::{Ask, LinkKey, LinkKind, Part, Place, Session, session_name};
+use crate::sim::acts::{
+    Ask, LinkKey, LinkKind, Part, Place, Session, TransactionId, Verdict, session_name,
+};
 use crate::sim::wire::{Draft, Seen};
 
 /// A time to live, or a time, without end.
@@ -27,6 +29,24 @@ pub(in crate::sim) struct Model {
     pub(super) gone: BTreeSet<u64>,
     pub(super) room: bool,
     pub(super) locks: u64,
+    /// What is open, by its connection.
+    pub(super) transactions: BTreeMap<(u32, TransactionId), Transaction>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Transaction {
+    pub(super) parts: Vec<Operation>,
+    /// Some part of it was refused.
+    pub(super) spoiled: bool,
+    pub(super) ends: i64,
+}
+
+/// Something that is done when its transaction is committed.
+#[derive(Debug, Clone)]
+pub(super) enum Operation {
+    Cancel(Place, BTreeSet<i64>),
+    Send(usize, Vec<Draft>),
+    Settle(Place, LockToken, Verdict),
 }
 
 #[derive(Debug, Clone)]
@@ -84,6 +104,7 @@ pub(super) struct Call {
     pub(super) id: String,
     pub(super) reply_to: String,
     pub(super) about: Option<LinkKey>,
+    pub(super) transaction: Option<TransactionId>,
     pub(super) place: Place,
     pub(super) ask: Ask,
 }
@@ -181,6 +202,10 @@ impl Receiver {
 impl Message {
     pub(super) fn is_over(&self, now: i64) -> bool {
         self.time_to_live != NEVER && self.enqueued_at.saturating_add(self.time_to_live) <= now
+    }
+
+    pub(super) fn is_scheduled(&self) -> bool {
+        matches!(self.state, State::Scheduled { .. })
     }
 
     pub(super) fn is_available(&self) -> bool {
@@ -338,6 +363,7 @@ impl Model {
     pub(super) fn restart(&mut self) {
         self.links.clear();
         self.orphans.clear();
+        self.transactions.clear();
         for place in self.places() {
             let queue = self.queue_mut(place);
             queue.receivers.clear();
@@ -351,9 +377,9 @@ impl Model {
 
     /// Returns when time alone changes something.
     pub(super) fn next_due(&self) -> Option<i64> {
-        self.places()
-            .filter_map(|place| self.next_due_at(place))
-            .min()
+        let places = self.places().filter_map(|place| self.next_due_at(place));
+        let transactions = self.transactions.values().map(|open| open.ends);
+        places.chain(transactions).min()
     }
 
     fn next_due_at(&self, place: Place) -> Option<i64> {
