@@ -645,7 +645,7 @@ impl Ask {
             Self::Schedule { drafts } => {
                 let messages = drafts.iter().map(|draft| {
                     wire::map(vec![
-                        ("message-id", Value::String(format!("m{}", draft.id))),
+                        ("message-id", Value::String(draft.message_id())),
                         ("message", Value::Binary(draft.encode())),
                     ])
                 });

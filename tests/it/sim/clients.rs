@@ -487,8 +487,10 @@ impl Clients {
             .then(|| random.below(u64::from(SESSIONS)));
         let id = self.next_id;
         self.next_id += 1;
+        let again = random.percent(15).then(|| 1 + random.below(8));
         Draft {
             id,
+            same_as: again.map(|back| id.saturating_sub(back).max(1)),
             time_to_live: lives.map(|millis| u32::try_from(millis).expect("it fits")),
             due,
             properties,

@@ -310,6 +310,10 @@ pub(super) fn describe(random: &mut Stream, horizon: i64) -> Description {
             Millis::from_millis(random.within(1, horizon * 3))
         },
         requires_session: random.percent(35),
+        duplicate_window: random
+            .percent(20)
+            .then(|| Millis::from_millis(random.within(1, horizon * 2))),
+        partitioned: random.percent(15),
         max_delivery_count: *random.pick(&[1, 2, 3, 10]).expect("some"),
         dead_letter_on_expiration: random.percent(60),
         max_bytes: if random.percent(15) {

@@ -349,8 +349,8 @@ impl Model {
         let sight = Sight::SettledIncoming(at, delivery, expected);
         let shown = format!("{sight:?}");
         let told = round.answer(&shown, |found| format!("{found:?}") == shown)?;
-        if taken.is_ok() {
-            round.pin(told, round.group);
+        if let Ok((_, pin)) = taken {
+            round.pin(told, pin);
         }
         Ok(())
     }
@@ -361,7 +361,7 @@ impl Model {
         round: &mut Round,
         queue: usize,
         drafts: &[Draft],
-    ) -> Result<Result<Vec<i64>, Failed>, String> {
+    ) -> Result<Result<(Vec<i64>, u64), Failed>, String> {
         if drafts.iter().any(|draft| draft.malformed) {
             return Ok(Err((400, DECODE_ERROR)));
         }
@@ -413,15 +413,15 @@ impl Model {
         round: &mut Round,
         queue: usize,
         drafts: &[Draft],
-    ) -> Result<Vec<i64>, String> {
+    ) -> Result<(Vec<i64>, u64), String> {
         let place = Place::main(queue);
-        let numbers = drafts.iter().map(|draft| self.enqueue(round, queue, draft));
-        let numbers: Vec<i64> = numbers.collect();
+        let taken = drafts.iter().map(|draft| self.enqueue(round, queue, draft));
+        let (numbers, groups): (Vec<i64>, Vec<u64>) = taken.unzip();
         self.dispatch(round, place, &BTreeSet::new())?;
         round.at_hand.extend(drafts.iter().map(|draft| draft.id));
         self.go_on(round, place)?;
         round.at_hand.clear();
-        Ok(numbers)
+        Ok((numbers, groups.into_iter().max().unwrap_or_default()))
     }
 
     fn declare(&mut self, round: &mut Round, at: LinkKey, delivery: u32) -> Result<(), String> {
@@ -462,8 +462,7 @@ impl Model {
             Some(open) if open.spoiled => rolled_back,
             Some(open) if self.can_commit(round, &open)? => {
                 for part in &open.parts {
-                    self.carry_out(round, part)?;
-                    pin = round.group;
+                    pin = pin.max(self.carry_out(round, part)?);
                 }
                 Ok(())
             }
@@ -576,16 +575,24 @@ impl Model {
         })
     }
 
-    fn carry_out(&mut self, round: &mut Round, part: &Operation) -> Result<(), String> {
+    /// Does what can be done, and returns the group that it rests on.
+    fn carry_out(&mut self, round: &mut Round, part: &Operation) -> Result<u64, String> {
         match part {
-            Operation::Send(queue, drafts) => self.put(round, *queue, drafts).map(drop),
+            Operation::Send(queue, drafts) => {
+                let (_, pin) = self.put(round, *queue, drafts)?;
+                return Ok(pin);
+            }
             Operation::Settle(place, token, verdict) => {
                 let lost = self.lost(*place);
                 let decided = self.decide(round, *place, *token, verdict, lost);
                 decided.map_err(|failed| format!("it could be done: {failed:?}"))?;
                 self.dispatch(round, *place, &BTreeSet::new())?;
                 self.arrive(round)?;
-                self.go_on(round, *place)
+                self.go_on(round, *place)?;
+                // What is released is what it was.
+                if matches!(verdict, Verdict::Release) {
+                    return Ok(0);
+                }
             }
             Operation::Cancel(place, numbers) => {
                 for &wanted in numbers {
@@ -594,9 +601,9 @@ impl Model {
                         self.remove(*place, ordinal);
                     }
                 }
-                Ok(())
             }
         }
+        Ok(round.group)
     }
 
     fn settle(&mut self, round: &mut Round, act: &Act) -> Result<(), String> {
@@ -821,7 +828,7 @@ impl Model {
             Ask::Schedule { .. } if !self.takes(place) => Err((400, NOT_ALLOWED)),
             Ask::Schedule { drafts } => self
                 .take(round, place.queue, drafts)?
-                .map(|numbers| Expected::numbers(numbers, round.group)),
+                .map(|(numbers, pin)| Expected::numbers(numbers, pin)),
             Ask::Peek { .. } if self.forwards(place) => Err((400, NOT_ALLOWED)),
             Ask::Deferred { .. } | Ask::Purge { .. } if !status.can_receive() => {
                 Err((400, DISABLED))

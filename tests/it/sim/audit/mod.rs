@@ -95,7 +95,7 @@ impl Auditor {
             entity.description = description.clone();
         } else {
             let main = Queue {
-                next: planned.first,
+                next: BTreeMap::from([(0, planned.first)]),
                 ..Queue::default()
             };
             self.model.entities.push(Entity {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use jitney::entity::LockToken;
 
-use super::model::{Message, Model, number};
+use super::model::{Message, Model, number, same_partition};
 use crate::sim::acts::{LinkKey, Place, SESSIONS, Session, TransactionId, session_name};
 use crate::sim::wire::{Answer, Seen};
 
@@ -205,6 +205,7 @@ impl Round {
         let mut lower = queue.messages.range(..ordinal);
         let passed_over = lower.find(|(at, other)| {
             let same = of_session.is_none_or(|session| other.draft.session == session);
+            let same = same && same_partition(**at, ordinal);
             other.is_available() && same && !fresh.contains(at)
         });
         if let Some((&lower, _)) = passed_over {
