@@ -30,6 +30,8 @@ mod numbers;
 mod receive;
 mod replay;
 mod send;
+#[cfg(test)]
+mod session_tests;
 mod sessions;
 #[cfg(test)]
 mod tests;
