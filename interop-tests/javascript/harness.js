@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, describe, it } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
 import { ServiceBusClient } from "@azure/service-bus";
 import Long from "long";
 
@@ -35,6 +36,48 @@ export function topic(name, declare) {
       });
     });
   });
+}
+
+/** Uses a client, and closes it. */
+export async function withClient(use, options) {
+  const client = newClient(options);
+  try {
+    return await use(client);
+  } finally {
+    await client.close();
+  }
+}
+
+/** Sends one message to each session named, in order, with bodies 0, 1, 2… */
+export async function sendTo(client, queue, ...sessions) {
+  const sender = client.createSender(queue);
+  await sender.sendMessages(sessions.map((sessionId, body) => ({ sessionId, body })));
+  await sender.close();
+}
+
+/** Locks a session until it is closed or expires: nothing renews it. */
+export function accept(client, queue, sessionId, options) {
+  return client.acceptSession(queue, sessionId, { ...noRenewal, ...options });
+}
+
+export function acceptNext(client, queue, options) {
+  return client.acceptNextSession(queue, { ...noRenewal, ...options });
+}
+
+/** Asks again and again, until the answer is one. */
+export async function until(ask, deadline = DEADLINE) {
+  const end = Date.now() + deadline;
+  for (;;) {
+    const answer = await ask();
+    if (answer) return answer;
+    assert.ok(Date.now() < end, `no answer within ${deadline} ms`);
+    await pause(50);
+  }
+}
+
+/** The path of a subscription. */
+export function at(name, subscription) {
+  return `${name}/Subscriptions/${subscription}`;
 }
 
 /** Receives exactly `count` messages, in as many calls as it takes. */

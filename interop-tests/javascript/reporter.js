@@ -19,9 +19,15 @@ export default async function* report(events) {
     if (isFailure) failed += 1;
     else passed += 1;
     yield `${isFailure ? "FAIL" : "ok  "}  ${data.name} (${Math.round(milliseconds)} ms)\n`;
-    if (isFailure) yield `${indent(error?.cause?.stack ?? error?.cause ?? error)}\n`;
+    if (isFailure) yield `${indent(reason(error))}\n`;
   }
   yield `${passed} passed, ${failed} failed\n`;
+}
+
+function reason(error) {
+  const cause = error?.cause ?? error;
+  // What rhea reports is no Error, but knows its fields.
+  return cause.stack ?? (typeof cause === "object" ? JSON.stringify(cause) : cause);
 }
 
 function indent(text) {

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, describe, it } from "node:test";
 import rhea from "rhea";
+import terminus from "rhea/lib/terminus.js";
 
 export const { types } = rhea;
 
@@ -19,6 +20,27 @@ const BATCH_FORMAT = 0x80013700;
 // What rhea decodes into plain values has lost its AMQP types: keep the bytes beside it.
 const decode = rhea.message.decode;
 rhea.message.decode = (bytes) => Object.assign(decode(bytes), { raw: bytes });
+
+// Transactions, which rhea does not know: the states that they bring, the target that leads to them, and the field of a
+// transfer that it never fills.
+const STATES = {
+  0x33: state("declared", 0x33, [{ name: "txn_id", type: "binary" }]),
+  0x34: state("transactional_state", 0x34, [{ name: "txn_id", type: "binary" }, { name: "outcome", type: "*" }]),
+};
+const COORDINATOR = 0x30;
+const STATE_BYTES_MAX = 64;
+types.wrap_delivery_state = (typed) => typed;
+const unwrapOutcome = rhea.message.unwrap_outcome;
+rhea.message.unwrap_outcome = (typed) => {
+  const State = STATES[typed?.descriptor?.value];
+  return State ? new State(typed.value) : unwrapOutcome(typed);
+};
+const unwrapTerminus = terminus.unwrap;
+terminus.unwrap = (typed) => (typed?.descriptor?.value === COORDINATOR ? { coordinator: true } : unwrapTerminus(typed));
+
+function state(name, code, fields) {
+  return Object.assign(types.define_composite({ name, code, fields }), { composite_type: name });
+}
 
 /** Declares a group of scenarios that run at the same time, each with a connection that is closed at its end. */
 export function topic(name, declare) {
@@ -99,8 +121,39 @@ async function opened(link, role) {
   link.on(`${role}_error`, () => {});
   await Promise.race([event(link, `${role}_open`), failed]);
   // A refused link is answered by an attach without a terminus, and then the reason (protocol.md §3.4).
-  if (!(role === "sender" ? link.target : link.source).address) await failed;
+  const remote = role === "sender" ? link.target : link.source;
+  if (!remote?.address && !remote?.coordinator) await failed;
   return link;
+}
+
+/** The key of the filter that asks for a session, and says which was granted (protocol.md §5.4). */
+export const SESSION_FILTER = "com.microsoft:session-filter";
+
+/** Opens a receiver of a session: of the one named, or with null of the next that has messages and is not locked. */
+export function openSession(parent, address, id, { timeout, ...options } = {}) {
+  return openReceiver(parent, address, {
+    source: { address, filter: { [SESSION_FILTER]: id } },
+    ...(timeout && { properties: { "com.microsoft:timeout": types.wrap_uint(timeout) } }),
+    ...options,
+  });
+}
+
+/** The session that was granted. */
+export function sessionOf({ source }) {
+  return source.filter[SESSION_FILTER];
+}
+
+/** Until when a session is locked: ticks of 100 ns since the year 1, and more than a number holds. */
+export function sessionLockedUntil({ properties }) {
+  const ticks = properties["com.microsoft:locked-until-utc"].readBigInt64BE();
+  return new Date(Number((ticks - 621_355_968_000_000_000n) / 10_000n));
+}
+
+/** Waits for the peer to end the link, and returns why. */
+export async function ended(link) {
+  if (!link.error) await event(link, link.is_sender() ? "sender_error" : "receiver_error");
+  const { condition, description } = link.error;
+  return { condition, description };
 }
 
 export async function closeLink(link) {
@@ -168,9 +221,89 @@ export async function accept(...received) {
 }
 
 function outcome({ remote_state: state }) {
+  if (state instanceof STATES[0x34]) {
+    return { ...outcome({ remote_state: unwrapOutcome(state.outcome) }), transaction: state.txn_id };
+  }
   const { condition, description } = state.error ?? {};
   const error = condition ? { condition, description } : undefined;
-  return { name: state.constructor.composite_type, ...(error && { error }) };
+  return { name: state.constructor.composite_type, ...(error && { error }), ...(state.txn_id && { id: state.txn_id }) };
+}
+
+/** Opens the link on which transactions begin and end. */
+export async function openCoordinator(parent) {
+  const sender = parent.open_sender({ target: {} });
+  // The attach leaves in the next turn.
+  sender.local.attach.target = types.wrap_described([types.wrap_array([], 0xa3)], COORDINATOR);
+  return opened(sender, "sender");
+}
+
+/** Begins a transaction, and returns its id. */
+export async function declare(coordinator) {
+  const { name, id } = await send(coordinator, value(described(0x31)), { format: 0 });
+  assert.equal(name, "declared");
+  assert.ok(id.length >= 1 && id.length <= 32);
+  return id;
+}
+
+/** Commits or rolls back, and returns the outcome. */
+export function commit(coordinator, id) {
+  return discharge(coordinator, id, types.wrap_boolean(false));
+}
+
+export function rollback(coordinator, id) {
+  return discharge(coordinator, id, types.wrap_boolean(true));
+}
+
+function discharge(coordinator, id, fail) {
+  return send(coordinator, value(described(0x32, types.wrap_binary(id), fail)), { format: 0 });
+}
+
+function described(code, ...fields) {
+  return types.wrap_described(types.wrap_list(fields), code);
+}
+
+/** The bytes of a message whose body is this value: rhea would lose its descriptor under that of the section. */
+export function value(typed) {
+  const writer = new types.Writer();
+  writer.write(typed);
+  return Buffer.concat([Buffer.from([0x00, 0x53, 0x77]), writer.toBuffer()]);
+}
+
+function transactional(id, outcome) {
+  return STATES[0x34].create({ txn_id: id, outcome }).described();
+}
+
+/** Sends in a transaction: like `send`, and the outcome tells the transaction. */
+export function sendIn(id, sender, message, options) {
+  const { session } = sender;
+  transferStates(session).set(session.outgoing.next_delivery_id, transactional(id));
+  return send(sender, message, options);
+}
+
+/** By delivery id, the states that transfers of a session are to have. */
+function transferStates(session) {
+  session.transfer_states ??= new Map();
+  if (!Object.hasOwn(session, "output")) {
+    const { output } = session;
+    session.output = (frame, payload) => {
+      const found = session.transfer_states.get(frame.delivery_id);
+      if (found) frame.state = found;
+      output.call(session, frame, payload);
+    };
+    // A state makes a frame longer than rhea thinks.
+    const { outgoing } = session;
+    const { compute_max_payload: room } = outgoing;
+    outgoing.compute_max_payload = (tag) => room.call(outgoing, tag) - STATE_BYTES_MAX;
+  }
+  return session.transfer_states;
+}
+
+/** Settles in a transaction: like `settle`, and the outcome tells the transaction. */
+export async function settleIn(id, { delivery, receiver }, name, fields) {
+  const settled = event(receiver, "settled", (context) => context.delivery === delivery);
+  delivery.update(false, transactional(id, rhea.message[name](fields).described()));
+  await settled;
+  return outcome(delivery);
 }
 
 /** Records the performatives of a kind (`transfer`, `flow`, `disposition`) that a session gets. */
@@ -192,13 +325,15 @@ export async function openManagement(connection, entity) {
     target: { address: replyTo }, snd_settle_mode: 1, rcv_settle_mode: 0,
   });
   const sender = await openSender(connection, node);
-  return async (operation, body, { id = randomUUID(), properties = {} } = {}) => {
-    await sendAccepted(sender, {
+  return async (operation, body, { id = randomUUID(), properties = {}, transaction } = {}) => {
+    const request = {
       message_id: id,
       reply_to: replyTo,
       application_properties: { ...(operation && { operation }), ...properties },
       body,
-    });
+    };
+    const { name } = await (transaction ? sendIn(transaction, sender, request) : send(sender, request));
+    assert.equal(name, "accepted");
     const { message } = await receiveOne(receiver);
     assert.deepEqual(message.correlation_id, id);
     const { statusCode, "status-code": code, statusDescription, errorCondition } = message.application_properties;

@@ -17,7 +17,7 @@ use crate::shape::value_length;
 /// Kept in the log as, for each: the length of its name (u16, big-endian), its name in UTF-8, the
 /// length of its value (u32, big-endian), its value. First the application-properties in the order
 /// of their names, with encoded AMQP for a value, or nothing where the property is removed; then
-/// the fields, by AMQP's names of them, with [`FIELD`] before the encoded AMQP.
+/// the fields, by AMQP's names of them, with 0x01 before the encoded AMQP.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Amendments {
     /// Ordered by name, so that a peer's thousands of them cost no more than they weigh.

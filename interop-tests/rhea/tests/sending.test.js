@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import rhea from "rhea";
 import {
   ANONYMOUS, accept, bodies, close, connect, event, numbers, openReceiveAndDelete, openReceiver, openSender, range,
-  receive, receiveAvailable, receiveOne, sections, send, sendAccepted, sendBatch, topic, typedMap, types,
+  receive, receiveAvailable, receiveOne, sections, send, sendAccepted, sendBatch, topic, typedMap, types, value,
 } from "../harness.js";
 
 const { message: build } = rhea;
@@ -26,7 +26,6 @@ const BODIES = {
   "a list": ["a", ["b"]],
   "an array": types.wrap_array([1, 2, 3], 0x81),
   "null": null,
-  "a described value": types.wrap_described("P1D", "com.example:period"),
 };
 
 /** Every primitive type, in application properties. */
@@ -62,6 +61,11 @@ topic("sending", (scenario) => {
       assert.ok(received.message.raw.subarray(-sent.length).equals(sent), name);
       await accept(received);
     }
+    const described = value(types.wrap_described("P1D", "com.example:period"));
+    await send(sender, described, { format: 0 });
+    const period = await receiveOne(receiver);
+    assert.ok(period.message.raw.subarray(-described.length).equals(described));
+    await accept(period);
     const nothing = build.encode({ subject: "nothing" }).subarray(0, -NULL_BODY_BYTES);
     await send(sender, nothing, { format: 0 });
     const { message } = await receiveOne(receiver);

@@ -70,7 +70,7 @@ pub struct RuleSet {
 
 /// A rule's place: subscriptions in order, in each the oldest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct RuleKey {
+pub(super) struct RuleKey {
     subscription: u32,
     created_at: Timestamp,
     serial: u64,
@@ -255,7 +255,7 @@ impl RuleSet {
     }
 
     /// Returns the rules that may match a message, in order.
-    fn candidates(&self, message: &Message, changed: &Amendments) -> Vec<RuleKey> {
+    pub(super) fn candidates(&self, message: &Message, changed: &Amendments) -> Vec<RuleKey> {
         let mut found: Vec<RuleKey> = self.open.iter().copied().collect();
         if self.by_value.is_empty() {
             return found;

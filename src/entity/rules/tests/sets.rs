@@ -148,6 +148,54 @@ fn rules_see_what_was_changed_before() {
 }
 
 #[test]
+fn a_publish_looks_only_at_rules_that_may_match() {
+    let mut rules = RuleSet::default();
+    for number in 0..1_000 {
+        let both = CorrelationFields {
+            label: Some("order".to_owned()),
+            properties: vec![("Customer".to_owned(), Scalar::Long(number))],
+            ..CorrelationFields::default()
+        };
+        let subscription = u32::try_from(number).unwrap();
+        rules
+            .insert(subscription, rule("both", correlation(both)))
+            .unwrap();
+        rules
+            .insert(subscription, rule("no", Filter::False))
+            .unwrap();
+        let other = CorrelationFields {
+            correlation_id: Some(number.to_string()),
+            properties: vec![("kind".to_owned(), Scalar::Boolean(true))],
+            ..CorrelationFields::default()
+        };
+        rules
+            .insert(subscription, rule("other", correlation(other)))
+            .unwrap();
+    }
+    rules.insert(7, rule("sql", sql("1=0"))).unwrap();
+    let sent = Sent::default()
+        .field(Field::Label, "order")
+        .property("kind", true);
+    let message = sent.property("customer", 500).message();
+    // The one whose customer it is, the SQL filter, and the first: no label was rarer for it.
+    let looked_at = rules.candidates(&message, &Amendments::default());
+    assert!(looked_at.len() <= 3, "{looked_at:?}");
+    assert_eq!(matches(&rules, &message).len(), 1);
+}
+
+#[test]
+fn a_rule_is_met_once_by_a_property_that_stands_there_twice() {
+    let mut rules = RuleSet::default();
+    let action = with_action("act", wants("a", 1), "SET b = 1");
+    rules.insert(1, action).unwrap();
+    let message = Sent::default().property("a", 1).property("A", 1).message();
+    assert_eq!(matches(&rules, &message)[0].copies.len(), 1);
+    // The first is the one that counts.
+    let message = Sent::default().property("A", 2).property("a", 1).message();
+    assert_eq!(matches(&rules, &message), []);
+}
+
+#[test]
 fn names_are_taken_once_whatever_their_case() {
     let mut rules = RuleSet::default();
     rules.insert(1, rule("Red", wants("color", "red"))).unwrap();
