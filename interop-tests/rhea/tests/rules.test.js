@@ -17,6 +17,67 @@ const CORRELATION_FILTER = 0x1370000009;
 
 const { wrap_int: int } = types;
 
+/** What the filters and actions below are about. */
+const MESSAGE = {
+  message_id: "m-1", correlation_id: "c-1", to: "to", reply_to: "reply", subject: "Subject", content_type: "text/plain",
+  group_id: "session", reply_to_group_id: "reply-session", body: "body",
+  application_properties: {
+    n: int(7), zero: int(0), half: types.wrap_double(0.5), large: types.wrap_long(2 ** 40), text: "it's", Mixed: "Case", yes: true, no: false,
+    nothing: null, "with space": "quoted", number: "7", wide: "groß", percent: "50%", under: "a_b",
+  },
+};
+
+const TRUE = [
+  "1=1", "n = 7", "n <> 8", "n != 8", "n >= 7 AND n <= 7", "NOT n = 8", "n = 7 OR nosuch = 1", "nosuch = 1 OR n = 7",
+  // Precedence, arithmetic, widths.
+  "n = 8 AND n = 9 OR n = 7", "2 + 3 * 2 = 8", "(2 + 3) * 2 = 10", "n / 2 = 3", "n % 4 = 3", "-n = -7", "n - 10 = -3", "n / 2.0 = 3.5",
+  "half * 2 = 1", "large = 1099511627776", "large > n", "7.0 = n", "n = +7",
+  // Strings: quotes, case, joining, patterns.
+  "text = 'it''s'", "mixed = 'Case'", "text LIKE 'it%'", "text LIKE '_t_s'", "text NOT LIKE 'x%'", "percent LIKE '50!%' ESCAPE '!'",
+  "under LIKE 'a\\_b' ESCAPE '\\'", "wide LIKE 'gro_'", "text + number = 'it''s7'", "number IN ('6', '7')", "n IN (1, 7)", "n NOT IN (1, 2)",
+  // What is not there.
+  "nosuch IS NULL", "nothing IS NULL", "n IS NOT NULL", "EXISTS(n)", "NOT EXISTS(nosuch)", "exists(user.n)",
+  // Booleans, quoted names, scopes, functions.
+  "yes = TRUE", "no = false", "yes", "NOT no", '"with space" = \'quoted\'', "[with space] = 'quoted'", "user.n = 7", "USER.[n] = 7",
+  "property('n') = 7", "p('with space') = 'quoted'", "newid() <> newid()",
+  "sys.MessageId = 'm-1'", "sys.CorrelationId = 'c-1'", "sys.To = 'to'", "sys.ReplyTo = 'reply'", "sys.Label = 'Subject'", "sys.label = 'Subject'",
+  "sys.ContentType = 'text/plain'", "sys.SessionId = 'session'", "sys.ReplyToSessionId = 'reply-session'", "sys.[MessageId] LIKE 'm%'",
+];
+
+const FALSE = [
+  "1=0", "n = 8", "n <> 7", "NOT n = 7", "Text = 'IT''S'", "mixed = 'case'", "sys.Label = 'subject'", "text LIKE 'IT%'",
+  // Unknown is not true, whichever way it is turned.
+  "nosuch = 1", "nosuch <> 1", "NOT nosuch = 1", "nosuch = 1 AND n = 7", "nosuch LIKE '%'", "nosuch IN (1)", "nosuch NOT IN (1)", "nosuch + 1 > 0",
+  "nothing = 1", "nothing <> 1", "EXISTS(nosuch)", "n IS NULL", "nosuch IS NOT NULL", "nosuch", "nothing = NULL",
+  // A string is no number, and a property of the message none of the user's.
+  "number = 7", "number > 6", "n = '7'", "MessageId = 'm-1'", "user.Label = 'Subject'", "no", "yes = FALSE",
+];
+
+/** Actions, and what each changes in the message. Unknown is written as null: what Azure does there is not known. */
+const ACTIONS = [
+  ["SET added = 1", ({ application_properties: user }) => { user.added = 1; }],
+  ["SET N = 8", ({ application_properties: user }) => { user.n = 8; }],
+  ["set n = n * 2; set half = half + 1", ({ application_properties: user }) => Object.assign(user, { n: 14, half: 1.5 })],
+  ["REMOVE n, REMOVE nosuch", ({ application_properties: user }) => { delete user.n; }],
+  ["REMOVE [with space]; SET \"new name\" = text + '!'", ({ application_properties: user }) => {
+    delete user["with space"];
+    user["new name"] = "it's!";
+  }],
+  ["SET sys.Label = 'label'; SET sys.To = text; SET sys.CorrelationId = sys.MessageId", (message) => {
+    Object.assign(message, { subject: "label", to: "it's", correlation_id: "m-1" });
+  }],
+  ["SET sys.ReplyTo = 'r'; SET sys.ReplyToSessionId = 'rs'; SET sys.ContentType = 'ct'; SET sys.SessionId = 's'; SET sys.MessageId = 'm'", (message) => {
+    Object.assign(message, { reply_to: "r", reply_to_group_id: "rs", content_type: "ct", group_id: "s", message_id: "m" });
+  }],
+  ["SET Label = 'mine'", ({ application_properties: user }) => { user.Label = "mine"; }],
+  ["SET first = second; SET second = 1; SET third = second + 1", ({ application_properties: user }) => Object.assign(user, { first: null, second: 1, third: 2 })],
+];
+
+/** Values as rhea decodes them. */
+function plain(properties) {
+  return Object.fromEntries(Object.entries(properties).map(([key, value]) => [key, value?.value ?? value]));
+}
+
 function operations(request) {
   return {
     add: (name, description) => request("com.microsoft:add-rule", { "rule-name": name, "rule-description": description }),
@@ -155,6 +216,46 @@ topic("rules", (scenario) => {
     const integral = (body) => !/float|double/.test(body) || body.endsWith("7");
     // Whether a double equals an int in a correlation filter is not known; integers of all types do.
     assert.deepEqual(bodies(received).filter(integral), wanted.filter(integral));
+  });
+
+  scenario("S162 what SQL says of one message", async (connection) => {
+    const { add, remove } = operations(await openManagement(connection, "s166/Subscriptions/some"));
+    await remove("one");
+    // Every rule that matches makes a copy with its name.
+    const expressions = [...TRUE, ...FALSE];
+    for (const [index, expression] of expressions.entries()) {
+      const description = { "sql-filter": { expression }, "sql-rule-action": { expression: "SET hit = TRUE" } };
+      const { status, description: why } = await add(`rule-${index}`, description);
+      assert.equal(status, 200, `${expression}: ${why}`);
+    }
+    await sendAccepted(await openSender(connection, "s166"), MESSAGE);
+    const received = await receiveAvailable(await openReceiver(connection, "s166/Subscriptions/some"), 1_000);
+    const hits = received.map(({ message }) => message.application_properties.RuleName);
+    const matched = expressions.filter((_, index) => hits.includes(`rule-${index}`));
+    assert.deepEqual(matched, TRUE);
+    assert.equal(hits.length, TRUE.length);
+  });
+
+  scenario("S164 what an action says to one message", async (connection) => {
+    const { add, remove } = operations(await openManagement(connection, "s164/Subscriptions/plain"));
+    await remove("$Default");
+    for (const [index, [expression]] of ACTIONS.entries()) {
+      const { status, description: why } = await add(`rule-${index}`, {
+        "true-filter": {}, "sql-rule-action": { expression },
+      });
+      assert.equal(status, 200, `${expression}: ${why}`);
+    }
+    await sendAccepted(await openSender(connection, "s164"), MESSAGE);
+    const receiver = await openReceiver(connection, "s164/Subscriptions/plain");
+    for (const { message } of await receive(receiver, ACTIONS.length)) {
+      const [expression, change] = ACTIONS[Number(message.application_properties.RuleName.slice(5))];
+      const { application_properties: properties, ...fields } = MESSAGE;
+      const wanted = { ...fields, application_properties: { ...plain(properties) } };
+      change(wanted);
+      const found = Object.fromEntries(Object.keys(fields).map((key) => [key, message[key]]));
+      const { RuleName: _, ...rest } = message.application_properties;
+      assert.deepEqual({ ...found, application_properties: rest }, wanted, expression);
+    }
   });
 
   scenario("S144 S151 subscriptions are named by paths in any case", async (connection) => {
