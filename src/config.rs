@@ -49,6 +49,10 @@ pub struct Queue {
 
 /// A queue's properties; the defaults are the emulator's.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "they are the service's properties"
+)]
 pub struct QueueProperties {
     /// `LockDuration`.
     pub lock_duration: Millis,

@@ -13,16 +13,18 @@ import azure.servicebus.aio
 
 
 class Blocking:
-    """A client, sender or receiver of the blocking SDK, with methods that can be awaited."""
+    """A client, sender, receiver or message session of the blocking SDK, with methods that can be awaited."""
 
     # These make senders and receivers, without any input or output.
-    FACTORIES = ("get_queue_sender", "get_queue_receiver")
+    FACTORIES = ("get_queue_sender", "get_queue_receiver", "get_topic_sender", "get_subscription_receiver")
 
     def __init__(self, inner):
         self.inner = inner
 
     def __getattr__(self, name):
         value = getattr(self.inner, name)
+        if name == "session":
+            return value and Blocking(value)
         if not callable(value):
             return value
         if name in self.FACTORIES:
@@ -56,8 +58,9 @@ class BlockingRenewer:
     def __init__(self):
         self.inner = azure.servicebus.AutoLockRenewer()
 
-    def register(self, receiver, message, **kwargs):
-        self.inner.register(receiver.inner, message, **kwargs)
+    def register(self, receiver, renewable, **kwargs):
+        renewable = renewable.inner if isinstance(renewable, Blocking) else renewable
+        self.inner.register(receiver.inner, renewable, **kwargs)
 
     async def close(self):
         await asyncio.to_thread(self.inner.close)
@@ -67,10 +70,19 @@ class BlockingRenewer:
 OPTIONS = {"retry_backoff_factor": 0.1}
 
 
-def client(kind: str, connection_string: str):
+def client(kind: str, connection_string: str, **options):
+    """A client; `options` are the SDK's, and go before ours."""
+    options = {**OPTIONS, **options}
     if kind == "aio":
-        return azure.servicebus.aio.ServiceBusClient.from_connection_string(connection_string, **OPTIONS)
-    return Blocking(azure.servicebus.ServiceBusClient.from_connection_string(connection_string, **OPTIONS))
+        return azure.servicebus.aio.ServiceBusClient.from_connection_string(connection_string, **options)
+    return Blocking(azure.servicebus.ServiceBusClient.from_connection_string(connection_string, **options))
+
+
+async def listed(client, call: str, *args, **kwargs) -> list:
+    """All that one of the client's listing calls finds, over all its pages."""
+    if isinstance(client, Blocking):
+        return await asyncio.to_thread(lambda: list(getattr(client.inner, call)(*args, **kwargs)))
+    return [each async for each in getattr(client, call)(*args, **kwargs)]
 
 
 def lock_renewer(kind: str):

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from azure.servicebus import ServiceBusMessage, ServiceBusReceiveMode, ServiceBusSubQueue
+from azure.servicebus import NEXT_AVAILABLE_SESSION, ServiceBusMessage, ServiceBusReceiveMode, ServiceBusSubQueue
 
 import both
 
@@ -37,8 +37,8 @@ async def connect(kind, connection_string):
     """Makes further clients, closed at the end of the scenario."""
     made = []
 
-    def make(text: str | None = None):
-        made.append(both.client(kind, text or connection_string))
+    def make(text: str | None = None, **options):
+        made.append(both.client(kind, text or connection_string, **options))
         return made[-1]
 
     yield make
@@ -52,10 +52,19 @@ def client(connect):
 
 
 @pytest.fixture
-def queue(request, client) -> "Queue":
-    """The queue that belongs to the scenario: `test_s24_…` has `s24`."""
-    name = re.match(r"test_(s\d\d)_", request.node.name)[1]
+def name(request) -> str:
+    """The name of the queue or topic that belongs to the scenario: `test_s24_…` has `s24`."""
+    return re.match(r"test_(s\d+)_", request.node.name)[1]
+
+
+@pytest.fixture
+def queue(client, name) -> "Queue":
     return Queue(client, name)
+
+
+@pytest.fixture
+def topic(client, name) -> "Topic":
+    return Topic(client, name)
 
 
 @pytest.fixture
@@ -63,18 +72,42 @@ def broker() -> Broker:
     return Broker(Path(os.environ["JITNEY_BROKER_STATE"]))
 
 
-class Queue:
-    """A queue through one client."""
+class Entity:
+    """A queue, a topic or a subscription through one client."""
 
     def __init__(self, client, name: str):
         self.client = client
         self.name = name
 
-    def through(self, client) -> "Queue":
-        return Queue(client, self.name)
+    def through(self, client):
+        """The same through another client."""
+        return type(self)(client, self.name)
 
     def sender(self, **kwargs):
         return self.client.get_queue_sender(self.name, **kwargs)
+
+    async def send(self, *messages) -> None:
+        """Sends the messages one by one; a text is a message with that body."""
+        async with self.sender() as sender:
+            for each in messages:
+                await sender.send_messages(message(each))
+
+    async def send_batch(self, *messages) -> None:
+        """Sends the messages as one batch."""
+        async with self.sender() as sender:
+            await sender.send_messages([message(each) for each in messages])
+
+    async def schedule(self, when: datetime, *messages) -> list[int]:
+        async with self.sender() as sender:
+            return list(await sender.schedule_messages([message(each) for each in messages], when))
+
+    async def cancel(self, numbers) -> None:
+        async with self.sender() as sender:
+            await sender.cancel_scheduled_messages(numbers)
+
+
+class Queue(Entity):
+    """A queue, or what else can be received from."""
 
     def receiver(self, **kwargs):
         return self.client.get_queue_receiver(self.name, **kwargs)
@@ -86,19 +119,31 @@ class Queue:
     def dead_letters(self, **kwargs):
         return self.receiver(sub_queue=ServiceBusSubQueue.DEAD_LETTER, **kwargs)
 
-    async def send(self, *messages) -> None:
-        """Sends the messages one by one; a text is a message with that body."""
-        async with self.sender() as sender:
-            for each in messages:
-                await sender.send_messages(message(each))
+    def dead_transfers(self, **kwargs):
+        return self.receiver(sub_queue=ServiceBusSubQueue.TRANSFER_DEAD_LETTER, **kwargs)
 
-    async def schedule(self, when: datetime, *messages) -> list[int]:
-        async with self.sender() as sender:
-            return list(await sender.schedule_messages([message(each) for each in messages], when))
+    def session(self, session_id: str, **kwargs):
+        """A receiver that accepts the session of that id when it is opened."""
+        return self.receiver(session_id=session_id, **kwargs)
 
-    async def cancel(self, numbers) -> None:
-        async with self.sender() as sender:
-            await sender.cancel_scheduled_messages(numbers)
+    def next_session(self, wait: float, **kwargs):
+        """A receiver that waits for any session when it is opened."""
+        return self.receiver(session_id=NEXT_AVAILABLE_SESSION, max_wait_time=wait, **kwargs)
+
+    async def sessions(self, **kwargs) -> list[str]:
+        """The ids of the sessions that the SDK lists."""
+        return sorted(await both.listed(self.client, "list_queue_sessions", self.name, **kwargs))
+
+    async def take(self, count: int, **kwargs) -> list:
+        """Receives `count` messages and completes them; nothing may be left."""
+        async with self.receiver(**kwargs) as receiver:
+            messages = await receive(receiver, count)
+            await complete(receiver, messages)
+            await nothing(receiver)
+        return messages
+
+    async def take_dead(self, count: int, **kwargs) -> list:
+        return await self.take(count, sub_queue=ServiceBusSubQueue.DEAD_LETTER, **kwargs)
 
     async def peek(self, **kwargs) -> list:
         async with self.receiver() as receiver:
@@ -119,8 +164,43 @@ class Queue:
         return bodies(await self.peek())
 
 
+class Subscription(Queue):
+    """A subscription of a topic; what is sent goes to the topic."""
+
+    def __init__(self, client, topic: str, name: str):
+        super().__init__(client, name)
+        self.topic = topic
+
+    def through(self, client) -> "Subscription":
+        return Subscription(client, self.topic, self.name)
+
+    def sender(self, **kwargs):
+        return self.client.get_topic_sender(self.topic, **kwargs)
+
+    def receiver(self, **kwargs):
+        return self.client.get_subscription_receiver(self.topic, self.name, **kwargs)
+
+    async def sessions(self, **kwargs) -> list[str]:
+        return sorted(await both.listed(self.client, "list_subscription_sessions", self.topic, self.name, **kwargs))
+
+
+class Topic(Entity):
+    """A topic."""
+
+    def sender(self, **kwargs):
+        return self.client.get_topic_sender(self.name, **kwargs)
+
+    def subscription(self, name: str) -> Subscription:
+        return Subscription(self.client, self.name, name)
+
+
 def message(content) -> ServiceBusMessage:
     return ServiceBusMessage(content) if isinstance(content, (str, bytes)) else content
+
+
+def of(session_id: str, *contents: str) -> list[ServiceBusMessage]:
+    """Messages of a session."""
+    return [ServiceBusMessage(each, session_id=session_id) for each in contents]
 
 
 def bodies(messages) -> list[str]:
@@ -149,6 +229,10 @@ async def receive(receiver, count: int, within: float = 20.0) -> list:
 async def nothing(receiver, wait: float = 1.0) -> None:
     """Asserts that nothing arrives for a while. Also the way to let time pass: the SDK waits, for a message."""
     assert bodies(await receiver.receive_messages(max_message_count=10, max_wait_time=wait)) == []
+
+
+def counts(messages) -> list[int]:
+    return [each.delivery_count or 0 for each in messages]
 
 
 async def complete(receiver, messages) -> None:

@@ -1,4 +1,4 @@
-"""Runs the queue samples of Python's azure-servicebus as they are shipped, and checks what they print and what they leave.
+"""Runs the samples of Python's azure-servicebus as they are shipped, and checks what they print and what they leave.
 
     samples.py                  all
     samples.py send_queue       those of that name
@@ -22,14 +22,22 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
-from azure.servicebus import ServiceBusClient, ServiceBusReceiveMode
+from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusReceiveMode
 
 HERE = Path(__file__).resolve().parent
 CACHE = HERE.parent / ".work" / "sdists"
 
 # A sample that takes longer hangs.
 LIMIT = 90
+SLOW_LIMIT = 360
+
+
+# Each sample has a queue of its name, and where it needs them a queue with message sessions and a topic with a subscription.
+Where = Literal["", "queue", "sessions", "topic"]
+SUBSCRIPTION = "subscription"
+SESSION = "the session"
 
 
 @dataclass
@@ -37,14 +45,23 @@ class Sample:
     name: str
     # Lines that must be printed, each as often as it stands here; a pattern must match a whole line.
     prints: list[str] = field(default_factory=list)
-    # Bodies that the queue holds afterwards.
+    # What the asynchronous one prints, where that differs.
+    prints_async: list[str] | None = None
+    # Bodies that are there afterwards, and where; "" for nowhere to look.
     leaves: list[str] = field(default_factory=list)
+    where: Where = "queue"
     # Runs before it, on the same queue, to have something to receive.
     after: str | None = None
     # It receives for ever; it is stopped once it has printed all that it should.
     endless: bool = False
     # There is no asynchronous one.
     only_sync: bool = False
+    # The older collection does not have it.
+    only_current: bool = False
+    # Sends a message of each of these sessions before it, to its queue and its topic.
+    given: list[str] = field(default_factory=list)
+    # Minutes of it are sleep: once is enough, and its time is its own.
+    slow: bool = False
     # It names a host and a credential in both collections, so it needs the stand-in in both.
     by_host: bool = False
 
@@ -52,11 +69,20 @@ class Sample:
 SINGLE = ["Single Message"]
 LISTED = SINGLE + ["Message in list"] * 10
 BATCHED = LISTED + ["Message inside a ServiceBusMessageBatch"] * 10
+IN_SESSION = ["Single session message"] + ["Session Message in list"] * 10 + ["Session Message inside a ServiceBusMessageBatch"] * 10
 
 SAMPLES = [
-    Sample("authenticate_client_connstr"),
+    Sample("authenticate_client_connstr", where=""),
     Sample("authenticate_using_azure_named_key_credential", leaves=["hello"], by_host=True),
     Sample("authenticate_using_azure_sas_credential", leaves=["hello"], by_host=True),
+    Sample(
+        "auto_lock_renew",
+        ["Send messages to non-sessionful queue.", "Send messages to sessionful queue.", "Register session into AutoLockRenewer."]
+        + ["Register messages into AutoLockRenewer done."] * 2 + ["Complete messages."] * 2
+        + ["Intentionally failed to renew lock on .*", r"Messages cannot be settled if they have timed out. \(This is expected\)"]
+        + ["Lock renew failure demonstration complete."],
+        leaves=["message"], slow=True,
+    ),
     Sample("client_identity_authentication", ["Send message is done."], leaves=SINGLE, by_host=True),
     Sample(
         "deadletter_messages_and_correct",
@@ -68,7 +94,12 @@ SAMPLES = [
         + [f"Received fixed message: Body=b'Message to be deadlettered number: {n}', Subject=Good" for n in range(0, 10, 2)],
     ),
     Sample("failure_and_recovery", ["Opening", "Sending", "Receiving"] + [f"Data {n}" for n in range(10)], endless=True, only_sync=True),
-    Sample("generate_sas_token_and_authenticate_client", only_sync=True, by_host=True),
+    Sample("generate_sas_token_and_authenticate_client", where="", only_sync=True, by_host=True),
+    Sample(
+        "list_sessions",
+        [f"{kind} session: {id}" for kind in ("Queue", "Subscription") for id in ("one", "two")],
+        where="", given=["one", "two"], only_current=True,
+    ),
     Sample(
         "receive_deadlettered_messages",
         ["dead lettering messages"] + ["Message to be deadlettered"] * 10 + ["receiving deadlettered messages"]
@@ -81,10 +112,21 @@ SAMPLES = [
     Sample("receive_iterator_queue", BATCHED, after="send_queue", endless=True),
     Sample("receive_peek", ["Single Message", "Message in list"], leaves=BATCHED, after="send_queue"),
     Sample("receive_queue", SINGLE + ["Message in list"] * 9, leaves=BATCHED[10:], after="send_queue"),
+    Sample("receive_subscription", where="topic", after="send_topic"),
+    Sample(
+        "sample_code_servicebus",
+        ["Hello World"] * 5 + ["msg"], by_host=True,
+    ),
     Sample(
         "schedule_messages_and_cancellation",
         [r"Single message is scheduled and sequence number is \[\d+\]", r"Multiple messages are scheduled and sequence numbers are \[(\d+, ){9}\d+\]",
          "All scheduled messages are cancelled."],
+    ),
+    Sample(
+        "schedule_topic_messages_and_cancellation",
+        [r"Single message is scheduled and sequence number is \[\d+\]", r"Multiple messages are scheduled and sequence numbers are \[(\d+, ){9}\d+\]",
+         "All scheduled messages are cancelled."],
+        where="topic",
     ),
     Sample(
         "send_and_receive_amqp_annotated_message",
@@ -93,9 +135,23 @@ SAMPLES = [
         + ["b'aa'", "b'bb'", "b'cc'", r"\[b'message', 123.456, True\]", r"{b'key': \[-123, b'data', False\]}"],
     ),
     Sample("send_queue", ["Send message is done."], leaves=BATCHED),
+    Sample("send_topic", ["Send message is done."], where="topic"),
+    Sample(
+        "session_pool_receive",
+        # What its threads print runs together; the sum comes after them.
+        ["Received total 200 messages across 10 sessions."],
+        prints_async=[f"Message: Sample message no. {index}" for index in range(20)] * 5 + ["Message: shutdown"] * 5,
+        where="sessions",
+    ),
+    Sample(
+        "session_send_receive",
+        ["Send message is done.", "Session state: b?'?START'?", "Session state: b?'?END'?", "Single session message", "Receive is done."]
+        + ["Session Message in list"] * 9,
+        leaves=IN_SESSION[10:], where="sessions",
+    ),
 ]
 
-# The current send_queue goes on to send three more; their bodies carry who sent them.
+# The current send_queue and send_topic go on to send three more; their bodies carry who sent them.
 SYNCHRONIZED = r"Synchronized message from (thread|coroutine) \d"
 
 
@@ -140,6 +196,10 @@ def environment(queue: str, shim: bool) -> dict[str, str]:
         "SERVICEBUS_CONNECTION_STR": os.environ["JITNEY_CONNECTION_STRING"],
         "SERVICEBUS_FULLY_QUALIFIED_NAMESPACE": f"localhost:{os.environ['JITNEY_AMQP_PORT']}",
         "SERVICEBUS_QUEUE_NAME": queue,
+        "SERVICEBUS_SESSION_QUEUE_NAME": f"{queue}/sessions",
+        "SERVICEBUS_SESSION_ID": SESSION,
+        "SERVICEBUS_TOPIC_NAME": f"{queue}/topic",
+        "SERVICEBUS_SUBSCRIPTION_NAME": SUBSCRIPTION,
         "SERVICEBUS_SAS_POLICY": "RootManageSharedAccessKey",
         "SERVICEBUS_SAS_KEY": "SAS_KEY_VALUE",
         "PYTHONPATH": os.pathsep.join(paths),
@@ -154,7 +214,7 @@ def missing(expected: list[str], printed: list[str]) -> list[str]:
             if (count := sum(bool(re.fullmatch(pattern, line)) for line in printed)) < wanted]
 
 
-def run_file(path: Path, queue: str, shim: bool, expected: list[str], endless: bool) -> str | None:
+def run_file(path: Path, queue: str, shim: bool, expected: list[str], endless: bool, limit: int = LIMIT) -> str | None:
     """Runs one file; returns what is wrong with it."""
     process = subprocess.Popen(
         [sys.executable, str(path)], env=environment(queue, shim), stdin=subprocess.DEVNULL,
@@ -162,7 +222,7 @@ def run_file(path: Path, queue: str, shim: bool, expected: list[str], endless: b
     )
     printed: list[str] = []
     reader = threading.Thread(target=lambda: printed.extend(line.rstrip("\n") for line in process.stdout))
-    watch = threading.Timer(LIMIT, process.kill)
+    watch = threading.Timer(limit, process.kill)
     watch.start()
     if endless:
         stopped = False
@@ -181,7 +241,7 @@ def run_file(path: Path, queue: str, shim: bool, expected: list[str], endless: b
     watch.cancel()
     complaints = []
     if not in_time:
-        complaints.append(f"not finished after {LIMIT} s")
+        complaints.append(f"not finished after {limit} s")
     elif code != (-signal.SIGTERM if endless else 0):
         complaints.append(f"exit code {code}")
     complaints += [f"not printed: {line}" for line in missing(expected, printed)]
@@ -192,14 +252,33 @@ def run_file(path: Path, queue: str, shim: bool, expected: list[str], endless: b
     return None
 
 
-def taken(queue: str) -> list[str]:
-    """The bodies in the queue, which is empty afterwards."""
+def taken(queue: str, where: Where) -> list[str]:
+    """The bodies that are there; none is afterwards."""
     found: list[str] = []
+    mode = {"receive_mode": ServiceBusReceiveMode.RECEIVE_AND_DELETE}
     with ServiceBusClient.from_connection_string(os.environ["JITNEY_CONNECTION_STRING"]) as client:
-        with client.get_queue_receiver(queue, receive_mode=ServiceBusReceiveMode.RECEIVE_AND_DELETE) as receiver:
-            while messages := receiver.receive_messages(max_message_count=100, max_wait_time=1):
-                found += [str(message) for message in messages]
+        if where == "topic":
+            receivers = [client.get_subscription_receiver(f"{queue}/topic", SUBSCRIPTION, **mode)]
+        elif where == "sessions":
+            ids = client.list_queue_sessions(f"{queue}/sessions")
+            receivers = [client.get_queue_receiver(f"{queue}/sessions", session_id=id, **mode) for id in ids]
+        else:
+            receivers = [client.get_queue_receiver(queue, **mode)]
+        for receiver in receivers:
+            with receiver:
+                while messages := receiver.receive_messages(max_message_count=100, max_wait_time=1):
+                    found += [str(message) for message in messages]
+                if where == "sessions":
+                    receiver.session.set_state(None)
     return found
+
+
+def give(queue: str, sessions: list[str]) -> None:
+    """Sends a message of each session to the sample's queue with sessions and to its topic."""
+    with ServiceBusClient.from_connection_string(os.environ["JITNEY_CONNECTION_STRING"]) as client:
+        for sender in (client.get_queue_sender(f"{queue}/sessions"), client.get_topic_sender(f"{queue}/topic")):
+            with sender:
+                sender.send_messages([ServiceBusMessage("given", session_id=id) for id in sessions])
 
 
 def file_of(collection: Collection, kind: str, name: str) -> Path:
@@ -209,32 +288,43 @@ def file_of(collection: Collection, kind: str, name: str) -> Path:
 def run_sample(collection: Collection, kind: str, sample: Sample) -> str | None:
     queue = f"samples/{sample.name}"
     shim = collection.shim or sample.by_host
-    # Sent by the send_queue of the current collection only.
-    more = 3 if collection.name == "current" and "send_queue" in (sample.name, sample.after) else 0
+    # Sent by two samples of the current collection only.
+    more = 3 if collection.name == "current" and {"send_queue", "send_topic"} & {sample.name, sample.after} else 0
+    if sample.given:
+        give(queue, sample.given)
     if sample.after:
         complaint = run_file(file_of(collection, kind, sample.after), queue, shim, [], endless=False)
         if complaint:
             return f"{sample.after}: {complaint}"
-    expected = list(sample.prints)
+    prints = sample.prints if kind == "sync" or sample.prints_async is None else sample.prints_async
+    expected, leaves = list(prints), list(sample.leaves)
+    if sample.where == "topic" and "send_topic" in (sample.name, sample.after):
+        # One of the four sends no list.
+        published = SINGLE + BATCHED[-10:] if (collection.name, kind) == ("connection-string", "async") else BATCHED
+        taken_first = 10 if sample.after else 0
+        expected += published[:taken_first]
+        leaves = published[taken_first:]
     if sample.endless:
         expected += [SYNCHRONIZED] * more
-    if sample.name == "send_queue":
+    if more and sample.after is None:
         expected += [r"(Thread|Coroutine) \d sent synchronized message successfully"] * more
-    complaint = run_file(file_of(collection, kind, sample.name), queue, shim, expected, sample.endless)
-    if sample.name == "authenticate_client_connstr" or sample.name.startswith("generate_"):
+    limit = SLOW_LIMIT if sample.slow else LIMIT
+    complaint = run_file(file_of(collection, kind, sample.name), queue, shim, expected, sample.endless, limit)
+    if not sample.where:
         return complaint
-    left = taken(queue)
-    wanted = sorted(sample.leaves + ["Synchronized"] * (0 if sample.endless else more))
+    # The blocking send_topic leaves the article out.
+    left = [body.replace("inside ServiceBus", "inside a ServiceBus") for body in taken(queue, sample.where)]
+    wanted = sorted(leaves + ["Synchronized"] * (0 if sample.endless else more))
     if sorted("Synchronized" if re.fullmatch(SYNCHRONIZED, body) else body for body in left) != wanted:
-        return "\n".join(filter(None, [complaint, f"the queue holds {left}, wanted {wanted}"]))
+        return "\n".join(filter(None, [complaint, f"the {sample.where} holds {left}, wanted {wanted}"]))
     return complaint
 
 
 def run_everywhere(sample: Sample) -> list[tuple[str, str | None]]:
     """The sample in both collections, both kinds: one after the other, they share a queue."""
     results = []
-    for collection in COLLECTIONS:
-        for kind in ("sync",) if sample.only_sync else ("sync", "async"):
+    for collection in COLLECTIONS[:1] if sample.only_current or sample.slow else COLLECTIONS:
+        for kind in ("sync",) if sample.only_sync or sample.slow else ("sync", "async"):
             began = time.monotonic()
             complaint = run_sample(collection, kind, sample)
             title = f"{collection.name} {kind} {sample.name}"
@@ -248,8 +338,9 @@ def main() -> int:
     samples = [sample for sample in SAMPLES if not wanted or sample.name in wanted]
     for collection in COLLECTIONS:
         unpacked(collection.version)
-    with ThreadPoolExecutor(max_workers=3) as pool:
-        results = [each for group in pool.map(run_everywhere, samples) for each in group]
+    with ThreadPoolExecutor(max_workers=3) as pool, ThreadPoolExecutor(max_workers=1) as aside:
+        running = [(aside if sample.slow else pool).submit(run_everywhere, sample) for sample in samples]
+        results = [each for future in running for each in future.result()]
     failures = [(title, complaint) for title, complaint in results if complaint]
     for title, complaint in failures:
         print(f"\n{title}\n{complaint}")

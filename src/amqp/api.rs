@@ -231,7 +231,7 @@ pub enum Outcome {
     /// A transaction was declared, and has this id; only we say so.
     Declared(Bytes),
     /// Provisionally, until the transaction of this id is discharged; only we say so.
-    InTransaction(Bytes, Box<Outcome>),
+    InTransaction(Bytes, Box<Self>),
 }
 
 /// The error of a rejected outcome.

@@ -413,7 +413,7 @@ impl Broker {
             } => {
                 let consumer = consumer_id(connection, link);
                 self.with_queue(around, *queue, |queue, cx| {
-                    queue.release_session(cx, consumer)
+                    queue.release_session(cx, consumer);
                 });
             }
             // Who controls transactions has gone, and who else could commit them?

@@ -52,30 +52,7 @@ pub(super) fn encode(out: &mut BytesMut, record: &Record<'_>) -> Option<Body> {
             slice(out, description);
         }
         Record::EntityDeleted { entity } => head(out, ENTITY_DELETED, entity),
-        Record::Enqueued {
-            entity,
-            number,
-            at,
-            time_to_live,
-            state,
-            message_session,
-            duplicate_key,
-            body,
-        } => {
-            head(out, ENQUEUED, entity);
-            varint(out, number.0);
-            times(out, at, time_to_live);
-            stored_state(out, state);
-            optional(out, message_session.map(str::as_bytes));
-            optional(
-                out,
-                duplicate_key
-                    .map(u128::to_le_bytes)
-                    .as_ref()
-                    .map(<[u8; 16]>::as_slice),
-            );
-            return Some(summed(out, body));
-        }
+        Record::Enqueued { .. } => return enqueued(out, record),
         Record::Removed { entity, number } => {
             head(out, REMOVED, entity);
             varint(out, number.0);
@@ -125,6 +102,30 @@ pub(super) fn encode(out: &mut BytesMut, record: &Record<'_>) -> Option<Body> {
         }
     }
     None
+}
+
+fn enqueued(out: &mut BytesMut, record: &Record<'_>) -> Option<Body> {
+    let &Record::Enqueued {
+        entity,
+        number,
+        at,
+        time_to_live,
+        state,
+        message_session,
+        duplicate_key,
+        body,
+    } = record
+    else {
+        return None;
+    };
+    head(out, ENQUEUED, entity);
+    varint(out, number.0);
+    times(out, at, time_to_live);
+    stored_state(out, state);
+    optional(out, message_session.map(str::as_bytes));
+    let key = duplicate_key.map(u128::to_le_bytes);
+    optional(out, key.as_ref().map(<[u8; 16]>::as_slice));
+    Some(summed(out, body))
 }
 
 /// What an entity keeps beside its messages.

@@ -10,6 +10,7 @@ use super::values::{Map, wrong};
 use super::{Body, Status};
 use crate::amqp::Condition;
 use crate::entity::EntityId;
+use crate::entity::queue::Queue;
 use crate::entity::rules::{
     Action, CorrelationFields, CorrelationFilter, Filter, Rule, RuleRefused, SqlFilter,
     Value as RuleValue,
@@ -109,7 +110,7 @@ impl Operation<'_, '_> {
     /// Finds the topic of the subscription whose node was asked.
     fn subscription(&mut self) -> Result<(EntityId, EntityId), Failure> {
         let base = self.queue.base();
-        let description = self.broker.queue(base).map(|queue| queue.description());
+        let description = self.broker.queue(base).map(Queue::description);
         let description = description.cloned().unwrap_or_default();
         match self.broker.topic_of(&self.address.path, &description) {
             Ok(Some(topic)) if base == self.queue => Ok((topic, base)),
@@ -155,7 +156,7 @@ fn correlation(map: Map<'_>) -> Result<CorrelationFilter, String> {
     };
     let mut properties = Vec::new();
     if let Some(all) = map.optional_map("properties")? {
-        for (name, value) in all.iter() {
+        for (name, value) in all {
             let name =
                 super::values::text(name).ok_or("the names of 'properties' must be strings")?;
             let value = match RuleValue::from_amqp(value) {

@@ -8,6 +8,10 @@ use crate::time::Millis;
 /// The properties of a queue, a topic or a subscription (`protocol.md` §11.4 to §11.6).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "they are the service's properties"
+)]
 pub struct Description {
     /// What kind of entity it is.
     pub kind: EntityKind,

@@ -104,6 +104,7 @@ impl Queue {
     }
 
     /// Copies a message for a subscription. The one here stays, and shares its bytes.
+    #[must_use]
     pub fn copy(&self, number: SequenceNumber, to: EntityId) -> Option<Departure> {
         let ordinal = self.ordinal(number);
         let mut entry = self.index.get(ordinal)?.clone();

@@ -63,7 +63,7 @@ impl Queue {
     /// Does again what a record says was done to this queue.
     ///
     /// `Moved` and `Copied` records are for [`Queue::replay_departure`] and [`Queue::replay_arrival`],
-    /// `SameBody` ones for [`Queue::replay_same_body`].
+    /// `SameBody` ones for [`Queue::set_body`].
     pub fn replay(&mut self, record: &Record<'_>, body: Option<BodyRef>) -> Result<(), Replayed> {
         match *record {
             Record::Enqueued {

@@ -211,19 +211,20 @@ impl Place {
         self.part != Part::Main
     }
 
-    pub(super) fn address(self) -> String {
+    fn address(self, paths: &[String]) -> String {
         let suffix = match self.part {
             Part::Main => "",
             Part::Dead => "/$DeadLetterQueue",
             Part::Transfer => "/$Transfer/$DeadLetterQueue",
         };
-        format!("queue-{}{suffix}", self.queue)
+        let path = paths.get(self.queue).map_or("nowhere", String::as_str);
+        format!("{path}{suffix}")
     }
 }
 
 impl std::fmt::Display for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.address())
+        write!(f, "{self:?}")
     }
 }
 
@@ -251,8 +252,8 @@ impl LinkKey {
 }
 
 impl Act {
-    /// Returns the input, and the connection that it comes from.
-    pub(super) fn input(&self) -> Option<(u32, Input)> {
+    /// Returns the input, and the connection that it comes from; entities have these paths.
+    pub(super) fn input(&self, paths: &[String]) -> Option<(u32, Input)> {
         let (at, event) = match self {
             Self::Timeout => return None,
             Self::Close { connection } => {
@@ -267,7 +268,10 @@ impl Act {
                 let (link, bytes) = (LinkId(at.link), *bytes);
                 return Some((at.connection, Input::Written { link, bytes }));
             }
-            Self::Attach { at, place, kind } => (at, attach(*at, *place, *kind)),
+            Self::Attach { at, place, kind } => {
+                let address = place.address(paths);
+                (at, attach(*at, address, *kind))
+            }
             Self::Credit { at, limit, drain } => {
                 let (link, limit, drain) = (LinkId(at.link), *limit, *drain);
                 (at, Event::Credit { link, limit, drain })
@@ -333,35 +337,35 @@ fn transfer(at: LinkKey, delivery: u32, payload: Vec<u8>, batch: bool, settled: 
     }
 }
 
-fn attach(at: LinkKey, place: Place, kind: LinkKind) -> Event {
+fn attach(at: LinkKey, node: String, kind: LinkKind) -> Event {
     let (role, address, answers, snd_settle_mode) = match kind {
         LinkKind::Sender => (
             LinkRole::Incoming,
-            place.address(),
+            node,
             None,
             SenderSettleMode::Unsettled,
         ),
         LinkKind::Receiver { delete: false, .. } => (
             LinkRole::Outgoing,
-            place.address(),
+            node,
             None,
             SenderSettleMode::Unsettled,
         ),
         LinkKind::Receiver { delete: true, .. } => (
             LinkRole::Outgoing,
-            place.address(),
+            node,
             None,
             SenderSettleMode::Settled,
         ),
         LinkKind::Requests => (
             LinkRole::Incoming,
-            format!("{place}/$management"),
+            format!("{node}/$management"),
             None,
             SenderSettleMode::Unsettled,
         ),
         LinkKind::Responses => (
             LinkRole::Outgoing,
-            format!("{place}/$management"),
+            format!("{node}/$management"),
             Some(at.reply_to()),
             SenderSettleMode::Settled,
         ),

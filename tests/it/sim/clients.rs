@@ -7,15 +7,16 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use jitney::entity::LockToken;
+use jitney::entity::queue::EntityKind;
 
 use super::acts::{
     Act, Ask, LinkKey, LinkKind, Part, Place, SESSIONS, Session, Verdict, Wish, session_name,
 };
 use super::audit::Sight;
-use super::ledger::Ledger;
+use super::ledger::{Copy, Ledger};
 use super::plan::{DOINGS, Doing, Plan};
 use super::random::Stream;
-use super::wire::{Answer, Draft, Value, read_message};
+use super::wire::{Answer, Draft, Seen, Value, read_message};
 
 /// All clients.
 pub(super) struct Clients {
@@ -54,7 +55,7 @@ struct Link {
     /// Deliveries that went to the client.
     received: u32,
     /// Came without credit, and are deleted already.
-    stalled: VecDeque<u64>,
+    stalled: VecDeque<Copy>,
     unwritten: u64,
 }
 
@@ -62,7 +63,7 @@ struct Link {
 struct Held {
     place: Place,
     token: LockToken,
-    id: u64,
+    id: Copy,
     number: i64,
     /// The link it came on, and its delivery.
     on: Option<(LinkKey, u32)>,
@@ -166,7 +167,7 @@ impl Clients {
     /// Somebody comes who looks at everything, and says so to everyone's broker.
     pub(super) fn inspect(&mut self) -> Vec<Act> {
         let id = self.open();
-        for queue in 0..self.plan.queues.len() {
+        for queue in 0..self.plan.entities.len() {
             for place in Place::all(queue) {
                 self.manage(id, place);
                 let ask = Ask::Peek {
@@ -217,7 +218,7 @@ impl Clients {
     /// Everything that can be received is, and deferred messages that were seen.
     pub(super) fn collect(&mut self) -> Vec<Act> {
         let id = self.open();
-        for queue in 0..self.plan.queues.len() {
+        for queue in 0..self.plan.entities.len() {
             for place in Place::all(queue) {
                 let wishes: Vec<Option<Wish>> = if self.has_sessions(place) {
                     let all = 0..SESSIONS;
@@ -270,7 +271,7 @@ impl Clients {
     }
 
     fn place(&mut self) -> Place {
-        let queue = self.random.index(self.plan.queues.len());
+        let queue = self.random.index(self.plan.entities.len());
         let part = match self.random.below(100) {
             0..30 => Part::Dead,
             30..33 => Part::Transfer,
@@ -280,8 +281,22 @@ impl Clients {
     }
 
     fn has_sessions(&self, place: Place) -> bool {
-        let (description, _) = &self.plan.queues[place.queue];
+        let description = &self.plan.entities[place.queue].description;
         place.part == Part::Main && description.requires_session
+    }
+
+    /// Returns whether messages do not go on from a place.
+    fn is_received(&self, place: Place) -> bool {
+        let description = &self.plan.entities[place.queue].description;
+        let goes_on = match place.part {
+            Part::Main => {
+                description.kind == EntityKind::Topic || description.forward_to.is_some()
+            }
+            Part::Dead => description.forward_dead_letters_to.is_some(),
+            Part::Transfer => false,
+        };
+        // Somewhere there must be something to receive.
+        !goes_on || self.plan.entities.len() == 1
     }
 
     fn session(&mut self) -> Session {
@@ -313,6 +328,7 @@ impl Clients {
         }
         let place = self.place();
         match self.random.weighted(&[40, 12, 30, 15, 3]) {
+            0 | 1 if !self.is_received(place) && self.random.percent(95) => self.attach(),
             way @ (0 | 1) => {
                 let (delete, wish) = (way == 1, self.wish(place));
                 self.attach_to(id, place, LinkKind::Receiver { delete, wish });
@@ -320,11 +336,16 @@ impl Clients {
             2 => {
                 let dead = self.random.percent(5);
                 let part = if dead { Part::Dead } else { Part::Main };
-                self.attach_to(id, Place { part, ..place }, LinkKind::Sender);
+                let topic = self.plan.entities[place.queue].topic;
+                let queue = match topic {
+                    Some(topic) if self.random.percent(95) => topic,
+                    _ => place.queue,
+                };
+                self.attach_to(id, Place { queue, part }, LinkKind::Sender);
             }
             3 => self.manage(id, place),
             _ => {
-                let nowhere = Place::main(self.plan.queues.len());
+                let nowhere = Place::main(self.plan.entities.len());
                 self.attach_to(id, nowhere, LinkKind::Sender);
             }
         }
@@ -548,7 +569,7 @@ impl Clients {
 
     fn peek(&mut self) {
         let place = self.place();
-        let rolls_over = self.plan.queues.iter().any(|(_, first)| *first != 1);
+        let rolls_over = self.plan.entities.iter().any(|planned| planned.first != 1);
         let from = if rolls_over || self.random.percent(50) {
             0
         } else {
@@ -845,7 +866,11 @@ impl Clients {
                 delete,
                 seen,
             } => {
-                self.ledger.sees(seen.id)?;
+                let Some(place) = self.link(at).map(|link| link.place) else {
+                    return Ok(());
+                };
+                let id = self.copy(place, &seen);
+                self.ledger.sees(id)?;
                 let Some(link) = self.link(at) else {
                     return Ok(());
                 };
@@ -853,16 +878,15 @@ impl Clients {
                 let credit = link.limit.wrapping_sub(link.received);
                 if credit == 0 || credit >= 1 << 31 {
                     if delete {
-                        link.stalled.push_back(seen.id);
+                        link.stalled.push_back(id);
                     } else {
                         self.push(at.connection, Act::Returned { at, token });
                     }
                     return Ok(());
                 }
                 link.received = link.received.wrapping_add(1);
-                let place = link.place;
                 if delete {
-                    return self.ledger.got(seen.id);
+                    return self.ledger.got(id);
                 }
                 let connection = self
                     .connections
@@ -873,7 +897,7 @@ impl Clients {
                 self.hold(Held {
                     place,
                     token,
-                    id: seen.id,
+                    id,
                     number: seen.number,
                     on: Some((at, delivery)),
                     settled: false,
@@ -887,6 +911,16 @@ impl Clients {
             }
         }
         Ok(())
+    }
+
+    /// Names a copy of a message: where there is only one of each, it has one name all its life.
+    fn copy(&self, place: Place, seen: &Seen) -> Copy {
+        let mut kinds = self.plan.entities.iter().map(|it| it.description.kind);
+        if kinds.any(|kind| kind == EntityKind::Topic) {
+            (0, place.queue, seen.number)
+        } else {
+            (seen.id, 0, 0)
+        }
     }
 
     fn hold(&mut self, held: Held) {
@@ -926,12 +960,13 @@ impl Clients {
                 }
             }
             let Some(seen) = seen else { continue };
+            let id = self.copy(place, &seen);
             match (&ask, token) {
-                (Ask::Deferred { delete: true, .. }, _) => self.ledger.got(seen.id)?,
+                (Ask::Deferred { delete: true, .. }, _) => self.ledger.got(id)?,
                 (_, Some(token)) => self.hold(Held {
                     place,
                     token,
-                    id: seen.id,
+                    id,
                     number: seen.number,
                     on: None,
                     settled: false,

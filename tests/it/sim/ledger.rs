@@ -4,16 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::acts::LinkKey;
 
+/// A copy of a message: its id, and where there may be several, its entity and its number there.
+pub(super) type Copy = (u64, usize, i64);
+
 /// Messages by their ids.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     /// Sent and not answered yet.
     sent: BTreeMap<(LinkKey, u32), Vec<u64>>,
     /// Completed and not answered yet, over a link or by a request.
-    completing: BTreeMap<(LinkKey, u32), u64>,
-    asked: BTreeMap<String, Vec<u64>>,
+    completing: BTreeMap<(LinkKey, u32), Copy>,
+    asked: BTreeMap<String, Vec<Copy>>,
     pub(super) accepted: BTreeSet<u64>,
-    finished: BTreeSet<u64>,
+    finished: BTreeSet<Copy>,
 }
 
 impl Ledger {
@@ -28,7 +31,7 @@ impl Ledger {
         }
     }
 
-    pub(super) fn completing(&mut self, at: LinkKey, delivery: u32, id: u64) {
+    pub(super) fn completing(&mut self, at: LinkKey, delivery: u32, id: Copy) {
         self.completing.insert((at, delivery), id);
     }
 
@@ -39,7 +42,7 @@ impl Ledger {
         }
     }
 
-    pub(super) fn asked(&mut self, request: &str, ids: Vec<u64>) {
+    pub(super) fn asked(&mut self, request: &str, ids: Vec<Copy>) {
         self.asked.insert(request.to_owned(), ids);
     }
 
@@ -51,15 +54,18 @@ impl Ledger {
     }
 
     /// Somebody sees a message.
-    pub(super) fn sees(&self, id: u64) -> Result<(), String> {
+    pub(super) fn sees(&self, id: Copy) -> Result<(), String> {
         if self.finished.contains(&id) {
-            return Err(format!("message m{id} was finished, and here it is again"));
+            let (_, entity, number) = id;
+            return Err(format!(
+                "message {number} of {entity} was finished, and here it is again"
+            ));
         }
         Ok(())
     }
 
     /// Somebody got a message for good.
-    pub(super) fn got(&mut self, id: u64) -> Result<(), String> {
+    pub(super) fn got(&mut self, id: Copy) -> Result<(), String> {
         self.sees(id)?;
         self.finished.insert(id);
         Ok(())

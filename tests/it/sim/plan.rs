@@ -1,6 +1,6 @@
 //! What a seed makes of a run: which queues there are, what clients do how often, what fails.
 
-use jitney::entity::queue::Description;
+use jitney::entity::queue::{Description, EntityKind};
 use jitney::time::Millis;
 
 use super::random::Stream;
@@ -9,7 +9,7 @@ use super::random::Stream;
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
     pub(super) turns: usize,
-    pub(super) queues: Vec<(Description, u64)>,
+    pub(super) entities: Vec<Planned>,
     pub(super) connections: usize,
     pub(super) segment_bytes: u64,
     /// How often clients do what, by [`Doing`].
@@ -26,6 +26,18 @@ pub(super) struct Plan {
     pub(super) jump: u64,
     /// Inputs wait for each other up to so many in a turn.
     pub(super) pump: u64,
+}
+
+/// An entity that there is to be.
+#[derive(Debug, Clone)]
+pub(super) struct Planned {
+    pub(super) path: String,
+    pub(super) description: Description,
+    /// The number of its first message.
+    pub(super) first: u64,
+    /// Of a subscription: its topic, and the colors that it takes, where none means all.
+    pub(super) topic: Option<usize>,
+    pub(super) rules: Vec<Option<u64>>,
 }
 
 /// What clients do.
@@ -108,18 +120,14 @@ pub(super) const FAULTS: [Fault; 7] = [
 impl Plan {
     pub(super) fn new(seed: u64) -> Self {
         let mut random = Stream::new(seed, "plan");
-        let queues = 1 + random.below(3);
         let horizon = *random.pick(&[30, 200, 1_000, 20_000]).expect("some");
         let rolls_over = random.percent(10);
-        let queues = (0..queues).map(|_| {
-            let first = if rolls_over {
-                (1 << 48) - 1 - random.below(20)
-            } else {
-                1
-            };
-            (describe(&mut random, horizon), first)
-        });
-        let queues = queues.collect();
+        let mut entities = plan_entities(&mut random, horizon);
+        for entity in &mut entities {
+            if rolls_over {
+                entity.first = (1 << 48) - 1 - random.below(20);
+            }
+        }
         let doings = DOINGS.iter().map(|doing| {
             let usual = match doing {
                 Doing::Send | Doing::Settle => 30,
@@ -159,7 +167,7 @@ impl Plan {
         let big = random.percent(3);
         Self {
             turns: if big { 150 } else { 300 + random.index(500) },
-            queues,
+            entities,
             connections: 1 + random.index(4),
             segment_bytes: if big {
                 8 * 1024 * 1024
@@ -179,6 +187,109 @@ impl Plan {
             jump: *random.pick(&[5, 20, 50]).expect("some"),
             pump: *random.pick(&[1, 4, 16]).expect("some"),
         }
+    }
+}
+
+/// Queues; in half of the runs topics with subscriptions too, and ways from one to another.
+fn plan_entities(random: &mut Stream, horizon: i64) -> Vec<Planned> {
+    let mut entities = Vec::new();
+    let linked = random.percent(50);
+    let chain = linked && random.percent(20);
+    let queues = if chain { 7 } else { 1 + random.below(3) };
+    let topics = if linked { random.below(3) } else { 0 };
+    let mut wanted: Vec<EntityKind> = Vec::new();
+    wanted.extend((0..queues).map(|_| EntityKind::Queue));
+    for _ in 0..topics {
+        let at = random.index(wanted.len() + 1);
+        wanted.insert(at, EntityKind::Topic);
+    }
+    for kind in wanted {
+        let at = entities.len();
+        let name = if kind == EntityKind::Topic { "topic" } else { "queue" };
+        let path = format!("{name}-{at}");
+        entities.push(Planned::new(random, horizon, path.clone(), kind));
+        let subscriptions = if kind == EntityKind::Topic { random.below(4) } else { 0 };
+        for _ in 0..subscriptions {
+            let path = format!("{path}/Subscriptions/sub-{}", entities.len());
+            let mut planned = Planned::new(random, horizon, path, EntityKind::Subscription);
+            planned.topic = Some(at);
+            let colors = random.below(3);
+            planned.rules = match random.below(3) {
+                0 => vec![None],
+                1 => (0..=colors).map(Some).collect(),
+                _ => vec![Some(colors), None],
+            };
+            entities.push(planned);
+        }
+    }
+    if linked {
+        let often = if chain { 95 } else { 40 };
+        link(random, &mut entities, often);
+    }
+    entities
+}
+
+/// Lets entities forward to later ones. Only what is on its way to somewhere together, from
+/// subscriptions of one topic, comes from two: when two things happen at the same millisecond,
+/// which one is first is not said.
+fn link(random: &mut Stream, entities: &mut [Planned], often: u64) {
+    let mut taken = vec![None; entities.len()];
+    for from in 0..entities.len() {
+        let topic = entities[from].topic;
+        let mut pick = |random: &mut Stream, source: (usize, bool)| {
+            if random.percent(3) {
+                return Some("nowhere".to_owned());
+            }
+            let fits = |&to: &usize| {
+                let is_target = entities[to].description.kind != EntityKind::Subscription;
+                is_target && (taken[to].is_none() || taken[to] == Some(source))
+            };
+            let all: Vec<usize> = (from + 1..entities.len()).filter(fits).collect();
+            let to = if often > 50 { all.first() } else { random.pick(&all) };
+            let to = *to?;
+            taken[to] = Some(source);
+            Some(entities[to].path.clone())
+        };
+        let kind = entities[from].description.kind;
+        let forward = kind != EntityKind::Topic && random.percent(often);
+        let forward = if forward {
+            pick(random, (topic.unwrap_or(from), false))
+        } else {
+            None
+        };
+        let dead = random.percent(often / 2);
+        let dead = if dead { pick(random, (from, true)) } else { None };
+        let description = &mut entities[from].description;
+        description.requires_session &= forward.is_none();
+        description.forward_to = forward;
+        description.forward_dead_letters_to = dead;
+    }
+}
+
+impl Planned {
+    fn new(random: &mut Stream, horizon: i64, path: String, kind: EntityKind) -> Self {
+        let description = describe(random, horizon);
+        let is_topic = kind == EntityKind::Topic;
+        let mut description = Description {
+            kind,
+            requires_session: description.requires_session && !is_topic,
+            ..description
+        };
+        fit_topic(&mut description);
+        Self {
+            path,
+            description,
+            first: 1,
+            topic: None,
+            rules: Vec::new(),
+        }
+    }
+}
+
+/// Gives topics room: how much they have is not audited.
+pub(super) fn fit_topic(description: &mut Description) {
+    if description.kind == EntityKind::Topic {
+        description.max_bytes = Description::default().max_bytes;
     }
 }
 

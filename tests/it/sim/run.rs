@@ -53,7 +53,7 @@ impl Run {
     }
 
     fn with(seed: u64, plan: Plan, mode: Mode) -> Result<Self, String> {
-        let world = World::new(seed, plan.segment_bytes, &plan.queues, mode);
+        let world = World::new(seed, plan.segment_bytes, &plan.entities, mode);
         let world = world.map_err(|stop| format!("{stop:?}"))?;
         Ok(Self {
             turn: 0,
@@ -150,6 +150,9 @@ impl Run {
                 self.world.maintain()?;
             }
         }
+        if self.random.percent(self.plan.seal) {
+            self.world.send_on()?;
+        }
         self.advance_log()?;
         self.hear()?;
         self.go_wrong()
@@ -236,9 +239,16 @@ impl Run {
                 Ok(())
             }
             Fault::Describe => {
-                let at = self.random.index(self.plan.queues.len());
-                let mut description = self.world.descriptions[at].clone();
-                if self.random.percent(50) {
+                let at = self.random.index(self.plan.entities.len());
+                let mut description = self.world.entities[at].description.clone();
+                if self.random.percent(20) {
+                    let planned = &self.plan.entities[at].description;
+                    let forward = planned.forward_to.clone();
+                    let forward_dead = planned.forward_dead_letters_to.clone();
+                    let goes = self.random.percent(50);
+                    description.forward_to = forward.filter(|_| goes);
+                    description.forward_dead_letters_to = forward_dead.filter(|_| goes);
+                } else if self.random.percent(50) {
                     use jitney::entity::queue::Status;
                     let all = [
                         Status::Active,
@@ -252,6 +262,10 @@ impl Run {
                     description = plan::describe(&mut self.random, self.plan.horizon);
                     description.status = before.status;
                     description.requires_session = before.requires_session;
+                    description.kind = before.kind;
+                    plan::fit_topic(&mut description);
+                    description.forward_to = before.forward_to;
+                    description.forward_dead_letters_to = before.forward_dead_letters_to;
                 }
                 self.world.describe(at, description)
             }
@@ -292,8 +306,8 @@ impl Run {
         let world = &mut self.world;
         world.trace.note(|| "everything is collected".to_owned());
         world.disk.set_full(false);
-        for at in 0..world.descriptions.len() {
-            let mut description = world.descriptions[at].clone();
+        for at in 0..world.entities.len() {
+            let mut description = world.entities[at].description.clone();
             description.status = jitney::entity::queue::Status::Active;
             world.describe(at, description)?;
         }
@@ -310,10 +324,12 @@ impl Run {
         while let Some(due) = self.world.auditor.next_due() {
             self.world.now = self.world.now.max(due);
             self.step(&Act::Timeout)?;
+            self.world.send_all_on()?;
             if self.random.percent(5) {
                 self.settle_log()?;
             }
         }
+        self.world.send_all_on()?;
         self.inspect()?;
         self.settle_log()?;
         for act in self.clients.collect() {

@@ -57,6 +57,8 @@ pub(super) struct Seen {
     pub(super) expires_at: Option<i64>,
     pub(super) due: Option<i64>,
     pub(super) session: Option<String>,
+    /// Where it was dead-lettered, before it was forwarded.
+    pub(super) source: Option<String>,
     pub(super) properties: BTreeMap<String, String>,
 }
 
@@ -98,6 +100,7 @@ impl fmt::Debug for Seen {
         note(f, "ends", self.expires_at)?;
         note(f, "due", self.due)?;
         note(f, "session", self.session.as_ref())?;
+        note(f, "from", self.source.as_ref())?;
         write!(f, " {:?}", self.properties)
     }
 }
@@ -167,6 +170,17 @@ impl Draft {
         let mut body = self.id.to_be_bytes().to_vec();
         body.resize(8 + self.padding, self.id.to_be_bytes()[7]);
         body
+    }
+}
+
+/// Returns the id of a message as its sender made it.
+pub(super) fn sent_id(bytes: &[u8]) -> Result<u64, String> {
+    match sections(bytes)?.get(&0x75) {
+        Some(Value::Binary(body)) => {
+            let id = body.first_chunk().ok_or("the body is cut")?;
+            Ok(u64::from_be_bytes(*id))
+        }
+        other => Err(format!("the body is {other:?}")),
     }
 }
 
@@ -293,6 +307,11 @@ pub(super) fn read_message(bytes: &[u8]) -> Result<Seen, String> {
             Some(Value::String(name)) => Some(name.clone()),
             Some(Value::Null) | None => None,
             other => return Err(format!("the group-id is {other:?}")),
+        },
+        source: match annotations.get("x-opt-deadletter-source") {
+            Some(Value::String(path)) => Some(path.clone()),
+            None => None,
+            other => return Err(format!("x-opt-deadletter-source is {other:?}")),
         },
         properties: own,
     })

@@ -9,8 +9,13 @@ use bytes::Bytes;
 use jitney::address::{Address, EntityAddress};
 use jitney::amqp::{Accept, LinkId, Outcome, Refusal, Value as AmqpValue};
 use jitney::broker::recovery::{FoundBody, SearchPosition};
-use jitney::broker::{Broker, ConnectionId, Profile, Reply, Room, Routed, Snapshot, Surroundings};
+use jitney::broker::{
+    Broker, ConnectionId, Profile, Reply, Room, Routed, Snapshot, Surroundings, WantedBody,
+};
 use jitney::entity::queue::{Description, ReceiveMode};
+use jitney::entity::rules::{
+    CorrelationFields, CorrelationFilter, Filter, Rule, Value as RuleValue,
+};
 use jitney::entity::{BodyRef, EntityId, Journal, Record, SequenceNumber};
 use jitney::storage::{self, CheckpointAt, Committer, Disk, Error, Frame, Options, Writer};
 use jitney::time::Timestamp;
@@ -20,7 +25,8 @@ use super::acts::{Act, LinkKey};
 use super::audit::{Auditor, Sight};
 use super::disk::FaultyDisk;
 use super::random::Stream;
-use super::wire::{read_answer, read_message};
+use super::plan::Planned;
+use super::wire::{read_answer, read_message, sent_id};
 
 /// Why a run ends early.
 #[derive(Debug)]
@@ -59,11 +65,11 @@ pub(super) struct World {
     pub(super) now: i64,
     pub(super) disk: Arc<FaultyDisk>,
     pub(super) auditor: Auditor,
-    pub(super) descriptions: Vec<Description>,
+    pub(super) entities: Vec<Planned>,
+    paths: Vec<String>,
     /// What has left, for clients to read.
     pub(super) released: Vec<Sight>,
     pub(super) trace: Trace,
-    firsts: Vec<u64>,
     random: Stream,
     segment_bytes: u64,
     broker: Broker,
@@ -75,6 +81,8 @@ pub(super) struct World {
     durable: u64,
     pending: BTreeMap<u64, Vec<Pending>>,
     upkeep: Upkeep,
+    /// Messages that are being read, to go on.
+    sending_on: Vec<WantedBody>,
     /// After so many changes of the disk, this group was known to be durable.
     known: Vec<(usize, u64)>,
 }
@@ -125,7 +133,7 @@ impl World {
     pub(super) fn new(
         seed: u64,
         segment_bytes: u64,
-        queues: &[(Description, u64)],
+        entities: &[Planned],
         mode: Mode,
     ) -> Result<Self, Stop> {
         let disk = FaultyDisk::new(Stream::new(seed, "disk"), segment_bytes);
@@ -147,13 +155,10 @@ impl World {
             now: 1_700_000_000_000,
             disk,
             auditor,
-            descriptions: queues
-                .iter()
-                .map(|(description, _)| description.clone())
-                .collect(),
+            entities: entities.to_vec(),
+            paths: entities.iter().map(|it| it.path.clone()).collect(),
             released: Vec::new(),
             trace,
-            firsts: queues.iter().map(|(_, first)| *first).collect(),
             random,
             segment_bytes,
             broker: started.broker,
@@ -165,6 +170,7 @@ impl World {
             durable: started.last,
             pending: BTreeMap::new(),
             upkeep: Upkeep::default(),
+            sending_on: Vec::new(),
             known: Vec::new(),
         };
         world.install()?;
@@ -175,31 +181,36 @@ impl World {
 
     /// Makes the queues that there should be.
     fn install(&mut self) -> Result<(), Stop> {
-        for at in 0..self.descriptions.len() {
+        for at in 0..self.entities.len() {
             self.ensure(at)?;
         }
         Ok(())
     }
 
     fn ensure(&mut self, at: usize) -> Result<(), Stop> {
-        let description = self.descriptions[at].clone();
-        let path = format!("queue-{at}");
+        let planned = self.entities[at].clone();
+        let (path, description) = (&planned.path, planned.description.clone());
         let (mut replies, group) = (Vec::new(), self.sealed + 1);
-        let is_new = self.broker.find(&address(&path)).is_none();
+        let is_new = self.broker.find(&address(path)).is_none();
         let mut around = Surroundings {
             now: Timestamp::from_millis(self.now),
             journal: &mut self.writer,
             group,
             replies: &mut replies,
         };
-        self.broker
-            .ensure_entity(&mut around, &path, description.clone())
-            .expect("a queue can be made");
-        if is_new && self.firsts[at] != 1 {
+        let made = if planned.topic.is_some() {
+            let rules = planned.rules.iter().map(|color| rule(*color)).collect();
+            self.broker
+                .ensure_subscription(&mut around, path, description, rules)
+        } else {
+            self.broker.ensure_entity(&mut around, path, description)
+        };
+        made.expect("an entity can be made");
+        if is_new && planned.first != 1 {
             // As if so many messages had been there.
             let record = Record::Counter {
                 entity: EntityId(u32::try_from(3 * at).expect("few")),
-                next: SequenceNumber(self.firsts[at]),
+                next: SequenceNumber(planned.first),
             };
             self.writer.append(&record);
             let replayed = self.broker.replay(&record, None);
@@ -210,18 +221,15 @@ impl World {
             self.trace.note(|| format!("    {sight:?}"));
         }
         let now = (self.now, group);
-        let first = self.firsts[at];
-        let pins = self
-            .auditor
-            .describe(now, at, &description, first, &sights)?;
+        let pins = self.auditor.describe(now, at, &planned, &sights)?;
         self.pass_on(replies, &pins)
     }
 
     /// Gives a queue new properties.
     pub(super) fn describe(&mut self, at: usize, description: Description) -> Result<(), Stop> {
         self.trace
-            .note(|| format!("queue-{at} becomes {description:?}"));
-        self.descriptions[at] = description;
+            .note(|| format!("entity {at} becomes {description:?}"));
+        self.entities[at].description = description;
         self.ensure(at)
     }
 
@@ -237,7 +245,7 @@ impl World {
             group,
             replies: &mut replies,
         };
-        match act.input() {
+        match act.input(&self.paths) {
             Some((connection, input)) => {
                 self.broker
                     .apply(&mut around, ConnectionId(connection), input);
@@ -408,7 +416,13 @@ impl World {
         self.auditor.room(enough);
         self.checkpoint()?;
         self.compact()?;
-        for segment in self.writer.take_removable() {
+        // What is being read must be there.
+        let removable = if self.sending_on.is_empty() {
+            self.writer.take_removable()
+        } else {
+            Vec::new()
+        };
+        for segment in removable {
             self.trace.note(|| format!("segment {segment} goes"));
             self.upkeep.removed += 1;
             self.committer.remove(segment).map_err(|_| Stop::Ends)?;
@@ -448,6 +462,7 @@ impl World {
             return Ok(());
         };
         let Some(search) = search else {
+            self.broker.end_search();
             return Ok(());
         };
         let scan = 1 + self.random.index(40).min(limits::COMPACTION_SCAN);
@@ -470,11 +485,53 @@ impl World {
         };
         self.broker.relocate(&mut around, found, &body);
         self.upkeep.relocated += 1;
-        // What was due is done first, as with any step.
+        if !replies.is_empty() {
+            let told = self.look_at(&replies)?;
+            return Err(Stop::Wrong(format!("a body moved, and {told:?} is told")));
+        }
+        Ok(())
+    }
+
+    /// Begins to read messages that are to go on, or lets those go on that were read.
+    pub(super) fn send_on(&mut self) -> Result<(), Stop> {
+        if self.sending_on.is_empty() {
+            self.sending_on = self.broker.wanted();
+            return Ok(());
+        }
+        let (mut found, mut ids) = (Vec::new(), Vec::new());
+        for wanted in std::mem::take(&mut self.sending_on) {
+            let body = self.body(wanted.body)?;
+            ids.push(sent_id(&body)?);
+            found.push((wanted, body));
+        }
+        let entity = found[0].0.entity;
+        let (mut replies, group, now) = (Vec::new(), self.sealed + 1, self.now);
+        let mut around = Surroundings {
+            now: Timestamp::from_millis(now),
+            journal: &mut self.writer,
+            group,
+            replies: &mut replies,
+        };
+        self.broker.read_back(&mut around, found);
+        self.trace
+            .note(|| format!("{now} group {group}: {entity:?} sends {ids:?} on"));
         let sights = self.look_at(&replies)?;
-        let queue = usize::try_from(found.entity.0).expect("few");
-        let pins = self.auditor.touched(now, group, queue, &sights)?;
+        for sight in &sights {
+            self.trace.note(|| format!("    {sight:?}"));
+        }
+        let queue = usize::try_from(entity.0).expect("few");
+        let pins = self
+            .auditor
+            .read_back((now, group), queue, ids, &sights)?;
         self.pass_on(replies, &pins)
+    }
+
+    /// Lets everything go on that can.
+    pub(super) fn send_all_on(&mut self) -> Result<(), Stop> {
+        while self.broker.has_wanted() || !self.sending_on.is_empty() {
+            self.send_on()?;
+        }
+        Ok(())
     }
 
     /// Starts the broker again on what is on the disk.
@@ -496,6 +553,7 @@ impl World {
         self.frames.clear();
         self.pending.clear();
         self.released.clear();
+        self.sending_on.clear();
         self.upkeep = Upkeep {
             checkpoint: None,
             compaction: None,
@@ -581,6 +639,26 @@ fn start(disk: &Arc<FaultyDisk>, random: &mut Stream, segment_bytes: u64) -> Res
         last: recovered.last_frame,
         newest: recovered.newest.as_millis(),
     })
+}
+
+/// Makes a rule that takes a color, or all.
+fn rule(color: Option<u64>) -> Rule {
+    let filter = color.map_or(Filter::True, |color| {
+        let fields = CorrelationFields {
+            properties: vec![(
+                "color".to_owned(),
+                RuleValue::Text(format!("c{color}").into()),
+            )],
+            ..CorrelationFields::default()
+        };
+        Filter::Correlation(CorrelationFilter::new(fields).expect("it asks for something"))
+    });
+    Rule {
+        name: format!("rule-{color:?}"),
+        filter,
+        action: None,
+        created_at: Timestamp::EPOCH,
+    }
 }
 
 fn address(path: &str) -> EntityAddress {

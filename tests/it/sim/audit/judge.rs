@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use jitney::entity::LockToken;
+use jitney::entity::queue::EntityKind;
 use jitney::limits;
 
 use super::Expected;
@@ -58,9 +59,10 @@ impl Model {
             } => self.send(round, *at, *delivery, drafts, *batch)?,
             Act::Settle { .. } => self.settle(round, act)?,
             Act::Timeout => {
-                for place in self.places() {
+                while let Some(place) = self.most_due(round.now) {
                     self.due(round, place)?;
                     self.arrive(round)?;
+                    self.go_on(round, place)?;
                 }
             }
             Act::Written { at, bytes } => {
@@ -74,7 +76,17 @@ impl Model {
                 }
             }
         }
-        self.arrive(round)
+        self.arrive(round)?;
+        for place in self.places() {
+            self.go_on(round, place)?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether senders send to a place.
+    fn takes(&self, place: Place) -> bool {
+        let kind = self.description(place).kind;
+        !place.is_dead() && kind != EntityKind::Subscription
     }
 
     /// Returns where a link receives that was let in.
@@ -104,8 +116,9 @@ impl Model {
         let status = self.entities.get(place.queue).map(|e| e.description.status);
         let refusal = match (kind, status) {
             (_, None) => Some(NOT_FOUND),
-            (LinkKind::Sender, Some(_)) if place.is_dead() => Some(NOT_ALLOWED),
+            (LinkKind::Sender, Some(_)) if !self.takes(place) => Some(NOT_ALLOWED),
             (LinkKind::Sender, Some(status)) => (!status.can_send()).then_some(DISABLED),
+            (LinkKind::Receiver { .. }, Some(_)) if self.goes_on(place) => Some(NOT_ALLOWED),
             (LinkKind::Receiver { .. }, Some(status)) if !status.can_receive() => Some(DISABLED),
             (LinkKind::Receiver { wish, .. }, Some(_)) => {
                 (wish.is_some() != self.has_sessions(place)).then_some(NOT_ALLOWED)
@@ -320,6 +333,7 @@ impl Model {
         let place = Place::main(queue);
         self.due(round, place)?;
         self.arrive(round)?;
+        self.go_on(round, place)?;
         let description = self.description(place);
         if !description.status.can_send() {
             return Ok(Err((400, DISABLED)));
@@ -341,6 +355,9 @@ impl Model {
         let numbers = drafts.iter().map(|draft| self.enqueue(round, queue, draft));
         let numbers: Vec<i64> = numbers.collect();
         self.dispatch(round, place, &BTreeSet::new())?;
+        round.at_hand.extend(drafts.iter().map(|draft| draft.id));
+        self.go_on(round, place)?;
+        round.at_hand.clear();
         Ok(Ok(numbers))
     }
 
@@ -519,6 +536,7 @@ impl Model {
             let expected = self.ask(round, at.connection, &call)?;
             let expected = expected.unwrap_or_else(|(code, why)| Expected::plain(code, why));
             self.arrive(round)?;
+            self.go_on(round, place)?;
             let (told, answer) = round.response(at)?;
             let id = call.id;
             if answer.correlation_id != id {
@@ -545,10 +563,11 @@ impl Model {
         let status = self.description(place).status;
         Ok(match &call.ask {
             Ask::Unknown => Err((501, NOT_IMPLEMENTED)),
-            Ask::Schedule { .. } if place.is_dead() => Err((400, NOT_ALLOWED)),
+            Ask::Schedule { .. } if !self.takes(place) => Err((400, NOT_ALLOWED)),
             Ask::Schedule { drafts } => self
                 .take(round, place.queue, drafts)?
                 .map(|numbers| Expected::numbers(numbers, round.group)),
+            Ask::Peek { .. } if self.forwards(place) => Err((400, NOT_ALLOWED)),
             Ask::Deferred { .. } | Ask::Purge { .. } if !status.can_receive() => {
                 Err((400, DISABLED))
             }
@@ -606,8 +625,16 @@ impl Model {
                 let queue = self.queue(place);
                 let locked = tokens.iter().map(|token| queue.locked_by(*token));
                 // One that is named twice is meant once; in which order they go is not said.
-                let Some(ordinals) = locked.collect::<Option<BTreeSet<u64>>>() else {
-                    return Ok(Err((410, self.lost(place))));
+                let locked: Vec<Option<u64>> = locked.collect();
+                let found = locked.iter().flatten().count();
+                let Some(ordinals) = locked.into_iter().collect::<Option<BTreeSet<u64>>>() else {
+                    let lost = (410, self.lost(place));
+                    let twice_dead = place.is_dead() && matches!(verdict, Verdict::DeadLetter { .. });
+                    return Ok(if twice_dead && 0 < found {
+                        Ok(Expected::either([lost, (400, NOT_ALLOWED)]))
+                    } else {
+                        Err(lost)
+                    });
                 };
                 let mut result = Ok(Expected::done(round.group));
                 for ordinal in &ordinals {

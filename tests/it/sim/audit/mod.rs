@@ -23,11 +23,11 @@ use std::sync::Arc;
 
 use jitney::amqp::Condition;
 use jitney::entity::LockToken;
-use jitney::entity::queue::Description;
 use jitney::time::Timestamp;
 
 use self::model::{Entity, Model, Queue, Shown};
 use super::acts::{Act, LinkKind, Part, Place, Session, session_name};
+use super::plan::Planned;
 use super::wire::{Answer, Value, read_message};
 
 pub(in crate::sim) use self::round::{Round, Sight};
@@ -57,6 +57,8 @@ enum What {
     /// Deferred messages by number, with their locks.
     Deferred(BTreeMap<i64, (Shown, Option<u64>)>),
     Done,
+    /// It failed for two reasons, and which one is told is not said.
+    Either([(i32, &'static str); 2]),
     Expiration(i64),
     Expirations(Vec<i64>),
     Failed(i32, &'static str),
@@ -81,11 +83,11 @@ impl Auditor {
         &mut self,
         (now, group): (i64, u64),
         queue: usize,
-        description: &Description,
-        first: u64,
+        planned: &Planned,
         sights: &[Sight],
     ) -> Result<Vec<u64>, String> {
         let mut round = Round::new(&self.model, now, group, sights)?;
+        let description = &planned.description;
         if let Some(entity) = self.model.entities.get_mut(queue) {
             if entity.description == *description {
                 return round.finish();
@@ -93,11 +95,14 @@ impl Auditor {
             entity.description = description.clone();
         } else {
             let main = Queue {
-                next: first,
+                next: planned.first,
                 ..Queue::default()
             };
             self.model.entities.push(Entity {
                 description: description.clone(),
+                path: planned.path.clone(),
+                topic: planned.topic,
+                rules: planned.rules.clone(),
                 main,
                 dead: Queue::default(),
                 transfer: Queue::default(),
@@ -107,7 +112,14 @@ impl Auditor {
         let links = self.model.links.iter();
         let doomed = links.filter(|(_, link)| match link.kind {
             LinkKind::Sender => !status.can_send(),
-            LinkKind::Receiver { .. } => !status.can_receive(),
+            LinkKind::Receiver { .. } => {
+                let forwards = match link.place.part {
+                    Part::Main => description.forward_to.is_some(),
+                    Part::Dead => description.forward_dead_letters_to.is_some(),
+                    Part::Transfer => false,
+                };
+                forwards || !status.can_receive()
+            }
             LinkKind::Requests | LinkKind::Responses => false,
         });
         let doomed: Vec<_> = doomed
@@ -129,6 +141,7 @@ impl Auditor {
         for place in Place::all(queue) {
             self.model.due(&mut round, place)?;
             self.model.arrive(&mut round)?;
+            self.model.go_on(&mut round, place)?;
         }
         round.finish()
     }
@@ -152,22 +165,20 @@ impl Auditor {
         round.finish()
     }
 
-    /// Something was done to a queue that changes nothing, after what was due. Queues and their
-    /// dead letters are counted in pairs here.
-    pub(in crate::sim) fn touched(
+    /// These messages have been read, so that they can go on.
+    pub(in crate::sim) fn read_back(
         &mut self,
-        now: i64,
-        group: u64,
+        (now, group): (i64, u64),
         queue: usize,
+        ids: Vec<u64>,
         sights: &[Sight],
     ) -> Result<Vec<u64>, String> {
-        let place = Place {
-            queue: queue / 3,
-            part: [Part::Main, Part::Dead, Part::Transfer][queue % 3],
-        };
         let mut round = Round::new(&self.model, now, group, sights)?;
+        let place = place_of(queue);
+        round.at_hand.extend(ids);
         self.model.due(&mut round, place)?;
         self.model.arrive(&mut round)?;
+        self.model.go_on(&mut round, place)?;
         round.finish()
     }
 
@@ -278,6 +289,10 @@ impl Expected {
         Self::new(0, What::Failed(code, condition))
     }
 
+    fn either(reasons: [(i32, &'static str); 2]) -> Self {
+        Self::new(0, What::Either(reasons))
+    }
+
     fn done(pin: u64) -> Self {
         Self::new(pin, What::Done)
     }
@@ -318,6 +333,13 @@ impl Expected {
     fn check(self, model: &mut Model, place: Place, answer: &Answer) -> Result<(), String> {
         let (code, condition) = match &self.what {
             What::Failed(code, condition) => (*code, Some(*condition)),
+            What::Either([one, other]) => {
+                let told = |(code, condition): &(i32, &'static str)| {
+                    answer.code == *code && answer.condition.as_deref() == Some(condition)
+                };
+                let (code, condition) = if told(one) { one } else { other };
+                (*code, Some(*condition))
+            }
             What::Count(0) => (204, None),
             What::Peeked(shown) if shown.is_empty() => (204, None),
             What::Sessions(must, _) if must.is_empty() && answer.code == 204 => {
@@ -336,7 +358,7 @@ impl Expected {
             other => Err(format!("{name} is {other:?}")),
         };
         match self.what {
-            What::Failed(..) | What::Done | What::Count(0) => expect_empty(answer),
+            What::Failed(..) | What::Either(_) | What::Done | What::Count(0) => expect_empty(answer),
             What::Count(count) => {
                 let count = Value::Int(i32::try_from(count).expect("fits"));
                 let found = answer.body.get("message-count");
@@ -409,6 +431,14 @@ impl Model {
                 lock.token = Some(token);
             }
         }
+    }
+}
+
+/// Returns which queue has this number: there are three of each entity.
+fn place_of(queue: usize) -> Place {
+    Place {
+        queue: queue / 3,
+        part: [Part::Main, Part::Dead, Part::Transfer][queue % 3],
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use jitney::entity::LockToken;
-use jitney::entity::queue::Description;
+use jitney::entity::queue::{Description, EntityKind};
 use jitney::limits;
 
 use super::round::{Round, Sight};
@@ -32,6 +32,10 @@ pub(in crate::sim) struct Model {
 #[derive(Debug, Clone)]
 pub(super) struct Entity {
     pub(super) description: Description,
+    pub(super) path: String,
+    /// Of a subscription.
+    pub(super) topic: Option<usize>,
+    pub(super) rules: Vec<Option<u64>>,
     pub(super) main: Queue,
     pub(super) dead: Queue,
     pub(super) transfer: Queue,
@@ -103,6 +107,10 @@ pub(super) struct Message {
     pub(super) lock: Option<Lock>,
     pub(super) delivery_count: u32,
     pub(super) properties: BTreeMap<String, String>,
+    /// The number that it had where it was sent to; 0 if that is here.
+    pub(super) enqueued_number: i64,
+    pub(super) hops: u32,
+    pub(super) source: Option<String>,
     /// The group with the newest change that must outlive a crash once somebody was told of it.
     pub(super) changed: u64,
 }
@@ -133,7 +141,18 @@ pub(super) struct Shown {
     pub(super) locked_until: Option<i64>,
     /// The end of its life; not checked where the documentation is silent.
     pub(super) time_to_live: Option<i64>,
+    pub(super) enqueued_number: i64,
+    pub(super) source: Option<String>,
     pub(super) properties: BTreeMap<String, String>,
+}
+
+/// A text that is not documented.
+const ANY: &str = "*";
+
+/// Where messages of a queue go on to.
+enum Onward {
+    Publish,
+    Forward(String),
 }
 
 /// The number that an ordinal shows.
@@ -182,6 +201,8 @@ impl Message {
             },
             locked_until: None,
             time_to_live: (!silent).then_some(self.time_to_live),
+            enqueued_number: self.enqueued_number,
+            source: self.source.clone(),
             properties: self.properties.clone(),
         }
     }
@@ -193,7 +214,7 @@ impl Shown {
             id: self.draft.id,
             padding: self.draft.padding,
             number: self.number,
-            enqueued_number: 0,
+            enqueued_number: self.enqueued_number,
             enqueued_at: self.enqueued_at,
             locked_until: self.locked_until,
             lock_token: seen.lock_token,
@@ -203,8 +224,14 @@ impl Shown {
             expires_at: None,
             due: self.draft.due,
             session: self.draft.session.map(session_name),
+            source: self.source.clone(),
             properties: self.properties.clone(),
         };
+        for (name, text) in &mut expected.properties {
+            if let Some(found) = seen.properties.get(name).filter(|_| text == ANY) {
+                text.clone_from(found);
+            }
+        }
         match self.time_to_live {
             Some(NEVER) => {}
             Some(millis) => {
@@ -300,7 +327,8 @@ impl Model {
         place.part == Part::Main && self.description(place).requires_session
     }
 
-    /// Returns the bytes that count to an entity.
+    /// Returns the bytes that count to an entity. What a topic's subscriptions have counts to the
+    /// topic too, and is not counted here: topics have room enough.
     pub(super) fn held(&self, queue: usize) -> u64 {
         let places = Place::all(queue).into_iter();
         places.map(|place| self.queue(place).bytes()).sum()
@@ -323,20 +351,24 @@ impl Model {
 
     /// Returns when time alone changes something.
     pub(super) fn next_due(&self) -> Option<i64> {
-        let queues = self.places().map(|place| self.queue(place));
-        let sessions = queues.flat_map(|queue| {
-            let locks = queue.holders.values().map(|holder| holder.until);
-            locks.chain(queue.waiting.iter().map(|&(_, until)| until))
-        });
-        let messages = self
-            .places()
-            .flat_map(|place| self.queue(place).messages.values());
-        let times = messages.map(|message| match (&message.lock, message.state) {
-            (Some(lock), _) => lock.until,
-            (None, State::Scheduled { due }) => due,
-            (None, State::Active) => message.enqueued_at.saturating_add(message.time_to_live),
-            (None, State::Deferred) => NEVER,
-        });
+        self.places()
+            .filter_map(|place| self.next_due_at(place))
+            .min()
+    }
+
+    fn next_due_at(&self, place: Place) -> Option<i64> {
+        let queue = self.queue(place);
+        let locks = queue.holders.values().map(|holder| holder.until);
+        let sessions = locks.chain(queue.waiting.iter().map(|&(_, until)| until));
+        let times = queue
+            .messages
+            .values()
+            .map(|message| match (&message.lock, message.state) {
+                (Some(lock), _) => lock.until,
+                (None, State::Scheduled { due }) => due,
+                (None, State::Active) => message.enqueued_at.saturating_add(message.time_to_live),
+                (None, State::Deferred) => NEVER,
+            });
         times.chain(sessions).min().filter(|&at| at != NEVER)
     }
 
@@ -521,17 +553,181 @@ impl Model {
         for queue in queues {
             let place = Place::dead(queue);
             self.due(round, place)?;
+            let goes_on = self.onward(place).is_some();
             let mut fresh = BTreeSet::new();
             for (at, ordinal, message) in &arrivals {
                 if *at == queue {
                     fresh.insert(*ordinal);
                     let dead = self.queue_mut(place);
                     dead.messages.insert(*ordinal, message.clone());
+                    if goes_on {
+                        self.go_on(round, place)?;
+                    }
                 }
             }
             self.dispatch(round, place, &fresh)?;
         }
         Ok(())
+    }
+
+    /// Returns where messages of a queue go on to, if they do.
+    fn onward(&self, place: Place) -> Option<Onward> {
+        let description = self.description(place);
+        let path = match place.part {
+            Part::Main if description.kind == EntityKind::Topic => return Some(Onward::Publish),
+            Part::Main => &description.forward_to,
+            Part::Dead => &description.forward_dead_letters_to,
+            Part::Transfer => return None,
+        };
+        path.clone().map(Onward::Forward)
+    }
+
+    /// Returns whether receivers are not let in, because messages go on.
+    pub(super) fn goes_on(&self, place: Place) -> bool {
+        self.onward(place).is_some()
+    }
+
+    /// Returns whether messages go on to another entity.
+    pub(super) fn forwards(&self, place: Place) -> bool {
+        matches!(self.onward(place), Some(Onward::Forward(_)))
+    }
+
+    /// Lets messages go on from a queue, in their order, as long as the bytes are there of those
+    /// whose bytes are needed: of a topic's, for its rules.
+    pub(super) fn go_on(&mut self, round: &mut Round, place: Place) -> Result<(), String> {
+        while let Some(onward) = self.onward(place) {
+            let mut messages = self.queue(place).messages.iter();
+            let Some((&ordinal, message)) = messages.find(|(_, m)| m.is_available()) else {
+                break;
+            };
+            let is_there = round.at_hand.contains(&message.draft.id);
+            match onward {
+                Onward::Publish if !is_there => break,
+                Onward::Publish => self.publish(round, place, ordinal)?,
+                Onward::Forward(path) => self.forward(round, place, ordinal, &path)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// A topic's message goes to each subscription that wants it, once.
+    fn publish(&mut self, round: &mut Round, place: Place, ordinal: u64) -> Result<(), String> {
+        let message = self.queue(place).messages[&ordinal].clone();
+        let entities = self.entities.iter().enumerate();
+        let wanting = entities.filter(|(_, entity)| {
+            let wants = |rule: &Option<u64>| match rule {
+                None => true,
+                Some(color) => message.properties.get("color") == Some(&format!("c{color}")),
+            };
+            entity.topic == Some(place.queue) && entity.rules.iter().any(wants)
+        });
+        let wanting: Vec<usize> = wanting.map(|(at, _)| at).collect();
+        for at in &wanting {
+            self.settle_in(round, Place::main(*at), message.clone(), number(ordinal))?;
+        }
+        self.remove(place, ordinal);
+        Ok(())
+    }
+
+    fn forward(
+        &mut self,
+        round: &mut Round,
+        place: Place,
+        ordinal: u64,
+        path: &str,
+    ) -> Result<(), String> {
+        let entity = &mut self.entities[place.queue];
+        let source = (place.part == Part::Dead).then(|| entity.path.clone());
+        let queue = self.queue_mut(place);
+        let mut message = queue.messages.remove(&ordinal).expect("it was found");
+        message.source = source.or(message.source);
+        message.hops += 1;
+        let mut entities = self.entities.iter();
+        let target = entities.position(|entity| entity.path == path);
+        let refused = match target {
+            _ if 4 < message.hops => Some("MaxTransferHopCountExceeded"),
+            None => Some("TransferDestinationNotFound"),
+            Some(to) => {
+                let description = &self.entities[to].description;
+                let takes = description.status.can_send()
+                    && message.size <= description.max_message_bytes
+                    && self.held(to) + message.size <= description.max_bytes;
+                (!takes).then_some("TransferDestinationRefused")
+            }
+        };
+        match (refused, target) {
+            (None, Some(to)) => self.settle_in(round, Place::main(to), message, number(ordinal)),
+            (reason, _) => {
+                let reason = reason.expect("it is not taken");
+                let texts = [
+                    ("DeadLetterReason", reason),
+                    ("DeadLetterErrorDescription", ANY),
+                ];
+                for (name, text) in texts {
+                    message.properties.insert(name.to_owned(), text.to_owned());
+                }
+                message.time_to_live = NEVER;
+                message.changed = round.group;
+                let place = Place {
+                    part: Part::Transfer,
+                    ..place
+                };
+                self.due(round, place)?;
+                self.queue_mut(place).messages.insert(ordinal, message);
+                self.dispatch(round, place, &BTreeSet::from([ordinal]))
+            }
+        }
+    }
+
+    /// A message comes from another entity: with a number, a time and a life of its own here.
+    fn settle_in(
+        &mut self,
+        round: &mut Round,
+        place: Place,
+        message: Message,
+        number: i64,
+    ) -> Result<(), String> {
+        self.due(round, place)?;
+        let longest = self.description(place).default_time_to_live.as_millis();
+        let has_sessions = self.has_sessions(place);
+        let message = Message {
+            enqueued_at: round.now,
+            time_to_live: message.time_to_live.min(longest),
+            state: State::Active,
+            lock: None,
+            delivery_count: 0,
+            enqueued_number: if message.enqueued_number == 0 {
+                number
+            } else {
+                message.enqueued_number
+            },
+            changed: round.group,
+            ..message
+        };
+        let lost = has_sessions && message.draft.session.is_none();
+        let queue = self.queue_mut(place);
+        let ordinal = queue.next;
+        queue.next += 1;
+        queue.messages.insert(ordinal, message);
+        if lost {
+            let reason = [
+                ("DeadLetterReason", "Session ID is null."),
+                ("DeadLetterErrorDescription", ANY),
+            ];
+            self.depart(round, place, ordinal, &reason);
+        }
+        self.dispatch(round, place, &BTreeSet::new())?;
+        self.arrive(round)?;
+        self.go_on(round, place)
+    }
+
+    /// Returns the place where something has been due for longest.
+    pub(super) fn most_due(&self, now: i64) -> Option<Place> {
+        let due = self.places().filter_map(|place| {
+            let at = self.next_due_at(place).filter(|&at| at <= now)?;
+            Some((at, place))
+        });
+        due.min().map(|(_, place)| place)
     }
 
     /// Whoever can take a message has got one, as long as there are any; then drains end.
@@ -683,6 +879,9 @@ impl Model {
             lock: None,
             delivery_count: 0,
             properties: draft.properties.clone(),
+            enqueued_number: 0,
+            hops: 0,
+            source: None,
             changed: round.group,
         };
         let queue = self.queue_mut(place);

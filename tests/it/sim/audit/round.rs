@@ -36,6 +36,8 @@ pub(in crate::sim) struct Round {
     pub(super) group: u64,
     deliveries: BTreeMap<Place, VecDeque<(usize, Sight)>>,
     answers: Vec<(usize, Sight)>,
+    /// Messages whose bytes are there.
+    pub(super) at_hand: BTreeSet<u64>,
     /// Links that got a session in this step, by what said so.
     granted: BTreeMap<LinkKey, usize>,
     /// Messages on their way to dead-letter queues.
@@ -56,6 +58,7 @@ impl Round {
             group,
             deliveries: BTreeMap::new(),
             answers: Vec::new(),
+            at_hand: BTreeSet::new(),
             granted: BTreeMap::new(),
             arrivals: Vec::new(),
             pins: vec![0; sights.len()],

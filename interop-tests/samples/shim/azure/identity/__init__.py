@@ -5,8 +5,15 @@ import os
 from azure.core.credentials import AzureNamedKeyCredential
 
 
-def DefaultAzureCredential() -> AzureNamedKeyCredential:  # noqa: N802, the name is the samples'
-    return AzureNamedKeyCredential(os.environ["SERVICEBUS_SAS_POLICY"], os.environ["SERVICEBUS_SAS_KEY"])
+class DefaultAzureCredential(AzureNamedKeyCredential):
+    def __init__(self):
+        super().__init__(os.environ["SERVICEBUS_SAS_POLICY"], os.environ["SERVICEBUS_SAS_KEY"])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *details):
+        pass
 
 
 EnvironmentCredential = DefaultAzureCredential
