@@ -280,6 +280,13 @@ export function sendIn(id, sender, message, options) {
   return send(sender, message, options);
 }
 
+/** Sends settled in a transaction: nobody answers. */
+export function sendPresettledIn(id, sender, message) {
+  const { session } = sender;
+  transferStates(session).set(session.outgoing.next_delivery_id, transactional(id));
+  return sender.send(message);
+}
+
 /** By delivery id, the states that transfers of a session are to have. */
 function transferStates(session) {
   session.transfer_states ??= new Map();
