@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import {
-  bodies, numbers, openManagement, openReceiver, openSender, openSession, receive, receiveAvailable, sections, sendAccepted,
-  sendBatch, topic, typeName, typedMap, types,
+  bodies, close, connect, numbers, openManagement, openReceiveAndDelete, openReceiver, openSender, openSession, range, receive,
+  receiveAvailable, sections, sendAccepted, sendBatch, topic, typeName, typedMap, types,
 } from "../harness.js";
 
 /** Descriptors of §7.4: those of the rule and its action have one hex digit more than those of filters. */
@@ -261,6 +261,36 @@ topic("rules", (scenario) => {
       const { RuleName: _, ...rest } = message.application_properties;
       assert.deepEqual({ ...found, application_properties: rest }, wanted, expression);
     }
+  });
+
+  scenario("S168 rules come and go while messages do", async (connection) => {
+    const subscription = "s161/Subscriptions/all";
+    const { add, remove } = operations(await openManagement(connection, subscription));
+    await add("even", { "sql-filter": { expression: "n % 2 = 0" } });
+    await remove("$Default");
+    const other = await connect();
+    const sender = await openSender(other, "s161");
+    let sent = 0;
+    let ended = false;
+    const sending = (async () => {
+      while (!ended) {
+        const batch = range(sent + 1, sent + 50);
+        await sendBatch(sender, batch.map((n) => ({ body: n, application_properties: { n: int(n) } })));
+        sent += batch.length;
+      }
+    })();
+    for (const index of range(1, 100)) {
+      // Adding the same once more would be refused: nothing is left of it when it is removed.
+      assert.equal((await add("other", { "sql-filter": { expression: `n = -${index}` } })).status, 200);
+      assert.equal((await remove("other")).status, 200);
+    }
+    ended = true;
+    await sending;
+    const receiver = await openReceiveAndDelete(connection, subscription);
+    const received = [];
+    for (let some; (some = await receiveAvailable(receiver, 500)).length > 0;) received.push(...some);
+    assert.deepEqual(bodies(received), range(1, sent / 2).map((index) => 2 * index));
+    await close(other);
   });
 
   scenario("S144 S151 subscriptions are named by paths in any case", async (connection) => {
