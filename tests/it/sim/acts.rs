@@ -339,24 +339,13 @@ fn transfer(at: LinkKey, delivery: u32, payload: Vec<u8>, batch: bool, settled: 
 
 fn attach(at: LinkKey, node: String, kind: LinkKind) -> Event {
     let (role, address, answers, snd_settle_mode) = match kind {
-        LinkKind::Sender => (
-            LinkRole::Incoming,
-            node,
-            None,
-            SenderSettleMode::Unsettled,
-        ),
-        LinkKind::Receiver { delete: false, .. } => (
-            LinkRole::Outgoing,
-            node,
-            None,
-            SenderSettleMode::Unsettled,
-        ),
-        LinkKind::Receiver { delete: true, .. } => (
-            LinkRole::Outgoing,
-            node,
-            None,
-            SenderSettleMode::Settled,
-        ),
+        LinkKind::Sender => (LinkRole::Incoming, node, None, SenderSettleMode::Unsettled),
+        LinkKind::Receiver { delete: false, .. } => {
+            (LinkRole::Outgoing, node, None, SenderSettleMode::Unsettled)
+        }
+        LinkKind::Receiver { delete: true, .. } => {
+            (LinkRole::Outgoing, node, None, SenderSettleMode::Settled)
+        }
         LinkKind::Requests => (
             LinkRole::Incoming,
             format!("{node}/$management"),
