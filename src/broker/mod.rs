@@ -265,6 +265,7 @@ impl Broker {
 
     /// Does what a connection's report asks for.
     pub fn apply(&mut self, around: &mut Surroundings<'_>, connection: ConnectionId, input: Input) {
+        self.end_transactions(around.now);
         match input {
             Input::Event(event) => self.apply_event(around, connection, event),
             Input::Returned { token, link } => self.returned(around, connection, link, token),

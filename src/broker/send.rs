@@ -84,7 +84,13 @@ impl Broker {
         };
         let messages: Result<Vec<Message>, _> =
             parts.and_then(|parts| parts.into_iter().map(Message::parse).collect());
-        let messages = messages.map_err(|error| self.undecodable(around, &error.to_string()))?;
+        let messages = messages.map_err(|error| {
+            let refusal = self.undecodable(around, &error.to_string());
+            if let Some(id) = &incoming.transaction {
+                self.spoil(connection, id, &refusal.description);
+            }
+            refusal
+        })?;
         if let Some(id) = &incoming.transaction {
             let send = Operation::Send {
                 queue,

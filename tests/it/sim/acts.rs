@@ -68,7 +68,12 @@ pub(super) enum LinkKind {
     Requests,
     /// Gets responses from it.
     Responses,
+    /// Declares and discharges transactions.
+    Coordinator,
 }
+
+/// What a transaction is called.
+pub(super) type TransactionId = Vec<u8>;
 
 /// Something that happens to the broker.
 #[derive(Debug, Clone)]
@@ -86,8 +91,18 @@ pub(super) enum Act {
         limit: u32,
         drain: bool,
     },
+    Declare {
+        at: LinkKey,
+        delivery: u32,
+    },
     Detach {
         at: LinkKey,
+    },
+    Discharge {
+        at: LinkKey,
+        delivery: u32,
+        id: TransactionId,
+        fail: bool,
     },
     Request {
         at: LinkKey,
@@ -96,6 +111,7 @@ pub(super) enum Act {
         reply_to: String,
         /// The link that it is about.
         about: Option<LinkKey>,
+        transaction: Option<TransactionId>,
         ask: Ask,
     },
     Returned {
@@ -108,6 +124,7 @@ pub(super) enum Act {
         drafts: Vec<Draft>,
         batch: bool,
         settled: bool,
+        transaction: Option<TransactionId>,
     },
     Settle {
         at: LinkKey,
@@ -115,6 +132,7 @@ pub(super) enum Act {
         token: LockToken,
         settled: bool,
         verdict: Verdict,
+        transaction: Option<TransactionId>,
     },
     Timeout,
     Written {
@@ -285,10 +303,24 @@ impl Act {
                 id,
                 reply_to,
                 about,
+                transaction,
                 ask,
             } => {
                 let payload = ask.message(id, reply_to, *about);
-                (at, transfer(*at, 0, payload, false, false))
+                (at, transfer(*at, 0, payload, false, false, transaction))
+            }
+            Self::Declare { at, delivery } => {
+                let payload = wire::declare();
+                (at, transfer(*at, *delivery, payload, false, false, &None))
+            }
+            Self::Discharge {
+                at,
+                delivery,
+                id,
+                fail,
+            } => {
+                let payload = wire::discharge(id, *fail);
+                (at, transfer(*at, *delivery, payload, false, false, &None))
             }
             Self::Send {
                 at,
@@ -296,13 +328,15 @@ impl Act {
                 drafts,
                 batch,
                 settled,
+                transaction,
             } => {
                 let payload = if *batch {
                     wire::batch(drafts)
                 } else {
                     drafts[0].encode()
                 };
-                (at, transfer(*at, *delivery, payload, *batch, *settled))
+                let event = transfer(*at, *delivery, payload, *batch, *settled, transaction);
+                (at, event)
             }
             Self::Settle {
                 at,
@@ -310,6 +344,7 @@ impl Act {
                 token,
                 settled,
                 verdict,
+                transaction,
             } => {
                 let event = Event::Disposition {
                     link: LinkId(at.link),
@@ -317,7 +352,7 @@ impl Act {
                     tag: token.to_tag(),
                     settled: *settled,
                     outcome: verdict.outcome(),
-                    transaction: None,
+                    transaction: transaction.clone().map(Bytes::from),
                 };
                 (at, event)
             }
@@ -326,14 +361,21 @@ impl Act {
     }
 }
 
-fn transfer(at: LinkKey, delivery: u32, payload: Vec<u8>, batch: bool, settled: bool) -> Event {
+fn transfer(
+    at: LinkKey,
+    delivery: u32,
+    payload: Vec<u8>,
+    batch: bool,
+    settled: bool,
+    transaction: &Option<TransactionId>,
+) -> Event {
     Event::Transfer {
         link: LinkId(at.link),
         delivery: DeliveryId(delivery),
         payload: Bytes::from(payload),
         message_format: if batch { 0x8001_3700 } else { 0 },
         settled,
-        transaction: None,
+        transaction: transaction.clone().map(Bytes::from),
     }
 }
 
@@ -349,6 +391,12 @@ fn attach(at: LinkKey, node: String, kind: LinkKind) -> Event {
         LinkKind::Requests => (
             LinkRole::Incoming,
             format!("{node}/$management"),
+            None,
+            SenderSettleMode::Unsettled,
+        ),
+        LinkKind::Coordinator => (
+            LinkRole::Incoming,
+            node,
             None,
             SenderSettleMode::Unsettled,
         ),
@@ -398,7 +446,11 @@ fn attach(at: LinkKey, node: String, kind: LinkKind) -> Event {
         role,
         session: SessionId(0),
         source,
-        target: LinkTarget::Node(target),
+        target: if kind == LinkKind::Coordinator {
+            LinkTarget::Coordinator
+        } else {
+            LinkTarget::Node(target)
+        },
         snd_settle_mode,
         rcv_settle_mode: ReceiverSettleMode::Second,
         message_size_max: 0,
@@ -582,7 +634,7 @@ impl Ask {
             Self::Schedule { drafts } => {
                 let messages = drafts.iter().map(|draft| {
                     wire::map(vec![
-                        ("message-id", Value::String(format!("m{}", draft.id))),
+                        ("message-id", Value::String(draft.message_id())),
                         ("message", Value::Binary(draft.encode())),
                     ])
                 });

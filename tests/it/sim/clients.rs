@@ -10,7 +10,8 @@ use jitney::entity::LockToken;
 use jitney::entity::queue::EntityKind;
 
 use super::acts::{
-    Act, Ask, LinkKey, LinkKind, Part, Place, SESSIONS, Session, Verdict, Wish, session_name,
+    Act, Ask, LinkKey, LinkKind, Part, Place, SESSIONS, Session, TransactionId, Verdict, Wish,
+    session_name,
 };
 use super::audit::Sight;
 use super::ledger::{Copy, Ledger};
@@ -40,6 +41,10 @@ struct Connection {
     links: BTreeMap<u32, Link>,
     next_link: u32,
     next_delivery: u32,
+    /// Transactions that are open.
+    open: Vec<TransactionId>,
+    /// Those that are being discharged, and whether to roll back.
+    discharging: BTreeMap<(LinkKey, u32), (TransactionId, bool)>,
     /// Inputs that have not reached the broker.
     inbox: VecDeque<Act>,
 }
@@ -125,6 +130,7 @@ impl Clients {
             Doing::SessionWork => self.work_in_session(now),
             Doing::Settle => self.settle(false),
             Doing::SettleAgain => self.settle(true),
+            Doing::Transact => self.transact(),
             Doing::Unknown => {
                 let place = self.place();
                 self.ask(place, Ask::Unknown);
@@ -156,6 +162,7 @@ impl Clients {
     pub(super) fn lost(&mut self) {
         self.connections.clear();
         self.asked.clear();
+        self.ledger.lost();
     }
 
     /// Every connection ends.
@@ -478,8 +485,10 @@ impl Clients {
             .then(|| random.below(u64::from(SESSIONS)));
         let id = self.next_id;
         self.next_id += 1;
+        let again = random.percent(15).then(|| 1 + random.below(8));
         Draft {
             id,
+            same_as: again.map(|back| id.saturating_sub(back).max(1)),
             time_to_live: lives.map(|millis| u32::try_from(millis).expect("it fits")),
             due,
             properties,
@@ -502,9 +511,11 @@ impl Clients {
         connection.next_delivery += 1;
         let ids = drafts.iter().map(|draft| draft.id).collect();
         self.ledger.sent(at, delivery, ids);
+        let transaction = self.transaction(at.connection);
         let act = Act::Send {
             at,
             delivery,
+            transaction,
             batch: count != 1 || self.random.percent(10),
             drafts,
             settled: self.random.percent(10),
@@ -546,10 +557,15 @@ impl Clients {
         let answers = find(LinkKind::Responses).unwrap_or(at);
         let id = format!("r{}", self.next_request);
         self.next_request += 1;
+        let transaction = match &ask {
+            Ask::Cancel { .. } | Ask::Dispose { .. } => self.transaction(connection),
+            _ => None,
+        };
         if let Ask::Dispose {
             tokens,
             verdict: Verdict::Complete,
         } = &ask
+            && transaction.is_none()
         {
             let held = self.held.iter().filter(|held| tokens.contains(&held.token));
             self.ledger.asked(&id, held.map(|held| held.id).collect());
@@ -560,6 +576,7 @@ impl Clients {
             id,
             reply_to: answers.reply_to(),
             about,
+            transaction,
             ask,
         };
         self.push(connection, act);
@@ -647,6 +664,52 @@ impl Clients {
             session,
         };
         self.ask(place, ask);
+    }
+
+    /// A transaction begins, or ends.
+    fn transact(&mut self) {
+        let coordinates = |link: &Link| link.let_in && link.kind == LinkKind::Coordinator;
+        let Some(at) = self.some_link(coordinates) else {
+            let id = self.connection();
+            let mut links = self.connections[&id].links.values();
+            if links.all(|link| link.kind != LinkKind::Coordinator) {
+                self.attach_to(id, Place::main(0), LinkKind::Coordinator);
+            }
+            return;
+        };
+        let random = &mut self.random;
+        let connection = self.connections.get_mut(&at.connection);
+        let connection = connection.expect("it has one");
+        let delivery = connection.next_delivery;
+        connection.next_delivery += 1;
+        let ends = random.percent(60);
+        let some = (0..connection.open.len()).collect::<Vec<usize>>();
+        let act = match random.pick(&some).filter(|_| ends) {
+            Some(&which) => {
+                let (id, fail) = (connection.open.remove(which), random.percent(30));
+                let discharged = (id.clone(), fail);
+                connection.discharging.insert((at, delivery), discharged);
+                Act::Discharge {
+                    at,
+                    delivery,
+                    id,
+                    fail,
+                }
+            }
+            None => Act::Declare { at, delivery },
+        };
+        self.push(at.connection, act);
+    }
+
+    /// Picks a transaction of a connection, sometimes; seldom one that nobody declared.
+    fn transaction(&mut self, connection: u32) -> Option<TransactionId> {
+        let open = &self.connections[&connection].open;
+        let picked = self.random.pick(open).cloned()?;
+        match self.random.below(100) {
+            0..60 => Some(picked),
+            60..63 => Some(vec![9; 8]),
+            _ => None,
+        }
     }
 
     fn schedule(&mut self, now: i64) {
@@ -743,7 +806,11 @@ impl Clients {
         held.settled = true;
         let held = *held;
         let (on, delivery) = held.on.expect("it came on a link");
-        let settled = self.random.percent(15);
+        let transaction = self.transaction(on.connection);
+        let settled = transaction.is_none() && self.random.percent(15);
+        if transaction.is_some() {
+            self.held[at].settled = self.random.percent(50);
+        }
         self.note_verdict(&held, &verdict);
         if matches!(verdict, Verdict::Complete) && !settled {
             self.ledger.completing(on, delivery, held.id);
@@ -754,6 +821,7 @@ impl Clients {
             token: held.token,
             settled,
             verdict,
+            transaction,
         };
         self.push(on.connection, act);
     }
@@ -853,11 +921,26 @@ impl Clients {
                 }
             }
             Sight::SettledIncoming(at, delivery, result) => {
+                let connection = self.connections.get_mut(&at.connection);
+                let ended = connection.and_then(|of| of.discharging.remove(&(at, delivery)));
+                if let Some((id, fail)) = ended {
+                    self.ledger.discharged(&id, result.is_ok() && !fail);
+                }
                 self.ledger.answered(at, delivery, result.is_ok());
             }
             Sight::SettledOutgoing(at, delivery, result) => {
                 self.ledger.settled(at, delivery, result == Ok("accepted"));
             }
+            Sight::Declared(at, _, id) => {
+                if let Some(connection) = self.connections.get_mut(&at.connection) {
+                    connection.open.push(id);
+                }
+            }
+            Sight::SettledWithin(at, delivery, id, name) if name == "accepted" => {
+                self.ledger.settled_within(at, delivery, id);
+            }
+            Sight::SettledWithin(..) => {}
+            Sight::TakenWithin(at, delivery, id) => self.ledger.sent_within(at, delivery, id),
             Sight::Delivered {
                 at,
                 token,

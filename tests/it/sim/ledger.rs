@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::acts::LinkKey;
+use super::acts::{LinkKey, TransactionId};
 
 /// A copy of a message: its id, and where there may be several, its entity and its number there.
 pub(super) type Copy = (u64, usize, i64);
@@ -15,6 +15,8 @@ pub(super) struct Ledger {
     /// Completed and not answered yet, over a link or by a request.
     completing: BTreeMap<(LinkKey, u32), Copy>,
     asked: BTreeMap<String, Vec<Copy>>,
+    /// Sent and completed in transactions that are open.
+    within: BTreeMap<TransactionId, (Vec<u64>, Vec<Copy>)>,
     pub(super) accepted: BTreeSet<u64>,
     finished: BTreeSet<Copy>,
 }
@@ -29,6 +31,30 @@ impl Ledger {
         if taken {
             self.accepted.extend(ids);
         }
+    }
+
+    pub(super) fn sent_within(&mut self, at: LinkKey, delivery: u32, id: TransactionId) {
+        let ids = self.sent.remove(&(at, delivery)).unwrap_or_default();
+        self.within.entry(id).or_default().0.extend(ids);
+    }
+
+    pub(super) fn settled_within(&mut self, at: LinkKey, delivery: u32, id: TransactionId) {
+        let completed = self.completing.remove(&(at, delivery));
+        self.within.entry(id).or_default().1.extend(completed);
+    }
+
+    /// A transaction has come to its end: all that was done in it was done, or nothing.
+    pub(super) fn discharged(&mut self, id: &TransactionId, committed: bool) {
+        let (sent, completed) = self.within.remove(id).unwrap_or_default();
+        if committed {
+            self.accepted.extend(sent);
+            self.finished.extend(completed);
+        }
+    }
+
+    /// All connections are lost: nobody can commit what was open.
+    pub(super) fn lost(&mut self) {
+        self.within.clear();
     }
 
     pub(super) fn completing(&mut self, at: LinkKey, delivery: u32, id: Copy) {

@@ -61,11 +61,12 @@ pub(super) enum Doing {
     SessionWork,
     Settle,
     SettleAgain,
+    Transact,
     Unknown,
     Written,
 }
 
-pub(super) const DOINGS: [Doing; 20] = [
+pub(super) const DOINGS: [Doing; 21] = [
     Doing::Attach,
     Doing::Cancel,
     Doing::Credit,
@@ -84,6 +85,7 @@ pub(super) const DOINGS: [Doing; 20] = [
     Doing::SessionWork,
     Doing::Settle,
     Doing::SettleAgain,
+    Doing::Transact,
     Doing::Unknown,
     Doing::Written,
 ];
@@ -126,6 +128,8 @@ impl Plan {
         for entity in &mut entities {
             if rolls_over {
                 entity.first = (1 << 48) - 1 - random.below(20);
+                // Of what expires in one step, it is not said which goes on first.
+                entity.description.forward_dead_letters_to = None;
             }
         }
         let doings = DOINGS.iter().map(|doing| {
@@ -138,6 +142,7 @@ impl Plan {
                 | Doing::Renew
                 | Doing::SendBatch
                 | Doing::Cancel
+                | Doing::Transact
                 | Doing::SettleAgain => 6,
                 Doing::Open | Doing::Detach => 4,
                 Doing::Purge | Doing::Cut | Doing::Unknown | Doing::Written => 1,
@@ -321,6 +326,10 @@ pub(super) fn describe(random: &mut Stream, horizon: i64) -> Description {
             Millis::from_millis(random.within(1, horizon * 3))
         },
         requires_session: random.percent(35),
+        duplicate_window: random
+            .percent(20)
+            .then(|| Millis::from_millis(random.within(1, horizon * 2))),
+        partitioned: random.percent(15),
         max_delivery_count: *random.pick(&[1, 2, 3, 10]).expect("some"),
         dead_letter_on_expiration: random.percent(60),
         max_bytes: if random.percent(15) {

@@ -262,6 +262,10 @@ impl Run {
                     description = plan::describe(&mut self.random, self.plan.horizon);
                     description.status = before.status;
                     description.requires_session = before.requires_session;
+                    description.partitioned = before.partitioned;
+                    let window = description.duplicate_window;
+                    let other = before.duplicate_window;
+                    description.duplicate_window = other.map(|other| window.unwrap_or(other));
                     description.kind = before.kind;
                     plan::fit_topic(&mut description);
                     description.forward_to = before.forward_to;

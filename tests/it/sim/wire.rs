@@ -29,8 +29,10 @@ pub(super) enum Value {
 /// A message as a sender makes it.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Draft {
-    /// Names the message in the whole run; in its message-id and in its body.
+    /// Names the message in the whole run; in its body.
     pub(super) id: u64,
+    /// Whose message-id it has, if not its own.
+    pub(super) same_as: Option<u64>,
     pub(super) time_to_live: Option<u32>,
     pub(super) due: Option<i64>,
     pub(super) properties: BTreeMap<String, String>,
@@ -45,6 +47,7 @@ pub(super) struct Draft {
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) id: u64,
+    pub(super) message_id: String,
     pub(super) padding: usize,
     pub(super) number: i64,
     pub(super) enqueued_number: i64,
@@ -74,6 +77,7 @@ pub(super) struct Answer {
 impl fmt::Debug for Draft {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "m{} of {} bytes", self.id, self.padding)?;
+        note(f, "the same as", self.same_as)?;
         note(f, "ttl", self.time_to_live)?;
         note(f, "due", self.due)?;
         note(f, "session", self.session)?;
@@ -153,7 +157,7 @@ impl Draft {
                 &Value::Map(vec![(name, Value::Timestamp(due))]),
             );
         }
-        let mut fields = vec![Value::String(format!("m{}", self.id))];
+        let mut fields = vec![Value::String(self.message_id())];
         if let Some(session) = self.session {
             fields.resize(10, Value::Null);
             fields.push(Value::String(session_name(session)));
@@ -164,6 +168,10 @@ impl Draft {
         }
         section(&mut out, 0x75, &Value::Binary(self.body()));
         out
+    }
+
+    pub(super) fn message_id(&self) -> String {
+        format!("m{}", self.same_as.unwrap_or(self.id))
     }
 
     fn body(&self) -> Vec<u8> {
@@ -190,6 +198,22 @@ pub(super) fn batch(drafts: &[Draft]) -> Vec<u8> {
     for draft in drafts {
         section(&mut out, 0x75, &Value::Binary(draft.encode()));
     }
+    out
+}
+
+/// Encodes what declares a transaction.
+pub(super) fn declare() -> Vec<u8> {
+    control(0x31, vec![Value::Null])
+}
+
+/// Encodes what ends one.
+pub(super) fn discharge(id: &[u8], fail: bool) -> Vec<u8> {
+    control(0x32, vec![Value::Binary(id.to_vec()), Value::Bool(fail)])
+}
+
+fn control(code: u8, fields: Vec<Value>) -> Vec<u8> {
+    let mut out = vec![0x00, 0x53, 0x77];
+    section(&mut out, code, &Value::List(fields));
     out
 }
 
@@ -249,9 +273,9 @@ pub(super) fn read_message(bytes: &[u8]) -> Result<Seen, String> {
         return Err("the body is not what was sent".to_owned());
     }
     let id = u64::from_be_bytes(*id);
-    if properties.first() != Some(&Value::String(format!("m{id}"))) {
-        return Err("the message-id is not what was sent".to_owned());
-    }
+    let Some(Value::String(message_id)) = properties.first() else {
+        return Err(format!("the message-id is {:?}", properties.first()));
+    };
     let long = |name: &str| match annotations.get(name) {
         Some(Value::Long(number)) => Ok(*number),
         other => Err(format!("{name} is {other:?}")),
@@ -289,6 +313,7 @@ pub(super) fn read_message(bytes: &[u8]) -> Result<Seen, String> {
     }
     Ok(Seen {
         id,
+        message_id: message_id.clone(),
         padding: body.len() - 8,
         number: long("x-opt-sequence-number")?,
         enqueued_number: long("x-opt-enqueue-sequence-number")?,

@@ -83,6 +83,8 @@ pub(super) struct World {
     upkeep: Upkeep,
     /// Messages that are being read, to go on.
     sending_on: Vec<WantedBody>,
+    /// Those of them whose bytes lie elsewhere now: they are wanted again.
+    moved: Vec<WantedBody>,
     /// After so many changes of the disk, this group was known to be durable.
     known: Vec<(usize, u64)>,
 }
@@ -171,6 +173,7 @@ impl World {
             pending: BTreeMap::new(),
             upkeep: Upkeep::default(),
             sending_on: Vec::new(),
+            moved: Vec::new(),
             known: Vec::new(),
         };
         world.install()?;
@@ -320,27 +323,26 @@ impl World {
                 outcome,
                 ..
             } => {
-                let result = match outcome {
-                    Outcome::Accepted => Ok(()),
-                    other => Err(refused(other)),
-                };
-                Sight::SettledIncoming(at(*link), delivery.0, result)
+                let (at, delivery) = (at(*link), delivery.0);
+                match outcome {
+                    Outcome::Accepted => Sight::SettledIncoming(at, delivery, Ok(())),
+                    Outcome::Declared(id) => Sight::Declared(at, delivery, id.to_vec()),
+                    Outcome::InTransaction(id, inner) if **inner == Outcome::Accepted => {
+                        Sight::TakenWithin(at, delivery, id.to_vec())
+                    }
+                    other => Sight::SettledIncoming(at, delivery, Err(refused(other))),
+                }
             }
             Reply::SettleOutgoing(link, delivery, outcome) => {
-                let result = match outcome {
-                    Outcome::Accepted => Ok("accepted"),
-                    Outcome::Released => Ok("released"),
-                    Outcome::Modified {
-                        undeliverable_here: true,
-                        ..
-                    } => Ok("modified, undeliverable here"),
-                    Outcome::Modified { .. } => Ok("modified"),
-                    Outcome::Rejected(None) => Ok("rejected"),
-                    Outcome::Rejected(Some(_))
-                    | Outcome::Declared(_)
-                    | Outcome::InTransaction(..) => Err(refused(outcome)),
-                };
-                Sight::SettledOutgoing(at(*link), delivery.0, result)
+                let (at, delivery) = (at(*link), delivery.0);
+                match (outcome, settlement(outcome)) {
+                    (_, Some(name)) => Sight::SettledOutgoing(at, delivery, Ok(name)),
+                    (Outcome::InTransaction(id, inner), _) => match settlement(inner) {
+                        Some(name) => Sight::SettledWithin(at, delivery, id.to_vec(), name),
+                        None => return Err(Stop::Wrong(format!("{inner:?} in a transaction"))),
+                    },
+                    (other, None) => Sight::SettledOutgoing(at, delivery, Err(refused(other))),
+                }
             }
             Reply::Respond(link, response) => {
                 let bodies: Result<Vec<Bytes>, Stop> =
@@ -484,6 +486,8 @@ impl World {
             replies: &mut replies,
         };
         self.broker.relocate(&mut around, found, &body);
+        let (entity, body) = (found.entity, found.body);
+        self.moved.push(WantedBody { entity, body });
         self.upkeep.relocated += 1;
         if !replies.is_empty() {
             let told = self.look_at(&replies)?;
@@ -496,12 +500,17 @@ impl World {
     pub(super) fn send_on(&mut self) -> Result<(), Stop> {
         if self.sending_on.is_empty() {
             self.sending_on = self.broker.wanted();
+            self.moved.clear();
             return Ok(());
         }
         let (mut found, mut ids) = (Vec::new(), Vec::new());
         for wanted in std::mem::take(&mut self.sending_on) {
             let body = self.body(wanted.body)?;
-            ids.push(sent_id(&body)?);
+            let is_there =
+                |moved: &WantedBody| (moved.entity, moved.body) != (wanted.entity, wanted.body);
+            if self.moved.iter().all(is_there) {
+                ids.push(sent_id(&body)?);
+            }
             found.push((wanted, body));
         }
         let entity = found[0].0.entity;
@@ -678,6 +687,21 @@ fn grant(accept: &Accept) -> Result<Option<(String, i64)>, String> {
     match until.next() {
         Some((_, AmqpValue::Long(ticks))) => Ok(Some((name.clone(), (ticks - EPOCH) / 10_000))),
         other => Err(format!("the session {name} is locked until {other:?}")),
+    }
+}
+
+/// Returns what the outcome of a decision is called, if it was carried out.
+fn settlement(outcome: &Outcome) -> Option<&'static str> {
+    match outcome {
+        Outcome::Accepted => Some("accepted"),
+        Outcome::Released => Some("released"),
+        Outcome::Modified {
+            undeliverable_here: true,
+            ..
+        } => Some("modified, undeliverable here"),
+        Outcome::Modified { .. } => Some("modified"),
+        Outcome::Rejected(None) => Some("rejected"),
+        Outcome::Rejected(Some(_)) | Outcome::Declared(_) | Outcome::InTransaction(..) => None,
     }
 }
 

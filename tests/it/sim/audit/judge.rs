@@ -7,9 +7,13 @@ use jitney::entity::queue::EntityKind;
 use jitney::limits;
 
 use super::Expected;
-use super::model::{Call, Link, Model, Receiver, SessionState, State, number};
+use super::model::{
+    Call, Link, Model, Operation, Receiver, SessionState, State, Transaction, number,
+};
 use super::round::{Round, Sight};
-use crate::sim::acts::{Act, Ask, LinkKey, LinkKind, Place, Session, Verdict, Wish};
+use crate::sim::acts::{
+    Act, Ask, LinkKey, LinkKind, Place, Session, TransactionId, Verdict, Wish,
+};
 use crate::sim::wire::Draft;
 
 const NOT_ALLOWED: &str = "amqp:not-allowed";
@@ -21,6 +25,7 @@ const TOO_LARGE: &str = "amqp:link:message-size-exceeded";
 const DISABLED: &str = "com.microsoft:entity-disabled";
 const LOCK_LOST: &str = "com.microsoft:message-lock-lost";
 const SESSION_LOST: &str = "com.microsoft:session-lock-lost";
+const UNKNOWN: &str = "amqp:transaction:unknown-id";
 const NO_MESSAGE: &str = "com.microsoft:message-not-found";
 
 /// How a management operation failed: its status and condition.
@@ -28,22 +33,32 @@ type Failed = (i32, &'static str);
 
 impl Model {
     pub(super) fn act(&mut self, round: &mut Round, act: &Act) -> Result<(), String> {
+        self.transactions.retain(|_, open| round.now < open.ends);
         match act {
             Act::Attach { at, place, kind } => self.attach(round, *at, *place, *kind)?,
             Act::Close { connection } => self.close(round, *connection)?,
             Act::Credit { at, limit, drain } => self.credit(round, *at, *limit, *drain)?,
+            Act::Declare { at, delivery } => self.declare(round, *at, *delivery)?,
             Act::Detach { at } => self.detach(round, *at)?,
+            Act::Discharge {
+                at,
+                delivery,
+                id,
+                fail,
+            } => self.discharge(round, *at, *delivery, id, *fail)?,
             Act::Request {
                 at,
                 id,
                 reply_to,
                 about,
+                transaction,
                 ask,
             } => {
                 let call = |place| Call {
                     id: id.clone(),
                     reply_to: reply_to.clone(),
                     about: *about,
+                    transaction: transaction.clone(),
                     place,
                     ask: ask.clone(),
                 };
@@ -55,8 +70,12 @@ impl Model {
                 delivery,
                 drafts,
                 batch,
+                transaction,
                 ..
-            } => self.send(round, *at, *delivery, drafts, *batch)?,
+            } => {
+                debug_assert!(*batch || drafts.len() == 1);
+                self.send(round, *at, *delivery, drafts, transaction.as_ref())?;
+            }
             Act::Settle { .. } => self.settle(round, act)?,
             Act::Timeout => {
                 while let Some(place) = self.most_due(round.now) {
@@ -123,7 +142,7 @@ impl Model {
             (LinkKind::Receiver { wish, .. }, Some(_)) => {
                 (wish.is_some() != self.has_sessions(place)).then_some(NOT_ALLOWED)
             }
-            (LinkKind::Requests | LinkKind::Responses, Some(_)) => None,
+            (LinkKind::Requests | LinkKind::Responses | LinkKind::Coordinator, Some(_)) => None,
         };
         if let Some(condition) = refusal {
             round.answer(&format!("{at:?} refused with {condition}"), |sight| {
@@ -203,6 +222,7 @@ impl Model {
         for at in links {
             gone.extend(self.let_go(at));
         }
+        self.transactions.retain(|(of, _), _| *of != connection);
         for (at, place, session) in gone {
             self.release(round, at, place, session)?;
         }
@@ -211,6 +231,11 @@ impl Model {
     }
 
     pub(super) fn detach(&mut self, round: &mut Round, at: LinkKey) -> Result<(), String> {
+        // Without the link that controls them, transactions come to nothing.
+        let link = self.links.get(&at);
+        if link.is_some_and(|link| link.kind == LinkKind::Coordinator) {
+            self.transactions.retain(|(of, _), _| *of != at.connection);
+        }
         match self.let_go(at) {
             Some((at, place, session)) => self.release(round, at, place, session),
             None => Ok(()),
@@ -293,7 +318,7 @@ impl Model {
         at: LinkKey,
         delivery: u32,
         drafts: &[Draft],
-        batch: bool,
+        transaction: Option<&TransactionId>,
     ) -> Result<(), String> {
         let sender = self.links.get(&at);
         let Some(queue) = sender
@@ -302,7 +327,20 @@ impl Model {
         else {
             return Ok(());
         };
-        debug_assert!(batch || drafts.len() == 1);
+        if let Some(id) = transaction {
+            let taken = if drafts.iter().any(|draft| draft.malformed) {
+                self.spoil(at.connection, id);
+                Err((400, DECODE_ERROR))
+            } else {
+                let send = Operation::Send(queue, drafts.to_vec());
+                self.enlist(round, at.connection, id, send)?
+            };
+            let sight = match taken {
+                Ok(()) => Sight::TakenWithin(at, delivery, id.clone()),
+                Err((_, why)) => Sight::SettledIncoming(at, delivery, Err(why.to_owned())),
+            };
+            return round.expect(&sight).map(drop);
+        }
         let taken = self.take(round, queue, drafts)?;
         let expected = match &taken {
             Ok(_) => Ok(()),
@@ -311,8 +349,8 @@ impl Model {
         let sight = Sight::SettledIncoming(at, delivery, expected);
         let shown = format!("{sight:?}");
         let told = round.answer(&shown, |found| format!("{found:?}") == shown)?;
-        if taken.is_ok() {
-            round.pin(told, round.group);
+        if let Ok((_, pin)) = taken {
+            round.pin(told, pin);
         }
         Ok(())
     }
@@ -323,10 +361,24 @@ impl Model {
         round: &mut Round,
         queue: usize,
         drafts: &[Draft],
-    ) -> Result<Result<Vec<i64>, Failed>, String> {
+    ) -> Result<Result<(Vec<i64>, u64), Failed>, String> {
         if drafts.iter().any(|draft| draft.malformed) {
             return Ok(Err((400, DECODE_ERROR)));
         }
+        let admitted = self.admit(round, queue, drafts)?;
+        Ok(match admitted {
+            Ok(()) => Ok(self.put(round, queue, drafts)?),
+            Err(failed) => Err(failed),
+        })
+    }
+
+    /// Returns whether messages can be taken, all of them.
+    fn admit(
+        &mut self,
+        round: &mut Round,
+        queue: usize,
+        drafts: &[Draft],
+    ) -> Result<Result<(), Failed>, String> {
         if !self.room {
             return Ok(Err((403, FULL)));
         }
@@ -352,13 +404,206 @@ impl Model {
         if description.max_bytes < bytes {
             return Ok(Err((403, FULL)));
         }
-        let numbers = drafts.iter().map(|draft| self.enqueue(round, queue, draft));
-        let numbers: Vec<i64> = numbers.collect();
+        Ok(Ok(()))
+    }
+
+    /// Takes messages in that were admitted.
+    fn put(
+        &mut self,
+        round: &mut Round,
+        queue: usize,
+        drafts: &[Draft],
+    ) -> Result<(Vec<i64>, u64), String> {
+        let place = Place::main(queue);
+        let taken = drafts.iter().map(|draft| self.enqueue(round, queue, draft));
+        let (numbers, groups): (Vec<i64>, Vec<u64>) = taken.unzip();
         self.dispatch(round, place, &BTreeSet::new())?;
         round.at_hand.extend(drafts.iter().map(|draft| draft.id));
         self.go_on(round, place)?;
         round.at_hand.clear();
-        Ok(Ok(numbers))
+        Ok((numbers, groups.into_iter().max().unwrap_or_default()))
+    }
+
+    fn declare(&mut self, round: &mut Round, at: LinkKey, delivery: u32) -> Result<(), String> {
+        let link = self.links.get(&at);
+        if link.is_none_or(|link| link.kind != LinkKind::Coordinator) {
+            return Ok(());
+        }
+        let id = round.declared(at, delivery)?;
+        let open = Transaction {
+            parts: Vec::new(),
+            spoiled: false,
+            ends: round.now + limits::TRANSACTION_TIMEOUT.as_millis(),
+        };
+        match self.transactions.insert((at.connection, id), open) {
+            None => Ok(()),
+            Some(other) => Err(format!("two transactions have one name: {other:?}")),
+        }
+    }
+
+    fn discharge(
+        &mut self,
+        round: &mut Round,
+        at: LinkKey,
+        delivery: u32,
+        id: &TransactionId,
+        fail: bool,
+    ) -> Result<(), String> {
+        let link = self.links.get(&at);
+        if link.is_none_or(|link| link.kind != LinkKind::Coordinator) {
+            return Ok(());
+        }
+        let open = self.transactions.remove(&(at.connection, id.clone()));
+        let rolled_back = Err("amqp:transaction:rollback".to_owned());
+        let mut pin = 0;
+        let result = match open {
+            None => Err(UNKNOWN.to_owned()),
+            Some(_) if fail => Ok(()),
+            Some(open) if open.spoiled => rolled_back,
+            Some(open) if self.can_commit(round, &open)? => {
+                for part in &open.parts {
+                    pin = pin.max(self.carry_out(round, part)?);
+                }
+                Ok(())
+            }
+            Some(_) => rolled_back,
+        };
+        let told = round.expect(&Sight::SettledIncoming(at, delivery, result))?;
+        round.pin(told, pin);
+        Ok(())
+    }
+
+    /// Returns whether all of a transaction can be done.
+    fn can_commit(&mut self, round: &mut Round, open: &Transaction) -> Result<bool, String> {
+        let mut sent: BTreeMap<usize, Vec<Draft>> = BTreeMap::new();
+        for part in &open.parts {
+            if self.can_do(round, part)?.is_err() {
+                return Ok(false);
+            }
+            if let Operation::Send(queue, drafts) = part {
+                sent.entry(*queue).or_default().extend(drafts.clone());
+            }
+        }
+        for (queue, drafts) in sent {
+            if self.admit(round, queue, &drafts)?.is_err() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Makes something part of a transaction, if it could be done now; if not, nothing of the
+    /// transaction is done.
+    fn enlist(
+        &mut self,
+        round: &mut Round,
+        connection: u32,
+        id: &TransactionId,
+        part: Operation,
+    ) -> Result<Result<(), Failed>, String> {
+        let key = (connection, id.clone());
+        let Some(open) = self.transactions.get(&key) else {
+            return Ok(Err((400, UNKNOWN)));
+        };
+        let weight = |part: &Operation| match part {
+            Operation::Cancel(_, numbers) => numbers.len(),
+            Operation::Send(_, drafts) => drafts.len(),
+            Operation::Settle(..) => 1,
+        };
+        let held: usize = open.parts.iter().map(weight).sum();
+        let taken_twice = match &part {
+            Operation::Settle(place, token, _) => self.is_enlisted(*place, *token),
+            Operation::Cancel(..) | Operation::Send(..) => false,
+        };
+        let result = if 100 < held + weight(&part) {
+            Err((400, NOT_ALLOWED))
+        } else {
+            let can = self.can_do(round, &part)?;
+            can.and(if taken_twice { Err((400, NOT_ALLOWED)) } else { Ok(()) })
+        };
+        let open = self.transactions.get_mut(&key).expect("it was found");
+        match result {
+            Ok(()) => open.parts.push(part),
+            Err(_) => open.spoiled = true,
+        }
+        Ok(result)
+    }
+
+    fn spoil(&mut self, connection: u32, id: &TransactionId) {
+        if let Some(open) = self.transactions.get_mut(&(connection, id.clone())) {
+            open.spoiled = true;
+        }
+    }
+
+    /// Returns whether the message with this lock is settled in an open transaction.
+    fn is_enlisted(&self, place: Place, token: LockToken) -> bool {
+        let mut parts = self.transactions.values().flat_map(|open| &open.parts);
+        parts.any(|part| {
+            matches!(part, Operation::Settle(of, lock, _) if *of == place && *lock == token)
+        })
+    }
+
+    fn can_do(
+        &mut self,
+        round: &mut Round,
+        part: &Operation,
+    ) -> Result<Result<(), Failed>, String> {
+        let place = match part {
+            Operation::Send(queue, drafts) => return self.admit(round, *queue, drafts),
+            Operation::Cancel(place, _) | Operation::Settle(place, ..) => *place,
+        };
+        self.due(round, place)?;
+        self.arrive(round)?;
+        self.go_on(round, place)?;
+        let queue = self.queue(place);
+        Ok(match part {
+            Operation::Settle(_, token, _) if queue.locked_by(*token).is_none() => {
+                Err((410, self.lost(place)))
+            }
+            Operation::Settle(_, _, Verdict::DeadLetter { .. }) if place.is_dead() => {
+                Err((400, NOT_ALLOWED))
+            }
+            Operation::Cancel(_, numbers) => {
+                let scheduled = |&wanted: &i64| {
+                    let found = queue.ordinal_of(wanted);
+                    found.is_some_and(|at| queue.messages[&at].is_scheduled())
+                };
+                let all = numbers.iter().all(scheduled);
+                if all { Ok(()) } else { Err((404, NO_MESSAGE)) }
+            }
+            Operation::Settle(..) | Operation::Send(..) => Ok(()),
+        })
+    }
+
+    /// Does what can be done, and returns the group that it rests on.
+    fn carry_out(&mut self, round: &mut Round, part: &Operation) -> Result<u64, String> {
+        match part {
+            Operation::Send(queue, drafts) => {
+                let (_, pin) = self.put(round, *queue, drafts)?;
+                return Ok(pin);
+            }
+            Operation::Settle(place, token, verdict) => {
+                let lost = self.lost(*place);
+                let decided = self.decide(round, *place, *token, verdict, lost);
+                decided.map_err(|failed| format!("it could be done: {failed:?}"))?;
+                self.dispatch(round, *place, &BTreeSet::new())?;
+                self.arrive(round)?;
+                self.go_on(round, *place)?;
+                // What is released is what it was.
+                if matches!(verdict, Verdict::Release) {
+                    return Ok(0);
+                }
+            }
+            Operation::Cancel(place, numbers) => {
+                for &wanted in numbers {
+                    // It may be cancelled twice in one transaction.
+                    if let Some(ordinal) = self.queue(*place).ordinal_of(wanted) {
+                        self.remove(*place, ordinal);
+                    }
+                }
+            }
+        }
+        Ok(round.group)
     }
 
     fn settle(&mut self, round: &mut Round, act: &Act) -> Result<(), String> {
@@ -368,6 +613,7 @@ impl Model {
             token,
             settled,
             verdict,
+            transaction,
         } = act
         else {
             return Ok(());
@@ -375,10 +621,20 @@ impl Model {
         let Some(place) = self.receives(*at) else {
             return Ok(());
         };
-        self.due(round, place)?;
-        let lost = self.lost(place);
-        let result = self.decide(round, place, *token, verdict, lost);
-        self.dispatch(round, place, &BTreeSet::new())?;
+        let result = match transaction {
+            Some(id) => {
+                let settle = Operation::Settle(place, *token, verdict.clone());
+                self.enlist(round, at.connection, id, settle)?
+            }
+            None if self.is_enlisted(place, *token) => Err((400, NOT_ALLOWED)),
+            None => {
+                self.due(round, place)?;
+                let lost = self.lost(place);
+                let result = self.decide(round, place, *token, verdict, lost);
+                self.dispatch(round, place, &BTreeSet::new())?;
+                result
+            }
+        };
         if *settled {
             return Ok(());
         }
@@ -393,9 +649,12 @@ impl Model {
             Ok(()) => Ok(name),
             Err((_, condition)) => Err(condition.to_owned()),
         };
-        let shown = format!("{:?}", Sight::SettledOutgoing(*at, *delivery, expected));
-        let told = round.answer(&shown, |found| format!("{found:?}") == shown)?;
-        if result.is_ok() && !matches!(verdict, Verdict::Release) {
+        let sight = match (transaction, expected) {
+            (Some(id), Ok(name)) => Sight::SettledWithin(*at, *delivery, id.clone(), name),
+            (_, expected) => Sight::SettledOutgoing(*at, *delivery, expected),
+        };
+        let told = round.expect(&sight)?;
+        if transaction.is_none() && result.is_ok() && !matches!(verdict, Verdict::Release) {
             round.pin(told, round.group);
         }
         Ok(())
@@ -494,9 +753,12 @@ impl Model {
         let fits = count == 0
             || (count < limits::REQUESTS_WAITING_MAX
                 && bytes + call.bytes() <= limits::REQUESTS_WAITING_BYTES_MAX);
-        let outcome = if fits { Ok(()) } else { Err(FULL.to_owned()) };
-        let shown = format!("{:?}", Sight::SettledIncoming(at, 0, outcome));
-        round.answer(&shown, |found| format!("{found:?}") == shown)?;
+        let sight = match &call.transaction {
+            Some(id) if fits => Sight::TakenWithin(at, 0, id.clone()),
+            _ if fits => Sight::SettledIncoming(at, 0, Ok(())),
+            _ => Sight::SettledIncoming(at, 0, Err(FULL.to_owned())),
+        };
+        round.expect(&sight)?;
         if !fits {
             return Ok(());
         }
@@ -566,7 +828,7 @@ impl Model {
             Ask::Schedule { .. } if !self.takes(place) => Err((400, NOT_ALLOWED)),
             Ask::Schedule { drafts } => self
                 .take(round, place.queue, drafts)?
-                .map(|numbers| Expected::numbers(numbers, round.group)),
+                .map(|(numbers, pin)| Expected::numbers(numbers, pin)),
             Ask::Peek { .. } if self.forwards(place) => Err((400, NOT_ALLOWED)),
             Ask::Deferred { .. } | Ask::Purge { .. } if !status.can_receive() => {
                 Err((400, DISABLED))
@@ -611,6 +873,13 @@ impl Model {
                 self.due(round, place)?;
                 Ok(self.purge(round, place, *count, *before, *session))
             }
+            Ask::Cancel { numbers } if call.transaction.is_some() => {
+                let numbers = numbers.iter().copied().collect();
+                let id = call.transaction.as_ref().expect("there is one");
+                let enlisted =
+                    self.enlist(round, connection, id, Operation::Cancel(place, numbers))?;
+                enlisted.map(|()| Expected::done(0))
+            }
             Ask::Cancel { numbers } => {
                 self.due(round, place)?;
                 self.cancel(round, place, numbers)
@@ -619,6 +888,31 @@ impl Model {
             Ask::Renew { tokens } => {
                 self.due(round, place)?;
                 self.renew(round, place, tokens)
+            }
+            Ask::Dispose { tokens, verdict } if call.transaction.is_some() => {
+                let id = call.transaction.as_ref().expect("there is one");
+                let tokens: BTreeSet<LockToken> = tokens.iter().copied().collect();
+                let mut result = Ok(Expected::done(0));
+                for token in tokens {
+                    let settle = Operation::Settle(place, token, verdict.clone());
+                    if let Err(failed) = self.enlist(round, connection, id, settle)? {
+                        result = Err(failed);
+                        break;
+                    }
+                }
+                result
+            }
+            Ask::Dispose { tokens, .. }
+                if tokens.iter().any(|&token| self.is_enlisted(place, token)) =>
+            {
+                let first = tokens.iter().min().expect("there is one");
+                if !self.is_enlisted(place, *first) {
+                    self.due(round, place)?;
+                }
+                Ok(Expected::either([
+                    (410, self.lost(place)),
+                    (400, NOT_ALLOWED),
+                ]))
             }
             Ask::Dispose { tokens, verdict } => {
                 self.due(round, place)?;

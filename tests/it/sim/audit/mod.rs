@@ -95,7 +95,7 @@ impl Auditor {
             entity.description = description.clone();
         } else {
             let main = Queue {
-                next: planned.first,
+                next: BTreeMap::from([(0, planned.first)]),
                 ..Queue::default()
             };
             self.model.entities.push(Entity {
@@ -120,7 +120,7 @@ impl Auditor {
                 };
                 forwards || !status.can_receive()
             }
-            LinkKind::Requests | LinkKind::Responses => false,
+            LinkKind::Requests | LinkKind::Responses | LinkKind::Coordinator => false,
         });
         let doomed: Vec<_> = doomed
             .filter(|(_, link)| link.place.queue == queue)

@@ -9,13 +9,18 @@ use jitney::entity::queue::{Description, EntityKind};
 use jitney::limits;
 
 use super::round::{Round, Sight};
-use crate::sim::acts::{Ask, LinkKey, LinkKind, Part, Place, Session, session_name};
+use crate::sim::acts::{
+    Ask, LinkKey, LinkKind, Part, Place, Session, TransactionId, Verdict, session_name,
+};
 use crate::sim::wire::{Draft, Seen};
 
 /// A time to live, or a time, without end.
 pub(super) const NEVER: i64 = i64::MAX;
 /// Sequence numbers have 48 bits below the partition's 16 (`protocol.md` §13).
 const NUMBERS: u64 = 1 << 48;
+/// Ordinals have the partition in front of its numbers, which do not roll over.
+const PARTITION: u32 = 56;
+const PARTITIONS: u64 = 16;
 
 /// A namespace as it should be.
 #[derive(Debug, Clone, Default)]
@@ -27,6 +32,24 @@ pub(in crate::sim) struct Model {
     pub(super) gone: BTreeSet<u64>,
     pub(super) room: bool,
     pub(super) locks: u64,
+    /// What is open, by its connection.
+    pub(super) transactions: BTreeMap<(u32, TransactionId), Transaction>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Transaction {
+    pub(super) parts: Vec<Operation>,
+    /// Some part of it was refused.
+    pub(super) spoiled: bool,
+    pub(super) ends: i64,
+}
+
+/// Something that is done when its transaction is committed.
+#[derive(Debug, Clone)]
+pub(super) enum Operation {
+    Cancel(Place, BTreeSet<i64>),
+    Send(usize, Vec<Draft>),
+    Settle(Place, LockToken, Verdict),
 }
 
 #[derive(Debug, Clone)]
@@ -45,7 +68,12 @@ pub(super) struct Entity {
 pub(super) struct Queue {
     /// In the order of acceptance, numbers without roll-over.
     pub(super) messages: BTreeMap<u64, Message>,
-    pub(super) next: u64,
+    /// The next number of each partition that has given any; the only one's is 0.
+    pub(super) next: BTreeMap<u64, u64>,
+    /// Counts messages that go to any partition.
+    pub(super) turn: u64,
+    /// Message-ids that were accepted, where duplicates are dropped: when, and in which group.
+    pub(super) known: BTreeMap<String, (i64, u64)>,
     pub(super) receivers: BTreeMap<LinkKey, Receiver>,
     pub(super) holders: BTreeMap<Session, Holder>,
     /// Those that wait for a message session, the first first, and until when.
@@ -84,6 +112,7 @@ pub(super) struct Call {
     pub(super) id: String,
     pub(super) reply_to: String,
     pub(super) about: Option<LinkKey>,
+    pub(super) transaction: Option<TransactionId>,
     pub(super) place: Place,
     pub(super) ask: Ask,
 }
@@ -157,7 +186,13 @@ enum Onward {
 
 /// The number that an ordinal shows.
 pub(super) fn number(ordinal: u64) -> i64 {
-    i64::try_from(ordinal % NUMBERS).expect("48 bits fit")
+    let partition = ordinal >> PARTITION;
+    i64::try_from(partition << 48 | ordinal % NUMBERS).expect("52 bits fit")
+}
+
+/// Returns whether two messages of a queue have an order.
+pub(super) fn same_partition(one: u64, other: u64) -> bool {
+    one >> PARTITION == other >> PARTITION
 }
 
 impl Call {
@@ -181,6 +216,10 @@ impl Receiver {
 impl Message {
     pub(super) fn is_over(&self, now: i64) -> bool {
         self.time_to_live != NEVER && self.enqueued_at.saturating_add(self.time_to_live) <= now
+    }
+
+    pub(super) fn is_scheduled(&self) -> bool {
+        matches!(self.state, State::Scheduled { .. })
     }
 
     pub(super) fn is_available(&self) -> bool {
@@ -212,6 +251,7 @@ impl Shown {
     pub(super) fn check(&self, seen: &Seen) -> Result<(), String> {
         let mut expected = Seen {
             id: self.draft.id,
+            message_id: self.draft.message_id(),
             padding: self.draft.padding,
             number: self.number,
             enqueued_number: self.enqueued_number,
@@ -260,6 +300,25 @@ impl Queue {
     pub(super) fn ordinal_of(&self, wanted: i64) -> Option<u64> {
         let mut all = self.messages.keys().copied();
         all.find(|&ordinal| number(ordinal) == wanted)
+    }
+
+    /// Gives the next number of a partition.
+    fn take(&mut self, partition: u64) -> u64 {
+        let next = self.next.entry(partition).or_insert(1);
+        let ordinal = partition << PARTITION | *next;
+        *next += 1;
+        ordinal
+    }
+
+    /// Returns the group in which a message-id was accepted within the window; if it was not, it
+    /// is accepted now.
+    fn knows(&mut self, round: &Round, window: i64, id: String) -> Option<u64> {
+        let now = round.now;
+        self.known
+            .retain(|_, (at, _)| now < at.saturating_add(window));
+        let known = self.known.get(&id).map(|(_, group)| *group);
+        self.known.entry(id).or_insert((now, round.group));
+        known
     }
 
     pub(super) fn locked_by(&self, token: LockToken) -> Option<u64> {
@@ -338,11 +397,13 @@ impl Model {
     pub(super) fn restart(&mut self) {
         self.links.clear();
         self.orphans.clear();
+        self.transactions.clear();
         for place in self.places() {
             let queue = self.queue_mut(place);
             queue.receivers.clear();
             queue.holders.clear();
             queue.waiting.clear();
+            queue.turn = 0;
             for message in queue.messages.values_mut() {
                 message.lock = None;
             }
@@ -351,9 +412,9 @@ impl Model {
 
     /// Returns when time alone changes something.
     pub(super) fn next_due(&self) -> Option<i64> {
-        self.places()
-            .filter_map(|place| self.next_due_at(place))
-            .min()
+        let places = self.places().filter_map(|place| self.next_due_at(place));
+        let transactions = self.transactions.values().map(|open| open.ends);
+        places.chain(transactions).min()
     }
 
     fn next_due_at(&self, place: Place) -> Option<i64> {
@@ -404,8 +465,8 @@ impl Model {
             message.state = State::Active;
             message.enqueued_at = now;
             message.changed = round.group;
-            queue.messages.insert(queue.next, message);
-            queue.next += 1;
+            let ordinal = queue.take(ordinal >> PARTITION);
+            queue.messages.insert(ordinal, message);
         }
         let expired: Vec<u64> = self
             .queue(place)
@@ -593,7 +654,8 @@ impl Model {
     }
 
     /// Lets messages go on from a queue, in their order, as long as the bytes are there of those
-    /// whose bytes are needed: of a topic's, for its rules.
+    /// whose bytes are needed: of a topic's, for its rules, and where the target drops duplicates
+    /// or has partitions.
     pub(super) fn go_on(&mut self, round: &mut Round, place: Place) -> Result<(), String> {
         while let Some(onward) = self.onward(place) {
             let mut messages = self.queue(place).messages.iter();
@@ -601,8 +663,17 @@ impl Model {
                 break;
             };
             let is_there = round.at_hand.contains(&message.draft.id);
+            let needs_bytes = match &onward {
+                Onward::Publish => true,
+                Onward::Forward(path) => {
+                    let mut entities = self.entities.iter();
+                    let target = entities.find(|entity| entity.path == *path);
+                    let target = target.map(|entity| &entity.description);
+                    target.is_some_and(|it| it.partitioned || it.duplicate_window.is_some())
+                }
+            };
             match onward {
-                Onward::Publish if !is_there => break,
+                _ if needs_bytes && !is_there => break,
                 Onward::Publish => self.publish(round, place, ordinal)?,
                 Onward::Forward(path) => self.forward(round, place, ordinal, &path)?,
             }
@@ -705,9 +776,19 @@ impl Model {
             ..message
         };
         let lost = has_sessions && message.draft.session.is_none();
+        if self.duplicate(round, place, &message.draft).is_some() {
+            let another = self.places().any(|place| {
+                let mut messages = self.queue(place).messages.values();
+                messages.any(|other| other.draft.id == message.draft.id)
+            });
+            if !another {
+                self.gone.insert(message.draft.id);
+            }
+            return self.go_on(round, place);
+        }
+        let partition = self.partition(place, &message.draft);
         let queue = self.queue_mut(place);
-        let ordinal = queue.next;
-        queue.next += 1;
+        let ordinal = queue.take(partition);
         queue.messages.insert(ordinal, message);
         if lost {
             let reason = [
@@ -814,7 +895,9 @@ impl Model {
             return Err(format!("session {session} was granted, free are {free:?}"));
         };
         let older = |(_, ordinal): &(&Session, &u64)| **ordinal < first && !fresh.contains(ordinal);
-        if let Some((older, _)) = free.iter().find(older) {
+        let older = free.iter().find(older);
+        // Between partitions there is no older and younger.
+        if let Some((older, _)) = older.filter(|_| !self.description(place).partitioned) {
             return Err(format!("session {session} was granted, {older} is older"));
         }
         self.hold(round.now, place, session, at, until)
@@ -861,8 +944,9 @@ impl Model {
         (shown.unwrap_or(until), serial)
     }
 
-    /// Takes a message in, and returns its number.
-    pub(super) fn enqueue(&mut self, round: &Round, queue: usize, draft: &Draft) -> i64 {
+    /// Takes a message in, and returns its number and the group that it is in; of a duplicate no
+    /// number, and the group of the first.
+    pub(super) fn enqueue(&mut self, round: &Round, queue: usize, draft: &Draft) -> (i64, u64) {
         let place = Place::main(queue);
         let longest = self.description(place).default_time_to_live.as_millis();
         let own = draft.time_to_live.filter(|&millis| millis > 0);
@@ -884,11 +968,41 @@ impl Model {
             source: None,
             changed: round.group,
         };
+        if let Some(group) = self.duplicate(round, place, draft) {
+            self.gone.insert(draft.id);
+            return (0, group);
+        }
+        let partition = self.partition(place, draft);
         let queue = self.queue_mut(place);
-        let ordinal = queue.next;
-        queue.next += 1;
+        let ordinal = queue.take(partition);
         queue.messages.insert(ordinal, message);
-        number(ordinal)
+        (number(ordinal), round.group)
+    }
+
+    /// Returns the group of an earlier message for which this one is dropped; it is remembered.
+    fn duplicate(&mut self, round: &Round, place: Place, draft: &Draft) -> Option<u64> {
+        let window = self.description(place).duplicate_window?.as_millis();
+        let queue = self.queue_mut(place);
+        queue.knows(round, window, draft.message_id())
+    }
+
+    /// Returns the partition of a message. Which one it is is not documented, but that it is always
+    /// the same for a session, and for a message-id where duplicates are dropped: so the broker's
+    /// own hash is asked, and its turns are counted.
+    fn partition(&mut self, place: Place, draft: &Draft) -> u64 {
+        let description = self.description(place);
+        if !description.partitioned {
+            return 0;
+        }
+        let by_id = description.duplicate_window.is_some();
+        let message = jitney::message::Message::parse(draft.encode().into());
+        let message = message.expect("it was taken");
+        let hash = message.partition_hash(by_id);
+        let queue = self.queue_mut(place);
+        hash.unwrap_or_else(|| {
+            queue.turn += 1;
+            queue.turn
+        }) % PARTITIONS
     }
 
     /// Returns the window that a receiver begins with, bytes.
@@ -910,7 +1024,8 @@ impl Queue {
     /// Returns where a look from a number on begins.
     pub(super) fn begin_at(&self, from: u64) -> u64 {
         let mut all = self.messages.keys().copied();
-        all.find(|&ordinal| from <= ordinal % NUMBERS)
+        let shown = |ordinal| u64::try_from(number(ordinal)).expect("it is positive");
+        all.find(|&ordinal| from <= shown(ordinal))
             .unwrap_or(u64::MAX)
     }
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use jitney::entity::LockToken;
 
-use super::model::{Message, Model, number};
-use crate::sim::acts::{LinkKey, Place, SESSIONS, Session, session_name};
+use super::model::{Message, Model, number, same_partition};
+use crate::sim::acts::{LinkKey, Place, SESSIONS, Session, TransactionId, session_name};
 use crate::sim::wire::{Answer, Seen};
 
 /// Something that the broker tells somebody.
@@ -20,6 +20,7 @@ pub(in crate::sim) enum Sight {
         delete: bool,
         seen: Seen,
     },
+    Declared(LinkKey, u32, TransactionId),
     Detached(LinkKey, String),
     /// With the limit up to which the credit is used up.
     Drained(LinkKey, u32),
@@ -28,6 +29,10 @@ pub(in crate::sim) enum Sight {
     SettledIncoming(LinkKey, u32, Result<(), String>),
     /// What became of a decision: the outcome's name, or the condition of the refusal.
     SettledOutgoing(LinkKey, u32, Result<&'static str, String>),
+    /// A decision is part of a transaction.
+    SettledWithin(LinkKey, u32, TransactionId, &'static str),
+    /// A message that came in is part of a transaction.
+    TakenWithin(LinkKey, u32, TransactionId),
 }
 
 pub(in crate::sim) struct Round {
@@ -91,6 +96,24 @@ impl Round {
         match found {
             Some(at) => Ok(self.answers.remove(at).0),
             None => Err(format!("expected {what}, and found {:?}", self.answers)),
+        }
+    }
+
+    /// Takes off exactly this answer.
+    pub(super) fn expect(&mut self, sight: &Sight) -> Result<usize, String> {
+        let shown = format!("{sight:?}");
+        self.answer(&shown, |found| format!("{found:?}") == shown)
+    }
+
+    /// Takes off that a transaction was declared, and returns its name.
+    pub(super) fn declared(&mut self, at: LinkKey, delivery: u32) -> Result<TransactionId, String> {
+        let mut found = self.answers.iter();
+        let found = found.position(|(_, it)| {
+            matches!(it, Sight::Declared(to, of, _) if (*to, *of) == (at, delivery))
+        });
+        match found.map(|position| self.answers.remove(position).1) {
+            Some(Sight::Declared(.., id)) => Ok(id),
+            _ => Err(format!("nothing was declared: {:?}", self.answers)),
         }
     }
 
@@ -182,6 +205,7 @@ impl Round {
         let mut lower = queue.messages.range(..ordinal);
         let passed_over = lower.find(|(at, other)| {
             let same = of_session.is_none_or(|session| other.draft.session == session);
+            let same = same && same_partition(**at, ordinal);
             other.is_available() && same && !fresh.contains(at)
         });
         if let Some((&lower, _)) = passed_over {
