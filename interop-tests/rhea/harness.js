@@ -107,7 +107,11 @@ export function openReceiver(parent, address, options = {}) {
     source: { address }, rcv_settle_mode: 1, credit_window: 0, autoaccept: false, ...options,
   });
   receiver.inbox = [];
-  receiver.on("message", ({ message, delivery }) => receiver.inbox.push({ message, delivery, receiver }));
+  receiver.on("message", ({ message, delivery }) => {
+    // rhea keeps a place in its window for what it has not settled, though the peer has.
+    if (delivery.remote_settled) delivery.settled = true;
+    receiver.inbox.push({ message, delivery, receiver });
+  });
   return opened(receiver, "receiver");
 }
 
@@ -116,6 +120,8 @@ export function openReceiveAndDelete(parent, address) {
 }
 
 async function opened(link, role) {
+  // Many sends may wait at a time, each for its own answer.
+  link.setMaxListeners(0);
   const failed = event(link, `${role}_error`).then(() => { throw link.error; });
   failed.catch(() => {});
   link.on(`${role}_error`, () => {});
@@ -278,6 +284,13 @@ export function sendIn(id, sender, message, options) {
   const { session } = sender;
   transferStates(session).set(session.outgoing.next_delivery_id, transactional(id));
   return send(sender, message, options);
+}
+
+/** Sends settled in a transaction: nobody answers. */
+export function sendPresettledIn(id, sender, message) {
+  const { session } = sender;
+  transferStates(session).set(session.outgoing.next_delivery_id, transactional(id));
+  return sender.send(message);
 }
 
 /** By delivery id, the states that transfers of a session are to have. */

@@ -293,6 +293,13 @@ pub enum Event {
         /// The transaction it belongs to.
         transaction: Option<Bytes>,
     },
+    /// A message of a transaction was too large for its link, and was refused already.
+    RefusedInTransaction {
+        /// The transaction.
+        transaction: Bytes,
+        /// Why it was refused.
+        reason: String,
+    },
     /// The receiver of an outgoing link changed its credit.
     ///
     /// `limit` is the delivery-count up to which we may send: the receiver's delivery-count plus

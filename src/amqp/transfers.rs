@@ -162,6 +162,12 @@ impl Connection {
             condition: Condition::MessageSizeExceeded,
             description,
         };
+        if let Some(transaction) = partial.transaction {
+            self.events.push_back(Event::RefusedInTransaction {
+                transaction,
+                reason: refusal.description.clone(),
+            });
+        }
         if partial.settled {
             // Nobody would hear of its loss.
             self.detach(link, Some(refusal));

@@ -426,6 +426,10 @@ impl Broker {
         let Some(first) = self.resolve_key(&address::key(target)) else {
             return wrong("does not exist");
         };
+        let kind = self.queue(first).map(|queue| queue.description().kind);
+        if kind == Some(EntityKind::Subscription) {
+            return wrong("is a subscription, to which nothing can be sent");
+        }
         let mut reached = vec![first];
         let mut at = 0;
         while let Some(&next) = reached.get(at) {

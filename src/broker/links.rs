@@ -288,7 +288,7 @@ impl Broker {
 
     /// A connection ended, and with it all its links and transactions.
     pub(super) fn closed(&mut self, around: &mut Surroundings<'_>, connection: ConnectionId) {
-        self.roll_back_all(connection);
+        self.roll_back(connection, None);
         let Some(state) = self.connections.remove(&connection) else {
             return;
         };
@@ -417,7 +417,7 @@ impl Broker {
                 });
             }
             // Who controls transactions has gone, and who else could commit them?
-            Link::Coordinator => self.roll_back_all(connection),
+            Link::Coordinator => self.roll_back(connection, Some(link)),
             Link::Receiver { .. }
             | Link::Waiting { .. }
             | Link::Sender { .. }

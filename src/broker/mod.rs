@@ -396,6 +396,10 @@ impl Broker {
                 self.connection(connection).prefix = prefix;
             }
             Event::Closed { .. } => self.closed(around, connection),
+            Event::RefusedInTransaction {
+                transaction,
+                reason,
+            } => self.spoil(connection, &transaction, &reason),
             Event::AttachAnswered(..) => {}
         }
     }

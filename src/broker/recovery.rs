@@ -1,6 +1,6 @@
 //! The namespace built up again from its records, and taken down into some for a checkpoint.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Broker, Surroundings, address};
 use crate::entity::queue::{Description, Replayed, Snapshot as QueueSnapshot};
@@ -92,15 +92,15 @@ impl Broker {
     pub fn count_shared(&mut self) {
         self.bodies.clear();
         // Those of subscriptions first: there the topic is known.
-        let (mut subscriptions, mut others) = (Vec::new(), Vec::new());
-        for id in self.queue_ids() {
-            let topic = self.topics.iter();
-            let topic = topic.filter(|(_, topic)| topic.subscriptions.contains(&id.base()));
-            match topic.map(|(id, _)| *id).next() {
-                Some(topic) => subscriptions.push((id, Some(topic))),
-                None => others.push((id, None)),
-            }
-        }
+        let of_topic = |(topic, state): (&EntityId, &super::Topic)| {
+            let topic = *topic;
+            let subscriptions = state.subscriptions.clone().into_iter();
+            subscriptions.map(move |subscription| (subscription, topic))
+        };
+        let topics: BTreeMap<EntityId, EntityId> = self.topics.iter().flat_map(of_topic).collect();
+        let all = self.queue_ids();
+        let all = all.map(|id| (id, topics.get(&id.base()).copied()));
+        let (subscriptions, others): (Vec<_>, Vec<_>) = all.partition(|(_, topic)| topic.is_some());
         for (id, topic) in subscriptions.into_iter().chain(others) {
             let Some(node) = super::node_mut(&mut self.queues, id) else {
                 continue;

@@ -1,1 +1,350 @@
+//! A broker without a shell: what its entities do with one another, and what its records say.
 
+use bytes::Bytes;
+
+use super::*;
+use crate::entity::queue::{Description, EntityKind};
+use crate::time::Millis;
+
+/// A broker, and another one that is made of the records of the first.
+struct Bench {
+    now: Timestamp,
+    broker: Broker,
+    journal: Replayed,
+}
+
+struct Replayed {
+    again: Broker,
+    bodies: Vec<Bytes>,
+    released: Vec<u64>,
+}
+
+impl Journal for Replayed {
+    fn append(&mut self, record: &Record<'_>) -> Option<BodyRef> {
+        let body = match record {
+            Record::Enqueued { body, .. } | Record::Relocated { body, .. } => Some(*body),
+            _ => None,
+        };
+        let place = body.map(|body| {
+            self.bodies.push(Bytes::copy_from_slice(body));
+            BodyRef {
+                position: u64::try_from(self.bodies.len()).unwrap(),
+                length: u32::try_from(body.len()).unwrap(),
+            }
+        });
+        self.again.replay(record, place).unwrap();
+        place
+    }
+
+    fn release(&mut self, body: BodyRef) {
+        self.released.push(body.position);
+    }
+}
+
+/// A message whose body is one word.
+fn message(word: &str) -> Message {
+    let mut bytes = vec![0x00, 0x53, 0x75, 0xa0, u8::try_from(word.len()).unwrap()];
+    bytes.extend_from_slice(word.as_bytes());
+    Message::parse(bytes.into()).unwrap()
+}
+
+impl Bench {
+    /// A topic `t` with subscriptions `a` and `b`, and queues `q`, `one`, `two`, `three`.
+    fn new() -> Self {
+        let mut bench = Self {
+            now: Timestamp::from_millis(1_000),
+            broker: Broker::new(1, Profile::Development),
+            journal: Replayed {
+                again: Broker::new(2, Profile::Development),
+                bodies: Vec::new(),
+                released: Vec::new(),
+            },
+        };
+        let forward = |to: &str| Description {
+            forward_to: Some(to.to_owned()),
+            ..Description::default()
+        };
+        let of = |kind| Description {
+            kind,
+            ..Description::default()
+        };
+        for (path, description) in [
+            ("t", of(EntityKind::Topic)),
+            ("t/Subscriptions/a", of(EntityKind::Subscription)),
+            ("t/Subscriptions/b", of(EntityKind::Subscription)),
+            ("q", Description::default()),
+            ("one", forward("two")),
+            ("two", forward("q")),
+        ] {
+            bench.run(|broker, around| {
+                broker.ensure_entity(around, path, description).unwrap();
+            });
+        }
+        bench.broker.check_forwards().unwrap();
+        bench
+    }
+
+    fn run<T>(&mut self, step: impl FnOnce(&mut Broker, &mut Surroundings<'_>) -> T) -> T {
+        let mut around = Surroundings {
+            now: self.now,
+            journal: &mut self.journal,
+            group: 1,
+            replies: &mut Vec::new(),
+        };
+        self.broker.handle_timeout(&mut around);
+        let result = step(&mut self.broker, &mut around);
+        while self.broker.has_wanted() {
+            let wanted = self.broker.wanted().into_iter();
+            let body = |wanted: WantedBody| {
+                let at = usize::try_from(wanted.body.position - 1).unwrap();
+                (wanted, self.journal.bodies[at].clone())
+            };
+            let found = wanted.map(body).collect();
+            let mut around = Surroundings {
+                now: self.now,
+                journal: &mut self.journal,
+                group: 1,
+                replies: &mut Vec::new(),
+            };
+            self.broker.read_back(&mut around, found);
+        }
+        result
+    }
+
+    fn id(&self, path: &str) -> EntityId {
+        let (path, queue) = match path.strip_suffix("/transfer") {
+            Some(path) => (path, SubQueue::TransferDeadLetter),
+            None => (path, SubQueue::Main),
+        };
+        let path = path.to_owned();
+        self.broker.resolve(&EntityAddress { path, queue }).unwrap()
+    }
+
+    fn send(&mut self, path: &str, message: Message) {
+        let id = self.id(path);
+        let taken = self.run(|broker, around| broker.take_messages(around, id, vec![message]));
+        assert!(taken.is_ok(), "{taken:?}");
+    }
+
+    /// Returns numbers and enqueued numbers of what is in a queue.
+    fn seen(&self, path: &str) -> Vec<(i64, i64)> {
+        seen(&self.broker, self.id(path))
+    }
+
+    /// Checks that the records made the same broker again.
+    fn check_replay(&self) {
+        let ids = 0..u32::try_from(self.broker.queues.len()).unwrap();
+        for id in ids.map(EntityId) {
+            let both = [&self.broker, &self.journal.again].map(|broker| {
+                let queue = broker.queue(id);
+                queue.map(|queue| (queue.bytes(), queue.next_number(), seen(broker, id)))
+            });
+            assert_eq!(both[0], both[1], "{id:?}");
+        }
+    }
+}
+
+fn seen(broker: &Broker, id: EntityId) -> Vec<(i64, i64)> {
+    let queue = broker.queue(id).unwrap();
+    let all = queue.browse(SequenceNumber(0), 100, None).into_iter();
+    let numbers = all.map(|found| found.stamps);
+    numbers
+        .map(|stamps| (stamps.sequence_number, stamps.enqueued_sequence_number))
+        .collect()
+}
+
+#[test]
+fn a_topic_s_message_is_stored_once_and_gone_when_all_subscriptions_are_done_with_it() {
+    let mut bench = Bench::new();
+    bench.send("t", message("x"));
+    assert_eq!(bench.seen("t/Subscriptions/a"), [(1, 1)]);
+    assert_eq!(bench.seen("t/Subscriptions/b"), [(1, 1)]);
+    assert!(bench.seen("t").is_empty());
+    let held = bench.broker.held_bytes(bench.id("t"));
+    assert_eq!((held, bench.journal.bodies.len()), (6, 1));
+    bench.check_replay();
+    for path in ["t/Subscriptions/a", "t/Subscriptions/b"] {
+        assert!(bench.journal.released.is_empty(), "somebody has it");
+        let id = bench.id(path);
+        bench.run(|broker, around| {
+            broker.with_queue(around, id, |queue, cx| {
+                queue.delete_batch(cx, 1, Timestamp::MAX, None)
+            })
+        });
+    }
+    assert_eq!(bench.journal.released, [1]);
+    assert_eq!(bench.broker.held_bytes(bench.id("t")), 0);
+    bench.check_replay();
+}
+
+#[test]
+fn shared_bytes_are_moved_once() {
+    let mut bench = Bench::new();
+    bench.send("t", message("x"));
+    let (found, _) = bench
+        .broker
+        .search_bodies(&(0..9), recovery::SearchPosition::default(), 100);
+    assert!(found.is_empty(), "the topic has it no more");
+    let body = bench.journal.bodies[0].clone();
+    for path in ["t/Subscriptions/a", "t/Subscriptions/b"] {
+        let entity = bench.id(path);
+        let number = SequenceNumber(1);
+        let place = bench.broker.queue(entity).unwrap().body_of(number).unwrap();
+        let found = recovery::FoundBody {
+            entity,
+            number,
+            body: place,
+        };
+        bench.run(|broker, around| broker.relocate(around, &found, &body));
+    }
+    assert_eq!(bench.journal.bodies.len(), 2, "one more place, not two");
+    assert_eq!(bench.journal.released, [1]);
+    bench.check_replay();
+}
+
+#[test]
+fn what_is_scheduled_on_a_topic_is_published_when_its_time_has_come() {
+    let mut bench = Bench::new();
+    // Message-annotations with x-opt-scheduled-enqueue-time, 2,000 ms.
+    let mut bytes = vec![0x00, 0x53, 0x72, 0xc1, 40, 2, 0xa3, 28];
+    bytes.extend_from_slice(b"x-opt-scheduled-enqueue-time");
+    bytes.push(0x83);
+    bytes.extend_from_slice(&2_000_i64.to_be_bytes());
+    bytes.extend_from_slice(&[0x00, 0x53, 0x75, 0xa0, 1, b'x']);
+    bench.send("t", Message::parse(bytes.into()).unwrap());
+    assert!(bench.seen("t/Subscriptions/a").is_empty());
+    bench.send("t", message("y"));
+    bench.now = Timestamp::from_millis(2_000);
+    bench.run(|_, _| ());
+    assert_eq!(bench.seen("t/Subscriptions/a"), [(1, 2), (2, 3)]);
+    bench.check_replay();
+}
+
+#[test]
+fn a_chain_of_forwards_keeps_the_first_number_and_ends_where_there_is_no_way_on() {
+    let mut bench = Bench::new();
+    bench.send("q", message("before"));
+    bench.send("one", message("x"));
+    assert_eq!(bench.seen("q"), [(1, 0), (2, 1)]);
+    let disabled = Description {
+        status: crate::entity::queue::Status::Disabled,
+        ..Description::default()
+    };
+    bench
+        .run(|broker, around| broker.ensure_entity(around, "q", disabled))
+        .unwrap();
+    bench.send("one", message("y"));
+    assert_eq!(bench.seen("two/transfer"), [(2, 2)]);
+    bench.check_replay();
+}
+
+#[test]
+fn forwarding_in_a_circle_is_refused() {
+    let mut bench = Bench::new();
+    let back = Description {
+        forward_to: Some("one".to_owned()),
+        ..Description::default()
+    };
+    bench
+        .run(|broker, around| broker.ensure_entity(around, "q", back))
+        .unwrap();
+    let refused = bench.broker.check_forwards().unwrap_err();
+    assert!(
+        refused.to_string().contains("leads back to it"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_deleted_entity_leaves_nothing_and_its_ids_are_not_given_again() {
+    let mut bench = Bench::new();
+    bench.send("t", message("x"));
+    assert!(bench.run(|broker, around| broker.delete_entity(around, "T")));
+    assert_eq!(bench.journal.released, [1]);
+    let count = bench.broker.queues.len();
+    let made =
+        bench.run(|broker, around| broker.ensure_entity(around, "t", Description::default()));
+    assert_eq!(made, Ok(true));
+    assert_eq!(bench.broker.queues.len(), count + 3);
+    assert!(bench.broker.resolve_key("t/subscriptions/a").is_none());
+    bench.check_replay();
+}
+
+#[test]
+fn an_entity_that_nobody_uses_is_deleted() {
+    let mut bench = Bench::new();
+    let idle = Description {
+        auto_delete_on_idle: Millis::from_secs(300),
+        ..Description::default()
+    };
+    bench
+        .run(|broker, around| broker.ensure_entity(around, "idle", idle))
+        .unwrap();
+    bench.now = Timestamp::from_millis(200_000);
+    bench.send("idle", message("x"));
+    bench.now = Timestamp::from_millis(499_000);
+    bench.run(|_, _| ());
+    assert!(
+        bench.broker.resolve_key("idle").is_some(),
+        "a send is a use"
+    );
+    bench.now = Timestamp::from_millis(500_000);
+    bench.run(|_, _| ());
+    assert!(bench.broker.resolve_key("idle").is_none());
+    bench.check_replay();
+}
+
+#[test]
+fn a_transaction_is_done_as_a_whole_or_not_at_all() {
+    let mut bench = Bench::new();
+    let (queue, connection) = (bench.id("q"), ConnectionId(1));
+    for fail in [true, false] {
+        bench.run(|broker, around| {
+            let link = LinkId(1);
+            broker
+                .connection(connection)
+                .links
+                .insert(link, Link::Coordinator);
+            let control = |payload: Vec<u8>| send::Incoming {
+                link,
+                delivery: DeliveryId(0),
+                payload: payload.into(),
+                message_format: 0,
+                settled: false,
+                transaction: None,
+            };
+            let declare = control(vec![0x00, 0x53, 0x77, 0x00, 0x53, 0x31, 0x45]);
+            let (Outcome::Declared(id), 0) = broker.control(around, connection, &declare) else {
+                panic!("it was not declared");
+            };
+            let send = transactions::Operation::Send {
+                queue,
+                destination: None,
+                messages: vec![message("x")],
+            };
+            broker.enlist(around, connection, &id, send).unwrap();
+            assert!(seen(broker, queue).is_empty());
+            let mut discharge = vec![0x00, 0x53, 0x77, 0x00, 0x53, 0x32, 0xc0, 12, 2, 0xa0, 8];
+            discharge.extend_from_slice(&id);
+            discharge.push(if fail { 0x41 } else { 0x42 });
+            let (outcome, _) = broker.control(around, connection, &control(discharge));
+            assert_eq!(outcome, Outcome::Accepted);
+        });
+        let expected: &[(i64, i64)] = if fail { &[] } else { &[(1, 0)] };
+        assert_eq!(bench.seen("q"), expected);
+    }
+    bench.check_replay();
+}
+
+#[test]
+fn a_host_name_s_first_label_chooses_the_namespace() {
+    let mut broker = Broker::new(1, Profile::Development);
+    broker.set_namespaces(["first", "Second"].into_iter());
+    assert_eq!(
+        broker.namespace_of(Some("second.example.org:5671")),
+        "//second/"
+    );
+    for host in [None, Some("first"), Some("localhost"), Some("127.0.0.1")] {
+        assert_eq!(broker.namespace_of(host), "");
+    }
+}

@@ -12,7 +12,8 @@ use bytes::Bytes;
 use super::errors::rejected;
 use super::send::Incoming;
 use super::{
-    Broker, ConnectionId, EntityId, LockToken, Outcome, SequenceNumber, Surroundings, Timestamp,
+    Broker, ConnectionId, EntityId, LinkId, LockToken, Outcome, SequenceNumber, Surroundings,
+    Timestamp,
 };
 use crate::amqp::{Condition, Refusal};
 use crate::entity::queue::{Arrival, Settlement};
@@ -25,6 +26,8 @@ pub(super) type Open = BTreeMap<u64, Transaction>;
 /// What is to happen together.
 #[derive(Debug)]
 pub(super) struct Transaction {
+    /// The coordinator link that it was declared on; when that ends, it is rolled back [4.2].
+    link: LinkId,
     operations: Vec<Operation>,
     /// Why something of it was refused: then nothing of it happens. Java does not notice a refused
     /// send, and would commit the rest.
@@ -102,7 +105,9 @@ impl Broker {
         incoming: &Incoming,
     ) -> (Outcome, u64) {
         let outcome = match Control::parse(&incoming.payload) {
-            Ok(Control::Declare) => self.declare(around, connection).map(|outcome| (outcome, 0)),
+            Ok(Control::Declare) => self
+                .declare(around, connection, incoming.link)
+                .map(|outcome| (outcome, 0)),
             Ok(Control::Discharge { id, fail }) => self.discharge(around, connection, &id, fail),
             Err(error) => {
                 let text = format!("The message is neither a declare nor a discharge: {error}.");
@@ -116,6 +121,7 @@ impl Broker {
         &mut self,
         around: &Surroundings<'_>,
         connection: ConnectionId,
+        link: LinkId,
     ) -> Result<Outcome, Refusal> {
         if limits::TRANSACTIONS_MAX <= self.connection(connection).transactions.len() {
             let text = "The connection has too many open transactions.";
@@ -130,6 +136,7 @@ impl Broker {
         self.next_transaction += 1;
         let ends = around.now.after(limits::TRANSACTION_TIMEOUT);
         let transaction = Transaction {
+            link,
             operations: Vec::new(),
             spoiled: None,
             bytes: 0,
@@ -279,12 +286,14 @@ impl Broker {
         }
     }
 
-    /// Rolls back what a connection has left open.
-    pub(super) fn roll_back_all(&mut self, connection: ConnectionId) {
+    /// Rolls back what a connection has left open: all, or what was declared on one link.
+    pub(super) fn roll_back(&mut self, connection: ConnectionId, link: Option<LinkId>) {
         let Some(state) = self.connections.get(&connection) else {
             return;
         };
-        let open: Vec<u64> = state.transactions.keys().copied().collect();
+        let open = state.transactions.iter();
+        let open = open.filter(|(_, open)| link.is_none_or(|link| link == open.link));
+        let open: Vec<u64> = open.map(|(&id, _)| id).collect();
         for id in open {
             self.take_transaction(connection, &id.to_be_bytes());
         }

@@ -48,6 +48,8 @@ pub struct Stamps {
     pub sequence_number: i64,
     /// x-opt-enqueue-sequence-number.
     pub enqueued_sequence_number: i64,
+    /// x-opt-partition-id: of a partitioned entity only.
+    pub partition_id: Option<i16>,
     /// The message-id of a message whose sender gave it none, as the service does: a UUID, written
     /// as 32 hexadecimal digits. JavaScript cannot settle a message without one.
     pub default_message_id: [u8; 16],

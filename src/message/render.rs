@@ -149,6 +149,10 @@ fn annotations(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
         );
         count += 2;
     }
+    if let Some(partition) = stamps.partition_id {
+        fixed(out, "x-opt-partition-id", 0x61, &partition.to_be_bytes());
+        count += 2;
+    }
     if let Some(source) = &stamps.dead_letter_source {
         write_text(out, 0xa3, "x-opt-deadletter-source");
         write_text(out, 0xa1, source);

@@ -262,6 +262,7 @@ prop_compose! {
         amendments in option::of(any_amendments()),
     ) -> Stamps {
         Stamps {
+            partition_id: None,
             sequence_number: numbers[0],
             enqueued_sequence_number: numbers[1],
             enqueued_time: Timestamp::from_millis(times.0),
@@ -518,6 +519,7 @@ fn a_time_to_live_beyond_the_header_s_reach_is_in_the_properties() {
 #[test]
 fn times_are_those_that_clients_can_represent() {
     let stamps = Stamps {
+        partition_id: None,
         sequence_number: 1,
         enqueued_sequence_number: 1,
         default_message_id: [0; 16],

@@ -218,6 +218,7 @@ impl Task {
                 | Event::AttachRequested(..)
                 | Event::Disposition { .. }
                 | Event::Opened { .. }
+                | Event::RefusedInTransaction { .. }
                 | Event::Transfer { .. } => {}
             }
             self.inputs.push(Input::Event(event));
@@ -272,7 +273,11 @@ impl Task {
             Reply::SettleOutgoing(link, delivery, outcome) => {
                 self.engine.settle_outgoing(link, delivery, &outcome);
             }
-            Reply::Detach(link, refusal) => self.engine.detach(link, Some(refusal)),
+            Reply::Detach(link, refusal) => {
+                self.written.remove(&link);
+                self.stalled.remove(&link);
+                self.engine.detach(link, Some(refusal));
+            }
             Reply::Close | Reply::Deliver(..) | Reply::Respond(..) => {
                 debug_assert!(false, "the owner turns these into others");
             }

@@ -99,7 +99,9 @@ topic("partitions", (scenario) => {
   scenario("S214 a duplicate is one of the same partition key", async (client) => {
     const sender = client.createSender("s214");
     const sent = [["1"], ["1"], ["2", "k"], ["2", "k"], ["2", "j"]];
-    for (const [messageId, partitionKey] of sent) await sender.sendMessages({ body: [messageId, partitionKey ?? null], messageId, partitionKey });
+    for (const [messageId, partitionKey] of sent) {
+      await sender.sendMessages({ body: [messageId, partitionKey ?? null], messageId, partitionKey });
+    }
     const receiver = client.createReceiver("s214");
     const messages = await receive(receiver, 3);
     assert.deepEqual(bodies(messages).map(String).sort(), ["1,", "2,j", "2,k"]);

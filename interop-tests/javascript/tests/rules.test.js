@@ -149,7 +149,9 @@ topic("rules", (scenario) => {
     const message = { ...fields, applicationProperties, body: "other" };
     const others = [
       ...Object.keys(fields).map((key) => ({ ...message, [key]: "other" })),
-      ...Object.keys(applicationProperties).map((key) => ({ ...message, applicationProperties: { ...applicationProperties, [key]: "x" } })),
+      ...Object.keys(applicationProperties).map((key) => (
+        { ...message, applicationProperties: { ...applicationProperties, [key]: "x" } }
+      )),
     ];
     await client.createSender("s171").sendMessages([...others, { ...message, body: "match" }]);
     assert.deepEqual(bodies(await held(client, "s171", "a")), ["match"]);

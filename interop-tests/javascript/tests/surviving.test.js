@@ -138,7 +138,10 @@ const SCENARIOS = {
       await client.createSender("s158").sendMessages({ body: "new" });
       const messages = await peekAll(receiver);
       assert.deepEqual(states(messages), [
-        [4, 3, "deferred"], ...range(6, 10).map((number) => [number, number - 1, "active"]), [11, "scheduled", "active"], [12, "new", "active"],
+        [4, 3, "deferred"],
+        ...range(6, 10).map((number) => [number, number - 1, "active"]),
+        [11, "scheduled", "active"],
+        [12, "new", "active"],
       ]);
       assert.deepEqual(messages.slice(0, 6).map((message) => message.enqueuedSequenceNumber), [4, ...range(6, 10)]);
       assert.deepEqual(numbers(await receive(deadLetters(client, at("s158", "a")), 1)), [5]);

@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import {
-  bodies, numbers, openManagement, openReceiver, openSender, openSession, receive, receiveAvailable, sections, sendAccepted, sendBatch,
-  topic, typeName, typedMap, types,
+  bodies, close, connect, numbers, openManagement, openReceiveAndDelete, openReceiver, openSender, openSession, range, receive,
+  receiveAvailable, sections, sendAccepted, sendBatch, topic, typeName, typedMap, types,
 } from "../harness.js";
 
 /** Descriptors of §7.4: those of the rule and its action have one hex digit more than those of filters. */
@@ -16,6 +16,72 @@ const FALSE_FILTER = 0x1370000008;
 const CORRELATION_FILTER = 0x1370000009;
 
 const { wrap_int: int } = types;
+
+/** What the filters and actions below are about. */
+const MESSAGE = {
+  message_id: "m-1", correlation_id: "c-1", to: "to", reply_to: "reply", subject: "Subject", content_type: "text/plain",
+  group_id: "session", reply_to_group_id: "reply-session", body: "body",
+  application_properties: {
+    n: int(7), zero: int(0), half: types.wrap_double(0.5), large: types.wrap_long(2 ** 40), yes: true, no: false, nothing: null,
+    text: "it's", Mixed: "Case", "with space": "quoted", number: "7", wide: "groß", percent: "50%", under: "a_b",
+  },
+};
+
+const TRUE = [
+  "1=1", "n = 7", "n <> 8", "n != 8", "n >= 7 AND n <= 7", "NOT n = 8", "n = 7 OR nosuch = 1", "nosuch = 1 OR n = 7",
+  // Precedence, arithmetic, widths.
+  "n = 8 AND n = 9 OR n = 7", "2 + 3 * 2 = 8", "(2 + 3) * 2 = 10", "n / 2 = 3", "n % 4 = 3", "-n = -7", "n - 10 = -3", "n / 2.0 = 3.5",
+  "half * 2 = 1", "large = 1099511627776", "large > n", "7.0 = n", "n = +7",
+  // Strings: quotes, case, joining, patterns.
+  "text = 'it''s'", "mixed = 'Case'", "text LIKE 'it%'", "text LIKE '_t_s'", "text NOT LIKE 'x%'", "percent LIKE '50!%' ESCAPE '!'",
+  "under LIKE 'a\\_b' ESCAPE '\\'", "wide LIKE 'gro_'", "text + number = 'it''s7'", "number IN ('6', '7')", "n IN (1, 7)",
+  "n NOT IN (1, 2)",
+  // What is not there.
+  "nosuch IS NULL", "nothing IS NULL", "n IS NOT NULL", "EXISTS(n)", "NOT EXISTS(nosuch)", "exists(user.n)",
+  // Booleans, quoted names, scopes, functions.
+  "yes = TRUE", "no = false", "yes", "NOT no", '"with space" = \'quoted\'', "[with space] = 'quoted'", "user.n = 7", "USER.[n] = 7",
+  "property('n') = 7", "p('with space') = 'quoted'", "newid() <> newid()",
+  "sys.MessageId = 'm-1'", "sys.CorrelationId = 'c-1'", "sys.To = 'to'", "sys.ReplyTo = 'reply'", "sys.Label = 'Subject'",
+  "sys.label = 'Subject'", "sys.ContentType = 'text/plain'", "sys.SessionId = 'session'", "sys.ReplyToSessionId = 'reply-session'",
+  "sys.[MessageId] LIKE 'm%'",
+];
+
+const FALSE = [
+  "1=0", "n = 8", "n <> 7", "NOT n = 7", "Text = 'IT''S'", "mixed = 'case'", "sys.Label = 'subject'", "text LIKE 'IT%'",
+  // Unknown is not true, whichever way it is turned.
+  "nosuch = 1", "nosuch <> 1", "NOT nosuch = 1", "nosuch = 1 AND n = 7", "nosuch LIKE '%'", "nosuch IN (1)", "nosuch NOT IN (1)",
+  "nosuch + 1 > 0", "nothing = 1", "nothing <> 1", "EXISTS(nosuch)", "n IS NULL", "nosuch IS NOT NULL", "nosuch", "nothing = NULL",
+  // A string is no number, and a property of the message none of the user's.
+  "number = 7", "number > 6", "n = '7'", "MessageId = 'm-1'", "user.Label = 'Subject'", "no", "yes = FALSE",
+];
+
+/** Actions, and what each changes in the message. Unknown is written as null: what Azure does there is not known. */
+const ACTIONS = [
+  ["SET added = 1", ({ application_properties: user }) => { user.added = 1; }],
+  ["SET N = 8", ({ application_properties: user }) => { user.n = 8; }],
+  ["set n = n * 2; set half = half + 1", ({ application_properties: user }) => Object.assign(user, { n: 14, half: 1.5 })],
+  ["REMOVE n, REMOVE nosuch", ({ application_properties: user }) => { delete user.n; }],
+  ["REMOVE [with space]; SET \"new name\" = text + '!'", ({ application_properties: user }) => {
+    delete user["with space"];
+    user["new name"] = "it's!";
+  }],
+  ["SET sys.Label = 'label'; SET sys.To = text; SET sys.CorrelationId = sys.MessageId", (message) => {
+    Object.assign(message, { subject: "label", to: "it's", correlation_id: "m-1" });
+  }],
+  ["SET sys.ReplyTo = 'r'; SET sys.ReplyToSessionId = 'rs'; SET sys.ContentType = 'ct'", (message) => {
+    Object.assign(message, { reply_to: "r", reply_to_group_id: "rs", content_type: "ct" });
+  }],
+  ["SET sys.SessionId = 's'; SET sys.MessageId = 'm'", (message) => Object.assign(message, { group_id: "s", message_id: "m" })],
+  ["SET Label = 'mine'", ({ application_properties: user }) => { user.Label = "mine"; }],
+  ["SET first = second; SET second = 1; SET third = second + 1", ({ application_properties: user }) => {
+    Object.assign(user, { first: null, second: 1, third: 2 });
+  }],
+];
+
+/** Values as rhea decodes them. */
+function plain(properties) {
+  return Object.fromEntries(Object.entries(properties).map(([key, value]) => [key, value?.value ?? value]));
+}
 
 function operations(request) {
   return {
@@ -157,6 +223,76 @@ topic("rules", (scenario) => {
     assert.deepEqual(bodies(received).filter(integral), wanted.filter(integral));
   });
 
+  scenario("S162 what SQL says of one message", async (connection) => {
+    const { add, remove } = operations(await openManagement(connection, "s166/Subscriptions/some"));
+    await remove("one");
+    // Every rule that matches makes a copy with its name.
+    const expressions = [...TRUE, ...FALSE];
+    for (const [index, expression] of expressions.entries()) {
+      const description = { "sql-filter": { expression }, "sql-rule-action": { expression: "SET hit = TRUE" } };
+      const { status, description: why } = await add(`rule-${index}`, description);
+      assert.equal(status, 200, `${expression}: ${why}`);
+    }
+    await sendAccepted(await openSender(connection, "s166"), MESSAGE);
+    const received = await receiveAvailable(await openReceiver(connection, "s166/Subscriptions/some"), 1_000);
+    const hits = received.map(({ message }) => message.application_properties.RuleName);
+    const matched = expressions.filter((_, index) => hits.includes(`rule-${index}`));
+    assert.deepEqual(matched, TRUE);
+    assert.equal(hits.length, TRUE.length);
+  });
+
+  scenario("S164 what an action says to one message", async (connection) => {
+    const { add, remove } = operations(await openManagement(connection, "s164/Subscriptions/plain"));
+    await remove("$Default");
+    for (const [index, [expression]] of ACTIONS.entries()) {
+      const { status, description: why } = await add(`rule-${index}`, {
+        "true-filter": {}, "sql-rule-action": { expression },
+      });
+      assert.equal(status, 200, `${expression}: ${why}`);
+    }
+    await sendAccepted(await openSender(connection, "s164"), MESSAGE);
+    const receiver = await openReceiver(connection, "s164/Subscriptions/plain");
+    for (const { message } of await receive(receiver, ACTIONS.length)) {
+      const [expression, change] = ACTIONS[Number(message.application_properties.RuleName.slice(5))];
+      const { application_properties: properties, ...fields } = MESSAGE;
+      const wanted = { ...fields, application_properties: { ...plain(properties) } };
+      change(wanted);
+      const found = Object.fromEntries(Object.keys(fields).map((key) => [key, message[key]]));
+      const { RuleName: _, ...rest } = message.application_properties;
+      assert.deepEqual({ ...found, application_properties: rest }, wanted, expression);
+    }
+  });
+
+  scenario("S168 rules come and go while messages do", async (connection) => {
+    const subscription = "s161/Subscriptions/all";
+    const { add, remove } = operations(await openManagement(connection, subscription));
+    await add("even", { "sql-filter": { expression: "n % 2 = 0" } });
+    await remove("$Default");
+    const other = await connect();
+    const sender = await openSender(other, "s161");
+    let sent = 0;
+    let ended = false;
+    const sending = (async () => {
+      while (!ended) {
+        const batch = range(sent + 1, sent + 50);
+        await sendBatch(sender, batch.map((n) => ({ body: n, application_properties: { n: int(n) } })));
+        sent += batch.length;
+      }
+    })();
+    for (const index of range(1, 100)) {
+      // Adding the same once more would be refused: nothing is left of it when it is removed.
+      assert.equal((await add("other", { "sql-filter": { expression: `n = -${index}` } })).status, 200);
+      assert.equal((await remove("other")).status, 200);
+    }
+    ended = true;
+    await sending;
+    const receiver = await openReceiveAndDelete(connection, subscription);
+    const received = [];
+    for (let some; (some = await receiveAvailable(receiver, 500)).length > 0;) received.push(...some);
+    assert.deepEqual(bodies(received), range(1, sent / 2).map((index) => 2 * index));
+    await close(other);
+  });
+
   scenario("S144 S151 subscriptions are named by paths in any case", async (connection) => {
     await sendAccepted(await openSender(connection, "S151"), { body: 1 }, { body: 2 });
     const received = await receive(await openReceiver(connection, "s151/SUBSCRIPTIONS/mixed"), 2);
@@ -173,7 +309,8 @@ topic("rules", (scenario) => {
 
   scenario("S185 ids of different types are different, or not, but none is lost for want of one", async (connection) => {
     const sender = await openSender(connection, "s185");
-    await sendAccepted(sender, { body: 1, message_id: "7" }, { body: 2, message_id: 7 }, { body: 3, message_id: "7" }, { body: 4 }, { body: 5 });
+    const sent = [{ body: 1, message_id: "7" }, { body: 2, message_id: 7 }, { body: 3, message_id: "7" }, { body: 4 }, { body: 5 }];
+    await sendAccepted(sender, ...sent);
     const received = bodies(await receiveAvailable(await openReceiver(connection, "s185")));
     assert.deepEqual(received.filter((body) => body !== 2), [1, 4, 5]);
   });

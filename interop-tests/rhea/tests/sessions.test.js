@@ -267,6 +267,22 @@ topic("sessions", (scenario) => {
     assert.ok(none.status === 204 || none.status === 400, String(none.status));
   });
 
+  scenario("S212 the next session is found in whichever partition", async (connection) => {
+    const sender = await openSender(connection, "s212");
+    for (const body of range(0, 11)) await send(sender, { body, group_id: `session-${body % 4}` });
+    const seen = {};
+    for (let count = 0; count < 4; count += 1) {
+      const receiver = await openSession(connection, "s212", null, { timeout: 5_000 });
+      seen[sessionOf(receiver)] = bodies(await receiveAvailable(receiver));
+    }
+    assert.deepEqual(seen, {
+      "session-0": [0, 4, 8], "session-1": [1, 5, 9], "session-2": [2, 6, 10], "session-3": [3, 7, 11],
+    });
+    const annotations = { "x-opt-partition-key": "other" };
+    const { error } = await send(sender, { body: 1, group_id: "session-0", message_annotations: annotations });
+    assert.equal(error.condition, "amqp:not-allowed");
+  });
+
   scenario("S124 S126 messages of a session are settled, peeked and received by number for who holds it", async (connection) => {
     await sendTo(connection, "s124", "a", "b", "a");
     const receiver = await openSession(connection, "s124", "a");

@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import rhea from "rhea";
 import {
-  accept, arrived, bodies, close, closeLink, commit, connect, declare, lockToken, numbers, openCoordinator, openManagement,
+  accept, arrived, bodies, close, closeLink, commit, connect, declare, event, lockToken, numbers, openCoordinator, openManagement,
   openReceiver, openSender, openSession, range, receive, receiveAvailable, receiveOne, rollback, send, sendAccepted, sendBatch,
-  sendIn, settle, settleIn, topic, types,
+  sendIn, sendPresettledIn, settle, settleIn, topic, types,
 } from "../harness.js";
 
 const ACCEPTED = { name: "accepted" };
@@ -374,6 +374,63 @@ topic("transactions", (scenario) => {
       assert.ok(refused && there[0] > 0 && there[0] < 15 && there[1] === 1, `${there}`);
     } else {
       assert.deepEqual([name, there], ["rejected", [0, 0]]);
+    }
+  });
+
+  scenario("S247 a send that is refused spoils its transaction, whoever asks for an answer", async (connection) => {
+    const coordinator = await openCoordinator(connection);
+    const beside = await openSender(connection, "s72");
+    const refused = [
+      async (transaction) => sendIn(transaction, await openSender(connection, "s127"), { body: "no session" }),
+      async (transaction) => {
+        const sender = await openSender(connection, "s127", { snd_settle_mode: 1 });
+        if (!sender.sendable()) await event(sender, "sendable");
+        sendPresettledIn(transaction, sender, { body: "no session" });
+        return { name: "rejected" };
+      },
+    ];
+    for (const attempt of refused) {
+      const transaction = await declare(coordinator);
+      assert.equal((await attempt(transaction)).name, "rejected");
+      await sendIn(transaction, beside, { body: 1 });
+      assert.deepEqual(condition(await commit(coordinator, transaction)), ["rejected", "amqp:transaction:rollback"]);
+      assert.deepEqual(await peek(connection, "s72"), []);
+    }
+  });
+
+  scenario("S233 a message is settled once, in one transaction", async (connection) => {
+    const [message] = await locked(connection, "s73", 1);
+    const coordinator = await openCoordinator(connection);
+    const request = await openManagement(connection, "s73");
+    const update = (transaction) => request("com.microsoft:update-disposition", {
+      "disposition-status": "completed", "lock-tokens": types.wrap_list([lockToken(message)]),
+    }, { transaction });
+    const [one, other] = [await declare(coordinator), await declare(coordinator)];
+    assert.deepEqual(await settleIn(one, message, "accepted"), { ...ACCEPTED, transaction: one });
+    for (const transaction of [other, undefined]) assert.equal((await update(transaction)).status, 400);
+    assert.deepEqual(condition(await commit(coordinator, other)), ["rejected", "amqp:transaction:rollback"]);
+    assert.deepEqual(await commit(coordinator, one), ACCEPTED);
+    assert.deepEqual(await peek(connection, "s73"), []);
+  });
+
+  scenario("S231 what is sent settled, scheduled or forwarded in a transaction waits for the commit", async (connection) => {
+    const coordinator = await openCoordinator(connection);
+    const settled = await openSender(connection, "s74", { snd_settle_mode: 1 });
+    if (!settled.sendable()) await event(settled, "sendable");
+    const [forwarding, plain] = [await openSender(connection, "s191"), await openSender(connection, "s46")];
+    const stamp = { "x-opt-scheduled-enqueue-time": types.wrap_timestamp(Date.now() + LATER) };
+    for (const finish of [rollback, commit]) {
+      const transaction = await declare(coordinator);
+      sendPresettledIn(transaction, settled, { body: "settled" });
+      await sendIn(transaction, forwarding, { body: "forwarded" });
+      await sendIn(transaction, plain, { body: "scheduled", message_annotations: stamp });
+      const there = async () => [
+        ...states(await peek(connection, "s74")), ...states(await peek(connection, "s191b")), ...states(await peek(connection, "s46")),
+      ];
+      assert.deepEqual(await there(), []);
+      assert.deepEqual(await finish(coordinator, transaction), ACCEPTED);
+      const wanted = finish === commit ? [["settled", 0], ["forwarded", 0], ["scheduled", 2]] : [];
+      assert.deepEqual(await there(), wanted);
     }
   });
 

@@ -83,7 +83,7 @@ impl Queue {
             }
             found.push(Browsed {
                 body: entry.body,
-                stamps: stamps(self.id, entry, None),
+                stamps: stamps(self, entry, None),
             });
         }
         found

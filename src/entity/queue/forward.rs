@@ -81,9 +81,11 @@ impl Queue {
     /// Returns messages that can go on now, the first ones first, and where their bytes are.
     #[must_use]
     pub fn waiting_to_go(&self, count: usize) -> Vec<(SequenceNumber, BodyRef)> {
-        let found = self.index.from(0).filter(|entry| entry.is_available());
-        let found = found.take(count);
+        let returned = self.returned.iter().filter_map(|&at| self.index.get(at));
+        let fresh = self.index.from(self.cursor);
+        let found = returned.chain(fresh.filter(|entry| entry.is_available()));
         found
+            .take(count)
             .map(|entry| (number(entry.ordinal), entry.body))
             .collect()
     }
@@ -100,6 +102,7 @@ impl Queue {
         let ordinal = self.ordinal(number);
         let available = self.index.get(ordinal).is_some_and(Entry::is_available);
         let entry = available.then(|| self.forget(ordinal))??;
+        self.pass(ordinal);
         Some(Departure::new(self.id, to, entry))
     }
 
@@ -140,6 +143,13 @@ impl Queue {
     pub fn published(&mut self, cx: &mut Context<'_>, number: SequenceNumber) {
         let ordinal = self.ordinal(number);
         self.remove(cx, ordinal);
+        self.pass(ordinal);
+    }
+
+    /// Looks no more at what comes before a message that has gone on: it cannot go on, or the message
+    /// would not have been the first.
+    fn pass(&mut self, ordinal: u64) {
+        self.cursor = self.cursor.max(ordinal + 1);
     }
 
     /// Takes a message from another queue, and writes down that it came.

@@ -30,6 +30,8 @@ mod numbers;
 mod receive;
 mod replay;
 mod send;
+#[cfg(test)]
+mod session_tests;
 mod sessions;
 #[cfg(test)]
 mod tests;
@@ -364,13 +366,17 @@ impl std::fmt::Debug for Context<'_> {
 }
 
 /// Returns what is written onto a message.
-fn stamps(queue: EntityId, entry: &Entry, locked_until: Option<Timestamp>) -> Stamps {
+fn stamps(queue: &Queue, entry: &Entry, locked_until: Option<Timestamp>) -> Stamps {
     // A queue and its dead letters give a message the same.
-    let mut bits = Random::new(u64::from(queue.base().0) << 48 ^ number(entry.ordinal).0);
+    let mut bits = Random::new(u64::from(queue.id.base().0) << 48 ^ number(entry.ordinal).0);
     let id = u128::from(bits.next_u64()) << 64 | u128::from(bits.next_u64());
     Stamps {
         sequence_number: wire_number(number(entry.ordinal)),
         enqueued_sequence_number: wire_number(entry.enqueued_number),
+        partition_id: queue
+            .description
+            .partitioned
+            .then(|| i16::try_from(numbers::partition(entry.ordinal)).unwrap_or_default()),
         default_message_id: id.to_be_bytes(),
         enqueued_time: entry.enqueued_at,
         locked_until,

@@ -391,7 +391,7 @@ impl Queue {
                 self.index.update(ordinal, |entry| entry.locked = true)?;
                 let (token, until) = self.lock(cx, ordinal);
                 let entry = self.index.get(ordinal)?;
-                let mut stamps = stamps(self.id, entry, Some(until));
+                let mut stamps = stamps(self, entry, Some(until));
                 stamps.lock_token = Some(token.to_uuid());
                 Some(Handover {
                     token,
@@ -407,7 +407,7 @@ impl Queue {
                     token,
                     mode,
                     body: entry.body,
-                    stamps: stamps(self.id, &entry, None),
+                    stamps: stamps(self, &entry, None),
                 })
             }
         }

@@ -4,7 +4,7 @@
 //! of their numbers, the ones given back first; a session that nobody holds, that has no message
 //! and no state is forgotten.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
@@ -18,8 +18,13 @@ pub(super) struct Sessions {
     held: BTreeMap<ConsumerId, MessageSession>,
     /// When the locks of sessions end.
     ends: BTreeSet<(Timestamp, MessageSession)>,
-    /// Those who wait for any session, the first first.
-    waiting: VecDeque<Waiting>,
+    /// Those who wait for any session, in the order in which they came.
+    waiting: BTreeMap<u64, Waiting>,
+    /// Their places in that order.
+    waits: BTreeMap<ConsumerId, u64>,
+    /// When they give up.
+    wait_ends: BTreeSet<(Timestamp, u64)>,
+    next_wait: u64,
     /// Holders that may be able to take a message.
     due: BTreeSet<ConsumerId>,
 }
@@ -49,9 +54,9 @@ pub(super) struct Holder {
 
 /// A receiver that waits for any session.
 #[derive(Debug)]
-pub(super) struct Waiting {
-    pub(super) consumer: ConsumerId,
-    pub(super) until: Timestamp,
+struct Waiting {
+    consumer: ConsumerId,
+    until: Timestamp,
 }
 
 impl Sessions {
@@ -165,21 +170,34 @@ impl Sessions {
 
     /// Lets a receiver wait for any session.
     pub(super) fn wait(&mut self, consumer: ConsumerId, until: Timestamp) {
-        self.waiting.push_back(Waiting { consumer, until });
+        let place = self.next_wait;
+        self.next_wait += 1;
+        self.waiting.insert(place, Waiting { consumer, until });
+        self.waits.insert(consumer, place);
+        self.wait_ends.insert((until, place));
     }
 
     /// Ends the wait of a receiver that has gone.
     pub(super) fn cancel_wait(&mut self, consumer: ConsumerId) {
-        self.waiting.retain(|waiting| waiting.consumer != consumer);
+        if let Some(&place) = self.waits.get(&consumer) {
+            self.end_wait(place);
+        }
     }
 
     /// Takes a receiver out whose wait is over at `now`.
     pub(super) fn pop_timed_out(&mut self, now: Timestamp) -> Option<ConsumerId> {
-        let at = self
-            .waiting
-            .iter()
-            .position(|waiting| waiting.until <= now)?;
-        self.waiting.remove(at).map(|waiting| waiting.consumer)
+        let &(until, place) = self.wait_ends.first()?;
+        if now < until {
+            return None;
+        }
+        self.end_wait(place)
+    }
+
+    fn end_wait(&mut self, place: u64) -> Option<ConsumerId> {
+        let Waiting { consumer, until } = self.waiting.remove(&place)?;
+        self.waits.remove(&consumer);
+        self.wait_ends.remove(&(until, place));
+        Some(consumer)
     }
 
     /// Returns the free session with the oldest message.
@@ -190,8 +208,9 @@ impl Sessions {
     /// Takes the receiver out that has waited longest, if there is a session for it.
     pub(super) fn match_waiting(&mut self) -> Option<(ConsumerId, MessageSession)> {
         let name = self.first_free()?;
-        let waiting = self.waiting.pop_front()?;
-        Some((waiting.consumer, name))
+        let (&place, _) = self.waiting.first_key_value()?;
+        let consumer = self.end_wait(place)?;
+        Some((consumer, name))
     }
 
     /// Returns a session whose lock is over at `now`.
@@ -203,7 +222,7 @@ impl Sessions {
     /// Returns the time at which a lock or a wait ends.
     pub(super) fn next_deadline(&self) -> Option<Timestamp> {
         let lock = self.ends.first().map(|&(at, _)| at);
-        let wait = self.waiting.iter().map(|waiting| waiting.until).min();
+        let wait = self.wait_ends.first().map(|&(at, _)| at);
         lock.into_iter().chain(wait).min()
     }
 

@@ -11,7 +11,7 @@ struct Bench {
 }
 
 #[derive(Default)]
-struct Kept {
+pub(super) struct Kept {
     lines: Vec<String>,
     position: u64,
     released: usize,

@@ -184,6 +184,7 @@ fn check(event: &Event) -> Result<(), String> {
         | Event::AttachRequested(..)
         | Event::AttachAnswered(..)
         | Event::Transfer { .. }
+        | Event::RefusedInTransaction { .. }
         | Event::Credit { .. }
         | Event::Disposition { .. } => Ok(()),
     }

@@ -358,6 +358,7 @@ fn event_words(event: &Event) -> String {
         None => String::new(),
     };
     match event {
+        Event::RefusedInTransaction { reason, .. } => format!("refused-in-transaction {reason:?}"),
         Event::Opened {
             container_id,
             hostname,

@@ -231,7 +231,10 @@ impl Victim {
                 }
             }
             Event::Closed { .. } => self.closed = true,
-            Event::AttachAnswered(..) | Event::Detached { .. } | Event::Opened { .. } => {}
+            Event::AttachAnswered(..)
+            | Event::Detached { .. }
+            | Event::Opened { .. }
+            | Event::RefusedInTransaction { .. } => {}
         }
     }
 

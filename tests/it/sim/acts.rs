@@ -381,24 +381,13 @@ fn transfer(
 
 fn attach(at: LinkKey, node: String, kind: LinkKind) -> Event {
     let (role, address, answers, snd_settle_mode) = match kind {
-        LinkKind::Sender => (
-            LinkRole::Incoming,
-            node,
-            None,
-            SenderSettleMode::Unsettled,
-        ),
-        LinkKind::Receiver { delete: false, .. } => (
-            LinkRole::Outgoing,
-            node,
-            None,
-            SenderSettleMode::Unsettled,
-        ),
-        LinkKind::Receiver { delete: true, .. } => (
-            LinkRole::Outgoing,
-            node,
-            None,
-            SenderSettleMode::Settled,
-        ),
+        LinkKind::Sender => (LinkRole::Incoming, node, None, SenderSettleMode::Unsettled),
+        LinkKind::Receiver { delete: false, .. } => {
+            (LinkRole::Outgoing, node, None, SenderSettleMode::Unsettled)
+        }
+        LinkKind::Receiver { delete: true, .. } => {
+            (LinkRole::Outgoing, node, None, SenderSettleMode::Settled)
+        }
         LinkKind::Requests => (
             LinkRole::Incoming,
             format!("{node}/$management"),

@@ -296,9 +296,7 @@ impl Clients {
     fn is_received(&self, place: Place) -> bool {
         let description = &self.plan.entities[place.queue].description;
         let goes_on = match place.part {
-            Part::Main => {
-                description.kind == EntityKind::Topic || description.forward_to.is_some()
-            }
+            Part::Main => description.kind == EntityKind::Topic || description.forward_to.is_some(),
             Part::Dead => description.forward_dead_letters_to.is_some(),
             Part::Transfer => false,
         };

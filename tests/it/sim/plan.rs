@@ -210,10 +210,18 @@ fn plan_entities(random: &mut Stream, horizon: i64) -> Vec<Planned> {
     }
     for kind in wanted {
         let at = entities.len();
-        let name = if kind == EntityKind::Topic { "topic" } else { "queue" };
+        let name = if kind == EntityKind::Topic {
+            "topic"
+        } else {
+            "queue"
+        };
         let path = format!("{name}-{at}");
         entities.push(Planned::new(random, horizon, path.clone(), kind));
-        let subscriptions = if kind == EntityKind::Topic { random.below(4) } else { 0 };
+        let subscriptions = if kind == EntityKind::Topic {
+            random.below(4)
+        } else {
+            0
+        };
         for _ in 0..subscriptions {
             let path = format!("{path}/Subscriptions/sub-{}", entities.len());
             let mut planned = Planned::new(random, horizon, path, EntityKind::Subscription);
@@ -250,7 +258,11 @@ fn link(random: &mut Stream, entities: &mut [Planned], often: u64) {
                 is_target && (taken[to].is_none() || taken[to] == Some(source))
             };
             let all: Vec<usize> = (from + 1..entities.len()).filter(fits).collect();
-            let to = if often > 50 { all.first() } else { random.pick(&all) };
+            let to = if often > 50 {
+                all.first()
+            } else {
+                random.pick(&all)
+            };
             let to = *to?;
             taken[to] = Some(source);
             Some(entities[to].path.clone())
@@ -263,7 +275,11 @@ fn link(random: &mut Stream, entities: &mut [Planned], often: u64) {
             None
         };
         let dead = random.percent(often / 2);
-        let dead = if dead { pick(random, (from, true)) } else { None };
+        let dead = if dead {
+            pick(random, (from, true))
+        } else {
+            None
+        };
         let description = &mut entities[from].description;
         description.requires_session &= forward.is_none();
         description.forward_to = forward;

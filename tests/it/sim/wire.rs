@@ -494,6 +494,7 @@ fn decode_as(code: u8, rest: &mut &[u8]) -> Result<Value, String> {
         0x54 => Value::Int(i32::from(i8::from_be_bytes(take(rest)?))),
         0x55 => Value::Long(i64::from(i8::from_be_bytes(take(rest)?))),
         0x56 => Value::Bool(take::<1>(rest)?[0] != 0),
+        0x61 => Value::Int(i32::from(i16::from_be_bytes(take(rest)?))),
         0x70 => Value::Uint(u32::from_be_bytes(take(rest)?)),
         0x71 => Value::Int(i32::from_be_bytes(take(rest)?)),
         0x80 => Value::Ulong(u64::from_be_bytes(take(rest)?)),

@@ -24,8 +24,8 @@ use jitney::{limits, message};
 use super::acts::{Act, LinkKey};
 use super::audit::{Auditor, Sight};
 use super::disk::FaultyDisk;
-use super::random::Stream;
 use super::plan::Planned;
+use super::random::Stream;
 use super::wire::{read_answer, read_message, sent_id};
 
 /// Why a run ends early.
@@ -529,9 +529,7 @@ impl World {
             self.trace.note(|| format!("    {sight:?}"));
         }
         let queue = usize::try_from(entity.0).expect("few");
-        let pins = self
-            .auditor
-            .read_back((now, group), queue, ids, &sights)?;
+        let pins = self.auditor.read_back((now, group), queue, ids, &sights)?;
         self.pass_on(replies, &pins)
     }
 

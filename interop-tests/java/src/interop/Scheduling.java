@@ -96,4 +96,15 @@ class Scheduling extends Scenarios {
         assertEquals(1, client.sender("s51").scheduleMessage(message(1), later(Duration.ofMinutes(-1))));
         assertEquals(List.of("1"), bodies(receive(client.receiver("s51"), 1, Duration.ofSeconds(3))));
     }
+
+    @Test
+    void s52_a_cancel_of_what_is_not_there_touches_nothing() {
+        ServiceBusSenderClient sender = client.sender("s52");
+        List<Long> numbers = new ArrayList<>();
+        sender.scheduleMessages(numbered(2), later(Duration.ofHours(1))).forEach(numbers::add);
+        sender.cancelScheduledMessage(4711);
+        sender.cancelScheduledMessage(numbers.get(0));
+        sender.cancelScheduledMessages(numbers);
+        assertEquals(List.of("2"), bodies(peekAll(client.receiver("s52"))));
+    }
 }

@@ -923,7 +923,8 @@ impl Model {
                 let found = locked.iter().flatten().count();
                 let Some(ordinals) = locked.into_iter().collect::<Option<BTreeSet<u64>>>() else {
                     let lost = (410, self.lost(place));
-                    let twice_dead = place.is_dead() && matches!(verdict, Verdict::DeadLetter { .. });
+                    let twice_dead =
+                        place.is_dead() && matches!(verdict, Verdict::DeadLetter { .. });
                     return Ok(if twice_dead && 0 < found {
                         Ok(Expected::either([lost, (400, NOT_ALLOWED)]))
                     } else {

@@ -361,7 +361,9 @@ impl Expected {
             other => Err(format!("{name} is {other:?}")),
         };
         match self.what {
-            What::Failed(..) | What::Either(_) | What::Done | What::Count(0) => expect_empty(answer),
+            What::Failed(..) | What::Either(_) | What::Done | What::Count(0) => {
+                expect_empty(answer)
+            }
             What::Count(count) => {
                 let count = Value::Int(i32::try_from(count).expect("fits"));
                 let found = answer.body.get("message-count");

@@ -1,0 +1,208 @@
+//! A queue that requires message sessions.
+
+use super::*;
+use crate::entity::queue::tests::Kept;
+
+/// A queue that requires message sessions.
+struct Bench {
+    now: Timestamp,
+    queue: Queue,
+    journal: Kept,
+    random: Random,
+}
+
+const ONE: ConsumerId = ConsumerId(1);
+const TWO: ConsumerId = ConsumerId(2);
+
+impl Bench {
+    fn new() -> Self {
+        let description = Description {
+            requires_session: true,
+            lock_duration: Millis::from_millis(100),
+            ..Description::default()
+        };
+        let dead_letters = EntityId(1);
+        let kind = Kind::Main { dead_letters };
+        Self {
+            now: Timestamp::from_millis(1_000),
+            queue: Queue::new(EntityId(0), kind, description, SequenceNumber(1)),
+            journal: Kept::default(),
+            random: Random::new(1),
+        }
+    }
+
+    fn step<T>(
+        &mut self,
+        step: impl FnOnce(&mut Queue, &mut Context<'_>) -> T,
+    ) -> (T, Vec<Delivery>) {
+        let mut effects = Effects::default();
+        let mut cx = Context {
+            now: self.now,
+            journal: &mut self.journal,
+            random: &mut self.random,
+            effects: &mut effects,
+        };
+        self.queue.handle_timeout(&mut cx);
+        let result = step(&mut self.queue, &mut cx);
+        (result, effects.deliveries)
+    }
+
+    fn send(&mut self, session: &str) -> Vec<Delivery> {
+        let arrival = Arrival {
+            body: b"body",
+            message_session: Some(session),
+            ..Arrival::default()
+        };
+        let step = |queue: &mut Queue, cx: &mut Context<'_>| {
+            queue.enqueue(cx, arrival);
+            queue.dispatch(cx);
+        };
+        self.step(step).1
+    }
+
+    /// Accepts a session with credit for ten messages; returns their numbers and tokens.
+    fn accept(&mut self, consumer: ConsumerId, wanted: Wanted<'_>) -> Vec<(i64, u32, LockToken)> {
+        let step = |queue: &mut Queue, cx: &mut Context<'_>| {
+            let accepted = queue.accept_session(cx, consumer, ReceiveMode::PeekLock, wanted);
+            assert!(matches!(accepted, Ok(Accepted::Granted(_))), "{accepted:?}");
+            queue.set_credit(cx, consumer, 10, false);
+        };
+        received(self.step(step).1)
+    }
+
+    fn wait(&mut self, millis: i64) -> Vec<Delivery> {
+        self.now = self.now.after(Millis::from_millis(millis));
+        self.step(|_, _| ()).1
+    }
+}
+
+fn received(deliveries: Vec<Delivery>) -> Vec<(i64, u32, LockToken)> {
+    let messages = deliveries.into_iter().map(|delivery| match delivery {
+        Delivery::Message(_, handover) => {
+            let stamps = handover.stamps;
+            (
+                stamps.sequence_number,
+                stamps.delivery_count,
+                handover.token,
+            )
+        }
+        other => panic!("{other:?}"),
+    });
+    messages.collect()
+}
+
+fn numbers(received: &[(i64, u32, LockToken)]) -> Vec<(i64, u32)> {
+    let of = |&(number, count, _): &(i64, u32, LockToken)| (number, count);
+    received.iter().map(of).collect()
+}
+
+#[test]
+fn a_session_is_one_receiver_s_with_all_its_messages() {
+    let mut bench = Bench::new();
+    for session in ["a", "b", "a"] {
+        assert!(bench.send(session).is_empty());
+    }
+    let got = bench.accept(ONE, Wanted::Named("a"));
+    assert_eq!(numbers(&got), [(1, 0), (3, 0)]);
+    let (taken, _) = bench
+        .step(|queue, cx| queue.accept_session(cx, TWO, ReceiveMode::PeekLock, Wanted::Named("a")));
+    assert_eq!(taken, Err(SessionTaken));
+    let later = received(bench.send("a"));
+    assert_eq!(
+        numbers(&later),
+        [(4, 0)],
+        "what comes later is the holder's too"
+    );
+    let next = bench.accept(TWO, Wanted::Next(Timestamp::MAX));
+    assert_eq!(numbers(&next), [(2, 0)]);
+}
+
+#[test]
+fn what_is_abandoned_comes_again_before_the_rest() {
+    let mut bench = Bench::new();
+    for _ in 0..2 {
+        bench.send("a");
+    }
+    let got = bench.accept(ONE, Wanted::Named("a"));
+    let abandon = Settlement::Abandon(Amendments::default());
+    let ((), again) = bench.step(|queue, cx| {
+        queue.settle(cx, got[0].2, abandon).unwrap();
+    });
+    assert_eq!(numbers(&received(again)), [(1, 1)]);
+}
+
+#[test]
+fn a_session_s_messages_are_given_back_uncounted_by_who_goes_and_counted_when_the_lock_ends() {
+    let mut bench = Bench::new();
+    bench.send("a");
+    bench.accept(ONE, Wanted::Named("a"));
+    bench.step(|queue, cx| {
+        queue.remove_consumer(ONE);
+        queue.release_session(cx, ONE);
+    });
+    let got = bench.accept(TWO, Wanted::Next(Timestamp::MAX));
+    assert_eq!(numbers(&got), [(1, 0)]);
+    let lost = bench.wait(100);
+    assert!(matches!(lost[..], [Delivery::SessionLost(TWO)]), "{lost:?}");
+    let settled = bench.step(|queue, cx| queue.settle(cx, got[0].2, Settlement::Complete));
+    assert_eq!(settled.0, Err(LockLost.into()));
+    assert_eq!(numbers(&bench.accept(ONE, Wanted::Named("a"))), [(1, 1)]);
+}
+
+#[test]
+fn a_renewed_session_lock_counts_from_now() {
+    let mut bench = Bench::new();
+    bench.accept(ONE, Wanted::Named("nobody's yet"));
+    bench.wait(60);
+    let renewed = bench.step(|queue, cx| queue.renew_session(cx.now, "nobody's yet"));
+    assert_eq!(renewed.0, Ok(Timestamp::from_millis(1_160)));
+    assert!(bench.wait(60).is_empty());
+    assert!(matches!(bench.wait(40)[..], [Delivery::SessionLost(ONE)]));
+}
+
+#[test]
+fn who_waits_gets_the_first_session_that_comes_free_or_is_told_that_none_did() {
+    let mut bench = Bench::new();
+    let wait = |bench: &mut Bench, consumer, until| {
+        let until = Timestamp::from_millis(until);
+        let (accepted, _) = bench.step(|queue, cx| {
+            queue.accept_session(cx, consumer, ReceiveMode::PeekLock, Wanted::Next(until))
+        });
+        assert_eq!(accepted, Ok(Accepted::Waiting));
+    };
+    wait(&mut bench, ONE, 1_050);
+    wait(&mut bench, TWO, 1_500);
+    assert!(matches!(bench.wait(50)[..], [Delivery::NoSession(ONE)]));
+    wait(&mut bench, ONE, 2_000);
+    let granted = bench.send("a");
+    assert!(
+        matches!(&granted[..], [Delivery::SessionGranted(TWO, _)]),
+        "{granted:?}"
+    );
+    bench.step(|queue, _| queue.remove_consumer(ONE));
+    assert!(bench.send("b").is_empty(), "who has gone waits no more");
+}
+
+#[test]
+fn a_state_outlives_its_messages_and_is_kept_until_it_is_cleared() {
+    let mut bench = Bench::new();
+    let state = Some(bytes::Bytes::from_static(b"state"));
+    let set = bench.step(|queue, cx| queue.set_session_state(cx, "a", state.clone(), 0));
+    assert_eq!(set.0, Ok(()));
+    assert_eq!(bench.queue.bytes(), 5);
+    assert_eq!(bench.queue.list_sessions(None, 0, 10), ["a"]);
+    let set = bench.step(|queue, cx| queue.set_session_state(cx, "a", None, 0));
+    assert_eq!(set.0, Ok(()));
+    assert_eq!(
+        (bench.queue.bytes(), bench.queue.session_state("a")),
+        (0, None)
+    );
+    assert!(bench.queue.list_sessions(None, 0, 10).is_empty());
+}
+
+#[test]
+fn a_message_without_a_session_is_not_taken() {
+    let bench = Bench::new();
+    let admitted = bench.queue.admit([Arrival::default()], 0);
+    assert_eq!(admitted, Err(SendRefused::SessionMissing));
+}
