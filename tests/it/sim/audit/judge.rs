@@ -11,9 +11,7 @@ use super::model::{
     Call, Link, Model, Operation, Receiver, SessionState, State, Transaction, number,
 };
 use super::round::{Round, Sight};
-use crate::sim::acts::{
-    Act, Ask, LinkKey, LinkKind, Place, Session, TransactionId, Verdict, Wish,
-};
+use crate::sim::acts::{Act, Ask, LinkKey, LinkKind, Place, Session, TransactionId, Verdict, Wish};
 use crate::sim::wire::Draft;
 
 const NOT_ALLOWED: &str = "amqp:not-allowed";
@@ -519,7 +517,11 @@ impl Model {
             Err((400, NOT_ALLOWED))
         } else {
             let can = self.can_do(round, &part)?;
-            can.and(if taken_twice { Err((400, NOT_ALLOWED)) } else { Ok(()) })
+            can.and(if taken_twice {
+                Err((400, NOT_ALLOWED))
+            } else {
+                Ok(())
+            })
         };
         let open = self.transactions.get_mut(&key).expect("it was found");
         match result {
@@ -538,9 +540,9 @@ impl Model {
     /// Returns whether the message with this lock is settled in an open transaction.
     fn is_enlisted(&self, place: Place, token: LockToken) -> bool {
         let mut parts = self.transactions.values().flat_map(|open| &open.parts);
-        parts.any(|part| {
-            matches!(part, Operation::Settle(of, lock, _) if *of == place && *lock == token)
-        })
+        parts.any(
+            |part| matches!(part, Operation::Settle(of, lock, _) if *of == place && *lock == token),
+        )
     }
 
     fn can_do(
@@ -855,7 +857,7 @@ impl Model {
             }
             Ask::ListSessions { skip, top, since } => {
                 self.due(round, place)?;
-                self.list_sessions(place, *skip, *top, *since)
+                Ok(self.list_sessions(place, *skip, *top, *since))
             }
             Ask::Peek {
                 from,
@@ -997,13 +999,7 @@ impl Model {
         }
     }
 
-    fn list_sessions(
-        &self,
-        place: Place,
-        skip: i32,
-        top: i32,
-        since: Option<i64>,
-    ) -> Result<Expected, Failed> {
+    fn list_sessions(&self, place: Place, skip: i32, top: i32, since: Option<i64>) -> Expected {
         let queue = self.queue(place);
         let mut must = BTreeSet::new();
         let mut may = BTreeSet::new();
@@ -1030,7 +1026,7 @@ impl Model {
         }
         let bound = |number: i32| usize::try_from(number).expect("not below zero");
         let must = must.into_iter().skip(bound(skip)).take(bound(top));
-        Ok(Expected::sessions(must.collect(), may))
+        Expected::sessions(must.collect(), may)
     }
 
     fn receive_deferred(
