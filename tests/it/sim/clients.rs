@@ -669,10 +669,12 @@ impl Clients {
     /// A transaction begins, or ends.
     fn transact(&mut self) {
         let coordinates = |link: &Link| link.let_in && link.kind == LinkKind::Coordinator;
-        let Some(at) = self.some_link(coordinates) else {
+        let found = self.some_link(coordinates);
+        let Some(at) = found.filter(|_| self.random.percent(90)) else {
             let id = self.connection();
-            let mut links = self.connections[&id].links.values();
-            if links.all(|link| link.kind != LinkKind::Coordinator) {
+            let links = self.connections[&id].links.values();
+            let there = links.filter(|link| link.kind == LinkKind::Coordinator);
+            if there.count() < 2 {
                 self.attach_to(id, Place::main(0), LinkKind::Coordinator);
             }
             return;

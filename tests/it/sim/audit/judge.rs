@@ -230,10 +230,7 @@ impl Model {
 
     pub(super) fn detach(&mut self, round: &mut Round, at: LinkKey) -> Result<(), String> {
         // Without the link that controls them, transactions come to nothing.
-        let link = self.links.get(&at);
-        if link.is_some_and(|link| link.kind == LinkKind::Coordinator) {
-            self.transactions.retain(|(of, _), _| *of != at.connection);
-        }
+        self.transactions.retain(|_, open| open.by != at);
         match self.let_go(at) {
             Some((at, place, session)) => self.release(round, at, place, session),
             None => Ok(()),
@@ -429,6 +426,7 @@ impl Model {
         }
         let id = round.declared(at, delivery)?;
         let open = Transaction {
+            by: at,
             parts: Vec::new(),
             spoiled: false,
             ends: round.now + limits::TRANSACTION_TIMEOUT.as_millis(),

@@ -40,6 +40,8 @@ pub(in crate::sim) struct Model {
 
 #[derive(Debug, Clone)]
 pub(super) struct Transaction {
+    /// The link over which it was declared.
+    pub(super) by: LinkKey,
     pub(super) parts: Vec<Operation>,
     /// Some part of it was refused.
     pub(super) spoiled: bool,
