@@ -394,12 +394,7 @@ fn attach(at: LinkKey, node: String, kind: LinkKind) -> Event {
             None,
             SenderSettleMode::Unsettled,
         ),
-        LinkKind::Coordinator => (
-            LinkRole::Incoming,
-            node,
-            None,
-            SenderSettleMode::Unsettled,
-        ),
+        LinkKind::Coordinator => (LinkRole::Incoming, node, None, SenderSettleMode::Unsettled),
         LinkKind::Responses => (
             LinkRole::Outgoing,
             format!("{node}/$management"),

@@ -11,9 +11,7 @@ use super::model::{
     Call, Link, Model, Operation, Receiver, SessionState, State, Transaction, number,
 };
 use super::round::{Round, Sight};
-use crate::sim::acts::{
-    Act, Ask, LinkKey, LinkKind, Place, Session, TransactionId, Verdict, Wish,
-};
+use crate::sim::acts::{Act, Ask, LinkKey, LinkKind, Place, Session, TransactionId, Verdict, Wish};
 use crate::sim::wire::Draft;
 
 const NOT_ALLOWED: &str = "amqp:not-allowed";
@@ -519,7 +517,11 @@ impl Model {
             Err((400, NOT_ALLOWED))
         } else {
             let can = self.can_do(round, &part)?;
-            can.and(if taken_twice { Err((400, NOT_ALLOWED)) } else { Ok(()) })
+            can.and(if taken_twice {
+                Err((400, NOT_ALLOWED))
+            } else {
+                Ok(())
+            })
         };
         let open = self.transactions.get_mut(&key).expect("it was found");
         match result {
@@ -538,9 +540,9 @@ impl Model {
     /// Returns whether the message with this lock is settled in an open transaction.
     fn is_enlisted(&self, place: Place, token: LockToken) -> bool {
         let mut parts = self.transactions.values().flat_map(|open| &open.parts);
-        parts.any(|part| {
-            matches!(part, Operation::Settle(of, lock, _) if *of == place && *lock == token)
-        })
+        parts.any(
+            |part| matches!(part, Operation::Settle(of, lock, _) if *of == place && *lock == token),
+        )
     }
 
     fn can_do(

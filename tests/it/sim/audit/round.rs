@@ -108,9 +108,9 @@ impl Round {
     /// Takes off that a transaction was declared, and returns its name.
     pub(super) fn declared(&mut self, at: LinkKey, delivery: u32) -> Result<TransactionId, String> {
         let mut found = self.answers.iter();
-        let found = found.position(|(_, it)| {
-            matches!(it, Sight::Declared(to, of, _) if (*to, *of) == (at, delivery))
-        });
+        let found = found.position(
+            |(_, it)| matches!(it, Sight::Declared(to, of, _) if (*to, *of) == (at, delivery)),
+        );
         match found.map(|position| self.answers.remove(position).1) {
             Some(Sight::Declared(.., id)) => Ok(id),
             _ => Err(format!("nothing was declared: {:?}", self.answers)),
