@@ -220,6 +220,10 @@ impl Broker {
         if needs_bytes && message.is_none() {
             return false;
         }
+        if let Some(target) = target {
+            // What is due there may make room.
+            self.with_queue(around, target, |_, _| ());
+        }
         let transfer = from.transfer_dead_letters();
         let source = self.node(from).map(|node| node.address.path.clone());
         let to = target.unwrap_or(transfer);

@@ -401,8 +401,12 @@ impl Broker {
                 });
                 debug_assert_eq!(result, Some(Ok(())), "it was checked");
             }
-            Operation::Cancel { queue, numbers } => {
-                let done = self.with_queue(around, queue, |queue, cx| queue.cancel(cx, &numbers));
+            Operation::Cancel { queue, mut numbers } => {
+                let done = self.with_queue(around, queue, |queue, cx| {
+                    // One transaction may cancel a message twice.
+                    numbers.retain(|&number| queue.are_scheduled(&[number]));
+                    queue.cancel(cx, &numbers)
+                });
                 debug_assert_eq!(done, Some(true), "it was checked");
             }
         }

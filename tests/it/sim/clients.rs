@@ -750,6 +750,10 @@ impl Clients {
     fn cancel(&mut self) {
         let told = self.scheduled.clone();
         if let Some((place, numbers)) = self.numbers(&told) {
+            if self.random.percent(15) {
+                let numbers = numbers.clone();
+                self.ask(place, Ask::Cancel { numbers });
+            }
             self.ask(place, Ask::Cancel { numbers });
         }
     }

@@ -228,7 +228,9 @@ impl Auditor {
         }
         let left = self.history.remove(&last);
         let left = left.ok_or_else(|| format!("group {last} was never sealed"))?;
+        let dropped = std::mem::take(&mut self.model.dropped);
         self.model = Arc::unwrap_or_clone(left);
+        self.model.dropped.extend(dropped);
         self.model.restart();
         // Whoever starts finds out anew whether there is room.
         self.model.room = true;
@@ -264,6 +266,7 @@ impl Auditor {
     pub(in crate::sim) fn accounts_for(&self, id: u64) -> bool {
         let mut places = self.model.places();
         self.model.gone.contains(&id)
+            || self.model.dropped.contains(&id)
             || places.any(|place| {
                 let mut messages = self.model.queue(place).messages.values();
                 messages.any(|message| message.draft.id == id)

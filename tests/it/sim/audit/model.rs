@@ -30,6 +30,8 @@ pub(in crate::sim) struct Model {
     pub(super) orphans: BTreeMap<u32, Vec<Call>>,
     /// Messages that have gone as the documentation allows, by their ids.
     pub(super) gone: BTreeSet<u64>,
+    /// Messages that were taken for duplicates. Also after a crash: nothing of them was kept.
+    pub(super) dropped: BTreeSet<u64>,
     pub(super) room: bool,
     pub(super) locks: u64,
     /// What is open, by its connection.
@@ -707,14 +709,20 @@ impl Model {
         ordinal: u64,
         path: &str,
     ) -> Result<(), String> {
+        let mut entities = self.entities.iter();
+        let target = entities.position(|entity| entity.path == path);
+        if let Some(to) = target {
+            let to = Place::main(to);
+            self.due(round, to)?;
+            self.arrive(round)?;
+            self.go_on(round, to)?;
+        }
         let entity = &mut self.entities[place.queue];
         let source = (place.part == Part::Dead).then(|| entity.path.clone());
         let queue = self.queue_mut(place);
         let mut message = queue.messages.remove(&ordinal).expect("it was found");
         message.source = source.or(message.source);
         message.hops += 1;
-        let mut entities = self.entities.iter();
-        let target = entities.position(|entity| entity.path == path);
         let refused = match target {
             _ if 4 < message.hops => Some("MaxTransferHopCountExceeded"),
             None => Some("TransferDestinationNotFound"),
@@ -969,7 +977,7 @@ impl Model {
             changed: round.group,
         };
         if let Some(group) = self.duplicate(round, place, draft) {
-            self.gone.insert(draft.id);
+            self.dropped.insert(draft.id);
             return (0, group);
         }
         let partition = self.partition(place, draft);
