@@ -365,8 +365,8 @@ fn a_send_that_goes_on_at_once_hides_nothing_of_the_queue_it_goes_through() {
     assert_eq!(available, Some(3));
     let first = bench.run(|broker, around| {
         broker.with_queue(around, id, |queue, cx| {
-            queue.add_consumer(crate::entity::queue::ConsumerId(1), ReceiveMode::PeekLock);
-            queue.set_credit(cx, crate::entity::queue::ConsumerId(1), 9, true);
+            queue.add_consumer(ConsumerId(1), ReceiveMode::PeekLock);
+            queue.set_credit(cx, ConsumerId(1), 9, true);
             queue.waiting_to_go(9).len()
         })
     });

@@ -95,7 +95,8 @@ impl Queue {
     pub fn first_to_go(&mut self) -> Option<(SequenceNumber, BodyRef)> {
         let found = self.waiting_to_go(1).first().copied();
         if !self.description.partitioned && self.returned.is_empty() {
-            self.cursor = found.map_or(self.numbers.peek(0), |(number, _)| self.ordinal(number));
+            self.cursor =
+                found.map_or_else(|| self.numbers.peek(0), |(number, _)| self.ordinal(number));
         }
         found
     }
