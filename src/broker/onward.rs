@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use super::{Broker, Room, Surroundings};
+use super::{Broker, Surroundings};
 use crate::address::{self, EntityAddress, SubQueue};
 use crate::entity::queue::{Arriving, DeadLetter, Departure, Description, EntityKind};
 use crate::entity::rules::Match;
@@ -116,11 +116,8 @@ impl Broker {
             self.stalled.remove(&id);
             return false;
         };
-        // The rest is for another group: this one must not grow with the subscriptions. With a full
-        // disk, what makes more of a message waits; what moves it makes no more.
-        let no_room = self.room == Room::None && onward == Onward::Publish;
-        let went = !no_room
-            && around.journal.open_bytes() < limits::GROUP_BYTES
+        // The rest is for another group: this one must not grow with the subscriptions.
+        let went = around.journal.open_bytes() < limits::GROUP_BYTES
             && match onward {
                 Onward::Publish => self.publish(around, id, number, body),
                 Onward::Forward(path) => self.forward(around, id, number, body, &path),

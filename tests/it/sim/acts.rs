@@ -307,11 +307,14 @@ impl Act {
                 ask,
             } => {
                 let payload = ask.message(id, reply_to, *about);
-                (at, transfer(*at, 0, payload, false, false, transaction))
+                (
+                    at,
+                    transfer(*at, 0, payload, false, false, transaction.as_ref()),
+                )
             }
             Self::Declare { at, delivery } => {
                 let payload = wire::declare();
-                (at, transfer(*at, *delivery, payload, false, false, &None))
+                (at, transfer(*at, *delivery, payload, false, false, None))
             }
             Self::Discharge {
                 at,
@@ -320,7 +323,7 @@ impl Act {
                 fail,
             } => {
                 let payload = wire::discharge(id, *fail);
-                (at, transfer(*at, *delivery, payload, false, false, &None))
+                (at, transfer(*at, *delivery, payload, false, false, None))
             }
             Self::Send {
                 at,
@@ -335,7 +338,14 @@ impl Act {
                 } else {
                     drafts[0].encode()
                 };
-                let event = transfer(*at, *delivery, payload, *batch, *settled, transaction);
+                let event = transfer(
+                    *at,
+                    *delivery,
+                    payload,
+                    *batch,
+                    *settled,
+                    transaction.as_ref(),
+                );
                 (at, event)
             }
             Self::Settle {
@@ -367,7 +377,7 @@ fn transfer(
     payload: Vec<u8>,
     batch: bool,
     settled: bool,
-    transaction: &Option<TransactionId>,
+    transaction: Option<&TransactionId>,
 ) -> Event {
     Event::Transfer {
         link: LinkId(at.link),
@@ -375,13 +385,15 @@ fn transfer(
         payload: Bytes::from(payload),
         message_format: if batch { 0x8001_3700 } else { 0 },
         settled,
-        transaction: transaction.clone().map(Bytes::from),
+        transaction: transaction.cloned().map(Bytes::from),
     }
 }
 
 fn attach(at: LinkKey, node: String, kind: LinkKind) -> Event {
     let (role, address, answers, snd_settle_mode) = match kind {
-        LinkKind::Sender => (LinkRole::Incoming, node, None, SenderSettleMode::Unsettled),
+        LinkKind::Sender | LinkKind::Coordinator => {
+            (LinkRole::Incoming, node, None, SenderSettleMode::Unsettled)
+        }
         LinkKind::Receiver { delete: false, .. } => {
             (LinkRole::Outgoing, node, None, SenderSettleMode::Unsettled)
         }
@@ -394,7 +406,6 @@ fn attach(at: LinkKey, node: String, kind: LinkKind) -> Event {
             None,
             SenderSettleMode::Unsettled,
         ),
-        LinkKind::Coordinator => (LinkRole::Incoming, node, None, SenderSettleMode::Unsettled),
         LinkKind::Responses => (
             LinkRole::Outgoing,
             format!("{node}/$management"),

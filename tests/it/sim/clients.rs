@@ -940,7 +940,7 @@ impl Clients {
                     connection.open.push(id);
                 }
             }
-            Sight::SettledWithin(at, delivery, id, name) if name == "accepted" => {
+            Sight::SettledWithin(at, delivery, id, "accepted") => {
                 self.ledger.settled_within(at, delivery, id);
             }
             Sight::SettledWithin(..) => {}

@@ -675,13 +675,14 @@ fn address(path: &str) -> EntityAddress {
     }
 }
 
+/// The year 1970 in ticks of 100 nanoseconds since the year 1 (`protocol.md` §5.4).
+const EPOCH: i64 = 621_355_968_000_000_000;
+
 /// Reads which message session a link is let in to, and until when.
 fn grant(accept: &Accept) -> Result<Option<(String, i64)>, String> {
     let Some(name) = &accept.message_session else {
         return Ok(None);
     };
-    // Ticks of 100 nanoseconds since the year 1 (`protocol.md` §5.4).
-    const EPOCH: i64 = 621_355_968_000_000_000;
     let properties = accept.properties.iter().flat_map(|fields| fields.iter());
     let mut until = properties.filter(|(key, _)| key.as_str() == "com.microsoft:locked-until-utc");
     match until.next() {

@@ -857,7 +857,7 @@ impl Model {
             }
             Ask::ListSessions { skip, top, since } => {
                 self.due(round, place)?;
-                self.list_sessions(place, *skip, *top, *since)
+                Ok(self.list_sessions(place, *skip, *top, *since))
             }
             Ask::Peek {
                 from,
@@ -999,13 +999,7 @@ impl Model {
         }
     }
 
-    fn list_sessions(
-        &self,
-        place: Place,
-        skip: i32,
-        top: i32,
-        since: Option<i64>,
-    ) -> Result<Expected, Failed> {
+    fn list_sessions(&self, place: Place, skip: i32, top: i32, since: Option<i64>) -> Expected {
         let queue = self.queue(place);
         let mut must = BTreeSet::new();
         let mut may = BTreeSet::new();
@@ -1032,7 +1026,7 @@ impl Model {
         }
         let bound = |number: i32| usize::try_from(number).expect("not below zero");
         let must = must.into_iter().skip(bound(skip)).take(bound(top));
-        Ok(Expected::sessions(must.collect(), may))
+        Expected::sessions(must.collect(), may)
     }
 
     fn receive_deferred(

@@ -10,6 +10,12 @@
 //!   settles and renews nothing;
 //! - receivers get what is available in the order of numbers, as soon as it is, as their credit
 //!   allows, and a drain is answered when nothing is left;
+//! - a message session has one holder at a time, who gets its messages in their order; what its
+//!   end takes back counts, what its holder gives back does not; states are kept;
+//! - each subscription that wants a topic's message gets one copy, with a number of its own, and
+//!   what is forwarded is in one place, or in the transfer dead-letter queue, never in two;
+//! - a transaction is done as a whole, or not at all, whatever happens between;
+//! - a message-id is accepted once in its window;
 //! - whatever depends on time happens at its millisecond;
 //! - nothing is told before its record is durable, and after a crash the broker is what it was at
 //!   the last group that is left: nothing of it is lost, and nothing else is there.

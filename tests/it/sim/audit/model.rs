@@ -189,7 +189,7 @@ enum Onward {
 /// The number that an ordinal shows.
 pub(super) fn number(ordinal: u64) -> i64 {
     let partition = ordinal >> PARTITION;
-    i64::try_from(partition << 48 | ordinal % NUMBERS).expect("52 bits fit")
+    i64::try_from((partition << 48) | (ordinal % NUMBERS)).expect("52 bits fit")
 }
 
 /// Returns whether two messages of a queue have an order.
@@ -307,7 +307,7 @@ impl Queue {
     /// Gives the next number of a partition.
     fn take(&mut self, partition: u64) -> u64 {
         let next = self.next.entry(partition).or_insert(1);
-        let ordinal = partition << PARTITION | *next;
+        let ordinal = (partition << PARTITION) | *next;
         *next += 1;
         ordinal
     }
