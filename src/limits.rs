@@ -102,6 +102,8 @@ pub const PARTITIONS: usize = 16;
 pub const DUPLICATE_KEYS_MAX: usize = 1_000_000;
 /// Bytes of one message session's state: the Premium tier's limit.
 pub const SESSION_STATE_BYTES_MAX: usize = 1024 * 1024;
+/// Bytes of all states of one entity's message sessions: they are kept in memory.
+pub const SESSION_STATES_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Forwards of one message: the service's limit.
 pub const FORWARD_HOPS_MAX: u8 = 4;
 /// How long a receiver waits for the next message session if it does not say so (`protocol.md` §3.4).

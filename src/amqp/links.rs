@@ -368,6 +368,10 @@ impl Connection {
         let Some(link) = self.links.get_mut(&id) else {
             return;
         };
+        // Before our attach the peer does not know the handle.
+        if link.phase == LinkPhase::Asked {
+            return;
+        }
         let Some(session) = self.sessions.get_mut(&link.session) else {
             return;
         };

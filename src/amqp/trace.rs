@@ -104,6 +104,7 @@ fn fields_of(code: u64) -> (&'static str, &'static str) {
             "address durable expiry-policy timeout dynamic dynamic-node-properties capabilities",
         ),
         0x30 => ("coordinator", "capabilities"),
+        0x33 => ("declared", "txn-id"),
         0x34 => ("transactional-state", "txn-id outcome"),
         0x40 => ("sasl-mechanisms", "mechanisms"),
         0x41 => ("sasl-init", "mechanism ! hostname"),

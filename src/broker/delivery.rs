@@ -53,7 +53,9 @@ impl Broker {
     /// Turns a receiver away that has waited for a message session in vain.
     fn no_session(&mut self, around: &Surroundings<'_>, consumer: ConsumerId) -> Reply {
         let (connection, link) = link_of(consumer);
-        self.connection(connection).links.remove(&link);
+        if let Some(state) = self.connections.get_mut(&connection) {
+            state.links.remove(&link);
+        }
         let text = "The operation did not complete within the allotted timeout. No unlocked \
                     sessions were available.";
         Reply::RefuseLink(link, self.refuse(around, Condition::Timeout, text, ""))
@@ -62,7 +64,9 @@ impl Broker {
     /// Ends the link of a receiver whose message session's lock is over.
     fn session_lost(&mut self, around: &Surroundings<'_>, consumer: ConsumerId) -> Reply {
         let (connection, link) = link_of(consumer);
-        self.connection(connection).links.remove(&link);
+        if let Some(state) = self.connections.get_mut(&connection) {
+            state.links.remove(&link);
+        }
         let text = SessionLost.to_string();
         Reply::Detach(
             link,

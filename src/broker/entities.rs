@@ -239,7 +239,12 @@ impl Broker {
                 continue;
             }
             let (last_used, path) = (node.last_used, node.address.path.clone());
-            if self.has_links(base) {
+            let has_scheduled = node.queue.has_scheduled();
+            if has_scheduled {
+                // The time counts from when the last of them has become active.
+                self.note_use(around.now, base);
+            }
+            if has_scheduled || self.has_links(base) {
                 self.idle_ends.insert((around.now.after(idle), base));
             } else if around.now < last_used.after(idle) {
                 self.idle_ends.insert((last_used.after(idle), base));
@@ -327,6 +332,9 @@ impl Broker {
             if let Some(node) = node_mut(&mut self.queues, id) {
                 node.queue.describe(description.clone());
                 node.onward = Onward::of(description, node.address.queue);
+                if node.onward.is_none() {
+                    self.stalled.remove(&id);
+                }
             }
         }
     }

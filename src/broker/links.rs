@@ -345,8 +345,11 @@ impl Broker {
 
     /// Returns whether a client has a link to an entity.
     pub(super) fn has_links(&self, base: EntityId) -> bool {
-        let of_entity = |state: &Link| state.queue().is_some_and(|queue| queue.base() == base);
-        !self.links_where(of_entity).is_empty()
+        let mut links = self
+            .connections
+            .values()
+            .flat_map(|state| state.links.values());
+        links.any(|state| state.queue().is_some_and(|queue| queue.base() == base))
     }
 
     fn links_where(&self, mut wanted: impl FnMut(&Link) -> bool) -> Vec<(ConnectionId, LinkId)> {

@@ -140,6 +140,8 @@ pub struct Broker {
     at_hand: BTreeMap<u64, Message>,
     /// Queues from which messages cannot go on before their bytes have been read.
     stalled: BTreeSet<EntityId>,
+    /// Queues that messages are being sent on from in this step.
+    sending_on: BTreeSet<EntityId>,
     /// When queues have something to do; a time may be too early, never too late.
     deadlines: BTreeSet<(Timestamp, EntityId)>,
     connections: BTreeMap<ConnectionId, Connection>,
@@ -248,6 +250,7 @@ impl Broker {
             moved_bodies: BTreeMap::new(),
             at_hand: BTreeMap::new(),
             stalled: BTreeSet::new(),
+            sending_on: BTreeSet::new(),
             deadlines: BTreeSet::new(),
             connections: BTreeMap::new(),
             namespaces: Vec::new(),
@@ -414,7 +417,7 @@ impl Broker {
         let result = self.step(around, id, step)?;
         let goes_on = self
             .node(id)
-            .is_some_and(|node| node.onward.is_some() && node.queue.has_waiting_to_go());
+            .is_some_and(|node| node.onward.is_some() && !node.queue.is_empty());
         if goes_on {
             self.send_on(around, id);
         }

@@ -59,8 +59,10 @@ impl Broker {
     #[must_use]
     pub fn wanted(&mut self) -> Vec<WantedBody> {
         while let Some(&entity) = self.stalled.first() {
-            let waiting = self.queue(entity);
-            let waiting = waiting.map(|queue| queue.waiting_to_go(limits::READ_BACK_MESSAGES));
+            let node = self.node(entity).filter(|node| node.onward.is_some());
+            let waiting = node
+                .map(|node| &node.queue)
+                .map(|queue| queue.waiting_to_go(limits::READ_BACK_MESSAGES));
             let waiting = waiting.unwrap_or_default();
             if !waiting.is_empty() {
                 let waiting = waiting.into_iter();
@@ -93,29 +95,37 @@ impl Broker {
         self.at_hand.clear();
     }
 
-    /// Sends on what can go on from a queue.
+    /// Sends on what can go on from a queue, one message after the other. What comes to the same
+    /// queue meanwhile waits for its turn, so that a circle of entities is a loop here, and ends
+    /// when the messages have gone as far as they may.
     pub(super) fn send_on(&mut self, around: &mut Surroundings<'_>, id: EntityId) {
-        loop {
-            let Some(node) = self.node(id) else { return };
-            let Some(onward) = node.onward.clone() else {
-                return;
-            };
-            let first = node.queue.waiting_to_go(1).first().copied();
-            let went = match (first, onward) {
-                (None, _) => {
-                    self.stalled.remove(&id);
-                    return;
-                }
-                (Some((number, body)), Onward::Publish) => self.publish(around, id, number, body),
-                (Some((number, body)), Onward::Forward(path)) => {
-                    self.forward(around, id, number, body, &path)
-                }
-            };
-            if !went {
-                self.stalled.insert(id);
-                return;
-            }
+        if !self.sending_on.insert(id) {
+            return;
         }
+        while self.send_one_on(around, id) {}
+        self.sending_on.remove(&id);
+    }
+
+    /// Sends the first message on, if there is one and it can go on now.
+    fn send_one_on(&mut self, around: &mut Surroundings<'_>, id: EntityId) -> bool {
+        let Some(node) = self.node_mut(id) else {
+            return false;
+        };
+        let (first, onward) = (node.queue.first_to_go(), node.onward.clone());
+        let (Some((number, body)), Some(onward)) = (first, onward) else {
+            self.stalled.remove(&id);
+            return false;
+        };
+        // The rest is for another group: this one must not grow with the subscriptions.
+        let went = around.journal.open_bytes() < limits::GROUP_BYTES
+            && match onward {
+                Onward::Publish => self.publish(around, id, number, body),
+                Onward::Forward(path) => self.forward(around, id, number, body, &path),
+            };
+        if !went {
+            self.stalled.insert(id);
+        }
+        went
     }
 
     /// Gives a topic's message to the subscriptions that want it; `false` if its bytes are missing.

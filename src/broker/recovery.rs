@@ -6,6 +6,7 @@ use super::{Broker, Surroundings, address};
 use crate::entity::queue::{Description, Replayed, Snapshot as QueueSnapshot};
 use crate::entity::rules::Rule;
 use crate::entity::{BodyRef, EntityId, Passage, Record, SequenceNumber};
+use crate::time::Timestamp;
 
 /// The namespace as it was at one moment.
 #[derive(Debug)]
@@ -114,8 +115,17 @@ impl Broker {
         }
     }
 
+    /// Lets every queue do what became due while the broker was down, before anything else.
+    pub fn arm(&mut self, now: Timestamp) {
+        let ids: Vec<EntityId> = self.queue_ids().collect();
+        for id in ids {
+            self.rearm(now, id);
+        }
+    }
+
     /// Gets ready to serve after the last record was replayed.
     pub fn replayed(&mut self, around: &mut Surroundings<'_>) {
+        self.arm(around.now);
         let ids: Vec<EntityId> = self.queue_ids().collect();
         for id in ids {
             // What was on its way when the broker stopped goes on.

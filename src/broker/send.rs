@@ -55,6 +55,9 @@ impl Broker {
                 return;
             }
         };
+        if let (Some(id), Outcome::Rejected(Some(rejection))) = (&incoming.transaction, &outcome) {
+            self.spoil(connection, id, &rejection.refusal.description);
+        }
         let reply = Reply::SettleIncoming {
             link,
             delivery,
@@ -77,20 +80,27 @@ impl Broker {
         destination: Option<Arc<str>>,
         incoming: &Incoming,
     ) -> Result<Outcome, Refusal> {
+        // What waits for its transaction must not hold the buffer that it came in.
+        let payload = match incoming.transaction {
+            Some(_) => Bytes::copy_from_slice(&incoming.payload),
+            None => incoming.payload.clone(),
+        };
         let parts = if incoming.message_format == BATCH_FORMAT {
-            split_batch(&incoming.payload)
+            split_batch(&payload)
         } else {
-            Ok(vec![incoming.payload.clone()])
+            Ok(vec![payload])
         };
         let messages: Result<Vec<Message>, _> =
             parts.and_then(|parts| parts.into_iter().map(Message::parse).collect());
-        let messages = messages.map_err(|error| {
-            let refusal = self.undecodable(around, &error.to_string());
-            if let Some(id) = &incoming.transaction {
-                self.spoil(connection, id, &refusal.description);
-            }
-            refusal
-        })?;
+        let messages = messages.map_err(|error| self.undecodable(around, &error.to_string()))?;
+        let ahead = |message: &Message| {
+            let due = message.scheduled_enqueue_time();
+            due.is_some_and(|due| around.now < due)
+        };
+        if destination.is_some() && messages.iter().any(ahead) {
+            let text = "A message that is sent on to another entity cannot be scheduled.";
+            return Err(self.refuse(around, Condition::NotAllowed, text, ""));
+        }
         if let Some(id) = &incoming.transaction {
             let send = Operation::Send {
                 queue,

@@ -32,6 +32,10 @@ impl Broker {
     ) {
         // What was received and deleted may be settled still, and is left alone (§5.5).
         let Some(&Link::Receiver { queue, .. }) = self.link(connection, decision.link) else {
+            if let Some(id) = &decision.transaction {
+                let reason = "A message was settled on a link that has gone.";
+                self.spoil(connection, id, reason);
+            }
             return;
         };
         let Decision {

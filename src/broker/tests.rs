@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::*;
-use crate::entity::queue::{Description, EntityKind};
+use crate::entity::queue::{Description, EntityKind, ReceiveMode};
 use crate::time::Millis;
 
 /// A broker, and another one that is made of the records of the first.
@@ -347,4 +347,65 @@ fn a_host_name_s_first_label_chooses_the_namespace() {
     for host in [None, Some("first"), Some("localhost"), Some("127.0.0.1")] {
         assert_eq!(broker.namespace_of(host), "");
     }
+}
+
+#[test]
+fn a_send_that_goes_on_at_once_hides_nothing_of_the_queue_it_goes_through() {
+    let mut bench = Bench::new();
+    let id = bench.id("q");
+    for _ in 0..3 {
+        bench.send("q", message("x"));
+    }
+    let to = std::sync::Arc::from("t");
+    bench.run(|broker, around| broker.put(around, id, Some(&to), vec![message("y")]));
+    assert_eq!(bench.seen("t/Subscriptions/a"), [(1, 4)]);
+    let available = bench.run(|broker, around| {
+        broker.with_queue(around, id, |queue, _| queue.waiting_to_go(9).len())
+    });
+    assert_eq!(available, Some(3));
+    let first = bench.run(|broker, around| {
+        broker.with_queue(around, id, |queue, cx| {
+            queue.add_consumer(ConsumerId(1), ReceiveMode::PeekLock);
+            queue.set_credit(cx, ConsumerId(1), 9, true);
+            queue.waiting_to_go(9).len()
+        })
+    });
+    assert_eq!(first, Some(0), "all three were given out");
+    bench.check_replay();
+}
+
+#[test]
+fn a_circle_of_dead_letters_ends() {
+    let mut bench = Bench::new();
+    let round = |to: &str| Description {
+        kind: EntityKind::Subscription,
+        forward_dead_letters_to: Some(to.to_owned()),
+        max_delivery_count: 1,
+        ..Description::default()
+    };
+    let failing = || {
+        let filter = crate::entity::rules::SqlFilter::parse("1 / 0 = 1").unwrap();
+        vec![crate::entity::rules::Rule {
+            name: "fails".to_owned(),
+            filter: crate::entity::rules::Filter::Sql(filter),
+            action: None,
+            created_at: Timestamp::EPOCH,
+        }]
+    };
+    let other = Description {
+        kind: EntityKind::Topic,
+        ..Description::default()
+    };
+    bench.run(|broker, around| {
+        broker.ensure_entity(around, "u", other).unwrap();
+        for (path, to) in [("t/Subscriptions/c", "u"), ("u/Subscriptions/c", "t")] {
+            broker
+                .ensure_subscription(around, path, round(to), failing())
+                .unwrap();
+        }
+    });
+    bench.send("t", message("x"));
+    let held = ["t", "u"].map(|path| bench.broker.queue(bench.id(path)).unwrap().len());
+    assert_eq!(held, [0, 0], "nothing goes round any more");
+    bench.check_replay();
 }

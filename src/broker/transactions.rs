@@ -222,6 +222,11 @@ impl Broker {
             self.spoil(connection, id, &refusal.description);
             return Err(refusal);
         }
+        // A number is given away for good.
+        if let Err(refusal) = self.check_weight(around, connection, id, 1, message.bytes().len()) {
+            self.spoil(connection, id, &refusal.description);
+            return Err(refusal);
+        }
         let number = self.with_queue(around, queue, |queue, cx| {
             let arrival = Arrival::of(&message, queue.description());
             queue.reserve(cx, arrival.partition_hash)
@@ -243,26 +248,8 @@ impl Broker {
         id: &[u8],
         operation: Operation,
     ) -> Result<(), Refusal> {
-        let number = number(id);
-        let open = &self.connection(connection).transactions;
-        let Some(transaction) = number.and_then(|number| open.get(&number)) else {
-            return Err(self.unknown(around));
-        };
-        let weight: usize = transaction.operations.iter().map(Operation::weight).sum();
-        if limits::TRANSACTION_OPERATIONS_MAX < weight + operation.weight() {
-            let text = "Can't send more than 100 messages in a single transaction.";
-            return Err(self.refuse(around, Condition::NotAllowed, text, ""));
-        }
-        let open = &self.connection(connection).transactions;
-        let held: usize = open.values().map(|transaction| transaction.bytes).sum();
-        let bytes = operation.bytes();
-        if limits::TRANSACTION_BYTES_MAX < held + bytes {
-            let max = limits::TRANSACTION_BYTES_MAX;
-            let text = format!(
-                "The open transactions of the connection would hold more than {max} bytes of messages."
-            );
-            return Err(self.refuse(around, Condition::ResourceLimitExceeded, &text, ""));
-        }
+        let (number, bytes) = (number(id), operation.bytes());
+        self.check_weight(around, connection, id, operation.weight(), bytes)?;
         self.check_one(around, &operation)?;
         if let Operation::Settle { queue, token, .. } = operation {
             self.check_not_enlisted(around, queue, token)?;
@@ -272,6 +259,35 @@ impl Broker {
         if let Some(transaction) = number.and_then(|number| open.get_mut(&number)) {
             transaction.bytes += bytes;
             transaction.operations.push(operation);
+        }
+        Ok(())
+    }
+
+    /// Checks that there is such a transaction, and that so much more may be in it.
+    fn check_weight(
+        &mut self,
+        around: &Surroundings<'_>,
+        connection: ConnectionId,
+        id: &[u8],
+        more: usize,
+        bytes: usize,
+    ) -> Result<(), Refusal> {
+        let open = &self.connection(connection).transactions;
+        let Some(transaction) = number(id).and_then(|number| open.get(&number)) else {
+            return Err(self.unknown(around));
+        };
+        let weight: usize = transaction.operations.iter().map(Operation::weight).sum();
+        let held: usize = open.values().map(|transaction| transaction.bytes).sum();
+        if limits::TRANSACTION_OPERATIONS_MAX < weight + more {
+            let text = "Can't send more than 100 messages in a single transaction.";
+            return Err(self.refuse(around, Condition::NotAllowed, text, ""));
+        }
+        if limits::TRANSACTION_BYTES_MAX < held + bytes {
+            let max = limits::TRANSACTION_BYTES_MAX;
+            let text = format!(
+                "The open transactions of the connection would hold more than {max} bytes of messages."
+            );
+            return Err(self.refuse(around, Condition::ResourceLimitExceeded, &text, ""));
         }
         Ok(())
     }

@@ -256,4 +256,9 @@ pub trait Journal {
 
     /// Says that no message refers to these bytes any more.
     fn release(&mut self, body: BodyRef);
+
+    /// Returns how many bytes the group has so far, where it is counted.
+    fn open_bytes(&self) -> usize {
+        0
+    }
 }

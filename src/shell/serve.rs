@@ -100,6 +100,7 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
         group: last_frame + 1,
         replies: &mut Vec::new(),
     };
+    broker.arm(around.now);
     super::install::install(&mut broker, &mut around, &config).map_err(StartError::Entities)?;
     broker.replayed(&mut around);
     warn_of_risk(args.sync.into());

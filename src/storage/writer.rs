@@ -296,6 +296,10 @@ impl Journal for Writer {
     fn release(&mut self, body: BodyRef) {
         self.usage.release(body, self.sealed + 1);
     }
+
+    fn open_bytes(&self) -> usize {
+        Self::open_bytes(self)
+    }
 }
 
 /// What a message takes in a checkpoint, about.

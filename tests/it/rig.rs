@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use jitney::amqp::{Config, Connection, Delivery, Identity, SettleMode};
 use jitney::broker::{Broker, ConnectionId, Input, Profile, Reply, Surroundings};
-use jitney::entity::queue::{Description, ReceiveMode};
+use jitney::entity::queue::{Description, EntityKind, ReceiveMode};
 use jitney::entity::{BodyRef, Journal, Record};
 use jitney::limits;
 use jitney::message;
@@ -57,7 +57,8 @@ pub fn config() -> Config {
 }
 
 impl Rig {
-    /// A broker with the queue `queue.1`: locks of a minute, three deliveries, an hour to live.
+    /// A broker with the queue `queue.1`: locks of a minute, three deliveries, an hour to live; the
+    /// same with message sessions, `sessions.1`; and a topic `topic.1` with a subscription.
     pub fn new() -> Self {
         let now = Timestamp::from_millis(1_800_000_000_000);
         let mut broker = Broker::new(1, Profile::Development);
@@ -74,9 +75,28 @@ impl Rig {
             group: 1,
             replies: &mut replies,
         };
-        broker
-            .ensure_entity(&mut around, "queue.1", description)
-            .expect("a queue can be made");
+        let sessions = Description {
+            requires_session: true,
+            ..description.clone()
+        };
+        let topic = Description {
+            kind: EntityKind::Topic,
+            ..Description::default()
+        };
+        let subscription = Description {
+            kind: EntityKind::Subscription,
+            ..description.clone()
+        };
+        for (path, description) in [
+            ("queue.1", description),
+            ("sessions.1", sessions),
+            ("topic.1", topic),
+            ("topic.1/Subscriptions/subscription.1", subscription),
+        ] {
+            broker
+                .ensure_entity(&mut around, path, description)
+                .expect("an entity can be made");
+        }
         let server = Connection::server(config(), now);
         Self {
             now,

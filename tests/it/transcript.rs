@@ -98,7 +98,7 @@ const PERFORMATIVES: [(&str, u8, &str); 10] = [
     (
         "attach",
         0x12,
-        "name:string handle:uint role:role snd-settle-mode:ubyte rcv-settle-mode:ubyte source:source target:target unsettled:null incomplete:null initial-delivery-count:uint max-message-size:ulong",
+        "name:string handle:uint role:role snd-settle-mode:ubyte rcv-settle-mode:ubyte source:source target:target unsettled:null incomplete:null initial-delivery-count:uint max-message-size:ulong offered-capabilities:null desired-capabilities:null timeout:timeout",
     ),
     (
         "flow",
@@ -167,8 +167,38 @@ fn value(kind: &str, text: &str) -> Value {
         "bool" => Value::Bool(text == "true"),
         "role" => Value::Bool(text == "receiver"),
         "hex" => Value::Binary(ByteBuf::from(bytes_of(text))),
-        "source" => described(0x28, vec![Value::String(text.to_owned())]),
+        // `queue`, `queue/of/SESSION` for a message session of it, `queue/of/` for any.
+        "source" => match text.split_once("/of/") {
+            None => described(0x28, vec![string(text)]),
+            Some((address, session)) => {
+                let session = match session {
+                    "" => Value::Null,
+                    session => string(session),
+                };
+                let mut filter = OrderedMap::new();
+                let name = Symbol::from("com.microsoft:session-filter");
+                filter.insert(Value::Symbol(name), session);
+                let mut fields = vec![string(address)];
+                fields.resize(7, Value::Null);
+                fields.push(Value::Map(filter));
+                described(0x28, fields)
+            }
+        },
+        "target" if text == "coordinator" => described(0x30, vec![]),
+        "timeout" => {
+            let mut properties = OrderedMap::new();
+            let name = Symbol::from("com.microsoft:timeout");
+            properties.insert(Value::Symbol(name), Value::Uint(text.parse().unwrap()));
+            Value::Map(properties)
+        }
         "target" => described(0x29, vec![Value::String(text.to_owned())]),
+        // `in/HEX` for a send in the transaction of this id, `in/HEX/accepted` for an outcome.
+        "state" if text.starts_with("in/") => {
+            let mut parts = text.splitn(3, '/').skip(1);
+            let id = Value::Binary(ByteBuf::from(bytes_of(parts.next().unwrap())));
+            let outcome = parts.next().map_or(Value::Null, |text| value(kind, text));
+            described(0x34, vec![id, outcome])
+        }
         "state" => match text {
             "accepted" => described(0x24, vec![]),
             "rejected" => described(0x25, vec![]),
@@ -192,7 +222,27 @@ fn described(code: u64, fields: Vec<Value>) -> Value {
 
 /// What stands behind a transfer: `body=TEXT`, `bytes=N`, `batch=TEXT,TEXT`, or a request by
 /// `operation=NAME`, with `reply-to`, `text=BODY` or entries of the map: `long:NAME`, `int:NAME`.
+///
+/// `session=NAME` puts a body into a message session; `declare` and `discharge=HEX`, with `fail`,
+/// are for the coordinator.
 fn payload(given: &mut BTreeMap<&str, &str>) -> Vec<u8> {
+    let section = |code: u8, value: &Value| {
+        [&[0x00, 0x53, code][..], &serde_amqp::to_vec(value).unwrap()].concat()
+    };
+    if given.remove("declare").is_some() {
+        return section(0x77, &described(0x31, vec![]));
+    }
+    if let Some(id) = given.remove("discharge") {
+        let id = Value::Binary(ByteBuf::from(bytes_of(id)));
+        let fail = Value::Bool(given.remove("fail").is_some());
+        return section(0x77, &described(0x32, vec![id, fail]));
+    }
+    if let Some(session) = given.remove("session") {
+        let mut properties = vec![Value::Null; 10];
+        properties.push(string(session));
+        let body = data(given.remove("body").unwrap_or_default().as_bytes());
+        return [section(0x73, &Value::List(properties)), body].concat();
+    }
     if let Some(text) = given.remove("body") {
         return data(text.as_bytes());
     }
@@ -234,9 +284,6 @@ fn payload(given: &mut BTreeMap<&str, &str>) -> Vec<u8> {
             });
             Value::Map(entries.collect())
         }
-    };
-    let section = |code: u8, value: &Value| {
-        [&[0x00, 0x53, code][..], &serde_amqp::to_vec(value).unwrap()].concat()
     };
     [
         section(0x73, &properties),

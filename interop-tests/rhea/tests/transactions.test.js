@@ -380,8 +380,10 @@ topic("transactions", (scenario) => {
   scenario("S247 a send that is refused spoils its transaction, whoever asks for an answer", async (connection) => {
     const coordinator = await openCoordinator(connection);
     const beside = await openSender(connection, "s72");
+    const large = { body: rhea.message.data_section(Buffer.alloc(100 * 1024)) };
     const refused = [
       async (transaction) => sendIn(transaction, await openSender(connection, "s127"), { body: "no session" }),
+      async (transaction) => sendIn(transaction, await openSender(connection, "s12"), large),
       async (transaction) => {
         const sender = await openSender(connection, "s127", { snd_settle_mode: 1 });
         if (!sender.sendable()) await event(sender, "sendable");
@@ -411,6 +413,18 @@ topic("transactions", (scenario) => {
     assert.deepEqual(condition(await commit(coordinator, other)), ["rejected", "amqp:transaction:rollback"]);
     assert.deepEqual(await commit(coordinator, one), ACCEPTED);
     assert.deepEqual(await peek(connection, "s73"), []);
+  });
+
+  scenario("S246 the end of a coordinator is that of its own transactions", async (connection) => {
+    const sender = await openSender(connection, "s75");
+    const [one, other] = [await openCoordinator(connection), await openCoordinator(connection)];
+    const [lost, kept] = [await declare(one), await declare(other)];
+    await sendIn(lost, sender, { body: "lost" });
+    await sendIn(kept, sender, { body: "kept" });
+    await closeLink(one);
+    assert.deepEqual(condition(await commit(other, lost)), ["rejected", UNKNOWN]);
+    assert.deepEqual(await commit(other, kept), ACCEPTED);
+    assert.deepEqual(bodies(await peek(connection, "s75")), ["kept"]);
   });
 
   scenario("S231 what is sent settled, scheduled or forwarded in a transaction waits for the commit", async (connection) => {

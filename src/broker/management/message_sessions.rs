@@ -9,6 +9,7 @@ use super::operations::{Answer, Operation};
 use super::values::{Map, wrong};
 use super::{Body, Status};
 use crate::amqp::Condition;
+use crate::broker::Room;
 use crate::entity::queue::{SessionLost, StateRefused};
 use crate::limits;
 use crate::time::Timestamp;
@@ -50,9 +51,13 @@ impl Operation<'_, '_> {
             Some(other) => return Err(wrong("session-state", "a binary or null", other).into()),
         };
         self.check_holder(&session)?;
+        if state.is_some() && self.broker.room == Room::None {
+            let text = "The broker's disk is full: no state is set until there is space again.";
+            return Err(self.refuse(Condition::ResourceLimitExceeded, text));
+        }
         let held = self.broker.held_bytes(self.queue);
         let set = self.step(|queue, cx| {
-            let elsewhere = held - queue.bytes();
+            let elsewhere = held.saturating_sub(queue.bytes());
             queue.set_session_state(cx, &session, state, elsewhere)
         })?;
         match set {

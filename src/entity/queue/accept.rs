@@ -135,8 +135,10 @@ impl Queue {
         }
         let before = self.session_state(id).map_or(0, Bytes::len);
         let grows = u64::try_from(length.saturating_sub(before)).unwrap_or(u64::MAX);
-        if 0 < grows && self.description.max_bytes < (self.bytes + elsewhere).saturating_add(grows)
-        {
+        let states = self.sessions.as_ref().map_or(0, Sessions::state_bytes);
+        let full = self.description.max_bytes < (self.bytes + elsewhere).saturating_add(grows)
+            || limits::SESSION_STATES_BYTES_MAX < states.saturating_add(grows);
+        if 0 < grows && full {
             return Err(StateRefused::Full);
         }
         cx.journal.append(&Record::SessionState {

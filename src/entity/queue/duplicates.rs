@@ -31,13 +31,6 @@ impl Duplicates {
         true
     }
 
-    /// Remembers a key as of the time at which it was accepted.
-    pub(super) fn restore(&mut self, at: Timestamp, key: u128) {
-        if self.keys.insert(key) {
-            self.order.push_back((at, key));
-        }
-    }
-
     /// Returns the keys with their times, the oldest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Timestamp, u128)> {
         self.order.iter().copied()

@@ -90,11 +90,15 @@ impl Queue {
             .collect()
     }
 
-    /// Returns whether a message can go on now.
-    #[must_use]
-    pub fn has_waiting_to_go(&self) -> bool {
-        // Of a forwarding queue, what cannot go on is deferred or scheduled, or was locked before.
-        self.deferred + self.scheduled.len() + self.locks.len() < self.index.len()
+    /// Returns the first message that can go on now, and where its bytes are. What cannot go on is
+    /// passed over once.
+    pub fn first_to_go(&mut self) -> Option<(SequenceNumber, BodyRef)> {
+        let found = self.waiting_to_go(1).first().copied();
+        if !self.description.partitioned && self.returned.is_empty() {
+            self.cursor =
+                found.map_or_else(|| self.numbers.peek(0), |(number, _)| self.ordinal(number));
+        }
+        found
     }
 
     /// Takes a message out that goes on.
@@ -102,7 +106,6 @@ impl Queue {
         let ordinal = self.ordinal(number);
         let available = self.index.get(ordinal).is_some_and(Entry::is_available);
         let entry = available.then(|| self.forget(ordinal))??;
-        self.pass(ordinal);
         Some(Departure::new(self.id, to, entry))
     }
 
@@ -143,13 +146,6 @@ impl Queue {
     pub fn published(&mut self, cx: &mut Context<'_>, number: SequenceNumber) {
         let ordinal = self.ordinal(number);
         self.remove(cx, ordinal);
-        self.pass(ordinal);
-    }
-
-    /// Looks no more at what comes before a message that has gone on: it cannot go on, or the message
-    /// would not have been the first.
-    fn pass(&mut self, ordinal: u64) {
-        self.cursor = self.cursor.max(ordinal + 1);
     }
 
     /// Takes a message from another queue, and writes down that it came.

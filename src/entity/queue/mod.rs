@@ -246,6 +246,12 @@ impl Queue {
         self.index.len()
     }
 
+    /// Returns whether a message of it waits for its time.
+    #[must_use]
+    pub fn has_scheduled(&self) -> bool {
+        !self.scheduled.is_empty()
+    }
+
     /// Returns whether it holds no message.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -351,9 +357,9 @@ impl Queue {
 
     /// Returns the bytes of the states of message sessions.
     fn state_bytes(&self) -> u64 {
-        let sessions = self.sessions.iter();
-        let lengths = sessions.flat_map(|all| all.states().map(|(_, _, state)| state.len()));
-        u64::try_from(lengths.sum::<usize>()).unwrap_or(u64::MAX)
+        self.sessions
+            .as_ref()
+            .map_or(0, sessions::Sessions::state_bytes)
     }
 }
 

@@ -83,7 +83,7 @@ impl Queue {
                 entry.message_session = message_session.map(|id| self.intern(id));
                 self.add(entry);
                 if let Some(key) = duplicate_key {
-                    self.duplicates.restore(at, key);
+                    self.replay_seen(at, key);
                 }
             }
             Record::Removed { number, .. } => {
@@ -120,7 +120,7 @@ impl Queue {
                 let state = state.map(Bytes::copy_from_slice);
                 self.keep_session_state(message_session, state, at);
             }
-            Record::Seen { at, key, .. } => self.duplicates.restore(at, key),
+            Record::Seen { at, key, .. } => self.replay_seen(at, key),
             Record::Entity { .. }
             | Record::EntityDeleted { .. }
             | Record::Moved(_)
@@ -129,6 +129,13 @@ impl Queue {
             | Record::Rule { .. } => {}
         }
         Ok(())
+    }
+
+    /// Remembers a key by the same rule as when it was accepted.
+    fn replay_seen(&mut self, at: Timestamp, key: u128) {
+        if let Some(window) = self.description.duplicate_window {
+            self.duplicates.insert(at, window, key);
+        }
     }
 
     fn replay_alive(&mut self, record: &Record<'_>) -> Result<(), Replayed> {

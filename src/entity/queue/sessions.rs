@@ -27,6 +27,8 @@ pub(super) struct Sessions {
     next_wait: u64,
     /// Holders that may be able to take a message.
     due: BTreeSet<ConsumerId>,
+    /// Bytes of all states.
+    state_bytes: u64,
 }
 
 #[derive(Debug, Default)]
@@ -248,9 +250,18 @@ impl Sessions {
         let key = self.name(name).unwrap_or_else(|| name.into());
         let session = self.all.entry(key.clone()).or_default();
         session.updated = Some(at);
+        let length = state.as_ref().map_or(0, Bytes::len);
         let before = std::mem::replace(&mut session.state, state);
+        let bytes = |length| u64::try_from(length).unwrap_or(u64::MAX);
+        let before = before.map_or(0, |state| state.len());
+        self.state_bytes = self.state_bytes - bytes(before) + bytes(length);
         self.refresh(&key);
-        before.map_or(0, |state| state.len())
+        before
+    }
+
+    /// Returns the bytes of all states.
+    pub(super) fn state_bytes(&self) -> u64 {
+        self.state_bytes
     }
 
     pub(super) fn state(&self, name: &str) -> Option<&Bytes> {

@@ -87,13 +87,20 @@ impl Owner {
     /// Returns whether there is upkeep that waits for nothing but its turn.
     pub(super) fn has_upkeep(&self) -> bool {
         let compaction = self.upkeep.compaction.as_ref();
-        compaction.is_some_and(|compaction| compaction.found.is_empty())
-            || (self.upkeep.sending_on.is_empty() && self.broker.has_wanted())
+        compaction.is_some_and(|compaction| compaction.found.is_empty()) || self.may_send_on()
+    }
+
+    /// Returns whether messages may be sent on: the disk keeps up, and none are being read.
+    fn may_send_on(&self) -> bool {
+        self.upkeep.sending_on.is_empty()
+            && self.broker.has_wanted()
+            && self.upkeep.room == Room::Enough
+            && self.in_flight_bytes < limits::IN_FLIGHT_BYTES_MAX
     }
 
     /// Reads bytes that messages need to go on from one entity to another; most are in memory.
     pub(super) fn send_on(&mut self, now: Timestamp) {
-        if !self.upkeep.sending_on.is_empty() || !self.broker.has_wanted() {
+        if !self.may_send_on() {
             return;
         }
         let wanted = self.broker.wanted();
