@@ -619,6 +619,10 @@ impl Model {
             return Ok(());
         };
         let Some(place) = self.receives(*at) else {
+            // Nobody is answered, so the rest must not happen either.
+            if let Some(id) = transaction {
+                self.spoil(at.connection, id);
+            }
             return Ok(());
         };
         let result = match transaction {
@@ -964,6 +968,7 @@ impl Model {
         let held = self.held(place.queue);
         let description = self.description(place);
         let (duration, max_bytes) = (description.lock_duration, description.max_bytes);
+        let has_room = self.room;
         let queue = self.queue_mut(place);
         let length = |state: Option<&Vec<u8>>| state.map_or(0, Vec::len);
         match ask {
@@ -973,6 +978,7 @@ impl Model {
                 holder.until = until;
                 Ok(Expected::expiration(until))
             }
+            Ask::SetState { state: Some(_), .. } if !has_room => Err((403, FULL)),
             Ask::SetState { state, .. } => {
                 let kept = queue.states.get(&session);
                 let before = length(kept.and_then(|kept| kept.state.as_ref()));
