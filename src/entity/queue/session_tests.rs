@@ -206,3 +206,34 @@ fn a_message_without_a_session_is_not_taken() {
     let admitted = bench.queue.admit([Arrival::default()], 0);
     assert_eq!(admitted, Err(SendRefused::SessionMissing));
 }
+
+/// `cargo test --release -- --ignored --nocapture ten_thousand`: what a message costs the state
+/// machine with sessions, and without.
+#[test]
+#[ignore = "a measurement"]
+fn ten_thousand_sessions_at_once() {
+    let names: Vec<String> = (0..10_000).map(|at| format!("session {at}")).collect();
+    let mut bench = Bench::new();
+    bench.queue.describe(Description {
+        requires_session: true,
+        lock_duration: Millis::from_secs(300),
+        ..Description::default()
+    });
+    for (at, name) in (1..).zip(&names) {
+        let consumer = ConsumerId(at);
+        bench.step(|queue, cx| {
+            let wanted = Wanted::Named(name);
+            let accepted = queue.accept_session(cx, consumer, ReceiveMode::PeekLock, wanted);
+            assert!(accepted.is_ok());
+            queue.set_credit(cx, consumer, 1 << 30, false);
+        });
+    }
+    let began = std::time::Instant::now();
+    for at in 0..1_000_000_usize {
+        let got = received(bench.send(&names[at % names.len()]));
+        let settled = bench.step(|queue, cx| queue.settle(cx, got[0].2, Settlement::Complete));
+        assert_eq!(settled.0, Ok(()));
+        bench.journal.lines.clear();
+    }
+    eprintln!("{:?} for a million messages", began.elapsed());
+}

@@ -12,7 +12,7 @@ struct Bench {
 
 #[derive(Default)]
 pub(super) struct Kept {
-    lines: Vec<String>,
+    pub(super) lines: Vec<String>,
     position: u64,
     released: usize,
 }
