@@ -248,6 +248,7 @@ impl Run {
                     let goes = self.random.percent(50);
                     description.forward_to = forward.filter(|_| goes);
                     description.forward_dead_letters_to = forward_dead.filter(|_| goes);
+                    plan::fit_order(&mut description);
                 } else if self.random.percent(50) {
                     use jitney::entity::queue::Status;
                     let all = [
@@ -268,6 +269,7 @@ impl Run {
                     description.duplicate_window = other.map(|other| window.unwrap_or(other));
                     description.kind = before.kind;
                     plan::fit_topic(&mut description);
+                    plan::fit_order(&mut description);
                     description.forward_to = before.forward_to;
                     description.forward_dead_letters_to = before.forward_dead_letters_to;
                 }

@@ -1,5 +1,8 @@
 //! What each act must lead to.
 
+mod asks;
+mod transactions;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use jitney::entity::LockToken;
@@ -419,193 +422,6 @@ impl Model {
         Ok((numbers, groups.into_iter().max().unwrap_or_default()))
     }
 
-    fn declare(&mut self, round: &mut Round, at: LinkKey, delivery: u32) -> Result<(), String> {
-        let link = self.links.get(&at);
-        if link.is_none_or(|link| link.kind != LinkKind::Coordinator) {
-            return Ok(());
-        }
-        let id = round.declared(at, delivery)?;
-        let open = Transaction {
-            by: at,
-            parts: Vec::new(),
-            spoiled: false,
-            ends: round.now + limits::TRANSACTION_TIMEOUT.as_millis(),
-        };
-        match self.transactions.insert((at.connection, id), open) {
-            None => Ok(()),
-            Some(other) => Err(format!("two transactions have one name: {other:?}")),
-        }
-    }
-
-    fn discharge(
-        &mut self,
-        round: &mut Round,
-        at: LinkKey,
-        delivery: u32,
-        id: &TransactionId,
-        fail: bool,
-    ) -> Result<(), String> {
-        let link = self.links.get(&at);
-        if link.is_none_or(|link| link.kind != LinkKind::Coordinator) {
-            return Ok(());
-        }
-        let open = self.transactions.remove(&(at.connection, id.clone()));
-        let rolled_back = Err("amqp:transaction:rollback".to_owned());
-        let mut pin = 0;
-        let result = match open {
-            None => Err(UNKNOWN.to_owned()),
-            Some(_) if fail => Ok(()),
-            Some(open) if open.spoiled => rolled_back,
-            Some(open) if self.can_commit(round, &open)? => {
-                for part in &open.parts {
-                    pin = pin.max(self.carry_out(round, part)?);
-                }
-                Ok(())
-            }
-            Some(_) => rolled_back,
-        };
-        let told = round.expect(&Sight::SettledIncoming(at, delivery, result))?;
-        round.pin(told, pin);
-        Ok(())
-    }
-
-    /// Returns whether all of a transaction can be done.
-    fn can_commit(&mut self, round: &mut Round, open: &Transaction) -> Result<bool, String> {
-        let mut sent: BTreeMap<usize, Vec<Draft>> = BTreeMap::new();
-        for part in &open.parts {
-            if self.can_do(round, part)?.is_err() {
-                return Ok(false);
-            }
-            if let Operation::Send(queue, drafts) = part {
-                sent.entry(*queue).or_default().extend(drafts.clone());
-            }
-        }
-        for (queue, drafts) in sent {
-            if self.admit(round, queue, &drafts)?.is_err() {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// Makes something part of a transaction, if it could be done now; if not, nothing of the
-    /// transaction is done.
-    fn enlist(
-        &mut self,
-        round: &mut Round,
-        connection: u32,
-        id: &TransactionId,
-        part: Operation,
-    ) -> Result<Result<(), Failed>, String> {
-        let key = (connection, id.clone());
-        let Some(open) = self.transactions.get(&key) else {
-            return Ok(Err((400, UNKNOWN)));
-        };
-        let weight = |part: &Operation| match part {
-            Operation::Cancel(_, numbers) => numbers.len(),
-            Operation::Send(_, drafts) => drafts.len(),
-            Operation::Settle(..) => 1,
-        };
-        let held: usize = open.parts.iter().map(weight).sum();
-        let taken_twice = match &part {
-            Operation::Settle(place, token, _) => self.is_enlisted(*place, *token),
-            Operation::Cancel(..) | Operation::Send(..) => false,
-        };
-        let result = if 100 < held + weight(&part) {
-            Err((400, NOT_ALLOWED))
-        } else {
-            let can = self.can_do(round, &part)?;
-            can.and(if taken_twice {
-                Err((400, NOT_ALLOWED))
-            } else {
-                Ok(())
-            })
-        };
-        let open = self.transactions.get_mut(&key).expect("it was found");
-        match result {
-            Ok(()) => open.parts.push(part),
-            Err(_) => open.spoiled = true,
-        }
-        Ok(result)
-    }
-
-    fn spoil(&mut self, connection: u32, id: &TransactionId) {
-        if let Some(open) = self.transactions.get_mut(&(connection, id.clone())) {
-            open.spoiled = true;
-        }
-    }
-
-    /// Returns whether the message with this lock is settled in an open transaction.
-    fn is_enlisted(&self, place: Place, token: LockToken) -> bool {
-        let mut parts = self.transactions.values().flat_map(|open| &open.parts);
-        parts.any(
-            |part| matches!(part, Operation::Settle(of, lock, _) if *of == place && *lock == token),
-        )
-    }
-
-    fn can_do(
-        &mut self,
-        round: &mut Round,
-        part: &Operation,
-    ) -> Result<Result<(), Failed>, String> {
-        let place = match part {
-            Operation::Send(queue, drafts) => return self.admit(round, *queue, drafts),
-            Operation::Cancel(place, _) | Operation::Settle(place, ..) => *place,
-        };
-        self.due(round, place)?;
-        self.arrive(round)?;
-        self.go_on(round, place)?;
-        let queue = self.queue(place);
-        Ok(match part {
-            Operation::Settle(_, token, _) if queue.locked_by(*token).is_none() => {
-                Err((410, self.lost(place)))
-            }
-            Operation::Settle(_, _, Verdict::DeadLetter { .. }) if place.is_dead() => {
-                Err((400, NOT_ALLOWED))
-            }
-            Operation::Cancel(_, numbers) => {
-                let scheduled = |&wanted: &i64| {
-                    let found = queue.ordinal_of(wanted);
-                    found.is_some_and(|at| queue.messages[&at].is_scheduled())
-                };
-                let all = numbers.iter().all(scheduled);
-                if all { Ok(()) } else { Err((404, NO_MESSAGE)) }
-            }
-            Operation::Settle(..) | Operation::Send(..) => Ok(()),
-        })
-    }
-
-    /// Does what can be done, and returns the group that it rests on.
-    fn carry_out(&mut self, round: &mut Round, part: &Operation) -> Result<u64, String> {
-        match part {
-            Operation::Send(queue, drafts) => {
-                let (_, pin) = self.put(round, *queue, drafts)?;
-                return Ok(pin);
-            }
-            Operation::Settle(place, token, verdict) => {
-                let lost = self.lost(*place);
-                let decided = self.decide(round, *place, *token, verdict, lost);
-                decided.map_err(|failed| format!("it could be done: {failed:?}"))?;
-                self.dispatch(round, *place, &BTreeSet::new())?;
-                self.arrive(round)?;
-                self.go_on(round, *place)?;
-                // What is released is what it was.
-                if matches!(verdict, Verdict::Release) {
-                    return Ok(0);
-                }
-            }
-            Operation::Cancel(place, numbers) => {
-                for &wanted in numbers {
-                    // It may be cancelled twice in one transaction.
-                    if let Some(ordinal) = self.queue(*place).ordinal_of(wanted) {
-                        self.remove(*place, ordinal);
-                    }
-                }
-            }
-        }
-        Ok(round.group)
-    }
-
     fn settle(&mut self, round: &mut Round, act: &Act) -> Result<(), String> {
         let Act::Settle {
             at,
@@ -619,7 +435,7 @@ impl Model {
             return Ok(());
         };
         let Some(place) = self.receives(*at) else {
-            // Nobody is answered, so the rest must not happen either.
+            // Nobody would be told that it was not done.
             if let Some(id) = transaction {
                 self.spoil(at.connection, id);
             }
@@ -763,6 +579,9 @@ impl Model {
             _ => Sight::SettledIncoming(at, 0, Err(FULL.to_owned())),
         };
         round.expect(&sight)?;
+        if let Some(id) = call.transaction.as_ref().filter(|_| !fits) {
+            self.spoil(at.connection, id);
+        }
         if !fits {
             return Ok(());
         }
@@ -800,6 +619,9 @@ impl Model {
             link.sent = link.sent.wrapping_add(1);
             let place = call.place;
             let expected = self.ask(round, at.connection, &call)?;
+            if let (Some(id), Err(_)) = (&call.transaction, &expected) {
+                self.spoil(at.connection, id);
+            }
             let expected = expected.unwrap_or_else(|(code, why)| Expected::plain(code, why));
             self.arrive(round)?;
             self.go_on(round, place)?;
@@ -945,212 +767,5 @@ impl Model {
                 result
             }
         })
-    }
-
-    /// Returns whether a message session is held over this connection, by the link that a call
-    /// names if it names one.
-    fn holds(&self, call: &Call, connection: u32, session: Option<Session>) -> bool {
-        let holders = &self.queue(call.place).holders;
-        let holder = session.and_then(|session| holders.get(&session));
-        holder.is_some_and(|holder| {
-            holder.at.connection == connection && call.about.is_none_or(|at| at == holder.at)
-        })
-    }
-
-    /// What is asked about a session by its holder.
-    fn of_session(
-        &mut self,
-        round: &Round,
-        place: Place,
-        session: Session,
-        ask: &Ask,
-    ) -> Result<Expected, Failed> {
-        let held = self.held(place.queue);
-        let description = self.description(place);
-        let (duration, max_bytes) = (description.lock_duration, description.max_bytes);
-        let has_room = self.room;
-        let queue = self.queue_mut(place);
-        let length = |state: Option<&Vec<u8>>| state.map_or(0, Vec::len);
-        match ask {
-            Ask::RenewSession { .. } => {
-                let until = round.now.saturating_add(duration.as_millis());
-                let holder = queue.holders.get_mut(&session).expect("it has one");
-                holder.until = until;
-                Ok(Expected::expiration(until))
-            }
-            Ask::SetState { state: Some(_), .. } if !has_room => Err((403, FULL)),
-            Ask::SetState { state, .. } => {
-                let kept = queue.states.get(&session);
-                let before = length(kept.and_then(|kept| kept.state.as_ref()));
-                let grows = length(state.as_ref()).saturating_sub(before);
-                if 0 < grows && max_bytes < held + u64::try_from(grows).expect("fits") {
-                    return Err((403, FULL));
-                }
-                let kept = SessionState {
-                    state: state.clone(),
-                    set_at: round.now,
-                    changed: round.group,
-                };
-                queue.states.insert(session, kept);
-                Ok(Expected::done(round.group))
-            }
-            _ => {
-                let kept = queue.states.get(&session);
-                let pin = kept.map_or(0, |kept| kept.changed);
-                let state = kept.and_then(|kept| kept.state.clone());
-                Ok(Expected::state(state, pin))
-            }
-        }
-    }
-
-    fn list_sessions(&self, place: Place, skip: i32, top: i32, since: Option<i64>) -> Expected {
-        let queue = self.queue(place);
-        let mut must = BTreeSet::new();
-        let mut may = BTreeSet::new();
-        if self.has_sessions(place) {
-            match since {
-                None => {
-                    must.extend(queue.messages.values().filter_map(|m| m.draft.session));
-                    let states = queue.states.iter();
-                    let set = states.filter(|(_, kept)| kept.state.is_some());
-                    must.extend(set.map(|(&session, _)| session));
-                }
-                // Whether one that was cleared counts is not said.
-                Some(since) => {
-                    let states = queue.states.iter();
-                    for (&session, kept) in states.filter(|(_, kept)| since < kept.set_at) {
-                        if kept.state.is_some() {
-                            must.insert(session);
-                        } else {
-                            may.insert(session);
-                        }
-                    }
-                }
-            }
-        }
-        let bound = |number: i32| usize::try_from(number).expect("not below zero");
-        let must = must.into_iter().skip(bound(skip)).take(bound(top));
-        Expected::sessions(must.collect(), may)
-    }
-
-    fn receive_deferred(
-        &mut self,
-        round: &mut Round,
-        place: Place,
-        numbers: &[i64],
-        delete: bool,
-        session: Option<Session>,
-    ) -> Result<Expected, Failed> {
-        let of_session = self.has_sessions(place).then_some(session);
-        let mut ordinals = BTreeSet::new();
-        for &wanted in numbers {
-            let queue = self.queue(place);
-            let found = queue.ordinal_of(wanted).filter(|at| {
-                let message = &queue.messages[at];
-                message.state == State::Deferred
-                    && message.lock.is_none()
-                    && of_session.is_none_or(|session| message.draft.session == session)
-            });
-            ordinals.insert(found.ok_or((404, NO_MESSAGE))?);
-        }
-        let mut shown = BTreeMap::new();
-        let mut pin = 0;
-        for ordinal in ordinals {
-            let message = &self.queue(place).messages[&ordinal];
-            let mut expected = message.shown(place, ordinal);
-            if delete {
-                pin = round.group;
-                self.remove(place, ordinal);
-                shown.insert(number(ordinal), (expected, None));
-            } else {
-                pin = pin.max(message.changed);
-                let (until, serial) = self.lock(round.now, place, ordinal);
-                expected.locked_until = Some(until);
-                shown.insert(number(ordinal), (expected, Some(serial)));
-            }
-        }
-        Ok(Expected::deferred(shown, pin))
-    }
-
-    fn peek(&self, place: Place, from: i64, count: i32, session: Option<Session>) -> Expected {
-        let queue = self.queue(place);
-        // After a roll-over "from" has no meaning that is documented, but for the beginning.
-        let from_number = u64::try_from(from).expect("it is none below zero");
-        let start = if from == 0 {
-            0
-        } else {
-            queue.begin_at(from_number)
-        };
-        let count = usize::try_from(count).expect("it is positive");
-        let (mut shown, mut bytes, mut pin) = (Vec::new(), 0, 0);
-        let most = count.min(limits::PEEK_MESSAGES_MAX);
-        let messages = queue.messages.range(start..);
-        let wanted = messages.filter(|(_, m)| session.is_none() || m.draft.session == session);
-        for (&ordinal, message) in wanted.take(most) {
-            bytes += message.size;
-            let max = u64::try_from(limits::PEEK_BYTES_MAX).expect("fits");
-            if max < bytes && !shown.is_empty() {
-                break;
-            }
-            pin = pin.max(message.changed);
-            shown.push(message.shown(place, ordinal));
-        }
-        Expected::peeked(shown, pin)
-    }
-
-    fn purge(
-        &mut self,
-        round: &Round,
-        place: Place,
-        count: i32,
-        before: i64,
-        session: Option<Session>,
-    ) -> Expected {
-        let count = usize::try_from(count).expect("it is positive");
-        let messages = self.queue(place).messages.iter();
-        let doomed: Vec<u64> = messages
-            .filter(|(_, message)| message.is_available() && message.enqueued_at < before)
-            .filter(|(_, message)| session.is_none() || message.draft.session == session)
-            .take(count)
-            .map(|(&ordinal, _)| ordinal)
-            .collect();
-        for &ordinal in &doomed {
-            self.remove(place, ordinal);
-        }
-        Expected::purged(doomed.len(), round.group)
-    }
-
-    fn cancel(&mut self, round: &Round, place: Place, numbers: &[i64]) -> Result<Expected, Failed> {
-        let mut ordinals = BTreeSet::new();
-        for &wanted in numbers {
-            let queue = self.queue(place);
-            let found = queue.ordinal_of(wanted);
-            let found =
-                found.filter(|at| matches!(queue.messages[at].state, State::Scheduled { .. }));
-            ordinals.insert(found.ok_or((404, NO_MESSAGE))?);
-        }
-        for ordinal in ordinals {
-            self.remove(place, ordinal);
-        }
-        Ok(Expected::done(round.group))
-    }
-
-    fn renew(
-        &mut self,
-        round: &Round,
-        place: Place,
-        tokens: &[LockToken],
-    ) -> Result<Expected, Failed> {
-        let queue = self.queue(place);
-        let found: Vec<Option<u64>> = tokens.iter().map(|&token| queue.locked_by(token)).collect();
-        let duration = self.description(place).lock_duration.as_millis();
-        let until = round.now.saturating_add(duration);
-        let found: Option<Vec<u64>> = found.into_iter().collect();
-        for ordinal in found.ok_or((410, LOCK_LOST))? {
-            let messages = &mut self.queue_mut(place).messages;
-            let message = messages.get_mut(&ordinal).expect("it is locked");
-            message.lock.as_mut().expect("it is locked").until = until;
-        }
-        Ok(Expected::expirations(vec![until; tokens.len()]))
     }
 }

@@ -1,0 +1,201 @@
+//! What is done in transactions.
+
+use super::*;
+
+impl Model {
+    pub(super) fn declare(
+        &mut self,
+        round: &mut Round,
+        at: LinkKey,
+        delivery: u32,
+    ) -> Result<(), String> {
+        let link = self.links.get(&at);
+        if link.is_none_or(|link| link.kind != LinkKind::Coordinator) {
+            return Ok(());
+        }
+        let id = round.declared(at, delivery)?;
+        let open = Transaction {
+            by: at,
+            parts: Vec::new(),
+            spoiled: false,
+            ends: round.now + limits::TRANSACTION_TIMEOUT.as_millis(),
+        };
+        match self.transactions.insert((at.connection, id), open) {
+            None => Ok(()),
+            Some(other) => Err(format!("two transactions have one name: {other:?}")),
+        }
+    }
+
+    pub(super) fn discharge(
+        &mut self,
+        round: &mut Round,
+        at: LinkKey,
+        delivery: u32,
+        id: &TransactionId,
+        fail: bool,
+    ) -> Result<(), String> {
+        let link = self.links.get(&at);
+        if link.is_none_or(|link| link.kind != LinkKind::Coordinator) {
+            return Ok(());
+        }
+        let open = self.transactions.remove(&(at.connection, id.clone()));
+        let rolled_back = Err("amqp:transaction:rollback".to_owned());
+        let mut pin = 0;
+        let result = match open {
+            None => Err(UNKNOWN.to_owned()),
+            Some(_) if fail => Ok(()),
+            Some(open) if open.spoiled => rolled_back,
+            Some(open) if self.can_commit(round, &open)? => {
+                for part in &open.parts {
+                    pin = pin.max(self.carry_out(round, part)?);
+                }
+                Ok(())
+            }
+            Some(_) => rolled_back,
+        };
+        let told = round.expect(&Sight::SettledIncoming(at, delivery, result))?;
+        round.pin(told, pin);
+        Ok(())
+    }
+
+    /// Returns whether all of a transaction can be done.
+    pub(super) fn can_commit(
+        &mut self,
+        round: &mut Round,
+        open: &Transaction,
+    ) -> Result<bool, String> {
+        let mut sent: BTreeMap<usize, Vec<Draft>> = BTreeMap::new();
+        for part in &open.parts {
+            if self.can_do(round, part)?.is_err() {
+                return Ok(false);
+            }
+            if let Operation::Send(queue, drafts) = part {
+                sent.entry(*queue).or_default().extend(drafts.clone());
+            }
+        }
+        for (queue, drafts) in sent {
+            if self.admit(round, queue, &drafts)?.is_err() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Makes something part of a transaction, if it could be done now; if not, nothing of the
+    /// transaction is done.
+    pub(super) fn enlist(
+        &mut self,
+        round: &mut Round,
+        connection: u32,
+        id: &TransactionId,
+        part: Operation,
+    ) -> Result<Result<(), Failed>, String> {
+        let key = (connection, id.clone());
+        let Some(open) = self.transactions.get(&key) else {
+            return Ok(Err((400, UNKNOWN)));
+        };
+        let weight = |part: &Operation| match part {
+            Operation::Cancel(_, numbers) => numbers.len(),
+            Operation::Send(_, drafts) => drafts.len(),
+            Operation::Settle(..) => 1,
+        };
+        let held: usize = open.parts.iter().map(weight).sum();
+        let taken_twice = match &part {
+            Operation::Settle(place, token, _) => self.is_enlisted(*place, *token),
+            Operation::Cancel(..) | Operation::Send(..) => false,
+        };
+        let result = if 100 < held + weight(&part) {
+            Err((400, NOT_ALLOWED))
+        } else {
+            let can = self.can_do(round, &part)?;
+            can.and(if taken_twice {
+                Err((400, NOT_ALLOWED))
+            } else {
+                Ok(())
+            })
+        };
+        let open = self.transactions.get_mut(&key).expect("it was found");
+        match result {
+            Ok(()) => open.parts.push(part),
+            Err(_) => open.spoiled = true,
+        }
+        Ok(result)
+    }
+
+    pub(super) fn spoil(&mut self, connection: u32, id: &TransactionId) {
+        if let Some(open) = self.transactions.get_mut(&(connection, id.clone())) {
+            open.spoiled = true;
+        }
+    }
+
+    /// Returns whether the message with this lock is settled in an open transaction.
+    pub(super) fn is_enlisted(&self, place: Place, token: LockToken) -> bool {
+        let mut parts = self.transactions.values().flat_map(|open| &open.parts);
+        parts.any(
+            |part| matches!(part, Operation::Settle(of, lock, _) if *of == place && *lock == token),
+        )
+    }
+
+    pub(super) fn can_do(
+        &mut self,
+        round: &mut Round,
+        part: &Operation,
+    ) -> Result<Result<(), Failed>, String> {
+        let place = match part {
+            Operation::Send(queue, drafts) => return self.admit(round, *queue, drafts),
+            Operation::Cancel(place, _) | Operation::Settle(place, ..) => *place,
+        };
+        self.due(round, place)?;
+        self.arrive(round)?;
+        self.go_on(round, place)?;
+        let queue = self.queue(place);
+        Ok(match part {
+            Operation::Settle(_, token, _) if queue.locked_by(*token).is_none() => {
+                Err((410, self.lost(place)))
+            }
+            Operation::Settle(_, _, Verdict::DeadLetter { .. }) if place.is_dead() => {
+                Err((400, NOT_ALLOWED))
+            }
+            Operation::Cancel(_, numbers) => {
+                let scheduled = |&wanted: &i64| {
+                    let found = queue.ordinal_of(wanted);
+                    found.is_some_and(|at| queue.messages[&at].is_scheduled())
+                };
+                let all = numbers.iter().all(scheduled);
+                if all { Ok(()) } else { Err((404, NO_MESSAGE)) }
+            }
+            Operation::Settle(..) | Operation::Send(..) => Ok(()),
+        })
+    }
+
+    /// Does what can be done, and returns the group that it rests on.
+    pub(super) fn carry_out(&mut self, round: &mut Round, part: &Operation) -> Result<u64, String> {
+        match part {
+            Operation::Send(queue, drafts) => {
+                let (_, pin) = self.put(round, *queue, drafts)?;
+                return Ok(pin);
+            }
+            Operation::Settle(place, token, verdict) => {
+                let lost = self.lost(*place);
+                let decided = self.decide(round, *place, *token, verdict, lost);
+                decided.map_err(|failed| format!("it could be done: {failed:?}"))?;
+                self.dispatch(round, *place, &BTreeSet::new())?;
+                self.arrive(round)?;
+                self.go_on(round, *place)?;
+                // What is released is what it was.
+                if matches!(verdict, Verdict::Release) {
+                    return Ok(0);
+                }
+            }
+            Operation::Cancel(place, numbers) => {
+                for &wanted in numbers {
+                    // It may be cancelled twice in one transaction.
+                    if let Some(ordinal) = self.queue(*place).ordinal_of(wanted) {
+                        self.remove(*place, ordinal);
+                    }
+                }
+            }
+        }
+        Ok(round.group)
+    }
+}

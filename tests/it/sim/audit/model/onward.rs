@@ -1,0 +1,187 @@
+//! Messages that go on: from topics to subscriptions, and along forwards.
+
+use super::*;
+
+impl Model {
+    /// Returns where messages of a queue go on to, if they do.
+    pub(super) fn onward(&self, place: Place) -> Option<Onward> {
+        let description = self.description(place);
+        let path = match place.part {
+            Part::Main if description.kind == EntityKind::Topic => return Some(Onward::Publish),
+            Part::Main => &description.forward_to,
+            Part::Dead => &description.forward_dead_letters_to,
+            Part::Transfer => return None,
+        };
+        path.clone().map(Onward::Forward)
+    }
+
+    /// Returns whether receivers are not let in, because messages go on.
+    pub(in crate::sim) fn goes_on(&self, place: Place) -> bool {
+        self.onward(place).is_some()
+    }
+
+    /// Returns whether messages go on to another entity.
+    pub(in crate::sim) fn forwards(&self, place: Place) -> bool {
+        matches!(self.onward(place), Some(Onward::Forward(_)))
+    }
+
+    /// Lets messages go on from a queue, in their order, as long as the bytes are there of those
+    /// whose bytes are needed: of a topic's, for its rules, and where the target drops duplicates
+    /// or has partitions.
+    pub(in crate::sim) fn go_on(&mut self, round: &mut Round, place: Place) -> Result<(), String> {
+        while let Some(onward) = self.onward(place) {
+            let mut messages = self.queue(place).messages.iter();
+            let Some((&ordinal, message)) = messages.find(|(_, m)| m.is_available()) else {
+                break;
+            };
+            let is_there = round.at_hand.contains(&message.draft.id);
+            let needs_bytes = match &onward {
+                Onward::Publish => true,
+                Onward::Forward(path) => {
+                    let mut entities = self.entities.iter();
+                    let target = entities.find(|entity| entity.path == *path);
+                    let target = target.map(|entity| &entity.description);
+                    target.is_some_and(|it| it.partitioned || it.duplicate_window.is_some())
+                }
+            };
+            match onward {
+                _ if needs_bytes && !is_there => break,
+                Onward::Publish => self.publish(round, place, ordinal)?,
+                Onward::Forward(path) => self.forward(round, place, ordinal, &path)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// A topic's message goes to each subscription that wants it, once.
+    pub(super) fn publish(
+        &mut self,
+        round: &mut Round,
+        place: Place,
+        ordinal: u64,
+    ) -> Result<(), String> {
+        let message = self.queue(place).messages[&ordinal].clone();
+        let entities = self.entities.iter().enumerate();
+        let wanting = entities.filter(|(_, entity)| {
+            let wants = |rule: &Option<u64>| match rule {
+                None => true,
+                Some(color) => message.properties.get("color") == Some(&format!("c{color}")),
+            };
+            entity.topic == Some(place.queue) && entity.rules.iter().any(wants)
+        });
+        let wanting: Vec<usize> = wanting.map(|(at, _)| at).collect();
+        for at in &wanting {
+            self.settle_in(round, Place::main(*at), message.clone(), number(ordinal))?;
+        }
+        self.remove(place, ordinal);
+        Ok(())
+    }
+
+    pub(super) fn forward(
+        &mut self,
+        round: &mut Round,
+        place: Place,
+        ordinal: u64,
+        path: &str,
+    ) -> Result<(), String> {
+        let mut entities = self.entities.iter();
+        let target = entities.position(|entity| entity.path == path);
+        if let Some(to) = target {
+            let to = Place::main(to);
+            self.due(round, to)?;
+            self.arrive(round)?;
+            self.go_on(round, to)?;
+        }
+        let entity = &mut self.entities[place.queue];
+        let source = (place.part == Part::Dead).then(|| entity.path.clone());
+        let queue = self.queue_mut(place);
+        let mut message = queue.messages.remove(&ordinal).expect("it was found");
+        message.source = source.or(message.source);
+        message.hops += 1;
+        let refused = match target {
+            _ if 4 < message.hops => Some("MaxTransferHopCountExceeded"),
+            None => Some("TransferDestinationNotFound"),
+            Some(to) => {
+                let description = &self.entities[to].description;
+                let takes = description.status.can_send()
+                    && message.size <= description.max_message_bytes
+                    && self.held(to) + message.size <= description.max_bytes;
+                (!takes).then_some("TransferDestinationRefused")
+            }
+        };
+        match (refused, target) {
+            (None, Some(to)) => self.settle_in(round, Place::main(to), message, number(ordinal)),
+            (reason, _) => {
+                let reason = reason.expect("it is not taken");
+                let texts = [
+                    ("DeadLetterReason", reason),
+                    ("DeadLetterErrorDescription", ANY),
+                ];
+                for (name, text) in texts {
+                    message.properties.insert(name.to_owned(), text.to_owned());
+                }
+                message.time_to_live = NEVER;
+                message.changed = round.group;
+                let place = Place {
+                    part: Part::Transfer,
+                    ..place
+                };
+                self.due(round, place)?;
+                self.queue_mut(place).messages.insert(ordinal, message);
+                self.dispatch(round, place, &BTreeSet::from([ordinal]))
+            }
+        }
+    }
+
+    /// A message comes from another entity: with a number, a time and a life of its own here.
+    pub(super) fn settle_in(
+        &mut self,
+        round: &mut Round,
+        place: Place,
+        message: Message,
+        number: i64,
+    ) -> Result<(), String> {
+        self.due(round, place)?;
+        let longest = self.description(place).default_time_to_live.as_millis();
+        let has_sessions = self.has_sessions(place);
+        let message = Message {
+            enqueued_at: round.now,
+            time_to_live: message.time_to_live.min(longest),
+            state: State::Active,
+            lock: None,
+            delivery_count: 0,
+            enqueued_number: if message.enqueued_number == 0 {
+                number
+            } else {
+                message.enqueued_number
+            },
+            changed: round.group,
+            ..message
+        };
+        let lost = has_sessions && message.draft.session.is_none();
+        if self.duplicate(round, place, &message.draft).is_some() {
+            let another = self.places().any(|place| {
+                let mut messages = self.queue(place).messages.values();
+                messages.any(|other| other.draft.id == message.draft.id)
+            });
+            if !another {
+                self.gone.insert(message.draft.id);
+            }
+            return self.go_on(round, place);
+        }
+        let partition = self.partition(place, &message.draft);
+        let queue = self.queue_mut(place);
+        let ordinal = queue.take(partition);
+        queue.messages.insert(ordinal, message);
+        if lost {
+            let reason = [
+                ("DeadLetterReason", "Session ID is null."),
+                ("DeadLetterErrorDescription", ANY),
+            ];
+            self.depart(round, place, ordinal, &reason);
+        }
+        self.dispatch(round, place, &BTreeSet::new())?;
+        self.arrive(round)?;
+        self.go_on(round, place)
+    }
+}

@@ -1,0 +1,175 @@
+//! What clients make of what they are told.
+
+use super::*;
+
+impl Clients {
+    /// Takes what the broker tells somebody.
+    pub(in crate::sim) fn hear(&mut self, sight: Sight) -> Result<(), String> {
+        match sight {
+            Sight::Accepted(at, granted) => {
+                if let Some(link) = self.link(at) {
+                    link.let_in = true;
+                    let name = granted.map(|(name, _)| name);
+                    let mut all = 0..SESSIONS;
+                    link.session = all.find(|&id| Some(session_name(id)) == name);
+                }
+            }
+            Sight::Refused(at, _) | Sight::Detached(at, _) => {
+                if let Some(connection) = self.connections.get_mut(&at.connection) {
+                    connection.links.remove(&at.link);
+                }
+            }
+            Sight::Drained(at, limit) => {
+                if let Some(link) = self.link(at) {
+                    let unused = limit.wrapping_sub(link.received);
+                    if unused < 1 << 31 {
+                        link.received = limit;
+                    }
+                }
+            }
+            Sight::SettledIncoming(at, delivery, result) => {
+                let connection = self.connections.get_mut(&at.connection);
+                let ended = connection.and_then(|of| of.discharging.remove(&(at, delivery)));
+                if let Some((id, fail)) = ended {
+                    self.ledger.discharged(&id, result.is_ok() && !fail);
+                }
+                self.ledger.answered(at, delivery, result.is_ok());
+            }
+            Sight::SettledOutgoing(at, delivery, result) => {
+                self.ledger.settled(at, delivery, result == Ok("accepted"));
+            }
+            Sight::Declared(at, _, id) => {
+                if let Some(connection) = self.connections.get_mut(&at.connection) {
+                    connection.open.push(id);
+                }
+            }
+            Sight::SettledWithin(at, delivery, id, "accepted") => {
+                self.ledger.settled_within(at, delivery, id);
+            }
+            Sight::SettledWithin(..) => {}
+            Sight::TakenWithin(at, delivery, id) => self.ledger.sent_within(at, delivery, id),
+            Sight::Delivered {
+                at,
+                token,
+                delete,
+                seen,
+            } => {
+                let Some(place) = self.link(at).map(|link| link.place) else {
+                    return Ok(());
+                };
+                let id = self.copy(place, &seen);
+                self.ledger.sees(id)?;
+                let Some(link) = self.link(at) else {
+                    return Ok(());
+                };
+                link.unwritten += 64 + u64::try_from(seen.padding).expect("fits");
+                let credit = link.limit.wrapping_sub(link.received);
+                if credit == 0 || credit >= 1 << 31 {
+                    if delete {
+                        link.stalled.push_back(id);
+                    } else {
+                        self.push(at.connection, Act::Returned { at, token });
+                    }
+                    return Ok(());
+                }
+                link.received = link.received.wrapping_add(1);
+                if delete {
+                    return self.ledger.got(id);
+                }
+                let connection = self
+                    .connections
+                    .get_mut(&at.connection)
+                    .expect("it has one");
+                let delivery = connection.next_delivery;
+                connection.next_delivery += 1;
+                self.hold(Held {
+                    place,
+                    token,
+                    id,
+                    number: seen.number,
+                    on: Some((at, delivery)),
+                    settled: false,
+                });
+            }
+            Sight::Answered(at, answer) => {
+                if let Some(link) = self.link(at) {
+                    link.received = link.received.wrapping_add(1);
+                }
+                self.hear_answer(&answer)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Names a copy of a message: where there is only one of each, it has one name all its life.
+    pub(super) fn copy(&self, place: Place, seen: &Seen) -> Copy {
+        let mut kinds = self.plan.entities.iter().map(|it| it.description.kind);
+        if kinds.any(|kind| kind == EntityKind::Topic) {
+            (0, place.queue, seen.number)
+        } else {
+            (seen.id, 0, 0)
+        }
+    }
+
+    pub(super) fn hold(&mut self, held: Held) {
+        if self.held.len() == HELD {
+            self.held.remove(0);
+        }
+        self.held.push(held);
+    }
+
+    pub(super) fn hear_answer(&mut self, answer: &Answer) -> Result<(), String> {
+        let id = &answer.correlation_id;
+        self.ledger.responded(id, answer.code == 200);
+        let Some((place, ask)) = self.asked.remove(id) else {
+            return Ok(());
+        };
+        if let (Ask::Schedule { .. }, Some(Value::Array(numbers))) =
+            (&ask, answer.body.get("sequence-numbers"))
+        {
+            for number in numbers {
+                if let Value::Long(number) = number {
+                    self.scheduled.push((place, *number));
+                }
+            }
+        }
+        let Some(Value::List(items)) = answer.body.get("messages") else {
+            return Ok(());
+        };
+        for item in items {
+            let Value::Map(entries) = item else { continue };
+            let mut seen = None;
+            let mut token = None;
+            for (_, value) in entries {
+                match value {
+                    Value::Binary(bytes) => seen = Some(read_message(bytes)?),
+                    Value::Uuid(uuid) => token = Some(LockToken::from_uuid(*uuid)),
+                    _ => {}
+                }
+            }
+            let Some(seen) = seen else { continue };
+            let id = self.copy(place, &seen);
+            match (&ask, token) {
+                (Ask::Deferred { delete: true, .. }, _) => self.ledger.got(id)?,
+                (_, Some(token)) => self.hold(Held {
+                    place,
+                    token,
+                    id,
+                    number: seen.number,
+                    on: None,
+                    settled: false,
+                }),
+                // What a peek shows may be long ago: its response waits for credit.
+                (_, None) => {
+                    if seen.state == 1 {
+                        self.deferred.push((place, seen.number));
+                    }
+                    if seen.state == 2 {
+                        self.scheduled.push((place, seen.number));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
