@@ -72,6 +72,13 @@ impl Broker {
             .resolve(address)
             .and_then(|id| self.node(id))
             .map_or(0, |node| node.group);
+        if let (Some(id), Err(failure)) = (&call.transaction, &answer) {
+            let reason = match failure {
+                Failure::Invalid(text) => text,
+                Failure::Refused(refusal) => &refusal.description,
+            };
+            self.spoil(connection, id, reason);
+        }
         let (status, body) = match answer {
             Ok(answer) => answer,
             Err(Failure::Invalid(text)) => (Status::invalid(&text), Body::Empty),

@@ -211,6 +211,7 @@ fn a_message_without_a_session_is_not_taken() {
 /// machine with sessions, and without.
 #[test]
 #[ignore = "a measurement"]
+#[expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 fn ten_thousand_sessions_at_once() {
     let names: Vec<String> = (0..10_000).map(|at| format!("session {at}")).collect();
     let mut bench = Bench::new();
