@@ -283,6 +283,8 @@ fn link(random: &mut Stream, entities: &mut [Planned], often: u64) {
         };
         let description = &mut entities[from].description;
         description.requires_session &= forward.is_none();
+        // Between partitions there is no order in which messages go on.
+        description.partitioned &= forward.is_none() && dead.is_none();
         description.forward_to = forward;
         description.forward_dead_letters_to = dead;
         fit_order(description);
