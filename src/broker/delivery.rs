@@ -50,12 +50,18 @@ impl Broker {
         Reply::AcceptLink(link, session_accept(grant))
     }
 
-    /// Turns a receiver away that has waited for a message session in vain.
-    fn no_session(&mut self, around: &Surroundings<'_>, consumer: ConsumerId) -> Reply {
+    /// Takes out the link of a receiver that its queue has let go; its connection may be gone too.
+    fn forget_link(&mut self, consumer: ConsumerId) -> LinkId {
         let (connection, link) = link_of(consumer);
         if let Some(state) = self.connections.get_mut(&connection) {
             state.links.remove(&link);
         }
+        link
+    }
+
+    /// Turns a receiver away that has waited for a message session in vain.
+    fn no_session(&mut self, around: &Surroundings<'_>, consumer: ConsumerId) -> Reply {
+        let link = self.forget_link(consumer);
         let text = "The operation did not complete within the allotted timeout. No unlocked \
                     sessions were available.";
         Reply::RefuseLink(link, self.refuse(around, Condition::Timeout, text, ""))
@@ -63,10 +69,7 @@ impl Broker {
 
     /// Ends the link of a receiver whose message session's lock is over.
     fn session_lost(&mut self, around: &Surroundings<'_>, consumer: ConsumerId) -> Reply {
-        let (connection, link) = link_of(consumer);
-        if let Some(state) = self.connections.get_mut(&connection) {
-            state.links.remove(&link);
-        }
+        let link = self.forget_link(consumer);
         let text = SessionLost.to_string();
         Reply::Detach(
             link,

@@ -77,7 +77,7 @@ impl Broker {
         path: &str,
         description: Description,
     ) -> Result<bool, EntityRefused> {
-        let Some(base) = self.resolve_key(&address::key(path)) else {
+        let Some(base) = self.resolve_path(path) else {
             let topic = self.topic_of(path, &description)?;
             let base = EntityId(u32::try_from(self.queues.len()).expect("counted in 32 bits"));
             record_entity(around, base, path, &description);
@@ -129,14 +129,11 @@ impl Broker {
         description: Description,
         rules: Vec<Rule>,
     ) -> Result<bool, EntityRefused> {
-        let is_new = self.resolve_key(&address::key(path)).is_none();
+        let topic = self.topic_of(path, &description)?;
+        let is_new = self.resolve_path(path).is_none();
         let mut changed = self.ensure_entity(around, path, description)?;
         let missing = || EntityRefused::NoTopic(path.to_owned());
-        let subscription = self.resolve_key(&address::key(path)).ok_or_else(missing)?;
-        let description = self
-            .queue(subscription)
-            .map(|queue| queue.description().clone());
-        let topic = self.topic_of(path, &description.unwrap_or_default())?;
+        let subscription = self.resolve_path(path).ok_or_else(missing)?;
         let topic = topic.ok_or_else(missing)?;
         if is_new && !rules.is_empty() {
             self.drop_rule(around, topic, subscription, DEFAULT_RULE);
@@ -350,7 +347,7 @@ impl Broker {
         }
         let missing = || EntityRefused::NoTopic(path.to_owned());
         let (topic, _) = address::split_subscription(path).ok_or_else(missing)?;
-        let base = self.resolve_key(&address::key(topic)).ok_or_else(missing)?;
+        let base = self.resolve_path(topic).ok_or_else(missing)?;
         let is_topic = self.topics.contains_key(&base);
         is_topic.then_some(Some(base)).ok_or_else(missing)
     }
@@ -410,8 +407,11 @@ impl Broker {
         self.topics.entry(id).or_default()
     }
 
-    pub(super) fn resolve_key(&self, key: &str) -> Option<EntityId> {
-        self.by_path.get(key).map(|entity| entity.base)
+    /// Finds an entity by its path, whatever its case.
+    pub(super) fn resolve_path(&self, path: &str) -> Option<EntityId> {
+        self.by_path
+            .get(&address::key(path))
+            .map(|entity| entity.base)
     }
 
     fn check_forward(&self, path: &str, id: EntityId) -> Result<(), EntityRefused> {
@@ -431,7 +431,7 @@ impl Broker {
         if node.queue.has_sessions() {
             return wrong("an entity with message sessions cannot do");
         }
-        let Some(first) = self.resolve_key(&address::key(target)) else {
+        let Some(first) = self.resolve_path(target) else {
             return wrong("does not exist");
         };
         let kind = self.queue(first).map(|queue| queue.description().kind);
@@ -460,9 +460,7 @@ impl Broker {
     fn leads_to(&self, id: EntityId) -> Vec<EntityId> {
         match self.node(id).and_then(|node| node.onward.as_ref()) {
             None => Vec::new(),
-            Some(Onward::Forward(path)) => {
-                self.resolve_key(&address::key(path)).into_iter().collect()
-            }
+            Some(Onward::Forward(path)) => self.resolve_path(path).into_iter().collect(),
             Some(Onward::Publish) => {
                 let topic = self.topics.get(&id).into_iter();
                 topic

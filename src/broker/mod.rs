@@ -490,7 +490,7 @@ impl Broker {
     }
 
     fn resolve(&self, address: &EntityAddress) -> Option<EntityId> {
-        let base = self.by_path.get(&address.key())?.base;
+        let base = self.resolve_path(&address.path)?;
         Some(match address.queue {
             SubQueue::Main => base,
             SubQueue::DeadLetter => base.dead_letters(),

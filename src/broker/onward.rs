@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::{Broker, Surroundings};
 use crate::address::{self, EntityAddress, SubQueue};
-use crate::entity::queue::{Arriving, DeadLetter, Departure, Description, EntityKind};
+use crate::entity::queue::{Arrival, Arriving, DeadLetter, Departure, Description, EntityKind};
 use crate::entity::rules::Match;
 use crate::entity::{BodyRef, EntityId, SequenceNumber};
 use crate::limits;
@@ -60,9 +60,7 @@ impl Broker {
     pub fn wanted(&mut self) -> Vec<WantedBody> {
         while let Some(&entity) = self.stalled.first() {
             let node = self.node(entity).filter(|node| node.onward.is_some());
-            let waiting = node
-                .map(|node| &node.queue)
-                .map(|queue| queue.waiting_to_go(limits::READ_BACK_MESSAGES));
+            let waiting = node.map(|node| node.queue.waiting_to_go(limits::READ_BACK_MESSAGES));
             let waiting = waiting.unwrap_or_default();
             if !waiting.is_empty() {
                 let waiting = waiting.into_iter();
@@ -148,17 +146,18 @@ impl Broker {
         let changed = self
             .queue(topic)
             .and_then(|queue| queue.amendments(number).cloned());
-        let changed = changed.unwrap_or_default();
+        let unchanged = Amendments::default();
+        let changed = changed.as_deref().unwrap_or(&unchanged);
         if let (Some(topic), Some(facts)) = (self.topics.get(&topic), facts) {
             let rules = &topic.rules;
-            rules.matches_amended(&message, &changed, &facts, &mut matches);
+            rules.matches_amended(&message, changed, &facts, &mut matches);
         }
         for found in matches.drain(..) {
             self.give(around, topic, number, &message, found);
         }
         self.matches = matches;
         // Not by a step of the topic, which would send on what is being sent on.
-        self.take_out(around, topic, number);
+        self.step(around, topic, |queue, cx| queue.published(cx, number));
         true
     }
 
@@ -191,7 +190,6 @@ impl Broker {
                 .queue(topic)
                 .and_then(|queue| queue.copy(number, subscription));
             let Some(mut copy) = copy else { return };
-
             if let Some(amendments) = amendments {
                 if amendments.field(Field::SessionId).is_some() {
                     copy.set_message_session(amendments.group_id());
@@ -205,11 +203,6 @@ impl Broker {
             self.bodies.share(copy.body(), topic);
             self.arrive(around, copy, arriving);
         }
-    }
-
-    /// Takes a message out that has gone to all subscriptions.
-    fn take_out(&mut self, around: &mut Surroundings<'_>, topic: EntityId, number: SequenceNumber) {
-        self.step(around, topic, |queue, cx| queue.published(cx, number));
     }
 
     /// Forwards a message; `false` if its bytes are missing.
@@ -300,16 +293,10 @@ impl Broker {
         let (Some(queue), Some(message)) = (self.queue(to), message) else {
             return Arriving::default();
         };
-        let description = queue.description();
-        let detects = description.duplicate_window.is_some();
-        let partitioned = description.partitioned;
+        let arrival = Arrival::of(message, queue.description());
         Arriving {
-            duplicate_key: detects
-                .then(|| message.duplicate_key(partitioned))
-                .flatten(),
-            partition_hash: partitioned
-                .then(|| message.partition_hash(detects))
-                .flatten(),
+            duplicate_key: arrival.duplicate_key,
+            partition_hash: arrival.partition_hash,
             dead_letter: None,
         }
     }
@@ -326,12 +313,6 @@ impl Broker {
             queue.arrive(cx, departure, arriving);
             queue.dispatch(cx);
         });
-    }
-
-    fn resolve_path(&self, path: &str) -> Option<EntityId> {
-        self.by_path
-            .get(&address::key(path))
-            .map(|entity| entity.base)
     }
 
     /// Returns the bytes that count to an entity: its messages', its dead letters included; a topic's

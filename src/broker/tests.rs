@@ -266,7 +266,7 @@ fn a_deleted_entity_leaves_nothing_and_its_ids_are_not_given_again() {
         bench.run(|broker, around| broker.ensure_entity(around, "t", Description::default()));
     assert_eq!(made, Ok(true));
     assert_eq!(bench.broker.queues.len(), count + 3);
-    assert!(bench.broker.resolve_key("t/subscriptions/a").is_none());
+    assert!(bench.broker.resolve_path("t/subscriptions/a").is_none());
     bench.check_replay();
 }
 
@@ -285,12 +285,12 @@ fn an_entity_that_nobody_uses_is_deleted() {
     bench.now = Timestamp::from_millis(499_000);
     bench.run(|_, _| ());
     assert!(
-        bench.broker.resolve_key("idle").is_some(),
+        bench.broker.resolve_path("idle").is_some(),
         "a send is a use"
     );
     bench.now = Timestamp::from_millis(500_000);
     bench.run(|_, _| ());
-    assert!(bench.broker.resolve_key("idle").is_none());
+    assert!(bench.broker.resolve_path("idle").is_none());
     bench.check_replay();
 }
 

@@ -81,19 +81,20 @@ impl Queue {
     /// Returns messages that can go on now, the first ones first, and where their bytes are.
     #[must_use]
     pub fn waiting_to_go(&self, count: usize) -> Vec<(SequenceNumber, BodyRef)> {
+        self.going().take(count).collect()
+    }
+
+    fn going(&self) -> impl Iterator<Item = (SequenceNumber, BodyRef)> {
         let returned = self.returned.iter().filter_map(|&at| self.index.get(at));
         let fresh = self.index.from(self.cursor);
         let found = returned.chain(fresh.filter(|entry| entry.is_available()));
-        found
-            .take(count)
-            .map(|entry| (number(entry.ordinal), entry.body))
-            .collect()
+        found.map(|entry| (number(entry.ordinal), entry.body))
     }
 
     /// Returns the first message that can go on now, and where its bytes are. What cannot go on is
     /// passed over once.
     pub fn first_to_go(&mut self) -> Option<(SequenceNumber, BodyRef)> {
-        let found = self.waiting_to_go(1).first().copied();
+        let found = self.going().next();
         if !self.description.partitioned && self.returned.is_empty() {
             self.cursor =
                 found.map_or_else(|| self.numbers.peek(0), |(number, _)| self.ordinal(number));
