@@ -1,53 +1,19 @@
 //! A queue that requires message sessions.
 
 use super::*;
-use crate::entity::queue::tests::Kept;
+use crate::entity::queue::tests::{Bench, ONE, TWO};
 
-/// A queue that requires message sessions.
-struct Bench {
-    now: Timestamp,
-    queue: Queue,
-    journal: Kept,
-    random: Random,
+/// The bench of all queues, whose main queue requires message sessions.
+fn bench() -> Bench {
+    Bench::new(Description {
+        requires_session: true,
+        lock_duration: Millis::from_millis(100),
+        ..Description::default()
+    })
 }
 
-const ONE: ConsumerId = ConsumerId(1);
-const TWO: ConsumerId = ConsumerId(2);
-
 impl Bench {
-    fn new() -> Self {
-        let description = Description {
-            requires_session: true,
-            lock_duration: Millis::from_millis(100),
-            ..Description::default()
-        };
-        let dead_letters = EntityId(1);
-        let kind = Kind::Main { dead_letters };
-        Self {
-            now: Timestamp::from_millis(1_000),
-            queue: Queue::new(EntityId(0), kind, description, SequenceNumber(1)),
-            journal: Kept::default(),
-            random: Random::new(1),
-        }
-    }
-
-    fn step<T>(
-        &mut self,
-        step: impl FnOnce(&mut Queue, &mut Context<'_>) -> T,
-    ) -> (T, Vec<Delivery>) {
-        let mut effects = Effects::default();
-        let mut cx = Context {
-            now: self.now,
-            journal: &mut self.journal,
-            random: &mut self.random,
-            effects: &mut effects,
-        };
-        self.queue.handle_timeout(&mut cx);
-        let result = step(&mut self.queue, &mut cx);
-        (result, effects.deliveries)
-    }
-
-    fn send(&mut self, session: &str) -> Vec<Delivery> {
+    fn send_in(&mut self, session: &str) -> Vec<Delivery> {
         let arrival = Arrival {
             body: b"body",
             message_session: Some(session),
@@ -70,7 +36,7 @@ impl Bench {
         received(self.step(step).1)
     }
 
-    fn wait(&mut self, millis: i64) -> Vec<Delivery> {
+    fn pass(&mut self, millis: i64) -> Vec<Delivery> {
         self.now = self.now.after(Millis::from_millis(millis));
         self.step(|_, _| ()).1
     }
@@ -98,16 +64,16 @@ fn numbers(received: &[(i64, u32, LockToken)]) -> Vec<(i64, u32)> {
 
 #[test]
 fn a_session_is_one_receiver_s_with_all_its_messages() {
-    let mut bench = Bench::new();
+    let mut bench = bench();
     for session in ["a", "b", "a"] {
-        assert!(bench.send(session).is_empty());
+        assert!(bench.send_in(session).is_empty());
     }
     let got = bench.accept(ONE, Wanted::Named("a"));
     assert_eq!(numbers(&got), [(1, 0), (3, 0)]);
     let (taken, _) = bench
         .step(|queue, cx| queue.accept_session(cx, TWO, ReceiveMode::PeekLock, Wanted::Named("a")));
     assert_eq!(taken, Err(SessionTaken));
-    let later = received(bench.send("a"));
+    let later = received(bench.send_in("a"));
     assert_eq!(
         numbers(&later),
         [(4, 0)],
@@ -119,9 +85,9 @@ fn a_session_is_one_receiver_s_with_all_its_messages() {
 
 #[test]
 fn what_is_abandoned_comes_again_before_the_rest() {
-    let mut bench = Bench::new();
+    let mut bench = bench();
     for _ in 0..2 {
-        bench.send("a");
+        bench.send_in("a");
     }
     let got = bench.accept(ONE, Wanted::Named("a"));
     let abandon = Settlement::Abandon(Amendments::default());
@@ -133,8 +99,8 @@ fn what_is_abandoned_comes_again_before_the_rest() {
 
 #[test]
 fn a_session_s_messages_are_given_back_uncounted_by_who_goes_and_counted_when_the_lock_ends() {
-    let mut bench = Bench::new();
-    bench.send("a");
+    let mut bench = bench();
+    bench.send_in("a");
     bench.accept(ONE, Wanted::Named("a"));
     bench.step(|queue, cx| {
         queue.remove_consumer(ONE);
@@ -142,7 +108,7 @@ fn a_session_s_messages_are_given_back_uncounted_by_who_goes_and_counted_when_th
     });
     let got = bench.accept(TWO, Wanted::Next(Timestamp::MAX));
     assert_eq!(numbers(&got), [(1, 0)]);
-    let lost = bench.wait(100);
+    let lost = bench.pass(100);
     assert!(matches!(lost[..], [Delivery::SessionLost(TWO)]), "{lost:?}");
     let settled = bench.step(|queue, cx| queue.settle(cx, got[0].2, Settlement::Complete));
     assert_eq!(settled.0, Err(LockLost.into()));
@@ -151,18 +117,18 @@ fn a_session_s_messages_are_given_back_uncounted_by_who_goes_and_counted_when_th
 
 #[test]
 fn a_renewed_session_lock_counts_from_now() {
-    let mut bench = Bench::new();
+    let mut bench = bench();
     bench.accept(ONE, Wanted::Named("nobody's yet"));
-    bench.wait(60);
+    bench.pass(60);
     let renewed = bench.step(|queue, cx| queue.renew_session(cx.now, "nobody's yet"));
     assert_eq!(renewed.0, Ok(Timestamp::from_millis(1_160)));
-    assert!(bench.wait(60).is_empty());
-    assert!(matches!(bench.wait(40)[..], [Delivery::SessionLost(ONE)]));
+    assert!(bench.pass(60).is_empty());
+    assert!(matches!(bench.pass(40)[..], [Delivery::SessionLost(ONE)]));
 }
 
 #[test]
 fn who_waits_gets_the_first_session_that_comes_free_or_is_told_that_none_did() {
-    let mut bench = Bench::new();
+    let mut bench = bench();
     let wait = |bench: &mut Bench, consumer, until| {
         let until = Timestamp::from_millis(until);
         let (accepted, _) = bench.step(|queue, cx| {
@@ -172,38 +138,38 @@ fn who_waits_gets_the_first_session_that_comes_free_or_is_told_that_none_did() {
     };
     wait(&mut bench, ONE, 1_050);
     wait(&mut bench, TWO, 1_500);
-    assert!(matches!(bench.wait(50)[..], [Delivery::NoSession(ONE)]));
+    assert!(matches!(bench.pass(50)[..], [Delivery::NoSession(ONE)]));
     wait(&mut bench, ONE, 2_000);
-    let granted = bench.send("a");
+    let granted = bench.send_in("a");
     assert!(
         matches!(&granted[..], [Delivery::SessionGranted(TWO, _)]),
         "{granted:?}"
     );
     bench.step(|queue, _| queue.remove_consumer(ONE));
-    assert!(bench.send("b").is_empty(), "who has gone waits no more");
+    assert!(bench.send_in("b").is_empty(), "who has gone waits no more");
 }
 
 #[test]
 fn a_state_outlives_its_messages_and_is_kept_until_it_is_cleared() {
-    let mut bench = Bench::new();
+    let mut bench = bench();
     let state = Some(bytes::Bytes::from_static(b"state"));
     let set = bench.step(|queue, cx| queue.set_session_state(cx, "a", state.clone(), 0));
     assert_eq!(set.0, Ok(()));
-    assert_eq!(bench.queue.bytes(), 5);
-    assert_eq!(bench.queue.list_sessions(None, 0, 10), ["a"]);
+    assert_eq!(bench.main.bytes(), 5);
+    assert_eq!(bench.main.list_sessions(None, 0, 10), ["a"]);
     let set = bench.step(|queue, cx| queue.set_session_state(cx, "a", None, 0));
     assert_eq!(set.0, Ok(()));
     assert_eq!(
-        (bench.queue.bytes(), bench.queue.session_state("a")),
+        (bench.main.bytes(), bench.main.session_state("a")),
         (0, None)
     );
-    assert!(bench.queue.list_sessions(None, 0, 10).is_empty());
+    assert!(bench.main.list_sessions(None, 0, 10).is_empty());
 }
 
 #[test]
 fn a_message_without_a_session_is_not_taken() {
-    let bench = Bench::new();
-    let admitted = bench.queue.admit([Arrival::default()], 0);
+    let bench = bench();
+    let admitted = bench.main.admit([Arrival::default()], 0);
     assert_eq!(admitted, Err(SendRefused::SessionMissing));
 }
 
@@ -214,8 +180,8 @@ fn a_message_without_a_session_is_not_taken() {
 #[expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 fn ten_thousand_sessions_at_once() {
     let names: Vec<String> = (0..10_000).map(|at| format!("session {at}")).collect();
-    let mut bench = Bench::new();
-    bench.queue.describe(Description {
+    let mut bench = bench();
+    bench.main.describe(Description {
         requires_session: true,
         lock_duration: Millis::from_secs(300),
         ..Description::default()
@@ -231,7 +197,7 @@ fn ten_thousand_sessions_at_once() {
     }
     let began = std::time::Instant::now();
     for at in 0..1_000_000_usize {
-        let got = received(bench.send(&names[at % names.len()]));
+        let got = received(bench.send_in(&names[at % names.len()]));
         let settled = bench.step(|queue, cx| queue.settle(cx, got[0].2, Settlement::Complete));
         assert_eq!(settled.0, Ok(()));
         bench.journal.lines.clear();

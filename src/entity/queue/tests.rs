@@ -2,11 +2,11 @@ use super::*;
 use crate::entity::queue::{Arrival, DeferredRefused, LockLost, SendRefused};
 
 /// A main queue and its dead letters, with a journal that keeps its records.
-struct Bench {
-    now: Timestamp,
-    main: Queue,
+pub(super) struct Bench {
+    pub(super) now: Timestamp,
+    pub(super) main: Queue,
     dead: Queue,
-    journal: Kept,
+    pub(super) journal: Kept,
     random: Random,
 }
 
@@ -38,11 +38,11 @@ impl Journal for Kept {
 
 const MAIN: EntityId = EntityId(0);
 const DEAD: EntityId = EntityId(1);
-const ONE: ConsumerId = ConsumerId(1);
-const TWO: ConsumerId = ConsumerId(2);
+pub(super) const ONE: ConsumerId = ConsumerId(1);
+pub(super) const TWO: ConsumerId = ConsumerId(2);
 
 impl Bench {
-    fn new(description: Description) -> Self {
+    pub(super) fn new(description: Description) -> Self {
         Self::starting_at(description, 1)
     }
 
@@ -58,7 +58,7 @@ impl Bench {
     }
 
     /// Runs a step of the main queue as the broker does.
-    fn step<T>(
+    pub(super) fn step<T>(
         &mut self,
         step: impl FnOnce(&mut Queue, &mut Context<'_>) -> T,
     ) -> (T, Vec<Delivery>) {
