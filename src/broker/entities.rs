@@ -479,7 +479,7 @@ fn check_fixed(path: &str, is: &Description, wanted: &Description) -> Result<(),
             wanted: wanted.kind,
         });
     }
-    let detects = |description: &Description| description.duplicate_window.is_some();
+    let detects = |description: &Description| description.detects_duplicates;
     let fixed = [
         (
             "RequiresSession",

@@ -12,6 +12,7 @@
 //! ([`crate::entity`]), where records are kept.
 
 mod access;
+pub mod administration;
 mod bodies;
 mod cbs;
 mod delivery;

@@ -119,7 +119,6 @@ impl Place<'_, '_> {
     fn describe(&self, properties: &QueueProperties, kind: EntityKind) -> Description {
         let message_bytes = properties.max_message_size_kilobytes;
         let message_bytes = message_bytes.map(|kilobytes| kilobytes * 1024);
-        let detects = properties.requires_duplicate_detection;
         let path = |name: &Option<String>| {
             let name = name.as_deref()?;
             Some(format!("{}{name}", self.prefix))
@@ -141,7 +140,8 @@ impl Place<'_, '_> {
                 ConfiguredStatus::SendDisabled => Status::SendDisabled,
             },
             requires_session: properties.requires_session,
-            duplicate_window: detects.then_some(properties.duplicate_detection_window),
+            detects_duplicates: properties.requires_duplicate_detection,
+            duplicate_window: properties.duplicate_detection_window,
             partitioned: properties.enable_partitioning,
             // Of an entity that passes its messages on, nobody says that it is idle.
             auto_delete_on_idle: match forward_to {
@@ -150,6 +150,7 @@ impl Place<'_, '_> {
             },
             forward_to,
             forward_dead_letters_to: path(&properties.forward_dead_lettered_to),
+            ..Description::default()
         }
     }
 }
