@@ -22,6 +22,8 @@ fn config(identity: Identity) -> Config {
         handle_max: 10,
         idle_timeout: Millis::from_secs(60),
         identity,
+        has_certificate: false,
+        trusts_peer: true,
     }
 }
 

@@ -88,6 +88,8 @@ pub fn config() -> Config {
         handle_max: 7,
         idle_timeout: limits::IDLE_TIMEOUT,
         identity: Identity::Unnamed,
+        has_certificate: false,
+        trusts_peer: true,
     }
 }
 
@@ -358,6 +360,7 @@ fn event_words(event: &Event) -> String {
         None => String::new(),
     };
     match event {
+        Event::Authenticating { .. } => "authenticating".to_owned(),
         Event::RefusedInTransaction { reason, .. } => format!("refused-in-transaction {reason:?}"),
         Event::Opened {
             container_id,
@@ -368,6 +371,7 @@ fn event_words(event: &Event) -> String {
             let identity = match identity {
                 Identity::Unnamed => "unnamed".to_owned(),
                 Identity::Anonymous => "anonymous".to_owned(),
+                Identity::External => "external".to_owned(),
                 Identity::Plain { user, password } => format!("plain {user}:{password}"),
             };
             format!("opened {container_id:?} host={hostname} as {identity}")
