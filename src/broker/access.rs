@@ -1,6 +1,14 @@
 //! Who may do what. The seam for real verification: everything that asks about rights asks here.
 
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "tokens are verified when profiles come")
+)]
+mod jwt;
+
 use crate::amqp::Identity;
+
+pub use jwt::{JWT_BYTES_MAX, JwksError, TokenIssuer};
 
 /// How tokens and rights are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -38,7 +38,7 @@ use crate::entity::{BodyRef, EntityId, Journal, LockToken, Random, Record, Seque
 use crate::message::Message;
 use crate::time::Timestamp;
 
-pub use access::Profile;
+pub use access::{JWT_BYTES_MAX, JwksError, Profile, TokenIssuer};
 pub use entities::EntityRefused;
 pub use management::Response;
 pub use onward::WantedBody;
