@@ -19,6 +19,12 @@ pub mod disk;
 mod http;
 mod install;
 mod logging;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "tokens are verified when profiles come")
+)]
+#[expect(unreachable_pub, reason = "the command line will have its arguments")]
+mod oidc;
 mod outbox;
 mod owner;
 mod reader;
