@@ -40,7 +40,9 @@ use crate::entity::{BodyRef, EntityId, Journal, LockToken, Random, Record, Seque
 use crate::message::Message;
 use crate::time::Timestamp;
 
-pub use access::{Fault, Grant, Origin, Peer, Profile, TokenRefused};
+pub use access::{
+    Fault, Grant, JWT_BYTES_MAX, JwksError, Origin, Peer, Profile, TokenIssuer, TokenRefused,
+};
 pub use entities::EntityRefused;
 pub use management::Response;
 pub use onward::WantedBody;

@@ -53,12 +53,13 @@ pub(super) fn profile(
         .filter(|listener| !listener.address.ip().is_loopback());
     let outside: Vec<String> = outside.map(|listener| listener.address.to_string()).collect();
     let may_be_open = outside.is_empty() || args.allow_any_key_beyond_loopback;
+    let is_verified = config.has_authorization() || args.oidc.oidc_issuer.is_some();
     let profile = match args.auth {
         AuthArg::Development if !may_be_open => {
             return Err(KeysError::Open(outside.join(", ")));
         }
         AuthArg::Development => Profile::Development,
-        AuthArg::Auto if may_be_open && !config.has_authorization() => Profile::Development,
+        AuthArg::Auto if may_be_open && !is_verified => Profile::Development,
         AuthArg::Auto | AuthArg::Sas => Profile::Verified,
     };
     match profile {

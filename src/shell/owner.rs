@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tracing::{info, warn};
 
 use super::clock::Clock;
@@ -111,6 +111,8 @@ pub(super) struct Owner {
     /// Connections that have something in `Connection::outgoing`.
     touched: Vec<ConnectionId>,
     upkeep: upkeep::Upkeep,
+    /// Told when an identity token was signed with a key that is not known.
+    keys_wanted: Arc<Notify>,
     stopping: bool,
 }
 
@@ -124,6 +126,7 @@ pub(super) struct Parts {
     pub(super) committer: Committer,
     pub(super) reader: reader::Reader,
     pub(super) disk: SharedDisk,
+    pub(super) keys_wanted: Arc<Notify>,
 }
 
 struct Connection {
@@ -144,6 +147,7 @@ impl Owner {
             committer,
             reader,
             disk,
+            keys_wanted,
         } = parts;
         let progress = committer.progress();
         let durable = progress.borrow().durable;
@@ -167,6 +171,7 @@ impl Owner {
             replies: Vec::new(),
             touched: Vec::new(),
             upkeep: upkeep::Upkeep::default(),
+            keys_wanted,
             stopping: false,
         }
     }
@@ -214,6 +219,9 @@ impl Owner {
             self.step(now, Broker::handle_timeout);
             self.seal();
             self.send_on(now);
+            if self.broker.wants_identity_keys() {
+                self.keys_wanted.notify_one();
+            }
             self.maintain();
             self.seal();
             self.flush();
@@ -273,7 +281,10 @@ impl Owner {
                 let rests_on = self.newest();
                 self.hold(rests_on, Told::Administered(answer, Box::new(done)));
             }
-            Mail::IdentityKeys(keys) => self.broker.set_identity_keys(&keys),
+            Mail::IdentityKeys(keys) => {
+                // Who fetched them has checked them.
+                let _ = self.broker.set_identity_keys(&keys);
+            }
             Mail::Read(done) => self.take_read(now, done),
             Mail::CheckpointWritten(written) => self.checkpoint_written(written),
             Mail::Stop => self.stop(now),

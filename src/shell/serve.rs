@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tracing::{error, info, warn};
 
 use super::cli::{ListenArgs, ServeArgs};
@@ -17,6 +17,7 @@ use super::committer::{Committer, SharedDisk, Sync};
 use super::disk::FileDisk;
 use super::doors::{self, House, Visits};
 use super::keys;
+use super::oidc::{self, OidcError};
 use super::owner::{Mail, Owner, Parts};
 use super::reader::Reader;
 use super::tls::{Tls, TlsError};
@@ -63,6 +64,8 @@ enum StartError {
     #[error(transparent)]
     Keys(#[from] keys::KeysError),
     #[error(transparent)]
+    Oidc(#[from] OidcError),
+    #[error(transparent)]
     Tls(#[from] TlsError),
     #[error("the configuration cannot be carried out: {0}")]
     Entities(String),
@@ -93,7 +96,8 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     };
     let seed = RandomState::new().hash_one(std::process::id());
     let mut broker = Broker::new(seed, profile);
-    broker.set_token_issuer(args.oidc.issuer());
+    let (issuer, key_source) = args.oidc.parse()?.unzip();
+    broker.set_token_issuer(issuer);
     let recovered = recover(&mut broker, &disk, seed, args.cache_mb)?;
     let Recovered {
         mut writer,
@@ -118,6 +122,7 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     let committer = Committer::start(committer, args.sync.into(), last_frame)?;
     let (sender, mailbox) = mpsc::channel(limits::MAILBOX_LENGTH);
     let reader = Reader::start(Arc::clone(&disk), sender.clone())?;
+    let keys_wanted = Arc::new(Notify::new());
     let parts = Parts {
         broker,
         writer,
@@ -127,9 +132,19 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
         committer,
         reader,
         disk,
+        keys_wanted: Arc::clone(&keys_wanted),
     };
     let owner = tokio::spawn(Owner::new(parts).run());
     let (stop, stopped) = watch::channel(false);
+    if let Some(source) = key_source {
+        let owner = sender.clone();
+        let publish = move |keys| {
+            let owner = owner.clone();
+            tokio::spawn(async move { owner.send(Mail::IdentityKeys(keys)).await });
+        };
+        let stopped = stopped.clone();
+        tokio::spawn(oidc::keep_keys(source, publish, keys_wanted, stopped));
+    }
     let house = Arc::new(House {
         clock,
         owner: sender.clone(),

@@ -4,6 +4,7 @@
 //! request of the administration API. What it has proved is a [`Grant`]: rights on an entity and
 //! all below it, for a time. A link needs a grant for as long as it lives.
 
+mod jwt;
 mod sas;
 mod throttle;
 
@@ -16,6 +17,7 @@ use crate::entity::{AuthorizationRule, Right, Rights};
 use crate::limits;
 use crate::time::{Millis, Timestamp};
 
+pub use jwt::{JWT_BYTES_MAX, JwksError, TokenIssuer};
 use sas::SasToken;
 
 /// How tokens and rights are treated.
@@ -110,6 +112,15 @@ pub struct TokenRefused {
 }
 
 impl Fault {
+    /// Those that a token itself can have.
+    const ALL: [Self; 5] = [
+        Self::Signature,
+        Self::Audience,
+        Self::Malformed,
+        Self::Expired,
+        Self::Missing,
+    ];
+
     /// The word with which the service's sentence begins.
     fn word(self) -> &'static str {
         match self {
@@ -137,6 +148,8 @@ pub(super) struct Access {
     /// The rules of each namespace, by the prefix of its paths.
     rules: BTreeMap<String, Vec<AuthorizationRule>>,
     throttle: throttle::Throttle,
+    /// Whose identity tokens are good.
+    issuer: Option<TokenIssuer>,
 }
 
 impl Access {
@@ -158,6 +171,30 @@ impl Broker {
             address::namespace_prefix(namespace)
         };
         self.access.rules.insert(prefix, rules);
+    }
+
+    /// Trusts an issuer of identity tokens, or none.
+    pub fn set_token_issuer(&mut self, issuer: Option<TokenIssuer>) {
+        self.access.issuer = issuer;
+    }
+
+    /// Takes the keys that the issuer of identity tokens has published.
+    ///
+    /// # Errors
+    ///
+    /// If they are none; the old ones stay then.
+    pub fn set_identity_keys(&mut self, keys: &str) -> Result<usize, JwksError> {
+        match &mut self.access.issuer {
+            Some(issuer) => issuer.set_keys(keys),
+            None => Ok(0),
+        }
+    }
+
+    /// Returns whether a token named a key of the issuer that is not known, since the last call.
+    #[must_use]
+    pub fn wants_identity_keys(&self) -> bool {
+        let issuer = self.access.issuer.as_ref();
+        issuer.is_some_and(TokenIssuer::wants_keys)
     }
 
     /// A connection is there, and this is known of it.
@@ -446,7 +483,11 @@ impl Broker {
                 "Too many authentications failed; try again later.".to_owned(),
             ));
         }
-        let verified = self.verify_sas(now, prefix, token, resource);
+        let verified = if sas::is_sas(token) {
+            self.verify_sas(now, prefix, token, resource)
+        } else {
+            self.verify_jwt(now, prefix, token)
+        };
         if let Err(refused) = &verified {
             self.access.throttle.failed(now, peer);
             tracing::debug!(fault = ?refused.fault, "a token was refused");
@@ -505,6 +546,38 @@ impl Broker {
             scope,
             rights,
             expires_at: token.expires_at,
+        })
+    }
+
+    /// An identity token holds for a whole namespace.
+    fn verify_jwt(
+        &self,
+        now: Timestamp,
+        prefix: &str,
+        token: &str,
+    ) -> Result<Grant, TokenRefused> {
+        let Some(issuer) = &self.access.issuer else {
+            return Err(TokenRefused::new(
+                Fault::Malformed,
+                "The token is no shared access signature, and no issuer of other tokens is trusted \
+                 here."
+                    .to_owned(),
+            ));
+        };
+        let claims = issuer.verify(now, token).map_err(|text| {
+            let fault = Fault::ALL.into_iter().find(|fault| {
+                let word = fault.word();
+                !word.is_empty() && text.starts_with(word)
+            });
+            let fault = fault.unwrap_or(Fault::Rights);
+            let rest = text.strip_prefix(fault.word()).unwrap_or(&text);
+            TokenRefused::new(fault, rest.to_owned())
+        })?;
+        tracing::debug!(subject = claims.subject, "an identity token was accepted");
+        Ok(Grant {
+            scope: prefix.to_owned(),
+            rights: claims.rights,
+            expires_at: claims.expires_at,
         })
     }
 
