@@ -163,8 +163,6 @@ pub const UNADMITTED_SESSIONS_MAX: usize = 64;
 pub const VISITS_PER_ADDRESS_MAX: usize = 1_000;
 /// Such connections in all, some 50 KiB each at most.
 pub const VISITS_MAX: usize = 8_192;
-/// Bytes of the body of an HTTP request: a subscription's longest rule is a tenth of it.
-pub const HTTP_BODY_BYTES_MAX: usize = 256 * 1024;
 /// Bytes of the head of an HTTP request: a token, and what else is there.
 pub const HTTP_HEAD_BYTES_MAX: usize = 64 * 1024;
 /// How long the head of an HTTP request, and its body, may take, and the pause between two.

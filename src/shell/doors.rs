@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -37,6 +37,8 @@ pub(super) struct House {
     /// Nothing needs to be proved.
     pub(super) is_open: bool,
     pub(super) stopped: watch::Receiver<bool>,
+    /// How many requests were refused.
+    pub(super) refusals: AtomicU64,
 }
 
 /// Those that have not proved a right yet, by their addresses.

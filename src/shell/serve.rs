@@ -4,6 +4,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -152,6 +153,7 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
         visits: Visits::default(),
         is_open: profile == Profile::Development,
         stopped: stopped.clone(),
+        refusals: AtomicU64::new(0),
     });
     tokio::spawn(super::tls::watch(tls, stopped.clone()));
     let doors: Vec<_> = listeners

@@ -3,14 +3,16 @@
 //! A request of the administration API is checked for its rights before its body is read, and its
 //! body is read before it is understood: a stranger costs a bounded number of bytes, and no parsing.
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{Extension, FromRequestParts as _, Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use hyper::server::conn::http1;
@@ -23,11 +25,11 @@ use tracing::{debug, info};
 
 use super::connection::Stream;
 use super::doors::{self, House, Visit};
-use super::owner::{Mail, Reached};
+use super::owner::{Administration, Inquiry, Mail};
 use super::websocket::ByteStream;
-use crate::admin;
+use crate::admin::{self, Asked, Refusal, Tracking};
 use crate::broker::administration::OperationRefused;
-use crate::broker::{Grant, Origin, TokenRefused};
+use crate::broker::{Fault, Origin, TokenRefused};
 use crate::limits;
 
 const HEALTHY: &str = r#"{"status":"healthy","message":"Service is healthy."}"#;
@@ -46,7 +48,6 @@ const READ_DEADLINE: Duration =
 struct Caller {
     origin: Arc<Origin>,
     visit: Arc<Visit>,
-    secure: bool,
 }
 
 /// Answers the requests of one connection until it ends.
@@ -57,7 +58,6 @@ pub(super) async fn serve(
     visit: Visit,
 ) {
     let caller = Caller {
-        secure: origin.is_secure,
         origin: Arc::new(origin),
         visit: Arc::new(visit),
     };
@@ -163,27 +163,121 @@ async fn administer(
     let (parts, body) = request.into_parts();
     let host = host(&parts.headers, &caller.origin);
     let text = |name| parts.headers.get(name).and_then(|value| value.to_str().ok());
-    let mut asked = admin::Request {
+    let asked = Asked::read(&admin::Request {
         method: parts.method.as_str(),
         path: parts.uri.path(),
         query: parts.uri.query(),
         host: &host,
         if_match: text(header::IF_MATCH),
-        body: &[],
+    });
+    let inquiry = Inquiry {
+        peer: caller.origin.peer,
+        host: Some(host.clone()),
+        token: text(header::AUTHORIZATION).map(ToOwned::to_owned),
+        path: parts.uri.path().to_owned(),
     };
-    let answer = answer(&house, &caller, &mut asked, text(header::AUTHORIZATION), body).await;
-    respond(answer)
+    let answer = answer(&house, &caller, asked, inquiry, body).await;
+    respond(answer.unwrap_or_else(|refusal| {
+        let id = ask_id(&house);
+        refusal.render(&Tracking {
+            id: &id,
+            system: host.split([':', '.']).next().unwrap_or_default(),
+            at: house.clock.now(),
+        })
+    }))
 }
 
+/// Who asks, then what exactly, then the answer: what comes later costs more.
 async fn answer(
     house: &House,
     caller: &Caller,
-    asked: &mut admin::Request<'_>,
-    token: Option<&str>,
+    asked: Result<Asked, Refusal>,
+    inquiry: Inquiry,
     body: Body,
-) -> admin::Response {
-    let now = || house.clock.now();
-    todo!()
+) -> Result<admin::Response, Refusal> {
+    let host = inquiry.host.clone();
+    let path = inquiry.path.clone();
+    let authorized = ask(house, |answer| Mail::Authorize(Box::new(inquiry), answer)).await;
+    let grant = authorized.ok_or_else(stopping)?.map_err(|refused| {
+        let peer = caller.visit.address();
+        info!(%peer, path, fault = ?refused.fault, "a request was refused");
+        of_token(&refused)
+    })?;
+    let asked = asked?;
+    let body = if asked.needs_body() {
+        read(body).await?
+    } else {
+        Bytes::new()
+    };
+    let operation = asked.operation(&body)?;
+    let administration = Administration {
+        host,
+        grant,
+        operation,
+    };
+    let done = ask(house, |answer| {
+        Mail::Administer(Box::new(administration), answer)
+    });
+    let answer = done.await.ok_or_else(stopping)??;
+    Ok(asked.render(&answer))
+}
+
+/// Reads a body that has a bounded length and comes in a bounded time.
+async fn read(body: Body) -> Result<Bytes, Refusal> {
+    match timeout(READ_DEADLINE, to_bytes(body, admin::BODY_BYTES_MAX)).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(error)) if is_too_long(&error) => Err(Refusal::TooLong),
+        Ok(Err(error)) => Err(Refusal::Malformed(format!("the body: {error}"))),
+        Err(_) => Err(Refusal::Malformed(format!(
+            "the body did not come within {} seconds",
+            READ_DEADLINE.as_secs()
+        ))),
+    }
+}
+
+fn is_too_long(error: &axum::Error) -> bool {
+    let source = std::error::Error::source(error);
+    source.is_some_and(|source| source.is::<http_body_util::LengthLimitError>())
+}
+
+fn of_token(refused: &TokenRefused) -> Refusal {
+    let text = format!("SubCode={}. {refused}", refused.sub_code());
+    Refusal::Operation(match refused.fault {
+        Fault::Throttled(_) => OperationRefused::Busy(text),
+        _ => OperationRefused::Unauthorized(text),
+    })
+}
+
+fn stopping() -> Refusal {
+    Refusal::Operation(OperationRefused::Busy("The broker is stopping.".to_owned()))
+}
+
+/// Makes a name for a refusal.
+fn ask_id(house: &House) -> String {
+    let count = house.refusals.fetch_add(1, Ordering::Relaxed);
+    let bits = RandomState::new().hash_one(count);
+    let (a, b) = (bits >> 32, bits & 0xffff_ffff);
+    let (c, d) = (b >> 16, b & 0xffff);
+    format!("{a:08x}-{c:04x}-{d:04x}-0000-{count:012x}")
+}
+
+fn respond(answer: admin::Response) -> Response {
+    let mut response = Response::new(Body::from(answer.body));
+    *response.status_mut() =
+        StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static(answer.content_type),
+    );
+    let etag = answer.etag.and_then(|etag| HeaderValue::from_str(&etag).ok());
+    if let Some(etag) = etag {
+        headers.insert(header::ETAG, etag);
+    }
+    if let Some(seconds) = answer.retry_after_seconds {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
 }
 
 /// Asks the owner something; `None` if it has gone.

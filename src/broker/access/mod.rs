@@ -136,6 +136,20 @@ impl Fault {
 }
 
 impl TokenRefused {
+    /// Returns the sub-code by which the administration API tells it (`protocol.md` §11.11).
+    #[must_use]
+    pub fn sub_code(&self) -> u32 {
+        match self.fault {
+            Fault::Missing => 40_102,
+            Fault::Signature => 40_103,
+            Fault::Audience => 40_104,
+            Fault::Malformed => 40_105,
+            Fault::Expired => 40_106,
+            Fault::Rights => 40_100,
+            Fault::Throttled(_) => 50_004,
+        }
+    }
+
     fn new(fault: Fault, text: String) -> Self {
         Self { fault, text }
     }
@@ -334,8 +348,9 @@ impl Broker {
         self.end_unauthorized(around, id, "");
     }
 
-    /// Checks the token of a request of the administration API, for the path that it names on a
-    /// host.
+    /// Checks the token of a request of the administration API, which must hold for the path that
+    /// it names on a host. What it gives is what its key gives: a request looks at what is above
+    /// its path too.
     ///
     /// # Errors
     ///
@@ -506,18 +521,18 @@ impl Broker {
         let token = SasToken::parse(token)?;
         let scope = format!("{prefix}{}", token.resource);
         // All keys of the name are tried, that the time tells nothing of which there are.
-        let mut rights: Option<Rights> = None;
-        for rule in self.rules_for(prefix, &scope) {
+        let mut proved: Option<(&str, Rights)> = None;
+        for (owner, rule) in self.rules_for(prefix, &scope) {
             if !token.names(&rule.name) {
                 continue;
             }
             for key in rule.keys() {
                 if token.is_signed_with(key) {
-                    rights = rights.or(Some(rule.rights));
+                    proved = proved.or(Some((owner, rule.rights)));
                 }
             }
         }
-        let Some(rights) = rights else {
+        let Some((owner, rights)) = proved else {
             return Err(TokenRefused::new(
                 Fault::Signature,
                 "The token has an invalid signature.".to_owned(),
@@ -543,7 +558,7 @@ impl Broker {
             ));
         }
         Ok(Grant {
-            scope,
+            scope: owner.to_owned(),
             rights,
             expires_at: token.expires_at,
         })
@@ -581,19 +596,23 @@ impl Broker {
         })
     }
 
-    /// Returns the rules whose keys may sign for a resource: those of its entity, of the entities
-    /// above, and of the namespace.
+    /// Returns the rules whose keys may sign for a resource, and what each is for: those of the
+    /// namespace, of the entities above, and of its entity.
     fn rules_for<'a>(
         &'a self,
-        prefix: &str,
-        scope: &'a str,
-    ) -> impl Iterator<Item = &'a AuthorizationRule> {
+        prefix: &'a str,
+        resource: &'a str,
+    ) -> impl Iterator<Item = (&'a str, &'a AuthorizationRule)> {
         let own = self.access.rules.get(prefix).into_iter().flatten();
-        let ends = scope.match_indices('/').map(|(at, _)| at);
-        let ends = ends.chain([scope.len()]);
-        let entities = ends.filter_map(|end| self.by_path.get(scope.get(..end)?));
-        let of_entities = entities.filter_map(|entity| self.queue(entity.base));
-        own.chain(of_entities.flat_map(|queue| &queue.description().authorization))
+        let ends = resource.match_indices('/').map(|(at, _)| at);
+        let ends = ends.chain([resource.len()]);
+        let of_entities = ends.filter_map(|end| {
+            let path = resource.get(..end)?;
+            let queue = self.queue(self.by_path.get(path)?.base)?;
+            let rules = queue.description().authorization.iter();
+            Some(rules.map(move |rule| (path, rule)))
+        });
+        own.map(move |rule| (prefix, rule)).chain(of_entities.flatten())
     }
 
     /// Returns what a rule's name gives, wherever it is that of a rule with this key.
