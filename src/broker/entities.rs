@@ -8,7 +8,6 @@ use crate::address::{self, SubQueue};
 use crate::entity::queue::{Description, EntityKind, History, Kind, Queue};
 use crate::entity::rules::{Filter, Rule, RuleRefused};
 use crate::entity::{EntityId, Record, SequenceNumber};
-use crate::limits;
 use crate::time::{Millis, Timestamp};
 
 /// Why an entity cannot be as it is wanted.

@@ -32,9 +32,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::address::{self, EntityAddress, SubQueue};
 use crate::amqp::{Accept, DeliveryId, Event, LinkId, Outcome, Refusal, SessionId};
-use crate::entity::queue::{
-    Arriving, ConsumerId, Context, Description, Effects, Handover, Queue,
-};
+use crate::entity::queue::{Arriving, ConsumerId, Context, Description, Effects, Handover, Queue};
 use crate::entity::rules::{Match, RuleSet};
 use crate::entity::{BodyRef, EntityId, Journal, LockToken, Random, Record, SequenceNumber};
 use crate::message::Message;

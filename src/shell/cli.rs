@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::bench::{self, BenchCommand};
+use super::certs::{self, CertsArgs};
 use super::committer::Sync;
 use super::logging::{self, LogFormat};
 use super::oidc::OidcArgs;
@@ -29,6 +30,8 @@ enum Command {
     /// Measure a broker.
     #[command(subcommand)]
     Bench(BenchCommand),
+    /// Make certificates for TLS: a local authority, one for the broker, and any for clients.
+    Certs(CertsArgs),
     /// Look at a configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -55,8 +58,10 @@ pub struct ServeArgs {
     /// Keep messages in memory only: they end with the process.
     #[arg(long, conflicts_with = "data_dir")]
     pub ephemeral: bool,
+    /// Where clients connect.
     #[command(flatten)]
     pub listeners: ListenArgs,
+    /// Certificates.
     #[command(flatten)]
     pub tls: TlsArgs,
     /// How rights are proved.
@@ -66,6 +71,7 @@ pub struct ServeArgs {
     /// networks.
     #[arg(long)]
     pub allow_any_key_beyond_loopback: bool,
+    /// Identity tokens.
     #[command(flatten)]
     pub oidc: OidcArgs,
     /// When records are synced to the disk.
@@ -151,6 +157,7 @@ pub fn main() -> ExitCode {
             serve::run(&args)
         }
         Command::Bench(command) => bench::run(&command),
+        Command::Certs(args) => certs::run(&args),
         Command::Config(ConfigCommand::Check { file }) => check(&file),
     }
 }

@@ -5,7 +5,7 @@
 //! that have not proved any. Each is looked after by a task of its own, so that a slow one holds
 //! nobody up.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +16,6 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
-use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tracing::{debug, warn};
 
@@ -47,7 +46,7 @@ pub(super) struct Visits(Arc<Mutex<Visitors>>);
 
 #[derive(Debug, Default)]
 struct Visitors {
-    by_address: HashMap<IpAddr, usize>,
+    by_address: BTreeMap<IpAddr, usize>,
     total: usize,
     /// When it was last told that there are too many.
     told: Option<Instant>,
@@ -121,7 +120,7 @@ enum Protocol {
     Amqp,
     /// The verb of a request.
     Http,
-    /// A ClientHello.
+    /// A `ClientHello`.
     Tls,
 }
 
@@ -183,8 +182,8 @@ async fn take_in(house: Arc<House>, stream: TcpStream, peer: SocketAddr, visit: 
         Protocol::Amqp => serve_amqp(&house, stream, origin, visit).await,
         Protocol::Http => web::serve(&house, stream, origin, visit).await,
         Protocol::Tls => {
-            let acceptor = TlsAcceptor::from(house.tls.config());
-            let mut stream = match timeout_at(deadline, acceptor.accept(stream)).await {
+            let accepted = timeout_at(deadline, house.tls.accept(stream)).await;
+            let mut stream = match accepted {
                 Ok(Ok(stream)) => stream,
                 Ok(Err(error)) => return debug!(%peer, %error, "no TLS"),
                 Err(_) => return debug!(%peer, "TLS took too long"),
@@ -212,12 +211,7 @@ fn introduce(stream: &TlsStream<TcpStream>, origin: &mut Origin) {
 }
 
 /// Serves AMQP on whatever carries it.
-pub(super) async fn serve_amqp(
-    house: &House,
-    stream: impl Stream,
-    origin: Origin,
-    visit: Visit,
-) {
+pub(super) async fn serve_amqp(house: &House, stream: impl Stream, origin: Origin, visit: Visit) {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     let id = ConnectionId(NEXT.fetch_add(1, Ordering::Relaxed));
     debug!(connection = id.0, peer = %visit.address(), "connected");

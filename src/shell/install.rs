@@ -40,7 +40,9 @@ pub(super) fn install(
     broker.set_namespaces(names);
     for namespace in &config.namespaces {
         let rules = namespace.authorization.iter();
-        let mut rules: Vec<_> = rules.map(|rule| authorization_rule(rule, around.now)).collect();
+        let mut rules: Vec<_> = rules
+            .map(|rule| authorization_rule(rule, around.now))
+            .collect();
         if rules.is_empty() {
             rules.extend(root_key.map(|key| root_rule(key, around.now)));
         }
@@ -112,11 +114,15 @@ impl Place<'_, '_> {
     /// Leaves what the file has no words for as it is.
     fn keep_unnamed(&self, path: &str, description: &mut Description) {
         if let Some(existing) = self.broker.description(path) {
-            description.user_metadata.clone_from(&existing.user_metadata);
+            description
+                .user_metadata
+                .clone_from(&existing.user_metadata);
             description.batched_operations = existing.batched_operations;
             description.supports_ordering = existing.supports_ordering;
             description.express = existing.express;
-            description.authorization.clone_from(&existing.authorization);
+            description
+                .authorization
+                .clone_from(&existing.authorization);
         }
     }
 

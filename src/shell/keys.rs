@@ -51,7 +51,9 @@ pub(super) fn profile(
     let outside = listeners
         .iter()
         .filter(|listener| !listener.address.ip().is_loopback());
-    let outside: Vec<String> = outside.map(|listener| listener.address.to_string()).collect();
+    let outside: Vec<String> = outside
+        .map(|listener| listener.address.to_string())
+        .collect();
     let may_be_open = outside.is_empty() || args.allow_any_key_beyond_loopback;
     let is_verified = config.has_authorization() || args.oidc.oidc_issuer.is_some();
     let profile = match args.auth {
@@ -96,7 +98,10 @@ pub(super) fn root_key(
             source,
         })?;
         let text = text.trim();
-        if STANDARD.decode(text).is_ok_and(|key| key.len() == KEY_BYTES) {
+        if STANDARD
+            .decode(text)
+            .is_ok_and(|key| key.len() == KEY_BYTES)
+        {
             return Ok(Some(Key::new(text.to_owned())));
         }
         return Err(KeysError::Malformed(path.to_owned()));
@@ -111,7 +116,9 @@ pub(super) fn root_key(
     let port = listeners
         .iter()
         .find(|listener| listener.flag == "--amqp")
-        .map_or(String::new(), |listener| format!(":{}", listener.address.port()));
+        .map_or(String::new(), |listener| {
+            format!(":{}", listener.address.port())
+        });
     info!(
         "a key was made, and is told this once: \
          Endpoint=sb://localhost{port};SharedAccessKeyName={ROOT};SharedAccessKey={text}"
@@ -135,7 +142,8 @@ fn keep(path: &Path, text: &str) -> std::io::Result<()> {
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
     fs::rename(&unfinished, path)?;
-    path.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
+    path.parent()
+        .map_or(Ok(()), |parent| File::open(parent)?.sync_all())
 }
 
 #[cfg(test)]

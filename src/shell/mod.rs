@@ -11,6 +11,7 @@
 )]
 
 mod bench;
+mod certs;
 pub mod cli;
 pub mod clock;
 mod committer;
@@ -25,5 +26,6 @@ mod outbox;
 mod owner;
 mod reader;
 mod serve;
+mod tls;
 mod web;
 mod websocket;

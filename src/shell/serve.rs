@@ -18,11 +18,12 @@ use super::committer::{Committer, SharedDisk, Sync};
 use super::disk::FileDisk;
 use super::doors::{self, House, Visits};
 use super::keys;
-use super::oidc::{self, OidcError};
+use super::oidc::{self, KeySource, OidcError};
 use super::owner::{Mail, Owner, Parts};
 use super::reader::Reader;
 use super::tls::{Tls, TlsError};
 use crate::broker::{Broker, Profile, Surroundings};
+use crate::config::Config;
 use crate::limits;
 use crate::storage::memory::MemoryDisk;
 use crate::storage::{self, Recovered};
@@ -80,24 +81,106 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     let config = super::cli::load_config(args.config.as_deref()).map_err(StartError::Config)?;
     // Ports first: who cannot have them must not touch the data of who has.
     let listeners = listen_all(&args.listeners).await?;
-    let profile = keys::profile(args, &config, &listeners)?;
-    let (disk, place): (SharedDisk, String) = if args.ephemeral {
-        (Arc::new(MemoryDisk::new()), "memory".to_owned())
-    } else {
-        (
-            FileDisk::open(&args.data_dir)?,
-            args.data_dir.display().to_string(),
-        )
+    let Prepared {
+        broker,
+        writer,
+        committer,
+        disk,
+        clock,
+        tls,
+        key_source,
+        profile,
+    } = prepare(args, &config, &listeners)?;
+    let (sender, mailbox) = mpsc::channel(limits::MAILBOX_LENGTH);
+    let reader = Reader::start(Arc::clone(&disk), sender.clone())?;
+    let keys_wanted = Arc::new(Notify::new());
+    let parts = Parts {
+        broker,
+        writer,
+        clock: Arc::clone(&clock),
+        sender: sender.clone(),
+        mailbox,
+        committer,
+        reader,
+        disk,
+        keys_wanted: Arc::clone(&keys_wanted),
     };
-    let kept = (!args.ephemeral).then_some(args.data_dir.as_path());
-    let tls = Tls::load(&args.tls, kept.map(|dir| dir.join("certs")).as_deref())?;
+    let owner = tokio::spawn(Owner::new(parts).run());
+    let (stop, stopped) = watch::channel(false);
+    if let Some(source) = key_source {
+        let publish = publisher(sender.clone());
+        tokio::spawn(oidc::keep_keys(
+            source,
+            publish,
+            keys_wanted,
+            stopped.clone(),
+        ));
+    }
+    tokio::spawn(super::tls::watch(Arc::clone(&tls), stopped.clone()));
+    let house = Arc::new(House {
+        clock,
+        owner: sender.clone(),
+        tls,
+        visits: Visits::default(),
+        is_open: profile == Profile::Development,
+        stopped,
+        refusals: AtomicU64::new(0),
+    });
+    let doors = listeners
+        .into_iter()
+        .map(|listener| tokio::spawn(doors::open(listener.socket, Arc::clone(&house))));
+    let doors: Vec<_> = doors.collect();
+    // The emulator's words: tools wait for this line (`emulator.md` A.3).
+    info!("Emulator Service is Successfully Up!");
+    wait_for_signal().await?;
+    let _ = sender.send(Mail::Stop).await;
+    // Receivers of the notice have gone only if they ended by themselves.
+    let _ = stop.send(true);
+    let ended = tokio::time::timeout(STOP_WAIT, async {
+        for door in doors {
+            let _ = door.await;
+        }
+        let _ = owner.await;
+    });
+    if ended.await.is_err() {
+        warn!("some connections did not take their leave in time");
+    }
+    info!("stopped");
+    Ok(())
+}
+
+/// All that is there before anybody is let in.
+struct Prepared {
+    broker: Broker,
+    writer: storage::Writer,
+    committer: Committer,
+    disk: SharedDisk,
+    clock: Arc<Clock>,
+    tls: Arc<Tls>,
+    key_source: Option<KeySource>,
+    profile: Profile,
+}
+
+fn prepare(
+    args: &ServeArgs,
+    config: &Config,
+    listeners: &[Listener],
+) -> Result<Prepared, StartError> {
+    let profile = keys::profile(args, config, listeners)?;
+    let (issuer, key_source) = args.oidc.parse()?.unzip();
+    let directory = (!args.ephemeral).then_some(args.data_dir.as_path());
+    let disk: SharedDisk = match directory {
+        None => Arc::new(MemoryDisk::new()),
+        Some(directory) => FileDisk::open(directory)?,
+    };
+    let certs = directory.map(|directory| directory.join("certs"));
+    let tls = Tls::load(&args.tls, certs.as_deref())?;
     let root_key = match profile {
         Profile::Development => None,
-        Profile::Verified => keys::root_key(&config, kept, &listeners)?,
+        Profile::Verified => keys::root_key(config, directory, listeners)?,
     };
     let seed = RandomState::new().hash_one(std::process::id());
     let mut broker = Broker::new(seed, profile);
-    let (issuer, key_source) = args.oidc.parse()?.unzip();
     broker.set_token_issuer(issuer);
     let recovered = recover(&mut broker, &disk, seed, args.cache_mb)?;
     let Recovered {
@@ -116,68 +199,33 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
         replies: &mut Vec::new(),
     };
     broker.arm(around.now);
-    super::install::install(&mut broker, &mut around, &config, root_key.as_ref())
+    super::install::install(&mut broker, &mut around, config, root_key.as_ref())
         .map_err(StartError::Entities)?;
     broker.replayed(&mut around);
     warn_of_risk(args.sync.into());
     let committer = Committer::start(committer, args.sync.into(), last_frame)?;
-    let (sender, mailbox) = mpsc::channel(limits::MAILBOX_LENGTH);
-    let reader = Reader::start(Arc::clone(&disk), sender.clone())?;
-    let keys_wanted = Arc::new(Notify::new());
-    let parts = Parts {
+    match directory {
+        None => info!("messages are in memory, and end with the process"),
+        Some(directory) => info!(data = %directory.display(), "messages are kept"),
+    }
+    Ok(Prepared {
         broker,
         writer,
-        clock: Arc::clone(&clock),
-        sender: sender.clone(),
-        mailbox,
         committer,
-        reader,
         disk,
-        keys_wanted: Arc::clone(&keys_wanted),
-    };
-    let owner = tokio::spawn(Owner::new(parts).run());
-    let (stop, stopped) = watch::channel(false);
-    if let Some(source) = key_source {
-        let owner = sender.clone();
-        let publish = move |keys| {
-            let owner = owner.clone();
-            tokio::spawn(async move { owner.send(Mail::IdentityKeys(keys)).await });
-        };
-        let stopped = stopped.clone();
-        tokio::spawn(oidc::keep_keys(source, publish, keys_wanted, stopped));
-    }
-    let house = Arc::new(House {
         clock,
-        owner: sender.clone(),
-        tls: Arc::clone(&tls),
-        visits: Visits::default(),
-        is_open: profile == Profile::Development,
-        stopped: stopped.clone(),
-        refusals: AtomicU64::new(0),
-    });
-    tokio::spawn(super::tls::watch(tls, stopped.clone()));
-    let doors: Vec<_> = listeners
-        .into_iter()
-        .map(|listener| tokio::spawn(doors::open(listener.socket, Arc::clone(&house))))
-        .collect();
-    info!(data = %place, "listening");
-    // The emulator's words: tools wait for this line (`emulator.md` A.3).
-    info!("Emulator Service is Successfully Up!");
-    wait_for_signal().await?;
-    let _ = sender.send(Mail::Stop).await;
-    // Receivers of the notice have gone only if they ended by themselves.
-    let _ = stop.send(true);
-    let ended = tokio::time::timeout(STOP_WAIT, async {
-        for door in doors {
-            let _ = door.await;
-        }
-        let _ = owner.await;
-    });
-    if ended.await.is_err() {
-        warn!("some connections did not take their leave in time");
+        tls,
+        key_source,
+        profile,
+    })
+}
+
+/// Takes the keys of identity tokens to the owner.
+fn publisher(owner: mpsc::Sender<Mail>) -> impl Fn(String) {
+    move |keys| {
+        let owner = owner.clone();
+        tokio::spawn(async move { owner.send(Mail::IdentityKeys(keys)).await });
     }
-    info!("stopped");
-    Ok(())
 }
 
 /// A port that is ours.
@@ -207,9 +255,9 @@ async fn listen_all(args: &ListenArgs) -> Result<Vec<Listener>, StartError> {
         let address = SocketAddr::new(first.ip(), AMQPS_PORT);
         match listen("--amqps", address).await {
             Ok(listener) => listeners.push(listener),
-            Err(error) => info!(
-                "{error}: TLS is at the other ports only, each of which takes every protocol"
-            ),
+            Err(error) => {
+                info!("{error}: TLS is at the other ports only, each of which takes every protocol");
+            }
         }
     }
     for listener in &listeners {

@@ -75,10 +75,13 @@ pub(super) async fn serve(
         .with_upgrades();
     let mut connection = std::pin::pin!(connection);
     let mut stopped = house.stopped.clone();
+    let stop = async {
+        // An error means that the other end is gone, which is a stop too.
+        let _ = stopped.wait_for(|stopped| *stopped).await;
+    };
     let ended = tokio::select! {
         ended = &mut connection => ended,
-        // An error means that the other end is gone, which is a stop too.
-        _ = stopped.wait_for(|stopped| *stopped) => {
+        () = stop => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
@@ -162,7 +165,12 @@ async fn administer(
 ) -> Response {
     let (parts, body) = request.into_parts();
     let host = host(&parts.headers, &caller.origin);
-    let text = |name| parts.headers.get(name).and_then(|value| value.to_str().ok());
+    let text = |name| {
+        parts
+            .headers
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+    };
     let asked = Asked::read(&admin::Request {
         method: parts.method.as_str(),
         path: parts.uri.path(),
@@ -237,7 +245,7 @@ async fn read(body: Body) -> Result<Bytes, Refusal> {
 
 fn is_too_long(error: &axum::Error) -> bool {
     let source = std::error::Error::source(error);
-    source.is_some_and(|source| source.is::<http_body_util::LengthLimitError>())
+    source.is_some_and(<dyn std::error::Error>::is::<http_body_util::LengthLimitError>)
 }
 
 fn of_token(refused: &TokenRefused) -> Refusal {
@@ -270,7 +278,9 @@ fn respond(answer: admin::Response) -> Response {
         header::CONTENT_TYPE,
         HeaderValue::from_static(answer.content_type),
     );
-    let etag = answer.etag.and_then(|etag| HeaderValue::from_str(&etag).ok());
+    let etag = answer
+        .etag
+        .and_then(|etag| HeaderValue::from_str(&etag).ok());
     if let Some(etag) = etag {
         headers.insert(header::ETAG, etag);
     }
@@ -289,7 +299,9 @@ async fn ask<T>(house: &House, mail: impl FnOnce(oneshot::Sender<T>) -> Mail) ->
 
 /// Finds the host that a request is for, with its port.
 fn host(headers: &HeaderMap, origin: &Origin) -> String {
-    let header = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let header = headers
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok());
     let name = header.or(origin.server_name.as_deref());
     name.unwrap_or("localhost").to_owned()
 }

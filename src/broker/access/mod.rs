@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use super::{Broker, Connection, ConnectionId, Link, Reply, Routed, Surroundings};
 use crate::address;
 use crate::amqp::{Condition, Identity, LinkId, Refusal};
+use crate::entity::queue::Queue;
 use crate::entity::{AuthorizationRule, Right, Rights};
 use crate::limits;
 use crate::time::{Millis, Timestamp};
@@ -565,12 +566,7 @@ impl Broker {
     }
 
     /// An identity token holds for a whole namespace.
-    fn verify_jwt(
-        &self,
-        now: Timestamp,
-        prefix: &str,
-        token: &str,
-    ) -> Result<Grant, TokenRefused> {
+    fn verify_jwt(&self, now: Timestamp, prefix: &str, token: &str) -> Result<Grant, TokenRefused> {
         let Some(issuer) = &self.access.issuer else {
             return Err(TokenRefused::new(
                 Fault::Malformed,
@@ -612,7 +608,8 @@ impl Broker {
             let rules = queue.description().authorization.iter();
             Some(rules.map(move |rule| (path, rule)))
         });
-        own.map(move |rule| (prefix, rule)).chain(of_entities.flatten())
+        own.map(move |rule| (prefix, rule))
+            .chain(of_entities.flatten())
     }
 
     /// Returns what a rule's name gives, wherever it is that of a rule with this key.
@@ -623,7 +620,7 @@ impl Broker {
             rules.iter().map(move |rule| (scope, rule))
         });
         let entities = self.by_path.iter().flat_map(|(key, entity)| {
-            let rules = self.queue(entity.base).map(|queue| queue.description());
+            let rules = self.queue(entity.base).map(Queue::description);
             let rules = rules.map(|description| &description.authorization);
             let scope = key.as_str();
             rules.into_iter().flatten().map(move |rule| (scope, rule))

@@ -48,15 +48,13 @@ impl Throttle {
             // Too many to tell apart: one is forgotten, so that memory stays bounded.
             self.failures.pop_first();
         }
-        let bucket = self.failures.entry(peer).or_insert(Bucket {
-            filled: Millis::default(),
-            since: now,
-        });
-        let filled = bucket.filled(now).as_millis() + LEAK.as_millis();
-        *bucket = Bucket {
+        let before = self.failures.get(&peer).map(|bucket| bucket.filled(now));
+        let filled = before.unwrap_or_default().as_millis() + LEAK.as_millis();
+        let bucket = Bucket {
             filled: Millis::from_millis(filled.min(FULL.as_millis())),
             since: now,
         };
+        self.failures.insert(peer, bucket);
     }
 }
 

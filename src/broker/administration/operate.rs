@@ -282,8 +282,7 @@ impl Administration<'_, '_> {
     /// Checks a rule's name, and notes when it is made.
     fn stamped(&self, rule: Rule) -> Result<Rule, OperationRefused> {
         let length = rule.name.chars().count();
-        if !(1..=limits::PART_NAME_LENGTH_MAX).contains(&length)
-            || rule.name.contains(['/', '\\'])
+        if !(1..=limits::PART_NAME_LENGTH_MAX).contains(&length) || rule.name.contains(['/', '\\'])
         {
             return Err(OperationRefused::Invalid(format!(
                 "Name: found '{}'; allowed: 1 to {} characters, none of them '/' or '\\'.",
@@ -356,9 +355,9 @@ impl Administration<'_, '_> {
     fn find(&self, path: &str) -> Result<EntityId, OperationRefused> {
         self.check_right(path)?;
         let full = format!("{}{path}", self.prefix);
-        self.broker.resolve_path(&full).ok_or_else(|| {
-            OperationRefused::NotFound(format!("Entity '{path}' was not found."))
-        })
+        self.broker
+            .resolve_path(&full)
+            .ok_or_else(|| OperationRefused::NotFound(format!("Entity '{path}' was not found.")))
     }
 
     fn subscription(&self, path: &str) -> Result<(EntityId, EntityId), OperationRefused> {
@@ -378,10 +377,7 @@ impl Administration<'_, '_> {
 
     fn described(&self, base: EntityId) -> Result<(Description, String), OperationRefused> {
         let node = self.broker.node(base).ok_or_else(gone)?;
-        Ok((
-            node.queue.description().clone(),
-            node.address.path.clone(),
-        ))
+        Ok((node.queue.description().clone(), node.address.path.clone()))
     }
 
     /// Returns an entity's path as its clients know it.
@@ -447,11 +443,7 @@ impl Administration<'_, '_> {
         }
     }
 
-    fn check_revision(
-        &self,
-        base: EntityId,
-        wanted: Option<u64>,
-    ) -> Result<(), OperationRefused> {
+    fn check_revision(&self, base: EntityId, wanted: Option<u64>) -> Result<(), OperationRefused> {
         let (description, path) = self.described(base)?;
         match wanted {
             Some(wanted) if wanted != description.history.revision => {

@@ -1,7 +1,6 @@
 //! The properties of an entity, as an administrator gives them.
 
 use std::fmt::Display;
-use std::ops::RangeInclusive;
 
 use crate::entity::queue::{Description, EntityKind, Status};
 use crate::entity::{AuthorizationRule, Rights};
@@ -94,27 +93,15 @@ impl Properties {
         default: &Description,
         now: Timestamp,
     ) -> Result<Description, Wrong> {
-        let kind = default.kind;
-        let is_subscription = kind == EntityKind::Subscription;
-        let lives = self.default_time_to_live;
+        self.check()?;
+        let way = |to: &Option<String>| to.clone().filter(|to| !to.is_empty());
         let mut description = Description {
-            kind,
-            lock_duration: within(
-                "LockDuration",
-                self.lock_duration.unwrap_or(default.lock_duration),
-                limits::LOCK_DURATION_MIN..=limits::LOCK_DURATION_MAX,
-                "PT5S to PT5M",
-            )?,
-            default_time_to_live: within(
-                "DefaultMessageTimeToLive",
-                lives.unwrap_or(default.default_time_to_live),
-                limits::TIME_TO_LIVE_MIN..=Millis::MAX,
-                "PT1S or more",
-            )?,
-            max_delivery_count: match self.max_delivery_count {
-                Some(0) => return Err(Wrong::new("MaxDeliveryCount", 0, "1 or more")),
-                count => count.unwrap_or(default.max_delivery_count),
-            },
+            kind: default.kind,
+            lock_duration: self.lock_duration.unwrap_or(default.lock_duration),
+            default_time_to_live: self.default_time_to_live.unwrap_or(Millis::MAX),
+            max_delivery_count: self
+                .max_delivery_count
+                .unwrap_or(default.max_delivery_count),
             dead_letter_on_expiration: self.dead_letter_on_expiration.unwrap_or(false),
             dead_letter_on_filter_error: self.dead_letter_on_filter_error.unwrap_or(true),
             status: self.status.unwrap_or(Status::Active),
@@ -122,55 +109,38 @@ impl Properties {
             detects_duplicates: self
                 .requires_duplicate_detection
                 .unwrap_or(before.detects_duplicates),
-            duplicate_window: within(
-                "DuplicateDetectionHistoryTimeWindow",
-                self.duplicate_window.unwrap_or(default.duplicate_window),
-                limits::DUPLICATE_WINDOW_MIN..=limits::DUPLICATE_WINDOW_MAX,
-                "PT20S to P7D",
-            )?,
+            duplicate_window: self.duplicate_window.unwrap_or(default.duplicate_window),
             partitioned: self.partitioned.unwrap_or(before.partitioned),
-            forward_to: self.forward_to.clone().filter(|to| !to.is_empty()),
-            forward_dead_letters_to: self
-                .forward_dead_letters_to
-                .clone()
-                .filter(|to| !to.is_empty()),
-            auto_delete_on_idle: within(
-                "AutoDeleteOnIdle",
-                self.auto_delete_on_idle.unwrap_or(Millis::MAX),
-                limits::IDLE_DELETION_MIN..=Millis::MAX,
-                "PT5M or more",
-            )?,
+            forward_to: way(&self.forward_to),
+            forward_dead_letters_to: way(&self.forward_dead_letters_to),
+            auto_delete_on_idle: self.auto_delete_on_idle.unwrap_or(Millis::MAX),
             user_metadata: self.user_metadata.clone().filter(|text| !text.is_empty()),
             batched_operations: self.batched_operations.unwrap_or(true),
             supports_ordering: self.supports_ordering.unwrap_or(true),
             express: self.express.unwrap_or(false),
             authorization: self.authorization(before, now)?,
-            max_bytes: u64::MAX,
-            max_message_bytes: limits::MESSAGE_SIZE_MAX,
+            max_bytes: self.max_bytes(default)?,
+            max_message_bytes: self.max_message_bytes(default)?,
             history: before.history,
         };
-        if is_subscription {
-            // What a subscription holds counts to its topic, whose sizes hold.
-            description.detects_duplicates = false;
-            description.partitioned = before.partitioned;
-        } else {
-            description.max_bytes = self.max_bytes(default)?;
-            description.max_message_bytes = self.max_message_bytes(default)?;
-        }
-        if kind == EntityKind::Topic {
-            description.requires_session = false;
-            description.forward_to = None;
-            description.forward_dead_letters_to = None;
+        match default.kind {
+            EntityKind::Queue => {}
+            EntityKind::Topic => {
+                description.requires_session = false;
+                description.forward_to = None;
+                description.forward_dead_letters_to = None;
+            }
+            EntityKind::Subscription => {
+                // What a subscription holds counts to its topic, whose sizes hold.
+                description.max_bytes = u64::MAX;
+                description.max_message_bytes = limits::MESSAGE_SIZE_MAX;
+                description.detects_duplicates = false;
+                description.partitioned = before.partitioned;
+            }
         }
         if description.forward_to.is_some() {
             // Of an entity that passes its messages on, nobody says that it is idle.
             description.auto_delete_on_idle = Millis::MAX;
-        }
-        if let Some(text) = &description.user_metadata
-            && limits::USER_METADATA_MAX < text.chars().count()
-        {
-            let length = format!("{} characters", text.chars().count());
-            return Err(Wrong::new("UserMetadata", length, "1024 characters or less"));
         }
         if description.express && description.detects_duplicates {
             return Err(Wrong(
@@ -180,6 +150,54 @@ impl Properties {
             ));
         }
         Ok(description)
+    }
+
+    /// Checks what is given by itself.
+    fn check(&self) -> Result<(), Wrong> {
+        let durations = [
+            (
+                "LockDuration",
+                self.lock_duration,
+                limits::LOCK_DURATION_MIN..=limits::LOCK_DURATION_MAX,
+                "PT5S to PT5M",
+            ),
+            (
+                "DefaultMessageTimeToLive",
+                self.default_time_to_live,
+                limits::TIME_TO_LIVE_MIN..=Millis::MAX,
+                "PT1S or more",
+            ),
+            (
+                "DuplicateDetectionHistoryTimeWindow",
+                self.duplicate_window,
+                limits::DUPLICATE_WINDOW_MIN..=limits::DUPLICATE_WINDOW_MAX,
+                "PT20S to P7D",
+            ),
+            (
+                "AutoDeleteOnIdle",
+                self.auto_delete_on_idle,
+                limits::IDLE_DELETION_MIN..=Millis::MAX,
+                "PT5M or more",
+            ),
+        ];
+        for (element, value, allowed, words) in durations {
+            if let Some(value) = value.filter(|value| !allowed.contains(value)) {
+                let found = format!("{} ms", value.as_millis());
+                return Err(Wrong::new(element, found, words));
+            }
+        }
+        if self.max_delivery_count == Some(0) {
+            return Err(Wrong::new("MaxDeliveryCount", 0, "1 or more"));
+        }
+        let length = self.user_metadata.as_deref().unwrap_or_default();
+        let length = length.chars().count();
+        if limits::USER_METADATA_MAX < length {
+            let max = limits::USER_METADATA_MAX;
+            let found = format!("{length} characters");
+            let allowed = format!("{max} characters or less");
+            return Err(Wrong::new("UserMetadata", found, &allowed));
+        }
+        Ok(())
     }
 
     fn max_bytes(&self, default: &Description) -> Result<u64, Wrong> {
@@ -244,17 +262,4 @@ impl Properties {
         }
         Ok(rules)
     }
-}
-
-fn within(
-    element: &str,
-    value: Millis,
-    allowed: RangeInclusive<Millis>,
-    words: &str,
-) -> Result<Millis, Wrong> {
-    if allowed.contains(&value) {
-        return Ok(value);
-    }
-    let found = format!("{} ms", value.as_millis());
-    Err(Wrong::new(element, found, words))
 }
