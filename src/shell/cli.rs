@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::bench::{self, BenchCommand};
+use super::certs::{self, CertsArgs};
 use super::committer::Sync;
 use super::logging::{self, LogFormat};
 use super::serve;
@@ -27,6 +28,8 @@ enum Command {
     /// Measure a broker.
     #[command(subcommand)]
     Bench(BenchCommand),
+    /// Make certificates for TLS: a local authority, one for the broker, and any for clients.
+    Certs(CertsArgs),
     /// Look at a configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -109,6 +112,7 @@ pub fn main() -> ExitCode {
             serve::run(&args)
         }
         Command::Bench(command) => bench::run(&command),
+        Command::Certs(args) => certs::run(&args),
         Command::Config(ConfigCommand::Check { file }) => check(&file),
     }
 }

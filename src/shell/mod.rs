@@ -11,6 +11,7 @@
 )]
 
 mod bench;
+mod certs;
 pub mod cli;
 pub mod clock;
 mod committer;
@@ -23,3 +24,9 @@ mod outbox;
 mod owner;
 mod reader;
 mod serve;
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "the listeners that need it come next"
+)]
+mod tls;
