@@ -96,6 +96,14 @@ def office(guarded):
 
 
 @pytest.fixture
+def suites_office(administer, connection_string, broker):
+    """An administrator of the suite's own broker, over HTTP."""
+    made = administer(connection_string)
+    both.redirect(made, f"http://localhost:{broker.http_port}")
+    return made
+
+
+@pytest.fixture
 def client(connect):
     return connect()
 
@@ -139,6 +147,10 @@ class House:
 
     def bearing(self, signature: str, **options):
         return self.client(self.guarded.bearing(signature), **options)
+
+    def of(self, credential, **options):
+        """A client that is made with the namespace's name and a credential."""
+        return self.connect(self.guarded.address, credential=credential, **{**self.trust, **options})
 
     def administrator(self, text: str | None = None, **options):
         return self.administer(text or self.guarded.connection_string(), **{**self.trust, **options})
