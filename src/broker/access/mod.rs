@@ -71,6 +71,15 @@ impl Grant {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn of(scope: &str, rights: Rights) -> Self {
+        Self {
+            scope: scope.to_owned(),
+            rights,
+            ..Self::all()
+        }
+    }
+
     /// Returns when it ends.
     pub(super) fn expires_at(&self) -> Timestamp {
         self.expires_at
