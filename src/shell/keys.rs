@@ -85,7 +85,6 @@ pub(super) fn profile(
 pub(super) fn root_key(
     config: &Config,
     directory: Option<&Path>,
-    listeners: &[Listener],
 ) -> Result<Option<Key>, KeysError> {
     let mut namespaces = config.namespaces.iter();
     if namespaces.all(|namespace| !namespace.authorization.is_empty()) {
@@ -113,15 +112,9 @@ pub(super) fn root_key(
         let kept = keep(&path, &text);
         kept.map_err(|source| KeysError::File { path, source })?;
     }
-    let port = listeners
-        .iter()
-        .find(|listener| listener.flag == "--amqp")
-        .map_or(String::new(), |listener| {
-            format!(":{}", listener.address.port())
-        });
     info!(
         "a key was made, and is told this once: \
-         Endpoint=sb://localhost{port};SharedAccessKeyName={ROOT};SharedAccessKey={text}"
+         Endpoint=sb://localhost;SharedAccessKeyName={ROOT};SharedAccessKey={text}"
     );
     Ok(Some(Key::new(text)))
 }
@@ -154,12 +147,12 @@ mod tests {
     fn a_key_is_made_once() {
         let directory = tempfile::tempdir().unwrap();
         let config = Config::default();
-        let key = |directory| root_key(&config, directory, &[]).unwrap().unwrap();
+        let key = |directory| root_key(&config, directory).unwrap().unwrap();
         let first = key(Some(directory.path()));
         assert_eq!(first, key(Some(directory.path())));
         assert_ne!(first, key(None));
         fs::write(directory.path().join("root.key"), "short").unwrap();
-        let error = root_key(&config, Some(directory.path()), &[]).unwrap_err();
+        let error = root_key(&config, Some(directory.path())).unwrap_err();
         assert!(error.to_string().contains("root.key"), "{error}");
     }
 }

@@ -177,7 +177,7 @@ fn prepare(
     let tls = Tls::load(&args.tls, certs.as_deref())?;
     let root_key = match profile {
         Profile::Development => None,
-        Profile::Verified => keys::root_key(config, directory, listeners)?,
+        Profile::Verified => keys::root_key(config, directory)?,
     };
     let seed = RandomState::new().hash_one(std::process::id());
     let mut broker = Broker::new(seed, profile);
@@ -256,7 +256,9 @@ async fn listen_all(args: &ListenArgs) -> Result<Vec<Listener>, StartError> {
         match listen("--amqps", address).await {
             Ok(listener) => listeners.push(listener),
             Err(error) => {
-                info!("{error}: TLS is at the other ports only, each of which takes every protocol");
+                info!(
+                    "{error}: TLS is at the other ports only, each of which takes every protocol"
+                );
             }
         }
     }

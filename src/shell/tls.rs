@@ -44,7 +44,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 /// What `jitney serve` is told of TLS.
 #[derive(Debug, Clone, Default, Args)]
-pub(super) struct TlsArgs {
+pub struct TlsArgs {
     /// The broker's certificate, as PEM, with those between it and its authority. Several are chosen
     /// from by the host name that a client asks for; the first is for everybody else. Without one,
     /// a local authority and a certificate for localhost are made in the data directory.
@@ -175,6 +175,7 @@ impl Tls {
         start.into_stream(Arc::clone(config)).await
     }
 
+    #[cfg(test)]
     /// Returns what the next connection begins with.
     pub(super) fn config(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.current.load().config)

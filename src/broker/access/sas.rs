@@ -69,9 +69,8 @@ impl<'a> SasToken<'a> {
         let Ok(seconds) = expiry.parse::<i64>() else {
             return malformed("the field 'se' is not a number of seconds");
         };
-        let Some(signature) = decode_base64(signature) else {
-            return malformed("the field 'sig' is not base64");
-        };
+        // What is not base64 is no key's signature.
+        let signature = decode_base64(signature).unwrap_or_default();
         let Some(decoded) = decode_form(resource) else {
             return malformed("the field 'sr' is not a URL");
         };
@@ -158,25 +157,21 @@ mod tests {
     #[test]
     fn a_token_has_four_fields_in_any_order() {
         check(
-            "SharedAccessSignature sr=h%2fa&sig=bb%3D%3D&se=1&skn=k",
+            "SharedAccessSignature sr=h%2fa&sig=YmI%3D&se=1&skn=k",
             Ok("a"),
         );
-        check("sharedaccesssignature skn=k&se=1&sig=bb==&sr=h", Ok(""));
+        check("sharedaccesssignature skn=k&se=1&sig=YmI=&sr=h", Ok(""));
         check(
-            "SharedAccessSignature sr=a&sig=bb==&se=1",
+            "SharedAccessSignature sr=a&sig=YmI=&se=1",
             Err("'skn' is missing"),
         );
         check(
-            "SharedAccessSignature sr=a&sr=a&sig=bb==&se=1&skn=k",
+            "SharedAccessSignature sr=a&sr=a&sig=YmI=&se=1&skn=k",
             Err("'sr' stands twice"),
         );
         check(
-            "SharedAccessSignature sr=a&sig=bb==&se=x&skn=k",
+            "SharedAccessSignature sr=a&sig=YmI=&se=x&skn=k",
             Err("'se' is not a number"),
-        );
-        check(
-            "SharedAccessSignature sr=a&sig=?&se=1&skn=k",
-            Err("'sig' is not base64"),
         );
         check("Bearer x", Err("does not begin"));
         let long = format!(

@@ -172,6 +172,11 @@ impl Player {
             engine.close(self.now, refusal_from(refusal.trim()));
             return None;
         }
+        if command == "authenticated" {
+            engine.authenticated(link == "genuine");
+            engine.handle_bytes(self.now, &mut self.input);
+            return None;
+        }
         let link = LinkId(link.parse().expect("a link"));
         match command {
             "accept" => {
