@@ -104,6 +104,24 @@ pub struct AuthorizationRule {
 }
 
 impl AuthorizationRule {
+    /// Returns it with its times, as one that takes the place of one of these, if any has its name.
+    #[must_use]
+    pub fn succeeding(self, others: &[Self], now: Timestamp) -> Self {
+        let old = others.iter().find(|old| old.name == self.name);
+        let as_old = Self {
+            created_at: old.map_or(now, |old| old.created_at),
+            modified_at: old.map_or(now, |old| old.modified_at),
+            ..self
+        };
+        match old {
+            Some(old) if *old == as_old => as_old,
+            _ => Self {
+                modified_at: now,
+                ..as_old
+            },
+        }
+    }
+
     /// Returns its keys.
     pub fn keys(&self) -> impl Iterator<Item = &Key> {
         [Some(&self.primary_key), self.secondary_key.as_ref()]

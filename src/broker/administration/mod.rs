@@ -4,6 +4,7 @@
 //! An operation is one step: its records are one group with all others of that moment, and its
 //! answer may leave when that group is durable.
 
+mod operate;
 mod properties;
 
 use crate::entity::queue::Description;

@@ -252,6 +252,12 @@ impl Queue {
         !self.scheduled.is_empty()
     }
 
+    /// Returns the number of messages that wait for their time.
+    #[must_use]
+    pub fn scheduled(&self) -> usize {
+        self.scheduled.len()
+    }
+
     /// Returns whether it holds no message.
     #[must_use]
     pub fn is_empty(&self) -> bool {
