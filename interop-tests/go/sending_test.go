@@ -39,7 +39,7 @@ func TestS08_every_property_comes_back_with_its_value_and_type(t *testing.T) {
 		"string": "ü", "empty": "", "true": true, "false": false, "byte": int8(-1), "short": int16(-2),
 		"int": int32(-3), "long": int64(1) << 40, "ubyte": uint8(1), "ushort": uint16(2), "uint": uint32(3),
 		"ulong": uint64(1) << 63, "float": float32(0.5), "double": 1.5, "bytes": []byte{0, 255},
-		"uuid": amqp.UUID{0: 128, 15: 5}, "symbol": amqp.Symbol("symbol"), "null": nil, "time": at,
+		"uuid": amqp.UUID{0: 128, 15: 5}, "null": nil, "time": at,
 	}
 	b.send("s08", &message{
 		Body: []byte("all"), MessageID: given("id-1"), CorrelationID: given("correlation"),
