@@ -8,6 +8,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"reflect"
 	"slices"
@@ -808,6 +810,18 @@ func (b *bench) near(found, wanted time.Time, tolerance time.Duration) {
 	if off := found.Sub(wanted).Abs(); off > tolerance {
 		b.Fatalf("%v is %v off %v", found, off, wanted)
 	}
+}
+
+// fetch is an HTTP GET's status and body.
+func (b *bench) fetch(address string) (int, string) {
+	b.Helper()
+	client := http.Client{Timeout: deadline}
+	answer, err := client.Get(address)
+	b.must(err)
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(answer.Body)
+	b.must(err)
+	return answer.StatusCode, string(body)
 }
 
 // later is a time as the wire carries it: in milliseconds.
