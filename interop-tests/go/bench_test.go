@@ -558,6 +558,7 @@ func (b *bench) freed(entity, id string, wait time.Duration) *session {
 		if time.Since(start) > wait {
 			b.Fatalf("session %s is still locked after %v", id, wait)
 		}
+		<-time.After(20 * time.Millisecond)
 	}
 }
 
