@@ -168,8 +168,34 @@ pub fn subscription(topic: &str, name: &str) -> String {
     format!("{topic}/Subscriptions/{name}")
 }
 
+/// Returns whether a queue or a topic may have a name: what Azure allows, `~` too, which the emulator
+/// does not (`protocol.md` §1.6).
+#[must_use]
+pub fn is_entity_name(name: &str) -> bool {
+    let ends = |c: char| c.is_alphanumeric();
+    let reserved = |part: &str| part.is_empty() || part.eq_ignore_ascii_case("subscriptions");
+    name.chars().count() <= limits::PATH_LENGTH_MAX
+        && name.starts_with(ends)
+        && name.ends_with(ends)
+        && name
+            .chars()
+            .all(|c| c.is_alphanumeric() || ".-_~/".contains(c))
+        && !name.split('/').any(reserved)
+}
+
+/// Returns whether a subscription or a rule may have a name.
+#[must_use]
+pub fn is_part_name(name: &str) -> bool {
+    !name.is_empty()
+        && name.chars().count() <= limits::PART_NAME_LENGTH_MAX
+        && name
+            .chars()
+            .all(|c| c.is_alphanumeric() || ".-_~$".contains(c))
+}
+
 /// Drops `scheme://authority` and one leading slash.
-fn without_authority(text: &str) -> &str {
+#[must_use]
+pub fn without_authority(text: &str) -> &str {
     let path = match text.split_once("://") {
         Some((_, rest)) => rest.split_once('/').map_or("", |(_, path)| path),
         None => text,

@@ -4,6 +4,7 @@
 //! Comments and trailing commas are allowed, unknown keys are passed over. Every mistake is told,
 //! with its place in the file, what was found and what is allowed there.
 
+mod authorization;
 mod reader;
 mod topics;
 
@@ -36,6 +37,55 @@ pub struct Namespace {
     pub queues: Vec<Queue>,
     /// Topics, in the order of the file.
     pub topics: Vec<Topic>,
+    /// `AuthorizationRules`: our extension of the emulator's file.
+    pub authorization: Vec<AuthorizationRule>,
+}
+
+/// An authorization rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuthorizationRule {
+    /// `Name`
+    pub name: String,
+    /// `Rights`
+    pub rights: Vec<Right>,
+    /// `PrimaryKey`
+    pub primary_key: Secret,
+    /// `SecondaryKey`
+    pub secondary_key: Option<Secret>,
+}
+
+/// What a rule gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Right {
+    /// `Send`
+    Send,
+    /// `Listen`
+    Listen,
+    /// `Manage`, and with it the others.
+    Manage,
+}
+
+/// Text that is not shown to debuggers.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(pub String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+impl Config {
+    /// Returns whether any namespace or entity has an authorization rule.
+    #[must_use]
+    pub fn has_authorization(&self) -> bool {
+        self.namespaces.iter().any(|namespace| {
+            let queues = namespace.queues.iter().map(|queue| &queue.authorization);
+            let topics = namespace.topics.iter().map(|topic| &topic.authorization);
+            let mut all = queues.chain(topics).flatten();
+            !namespace.authorization.is_empty() || all.any(|rules| !rules.is_empty())
+        })
+    }
 }
 
 /// A queue.
@@ -45,6 +95,8 @@ pub struct Queue {
     pub name: String,
     /// Its properties.
     pub properties: QueueProperties,
+    /// `AuthorizationRules`, if the file says anything of them.
+    pub authorization: Option<Vec<AuthorizationRule>>,
 }
 
 /// A queue's properties; the defaults are the emulator's.
@@ -152,6 +204,7 @@ impl Default for Config {
         let queue = Queue {
             name: "queue.1".to_owned(),
             properties: QueueProperties::default(),
+            authorization: None,
         };
         let subscription = Subscription {
             name: "subscription.1".to_owned(),
@@ -162,12 +215,14 @@ impl Default for Config {
             name: "topic.1".to_owned(),
             properties: TopicProperties::default(),
             subscriptions: vec![subscription],
+            authorization: None,
         };
         Self {
             namespaces: vec![Namespace {
                 name: "sbemulatorns".to_owned(),
                 queues: vec![queue],
                 topics: vec![topic],
+                authorization: Vec::new(),
             }],
         }
     }
@@ -241,6 +296,7 @@ impl Reader {
                 name: name.unwrap_or_default(),
                 queues,
                 topics,
+                authorization: self.authorization(&at).unwrap_or_default(),
             });
         }
         config
@@ -266,9 +322,11 @@ impl Reader {
         // Both are read before either is given up: every mistake is told.
         let name = self.name(&at.key("Name"));
         let properties = self.queue_properties(&at.key("Properties"));
+        let authorization = self.authorization(at);
         Some(Queue {
             name: name?,
             properties,
+            authorization,
         })
     }
 
@@ -332,7 +390,7 @@ impl Reader {
         const ALLOWED: &str = "a name of 1 to 260 characters that begins and ends with a letter or \
                                a digit, with letters, digits and any of . - _ ~ / between";
         let name = self.string(at, ALLOWED)?;
-        if !is_name(name) {
+        if !address::is_entity_name(name) {
             self.mistake(at, ALLOWED);
             return None;
         }
@@ -355,7 +413,7 @@ impl Reader {
         if name.is_empty() {
             return None;
         }
-        if !is_name(name) {
+        if !address::is_entity_name(name) {
             self.mistake(at, ALLOWED);
             return None;
         }
@@ -378,17 +436,6 @@ impl Reader {
             }
         }
     }
-}
-
-/// Names as Azure allows them: `~` too, which the emulator does not (`protocol.md` §1.6).
-fn is_name(name: &str) -> bool {
-    let ends = |c: char| c.is_alphanumeric();
-    name.chars().count() <= limits::PATH_LENGTH_MAX
-        && name.starts_with(ends)
-        && name.ends_with(ends)
-        && name
-            .chars()
-            .all(|c| c.is_alphanumeric() || ".-_~/".contains(c))
 }
 
 #[cfg(test)]

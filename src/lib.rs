@@ -6,6 +6,7 @@
 //! touches the world is `shell`. ARCHITECTURE.md has the map; `tests/it/layers.rs` enforces it.
 
 pub mod address;
+pub mod admin;
 pub mod amqp;
 pub mod broker;
 pub mod config;

@@ -138,3 +138,54 @@ pub const SQL_TEXT_BYTES_MAX: usize = 64 * 1024;
 pub const SQL_RULES_MAX: usize = 2_000;
 /// Other rules of all subscriptions of one topic: the service's limit for correlation filters.
 pub const CORRELATION_RULES_MAX: usize = 100_000;
+/// Bytes of a token: Entra's have some 2 KiB, with many groups 10.
+pub const TOKEN_BYTES_MAX: usize = 16 * 1024;
+/// Bytes of a message to a peer's `$cbs` link: a token, and what is around it.
+pub const CBS_MESSAGE_BYTES_MAX: u64 = 64 * 1024;
+/// Failed authentications of one peer in a row; then each waits for one to be forgotten.
+pub const AUTHENTICATION_FAILURES_MAX: i64 = 100;
+/// How long it takes until one failed authentication is forgotten.
+pub const AUTHENTICATION_FAILURE_LEAK: Millis = Millis::from_millis(1_000);
+/// Peers whose failed authentications are counted, some 50 bytes each.
+pub const AUTHENTICATION_PEERS_MAX: usize = 10_000;
+/// Tokens that hold on one connection: Python has one entity for each, others many.
+pub const GRANTS_MAX: usize = 5_000;
+/// A peer that has not proved a right by then is dropped: the service's value (`protocol.md` §1.2).
+pub const ADMISSION_DEADLINE: Millis = Millis::from_secs(20);
+/// Links of a connection that has not proved a right: two pairs for `$cbs`.
+pub const UNADMITTED_LINKS_MAX: usize = 4;
+/// Authorization rules of one entity: the service's limit.
+pub const AUTHORIZATION_RULES_MAX: usize = 12;
+/// Sessions of a connection that has not proved a right: each takes a kilobyte.
+pub const UNADMITTED_SESSIONS_MAX: usize = 64;
+/// Connections from one address that have not proved a right yet: a pool of a large client that
+/// connects again fits.
+pub const VISITS_PER_ADDRESS_MAX: usize = 1_000;
+/// Such connections in all, some 50 KiB each at most.
+pub const VISITS_MAX: usize = 8_192;
+/// Bytes of the head of an HTTP request: a token, and what else is there.
+pub const HTTP_HEAD_BYTES_MAX: usize = 64 * 1024;
+/// How long the head of an HTTP request, and its body, may take, and the pause between two.
+pub const HTTP_READ_DEADLINE: Millis = Millis::from_secs(30);
+/// Bytes of one frame and message of a WebSocket: the largest AMQP frame, and room for several.
+pub const WEBSOCKET_MESSAGE_BYTES_MAX: usize = 1024 * 1024;
+/// Bytes of one WebSocket message of ours: Java takes no longer ones (`protocol.md` §1.1).
+pub const WEBSOCKET_WRITE_BYTES: usize = 4 * 1024;
+/// Entities that the administration API makes: each is three queues, some 2 KiB in all.
+pub const ENTITIES_MAX: usize = 100_000;
+/// The shortest lock: the service's limit.
+pub const LOCK_DURATION_MIN: Millis = Millis::from_secs(5);
+/// The longest lock: the service's limit.
+pub const LOCK_DURATION_MAX: Millis = Millis::from_secs(300);
+/// The shortest life of a message that an entity may set: the service's limit.
+pub const TIME_TO_LIVE_MIN: Millis = Millis::from_secs(1);
+/// The shortest window of duplicate detection: the service's limit.
+pub const DUPLICATE_WINDOW_MIN: Millis = Millis::from_secs(20);
+/// The longest window of duplicate detection: the service's limit.
+pub const DUPLICATE_WINDOW_MAX: Millis = Millis::from_secs(7 * 86_400);
+/// Characters of an entity's metadata: the service's limit.
+pub const USER_METADATA_MAX: usize = 1_024;
+/// Characters of the name of an authorization rule, and of a key: the service's limit.
+pub const AUTHORIZATION_TEXT_MAX: usize = 256;
+/// Entities or rules in one answer of the administration API: the service's page.
+pub const LISTED_MAX: usize = 100;

@@ -5,7 +5,20 @@ use std::fmt;
 /// A point in time: milliseconds since 1970-01-01T00:00:00Z.
 ///
 /// The wire (AMQP `timestamp`), the log and the state machines all use this unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    serde::Serialize,
+    serde::Deserialize,
+)]
+#[serde(transparent)]
 pub struct Timestamp(i64);
 
 /// A length of time in milliseconds; never negative.

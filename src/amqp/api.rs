@@ -40,8 +40,13 @@ pub struct Config {
     pub handle_max: u32,
     /// We close a connection that is silent for this long.
     pub idle_timeout: Millis,
-    /// A client's SASL response; a server offers MSSBCBS, PLAIN and ANONYMOUS.
+    /// A client's SASL response; a server offers MSSBCBS, PLAIN and ANONYMOUS, and EXTERNAL too to
+    /// a peer with a certificate.
     pub identity: Identity,
+    /// The peer showed a certificate that was verified; a server's only.
+    pub has_certificate: bool,
+    /// The peer needs no `trust`; a server's only.
+    pub trusts_peer: bool,
 }
 
 /// Who a peer says it is. Nothing is verified here.
@@ -51,6 +56,8 @@ pub enum Identity {
     Unnamed,
     /// SASL ANONYMOUS or MSSBCBS: rights come from tokens on `$cbs`.
     Anonymous,
+    /// SASL EXTERNAL: whom its certificate names.
+    External,
     /// SASL PLAIN: a key's name and the key.
     Plain {
         /// The name of a shared access key.
@@ -264,6 +271,12 @@ pub struct CreditLost;
 /// What the peer did that its owner must know.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
+    /// The peer says in SASL who it is: answer with `authenticated`; nothing more is read until
+    /// then. Nothing is asked about who comes without a name.
+    Authenticating {
+        /// Who it says it is.
+        identity: Identity,
+    },
     /// The peer opened the connection. Our own open has gone out already.
     Opened {
         /// The peer's container-id.

@@ -63,6 +63,8 @@ pub(super) enum Phase {
     Header,
     /// SASL frames are awaited.
     Sasl,
+    /// The owner's word about the peer is awaited.
+    Deciding,
     /// The peer's open is awaited.
     Open,
     Opened,
@@ -129,6 +131,8 @@ impl Connection {
                     input.clear();
                     return;
                 }
+                // Whoever it is must be believed first; then the owner calls again.
+                Phase::Deciding => return,
                 Phase::Header => self.take_header(input),
                 Phase::Sasl | Phase::Open | Phase::Opened | Phase::Closing => {
                     self.take_frame(now, input)
@@ -226,7 +230,7 @@ impl Connection {
                 self.phase = Phase::Closing;
                 self.deadline = Some(now.after(CLOSE_WAIT));
             }
-            Phase::Header | Phase::Sasl | Phase::Open => self.finish(refusal),
+            Phase::Header | Phase::Sasl | Phase::Deciding | Phase::Open => self.finish(refusal),
             Phase::Closing | Phase::Finished => {}
         }
     }
@@ -244,7 +248,12 @@ impl Connection {
                 self.close(now, Some(refusal.clone()));
                 self.report_closed(Some(refusal));
             }
-            Phase::Header | Phase::Sasl | Phase::Open | Phase::Closing | Phase::Finished => {
+            Phase::Header
+            | Phase::Sasl
+            | Phase::Deciding
+            | Phase::Open
+            | Phase::Closing
+            | Phase::Finished => {
                 self.finish(Some(refusal));
             }
         }
@@ -305,7 +314,7 @@ impl Connection {
     fn take_frame(&mut self, now: Timestamp, input: &mut BytesMut) -> bool {
         let size_max = match self.phase {
             Phase::Opened | Phase::Closing => self.config.frame_size_max,
-            Phase::Header | Phase::Sasl | Phase::Open | Phase::Finished => {
+            Phase::Header | Phase::Sasl | Phase::Deciding | Phase::Open | Phase::Finished => {
                 limits::FRAME_SIZE_UNOPENED_MAX
             }
         };

@@ -12,6 +12,8 @@ use crate::time::Millis;
 /// The mechanisms that we offer, in the service's order: JavaScript takes the first that it
 /// knows (`protocol.md` §1.2).
 const MECHANISMS: [&str; 3] = ["MSSBCBS", "PLAIN", "ANONYMOUS"];
+/// Offered after them to a peer that showed a certificate.
+const EXTERNAL: &str = "EXTERNAL";
 
 impl Connection {
     /// Takes a protocol header; returns whether there may be more to read.
@@ -55,7 +57,7 @@ impl Connection {
     fn refuse_header(&mut self) {
         let ours = match self.identity {
             Identity::Unnamed => SASL_HEADER,
-            Identity::Anonymous | Identity::Plain { .. } => AMQP_HEADER,
+            Identity::Anonymous | Identity::External | Identity::Plain { .. } => AMQP_HEADER,
         };
         self.out.extend_from_slice(&ours);
         let description = "The peer speaks another protocol.".to_owned();
@@ -72,6 +74,7 @@ impl Connection {
                 return;
             }
             Identity::Anonymous => ("ANONYMOUS", Vec::new()),
+            Identity::External => (EXTERNAL, Vec::new()),
             Identity::Plain { user, password } => {
                 ("PLAIN", format!("\0{user}\0{password}").into_bytes())
             }
@@ -119,9 +122,39 @@ impl Connection {
         let identity = match mechanism {
             "MSSBCBS" | "ANONYMOUS" => Some(Identity::Anonymous),
             "PLAIN" => plain(response),
+            EXTERNAL if self.config.has_certificate => Some(Identity::External),
             _ => None,
         };
-        let code = u8::from(identity.is_none());
+        match identity {
+            Some(Identity::Anonymous) => {
+                self.identity = Identity::Anonymous;
+                self.decide(true);
+            }
+            Some(identity) => {
+                self.identity = identity.clone();
+                self.phase = Phase::Deciding;
+                self.events.push_back(Event::Authenticating { identity });
+            }
+            None => self.decide(false),
+        }
+        Ok(())
+    }
+
+    /// Answers [`Event::Authenticating`]: the peer is who it says it is, or not, and then the
+    /// connection ends. What it sent meanwhile is to be given to `handle_bytes` again.
+    pub fn authenticated(&mut self, is_genuine: bool) {
+        if self.phase == Phase::Deciding {
+            self.decide(is_genuine);
+        }
+    }
+
+    /// The peer has proved a right: it may have as many sessions as anybody.
+    pub fn trust(&mut self) {
+        self.config.trusts_peer = true;
+    }
+
+    fn decide(&mut self, is_genuine: bool) {
+        let code = u8::from(!is_genuine);
         frame::write(&mut self.out, FrameKind::Sasl, 0, |out| {
             let mut outcome = ListWriter::begin(out, 0x44);
             outcome.ubyte(code);
@@ -130,31 +163,28 @@ impl Connection {
             }
             outcome.end();
         });
-        match identity {
-            Some(identity) => {
-                self.identity = identity;
-                self.phase = Phase::Header;
-            }
-            None => {
-                let description = format!("SASL {mechanism} failed.");
-                let condition = Condition::UnauthorizedAccess;
-                self.finish(Some(Refusal {
-                    condition,
-                    description,
-                }));
-            }
+        if is_genuine {
+            self.phase = Phase::Header;
+        } else {
+            // What the reason is, is not told to who may be guessing.
+            self.finish(Some(Refusal {
+                condition: Condition::UnauthorizedAccess,
+                description: "SASL failed.".to_owned(),
+            }));
         }
-        Ok(())
     }
 
     fn write_mechanisms(&mut self) {
+        let external = self.config.has_certificate.then_some(EXTERNAL);
+        let names = MECHANISMS.into_iter().chain(external);
+        let count = names.clone().count();
         frame::write(&mut self.out, FrameKind::Sasl, 0, |out| {
             let mut array = Vec::new();
-            for name in MECHANISMS {
+            for name in names {
                 array.push(u8::try_from(name.len()).unwrap_or(u8::MAX));
                 array.extend_from_slice(name.as_bytes());
             }
-            let count = u8::try_from(MECHANISMS.len()).unwrap_or(u8::MAX);
+            let count = u8::try_from(count).unwrap_or(u8::MAX);
             let size = u8::try_from(array.len() + 2).unwrap_or(u8::MAX);
             let mut list = ListWriter::begin(out, 0x40);
             list.raw(&[&[0xe0, size, count, 0xa3][..], &array].concat());

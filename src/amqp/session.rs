@@ -153,6 +153,12 @@ impl Connection {
         if let Some(answered) = begin.remote_channel {
             return self.begin_answered(channel, SessionId(answered), &begin);
         }
+        if !self.config.trusts_peer && limits::UNADMITTED_SESSIONS_MAX <= self.sessions.len() {
+            let max = limits::UNADMITTED_SESSIONS_MAX;
+            return Err(not_allowed(format!(
+                "Before a token is accepted there may be {max} sessions."
+            )));
+        }
         let Some(id) = self.free_channel() else {
             return Err(not_allowed("There are no more channels.".to_owned()));
         };

@@ -1,12 +1,13 @@
 //! Entities are made, changed and deleted.
 
+use std::collections::BTreeSet;
+
 use super::onward::{Onward, address_of};
 use super::{Broker, Entity, Node, Surroundings, Topic, node_mut};
 use crate::address::{self, SubQueue};
-use crate::entity::queue::{Description, EntityKind, Kind, Queue};
+use crate::entity::queue::{Description, EntityKind, History, Kind, Queue};
 use crate::entity::rules::{Filter, Rule, RuleRefused};
 use crate::entity::{EntityId, Record, SequenceNumber};
-use crate::limits;
 use crate::time::{Millis, Timestamp};
 
 /// Why an entity cannot be as it is wanted.
@@ -77,41 +78,13 @@ impl Broker {
         path: &str,
         description: Description,
     ) -> Result<bool, EntityRefused> {
-        let Some(base) = self.resolve_path(path) else {
-            let topic = self.topic_of(path, &description)?;
-            let base = EntityId(u32::try_from(self.queues.len()).expect("counted in 32 bits"));
-            record_entity(around, base, path, &description);
-            self.install(base, path, &description);
-            self.watch(around.now, base);
-            if let Some(topic) = topic {
-                self.topic(topic).subscriptions.insert(base);
-                let rule = Rule {
-                    name: DEFAULT_RULE.to_owned(),
-                    filter: Filter::True,
-                    action: None,
-                    created_at: around.now,
-                };
-                // The first rule's name is free.
-                let _ = self.keep_rule(around, topic, base, rule);
+        match self.resolve_path(path) {
+            Some(base) => self.change_entity(around, base, description),
+            None => {
+                self.make_entity(around, path, description, Vec::new())?;
+                Ok(true)
             }
-            return Ok(true);
-        };
-        let Some(queue) = self.queue(base) else {
-            return Ok(false);
-        };
-        if *queue.description() == description {
-            return Ok(false);
         }
-        check_fixed(path, queue.description(), &description)?;
-        record_entity(around, base, path, &description);
-        self.describe(base, &description);
-        self.watch(around.now, base);
-        self.detach_forbidden(around, base);
-        for id in base.all() {
-            // What lies there goes on, if it is to.
-            self.with_queue(around, id, |_, _| ());
-        }
-        Ok(true)
     }
 
     /// Makes a subscription with these rules, or gives the one at this path these properties, and
@@ -121,7 +94,8 @@ impl Broker {
     ///
     /// # Errors
     ///
-    /// Nothing changes if it cannot be.
+    /// If it cannot be; of a subscription that is there, what comes before the rule that is refused
+    /// is changed.
     pub fn ensure_subscription(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -129,15 +103,13 @@ impl Broker {
         description: Description,
         rules: Vec<Rule>,
     ) -> Result<bool, EntityRefused> {
-        let topic = self.topic_of(path, &description)?;
-        let is_new = self.resolve_path(path).is_none();
-        let mut changed = self.ensure_entity(around, path, description)?;
         let missing = || EntityRefused::NoTopic(path.to_owned());
-        let subscription = self.resolve_path(path).ok_or_else(missing)?;
-        let topic = topic.ok_or_else(missing)?;
-        if is_new && !rules.is_empty() {
-            self.drop_rule(around, topic, subscription, DEFAULT_RULE);
-        }
+        let topic = self.topic_of(path, &description)?.ok_or_else(missing)?;
+        let Some(subscription) = self.resolve_path(path) else {
+            self.make_entity(around, path, description, rules)?;
+            return Ok(true);
+        };
+        let mut changed = self.change_entity(around, subscription, description)?;
         for rule in rules {
             let known = self.topic(topic).rules.rule(subscription.0, &rule.name);
             let unchanged = |other: &Rule| {
@@ -150,9 +122,8 @@ impl Broker {
             if known.is_some_and(unchanged) {
                 continue;
             }
-            self.drop_rule(around, topic, subscription, &rule.name);
             let name = rule.name.clone();
-            self.keep_rule(around, topic, subscription, rule)
+            self.put_rule(around, topic, subscription, rule)
                 .map_err(|why| EntityRefused::Rule {
                     path: path.to_owned(),
                     name,
@@ -161,6 +132,95 @@ impl Broker {
             changed = true;
         }
         Ok(changed)
+    }
+
+    /// Makes an entity; a subscription with these rules, or with one that takes every message.
+    ///
+    /// # Errors
+    ///
+    /// Nothing changes if it cannot be.
+    pub(super) fn make_entity(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        path: &str,
+        mut description: Description,
+        mut rules: Vec<Rule>,
+    ) -> Result<EntityId, EntityRefused> {
+        let topic = self.topic_of(path, &description)?;
+        let base = EntityId(u32::try_from(self.queues.len()).expect("counted in 32 bits"));
+        if rules.is_empty() {
+            rules.push(Rule {
+                name: DEFAULT_RULE.to_owned(),
+                filter: Filter::True,
+                action: None,
+                created_at: around.now,
+            });
+        }
+        if let Some(topic) = topic {
+            let set = &mut self.topic(topic).rules;
+            for rule in &rules {
+                if let Err(why) = set.insert(base.0, rule.clone()) {
+                    set.remove_subscription(base.0);
+                    return Err(EntityRefused::Rule {
+                        path: path.to_owned(),
+                        name: rule.name.clone(),
+                        why,
+                    });
+                }
+            }
+        }
+        description.history = History {
+            created_at: around.now,
+            updated_at: around.now,
+            revision: 1,
+        };
+        record_entity(around, base, path, &description);
+        self.install(base, path, &description);
+        self.watch(around.now, base);
+        if let Some(topic) = topic {
+            self.topic(topic).subscriptions.insert(base);
+            for rule in &rules {
+                self.record_rule(around, base, &rule.name, Some(rule));
+            }
+        }
+        self.touch(around, base);
+        Ok(base)
+    }
+
+    /// Gives an entity other properties; returns whether they are other ones.
+    ///
+    /// # Errors
+    ///
+    /// If one is fixed; then nothing changes.
+    pub(super) fn change_entity(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        base: EntityId,
+        mut description: Description,
+    ) -> Result<bool, EntityRefused> {
+        let Some(node) = self.node(base) else {
+            return Ok(false);
+        };
+        let (before, path) = (node.queue.description(), node.address.path.clone());
+        if before.equals(&description) {
+            return Ok(false);
+        }
+        check_fixed(&path, before, &description)?;
+        description.history = History {
+            created_at: before.history.created_at,
+            updated_at: around.now,
+            revision: before.history.revision + 1,
+        };
+        record_entity(around, base, &path, &description);
+        self.describe(base, &description);
+        self.touch(around, base);
+        self.watch(around.now, base);
+        self.detach_forbidden(around, base);
+        for id in base.all() {
+            // What lies there goes on, if it is to.
+            self.with_queue(around, id, |_, _| ());
+        }
+        Ok(true)
     }
 
     /// Checks that no entity forwards to one that is not there, to itself along any way, or from a
@@ -207,16 +267,18 @@ impl Broker {
     pub(super) fn note_use(&mut self, now: Timestamp, id: EntityId) {
         if let Some(node) = node_mut(&mut self.queues, id.base()) {
             node.last_used = now;
+            node.accessed_at = Some(now);
         }
     }
 
     /// Looks after an entity that is to be deleted when it is idle.
     pub(super) fn watch(&mut self, now: Timestamp, base: EntityId) {
-        self.note_use(now, base);
-        let idle = self
-            .queue(base)
-            .map(|queue| queue.description().auto_delete_on_idle);
-        if let Some(idle) = idle.filter(|idle| *idle < Millis::MAX) {
+        let Some(node) = node_mut(&mut self.queues, base) else {
+            return;
+        };
+        node.last_used = now;
+        let idle = node.queue.description().auto_delete_on_idle;
+        if idle < Millis::MAX {
             self.idle_ends.insert((now.after(idle), base));
         }
     }
@@ -309,6 +371,7 @@ impl Broker {
                 address: address_of(path, sub_queue),
                 onward: Onward::of(description, sub_queue),
                 last_used: Timestamp::EPOCH,
+                accessed_at: None,
             };
             let slot = usize::try_from(id.0).ok();
             if let Some(slot) = slot.and_then(|at| self.queues.get_mut(at)) {
@@ -364,15 +427,54 @@ impl Broker {
         subscription: EntityId,
         rule: Rule,
     ) -> Result<(), RuleRefused> {
-        let (name, json) = (rule.name.clone(), rule.to_json());
-        self.topic(topic).rules.insert(subscription.0, rule)?;
+        self.topic(topic)
+            .rules
+            .insert(subscription.0, rule.clone())?;
+        self.record_rule(around, subscription, &rule.name, Some(&rule));
+        Ok(())
+    }
+
+    /// Gives a subscription a rule in the place of the one that has its name, if there is one, and
+    /// writes it down.
+    ///
+    /// # Errors
+    ///
+    /// If its topic has too many; the old one stays then.
+    pub(super) fn put_rule(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        topic: EntityId,
+        subscription: EntityId,
+        rule: Rule,
+    ) -> Result<(), RuleRefused> {
+        let rules = &mut self.topic(topic).rules;
+        let old = rules.rule(subscription.0, &rule.name).cloned();
+        rules.remove(subscription.0, &rule.name);
+        if let Err(refused) = rules.insert(subscription.0, rule.clone()) {
+            if let Some(old) = old {
+                // There was room for it a moment ago.
+                let _ = rules.insert(subscription.0, old);
+            }
+            return Err(refused);
+        }
+        self.record_rule(around, subscription, &rule.name, Some(&rule));
+        Ok(())
+    }
+
+    fn record_rule(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        subscription: EntityId,
+        name: &str,
+        rule: Option<&Rule>,
+    ) {
+        let json = rule.map(Rule::to_json);
         around.journal.append(&Record::Rule {
             entity: subscription,
-            name: &name,
-            rule: Some(&json),
+            name,
+            rule: json.as_deref(),
         });
         self.touch(around, subscription);
-        Ok(())
     }
 
     /// Takes a rule from a subscription; returns whether it had it.
@@ -386,12 +488,7 @@ impl Broker {
         if !self.topic(topic).rules.remove(subscription.0, name) {
             return false;
         }
-        around.journal.append(&Record::Rule {
-            entity: subscription,
-            name,
-            rule: None,
-        });
-        self.touch(around, subscription);
+        self.record_rule(around, subscription, name, None);
         true
     }
 
@@ -421,15 +518,33 @@ impl Broker {
         let Some(Onward::Forward(target)) = &node.onward else {
             return Ok(());
         };
+        self.check_way(path, target, &[id.base()], node.queue.has_sessions())
+    }
+
+    /// Checks that an entity may forward to another: that it is there, and leads to none of `home`.
+    ///
+    /// # Errors
+    ///
+    /// If not.
+    pub(super) fn check_way(
+        &self,
+        path: &str,
+        target: &str,
+        home: &[EntityId],
+        has_sessions: bool,
+    ) -> Result<(), EntityRefused> {
         let wrong = |what| {
             Err(EntityRefused::Forward {
-                path: path.to_owned(),
-                target: target.to_string(),
+                path: address::without_namespace(path).to_owned(),
+                target: address::without_namespace(target).to_owned(),
                 what,
             })
         };
-        if node.queue.has_sessions() {
+        if has_sessions {
             return wrong("an entity with message sessions cannot do");
+        }
+        if address::key(path) == address::key(target) {
+            return wrong("is itself");
         }
         let Some(first) = self.resolve_path(target) else {
             return wrong("does not exist");
@@ -438,20 +553,14 @@ impl Broker {
         if kind == Some(EntityKind::Subscription) {
             return wrong("is a subscription, to which nothing can be sent");
         }
-        let mut reached = vec![first];
-        let mut at = 0;
-        while let Some(&next) = reached.get(at) {
-            if next == id.base() {
+        let mut reached = BTreeSet::from([first]);
+        let mut open = vec![first];
+        while let Some(next) = open.pop() {
+            if home.contains(&next) {
                 return wrong("leads back to it");
             }
-            if usize::from(limits::FORWARD_HOPS_MAX) * 1_000 < at {
-                return wrong("leads to too many entities");
-            }
             let more = self.leads_to(next);
-            let more = more.into_iter().filter(|id| !reached.contains(id));
-            let more: Vec<EntityId> = more.collect();
-            reached.extend(more);
-            at += 1;
+            open.extend(more.into_iter().filter(|id| reached.insert(*id)));
         }
         Ok(())
     }
@@ -479,7 +588,7 @@ fn check_fixed(path: &str, is: &Description, wanted: &Description) -> Result<(),
             wanted: wanted.kind,
         });
     }
-    let detects = |description: &Description| description.duplicate_window.is_some();
+    let detects = |description: &Description| description.detects_duplicates;
     let fixed = [
         (
             "RequiresSession",

@@ -79,7 +79,7 @@ pub(super) fn send_refused(reason: SendRefused, entity: &str) -> (Condition, Str
 }
 
 /// A time as the service prints it: `11/21/2026 5:26:14 AM`.
-fn stamp(now: Timestamp) -> String {
+pub(super) fn stamp(now: Timestamp) -> String {
     jiff::Timestamp::from_millisecond(now.as_millis())
         .map(|at| {
             at.to_zoned(jiff::tz::TimeZone::UTC)

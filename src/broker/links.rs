@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::access::Right;
 use super::errors::{not_found, refusal};
 use super::management::Call;
 use super::onward::Onward;
@@ -13,9 +12,10 @@ use super::{
 };
 use crate::address::{Address, EntityAddress, SubQueue};
 use crate::amqp::{
-    Accept, Attach, Condition, Identity, LinkId, LinkRole, LinkTarget, Refusal, SessionFilter,
-    SessionId, SettleMode,
+    Accept, Attach, Condition, LinkId, LinkRole, LinkTarget, Refusal, SessionFilter, SessionId,
+    SettleMode,
 };
+use crate::entity::Right;
 use crate::entity::queue::{Accepted, EntityKind, ReceiveMode, SessionGrant, Wanted};
 use crate::limits;
 use crate::time::Timestamp;
@@ -50,7 +50,12 @@ impl Broker {
         link: LinkId,
         attach: &Attach,
     ) {
+        let links = self.connection(connection).links.len();
+        let is_stranger = !self.is_admitted(connection);
         let answer = match attach.role {
+            _ if is_stranger && limits::UNADMITTED_LINKS_MAX <= links => {
+                Err(self.unauthorized(around, "", None, ""))
+            }
             LinkRole::Incoming => self.attach_incoming(around, connection, attach),
             LinkRole::Outgoing => self.attach_outgoing(around, connection, link, attach),
         };
@@ -78,7 +83,7 @@ impl Broker {
         connection: ConnectionId,
         attach: &Attach,
     ) -> Result<(Link, Option<Accept>), Refusal> {
-        let service = Accept {
+        let mut service = Accept {
             message_size_max: limits::MESSAGE_SIZE_MAX,
             credit: limits::LINK_CREDIT,
             ..Accept::default()
@@ -87,11 +92,19 @@ impl Broker {
             LinkTarget::Node(target) => {
                 target.as_ref().and_then(|target| target.address.as_deref())
             }
-            LinkTarget::Coordinator => return Ok((Link::Coordinator, Some(service))),
+            LinkTarget::Coordinator if self.is_admitted(connection) => {
+                return Ok((Link::Coordinator, Some(service)));
+            }
+            LinkTarget::Coordinator => {
+                return Err(self.unauthorized(around, "$coordinator", None, ""));
+            }
         };
         let session = attach.session;
-        let (id, address) = match self.node_at(around, connection, text)? {
+        let (id, address) = match self.node_at(around, connection, text, Right::Send)? {
             Found::Service(node) => {
+                if node == ServiceNode::Cbs {
+                    service.message_size_max = limits::CBS_MESSAGE_BYTES_MAX;
+                }
                 return Ok((Link::Requests { node, session }, Some(service)));
             }
             Found::Queue(id, address) => (id, address),
@@ -103,7 +116,6 @@ impl Broker {
                 format!("Messages cannot be sent to '{address}': it takes none from senders.");
             return Err(self.refuse(around, Condition::NotAllowed, &text, &address.path));
         }
-        self.check_right(around, connection, &address, Right::Send)?;
         if !description.status.can_send() {
             return Err(self.disabled(around, &address));
         }
@@ -130,11 +142,8 @@ impl Broker {
         connection: ConnectionId,
         text: &str,
     ) -> Result<Arc<str>, Refusal> {
-        match self.node_at(around, connection, Some(text))? {
-            Found::Queue(_, address) if address.queue == SubQueue::Main => {
-                self.check_right(around, connection, &address, Right::Send)?;
-                Ok(address.path.into())
-            }
+        match self.node_at(around, connection, Some(text), Right::Send)? {
+            Found::Queue(_, address) if address.queue == SubQueue::Main => Ok(address.path.into()),
             Found::Queue(..) | Found::Service(_) => {
                 let text = format!("Messages cannot be sent on to '{text}'.");
                 Err(self.refuse(around, Condition::NotAllowed, &text, ""))
@@ -151,14 +160,13 @@ impl Broker {
     ) -> Result<(Link, Option<Accept>), Refusal> {
         let source = attach.source.as_ref();
         let text = source.and_then(|source| source.address.as_deref());
-        let (queue, address) = match self.node_at(around, connection, text)? {
+        let (queue, address) = match self.node_at(around, connection, text, Right::Listen)? {
             Found::Service(node) => {
                 let link = Link::Responses(ResponseLink::new(node, attach));
                 return Ok((link, Some(Accept::default())));
             }
             Found::Queue(queue, address) => (queue, address),
         };
-        self.check_right(around, connection, &address, Right::Listen)?;
         self.check_receivable(around, queue, &address)?;
         let mode = match attach.settle_mode() {
             SettleMode::OnSend => ReceiveMode::ReceiveAndDelete,
@@ -429,12 +437,13 @@ impl Broker {
         }
     }
 
-    /// Finds what an address names.
+    /// Finds what an address names. Who has no right to it is not told whether it is there.
     fn node_at(
         &mut self,
         around: &Surroundings<'_>,
         connection: ConnectionId,
         text: Option<&str>,
+        right: Right,
     ) -> Result<Found, Refusal> {
         let text = text.unwrap_or_default();
         let decoded = Address::parse(text);
@@ -449,12 +458,14 @@ impl Broker {
                 Ok(Address::Cbs) => return Ok(Found::Service(ServiceNode::Cbs)),
                 Ok(Address::Entity(address)) => {
                     let address = within(address);
+                    self.check_right(around, connection, &address.path, Some(right))?;
                     if let Some(id) = self.resolve(&address) {
                         return Ok(Found::Queue(id, address));
                     }
                 }
                 Ok(Address::Management(address)) => {
                     let address = within(address);
+                    self.check_right(around, connection, &address.path, None)?;
                     if self.resolve(&address).is_some() {
                         return Ok(Found::Service(ServiceNode::Management(address)));
                     }
@@ -474,24 +485,18 @@ impl Broker {
         })
     }
 
-    fn check_right(
+    /// Checks that a connection may do something with an entity, or know of it at all.
+    pub(super) fn check_right(
         &mut self,
         around: &Surroundings<'_>,
-        _connection: ConnectionId,
-        address: &EntityAddress,
-        right: Right,
+        connection: ConnectionId,
+        path: &str,
+        right: Option<Right>,
     ) -> Result<(), Refusal> {
-        if self
-            .profile
-            .allows(&Identity::Anonymous, &address.path, right)
-        {
+        if self.may(connection, path, right) {
             return Ok(());
         }
-        let text = format!(
-            "Unauthorized access. '{right:?}' claim(s) are required to perform this operation. \
-             Resource: 'sb://jitney/{address}'."
-        );
-        Err(self.refuse(around, Condition::UnauthorizedAccess, &text, &address.path))
+        Err(self.unauthorized(around, path, right, ""))
     }
 
     fn disabled(&mut self, around: &Surroundings<'_>, address: &EntityAddress) -> Refusal {
@@ -549,6 +554,14 @@ impl ServiceNode {
         match self {
             Self::Cbs => false,
             Self::Management(address) => address.key() == key,
+        }
+    }
+
+    /// Returns the path of the entity whose management node it is.
+    pub(super) fn path(&self) -> Option<&str> {
+        match self {
+            Self::Cbs => None,
+            Self::Management(address) => Some(&address.path),
         }
     }
 }

@@ -12,6 +12,7 @@
 //! ([`crate::entity`]), where records are kept.
 
 mod access;
+pub mod administration;
 mod bodies;
 mod cbs;
 mod delivery;
@@ -31,13 +32,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::address::{self, EntityAddress, SubQueue};
 use crate::amqp::{Accept, DeliveryId, Event, LinkId, Outcome, Refusal, SessionId};
-use crate::entity::queue::{Arriving, ConsumerId, Context, Effects, Handover, Queue};
+use crate::entity::queue::{Arriving, ConsumerId, Context, Description, Effects, Handover, Queue};
 use crate::entity::rules::{Match, RuleSet};
 use crate::entity::{BodyRef, EntityId, Journal, LockToken, Random, Record, SequenceNumber};
 use crate::message::Message;
 use crate::time::Timestamp;
 
-pub use access::Profile;
+pub use access::{
+    Fault, Grant, JWT_BYTES_MAX, JwksError, Origin, Peer, Profile, TokenIssuer, TokenRefused,
+};
 pub use entities::EntityRefused;
 pub use management::Response;
 pub use onward::WantedBody;
@@ -98,6 +101,10 @@ pub enum Reply {
     Detach(LinkId, Refusal),
     /// End the connection, because the broker stops.
     Close,
+    /// Say whether the peer is who it says it is.
+    Authenticated(bool),
+    /// The peer has proved a right: what is kept tight for strangers may be let go.
+    Admitted,
 }
 
 /// A reply and when it may leave.
@@ -155,7 +162,9 @@ pub struct Broker {
     enlisted: BTreeSet<(EntityId, LockToken)>,
     next_transaction: u64,
     random: Random,
-    profile: Profile,
+    access: access::Access,
+    /// When tokens end; one that was replaced may still be here.
+    token_ends: BTreeSet<(Timestamp, ConnectionId)>,
     room: Room,
     /// Kept from step to step for its memory.
     effects: Effects,
@@ -197,14 +206,21 @@ struct Node {
     address: EntityAddress,
     /// Where its messages go on to, if they do.
     onward: Option<onward::Onward>,
-    /// When a client last used the entity.
+    /// From when on the entity is idle.
     last_used: Timestamp,
+    /// When a client last used it, since the start.
+    accessed_at: Option<Timestamp>,
 }
 
 #[derive(Debug, Default)]
 struct Connection {
     /// What stands before the paths of its namespace's entities.
     prefix: String,
+    origin: Origin,
+    /// What it has proved.
+    grants: Vec<Grant>,
+    /// It has proved something once.
+    admitted: bool,
     links: BTreeMap<LinkId, Link>,
     /// Calls whose answers have no link yet.
     orphans: VecDeque<management::Call>,
@@ -259,7 +275,8 @@ impl Broker {
             enlisted: BTreeSet::new(),
             next_transaction: 1,
             random: Random::new(seed),
-            profile,
+            access: access::Access::new(profile),
+            token_ends: BTreeSet::new(),
             room: Room::Enough,
             effects: Effects::default(),
             matches: Vec::new(),
@@ -269,6 +286,7 @@ impl Broker {
     /// Does what a connection's report asks for.
     pub fn apply(&mut self, around: &mut Surroundings<'_>, connection: ConnectionId, input: Input) {
         self.end_transactions(around.now);
+        self.end_tokens(around);
         match input {
             Input::Event(event) => self.apply_event(around, connection, event),
             Input::Returned { token, link } => self.returned(around, connection, link, token),
@@ -279,6 +297,7 @@ impl Broker {
     /// Does what is due.
     pub fn handle_timeout(&mut self, around: &mut Surroundings<'_>) {
         self.end_transactions(around.now);
+        self.end_tokens(around);
         self.delete_idle(around);
         while let Some(&(at, id)) = self.deadlines.first() {
             if around.now < at {
@@ -294,7 +313,9 @@ impl Broker {
         let queue = self.deadlines.first().map(|&(at, _)| at);
         let transaction = self.transaction_ends.first().map(|&(at, ..)| at);
         let idle = self.idle_ends.first().map(|&(at, _)| at);
-        queue.into_iter().chain(transaction).chain(idle).min()
+        let token = self.token_ends.first().map(|&(at, _)| at);
+        let all = queue.into_iter().chain(transaction).chain(idle);
+        all.chain(token).min()
     }
 
     /// Names the namespaces, the first of which answers to every host name that is no other's.
@@ -343,6 +364,12 @@ impl Broker {
     #[must_use]
     pub fn find(&self, address: &EntityAddress) -> Option<&Queue> {
         self.queue(self.resolve(address)?)
+    }
+
+    /// Returns the properties of the entity at a path.
+    #[must_use]
+    pub fn description(&self, path: &str) -> Option<&Description> {
+        Some(self.queue(self.resolve_path(path)?)?.description())
     }
 
     fn apply_event(
@@ -394,9 +421,11 @@ impl Broker {
             }
             Event::AttachRequested(link, attach) => self.attach(around, connection, link, &attach),
             Event::Detached { link, .. } => self.detached(around, connection, link),
+            Event::Authenticating { identity } => {
+                self.authenticate(around, connection, &identity);
+            }
             Event::Opened { hostname, .. } => {
-                let prefix = self.namespace_of(hostname.as_deref());
-                self.connection(connection).prefix = prefix;
+                self.opened(around, connection, hostname.as_deref());
             }
             Event::Closed { .. } => self.closed(around, connection),
             Event::RefusedInTransaction {

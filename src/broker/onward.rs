@@ -218,7 +218,7 @@ impl Broker {
         let message = self.at_hand.get(&body.position).cloned();
         let needs_bytes = target.and_then(|id| self.queue(id)).is_some_and(|queue| {
             let description = queue.description();
-            description.duplicate_window.is_some() || description.partitioned
+            description.detects_duplicates || description.partitioned
         });
         if needs_bytes && message.is_none() {
             return false;

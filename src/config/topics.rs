@@ -18,6 +18,8 @@ pub struct Topic {
     pub properties: TopicProperties,
     /// Its subscriptions, in the order of the file.
     pub subscriptions: Vec<Subscription>,
+    /// `AuthorizationRules`, if the file says anything of them.
+    pub authorization: Option<Vec<super::AuthorizationRule>>,
 }
 
 /// A topic's properties; the defaults are the emulator's.
@@ -132,10 +134,12 @@ impl Reader {
         for subscription in self.items(&at.key("Subscriptions"), "an array of subscriptions") {
             subscriptions.extend(self.subscription(&subscription, &mut names));
         }
+        let authorization = self.authorization(at);
         Some(Topic {
             name: name?,
             properties,
             subscriptions,
+            authorization,
         })
     }
 
@@ -271,12 +275,7 @@ impl Reader {
              of . - _ ~ $"
         );
         let name = self.string(at, &allowed)?;
-        let fits = !name.is_empty()
-            && name.chars().count() <= max
-            && name
-                .chars()
-                .all(|c| c.is_alphanumeric() || ".-_~$".contains(c));
-        if !fits || !names.insert(crate::address::key(name)) {
+        if !crate::address::is_part_name(name) || !names.insert(crate::address::key(name)) {
             self.mistake(at, &allowed);
             return None;
         }

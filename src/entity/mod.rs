@@ -6,9 +6,11 @@ mod locks;
 mod message_session;
 pub mod queue;
 mod record;
+mod rights;
 pub mod rules;
 mod token;
 
 pub use message_session::MessageSession;
 pub use record::{BodyRef, EntityId, Journal, Passage, Record, SequenceNumber, StoredState};
+pub use rights::{AuthorizationRule, Key, Right, Rights};
 pub use token::{LockToken, Random};

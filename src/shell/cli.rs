@@ -7,9 +7,12 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::bench::{self, BenchCommand};
+use super::certs::{self, CertsArgs};
 use super::committer::Sync;
 use super::logging::{self, LogFormat};
+use super::oidc::OidcArgs;
 use super::serve;
+use super::tls::TlsArgs;
 use crate::config::{self, Config, Namespace};
 
 /// A broker that speaks the Azure Service Bus protocol to the unmodified official SDKs.
@@ -27,6 +30,8 @@ enum Command {
     /// Measure a broker.
     #[command(subcommand)]
     Bench(BenchCommand),
+    /// Make certificates for TLS: a local authority, one for the broker, and any for clients.
+    Certs(CertsArgs),
     /// Look at a configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -53,15 +58,22 @@ pub struct ServeArgs {
     /// Keep messages in memory only: they end with the process.
     #[arg(long, conflicts_with = "data_dir")]
     pub ephemeral: bool,
-    /// Where AMQP clients connect.
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:5672")]
-    pub amqp: SocketAddr,
-    /// Where health is asked for over HTTP.
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:5300")]
-    pub http: SocketAddr,
-    /// The port of that address, where it is another: the emulator's variable sets it.
-    #[arg(long, value_name = "PORT", env = "EMULATOR_HTTP_PORT")]
-    pub http_port: Option<u16>,
+    /// Where clients connect.
+    #[command(flatten)]
+    pub listeners: ListenArgs,
+    /// Certificates.
+    #[command(flatten)]
+    pub tls: TlsArgs,
+    /// How rights are proved.
+    #[arg(long, value_enum, default_value_t = AuthArg::Auto)]
+    pub auth: AuthArg,
+    /// Let any key do everything, also for clients beyond this machine: for containers and closed
+    /// networks.
+    #[arg(long)]
+    pub allow_any_key_beyond_loopback: bool,
+    /// Identity tokens.
+    #[command(flatten)]
+    pub oidc: OidcArgs,
     /// When records are synced to the disk.
     #[arg(long, value_enum, default_value_t = SyncArg::Always)]
     pub sync: SyncArg,
@@ -71,6 +83,40 @@ pub struct ServeArgs {
     /// How log lines are written.
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
+}
+
+/// Where clients connect. Every address takes every protocol: AMQP, TLS, HTTP and WebSockets are told
+/// apart by what a client says first.
+#[derive(Debug, Clone, Args)]
+pub struct ListenArgs {
+    /// Where AMQP clients connect.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:5672")]
+    pub amqp: Vec<SocketAddr>,
+    /// Where AMQP clients connect with TLS; port 5671 beside the first --amqp, if it is free.
+    #[arg(long, value_name = "ADDR")]
+    pub amqps: Vec<SocketAddr>,
+    /// Where the administration API and health are, over HTTP.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:5300")]
+    pub http: Vec<SocketAddr>,
+    /// The port of those addresses, where it is another: the emulator's variable sets it.
+    #[arg(long, value_name = "PORT", env = "EMULATOR_HTTP_PORT")]
+    pub http_port: Option<u16>,
+    /// Where the administration API and WebSockets are with TLS; the SDKs look for them at port 443.
+    #[arg(long, value_name = "ADDR")]
+    pub https: Vec<SocketAddr>,
+}
+
+/// `--auth`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AuthArg {
+    /// As sas if the configuration has authorization rules, or if there is a listener beyond
+    /// loopback; else as development.
+    Auto,
+    /// Any key is good for everything, as with the emulator.
+    Development,
+    /// Keys and tokens are verified. Without authorization rules in the configuration a key is made
+    /// on the first start, and told in the log.
+    Sas,
 }
 
 /// `--sync`.
@@ -99,8 +145,10 @@ impl From<SyncArg> for Sync {
 pub fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Serve(mut args) => {
-            if let Some(port) = args.http_port {
-                args.http.set_port(port);
+            if let Some(port) = args.listeners.http_port {
+                for address in &mut args.listeners.http {
+                    address.set_port(port);
+                }
             }
             if let Err(error) = logging::start(args.log_format) {
                 eprintln!("{error}");
@@ -109,6 +157,7 @@ pub fn main() -> ExitCode {
             serve::run(&args)
         }
         Command::Bench(command) => bench::run(&command),
+        Command::Certs(args) => certs::run(&args),
         Command::Config(ConfigCommand::Check { file }) => check(&file),
     }
 }
@@ -177,7 +226,7 @@ mod tests {
             panic!("it is a command");
         };
         assert!(args.ephemeral);
-        assert_eq!(args.http_port, Some(8080));
+        assert_eq!(args.listeners.http_port, Some(8080));
         assert!(parsed(&["serve", "--ephemeral", "--data-dir", "d"]).is_err());
         assert!(parsed(&["serve", "--amqp", "everywhere"]).is_err());
     }

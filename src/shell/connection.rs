@@ -1,37 +1,68 @@
 //! One connection's task: bytes to events, replies to bytes.
+//!
+//! Whatever carries the bytes, TCP, TLS or a WebSocket, is a stream to it.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::future::poll_fn;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
-use tokio::io::Interest;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
-use tracing::debug;
+use tokio::time::Instant;
+use tokio_util::io::poll_read_buf;
+use tracing::{debug, info};
 
 use super::clock::Clock;
+use super::doors::Visit;
 use super::outbox::{Outbox, Outgoing};
 use super::owner::Mail;
 use crate::amqp::{self, Condition, Delivery, Event, LinkId, Refusal, SettleMode};
-use crate::broker::{ConnectionId, Input, Reply};
+use crate::broker::{ConnectionId, Input, Origin, Reply};
 use crate::entity::queue::{Handover, ReceiveMode};
 use crate::{limits, message};
 
+/// What can carry a connection.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+
+/// A peer that has come in.
+pub(super) struct Guest {
+    pub(super) id: ConnectionId,
+    pub(super) origin: Origin,
+    /// Its place among those that have not proved a right.
+    pub(super) visit: Visit,
+    /// Nothing needs to be proved.
+    pub(super) is_trusted: bool,
+}
+
 /// Serves a connection until it ends.
 pub(super) async fn serve(
-    stream: TcpStream,
-    id: ConnectionId,
-    config: amqp::Config,
+    stream: impl Stream,
+    guest: Guest,
     clock: Arc<Clock>,
     owner: mpsc::Sender<Mail>,
 ) {
+    let id = guest.id;
+    let config = amqp::Config {
+        container_id: format!("jitney_G{}", id.0),
+        hostname: None,
+        frame_size_max: limits::FRAME_SIZE_MAX,
+        channel_max: limits::CHANNEL_MAX,
+        handle_max: limits::HANDLE_MAX,
+        idle_timeout: limits::IDLE_TIMEOUT,
+        identity: amqp::Identity::Anonymous,
+        has_certificate: guest.origin.certificate.is_some(),
+        trusts_peer: guest.is_trusted,
+    };
     let outbox = Arc::new(Outbox::default());
-    if owner
-        .send(Mail::Connected(id, Arc::clone(&outbox)))
-        .await
-        .is_err()
-    {
+    let mail = Mail::Connected(id, Arc::clone(&outbox), guest.origin);
+    if owner.send(mail).await.is_err() {
         return;
     }
     let engine = amqp::Connection::server(config, clock.now());
@@ -41,8 +72,10 @@ pub(super) async fn serve(
         engine,
         clock,
         outbox,
+        visit: Some(guest.visit),
         incoming: BytesMut::new(),
         output: BytesMut::new(),
+        needs_flush: false,
         inputs: Vec::new(),
         outgoing: Vec::new(),
         rendered: Vec::new(),
@@ -63,14 +96,18 @@ pub(super) async fn serve(
     let _ = owner.send(Mail::Disconnected(id)).await;
 }
 
-struct Task {
+struct Task<S> {
     id: ConnectionId,
-    stream: TcpStream,
+    stream: S,
     engine: amqp::Connection,
     clock: Arc<Clock>,
     outbox: Arc<Outbox>,
+    /// Held until the peer has proved a right, which it must do by its end.
+    visit: Option<Visit>,
     incoming: BytesMut,
     output: BytesMut,
+    /// Bytes were written that the stream may hold back.
+    needs_flush: bool,
     inputs: Vec<Input>,
     outgoing: Vec<Outgoing>,
     rendered: Vec<u8>,
@@ -89,111 +126,177 @@ const READ_BYTES_MAX: usize = 512 * 1024;
 const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of messages written after which the owner is told: a quarter of a receiver's window.
 const WRITTEN_BYTES: u64 = limits::RECEIVER_WINDOW_BYTES.cast_unsigned() / 4;
+/// How long a peer may take to read the last that is written to it.
+const LAST_WRITE_WAIT: Duration = Duration::from_secs(5);
 
-impl Task {
+/// What moved on a stream.
+#[derive(Debug, Clone, Copy, Default)]
+struct Moved {
+    /// Bytes have come, or the end.
+    read: bool,
+    at_end: bool,
+}
+
+impl<S: Stream> Task<S> {
     async fn run(&mut self, owner: &mpsc::Sender<Mail>) -> io::Result<()> {
         let mut at_end = false;
+        let mut last_write = None;
         loop {
-            self.turn()?;
+            self.turn();
             if !self.inputs.is_empty() {
                 let inputs = std::mem::take(&mut self.inputs);
                 if owner.send(Mail::Inputs(self.id, inputs)).await.is_err() {
                     return Ok(());
                 }
             }
-            if self.output.is_empty() && (self.engine.is_finished() || at_end) {
+            let ends = self.engine.is_finished() || at_end;
+            if ends && self.output.is_empty() && !self.needs_flush {
                 return Ok(());
             }
-            let deadline = self.engine.poll_timeout();
-            let until = deadline.map(|deadline| self.clock.until(deadline));
-            let timer = async {
-                match until {
-                    Some(span) => tokio::time::sleep(span).await,
-                    None => std::future::pending().await,
-                }
-            };
+            if ends {
+                last_write.get_or_insert_with(|| Instant::now() + LAST_WRITE_WAIT);
+            }
+            let timer = sleep_until(self.wakes_at(last_write));
             let congested = OUTPUT_BYTES_MAX < self.output.len();
-            let interest = match (self.output.is_empty(), congested) {
-                (true, _) => Interest::READABLE,
-                (false, false) => Interest::READABLE | Interest::WRITABLE,
-                (false, true) => Interest::WRITABLE,
-            };
+            let outbox = Arc::clone(&self.outbox);
             tokio::select! {
-                ready = self.stream.ready(interest) => {
-                    if ready?.is_readable() && !congested {
-                        at_end = self.read()?;
+                biased;
+                moved = poll_fn(|cx| self.poll_stream(cx, !congested && !at_end)) => {
+                    let moved = moved?;
+                    if moved.read {
+                        at_end |= moved.at_end;
+                        self.handle_bytes(moved.at_end);
                     }
                 }
-                () = self.outbox.filled(), if !congested => {}
-                () = timer => self.engine.handle_timeout(self.clock.now()),
+                () = outbox.filled(), if !congested => {}
+                () = timer => {
+                    if last_write.is_some_and(|end| end <= Instant::now()) {
+                        return Ok(());
+                    }
+                    self.engine.handle_timeout(self.clock.now());
+                    self.end_visit();
+                }
             }
         }
+    }
+
+    /// Returns when something is to be done though nothing moves.
+    fn wakes_at(&self, last_write: Option<Instant>) -> Option<Instant> {
+        let engine = self.engine.poll_timeout();
+        let engine = engine.map(|deadline| Instant::now() + self.clock.until(deadline));
+        let visit = self.visit.as_ref().map(Visit::deadline);
+        [engine, visit, last_write].into_iter().flatten().min()
+    }
+
+    /// Shows out who has not proved a right in time.
+    fn end_visit(&mut self) {
+        let is_over = |visit: &mut Visit| visit.deadline() <= Instant::now();
+        let Some(visit) = self.visit.take_if(is_over) else {
+            return;
+        };
+        info!(connection = self.id.0, peer = %visit.address(), "no token was accepted in time");
+        let seconds = limits::ADMISSION_DEADLINE.as_millis() / 1000;
+        self.engine.close(
+            self.clock.now(),
+            Some(Refusal {
+                condition: Condition::ConnectionForced,
+                description: format!(
+                    "The connection has had no accepted token for {seconds} seconds, and is closed."
+                ),
+            }),
+        );
     }
 
     /// Does all that can be done without waiting.
-    fn turn(&mut self) -> io::Result<()> {
-        loop {
+    fn turn(&mut self) {
+        self.take_events();
+        if self.output.len() <= OUTPUT_BYTES_MAX {
+            let mut outgoing = std::mem::take(&mut self.outgoing);
+            self.outbox.take(&mut outgoing);
+            for outgoing in outgoing.drain(..) {
+                self.send(outgoing);
+            }
+            self.outgoing = outgoing;
+            // Some replies let the engine go on.
             self.take_events();
-            if self.output.len() <= OUTPUT_BYTES_MAX {
-                let mut outgoing = std::mem::take(&mut self.outgoing);
-                self.outbox.take(&mut outgoing);
-                for outgoing in outgoing.drain(..) {
-                    self.send(outgoing);
-                }
-                self.outgoing = outgoing;
-            }
-            self.take_output();
-            let before = self.output.len();
-            self.write()?;
-            // Once more, if room was made for what still waits in the outbox.
-            if before <= OUTPUT_BYTES_MAX || OUTPUT_BYTES_MAX < self.output.len() {
-                return Ok(());
-            }
         }
+        self.take_output();
     }
 
-    /// Reads what has come; returns whether the peer has ended.
-    fn read(&mut self) -> io::Result<bool> {
+    /// Writes what there is and reads what has come. Is ready when bytes were read, or when what
+    /// waits to be written has become little enough to make more.
+    fn poll_stream(&mut self, cx: &mut Context<'_>, reads: bool) -> Poll<io::Result<Moved>> {
+        let before = self.output.len();
+        while !self.output.is_empty() {
+            match Pin::new(&mut self.stream).poll_write(cx, &self.output) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(Ok(count)) => {
+                    self.output.advance(count);
+                    self.needs_flush = true;
+                }
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => break,
+            }
+        }
+        if self.needs_flush && self.output.is_empty() {
+            match Pin::new(&mut self.stream).poll_flush(cx) {
+                Poll::Ready(flushed) => {
+                    flushed?;
+                    self.needs_flush = false;
+                }
+                Poll::Pending => {}
+            }
+        }
+        let has_room = OUTPUT_BYTES_MAX < before && self.output.len() <= OUTPUT_BYTES_MAX;
+        let is_written = self.output.is_empty() && !self.needs_flush;
+        if self.report_written() || has_room || (!reads && is_written) {
+            return Poll::Ready(Ok(Moved::default()));
+        }
+        if !reads || READ_BYTES_MAX <= self.incoming.len() {
+            return Poll::Pending;
+        }
         let mut total = 0;
-        let at_end = loop {
+        loop {
             self.incoming.reserve(READ_BYTES);
-            match self.stream.try_read_buf(&mut self.incoming) {
-                Ok(0) => break true,
-                Ok(count) => total += count,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break false,
-                Err(error) => return Err(error),
+            let read = poll_read_buf(Pin::new(&mut self.stream), cx, &mut self.incoming);
+            if read.is_pending() && 0 < total {
+                break;
             }
-            if READ_BYTES_MAX <= total {
-                break false;
+            let count = ready!(read)?;
+            total += count;
+            if count == 0 || READ_BYTES_MAX <= total {
+                let at_end = count == 0;
+                return Poll::Ready(Ok(Moved { read: true, at_end }));
             }
-        };
+        }
+        Poll::Ready(Ok(Moved {
+            read: true,
+            at_end: false,
+        }))
+    }
+
+    fn handle_bytes(&mut self, at_end: bool) {
         let now = self.clock.now();
         self.engine.handle_bytes(now, &mut self.incoming);
         if at_end {
             self.engine.handle_eof(now);
         }
-        Ok(at_end)
     }
 
-    fn write(&mut self) -> io::Result<()> {
-        while !self.output.is_empty() {
-            match self.stream.try_write(&self.output) {
-                Ok(count) => self.output.advance(count),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) => return Err(error),
-            }
-        }
+    /// Tells the owner of messages that were written; returns whether there is something to tell.
+    fn report_written(&mut self) -> bool {
         // What waits for a session's window is not written: its receiver's window stays shut.
-        if OUTPUT_BYTES_MAX < self.engine.waiting_bytes() {
-            return Ok(());
+        if !self.output.is_empty() || OUTPUT_BYTES_MAX < self.engine.waiting_bytes() {
+            return false;
         }
+        let before = self.inputs.len();
         for (&link, bytes) in &mut self.written {
             if WRITTEN_BYTES <= *bytes {
                 let bytes = std::mem::take(bytes);
                 self.inputs.push(Input::Written { link, bytes });
             }
         }
-        Ok(())
+        before < self.inputs.len()
     }
 
     fn take_output(&mut self) {
@@ -216,6 +319,7 @@ impl Task {
                 Event::Closed { .. } => self.closed = true,
                 Event::AttachAnswered(..)
                 | Event::AttachRequested(..)
+                | Event::Authenticating { .. }
                 | Event::Disposition { .. }
                 | Event::Opened { .. }
                 | Event::RefusedInTransaction { .. }
@@ -278,6 +382,18 @@ impl Task {
                 self.stalled.remove(&link);
                 self.engine.detach(link, Some(refusal));
             }
+            Reply::Authenticated(is_genuine) => {
+                if let (false, Some(visit)) = (is_genuine, &self.visit) {
+                    info!(connection = self.id.0, peer = %visit.address(), "SASL failed");
+                }
+                self.engine.authenticated(is_genuine);
+                // What came meanwhile was left alone.
+                self.handle_bytes(false);
+            }
+            Reply::Admitted => {
+                self.visit = None;
+                self.engine.trust();
+            }
             Reply::Close | Reply::Deliver(..) | Reply::Respond(..) => {
                 debug_assert!(false, "the owner turns these into others");
             }
@@ -323,5 +439,12 @@ impl Task {
         for (handover, body) in self.stalled.remove(&link).unwrap_or_default() {
             self.deliver(link, handover, body);
         }
+    }
+}
+
+async fn sleep_until(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
     }
 }

@@ -1,20 +1,26 @@
 //! The entities that the configuration names are made, or get the properties that it gives them.
 //!
-//! Entities that it does not name stay as they are. Of a subscription, the rules that it names are
-//! made or replaced, and others stay.
+//! What it names it decides, at each start; what it does not name stays as it is: other entities,
+//! properties for which the file has no words, authorization rules of an entity of which it says
+//! nothing. Of a subscription, the rules that it names are made or replaced, and others stay.
 
 use crate::address;
-use crate::broker::{Broker, Surroundings};
+use tracing::info;
+
+use crate::broker::{Broker, EntityRefused, Surroundings};
 use crate::config::{
-    Config, Constant, CorrelationFilter as ConfiguredFilter, Filter as Configured, Namespace,
-    QueueProperties, Rule as ConfiguredRule, Status as ConfiguredStatus, Subscription, Topic,
+    AuthorizationRule as ConfiguredAuthorization, Config, Constant,
+    CorrelationFilter as ConfiguredFilter, Filter as Configured, Namespace, QueueProperties,
+    Right as ConfiguredRight, Rule as ConfiguredRule, Status as ConfiguredStatus, Subscription,
+    Topic,
 };
 use crate::entity::queue::{Description, EntityKind, Status};
 use crate::entity::rules::{
     Action, CorrelationFields, CorrelationFilter, Filter, Rule, SqlFilter, Value,
 };
+use crate::entity::{AuthorizationRule, Key, Rights};
 use crate::limits;
-use crate::time::Millis;
+use crate::time::{Millis, Timestamp};
 
 /// Makes the entities of a configuration.
 ///
@@ -25,12 +31,23 @@ pub(super) fn install(
     broker: &mut Broker,
     around: &mut Surroundings<'_>,
     config: &Config,
+    root_key: Option<&Key>,
 ) -> Result<(), String> {
     let names = config
         .namespaces
         .iter()
         .map(|namespace| &namespace.name[..]);
     broker.set_namespaces(names);
+    for namespace in &config.namespaces {
+        let rules = namespace.authorization.iter();
+        let mut rules: Vec<_> = rules
+            .map(|rule| authorization_rule(rule, around.now))
+            .collect();
+        if rules.is_empty() {
+            rules.extend(root_key.map(|key| root_rule(key, around.now)));
+        }
+        broker.set_authorization(&namespace.name, rules);
+    }
     for (at, namespace) in config.namespaces.iter().enumerate() {
         let mut place = Place {
             broker,
@@ -61,11 +78,11 @@ impl Place<'_, '_> {
     fn install(&mut self, namespace: &Namespace) -> Result<(), String> {
         for topic in &namespace.topics {
             let description = self.describe_topic(topic);
-            self.ensure(&topic.name, description)?;
+            self.ensure(&topic.name, description, topic.authorization.as_deref())?;
         }
         for queue in &namespace.queues {
             let description = self.describe(&queue.properties, EntityKind::Queue);
-            self.ensure(&queue.name, description)?;
+            self.ensure(&queue.name, description, queue.authorization.as_deref())?;
         }
         for topic in &namespace.topics {
             for subscription in &topic.subscriptions {
@@ -75,10 +92,49 @@ impl Place<'_, '_> {
         Ok(())
     }
 
-    fn ensure(&mut self, path: &str, description: Description) -> Result<(), String> {
+    fn ensure(
+        &mut self,
+        path: &str,
+        mut description: Description,
+        rules: Option<&[ConfiguredAuthorization]>,
+    ) -> Result<(), String> {
         let path = format!("{}{path}", self.prefix);
+        self.keep_unnamed(&path, &mut description);
+        if let Some(rules) = rules {
+            let rules = rules.iter().map(|rule| {
+                authorization_rule(rule, self.around.now)
+                    .succeeding(&description.authorization, self.around.now)
+            });
+            description.authorization = rules.collect();
+        }
         let ensured = self.broker.ensure_entity(self.around, &path, description);
-        ensured.map(drop).map_err(|error| error.to_string())
+        self.tell(&path, ensured)
+    }
+
+    /// Leaves what the file has no words for as it is.
+    fn keep_unnamed(&self, path: &str, description: &mut Description) {
+        if let Some(existing) = self.broker.description(path) {
+            description
+                .user_metadata
+                .clone_from(&existing.user_metadata);
+            description.batched_operations = existing.batched_operations;
+            description.supports_ordering = existing.supports_ordering;
+            description.express = existing.express;
+            description
+                .authorization
+                .clone_from(&existing.authorization);
+        }
+    }
+
+    /// Says what the file has changed.
+    fn tell(&self, path: &str, ensured: Result<bool, EntityRefused>) -> Result<(), String> {
+        let changed = ensured.map_err(|error| error.to_string())?;
+        let revision = self.broker.description(path).map(|it| it.history.revision);
+        if changed && revision != Some(1) {
+            let path = address::without_namespace(path);
+            info!(path, "changed to what the configuration says");
+        }
+        Ok(())
     }
 
     fn subscription(&mut self, topic: &Topic, subscription: &Subscription) -> Result<(), String> {
@@ -94,10 +150,11 @@ impl Place<'_, '_> {
         description.max_message_bytes = limits::MESSAGE_SIZE_MAX;
         description.partitioned = topic.properties.enable_partitioning;
         let path = format!("{}{path}", self.prefix);
+        self.keep_unnamed(&path, &mut description);
         let ensured = self
             .broker
             .ensure_subscription(self.around, &path, description, rules);
-        ensured.map(drop).map_err(|error| error.to_string())
+        self.tell(&path, ensured)
     }
 
     fn describe_topic(&self, topic: &Topic) -> Description {
@@ -119,7 +176,6 @@ impl Place<'_, '_> {
     fn describe(&self, properties: &QueueProperties, kind: EntityKind) -> Description {
         let message_bytes = properties.max_message_size_kilobytes;
         let message_bytes = message_bytes.map(|kilobytes| kilobytes * 1024);
-        let detects = properties.requires_duplicate_detection;
         let path = |name: &Option<String>| {
             let name = name.as_deref()?;
             Some(format!("{}{name}", self.prefix))
@@ -141,7 +197,8 @@ impl Place<'_, '_> {
                 ConfiguredStatus::SendDisabled => Status::SendDisabled,
             },
             requires_session: properties.requires_session,
-            duplicate_window: detects.then_some(properties.duplicate_detection_window),
+            detects_duplicates: properties.requires_duplicate_detection,
+            duplicate_window: properties.duplicate_detection_window,
             partitioned: properties.enable_partitioning,
             // Of an entity that passes its messages on, nobody says that it is idle.
             auto_delete_on_idle: match forward_to {
@@ -150,11 +207,43 @@ impl Place<'_, '_> {
             },
             forward_to,
             forward_dead_letters_to: path(&properties.forward_dead_lettered_to),
+            ..Description::default()
         }
     }
 }
 
-fn make_rule(rule: &ConfiguredRule, now: crate::time::Timestamp) -> Result<Rule, String> {
+fn authorization_rule(rule: &ConfiguredAuthorization, now: Timestamp) -> AuthorizationRule {
+    let has = |right| rule.rights.contains(&right);
+    AuthorizationRule {
+        name: rule.name.clone(),
+        rights: Rights {
+            send: has(ConfiguredRight::Send),
+            listen: has(ConfiguredRight::Listen),
+            manage: has(ConfiguredRight::Manage),
+        },
+        primary_key: Key::new(rule.primary_key.0.clone()),
+        secondary_key: rule
+            .secondary_key
+            .as_ref()
+            .map(|key| Key::new(key.0.clone())),
+        created_at: now,
+        modified_at: now,
+    }
+}
+
+/// The rule of the key that was made for the namespaces that have none.
+fn root_rule(key: &Key, now: Timestamp) -> AuthorizationRule {
+    AuthorizationRule {
+        name: super::keys::ROOT.to_owned(),
+        rights: Rights::ALL,
+        primary_key: key.clone(),
+        secondary_key: None,
+        created_at: now,
+        modified_at: now,
+    }
+}
+
+fn make_rule(rule: &ConfiguredRule, now: Timestamp) -> Result<Rule, String> {
     let filter = match &rule.filter {
         Configured::Sql(text) => {
             let filter = SqlFilter::parse(text);

@@ -11,15 +11,21 @@
 )]
 
 mod bench;
+mod certs;
 pub mod cli;
 pub mod clock;
 mod committer;
 mod connection;
 pub mod disk;
-mod http;
+mod doors;
 mod install;
+mod keys;
 mod logging;
+mod oidc;
 mod outbox;
 mod owner;
 mod reader;
 mod serve;
+mod tls;
+mod web;
+mod websocket;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tracing::{info, warn};
 
 use super::clock::Clock;
@@ -19,7 +19,11 @@ use super::committer::{Committer, Order, Progress, SharedDisk};
 use super::outbox::{Outbox, Outgoing};
 use super::reader;
 use crate::amqp::{Condition, Refusal};
-use crate::broker::{Broker, ConnectionId, Input, Reply, Room, Routed, Surroundings};
+use crate::broker::administration::{Answer, Operation, OperationRefused};
+use crate::broker::{
+    Broker, ConnectionId, Grant, Input, Origin, Peer, Reply, Room, Routed, Surroundings,
+    TokenRefused,
+};
 use crate::entity::BodyRef;
 use crate::limits;
 use crate::storage::{self, Stretch, Writer};
@@ -28,20 +32,56 @@ use crate::time::Timestamp;
 /// What reaches the owner.
 #[derive(Debug)]
 pub(super) enum Mail {
-    /// A connection is there.
-    Connected(ConnectionId, Arc<Outbox>),
+    /// A connection is there, and comes from there.
+    Connected(ConnectionId, Arc<Outbox>, Origin),
     /// A connection's task has ended.
     Disconnected(ConnectionId),
     /// Everything that one read of a connection produced.
     Inputs(ConnectionId, Vec<Input>),
     /// Would a send work now?
     Health(oneshot::Sender<bool>),
+    /// What does this token give?
+    Authorize(Box<Inquiry>, oneshot::Sender<Result<Grant, TokenRefused>>),
+    /// Do this to entities; answer when it is durable.
+    Administer(Box<Administration>, oneshot::Sender<Administered>),
+    /// These keys sign identity tokens from now on.
+    IdentityKeys(String),
     /// Bytes that were asked for have been read.
     Read(reader::Done),
     /// A checkpoint has been written.
     CheckpointWritten(Result<upkeep::Written, storage::Error>),
     /// End all links and connections, and then stop when they have gone.
     Stop,
+}
+
+/// A question about a token.
+#[derive(Debug)]
+pub(super) struct Inquiry {
+    pub(super) peer: Peer,
+    /// The host that is meant, if it is known.
+    pub(super) host: Option<String>,
+    pub(super) token: Option<String>,
+    /// The path that it is to hold for.
+    pub(super) path: String,
+}
+
+/// An operation, for whom, and where.
+#[derive(Debug)]
+pub(super) struct Administration {
+    pub(super) host: Option<String>,
+    pub(super) grant: Grant,
+    pub(super) operation: Operation,
+}
+
+/// What came of an operation.
+pub(super) type Administered = Result<Answer, OperationRefused>;
+
+/// Something that is told when the group of records that it rests on is durable.
+enum Told {
+    /// To a connection.
+    Reply(Routed),
+    /// To an administrator.
+    Administered(oneshot::Sender<Administered>, Box<Administered>),
 }
 
 /// The owner of the broker and of the log's end.
@@ -57,7 +97,7 @@ pub(super) struct Owner {
     sender: mpsc::Sender<Mail>,
     connections: BTreeMap<ConnectionId, Connection>,
     /// Replies by the group they rest on; the first is for the group after `durable`.
-    pending: VecDeque<Vec<Routed>>,
+    pending: VecDeque<Vec<Told>>,
     /// The newest group that is durable.
     durable: u64,
     /// The newest group that is synced: `durable` may be ahead, as the policy has it.
@@ -71,6 +111,8 @@ pub(super) struct Owner {
     /// Connections that have something in `Connection::outgoing`.
     touched: Vec<ConnectionId>,
     upkeep: upkeep::Upkeep,
+    /// Told when an identity token was signed with a key that is not known.
+    keys_wanted: Arc<Notify>,
     stopping: bool,
 }
 
@@ -84,6 +126,7 @@ pub(super) struct Parts {
     pub(super) committer: Committer,
     pub(super) reader: reader::Reader,
     pub(super) disk: SharedDisk,
+    pub(super) keys_wanted: Arc<Notify>,
 }
 
 struct Connection {
@@ -104,6 +147,7 @@ impl Owner {
             committer,
             reader,
             disk,
+            keys_wanted,
         } = parts;
         let progress = committer.progress();
         let durable = progress.borrow().durable;
@@ -127,6 +171,7 @@ impl Owner {
             replies: Vec::new(),
             touched: Vec::new(),
             upkeep: upkeep::Upkeep::default(),
+            keys_wanted,
             stopping: false,
         }
     }
@@ -174,6 +219,9 @@ impl Owner {
             self.step(now, Broker::handle_timeout);
             self.seal();
             self.send_on(now);
+            if self.broker.wants_identity_keys() {
+                self.keys_wanted.notify_one();
+            }
             self.maintain();
             self.seal();
             self.flush();
@@ -189,7 +237,8 @@ impl Owner {
                     }
                 });
             }
-            Mail::Connected(id, outbox) => {
+            Mail::Connected(id, outbox, origin) => {
+                self.broker.connected(id, origin);
                 let (outgoing, held) = (Vec::new(), VecDeque::new());
                 self.connections.insert(
                     id,
@@ -209,6 +258,32 @@ impl Owner {
             Mail::Health(answer) => {
                 // Who asked may have gone.
                 let _ = answer.send(self.broker.is_healthy() && !self.stopping);
+            }
+            Mail::Authorize(inquiry, answer) => {
+                let Inquiry {
+                    peer,
+                    host,
+                    token,
+                    path,
+                } = *inquiry;
+                let (host, token) = (host.as_deref(), token.as_deref());
+                let _ = answer.send(self.broker.authorize(now, peer, host, token, &path));
+            }
+            Mail::Administer(administration, answer) => {
+                let Administration {
+                    host,
+                    grant,
+                    operation,
+                } = *administration;
+                let done = self.step(now, |broker, around| {
+                    broker.administer(around, host.as_deref(), &grant, operation)
+                });
+                let rests_on = self.newest();
+                self.hold(rests_on, Told::Administered(answer, Box::new(done)));
+            }
+            Mail::IdentityKeys(keys) => {
+                // Who fetched them has checked them.
+                let _ = self.broker.set_identity_keys(&keys);
             }
             Mail::Read(done) => self.take_read(now, done),
             Mail::CheckpointWritten(written) => self.checkpoint_written(written),
@@ -231,29 +306,41 @@ impl Owner {
             replies: &mut replies,
         };
         let result = step(&mut self.broker, &mut around);
-        // A group that nothing is written into never comes.
-        let newest = if self.writer.open_bytes() == 0 {
-            self.sealed
-        } else {
-            group
-        };
-        for mut routed in replies.drain(..) {
-            routed.rests_on = routed.rests_on.min(newest);
-            match routed.rests_on.checked_sub(self.durable + 1) {
-                None => self.release(routed),
-                Some(ahead) => {
-                    let ahead = usize::try_from(ahead).expect("groups in flight are few");
-                    if self.pending.len() <= ahead {
-                        self.pending.resize_with(ahead + 1, Vec::new);
-                    }
-                    if let Some(waiting) = self.pending.get_mut(ahead) {
-                        waiting.push(routed);
-                    }
-                }
-            }
+        let newest = self.newest();
+        for routed in replies.drain(..) {
+            self.hold(routed.rests_on.min(newest), Told::Reply(routed));
         }
         self.replies = replies;
         result
+    }
+
+    /// Returns the newest group that has records: one that nothing is written into never comes.
+    fn newest(&self) -> u64 {
+        self.sealed + u64::from(self.writer.open_bytes() != 0)
+    }
+
+    /// Tells something when a group is durable.
+    fn hold(&mut self, rests_on: u64, told: Told) {
+        let Some(ahead) = rests_on.checked_sub(self.durable + 1) else {
+            return self.tell(told);
+        };
+        let ahead = usize::try_from(ahead).expect("groups in flight are few");
+        if self.pending.len() <= ahead {
+            self.pending.resize_with(ahead + 1, Vec::new);
+        }
+        if let Some(waiting) = self.pending.get_mut(ahead) {
+            waiting.push(told);
+        }
+    }
+
+    fn tell(&mut self, told: Told) {
+        match told {
+            Told::Reply(routed) => self.release(routed),
+            Told::Administered(answer, done) => {
+                // Who asked may have gone.
+                let _ = answer.send(*done);
+            }
+        }
     }
 
     /// Hands the records gathered so far to the committer.
@@ -273,8 +360,8 @@ impl Owner {
         self.synced = synced;
         while self.durable < durable {
             self.durable += 1;
-            for routed in self.pending.pop_front().unwrap_or_default() {
-                self.release(routed);
+            for told in self.pending.pop_front().unwrap_or_default() {
+                self.tell(told);
             }
         }
         while let Some(&(group, bytes)) = self.in_flight.front() {
@@ -399,13 +486,7 @@ impl Owner {
                 rests_on: self.sealed,
                 reply: Reply::Close,
             };
-            if self.sealed <= self.durable {
-                self.release(routed);
-            } else if let Some(last) = self.pending.back_mut() {
-                last.push(routed);
-            } else {
-                self.pending.push_back(vec![routed]);
-            }
+            self.hold(self.sealed, Told::Reply(routed));
         }
     }
 
@@ -470,7 +551,9 @@ fn resolve(
         | Reply::Drained(..)
         | Reply::SettleIncoming { .. }
         | Reply::SettleOutgoing(..)
-        | Reply::Detach(..)) => Ok(Outgoing::Reply(reply)),
+        | Reply::Detach(..)
+        | Reply::Authenticated(_)
+        | Reply::Admitted) => Ok(Outgoing::Reply(reply)),
     }
 }
 
@@ -484,6 +567,8 @@ fn bodies(reply: &Reply) -> Vec<BodyRef> {
         | Reply::SettleIncoming { .. }
         | Reply::SettleOutgoing(..)
         | Reply::Detach(..)
+        | Reply::Authenticated(_)
+        | Reply::Admitted
         | Reply::Close => Vec::new(),
     }
 }

@@ -4,24 +4,26 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::JoinSet;
+use tokio::sync::{Notify, mpsc, watch};
 use tracing::{error, info, warn};
 
-use super::cli::ServeArgs;
+use super::cli::{ListenArgs, ServeArgs};
 use super::clock::Clock;
 use super::committer::{Committer, SharedDisk, Sync};
 use super::disk::FileDisk;
+use super::doors::{self, House, Visits};
+use super::keys;
+use super::oidc::{self, KeySource, OidcError};
 use super::owner::{Mail, Owner, Parts};
 use super::reader::Reader;
-use super::{connection, http};
-use crate::amqp;
-use crate::broker::{Broker, ConnectionId, Profile, Surroundings};
+use super::tls::{Tls, TlsError};
+use crate::broker::{Broker, Profile, Surroundings};
+use crate::config::Config;
 use crate::limits;
 use crate::storage::memory::MemoryDisk;
 use crate::storage::{self, Recovered};
@@ -53,14 +55,20 @@ pub(super) fn run(args: &ServeArgs) -> ExitCode {
 /// Why the broker does not start.
 #[derive(Debug, thiserror::Error)]
 enum StartError {
-    #[error("cannot listen on {address} for {what}: {source}")]
+    #[error("{flag}: cannot listen on {address}: {source}")]
     Listen {
-        what: &'static str,
+        flag: &'static str,
         address: SocketAddr,
         source: std::io::Error,
     },
     #[error("{0}")]
     Config(String),
+    #[error(transparent)]
+    Keys(#[from] keys::KeysError),
+    #[error(transparent)]
+    Oidc(#[from] OidcError),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     #[error("the configuration cannot be carried out: {0}")]
     Entities(String),
     #[error(transparent)]
@@ -72,18 +80,108 @@ enum StartError {
 async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     let config = super::cli::load_config(args.config.as_deref()).map_err(StartError::Config)?;
     // Ports first: who cannot have them must not touch the data of who has.
-    let amqp = listen("AMQP", args.amqp).await?;
-    let http = listen("HTTP", args.http).await?;
-    let (disk, place): (SharedDisk, String) = if args.ephemeral {
-        (Arc::new(MemoryDisk::new()), "memory".to_owned())
-    } else {
-        (
-            FileDisk::open(&args.data_dir)?,
-            args.data_dir.display().to_string(),
-        )
+    let listeners = listen_all(&args.listeners).await?;
+    let Prepared {
+        broker,
+        writer,
+        committer,
+        disk,
+        clock,
+        tls,
+        key_source,
+        profile,
+    } = prepare(args, &config, &listeners)?;
+    let (sender, mailbox) = mpsc::channel(limits::MAILBOX_LENGTH);
+    let reader = Reader::start(Arc::clone(&disk), sender.clone())?;
+    let keys_wanted = Arc::new(Notify::new());
+    let parts = Parts {
+        broker,
+        writer,
+        clock: Arc::clone(&clock),
+        sender: sender.clone(),
+        mailbox,
+        committer,
+        reader,
+        disk,
+        keys_wanted: Arc::clone(&keys_wanted),
+    };
+    let owner = tokio::spawn(Owner::new(parts).run());
+    let (stop, stopped) = watch::channel(false);
+    if let Some(source) = key_source {
+        let publish = publisher(sender.clone());
+        tokio::spawn(oidc::keep_keys(
+            source,
+            publish,
+            keys_wanted,
+            stopped.clone(),
+        ));
+    }
+    tokio::spawn(super::tls::watch(Arc::clone(&tls), stopped.clone()));
+    let house = Arc::new(House {
+        clock,
+        owner: sender.clone(),
+        tls,
+        visits: Visits::default(),
+        is_open: profile == Profile::Development,
+        stopped,
+        refusals: AtomicU64::new(0),
+    });
+    let doors = listeners
+        .into_iter()
+        .map(|listener| tokio::spawn(doors::open(listener.socket, Arc::clone(&house))));
+    let doors: Vec<_> = doors.collect();
+    // The emulator's words: tools wait for this line (`emulator.md` A.3).
+    info!("Emulator Service is Successfully Up!");
+    wait_for_signal().await?;
+    let _ = sender.send(Mail::Stop).await;
+    // Receivers of the notice have gone only if they ended by themselves.
+    let _ = stop.send(true);
+    let ended = tokio::time::timeout(STOP_WAIT, async {
+        for door in doors {
+            let _ = door.await;
+        }
+        let _ = owner.await;
+    });
+    if ended.await.is_err() {
+        warn!("some connections did not take their leave in time");
+    }
+    info!("stopped");
+    Ok(())
+}
+
+/// All that is there before anybody is let in.
+struct Prepared {
+    broker: Broker,
+    writer: storage::Writer,
+    committer: Committer,
+    disk: SharedDisk,
+    clock: Arc<Clock>,
+    tls: Arc<Tls>,
+    key_source: Option<KeySource>,
+    profile: Profile,
+}
+
+fn prepare(
+    args: &ServeArgs,
+    config: &Config,
+    listeners: &[Listener],
+) -> Result<Prepared, StartError> {
+    let profile = keys::profile(args, config, listeners)?;
+    let (issuer, key_source) = args.oidc.parse()?.unzip();
+    let directory = (!args.ephemeral).then_some(args.data_dir.as_path());
+    let disk: SharedDisk = match directory {
+        None => Arc::new(MemoryDisk::new()),
+        Some(directory) => FileDisk::open(directory)?,
+    };
+    let certs = directory.map(|directory| directory.join("certs"));
+    let tls = Tls::load(&args.tls, certs.as_deref())?;
+    let root_key = match profile {
+        Profile::Development => None,
+        Profile::Verified => keys::root_key(config, directory)?,
     };
     let seed = RandomState::new().hash_one(std::process::id());
-    let mut broker = Broker::new(seed, Profile::Development);
+    let mut broker = Broker::new(seed, profile);
+    broker.set_token_issuer(issuer);
     let recovered = recover(&mut broker, &disk, seed, args.cache_mb)?;
     let Recovered {
         mut writer,
@@ -101,43 +199,73 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
         replies: &mut Vec::new(),
     };
     broker.arm(around.now);
-    super::install::install(&mut broker, &mut around, &config).map_err(StartError::Entities)?;
+    super::install::install(&mut broker, &mut around, config, root_key.as_ref())
+        .map_err(StartError::Entities)?;
     broker.replayed(&mut around);
     warn_of_risk(args.sync.into());
     let committer = Committer::start(committer, args.sync.into(), last_frame)?;
-    let (sender, mailbox) = mpsc::channel(limits::MAILBOX_LENGTH);
-    let reader = Reader::start(Arc::clone(&disk), sender.clone())?;
-    let parts = Parts {
+    match directory {
+        None => info!("messages are in memory, and end with the process"),
+        Some(directory) => info!(data = %directory.display(), "messages are kept"),
+    }
+    Ok(Prepared {
         broker,
         writer,
-        clock: Arc::clone(&clock),
-        sender: sender.clone(),
-        mailbox,
         committer,
-        reader,
         disk,
-    };
-    let owner = tokio::spawn(Owner::new(parts).run());
-    let (stop, stopped) = watch::channel(false);
-    let web = tokio::spawn(http::serve(http, Health(sender.clone()), stopped.clone()));
-    let doors = tokio::spawn(accept(amqp, Arc::clone(&clock), sender.clone(), stopped));
-    info!(amqp = %args.amqp, http = %args.http, data = %place, "listening");
-    // The emulator's words: tools wait for this line (`emulator.md` A.3).
-    info!("Emulator Service is Successfully Up!");
-    wait_for_signal().await?;
-    let _ = sender.send(Mail::Stop).await;
-    // Receivers of the notice have gone only if they ended by themselves.
-    let _ = stop.send(true);
-    let ended = tokio::time::timeout(STOP_WAIT, async {
-        let _ = doors.await;
-        let _ = owner.await;
-    });
-    if ended.await.is_err() {
-        warn!("some connections did not take their leave in time");
+        clock,
+        tls,
+        key_source,
+        profile,
+    })
+}
+
+/// Takes the keys of identity tokens to the owner.
+fn publisher(owner: mpsc::Sender<Mail>) -> impl Fn(String) {
+    move |keys| {
+        let owner = owner.clone();
+        tokio::spawn(async move { owner.send(Mail::IdentityKeys(keys)).await });
     }
-    web.abort();
-    info!("stopped");
-    Ok(())
+}
+
+/// A port that is ours.
+pub(super) struct Listener {
+    pub(super) socket: TcpListener,
+    pub(super) address: SocketAddr,
+    /// The flag that asked for it.
+    pub(super) flag: &'static str,
+}
+
+/// Takes the ports that the operator names, and 5671 if it is free.
+async fn listen_all(args: &ListenArgs) -> Result<Vec<Listener>, StartError> {
+    const AMQPS_PORT: u16 = 5671;
+    let named = [
+        ("--amqp", &args.amqp),
+        ("--amqps", &args.amqps),
+        ("--http", &args.http),
+        ("--https", &args.https),
+    ];
+    let mut listeners = Vec::new();
+    for (flag, addresses) in named {
+        for address in addresses {
+            listeners.push(listen(flag, *address).await?);
+        }
+    }
+    if let (true, Some(first)) = (args.amqps.is_empty(), args.amqp.first()) {
+        let address = SocketAddr::new(first.ip(), AMQPS_PORT);
+        match listen("--amqps", address).await {
+            Ok(listener) => listeners.push(listener),
+            Err(error) => {
+                info!(
+                    "{error}: TLS is at the other ports only, each of which takes every protocol"
+                );
+            }
+        }
+    }
+    for listener in &listeners {
+        info!(address = %listener.address, "{}", listener.flag);
+    }
+    Ok(listeners)
 }
 
 /// Names what can be lost with less than a sync before each answer.
@@ -151,36 +279,19 @@ fn warn_of_risk(sync: Sync) {
     }
 }
 
-/// Asks the owner whether a send would work.
-#[derive(Debug, Clone)]
-pub(super) struct Health(mpsc::Sender<Mail>);
-
-impl Health {
-    /// Returns whether it would; an owner that does not answer takes no message.
-    pub(super) async fn check(&self) -> bool {
-        /// How long the owner may take.
-        const WAIT: Duration = Duration::from_secs(2);
-        let (answer, answered) = oneshot::channel();
-        let ask = async {
-            self.0.send(Mail::Health(answer)).await.ok()?;
-            answered.await.ok()
-        };
-        tokio::time::timeout(WAIT, ask)
-            .await
-            .ok()
-            .flatten()
-            .unwrap_or(false)
-    }
-}
-
-async fn listen(what: &'static str, address: SocketAddr) -> Result<TcpListener, StartError> {
-    TcpListener::bind(address)
-        .await
-        .map_err(|source| StartError::Listen {
-            what,
-            address,
-            source,
-        })
+async fn listen(flag: &'static str, address: SocketAddr) -> Result<Listener, StartError> {
+    let failed = |source| StartError::Listen {
+        flag,
+        address,
+        source,
+    };
+    let socket = TcpListener::bind(address).await.map_err(failed)?;
+    let address = socket.local_addr().map_err(failed)?;
+    Ok(Listener {
+        socket,
+        address,
+        flag,
+    })
 }
 
 fn recover(
@@ -208,58 +319,6 @@ fn recover(
     recovered.writer.check_bodies()?;
     info!(messages = count, "recovered");
     Ok(recovered)
-}
-
-/// Takes connections in until it is told to stop, and then waits for all of them.
-async fn accept(
-    listener: TcpListener,
-    clock: Arc<Clock>,
-    owner: mpsc::Sender<Mail>,
-    mut stopped: watch::Receiver<bool>,
-) {
-    static NEXT: AtomicU32 = AtomicU32::new(1);
-    let mut connections = JoinSet::new();
-    loop {
-        tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok((stream, peer)) => {
-                    let id = ConnectionId(NEXT.fetch_add(1, Ordering::Relaxed));
-                    tracing::debug!(connection = id.0, %peer, "connected");
-                    connections.spawn(take_in(stream, id, Arc::clone(&clock), owner.clone()));
-                }
-                Err(error) => {
-                    // Out of descriptors, most likely: those that are open may end meanwhile.
-                    warn!(%error, "a connection could not be accepted");
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                }
-            },
-            Some(_) = connections.join_next() => {}
-            _ = stopped.changed() => break,
-        }
-    }
-    drop(listener);
-    while connections.join_next().await.is_some() {}
-}
-
-async fn take_in(
-    stream: TcpStream,
-    id: ConnectionId,
-    clock: Arc<Clock>,
-    owner: mpsc::Sender<Mail>,
-) {
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(connection = id.0, %error, "TCP_NODELAY");
-    }
-    let config = amqp::Config {
-        container_id: format!("jitney_G{}", id.0),
-        hostname: None,
-        frame_size_max: limits::FRAME_SIZE_MAX,
-        channel_max: limits::CHANNEL_MAX,
-        handle_max: limits::HANDLE_MAX,
-        idle_timeout: limits::IDLE_TIMEOUT,
-        identity: amqp::Identity::Anonymous,
-    };
-    connection::serve(stream, id, config, clock, owner).await;
 }
 
 async fn wait_for_signal() -> std::io::Result<()> {

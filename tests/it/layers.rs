@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// A module, and the modules of ours that it may import.
-const TABLE: [(&str, &str); 11] = [
+const TABLE: [(&str, &str); 12] = [
     ("time", ""),
     ("limits", "time"),
     ("shape", "limits"),
@@ -13,16 +13,17 @@ const TABLE: [(&str, &str); 11] = [
     ("message", "time limits shape"),
     ("entity", "time limits address message"),
     ("broker", "time limits shape address amqp message entity"),
+    ("admin", "time limits address entity broker"),
     ("storage", "time limits entity"),
     ("config", "time limits address"),
     (
         "shell",
-        "time limits shape address amqp message entity broker storage config",
+        "time limits shape address amqp message entity broker admin storage config",
     ),
 ];
 
 /// What of others may be named where.
-const OTHERS: [(&str, &[&str]); 7] = [
+const OTHERS: [(&str, &[&str]); 8] = [
     ("tokio::", &["shell"]),
     ("axum::", &["shell"]),
     ("std::net", &["shell"]),
@@ -33,6 +34,7 @@ const OTHERS: [(&str, &[&str]); 7] = [
         &["amqp", "message", "broker/management"],
     ),
     ("serde_amqp::", &["amqp", "message", "broker/management"]),
+    ("quick_xml::", &["admin"]),
 ];
 
 fn sources() -> Vec<(String, String)> {

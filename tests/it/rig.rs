@@ -53,6 +53,8 @@ pub fn config() -> Config {
         handle_max: limits::HANDLE_MAX,
         idle_timeout: limits::IDLE_TIMEOUT,
         identity: Identity::Anonymous,
+        has_certificate: false,
+        trusts_peer: true,
     }
 }
 
@@ -200,6 +202,11 @@ impl Rig {
             }
             Reply::Detach(link, refusal) => self.server.detach(link, Some(refusal)),
             Reply::Close => self.server.close(self.now, None),
+            Reply::Authenticated(is_genuine) => {
+                self.server.authenticated(is_genuine);
+                self.server.handle_bytes(self.now, &mut self.input);
+            }
+            Reply::Admitted => self.server.trust(),
             Reply::Respond(link, response) => {
                 let bodies: Vec<Bytes> = response
                     .bodies()

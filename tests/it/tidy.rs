@@ -8,13 +8,15 @@ use std::process::Command;
 const LINES_MAX: usize = 900;
 
 /// Words of licences that this project may be built from.
-const LICENCES: [&str; 9] = [
+const LICENCES: [&str; 11] = [
     "0BSD",
     "Apache-2.0",
     "BSD-2-Clause",
     "BSD-3-Clause",
+    "CC0-1.0",
     "ISC",
     "MIT",
+    "MIT-0",
     "Unicode-3.0",
     "Unlicense",
     "Zlib",

@@ -149,7 +149,7 @@ impl Broker {
             let (rests_on, status, body) = match (&call.invalid, &call.node) {
                 (Some(text), _) => (0, Status::invalid(text), Body::Empty),
                 (None, ServiceNode::Cbs) => {
-                    let (status, body) = self.cbs_request(&call.request);
+                    let (status, body) = self.cbs_request(around, id, &call.request);
                     (0, status, body)
                 }
                 (None, ServiceNode::Management(address)) => {

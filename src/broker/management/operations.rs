@@ -10,10 +10,10 @@ use crate::amqp::{Condition, Refusal};
 use crate::broker::onward::Onward;
 use crate::broker::transactions::Operation as Enlisted;
 use crate::broker::{Broker, ConnectionId, Link, Surroundings, link_of};
-use crate::entity::EntityId;
 use crate::entity::queue::{
     DeadLetter, DeferredRefused, EntityKind, LockLost, Queue, ReceiveMode, SessionLost, Settlement,
 };
+use crate::entity::{EntityId, Right};
 use crate::limits;
 use crate::message::{Amendments, Message};
 
@@ -104,6 +104,14 @@ impl Operation<'_, '_> {
     fn run(&mut self, request: &Request) -> Answer {
         let operation = request.operation.as_str();
         let known = operation.strip_prefix("com.microsoft:").unwrap_or_default();
+        let right = match known {
+            "schedule-message" | "cancel-scheduled-message" => Right::Send,
+            // Rules too: Java's rule manager has claims to listen only (`protocol.md` §2.5).
+            _ => Right::Listen,
+        };
+        let path = &self.address.path;
+        self.broker
+            .check_right(self.around, self.connection, path, Some(right))?;
         match known {
             "peek-message" => self.peek(request.map()?),
             "receive-by-sequence-number" => self.receive_deferred(request.map()?),

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::entity::AuthorizationRule;
 use crate::limits;
-use crate::time::Millis;
+use crate::time::{Millis, Timestamp};
 
 /// The properties of a queue, a topic or a subscription (`protocol.md` §11.4 to §11.6).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,9 +35,10 @@ pub struct Description {
     /// Messages belong to message sessions, and are received through them only. Fixed when the
     /// entity is made.
     pub requires_session: bool,
-    /// How long message-ids are remembered, where duplicates are dropped. Whether they are is fixed
-    /// when the entity is made.
-    pub duplicate_window: Option<Millis>,
+    /// Messages whose ids are known already are dropped. Fixed when the entity is made.
+    pub detects_duplicates: bool,
+    /// How long message-ids are remembered, where duplicates are dropped.
+    pub duplicate_window: Millis,
     /// It has [`limits::PARTITIONS`] number spaces instead of one. Fixed when the entity is made.
     pub partitioned: bool,
     /// The entity to which messages go on.
@@ -45,6 +47,48 @@ pub struct Description {
     pub forward_dead_letters_to: Option<String>,
     /// An entity that is not used for so long is deleted; [`Millis::MAX`] for never.
     pub auto_delete_on_idle: Millis,
+    /// What its users wrote onto it.
+    pub user_metadata: Option<String>,
+    /// `EnableBatchedOperations`: kept and told; the log always gathers what it writes.
+    pub batched_operations: bool,
+    /// `SupportOrdering`: kept and told; order is always kept.
+    pub supports_ordering: bool,
+    /// `EnableExpress`: kept and told; messages are always durable.
+    pub express: bool,
+    /// Who has which rights on it, beside those who have them on its namespace.
+    pub authorization: Vec<AuthorizationRule>,
+    /// When it was made and changed.
+    pub history: History,
+}
+
+/// When an entity was made and changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct History {
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When its properties were last changed.
+    pub updated_at: Timestamp,
+    /// How often they were changed: its version.
+    pub revision: u64,
+}
+
+impl Description {
+    /// Returns the window of duplicate detection, if there is any.
+    #[must_use]
+    pub fn duplicates(&self) -> Option<Millis> {
+        self.detects_duplicates.then_some(self.duplicate_window)
+    }
+
+    /// Returns whether two are the same but for their histories.
+    #[must_use]
+    pub fn equals(&self, other: &Self) -> bool {
+        let other = Self {
+            history: self.history,
+            ..other.clone()
+        };
+        *self == other
+    }
 }
 
 /// What an entity is.
@@ -105,11 +149,18 @@ impl Default for Description {
             max_message_bytes: limits::MESSAGE_SIZE_DEFAULT,
             status: Status::Active,
             requires_session: false,
-            duplicate_window: None,
+            detects_duplicates: false,
+            duplicate_window: Millis::from_secs(600),
             partitioned: false,
             forward_to: None,
             forward_dead_letters_to: None,
             auto_delete_on_idle: Millis::MAX,
+            user_metadata: None,
+            batched_operations: true,
+            supports_ordering: true,
+            express: false,
+            authorization: Vec::new(),
+            history: History::default(),
         }
     }
 }

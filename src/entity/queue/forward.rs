@@ -209,7 +209,7 @@ impl Queue {
     }
 
     fn is_duplicate(&mut self, cx: &mut Context<'_>, arriving: &Arriving) -> bool {
-        let window = self.description.duplicate_window;
+        let window = self.description.duplicates();
         let (Some(window), Some(key)) = (window, arriving.duplicate_key) else {
             return false;
         };

@@ -51,7 +51,7 @@ use numbers::number;
 pub use accept::{Accepted, SessionGrant, SessionLost, SessionTaken, StateRefused, Wanted};
 pub use browse::Browsed;
 pub use consumers::{ConsumerId, ReceiveMode};
-pub use description::{Description, EntityKind, Status};
+pub use description::{Description, EntityKind, History, Status};
 pub use forward::{Arriving, Departure};
 pub use receive::{DeadLetter, DeferredRefused, LockLost, Settlement, SettlementRefused};
 pub use replay::{Replayed, Snapshot};
@@ -250,6 +250,12 @@ impl Queue {
     #[must_use]
     pub fn has_scheduled(&self) -> bool {
         !self.scheduled.is_empty()
+    }
+
+    /// Returns the number of messages that wait for their time.
+    #[must_use]
+    pub fn scheduled(&self) -> usize {
+        self.scheduled.len()
     }
 
     /// Returns whether it holds no message.

@@ -133,7 +133,7 @@ impl Queue {
 
     /// Remembers a key by the same rule as when it was accepted.
     fn replay_seen(&mut self, at: Timestamp, key: u128) {
-        if let Some(window) = self.description.duplicate_window {
+        if let Some(window) = self.description.duplicates() {
             self.duplicates.insert(at, window, key);
         }
     }

@@ -64,7 +64,7 @@ impl<'a> Arrival<'a> {
     /// Takes from a message what an entity with this description wants to know of it.
     #[must_use]
     pub fn of(message: &'a Message, description: &super::Description) -> Self {
-        let detects = description.duplicate_window.is_some();
+        let detects = description.detects_duplicates;
         let partitioned = description.partitioned;
         Self {
             body: message.bytes(),
@@ -155,7 +155,7 @@ impl Queue {
         reserved: Option<SequenceNumber>,
     ) -> Option<Taken> {
         let duplicate_key = arrival.duplicate_key;
-        if let (Some(window), Some(key)) = (self.description.duplicate_window, duplicate_key)
+        if let (Some(window), Some(key)) = (self.description.duplicates(), duplicate_key)
             && !self.duplicates.insert(cx.now, window, key)
         {
             return None;

@@ -60,6 +60,8 @@ impl Client {
             handle_max: 0,
             idle_timeout: limits::IDLE_TIMEOUT,
             identity,
+            has_certificate: false,
+            trusts_peer: true,
         };
         let engine = Connection::client(config, clock.now());
         let (input, output) = (BytesMut::new(), BytesMut::new());
@@ -180,7 +182,8 @@ fn check(event: &Event) -> Result<(), String> {
             Some(error) => format!("the broker ended: {}", error.description),
             None => "the broker ended the link or the connection".to_owned(),
         }),
-        Event::Opened { .. }
+        Event::Authenticating { .. }
+        | Event::Opened { .. }
         | Event::AttachRequested(..)
         | Event::AttachAnswered(..)
         | Event::Transfer { .. }

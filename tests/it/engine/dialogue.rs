@@ -88,6 +88,8 @@ pub fn config() -> Config {
         handle_max: 7,
         idle_timeout: limits::IDLE_TIMEOUT,
         identity: Identity::Unnamed,
+        has_certificate: false,
+        trusts_peer: true,
     }
 }
 
@@ -168,6 +170,11 @@ impl Player {
         if command == "close" {
             let refusal = format!("{link} {rest}");
             engine.close(self.now, refusal_from(refusal.trim()));
+            return None;
+        }
+        if command == "authenticated" {
+            engine.authenticated(link == "genuine");
+            engine.handle_bytes(self.now, &mut self.input);
             return None;
         }
         let link = LinkId(link.parse().expect("a link"));
@@ -358,6 +365,7 @@ fn event_words(event: &Event) -> String {
         None => String::new(),
     };
     match event {
+        Event::Authenticating { .. } => "authenticating".to_owned(),
         Event::RefusedInTransaction { reason, .. } => format!("refused-in-transaction {reason:?}"),
         Event::Opened {
             container_id,
@@ -368,6 +376,7 @@ fn event_words(event: &Event) -> String {
             let identity = match identity {
                 Identity::Unnamed => "unnamed".to_owned(),
                 Identity::Anonymous => "anonymous".to_owned(),
+                Identity::External => "external".to_owned(),
                 Identity::Plain { user, password } => format!("plain {user}:{password}"),
             };
             format!("opened {container_id:?} host={hostname} as {identity}")

@@ -172,6 +172,7 @@ impl Victim {
     fn take(&mut self, event: Event) {
         let engine = &mut self.engine;
         match event {
+            Event::Authenticating { .. } => engine.authenticated(self.dice.below(4) != 0),
             Event::AttachRequested(link, attach) => {
                 self.links.push(link);
                 match self.dice.below(4) {

@@ -327,17 +327,21 @@ pub(super) fn fit_topic(description: &mut Description) {
 pub(super) fn describe(random: &mut Stream, horizon: i64) -> Description {
     let usual = Description::default();
     let lock = random.within(1, horizon);
+    let default_time_to_live = if random.percent(50) {
+        Millis::MAX
+    } else {
+        Millis::from_millis(random.within(1, horizon * 3))
+    };
+    let requires_session = random.percent(35);
+    let window = random
+        .percent(20)
+        .then(|| Millis::from_millis(random.within(1, horizon * 2)));
     Description {
         lock_duration: Millis::from_millis(lock),
-        default_time_to_live: if random.percent(50) {
-            Millis::MAX
-        } else {
-            Millis::from_millis(random.within(1, horizon * 3))
-        },
-        requires_session: random.percent(35),
-        duplicate_window: random
-            .percent(20)
-            .then(|| Millis::from_millis(random.within(1, horizon * 2))),
+        default_time_to_live,
+        requires_session,
+        detects_duplicates: window.is_some(),
+        duplicate_window: window.unwrap_or(usual.duplicate_window),
         partitioned: random.percent(15),
         max_delivery_count: *random.pick(&[1, 2, 3, 10]).expect("some"),
         dead_letter_on_expiration: random.percent(60),

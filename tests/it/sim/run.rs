@@ -264,9 +264,10 @@ impl Run {
                     description.status = before.status;
                     description.requires_session = before.requires_session;
                     description.partitioned = before.partitioned;
-                    let window = description.duplicate_window;
-                    let other = before.duplicate_window;
-                    description.duplicate_window = other.map(|other| window.unwrap_or(other));
+                    if !description.detects_duplicates {
+                        description.duplicate_window = before.duplicate_window;
+                    }
+                    description.detects_duplicates = before.detects_duplicates;
                     description.kind = before.kind;
                     plan::fit_topic(&mut description);
                     plan::fit_order(&mut description);

@@ -350,7 +350,9 @@ impl World {
                 let answer = read_answer(&response.encode(&bodies?))?;
                 Sight::Answered(at(*link), answer)
             }
-            Reply::Close => return Err(Stop::Wrong("nobody asked it to close".to_owned())),
+            Reply::Close | Reply::Authenticated(_) | Reply::Admitted => {
+                return Err(Stop::Wrong(format!("nobody asked for {:?}", routed.reply)));
+            }
         })
     }
 

@@ -755,7 +755,7 @@ impl Model {
 
     /// Returns the group of an earlier message for which this one is dropped; it is remembered.
     fn duplicate(&mut self, round: &Round, place: Place, draft: &Draft) -> Option<u64> {
-        let window = self.description(place).duplicate_window?.as_millis();
+        let window = self.description(place).duplicates()?.as_millis();
         let queue = self.queue_mut(place);
         queue.knows(round, window, draft.message_id())
     }
@@ -768,7 +768,7 @@ impl Model {
         if !description.partitioned {
             return 0;
         }
-        let by_id = description.duplicate_window.is_some();
+        let by_id = description.detects_duplicates;
         let message = jitney::message::Message::parse(draft.encode().into());
         let message = message.expect("it was taken");
         let hash = message.partition_hash(by_id);

@@ -41,7 +41,7 @@ impl Model {
                     let mut entities = self.entities.iter();
                     let target = entities.find(|entity| entity.path == *path);
                     let target = target.map(|entity| &entity.description);
-                    target.is_some_and(|it| it.partitioned || it.duplicate_window.is_some())
+                    target.is_some_and(|it| it.partitioned || it.detects_duplicates)
                 }
             };
             match onward {

@@ -1,0 +1,278 @@
+//! Reading XML: a document as a tree of the elements that may concern us.
+//!
+//! Names are told by their namespaces, whatever their prefixes; elements of foreign namespaces are
+//! left out. There are no document types, and so no entities but XML's own five: what a document
+//! holds is never more than its bytes. Each bound is in `limits`.
+
+use quick_xml::NsReader;
+use quick_xml::escape::resolve_xml_entity;
+use quick_xml::events::{BytesStart, Event};
+use quick_xml::name::{Namespace, NamespaceResolver, ResolveResult};
+
+use super::limits::{
+    ATTRIBUTE_BYTES_MAX, ATTRIBUTES_MAX, BODY_BYTES_MAX, DEPTH_MAX, ELEMENTS_MAX, SHOWN_MAX,
+    TEXT_BYTES_MAX,
+};
+use super::refusal::Refusal;
+use super::write::is_character;
+
+/// The namespace of entries and feeds.
+pub(super) const ATOM: &str = "http://www.w3.org/2005/Atom";
+/// The namespace of descriptions.
+pub(super) const SERVICE_BUS: &str =
+    "http://schemas.microsoft.com/netservices/2010/10/servicebus/connect";
+/// The namespace of the attributes `type` and `nil`.
+pub(super) const INSTANCE: &str = "http://www.w3.org/2001/XMLSchema-instance";
+
+/// An element.
+#[derive(Debug)]
+pub(super) struct Element {
+    /// Its name without a prefix.
+    pub(super) name: String,
+    /// Its `xsi:type` without a prefix.
+    pub(super) class: Option<String>,
+    /// It says that it has no value.
+    is_nil: bool,
+    is_foreign: bool,
+    text: String,
+    children: Vec<Self>,
+}
+
+/// Reads a document.
+pub(super) fn read(body: &[u8]) -> Result<Element, Refusal> {
+    if BODY_BYTES_MAX < body.len() {
+        return Err(Refusal::TooLong);
+    }
+    let text = std::str::from_utf8(body)
+        .map_err(|error| malformed(error.valid_up_to(), "it is not UTF-8"))?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if let Some((at, _)) = text.char_indices().find(|(_, c)| !is_character(*c)) {
+        return Err(malformed(at, "there is a character that XML does not have"));
+    }
+    let mut reader = NsReader::from_str(text);
+    reader.config_mut().expand_empty_elements = true;
+    let mut tree = Tree::default();
+    loop {
+        let at = usize::try_from(reader.buffer_position()).unwrap_or(usize::MAX);
+        let event = reader.read_event();
+        let event = event.map_err(|error| malformed(at, &error.to_string()))?;
+        if event == Event::Eof {
+            break;
+        }
+        tree.take(&event, reader.resolver())
+            .map_err(|problem| malformed(at, &problem))?;
+    }
+    match (tree.root, tree.open.last()) {
+        (Some(root), None) => Ok(root),
+        (None, None) => Err(malformed(text.len(), "there is no element")),
+        (_, Some(open)) => {
+            let problem = format!("it ends inside <{}>", shown(&open.name));
+            Err(malformed(text.len(), &problem))
+        }
+    }
+}
+
+fn malformed(at: usize, problem: &str) -> Refusal {
+    Refusal::Malformed(format!("the body is no XML at byte {at}: {problem}"))
+}
+
+/// Returns the beginning of a text, for whoever sent it.
+pub(super) fn shown(text: &str) -> String {
+    text.chars().take(SHOWN_MAX).collect()
+}
+
+/// What was read of a document.
+#[derive(Default)]
+struct Tree {
+    root: Option<Element>,
+    /// The elements that are not closed yet, from the outside in.
+    open: Vec<Element>,
+    elements: usize,
+}
+
+impl Tree {
+    fn take(&mut self, event: &Event<'_>, names: &NamespaceResolver) -> Result<(), String> {
+        match event {
+            Event::Start(start) | Event::Empty(start) => self.open(start, names),
+            Event::End(_) => {
+                self.close();
+                Ok(())
+            }
+            Event::Text(text) => self.text(&text.xml10_content()),
+            Event::CData(text) => self.text(&text.xml10_content()),
+            Event::GeneralRef(reference) => {
+                let code = reference.resolve_char_ref();
+                let code = code.map_err(|error| error.to_string())?;
+                let name = reference.xml10_content();
+                match code {
+                    Some(c) if is_character(c) => self.text(c.encode_utf8(&mut [0; 4])),
+                    Some(_) => Err("there is a character that XML does not have".to_owned()),
+                    None => {
+                        let text = resolve_xml_entity(&name);
+                        self.text(
+                            text.ok_or_else(|| {
+                                format!("the entity '{}' is not known", shown(&name))
+                            })?,
+                        )
+                    }
+                }
+            }
+            Event::DocType(_) => Err("document types are not allowed".to_owned()),
+            Event::Decl(_) | Event::Comment(_) | Event::PI(_) | Event::Eof => Ok(()),
+        }
+    }
+
+    fn open(&mut self, start: &BytesStart<'_>, names: &NamespaceResolver) -> Result<(), String> {
+        if self.root.is_some() {
+            return Err("there is a second element".to_owned());
+        }
+        if DEPTH_MAX <= self.open.len() {
+            return Err(format!("elements are nested more than {DEPTH_MAX} deep"));
+        }
+        self.elements += 1;
+        if ELEMENTS_MAX < self.elements {
+            return Err(format!("there are more than {ELEMENTS_MAX} elements"));
+        }
+        let (space, name) = names.resolve_element(start.name());
+        let is_foreign = match space {
+            ResolveResult::Bound(Namespace(space)) => space != ATOM && space != SERVICE_BUS,
+            ResolveResult::Unbound => false,
+            ResolveResult::Unknown(prefix) => {
+                return Err(format!("the prefix '{}' is not bound", shown(&prefix)));
+            }
+        };
+        let mut element = Element {
+            name: name.into_inner().to_owned(),
+            class: None,
+            is_nil: false,
+            is_foreign,
+            text: String::new(),
+            children: Vec::new(),
+        };
+        for (count, attribute) in start.attributes().enumerate() {
+            let attribute = attribute.map_err(|error| error.to_string())?;
+            if ATTRIBUTES_MAX <= count || ATTRIBUTE_BYTES_MAX < attribute.value.len() {
+                return Err("there are too many attributes, or they are too long".to_owned());
+            }
+            let (space, name) = names.resolve_attribute(attribute.key);
+            let is_ours = match space {
+                ResolveResult::Bound(Namespace(space)) => space == INSTANCE,
+                ResolveResult::Unbound => true,
+                ResolveResult::Unknown(_) => false,
+            };
+            let value = attribute
+                .normalized_value(quick_xml::XmlVersion::Implicit1_0)
+                .map_err(|error| error.to_string())?;
+            match name.into_inner() {
+                "type" if is_ours => {
+                    let class = value.rsplit(':').next().unwrap_or_default();
+                    element.class = Some(class.trim().to_owned());
+                }
+                "nil" if is_ours => element.is_nil = matches!(value.trim(), "true" | "1"),
+                _ => {}
+            }
+        }
+        self.open.push(element);
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        // The reader has checked that the names of both tags are the same.
+        if let Some(element) = self.open.pop() {
+            match self.open.last_mut() {
+                None => self.root = Some(element),
+                Some(_) if element.is_foreign => {}
+                Some(parent) => parent.children.push(element),
+            }
+        }
+    }
+
+    fn text(&mut self, text: &str) -> Result<(), String> {
+        match self.open.last_mut() {
+            Some(element) => {
+                element.text.push_str(text);
+                if TEXT_BYTES_MAX < element.text.len() {
+                    return Err(format!("a text is longer than {TEXT_BYTES_MAX} bytes"));
+                }
+            }
+            None if text.trim().is_empty() => {}
+            None => return Err("there is text outside of the element".to_owned()),
+        }
+        Ok(())
+    }
+}
+
+impl Element {
+    /// Returns the one child of a name, if there is any; one that says `nil` is none.
+    pub(super) fn child(&self, name: &str) -> Result<Option<&Self>, Refusal> {
+        let mut found = self.children(name);
+        let child = found.next();
+        if found.next().is_some() {
+            let problem = format!(
+                "{name}: found twice; allowed: once in {}",
+                shown(&self.name)
+            );
+            return Err(Refusal::Malformed(problem));
+        }
+        Ok(child.filter(|child| !child.is_nil))
+    }
+
+    /// Returns all children of a name.
+    pub(super) fn children(&self, name: &str) -> impl Iterator<Item = &Self> {
+        self.children.iter().filter(move |child| child.name == name)
+    }
+
+    /// Returns the first child.
+    pub(super) fn first(&self) -> Option<&Self> {
+        self.children.first()
+    }
+
+    /// Returns whether it says that it has no value.
+    pub(super) const fn is_nil(&self) -> bool {
+        self.is_nil
+    }
+
+    /// Returns its text.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the text of a child, if it is there.
+    pub(super) fn text_of(&self, name: &str) -> Result<Option<String>, Refusal> {
+        let child = self.child(name)?;
+        Ok(child.map(|child| child.text.clone()))
+    }
+
+    /// Returns the value of a child, if it is there.
+    pub(super) fn value_of<T>(
+        &self,
+        name: &str,
+        allowed: &str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<T>, Refusal> {
+        let child = self.child(name)?;
+        let value = child
+            .map(|child| parse(child.text.trim()).ok_or_else(|| child.wrong(&child.text, allowed)));
+        value.transpose()
+    }
+
+    /// Says that something about this element is wrong.
+    pub(super) fn wrong(&self, found: &str, allowed: &str) -> Refusal {
+        wrong(&self.name, found, allowed)
+    }
+
+    /// Says that a child is missing.
+    pub(super) fn missing(&self, name: &str) -> Refusal {
+        let problem = format!(
+            "{name}: found nothing; allowed: one in {}",
+            shown(&self.name)
+        );
+        Refusal::Malformed(problem)
+    }
+}
+
+/// Says that a value is not allowed.
+pub(super) fn wrong(name: &str, found: &str, allowed: &str) -> Refusal {
+    let (name, found) = (shown(name), shown(found));
+    Refusal::Malformed(format!("{name}: found '{found}'; allowed: {allowed}"))
+}

@@ -1,0 +1,695 @@
+//! Who may do what: everything that asks about rights asks here.
+//!
+//! A peer proves rights by tokens on `$cbs`, by a key or a certificate in SASL, or by a token in a
+//! request of the administration API. What it has proved is a [`Grant`]: rights on an entity and
+//! all below it, for a time. A link needs a grant for as long as it lives.
+
+mod jwt;
+mod sas;
+mod throttle;
+
+use std::collections::BTreeMap;
+
+use super::{Broker, Connection, ConnectionId, Link, Reply, Routed, Surroundings};
+use crate::address;
+use crate::amqp::{Condition, Identity, LinkId, Refusal};
+use crate::entity::queue::Queue;
+use crate::entity::{AuthorizationRule, Right, Rights};
+use crate::limits;
+use crate::time::{Millis, Timestamp};
+
+pub use jwt::{JWT_BYTES_MAX, JwksError, TokenIssuer};
+use sas::SasToken;
+
+/// How tokens and rights are treated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Profile {
+    /// For a laptop and CI: any well-formed token is good, and a peer without one may do all, as
+    /// with the emulator's well-known key.
+    #[default]
+    Development,
+    /// Tokens, keys and certificates are verified, and who lacks a right is kept out.
+    Verified,
+}
+
+/// A machine that peers are at, as far as they can be told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Peer(pub u128);
+
+/// Where a connection comes from.
+#[derive(Debug, Clone, Default)]
+pub struct Origin {
+    /// Its machine.
+    pub peer: Peer,
+    /// The name of the server that it asked TLS for.
+    pub server_name: Option<String>,
+    /// Whom its certificate names, if it showed one and it was verified.
+    pub certificate: Option<String>,
+}
+
+/// Rights that were proved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grant {
+    /// The key of the path of the entity for which they hold, and for all below; with nothing after
+    /// the prefix of a namespace, for all of that.
+    scope: String,
+    rights: Rights,
+    expires_at: Timestamp,
+}
+
+impl Grant {
+    /// Everything, for ever.
+    fn all() -> Self {
+        Self {
+            scope: String::new(),
+            rights: Rights::ALL,
+            expires_at: Timestamp::MAX,
+        }
+    }
+
+    fn covers(&self, path: &str) -> bool {
+        is_within(path, &self.scope)
+    }
+}
+
+/// Returns whether a path is an entity's, or below it; both are keys.
+fn is_within(path: &str, scope: &str) -> bool {
+    if scope.is_empty() {
+        // The first namespace's: no other's paths.
+        return !path.starts_with("//");
+    }
+    match path.strip_prefix(scope) {
+        Some(rest) => rest.is_empty() || rest.starts_with('/') || scope.ends_with('/'),
+        None => false,
+    }
+}
+
+/// What is wrong with a token, in the service's words and numbers (`protocol.md` §11.11).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// There is none.
+    Missing,
+    /// The signature is of no key that there is.
+    Signature,
+    /// It is for something else.
+    Audience,
+    /// It is no token.
+    Malformed,
+    /// Its time is over.
+    Expired,
+    /// It lacks the right.
+    Rights,
+    /// Too many attempts failed: none is looked at for a while.
+    Throttled(Millis),
+}
+
+/// Why a token was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}{text}", self.fault.word())]
+pub struct TokenRefused {
+    /// What is wrong with it.
+    pub fault: Fault,
+    text: String,
+}
+
+impl Fault {
+    /// Those that a token itself can have.
+    const ALL: [Self; 5] = [
+        Self::Signature,
+        Self::Audience,
+        Self::Malformed,
+        Self::Expired,
+        Self::Missing,
+    ];
+
+    /// The word with which the service's sentence begins.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Missing => "MissingToken: ",
+            Self::Signature => "InvalidSignature: ",
+            Self::Audience => "InvalidAudience: ",
+            Self::Malformed => "MalformedToken: ",
+            Self::Expired => "ExpiredToken: ",
+            Self::Rights => "",
+            Self::Throttled(_) => "ServerBusy: ",
+        }
+    }
+}
+
+impl TokenRefused {
+    /// Returns the sub-code by which the administration API tells it (`protocol.md` §11.11).
+    #[must_use]
+    pub fn sub_code(&self) -> u32 {
+        match self.fault {
+            Fault::Missing => 40_102,
+            Fault::Signature => 40_103,
+            Fault::Audience => 40_104,
+            Fault::Malformed => 40_105,
+            Fault::Expired => 40_106,
+            Fault::Rights => 40_100,
+            Fault::Throttled(_) => 50_004,
+        }
+    }
+
+    fn new(fault: Fault, text: String) -> Self {
+        Self { fault, text }
+    }
+}
+
+/// The keys of the namespaces, and what is known of those that try them.
+#[derive(Debug, Default)]
+pub(super) struct Access {
+    profile: Profile,
+    /// The rules of each namespace, by the prefix of its paths.
+    rules: BTreeMap<String, Vec<AuthorizationRule>>,
+    throttle: throttle::Throttle,
+    /// Whose identity tokens are good.
+    issuer: Option<TokenIssuer>,
+}
+
+impl Access {
+    pub(super) fn new(profile: Profile) -> Self {
+        Self {
+            profile,
+            ..Self::default()
+        }
+    }
+}
+
+impl Broker {
+    /// Gives a namespace its authorization rules, in place of those it had.
+    pub fn set_authorization(&mut self, namespace: &str, rules: Vec<AuthorizationRule>) {
+        let is_first = self.namespaces.first().is_none_or(|name| name == namespace);
+        let prefix = if is_first {
+            String::new()
+        } else {
+            address::namespace_prefix(namespace)
+        };
+        self.access.rules.insert(prefix, rules);
+    }
+
+    /// Trusts an issuer of identity tokens, or none.
+    pub fn set_token_issuer(&mut self, issuer: Option<TokenIssuer>) {
+        self.access.issuer = issuer;
+    }
+
+    /// Takes the keys that the issuer of identity tokens has published.
+    ///
+    /// # Errors
+    ///
+    /// If they are none; the old ones stay then.
+    pub fn set_identity_keys(&mut self, keys: &str) -> Result<usize, JwksError> {
+        match &mut self.access.issuer {
+            Some(issuer) => issuer.set_keys(keys),
+            None => Ok(0),
+        }
+    }
+
+    /// Returns whether a token named a key of the issuer that is not known, since the last call.
+    #[must_use]
+    pub fn wants_identity_keys(&self) -> bool {
+        let issuer = self.access.issuer.as_ref();
+        issuer.is_some_and(TokenIssuer::wants_keys)
+    }
+
+    /// A connection is there, and this is known of it.
+    pub fn connected(&mut self, id: ConnectionId, origin: Origin) {
+        self.connection(id).origin = origin;
+    }
+
+    /// Checks whom a peer says it is, in SASL.
+    pub(super) fn authenticate(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        id: ConnectionId,
+        identity: &Identity,
+    ) {
+        let origin = self.connection(id).origin.clone();
+        let grants = match (self.access.profile, identity) {
+            (Profile::Development, _) => vec![Grant::all()],
+            (Profile::Verified, Identity::Plain { user, password })
+                if self.access.throttle.wait(around.now, origin.peer).is_none() =>
+            {
+                self.grants_of(user, |rule| {
+                    // All are compared, that the time tells nothing.
+                    let mut right = false;
+                    for key in rule.keys() {
+                        right |= equal(key.expose(), password);
+                    }
+                    right
+                })
+            }
+            (Profile::Verified, Identity::External) => {
+                let name = origin.certificate.as_deref().unwrap_or_default();
+                self.grants_of_namespaces(name)
+            }
+            (Profile::Verified, _) => Vec::new(),
+        };
+        let is_genuine = !grants.is_empty();
+        if !is_genuine {
+            self.access.throttle.failed(around.now, origin.peer);
+            tracing::debug!(connection = id.0, "SASL failed");
+        }
+        self.connection(id).grants = grants;
+        around.replies.push(Routed {
+            connection: id,
+            rests_on: 0,
+            reply: Reply::Authenticated(is_genuine),
+        });
+    }
+
+    /// A connection was opened: one that has proved a right already is let in.
+    pub(super) fn opened(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        id: ConnectionId,
+        hostname: Option<&str>,
+    ) {
+        let profile = self.access.profile;
+        let server_name = self.connection(id).origin.server_name.clone();
+        let prefix = self.namespace_of(hostname.or(server_name.as_deref()));
+        let connection = self.connection(id);
+        connection.prefix = prefix;
+        if profile == Profile::Development || !connection.grants.is_empty() {
+            self.let_in(around, id);
+        }
+    }
+
+    /// Takes a token that a peer puts for an audience; it replaces the one for the same audience.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub(super) fn put_token(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        id: ConnectionId,
+        kind: &str,
+        audience: &str,
+        token: &str,
+    ) -> Result<(), TokenRefused> {
+        let is_sas = match kind {
+            // Python names a SAS token "jwt": what it is, it says itself.
+            "servicebus.windows.net:sastoken" => true,
+            "jwt" => sas::is_sas(token),
+            other => {
+                return Err(TokenRefused::new(
+                    Fault::Malformed,
+                    format!(
+                        "The token type '{other}' is not known; 'servicebus.windows.net:sastoken' \
+                         and 'jwt' are."
+                    ),
+                ));
+            }
+        };
+        if self.access.profile == Profile::Development {
+            return if is_sas {
+                SasToken::parse(token).map(drop)
+            } else {
+                check_jwt_shape(token)
+            };
+        }
+        let (prefix, peer) = {
+            let connection = self.connection(id);
+            (connection.prefix.clone(), connection.origin.peer)
+        };
+        let audience = format!("{prefix}{}", sas::resource_path(audience));
+        let grant = self.verify(around.now, peer, &prefix, token, &audience)?;
+        let grant = Grant {
+            scope: audience,
+            ..grant
+        };
+        self.token_ends.insert((grant.expires_at, id));
+        let connection = self.connection(id);
+        let same = |old: &&Grant| old.scope == grant.scope;
+        let shrinks = connection.grants.iter().find(same);
+        let shrinks = shrinks.is_some_and(|old| old.rights != grant.rights);
+        connection.grants.retain(|old| old.scope != grant.scope);
+        if limits::GRANTS_MAX <= connection.grants.len() {
+            connection.grants.remove(0);
+        }
+        connection.grants.push(grant);
+        self.let_in(around, id);
+        if shrinks {
+            self.end_unauthorized(around, id, "");
+        }
+        Ok(())
+    }
+
+    /// Forgets the token that a peer put for an audience.
+    pub(super) fn delete_token(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        id: ConnectionId,
+        audience: &str,
+    ) {
+        let connection = self.connection(id);
+        let audience = format!("{}{}", connection.prefix, sas::resource_path(audience));
+        connection.grants.retain(|old| old.scope != audience);
+        self.end_unauthorized(around, id, "");
+    }
+
+    /// Checks the token of a request of the administration API, which must hold for the path that
+    /// it names on a host. What it gives is what its key gives: a request looks at what is above
+    /// its path too.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub fn authorize(
+        &mut self,
+        now: Timestamp,
+        peer: Peer,
+        host: Option<&str>,
+        token: Option<&str>,
+        path: &str,
+    ) -> Result<Grant, TokenRefused> {
+        let prefix = &self.namespace_of(host);
+        if self.access.profile == Profile::Development {
+            return Ok(Grant {
+                scope: prefix.to_owned(),
+                ..Grant::all()
+            });
+        }
+        let Some(token) = token else {
+            return Err(TokenRefused::new(
+                Fault::Missing,
+                "The request has no authorization header.".to_owned(),
+            ));
+        };
+        let bearer = token
+            .split_once(' ')
+            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("Bearer"));
+        let token = bearer.map_or(token, |(_, token)| token.trim());
+        let resource = format!("{prefix}{}", address::key(path));
+        self.verify(now, peer, prefix, token, &resource)
+    }
+
+    /// Returns whether a connection may do something with an entity, or, without a right, whether
+    /// it may know of it at all.
+    pub(super) fn may(&self, id: ConnectionId, path: &str, right: Option<Right>) -> bool {
+        if self.access.profile == Profile::Development {
+            return true;
+        }
+        let path = address::key(path);
+        let allows = |grant: &Grant| right.is_none_or(|right| grant.rights.allow(right));
+        self.connections.get(&id).is_some_and(|connection| {
+            let mut grants = connection.grants.iter();
+            grants.any(|grant| grant.covers(&path) && allows(grant))
+        })
+    }
+
+    /// Returns whether a connection has proved anything.
+    pub(super) fn is_admitted(&self, id: ConnectionId) -> bool {
+        self.access.profile == Profile::Development
+            || self
+                .connections
+                .get(&id)
+                .is_some_and(|connection| !connection.grants.is_empty())
+    }
+
+    /// Ends what rested on tokens whose time is over.
+    pub(super) fn end_tokens(&mut self, around: &mut Surroundings<'_>) {
+        while let Some(&(at, id)) = self.token_ends.first() {
+            if around.now < at {
+                return;
+            }
+            self.token_ends.pop_first();
+            let Some(connection) = self.connections.get_mut(&id) else {
+                continue;
+            };
+            let before = connection.grants.len();
+            connection
+                .grants
+                .retain(|grant| around.now < grant.expires_at);
+            if connection.grants.len() < before {
+                let text = format!(
+                    "ExpiredToken: The token is expired. Expiration time: '{}'. ",
+                    super::errors::stamp(at)
+                );
+                self.end_unauthorized(around, id, &text);
+            }
+        }
+    }
+
+    /// Ends the links of a connection that it has no right to any more.
+    fn end_unauthorized(&mut self, around: &mut Surroundings<'_>, id: ConnectionId, why: &str) {
+        let Some(connection) = self.connections.get(&id) else {
+            return;
+        };
+        let needs = |link: &Link| self.needed(link);
+        let doomed: Vec<(LinkId, String, Option<Right>)> = connection
+            .links
+            .iter()
+            .filter_map(|(&link, state)| {
+                let (path, right) = needs(state)?;
+                (!self.may(id, &path, right)).then_some((link, path, right))
+            })
+            .collect();
+        for (link, path, right) in doomed {
+            let refusal = self.unauthorized(around, &path, right, why);
+            self.end_link(around, id, link, refusal);
+        }
+    }
+
+    /// Returns the entity that a link is to, and the right that it needs there.
+    fn needed(&self, link: &Link) -> Option<(String, Option<Right>)> {
+        let (id, right) = match link {
+            Link::Sender { queue, .. } => (*queue, Right::Send),
+            Link::Receiver { queue, .. } | Link::Waiting { queue, .. } => (*queue, Right::Listen),
+            Link::Requests { node, .. } => return Some((node.path()?.to_owned(), None)),
+            Link::Responses(link) => return Some((link.node.path()?.to_owned(), None)),
+            Link::Coordinator => return None,
+        };
+        Some((self.node(id)?.address.path.clone(), Some(right)))
+    }
+
+    /// Says that a right is missing, whether there is such an entity or not.
+    pub(super) fn unauthorized(
+        &mut self,
+        around: &Surroundings<'_>,
+        path: &str,
+        right: Option<Right>,
+        why: &str,
+    ) -> Refusal {
+        let claims = match right {
+            Some(right) => right.to_string(),
+            None => "Send' or 'Listen".to_owned(),
+        };
+        let shown = address::without_namespace(path);
+        let text = format!(
+            "{why}Unauthorized access. '{claims}' claim(s) are required to perform this operation. \
+             Resource: 'sb://jitney/{shown}'."
+        );
+        self.refuse(around, Condition::UnauthorizedAccess, &text, path)
+    }
+
+    /// Verifies a token for a resource, and counts it if it is bad.
+    fn verify(
+        &mut self,
+        now: Timestamp,
+        peer: Peer,
+        prefix: &str,
+        token: &str,
+        resource: &str,
+    ) -> Result<Grant, TokenRefused> {
+        if let Some(wait) = self.access.throttle.wait(now, peer) {
+            return Err(TokenRefused::new(
+                Fault::Throttled(wait),
+                "Too many authentications failed; try again later.".to_owned(),
+            ));
+        }
+        let verified = if sas::is_sas(token) {
+            self.verify_sas(now, prefix, token, resource)
+        } else {
+            self.verify_jwt(now, prefix, token)
+        };
+        if let Err(refused) = &verified {
+            self.access.throttle.failed(now, peer);
+            tracing::debug!(fault = ?refused.fault, "a token was refused");
+        }
+        verified
+    }
+
+    /// The algorithm of `protocol.md` §2.5.
+    fn verify_sas(
+        &self,
+        now: Timestamp,
+        prefix: &str,
+        token: &str,
+        resource: &str,
+    ) -> Result<Grant, TokenRefused> {
+        let token = SasToken::parse(token)?;
+        let scope = format!("{prefix}{}", token.resource);
+        // All keys of the name are tried, that the time tells nothing of which there are.
+        let mut proved: Option<(&str, Rights)> = None;
+        for (owner, rule) in self.rules_for(prefix, &scope) {
+            if !token.names(&rule.name) {
+                continue;
+            }
+            for key in rule.keys() {
+                if token.is_signed_with(key) {
+                    proved = proved.or(Some((owner, rule.rights)));
+                }
+            }
+        }
+        let Some((owner, rights)) = proved else {
+            return Err(TokenRefused::new(
+                Fault::Signature,
+                "The token has an invalid signature.".to_owned(),
+            ));
+        };
+        if token.expires_at <= now {
+            return Err(TokenRefused::new(
+                Fault::Expired,
+                format!(
+                    "The token is expired. Expiration time: '{}'.",
+                    super::errors::stamp(token.expires_at)
+                ),
+            ));
+        }
+        if !is_within(resource, &scope) {
+            return Err(TokenRefused::new(
+                Fault::Audience,
+                format!(
+                    "The token is for '{}', and does not hold for '{}'.",
+                    token.resource,
+                    address::without_namespace(resource)
+                ),
+            ));
+        }
+        Ok(Grant {
+            scope: owner.to_owned(),
+            rights,
+            expires_at: token.expires_at,
+        })
+    }
+
+    /// An identity token holds for a whole namespace.
+    fn verify_jwt(&self, now: Timestamp, prefix: &str, token: &str) -> Result<Grant, TokenRefused> {
+        let Some(issuer) = &self.access.issuer else {
+            return Err(TokenRefused::new(
+                Fault::Malformed,
+                "The token is no shared access signature, and no issuer of other tokens is trusted \
+                 here."
+                    .to_owned(),
+            ));
+        };
+        let claims = issuer.verify(now, token).map_err(|text| {
+            let fault = Fault::ALL.into_iter().find(|fault| {
+                let word = fault.word();
+                !word.is_empty() && text.starts_with(word)
+            });
+            let fault = fault.unwrap_or(Fault::Rights);
+            let rest = text.strip_prefix(fault.word()).unwrap_or(&text);
+            TokenRefused::new(fault, rest.to_owned())
+        })?;
+        tracing::debug!(subject = claims.subject, "an identity token was accepted");
+        Ok(Grant {
+            scope: prefix.to_owned(),
+            rights: claims.rights,
+            expires_at: claims.expires_at,
+        })
+    }
+
+    /// Returns the rules whose keys may sign for a resource, and what each is for: those of the
+    /// namespace, of the entities above, and of its entity.
+    fn rules_for<'a>(
+        &'a self,
+        prefix: &'a str,
+        resource: &'a str,
+    ) -> impl Iterator<Item = (&'a str, &'a AuthorizationRule)> {
+        let own = self.access.rules.get(prefix).into_iter().flatten();
+        let ends = resource.match_indices('/').map(|(at, _)| at);
+        let ends = ends.chain([resource.len()]);
+        let of_entities = ends.filter_map(|end| {
+            let path = resource.get(..end)?;
+            let queue = self.queue(self.by_path.get(path)?.base)?;
+            let rules = queue.description().authorization.iter();
+            Some(rules.map(move |rule| (path, rule)))
+        });
+        own.map(move |rule| (prefix, rule))
+            .chain(of_entities.flatten())
+    }
+
+    /// Returns what a rule's name gives, wherever it is that of a rule with this key.
+    fn grants_of(&self, name: &str, has_key: impl Fn(&AuthorizationRule) -> bool) -> Vec<Grant> {
+        let namespaces = self.access.rules.iter();
+        let namespaces = namespaces.flat_map(|(prefix, rules)| {
+            let scope = prefix.as_str();
+            rules.iter().map(move |rule| (scope, rule))
+        });
+        let entities = self.by_path.iter().flat_map(|(key, entity)| {
+            let rules = self.queue(entity.base).map(Queue::description);
+            let rules = rules.map(|description| &description.authorization);
+            let scope = key.as_str();
+            rules.into_iter().flatten().map(move |rule| (scope, rule))
+        });
+        let all = namespaces.chain(entities);
+        let found = all.filter(|(_, rule)| rule.name == name && has_key(rule));
+        let grants = found.map(|(scope, rule)| Grant {
+            scope: scope.to_owned(),
+            rights: rule.rights,
+            expires_at: Timestamp::MAX,
+        });
+        grants.collect()
+    }
+
+    /// Returns what the namespaces' rules of a name give.
+    fn grants_of_namespaces(&self, name: &str) -> Vec<Grant> {
+        let rules = self.access.rules.iter();
+        let found = rules.filter_map(|(prefix, rules)| {
+            let rule = rules.iter().find(|rule| rule.name == name)?;
+            Some(Grant {
+                scope: prefix.clone(),
+                rights: rule.rights,
+                expires_at: Timestamp::MAX,
+            })
+        });
+        found.collect()
+    }
+
+    fn let_in(&mut self, around: &mut Surroundings<'_>, id: ConnectionId) {
+        let connection: &mut Connection = self.connection(id);
+        if !std::mem::replace(&mut connection.admitted, true) {
+            around.replies.push(Routed {
+                connection: id,
+                rests_on: 0,
+                reply: Reply::Admitted,
+            });
+        }
+    }
+}
+
+impl Grant {
+    /// Checks that it gives a right on a path.
+    ///
+    /// # Errors
+    ///
+    /// A sentence for the client.
+    pub(super) fn check(&self, path: &str, right: Right) -> Result<(), String> {
+        if self.covers(&address::key(path)) && self.rights.allow(right) {
+            return Ok(());
+        }
+        Err(format!(
+            "'{right}' claim is required to perform this operation on '{}'.",
+            address::without_namespace(path)
+        ))
+    }
+}
+
+/// Compares in a time that depends on lengths only.
+fn equal(one: &str, other: &str) -> bool {
+    aws_lc_rs::constant_time::verify_slices_are_equal(one.as_bytes(), other.as_bytes()).is_ok()
+}
+
+fn check_jwt_shape(token: &str) -> Result<(), TokenRefused> {
+    let parts: Vec<&str> = token.split('.').collect();
+    if parts.len() == 3 && parts.iter().take(2).all(|part| !part.is_empty()) {
+        return Ok(());
+    }
+    Err(TokenRefused::new(
+        Fault::Malformed,
+        "The JWT is malformed: it does not have three parts.".to_owned(),
+    ))
+}

@@ -1,0 +1,229 @@
+//! Shared access signatures: tokens that prove a key without showing it (`protocol.md` §2.5).
+
+use std::borrow::Cow;
+
+use aws_lc_rs::hmac;
+use percent_encoding::percent_decode_str;
+
+use super::{Fault, TokenRefused};
+use crate::address;
+use crate::entity::Key;
+use crate::limits;
+use crate::time::Timestamp;
+
+const SCHEME: &str = "SharedAccessSignature ";
+
+/// Returns whether text claims to be such a token.
+pub(super) fn is_sas(token: &str) -> bool {
+    let scheme = token.get(..SCHEME.len());
+    scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(SCHEME))
+}
+
+/// `SharedAccessSignature sr=..&sig=..&se=..&skn=..`, taken apart and not yet believed.
+pub(super) struct SasToken<'a> {
+    /// What was signed: resource and expiry as they stand in the token, for clients encode them
+    /// each in their own way.
+    signed: String,
+    signature: Vec<u8>,
+    names: Vec<Cow<'a, str>>,
+    /// The path of what the token is for, in the form that compares without case; empty for a
+    /// whole namespace.
+    pub(super) resource: String,
+    /// When it ends.
+    pub(super) expires_at: Timestamp,
+}
+
+impl<'a> SasToken<'a> {
+    /// Takes a token apart; its fields may come in any order.
+    pub(super) fn parse(token: &'a str) -> Result<Self, TokenRefused> {
+        let malformed = |what: &str| {
+            Err(TokenRefused::new(
+                Fault::Malformed,
+                format!("The SAS token is malformed: {what}."),
+            ))
+        };
+        if limits::TOKEN_BYTES_MAX < token.len() {
+            return malformed("it is too long");
+        }
+        let Some(fields) = token.get(SCHEME.len()..).filter(|_| is_sas(token)) else {
+            return malformed("it does not begin with 'SharedAccessSignature '");
+        };
+        let mut found: [Option<&str>; 4] = [None; 4];
+        for field in fields.trim().split('&') {
+            let (name, value) = field.split_once('=').unwrap_or((field, ""));
+            let Some(slot) = NAMES.iter().position(|known| *known == name) else {
+                continue;
+            };
+            if let Some(slot) = found.get_mut(slot)
+                && slot.replace(value).is_some()
+            {
+                return malformed(&format!("the field '{name}' stands twice"));
+            }
+        }
+        for (name, value) in NAMES.iter().zip(found) {
+            if value.is_none_or(str::is_empty) {
+                return malformed(&format!("the field '{name}' is missing"));
+            }
+        }
+        let [resource, signature, expiry, name] = found.map(Option::unwrap_or_default);
+        let Ok(seconds) = expiry.parse::<i64>() else {
+            return malformed("the field 'se' is not a number of seconds");
+        };
+        // What is not base64 is no key's signature.
+        let signature = decode_base64(signature).unwrap_or_default();
+        let Some(decoded) = decode_form(resource) else {
+            return malformed("the field 'sr' is not a URL");
+        };
+        Ok(Self {
+            signed: format!("{resource}\n{expiry}"),
+            signature,
+            names: names(name),
+            resource: resource_path(&decoded),
+            expires_at: Timestamp::from_millis(seconds.saturating_mul(1000)),
+        })
+    }
+
+    /// Returns whether a key's name is the one that the token gives. Python encodes it twice.
+    pub(super) fn names(&self, rule: &str) -> bool {
+        self.names.iter().any(|name| name == rule)
+    }
+
+    /// Returns whether the token was signed with a key, in a time that does not depend on how much
+    /// of it is right.
+    pub(super) fn is_signed_with(&self, key: &Key) -> bool {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, key.expose().as_bytes());
+        hmac::verify(&key, self.signed.as_bytes(), &self.signature).is_ok()
+    }
+}
+
+/// The fields of a token.
+const NAMES: [&str; 4] = ["sr", "sig", "se", "skn"];
+
+/// Finds the path in what a client calls a resource or an audience: scheme, host, port, query and
+/// the management node are not looked at (`protocol.md` §2.4).
+pub(super) fn resource_path(text: &str) -> String {
+    let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let path = rest.split_once('/').map_or("", |(_, path)| path);
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    // A URL inside of the token is encoded once more.
+    let path = percent_decode_str(path).decode_utf8_lossy();
+    let key = address::key(path.trim_matches('/'));
+    let node = key.strip_suffix("$management").unwrap_or(&key);
+    node.trim_end_matches('/').to_owned()
+}
+
+/// The name as it stands, decoded, and decoded once more.
+fn names(text: &str) -> Vec<Cow<'_, str>> {
+    let mut names = vec![Cow::Borrowed(text)];
+    if let Some(once) = decode_form(text) {
+        names.extend(decode_form(&once).map(|twice| Cow::Owned(twice.into_owned())));
+        names.push(Cow::Owned(once.into_owned()));
+    }
+    names
+}
+
+/// Decodes what a form would hold: a plus sign is a blank.
+fn decode_form(text: &str) -> Option<Cow<'_, str>> {
+    if text.contains('+') {
+        let text = text.replace('+', " ");
+        let decoded = percent_decode_str(&text).decode_utf8().ok()?;
+        return Some(Cow::Owned(decoded.into_owned()));
+    }
+    percent_decode_str(text).decode_utf8().ok()
+}
+
+fn decode_base64(text: &str) -> Option<Vec<u8>> {
+    use base64::Engine as _;
+    let text = percent_decode_str(text).decode_utf8().ok()?;
+    base64::engine::general_purpose::STANDARD
+        .decode(text.as_bytes())
+        .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(token: &str, expected: Result<&str, &str>) {
+        match (SasToken::parse(token), expected) {
+            (Ok(token), Ok(resource)) => assert_eq!(token.resource, resource),
+            (Err(found), Err(expected)) => {
+                assert!(found.to_string().contains(expected), "{found}");
+            }
+            (found, expected) => panic!("{token}: {:?}, {expected:?}", found.map(|it| it.signed)),
+        }
+    }
+
+    #[test]
+    fn a_token_has_four_fields_in_any_order() {
+        check(
+            "SharedAccessSignature sr=h%2fa&sig=YmI%3D&se=1&skn=k",
+            Ok("a"),
+        );
+        check("sharedaccesssignature skn=k&se=1&sig=YmI=&sr=h", Ok(""));
+        check(
+            "SharedAccessSignature sr=a&sig=YmI=&se=1",
+            Err("'skn' is missing"),
+        );
+        check(
+            "SharedAccessSignature sr=a&sr=a&sig=YmI=&se=1&skn=k",
+            Err("'sr' stands twice"),
+        );
+        check(
+            "SharedAccessSignature sr=a&sig=YmI=&se=x&skn=k",
+            Err("'se' is not a number"),
+        );
+        check("Bearer x", Err("does not begin"));
+        let long = format!(
+            "SharedAccessSignature sr={}",
+            "a".repeat(limits::TOKEN_BYTES_MAX)
+        );
+        check(&long, Err("too long"));
+    }
+
+    #[test]
+    fn what_a_token_is_for_is_found_in_whatever_form() {
+        for (text, path) in [
+            ("sb://host/Queue1", "queue1"),
+            ("amqps://host:5671/q%201/$management", "q 1"),
+            ("https://host", ""),
+            ("https://host/", ""),
+            ("host/topic/Subscriptions/eu", "topic/subscriptions/eu"),
+            ("https://host/q1?api-version=2021-05", "q1"),
+            ("sb://host/$management", ""),
+        ] {
+            assert_eq!(resource_path(text), path, "{text}");
+        }
+    }
+
+    /// A token of each SDK, made by that SDK for the key `key!` and far in the future.
+    #[test]
+    fn signatures_of_all_encodings_are_found_right() {
+        let key = Key::new("key!".to_owned());
+        let other = Key::new("key?".to_owned());
+        let sign = |resource: &str| {
+            use base64::Engine as _;
+            let mac = hmac::Key::new(hmac::HMAC_SHA256, b"key!");
+            let tag = hmac::sign(&mac, format!("{resource}\n4102444800").as_bytes());
+            let text = base64::engine::general_purpose::STANDARD.encode(tag.as_ref());
+            percent_encoding::utf8_percent_encode(&text, percent_encoding::NON_ALPHANUMERIC)
+                .to_string()
+        };
+        for resource in [
+            "sb%3A%2F%2Flocalhost%3A5672%2Fq",
+            "sb%3a%2f%2flocalhost%2fq",
+            "https%3a%2f%2flocalhost%2fq%3fapi-version%3d2021-05",
+            "amqp%3A%2F%2Flocalhost%2Fq",
+        ] {
+            let signature = sign(resource);
+            let token = format!(
+                "SharedAccessSignature sr={resource}&sig={signature}&se=4102444800&skn=Root%2BKey%252Fx"
+            );
+            let token = SasToken::parse(&token).unwrap_or_else(|error| panic!("{error}"));
+            assert!(token.is_signed_with(&key), "{resource}");
+            assert!(!token.is_signed_with(&other), "{resource}");
+            assert_eq!(token.resource, "q");
+            assert!(token.names("Root Key/x"), "{:?}", token.names);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Failed attempts are counted by the peer that makes them, and have a bound in time.
+
+use std::collections::BTreeMap;
+
+use super::Peer;
+use crate::limits;
+use crate::time::{Millis, Timestamp};
+
+/// How many attempts of each peer failed lately: a bucket that leaks.
+#[derive(Debug, Default)]
+pub(super) struct Throttle {
+    failures: BTreeMap<Peer, Bucket>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Bucket {
+    /// What is in it, in units of the time that one failure takes to leak.
+    filled: Millis,
+    since: Timestamp,
+}
+
+impl Bucket {
+    fn filled(self, now: Timestamp) -> Millis {
+        let leaked = now.since(self.since).as_millis();
+        Millis::from_millis((self.filled.as_millis() - leaked).max(0))
+    }
+}
+
+const FULL: Millis = Millis::from_millis(
+    limits::AUTHENTICATION_FAILURES_MAX * limits::AUTHENTICATION_FAILURE_LEAK.as_millis(),
+);
+
+impl Throttle {
+    /// Returns how long a peer must wait before its next attempt is looked at, if it must.
+    pub(super) fn wait(&self, now: Timestamp, peer: Peer) -> Option<Millis> {
+        let filled = self.failures.get(&peer)?.filled(now);
+        let over = filled.as_millis() - FULL.as_millis() + LEAK.as_millis();
+        (0 < over).then(|| Millis::from_millis(over))
+    }
+
+    /// Notes that an attempt failed.
+    pub(super) fn failed(&mut self, now: Timestamp, peer: Peer) {
+        if limits::AUTHENTICATION_PEERS_MAX <= self.failures.len() {
+            self.failures
+                .retain(|_, bucket| Millis::default() < bucket.filled(now));
+        }
+        if limits::AUTHENTICATION_PEERS_MAX <= self.failures.len() {
+            // Too many to tell apart: one is forgotten, so that memory stays bounded.
+            self.failures.pop_first();
+        }
+        let before = self.failures.get(&peer).map(|bucket| bucket.filled(now));
+        let filled = before.unwrap_or_default().as_millis() + LEAK.as_millis();
+        let bucket = Bucket {
+            filled: Millis::from_millis(filled.min(FULL.as_millis())),
+            since: now,
+        };
+        self.failures.insert(peer, bucket);
+    }
+}
+
+const LEAK: Millis = limits::AUTHENTICATION_FAILURE_LEAK;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_that_fails_too_often_waits_and_others_do_not() {
+        let mut throttle = Throttle::default();
+        let (guesser, other) = (Peer(1), Peer(2));
+        let mut now = Timestamp::from_millis(1_000_000);
+        for _ in 0..limits::AUTHENTICATION_FAILURES_MAX {
+            assert_eq!(throttle.wait(now, guesser), None);
+            throttle.failed(now, guesser);
+        }
+        assert_eq!(throttle.wait(now, guesser), Some(LEAK));
+        assert_eq!(throttle.wait(now, other), None);
+        now = now.after(LEAK);
+        assert_eq!(throttle.wait(now, guesser), None);
+        throttle.failed(now, guesser);
+        assert_eq!(throttle.wait(now, guesser), Some(LEAK));
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let mut throttle = Throttle::default();
+        for peer in 0..limits::AUTHENTICATION_PEERS_MAX + 10 {
+            throttle.failed(Timestamp::EPOCH, Peer(u128::try_from(peer).unwrap()));
+        }
+        assert_eq!(throttle.failures.len(), limits::AUTHENTICATION_PEERS_MAX);
+    }
+}

@@ -1,0 +1,221 @@
+//! What an administrator asks of a namespace, whatever the face: entities and rules are made, read,
+//! listed, changed and deleted (`protocol.md` §11).
+//!
+//! An operation is one step: its records are one group with all others of that moment, and its
+//! answer may leave when that group is durable.
+
+mod operate;
+mod properties;
+
+use crate::entity::queue::Description;
+use crate::entity::rules::Rule;
+use crate::time::Timestamp;
+
+pub use properties::Properties;
+
+/// What is asked for. Paths are as clients of the namespace write them, decoded: `orders`,
+/// `news/Subscriptions/eu`; their case does not matter.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Operation {
+    /// Tell of the namespace itself.
+    Namespace,
+    /// Tell of a queue, a topic or a subscription.
+    Read {
+        /// Its path.
+        path: String,
+    },
+    /// Tell of many, in the order of their names.
+    List {
+        /// Which ones.
+        what: Listed,
+        /// So many are passed over.
+        skip: usize,
+        /// So many are told of at most; the broker may tell of fewer at a time.
+        top: usize,
+    },
+    /// Make a queue or a topic.
+    CreateEntity {
+        /// Its path.
+        path: String,
+        /// A topic, and not a queue.
+        is_topic: bool,
+        /// Its properties.
+        properties: Box<Properties>,
+    },
+    /// Make a subscription.
+    CreateSubscription {
+        /// Its path.
+        path: String,
+        /// Its properties.
+        properties: Box<Properties>,
+        /// Its first rule, instead of `$Default`, which takes all messages. Its time of making is
+        /// the broker's to set.
+        rule: Option<Box<Rule>>,
+    },
+    /// Replace the properties of a queue, a topic or a subscription; what is not given gets its
+    /// default, but for what cannot be changed and for authorization rules, which stay.
+    Update {
+        /// Its path.
+        path: String,
+        /// The description that was sent is of this kind.
+        kind: crate::entity::queue::EntityKind,
+        /// Its properties.
+        properties: Box<Properties>,
+        /// The version that must be there: any, if `None`.
+        revision: Option<u64>,
+    },
+    /// Delete a queue, a topic with its subscriptions, or a subscription.
+    Delete {
+        /// Its path.
+        path: String,
+        /// The version that must be there: any, if `None`.
+        revision: Option<u64>,
+    },
+    /// Tell of a rule.
+    ReadRule {
+        /// Its subscription's path.
+        subscription: String,
+        /// Its name.
+        name: String,
+    },
+    /// Make a rule.
+    CreateRule {
+        /// Its subscription's path.
+        subscription: String,
+        /// The rule. Its time of making is the broker's to set.
+        rule: Box<Rule>,
+    },
+    /// Replace a rule.
+    UpdateRule {
+        /// Its subscription's path.
+        subscription: String,
+        /// The rule, which has the name of the one that it replaces.
+        rule: Box<Rule>,
+    },
+    /// Delete a rule.
+    DeleteRule {
+        /// Its subscription's path.
+        subscription: String,
+        /// Its name.
+        name: String,
+    },
+}
+
+/// What can be listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Listed {
+    /// The queues of the namespace.
+    Queues,
+    /// Its topics.
+    Topics,
+    /// The subscriptions of the topic at this path.
+    Subscriptions(String),
+    /// The rules of the subscription at this path.
+    Rules(String),
+}
+
+/// What an operation brought.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// The namespace.
+    Namespace(NamespaceView),
+    /// A queue, a topic or a subscription, as it is now.
+    Entity(Box<EntityView>),
+    /// A rule, as it is now.
+    Rule(Box<RuleView>),
+    /// Entities, and whether there are more.
+    Entities(Vec<EntityView>, More),
+    /// Rules, and whether there are more.
+    Rules(Vec<RuleView>, More),
+    /// It is gone.
+    Deleted,
+}
+
+/// Whether a list goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum More {
+    /// It does.
+    Yes,
+    /// That was the end.
+    No,
+}
+
+/// A namespace, as an administrator sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamespaceView {
+    /// Its name; that of the first one may be empty.
+    pub name: String,
+    /// When it was made: when the broker first started here.
+    pub created_at: Timestamp,
+}
+
+/// An entity, as an administrator sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntityView {
+    /// Its path as it was made, without its namespace.
+    pub path: String,
+    /// Its properties. Where it forwards to is a path without a namespace.
+    pub description: Description,
+    /// When a client last used it, since the broker started.
+    pub accessed_at: Option<Timestamp>,
+    /// Its messages.
+    pub counts: Counts,
+    /// Bytes of its messages as their senders encoded them, its dead letters' included.
+    pub bytes: u64,
+    /// A topic's subscriptions.
+    pub subscriptions: usize,
+    /// SQL filters of a topic's subscriptions, the true and the false ones among them.
+    pub sql_filters: usize,
+    /// Correlation filters of a topic's subscriptions.
+    pub correlation_filters: usize,
+}
+
+/// Messages of an entity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Those that are active, locked or deferred.
+    pub active: usize,
+    /// Dead letters.
+    pub dead_letters: usize,
+    /// Those that wait for their time.
+    pub scheduled: usize,
+    /// Those that are on their way to the entity that this one forwards to.
+    pub transfer: usize,
+    /// Those that could not go there.
+    pub transfer_dead_letters: usize,
+}
+
+/// A rule, as an administrator sees it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RuleView {
+    /// Its subscription's path as it was made, without its namespace.
+    pub subscription: String,
+    /// The rule.
+    pub rule: Rule,
+}
+
+/// Why an operation was not done; nothing has changed then.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OperationRefused {
+    /// What is asked for is not there.
+    #[error("{0}")]
+    NotFound(String),
+    /// It is there already.
+    #[error("{0}")]
+    Exists(String),
+    /// It cannot be as it is wanted.
+    #[error("{0}")]
+    Invalid(String),
+    /// It has changed since the asker read it.
+    #[error("{0}")]
+    Changed(String),
+    /// The asker lacks a right.
+    #[error("{0}")]
+    Unauthorized(String),
+    /// There are as many as there may be.
+    #[error("{0}")]
+    QuotaExceeded(String),
+    /// Nothing can be recorded now: the disk is full.
+    #[error("{0}")]
+    Busy(String),
+}

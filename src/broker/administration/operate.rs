@@ -1,0 +1,499 @@
+//! Operations, carried out.
+
+use super::{
+    Answer, Counts, EntityView, Listed, More, NamespaceView, Operation, OperationRefused,
+    Properties, RuleView,
+};
+use crate::address;
+use crate::broker::entities::EntityRefused;
+use crate::broker::{Broker, Grant, Room, Surroundings};
+use crate::entity::queue::{Description, EntityKind, Queue};
+use crate::entity::rules::{Filter, Rule, RuleRefused};
+use crate::entity::{EntityId, Right};
+use crate::limits;
+
+type Outcome = Result<Answer, OperationRefused>;
+
+impl Broker {
+    /// Carries an operation out, in the namespace of a host name, for somebody who has proved some
+    /// rights. The answer rests on the newest group of records.
+    ///
+    /// # Errors
+    ///
+    /// Nothing has changed then.
+    pub fn administer(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        host: Option<&str>,
+        grant: &Grant,
+        operation: Operation,
+    ) -> Outcome {
+        let prefix = self.namespace_of(host);
+        let mut administration = Administration {
+            broker: self,
+            around,
+            prefix,
+            grant,
+        };
+        administration.run(operation)
+    }
+}
+
+/// What an operation has to do with.
+struct Administration<'a, 'b> {
+    broker: &'a mut Broker,
+    around: &'a mut Surroundings<'b>,
+    prefix: String,
+    grant: &'a Grant,
+}
+
+impl Administration<'_, '_> {
+    fn run(&mut self, operation: Operation) -> Outcome {
+        match operation {
+            Operation::Namespace => self.namespace(),
+            Operation::Read { path } => {
+                let base = self.find(&path)?;
+                Ok(Answer::Entity(Box::new(self.view(base)?)))
+            }
+            Operation::List { what, skip, top } => self.list(&what, skip, top),
+            Operation::CreateEntity {
+                path,
+                is_topic,
+                properties,
+            } => {
+                let kind = if is_topic {
+                    EntityKind::Topic
+                } else {
+                    EntityKind::Queue
+                };
+                self.create(&path, kind, &properties, None)
+            }
+            Operation::CreateSubscription {
+                path,
+                properties,
+                rule,
+            } => self.create(&path, EntityKind::Subscription, &properties, rule),
+            Operation::Update {
+                path,
+                kind,
+                properties,
+                revision,
+            } => self.update(&path, kind, &properties, revision),
+            Operation::Delete { path, revision } => self.delete(&path, revision),
+            Operation::ReadRule { subscription, name } => {
+                let (topic, base) = self.subscription(&subscription)?;
+                self.rule(topic, base, &name)
+            }
+            Operation::CreateRule { subscription, rule } => self.create_rule(&subscription, *rule),
+            Operation::UpdateRule { subscription, rule } => self.update_rule(&subscription, *rule),
+            Operation::DeleteRule { subscription, name } => self.delete_rule(&subscription, &name),
+        }
+    }
+
+    fn namespace(&mut self) -> Outcome {
+        self.check_right("")?;
+        let name = if self.prefix.is_empty() {
+            self.broker.namespaces.first().cloned().unwrap_or_default()
+        } else {
+            self.prefix.trim_matches('/').to_owned()
+        };
+        let entities = self.broker.by_path.values();
+        let made = entities.filter_map(|entity| {
+            let description = self.broker.queue(entity.base)?.description();
+            Some(description.history.created_at)
+        });
+        let created_at = made.min().unwrap_or(self.around.now);
+        Ok(Answer::Namespace(NamespaceView { name, created_at }))
+    }
+
+    fn list(&mut self, what: &Listed, skip: usize, top: usize) -> Outcome {
+        let top = top.min(limits::LISTED_MAX);
+        let (kind, below) = match what {
+            Listed::Queues => (EntityKind::Queue, String::new()),
+            Listed::Topics => (EntityKind::Topic, String::new()),
+            Listed::Subscriptions(topic) => {
+                let base = self.find(topic)?;
+                if self.kind(base) != Some(EntityKind::Topic) {
+                    return Err(OperationRefused::Invalid(format!(
+                        "'{topic}' is not a topic, and has no subscriptions."
+                    )));
+                }
+                let below = address::key(topic) + "/subscriptions/";
+                (EntityKind::Subscription, below)
+            }
+            Listed::Rules(subscription) => return self.list_rules(subscription, skip, top),
+        };
+        self.check_right(below.trim_end_matches("/subscriptions/"))?;
+        let start = format!("{}{below}", self.prefix);
+        let is_first = self.prefix.is_empty();
+        let within = |key: &str| key.starts_with(&start) && !(is_first && key.starts_with("//"));
+        let entities = self.broker.by_path.range(start.clone()..);
+        // Those of other namespaces stand before those of the first one.
+        let entities = entities.skip_while(|(key, _)| !within(key));
+        let entities = entities.take_while(|(key, _)| within(key));
+        let of_kind = entities.filter(|(_, entity)| self.kind(entity.base) == Some(kind));
+        let mut found: Vec<EntityId> = of_kind
+            .skip(skip)
+            .take(top.saturating_add(1))
+            .map(|(_, entity)| entity.base)
+            .collect();
+        let more = shorten(&mut found, top);
+        let views = found.into_iter().map(|base| self.view(base));
+        Ok(Answer::Entities(views.collect::<Result<_, _>>()?, more))
+    }
+
+    fn list_rules(&mut self, subscription: &str, skip: usize, top: usize) -> Outcome {
+        let (topic, base) = self.subscription(subscription)?;
+        let path = self.shown(base);
+        let rules = self.broker.topic(topic).rules.rules(base.0);
+        let rules = rules.skip(skip).take(top.saturating_add(1));
+        let mut views: Vec<RuleView> = rules
+            .map(|rule| RuleView {
+                subscription: path.clone(),
+                rule: rule.clone(),
+            })
+            .collect();
+        let more = shorten(&mut views, top);
+        Ok(Answer::Rules(views, more))
+    }
+
+    fn create(
+        &mut self,
+        path: &str,
+        kind: EntityKind,
+        properties: &Properties,
+        rule: Option<Box<Rule>>,
+    ) -> Outcome {
+        self.check_right(path)?;
+        self.check_room()?;
+        let full = self.name_of_new(path, kind)?;
+        if self.broker.resolve_path(&full).is_some() {
+            return Err(OperationRefused::Exists(format!(
+                "The messaging entity '{path}' already exists."
+            )));
+        }
+        if limits::ENTITIES_MAX <= self.broker.by_path.len() {
+            let max = limits::ENTITIES_MAX;
+            return Err(OperationRefused::QuotaExceeded(format!(
+                "There are {max} entities already, and no more may be."
+            )));
+        }
+        let mut description = properties
+            .describe(kind, None, self.around.now)
+            .map_err(OperationRefused::Invalid)?;
+        let topic = self
+            .broker
+            .topic_of(&full, &description)
+            .map_err(|error| OperationRefused::NotFound(error.to_string()))?;
+        if let Some(topic) = topic.and_then(|topic| self.broker.queue(topic)) {
+            description.partitioned = topic.description().partitioned;
+        }
+        let home: Vec<EntityId> = topic.into_iter().collect();
+        self.direct(&full, &mut description, &home)?;
+        let rules = rule.into_iter().map(|rule| self.stamped(*rule));
+        let rules = rules.collect::<Result<Vec<Rule>, _>>()?;
+        let made = self
+            .broker
+            .make_entity(self.around, &full, description, rules);
+        let base = made.map_err(refused)?;
+        Ok(Answer::Entity(Box::new(self.view(base)?)))
+    }
+
+    fn update(
+        &mut self,
+        path: &str,
+        kind: EntityKind,
+        properties: &Properties,
+        revision: Option<u64>,
+    ) -> Outcome {
+        let base = self.find(path)?;
+        self.check_room()?;
+        self.check_revision(base, revision)?;
+        let (before, full) = self.described(base)?;
+        if before.kind != kind {
+            return Err(OperationRefused::Invalid(format!(
+                "'{path}' is a {:?}, and a {kind:?}Description was sent.",
+                before.kind
+            )));
+        }
+        let described = properties.describe(kind, Some(&before), self.around.now);
+        let mut description = described.map_err(OperationRefused::Invalid)?;
+        self.direct(&full, &mut description, &[base])?;
+        let changed = self.broker.change_entity(self.around, base, description);
+        changed.map_err(refused)?;
+        Ok(Answer::Entity(Box::new(self.view(base)?)))
+    }
+
+    fn delete(&mut self, path: &str, revision: Option<u64>) -> Outcome {
+        let base = self.find(path)?;
+        self.check_revision(base, revision)?;
+        let (_, full) = self.described(base)?;
+        self.broker.delete_entity(self.around, &full);
+        Ok(Answer::Deleted)
+    }
+
+    fn create_rule(&mut self, subscription: &str, rule: Rule) -> Outcome {
+        let (topic, base) = self.subscription(subscription)?;
+        self.check_room()?;
+        let rule = self.stamped(rule)?;
+        let name = rule.name.clone();
+        let kept = self.broker.keep_rule(self.around, topic, base, rule);
+        kept.map_err(|why| rule_refused(subscription, &name, why))?;
+        self.rule(topic, base, &name)
+    }
+
+    fn update_rule(&mut self, subscription: &str, rule: Rule) -> Outcome {
+        let (topic, base) = self.subscription(subscription)?;
+        self.check_room()?;
+        let Some(old) = self.broker.topic(topic).rules.rule(base.0, &rule.name) else {
+            return Err(no_rule(subscription, &rule.name));
+        };
+        // It stays the rule that it was, at its place among the others.
+        let rule = Rule {
+            name: old.name.clone(),
+            created_at: old.created_at,
+            ..rule
+        };
+        let name = rule.name.clone();
+        let put = self.broker.put_rule(self.around, topic, base, rule);
+        put.map_err(|why| rule_refused(subscription, &name, why))?;
+        self.rule(topic, base, &name)
+    }
+
+    fn delete_rule(&mut self, subscription: &str, name: &str) -> Outcome {
+        let (topic, base) = self.subscription(subscription)?;
+        if self.broker.drop_rule(self.around, topic, base, name) {
+            return Ok(Answer::Deleted);
+        }
+        Err(no_rule(subscription, name))
+    }
+
+    fn rule(&mut self, topic: EntityId, base: EntityId, name: &str) -> Outcome {
+        let subscription = self.shown(base);
+        match self.broker.topic(topic).rules.rule(base.0, name) {
+            Some(rule) => Ok(Answer::Rule(Box::new(RuleView {
+                subscription,
+                rule: rule.clone(),
+            }))),
+            None => Err(no_rule(&subscription, name)),
+        }
+    }
+
+    /// Checks a rule's name, and notes when it is made.
+    fn stamped(&self, rule: Rule) -> Result<Rule, OperationRefused> {
+        let length = rule.name.chars().count();
+        if !(1..=limits::PART_NAME_LENGTH_MAX).contains(&length) || rule.name.contains(['/', '\\'])
+        {
+            return Err(OperationRefused::Invalid(format!(
+                "Name: found '{}'; allowed: 1 to {} characters, none of them '/' or '\\'.",
+                rule.name,
+                limits::PART_NAME_LENGTH_MAX
+            )));
+        }
+        Ok(Rule {
+            created_at: self.around.now,
+            ..rule
+        })
+    }
+
+    /// Checks the name of an entity that is to be, and returns its path.
+    fn name_of_new(&mut self, path: &str, kind: EntityKind) -> Result<String, OperationRefused> {
+        let wrong = |name: &str, allowed: &str| {
+            Err(OperationRefused::Invalid(format!(
+                "The name of the entity: found '{name}'; allowed: {allowed}."
+            )))
+        };
+        if kind != EntityKind::Subscription {
+            if !address::is_entity_name(path) {
+                return wrong(
+                    path,
+                    "1 to 260 characters that begin and end with a letter or a digit, with letters, \
+                     digits and any of . - _ ~ / between, and no part 'subscriptions'",
+                );
+            }
+            return Ok(format!("{}{path}", self.prefix));
+        }
+        let parts = address::split_subscription(path);
+        let Some((topic, name)) = parts.filter(|(_, name)| address::is_part_name(name)) else {
+            return wrong(
+                path,
+                "a topic and a subscription of 1 to 50 letters, digits and any of . - _ ~ $",
+            );
+        };
+        let base = self.find(topic)?;
+        let (_, topic) = self.described(base)?;
+        Ok(address::subscription(&topic, name))
+    }
+
+    /// Finds out where an entity is to forward to, and that it may.
+    fn direct(
+        &self,
+        path: &str,
+        description: &mut Description,
+        home: &[EntityId],
+    ) -> Result<(), OperationRefused> {
+        let has_sessions = description.requires_session;
+        let ways = [
+            (&mut description.forward_to, has_sessions),
+            (&mut description.forward_dead_letters_to, false),
+        ];
+        for (way, has_sessions) in ways {
+            let Some(written) = way else { continue };
+            let target = address::without_authority(written).trim_matches('/');
+            let target = percent_encoding::percent_decode_str(target).decode_utf8_lossy();
+            let target = format!("{}{target}", self.prefix);
+            self.broker
+                .check_way(path, &target, home, has_sessions)
+                .map_err(refused)?;
+            let found = self.broker.resolve_path(&target);
+            let node = found.and_then(|id| self.broker.node(id));
+            *way = node.map(|node| node.address.path.clone());
+        }
+        Ok(())
+    }
+
+    fn find(&self, path: &str) -> Result<EntityId, OperationRefused> {
+        self.check_right(path)?;
+        let full = format!("{}{path}", self.prefix);
+        self.broker
+            .resolve_path(&full)
+            .ok_or_else(|| OperationRefused::NotFound(format!("Entity '{path}' was not found.")))
+    }
+
+    fn subscription(&self, path: &str) -> Result<(EntityId, EntityId), OperationRefused> {
+        let base = self.find(path)?;
+        let (description, full) = self.described(base)?;
+        match self.broker.topic_of(&full, &description) {
+            Ok(Some(topic)) => Ok((topic, base)),
+            Ok(None) | Err(_) => Err(OperationRefused::Invalid(format!(
+                "'{path}' is not a subscription, and has no rules."
+            ))),
+        }
+    }
+
+    fn kind(&self, base: EntityId) -> Option<EntityKind> {
+        Some(self.broker.queue(base)?.description().kind)
+    }
+
+    fn described(&self, base: EntityId) -> Result<(Description, String), OperationRefused> {
+        let node = self.broker.node(base).ok_or_else(gone)?;
+        Ok((node.queue.description().clone(), node.address.path.clone()))
+    }
+
+    /// Returns an entity's path as its clients know it.
+    fn shown(&self, base: EntityId) -> String {
+        let node = self.broker.node(base);
+        let path = node.map_or("", |node| &node.address.path);
+        address::without_namespace(path).to_owned()
+    }
+
+    fn view(&self, base: EntityId) -> Result<EntityView, OperationRefused> {
+        let node = self.broker.node(base).ok_or_else(gone)?;
+        let mut description = node.queue.description().clone();
+        for way in [
+            &mut description.forward_to,
+            &mut description.forward_dead_letters_to,
+        ] {
+            *way = way
+                .take()
+                .map(|path| address::without_namespace(&path).to_owned());
+        }
+        let length = |id: EntityId| self.broker.queue(id).map_or(0, Queue::len);
+        let scheduled = node.queue.scheduled();
+        let waiting = node.queue.len() - scheduled;
+        let goes_on = node.onward.is_some();
+        let topic = self.broker.topics.get(&base);
+        let rules = topic.into_iter().flat_map(|topic| {
+            let subscriptions = topic.subscriptions.iter();
+            subscriptions.flat_map(|subscription| topic.rules.rules(subscription.0))
+        });
+        let is_correlation = |rule: &&Rule| matches!(rule.filter, Filter::Correlation(_));
+        let (correlation, sql): (Vec<&Rule>, Vec<&Rule>) = rules.partition(is_correlation);
+        Ok(EntityView {
+            path: address::without_namespace(&node.address.path).to_owned(),
+            accessed_at: node.accessed_at,
+            counts: Counts {
+                active: if goes_on { 0 } else { waiting },
+                dead_letters: length(base.dead_letters()),
+                scheduled,
+                transfer: if goes_on { waiting } else { 0 },
+                transfer_dead_letters: length(base.transfer_dead_letters()),
+            },
+            bytes: self.broker.held_bytes(base),
+            subscriptions: topic.map_or(0, |topic| topic.subscriptions.len()),
+            sql_filters: sql.len(),
+            correlation_filters: correlation.len(),
+            description,
+        })
+    }
+
+    /// Checks that the asker may manage what is at a path, and below it.
+    fn check_right(&self, path: &str) -> Result<(), OperationRefused> {
+        let path = format!("{}{path}", self.prefix);
+        let checked = self.grant.check(&path, Right::Manage);
+        checked.map_err(OperationRefused::Unauthorized)
+    }
+
+    fn check_room(&self) -> Result<(), OperationRefused> {
+        match self.broker.room {
+            Room::Enough => Ok(()),
+            Room::None => Err(OperationRefused::Busy(
+                "The disk is full: nothing can be made or changed until there is space.".to_owned(),
+            )),
+        }
+    }
+
+    fn check_revision(&self, base: EntityId, wanted: Option<u64>) -> Result<(), OperationRefused> {
+        let (description, path) = self.described(base)?;
+        match wanted {
+            Some(wanted) if wanted != description.history.revision => {
+                Err(OperationRefused::Changed(format!(
+                    "'{}' has changed since: its ETag is \"{}\".",
+                    address::without_namespace(&path),
+                    description.history.revision
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Cuts a list that is one longer than it may be.
+fn shorten<T>(list: &mut Vec<T>, top: usize) -> More {
+    if list.len() <= top {
+        return More::No;
+    }
+    list.truncate(top);
+    More::Yes
+}
+
+fn gone() -> OperationRefused {
+    OperationRefused::NotFound("The entity is gone.".to_owned())
+}
+
+fn no_rule(subscription: &str, name: &str) -> OperationRefused {
+    OperationRefused::NotFound(format!(
+        "Entity '{subscription}/Rules/{name}' was not found."
+    ))
+}
+
+fn rule_refused(subscription: &str, name: &str, why: RuleRefused) -> OperationRefused {
+    match why {
+        RuleRefused::NameTaken => OperationRefused::Exists(format!(
+            "The messaging entity '{subscription}/Rules/{name}' already exists."
+        )),
+        RuleRefused::TooManyCorrelation | RuleRefused::TooManySql => {
+            OperationRefused::QuotaExceeded(format!("{why}."))
+        }
+    }
+}
+
+fn refused(refused: EntityRefused) -> OperationRefused {
+    match &refused {
+        EntityRefused::NoTopic(_) => OperationRefused::NotFound(format!("{refused}.")),
+        EntityRefused::Rule { path, name, why } => rule_refused(path, name, *why),
+        EntityRefused::Fixed { .. }
+        | EntityRefused::OtherKind { .. }
+        | EntityRefused::Forward { .. } => OperationRefused::Invalid(format!("{refused}.")),
+    }
+}

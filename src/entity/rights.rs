@@ -1,0 +1,154 @@
+//! Rights, and the keys that give them (`protocol.md` §2.5, §11.9).
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::Timestamp;
+
+/// Something that is allowed or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Right {
+    /// To send, to schedule, and to cancel what is scheduled.
+    Send,
+    /// To receive, to look at messages, to settle them, and all that is done in message sessions.
+    Listen,
+    /// To make, change, read and delete entities.
+    Manage,
+}
+
+/// What somebody is allowed. Who may manage may send and listen too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Rights {
+    /// [`Right::Send`]
+    pub send: bool,
+    /// [`Right::Listen`]
+    pub listen: bool,
+    /// [`Right::Manage`]
+    pub manage: bool,
+}
+
+impl Rights {
+    /// Everything.
+    pub const ALL: Self = Self {
+        send: true,
+        listen: true,
+        manage: true,
+    };
+
+    /// Returns whether something is allowed.
+    #[must_use]
+    pub fn allow(self, right: Right) -> bool {
+        self.manage
+            || match right {
+                Right::Send => self.send,
+                Right::Listen => self.listen,
+                Right::Manage => false,
+            }
+    }
+}
+
+impl fmt::Display for Right {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Send => "Send",
+            Self::Listen => "Listen",
+            Self::Manage => "Manage",
+        })
+    }
+}
+
+/// A shared access key as its text, which is not shown to debuggers and logs.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Key(String);
+
+impl Key {
+    /// Wraps a key.
+    #[must_use]
+    pub fn new(text: String) -> Self {
+        Self(text)
+    }
+
+    /// Returns the text, which is to be compared in constant time only.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(..)")
+    }
+}
+
+/// A shared access authorization rule: whoever has one of its keys has its rights, on the entity
+/// that it belongs to and on all below.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuthorizationRule {
+    /// Its name, which no other rule of its entity has; compared exactly.
+    pub name: String,
+    /// What its keys give.
+    pub rights: Rights,
+    /// One key.
+    pub primary_key: Key,
+    /// Another, so that one can be replaced while the other is in use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secondary_key: Option<Key>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub modified_at: Timestamp,
+}
+
+impl AuthorizationRule {
+    /// Returns it with its times, as one that takes the place of one of these, if any has its name.
+    #[must_use]
+    pub fn succeeding(self, others: &[Self], now: Timestamp) -> Self {
+        let old = others.iter().find(|old| old.name == self.name);
+        let as_old = Self {
+            created_at: old.map_or(now, |old| old.created_at),
+            modified_at: old.map_or(now, |old| old.modified_at),
+            ..self
+        };
+        match old {
+            Some(old) if *old == as_old => as_old,
+            _ => Self {
+                modified_at: now,
+                ..as_old
+            },
+        }
+    }
+
+    /// Returns its keys.
+    pub fn keys(&self) -> impl Iterator<Item = &Key> {
+        [Some(&self.primary_key), self.secondary_key.as_ref()]
+            .into_iter()
+            .flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_manages_may_do_all() {
+        let manages = Rights {
+            manage: true,
+            ..Rights::default()
+        };
+        for right in [Right::Send, Right::Listen, Right::Manage] {
+            assert!(manages.allow(right), "{right}");
+            assert!(!Rights::default().allow(right), "{right}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_not_shown() {
+        let shown = format!("{:?}", Key::new("secret".to_owned()));
+        assert!(!shown.contains("secret"), "{shown}");
+    }
+}

@@ -1,0 +1,587 @@
+//! `jitney certs`: a local certificate authority, and certificates that it signs.
+//!
+//! For development, tests and small installations: one folder with an authority that clients are told
+//! to trust, a certificate for the broker, and certificates for clients that sign in with them.
+//! An authority is made once and never overwritten. Keys are readable by their owner only, from the
+//! moment that their files exist; a file is replaced in one step, so a running broker reads either
+//! the old or the new.
+//!
+//! Certificates keep what the strictest clients ask for: names in the alternative-name extension (Go),
+//! key identifiers, usages and critical constraints (Python with OpenSSL's strict mode), at most 825
+//! days (Apple).
+
+mod pkcs12;
+
+use std::fmt;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::net::IpAddr;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::str::FromStr;
+use std::time::{Duration, SystemTime};
+
+use clap::Args;
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, PublicKeyData as _, SanType,
+};
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject as _;
+
+use super::tls::certificate::{Certificate, day};
+
+/// The longest that a certificate may be good: Apple's systems refuse what is good for longer.
+const DAYS_MAX: u32 = 825;
+
+/// How long an authority is good.
+const AUTHORITY_DAYS: u32 = 3650;
+
+/// What is left of a certificate when it is renewed by itself.
+const RENEW_BEFORE: Duration = Duration::from_hours(30 * 24);
+
+const DAY: Duration = Duration::from_hours(24);
+
+/// How long before now a certificate begins: clocks of clients differ.
+const SKEW: Duration = Duration::from_hours(1);
+
+/// How the names of our authorities begin; the rest tells them apart in a client's list.
+const AUTHORITY_NAME: &str = "Jitney local CA";
+
+/// What a broker is called where nobody says.
+const DEFAULT_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
+/// What `jitney certs` is told.
+#[derive(Debug, Args)]
+pub(super) struct CertsArgs {
+    /// Where the certificates are, or are put.
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+    /// A host name or address of the broker; may be given several times. Without one, the names of
+    /// the certificate that is there, or else those of this machine: localhost and its addresses.
+    #[arg(long = "name", value_name = "NAME")]
+    names: Vec<Name>,
+    /// A client that gets a certificate of its own, to sign in with SASL EXTERNAL; may be given
+    /// several times.
+    #[arg(long = "client", value_name = "NAME")]
+    clients: Vec<ClientName>,
+    /// For how many days the certificates are good; the authority is for ten years.
+    #[arg(long, value_name = "N", default_value_t = DAYS_MAX,
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(DAYS_MAX)))]
+    days: u32,
+}
+
+/// A host name, with `*` as its first label if all below are meant, or an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Name {
+    Address(IpAddr),
+    Host(String),
+}
+
+impl FromStr for Name {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Ok(address) = text.parse() {
+            return Ok(Self::Address(address));
+        }
+        let host = text.strip_prefix("*.").unwrap_or(text);
+        let label = |label: &str| {
+            let known = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+            (1..=63).contains(&label.len()) && label.bytes().all(known)
+        };
+        if 253 < text.len() || !host.split('.').all(label) {
+            let right = "such as broker.example.com, *.example.com or 192.0.2.1, without scheme \
+                         and port";
+            return Err(format!("it is no host name and no address; one is {right}"));
+        }
+        Ok(Self::Host(text.to_ascii_lowercase()))
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(f),
+            Self::Host(name) => f.write_str(name),
+        }
+    }
+}
+
+/// What a client is called; its files are too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct ClientName(String);
+
+impl FromStr for ClientName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = |c: char| c.is_alphanumeric() || " -_.@+".contains(c);
+        if text.starts_with(['.', ' ']) || text.ends_with(' ') || !text.chars().all(known) {
+            return Err("a name has letters, digits, and -_.@+ inside".to_owned());
+        }
+        if !(1..=64).contains(&text.chars().count()) {
+            return Err("a name has 1 to 64 characters".to_owned());
+        }
+        if ["ca", "server"].contains(&text.to_ascii_lowercase().as_str()) {
+            return Err("the files of that name are others".to_owned());
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+/// Why there are no certificates.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CertsError {
+    #[error("{}: {wrong}", file.display())]
+    Authority { file: PathBuf, wrong: String },
+    #[error(
+        "{} was signed by '{issuer}' and not by the authority beside it; move it away, or take \
+         another folder",
+        file.display()
+    )]
+    Foreign { file: PathBuf, issuer: String },
+    #[error("a certificate cannot be made: {0}")]
+    Make(#[from] rcgen::Error),
+    #[error(
+        "{} is there and {} is not; put it back, or move the other away too for a new authority \
+         (which clients must then be told to trust)",
+        there.display(),
+        missing.display()
+    )]
+    OneHalf { there: PathBuf, missing: PathBuf },
+    #[error("the system has no randomness to give")]
+    Random(#[from] aws_lc_rs::error::Unspecified),
+    #[error("{} cannot be read: {source}", file.display())]
+    Read { file: PathBuf, source: io::Error },
+    #[error("{} cannot be written: {source}", file.display())]
+    Write { file: PathBuf, source: io::Error },
+}
+
+/// Who signs.
+pub(super) struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    pem: String,
+    der: CertificateDer<'static>,
+    certificate: Certificate,
+}
+
+/// A certificate that was just made.
+pub(super) struct Issued {
+    /// The certificate and its authority's, as PEM.
+    pub(super) chain: String,
+    /// Its key, as PEM.
+    pub(super) key: String,
+    der: CertificateDer<'static>,
+    certificate: Certificate,
+    pkcs8: Vec<u8>,
+}
+
+impl Issued {
+    /// Returns whether it is good for a while longer.
+    pub(super) fn lasts(&self, now: SystemTime) -> bool {
+        self.certificate.is_good_for(now, RENEW_BEFORE)
+    }
+}
+
+impl fmt::Debug for Authority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Authority({})", self.certificate)
+    }
+}
+
+impl fmt::Debug for Issued {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Issued").finish_non_exhaustive()
+    }
+}
+
+/// Whom a certificate is for.
+enum Subject<'a> {
+    Client(&'a ClientName),
+    Server(&'a [Name]),
+}
+
+impl Authority {
+    /// Makes a new one.
+    pub(super) fn make(now: SystemTime) -> Result<Self, CertsError> {
+        let key = KeyPair::generate()?;
+        let mut params = valid(now, AUTHORITY_DAYS);
+        let id = params.key_identifier(&key);
+        let id = id.iter().take(4).map(|byte| format!("{byte:02x}"));
+        let id: String = id.collect();
+        let name = format!("{AUTHORITY_NAME} {id}");
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let made = params.self_signed(&key)?;
+        let certificate = Certificate::read(made.der());
+        Ok(Self {
+            issuer: Issuer::new(params, key),
+            pem: made.pem(),
+            certificate: certificate.expect("it was just made"),
+            der: made.der().clone(),
+        })
+    }
+
+    /// Takes the one that is in files.
+    fn open(files: &AuthorityFiles, now: SystemTime) -> Result<Self, CertsError> {
+        let (pem, key) = (read(&files.certificate)?, read(&files.key)?);
+        let of_certificate = |wrong| CertsError::Authority {
+            file: files.certificate.clone(),
+            wrong,
+        };
+        let of_key = |wrong| CertsError::Authority {
+            file: files.key.clone(),
+            wrong,
+        };
+        let der = CertificateDer::from_pem_slice(pem.as_bytes());
+        let der = der.map_err(|error| of_certificate(format!("no certificate in PEM: {error}")))?;
+        let certificate = Certificate::read(&der)
+            .map_err(|error| of_certificate(format!("not a certificate: {error}")))?;
+        let key = KeyPair::from_pem(&key)
+            .map_err(|error| of_key(format!("not a private key in PEM: {error}")))?;
+        if key.subject_public_key_info() != certificate.public_key {
+            let name = files.certificate.display();
+            return Err(of_key(format!("not the key of {name}")));
+        }
+        if !certificate.is_ca {
+            return Err(of_certificate("not the certificate of an authority".into()));
+        }
+        if certificate.has_ended(now) {
+            let ended = day(certificate.not_after);
+            return Err(of_certificate(format!(
+                "the authority ended on {ended}; move its two files away for a new one (which \
+                 clients must then be told to trust)"
+            )));
+        }
+        Ok(Self {
+            issuer: Issuer::from_ca_cert_der(&der, key)?,
+            pem,
+            der,
+            certificate,
+        })
+    }
+
+    /// Makes a certificate for a broker on this machine.
+    pub(super) fn issue_local(&self, now: SystemTime) -> Result<Issued, CertsError> {
+        self.issue(&Subject::Server(&default_names()), DAYS_MAX, now)
+    }
+
+    /// Returns its certificate as PEM.
+    pub(super) fn pem(&self) -> &str {
+        &self.pem
+    }
+
+    fn issue(
+        &self,
+        subject: &Subject<'_>,
+        days: u32,
+        now: SystemTime,
+    ) -> Result<Issued, CertsError> {
+        let key = KeyPair::generate()?;
+        let mut params = valid(now, days);
+        let end = SystemTime::UNIX_EPOCH
+            + Duration::from_secs(self.certificate.not_after.try_into().unwrap_or(0));
+        params.not_after = params.not_after.min(end.into());
+        let common_name = match subject {
+            Subject::Client(name) => {
+                params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+                name.0.clone()
+            }
+            Subject::Server(names) => {
+                params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+                for name in *names {
+                    params.subject_alt_names.push(match name {
+                        Name::Address(address) => SanType::IpAddress(*address),
+                        Name::Host(name) => SanType::DnsName(name.as_str().try_into()?),
+                    });
+                }
+                let first = names.first().map(ToString::to_string);
+                // Longer ones are no common names by X.520; nobody looks for a host here.
+                first.filter(|name| name.len() <= 64).unwrap_or_default()
+            }
+        };
+        if !common_name.is_empty() {
+            let names = &mut params.distinguished_name;
+            names.push(DnType::CommonName, common_name);
+        }
+        params.is_ca = IsCa::ExplicitNoCa;
+        params.use_authority_key_identifier_extension = true;
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        let made = params.signed_by(&key, &self.issuer)?;
+        Ok(Issued {
+            chain: format!("{}{}", made.pem(), self.pem),
+            key: key.serialize_pem(),
+            certificate: Certificate::read(made.der()).expect("it was just made"),
+            der: made.der().clone(),
+            pkcs8: key.serialize_der(),
+        })
+    }
+}
+
+/// Returns what all our certificates have in common.
+fn valid(now: SystemTime, days: u32) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    let begin = now - SKEW;
+    params.not_before = begin.into();
+    // The last second counts.
+    params.not_after = (begin + DAY * days - Duration::from_secs(1)).into();
+    params
+}
+
+fn default_names() -> Vec<Name> {
+    let names = DEFAULT_NAMES.iter().filter_map(|name| name.parse().ok());
+    names.collect()
+}
+
+/// Where an authority is.
+struct AuthorityFiles {
+    certificate: PathBuf,
+    key: PathBuf,
+}
+
+impl AuthorityFiles {
+    fn new(directory: &Path) -> Self {
+        Self {
+            certificate: directory.join("ca.pem"),
+            key: directory.join("ca.key"),
+        }
+    }
+
+    /// Takes the authority that is there, or makes one; says which.
+    fn open_or_make(&self, now: SystemTime) -> Result<(Authority, Made), CertsError> {
+        match (self.certificate.exists(), self.key.exists()) {
+            (true, true) => Ok((Authority::open(self, now)?, Made::Kept)),
+            (false, false) => {
+                let authority = Authority::make(now)?;
+                let key = authority.issuer.key().serialize_pem();
+                write(&self.key, key.as_bytes(), Readers::Owner)?;
+                write(&self.certificate, authority.pem.as_bytes(), Readers::All)?;
+                Ok((authority, Made::New))
+            }
+            (true, false) => Err(CertsError::OneHalf {
+                there: self.certificate.clone(),
+                missing: self.key.clone(),
+            }),
+            (false, true) => Err(CertsError::OneHalf {
+                there: self.key.clone(),
+                missing: self.certificate.clone(),
+            }),
+        }
+    }
+}
+
+/// Whether something is new.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Made {
+    Kept,
+    New,
+}
+
+/// Sees to it that a folder has a certificate for the broker that is good for a while longer.
+///
+/// What is there stays as it is while that holds; the authority's key need not even be there.
+pub(super) fn keep(directory: &Path, now: SystemTime) -> Result<(), CertsError> {
+    let file = directory.join("server.pem");
+    let old = leaf(&file);
+    let good = |old: &Certificate| old.is_good_for(now, RENEW_BEFORE);
+    if old.as_ref().is_some_and(good) && directory.join("server.key").exists() {
+        return Ok(());
+    }
+    make_directory(directory)?;
+    let (authority, _) = AuthorityFiles::new(directory).open_or_make(now)?;
+    let names = names_of(old.as_ref());
+    put(
+        directory,
+        "server",
+        &authority,
+        &Subject::Server(&names),
+        DAYS_MAX,
+        now,
+    )?;
+    put_trust(directory, &authority)
+}
+
+/// Carries `jitney certs` out.
+#[expect(clippy::print_stdout, reason = "what was made is what is asked for")]
+pub(super) fn run(args: &CertsArgs) -> ExitCode {
+    match make(args, SystemTime::now()) {
+        Ok(lines) => {
+            println!("{lines}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("jitney certs: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Makes what is asked for, and returns what there is to tell of it.
+fn make(args: &CertsArgs, now: SystemTime) -> Result<String, CertsError> {
+    let directory = &args.directory;
+    make_directory(directory)?;
+    let (authority, made) = AuthorityFiles::new(directory).open_or_make(now)?;
+    let names = match &args.names[..] {
+        [] => names_of(leaf(&directory.join("server.pem")).as_ref()),
+        names => names.to_vec(),
+    };
+    let server = Subject::Server(&names);
+    let server = put(directory, "server", &authority, &server, args.days, now)?;
+    put_trust(directory, &authority)?;
+    let mut clients = Vec::new();
+    for name in &args.clients {
+        let subject = Subject::Client(name);
+        let client = put(directory, &name.0, &authority, &subject, args.days, now)?;
+        clients.push((name, client));
+    }
+    let place = fs::canonicalize(directory).unwrap_or_else(|_| directory.clone());
+    Ok(told(&place, &authority, made, &server, &clients))
+}
+
+/// Writes what is there now, and how each SDK is told to trust it.
+fn told(
+    directory: &Path,
+    authority: &Authority,
+    made: Made,
+    server: &Certificate,
+    clients: &[(&ClientName, Certificate)],
+) -> String {
+    let at = directory.display();
+    let password = pkcs12::PASSWORD;
+    let kept = match made {
+        Made::Kept => "kept",
+        Made::New => "new",
+    };
+    let mut lines = vec![
+        format!("in {at}:"),
+        format!("  ca.pem      {} ({kept})", authority.certificate),
+        "  ca.key      its key: who has it can pretend to be any server to your clients".to_owned(),
+        format!("  ca.p12      trust store for Java, password {password}"),
+        format!("  server.pem  {server}"),
+        "  server.key  its key".to_owned(),
+        format!("  server.p12  both, password {password}"),
+    ];
+    for (ClientName(name), certificate) in clients {
+        lines.push(format!("  {name}.pem, .key, .p12  client {certificate}"));
+    }
+    let broker = format!("--tls-cert {at}/server.pem --tls-key {at}/server.key");
+    lines.extend([
+        "to use them:".to_owned(),
+        format!("  broker  jitney serve {broker} --tls-client-ca {at}/ca.pem"),
+        format!("  Python  from_connection_string(..., connection_verify=\"{at}/ca.pem\")"),
+        format!("  Node    NODE_EXTRA_CA_CERTS={at}/ca.pem node app.js"),
+        format!("  Go      SSL_CERT_FILE={at}/ca.pem ./app"),
+        format!(
+            "  Java    java -Djavax.net.ssl.trustStore={at}/ca.p12 \
+             -Djavax.net.ssl.trustStorePassword={password} ..."
+        ),
+        format!("  .NET    SSL_CERT_FILE={at}/ca.pem dotnet run"),
+    ]);
+    lines.join("\n")
+}
+
+/// Returns the names that a certificate is for, or those of this machine.
+fn names_of(certificate: Option<&Certificate>) -> Vec<Name> {
+    let hosts = certificate.map(Certificate::hosts).unwrap_or_default();
+    let names: Vec<Name> = hosts.iter().filter_map(|host| host.parse().ok()).collect();
+    if names.is_empty() {
+        default_names()
+    } else {
+        names
+    }
+}
+
+/// Reads the first certificate of a file, if there is one.
+fn leaf(file: &Path) -> Option<Certificate> {
+    let der = CertificateDer::from_pem_file(file).ok()?;
+    Certificate::read(&der).ok()
+}
+
+/// Makes a certificate, and writes it and its key, apart and together.
+fn put(
+    directory: &Path,
+    name: &str,
+    authority: &Authority,
+    subject: &Subject<'_>,
+    days: u32,
+    now: SystemTime,
+) -> Result<Certificate, CertsError> {
+    let file = |extension: &str| directory.join(format!("{name}.{extension}"));
+    if let Some(old) = leaf(&file("pem")) {
+        let ours = old.issuer == authority.certificate.subject
+            || old.issuer.contains(&format!("CN={AUTHORITY_NAME} "));
+        if !ours {
+            return Err(CertsError::Foreign {
+                file: file("pem"),
+                issuer: old.issuer,
+            });
+        }
+    }
+    let issued = authority.issue(subject, days, now)?;
+    let chain = [&issued.der[..], &authority.der[..]];
+    let store = pkcs12::key_store(name, &issued.pkcs8, &chain)?;
+    write(&file("key"), issued.key.as_bytes(), Readers::Owner)?;
+    write(&file("pem"), issued.chain.as_bytes(), Readers::All)?;
+    write(&file("p12"), &store, Readers::Owner)?;
+    Ok(issued.certificate)
+}
+
+fn put_trust(directory: &Path, authority: &Authority) -> Result<(), CertsError> {
+    let store = pkcs12::trust_store("jitney-ca", &authority.der)?;
+    write(&directory.join("ca.p12"), &store, Readers::All)
+}
+
+/// Who may read a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Readers {
+    All,
+    Owner,
+}
+
+fn make_directory(directory: &Path) -> Result<(), CertsError> {
+    fs::create_dir_all(directory).map_err(|source| CertsError::Write {
+        file: directory.to_owned(),
+        source,
+    })
+}
+
+fn read(file: &Path) -> Result<String, CertsError> {
+    fs::read_to_string(file).map_err(|source| CertsError::Read {
+        file: file.to_owned(),
+        source,
+    })
+}
+
+/// Replaces a file in one step.
+fn write(file: &Path, bytes: &[u8], readers: Readers) -> Result<(), CertsError> {
+    let put = || {
+        let mut name = file.file_name().unwrap_or_default().to_owned();
+        name.push(".new");
+        let new = file.with_file_name(name);
+        // One that a crash has left may have another mode.
+        match fs::remove_file(&new) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mode = match readers {
+            Readers::All => 0o644,
+            Readers::Owner => 0o600,
+        };
+        let mut options = OpenOptions::new();
+        let mut opened = options.write(true).create_new(true).mode(mode).open(&new)?;
+        opened.write_all(bytes)?;
+        opened.sync_all()?;
+        fs::rename(&new, file)
+    };
+    put().map_err(|source| CertsError::Write {
+        file: file.to_owned(),
+        source,
+    })
+}
+
+#[cfg(test)]
+mod tests;

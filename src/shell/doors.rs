@@ -1,0 +1,272 @@
+//! The doors: every listener takes any protocol, and tells which it is by the first byte
+//! (design.md §9).
+//!
+//! Who comes in has a bounded time to prove a right, and one address has a bounded number of those
+//! that have not proved any. Each is looked after by a task of its own, so that a slow one holds
+//! nobody up.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::io::AsyncBufReadExt as _;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
+use tokio_rustls::server::TlsStream;
+use tracing::{debug, warn};
+
+use super::clock::Clock;
+use super::connection::{self, Guest, Stream};
+use super::owner::Mail;
+use super::tls::{self, Tls};
+use super::web;
+use crate::broker::{ConnectionId, Origin, Peer};
+use crate::limits;
+
+/// What all who come in share.
+pub(super) struct House {
+    pub(super) clock: Arc<Clock>,
+    pub(super) owner: mpsc::Sender<Mail>,
+    pub(super) tls: Arc<Tls>,
+    pub(super) visits: Visits,
+    /// Nothing needs to be proved.
+    pub(super) is_open: bool,
+    pub(super) stopped: watch::Receiver<bool>,
+    /// How many requests were refused.
+    pub(super) refusals: AtomicU64,
+}
+
+/// Those that have not proved a right yet, by their addresses.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Visits(Arc<Mutex<Visitors>>);
+
+#[derive(Debug, Default)]
+struct Visitors {
+    by_address: BTreeMap<IpAddr, usize>,
+    total: usize,
+    /// When it was last told that there are too many.
+    told: Option<Instant>,
+}
+
+/// One of them; it is over when it is dropped.
+#[derive(Debug)]
+pub(super) struct Visit {
+    visits: Visits,
+    address: IpAddr,
+    deadline: Instant,
+}
+
+impl Visits {
+    /// Lets one more in, if it may be.
+    pub(super) fn enter(&self, address: IpAddr) -> Option<Visit> {
+        /// How often it is told that there are too many.
+        const TELL: Duration = Duration::from_secs(10);
+        let mut visitors = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_address = visitors.by_address.get(&address).copied().unwrap_or(0);
+        if limits::VISITS_PER_ADDRESS_MAX <= of_address || limits::VISITS_MAX <= visitors.total {
+            let now = Instant::now();
+            if visitors.told.is_none_or(|told| told + TELL <= now) {
+                visitors.told = Some(now);
+                warn!(%address, of_address, total = visitors.total, "too many at the doors");
+            }
+            return None;
+        }
+        visitors.total += 1;
+        *visitors.by_address.entry(address).or_default() += 1;
+        Some(Visit {
+            visits: self.clone(),
+            address,
+            deadline: Instant::now() + ADMISSION_DEADLINE,
+        })
+    }
+}
+
+const ADMISSION_DEADLINE: Duration =
+    Duration::from_millis(limits::ADMISSION_DEADLINE.as_millis().cast_unsigned());
+
+impl Visit {
+    /// Returns until when a right must be proved.
+    pub(super) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// Returns where it comes from.
+    pub(super) fn address(&self) -> IpAddr {
+        self.address
+    }
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        let mut visitors = self.visits.0.lock().unwrap_or_else(PoisonError::into_inner);
+        visitors.total -= 1;
+        if let Some(count) = visitors.by_address.get_mut(&self.address) {
+            *count -= 1;
+            if *count == 0 {
+                visitors.by_address.remove(&self.address);
+            }
+        }
+    }
+}
+
+/// What a first byte announces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Protocol {
+    /// The header of AMQP, or what its engine answers with its own header.
+    Amqp,
+    /// The verb of a request.
+    Http,
+    /// A `ClientHello`.
+    Tls,
+}
+
+impl Protocol {
+    fn of(first: u8) -> Self {
+        /// The content type of a TLS handshake [RFC 8446 5.1].
+        const HANDSHAKE: u8 = 0x16;
+        match first {
+            HANDSHAKE => Self::Tls,
+            b'A' => Self::Amqp,
+            first if first.is_ascii_alphabetic() => Self::Http,
+            _ => Self::Amqp,
+        }
+    }
+}
+
+/// Takes connections in until it is told to stop, and then waits for all of them.
+pub(super) async fn open(listener: TcpListener, house: Arc<House>) {
+    let mut stopped = house.stopped.clone();
+    let mut guests = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, peer)) => {
+                    if let Some(visit) = house.visits.enter(peer.ip()) {
+                        guests.spawn(take_in(Arc::clone(&house), stream, peer, visit));
+                    }
+                }
+                Err(error) => {
+                    // Out of descriptors, most likely: those that are open may end meanwhile.
+                    warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            },
+            Some(_) = guests.join_next() => {}
+            _ = stopped.changed() => break,
+        }
+    }
+    drop(listener);
+    while guests.join_next().await.is_some() {}
+}
+
+async fn take_in(house: Arc<House>, stream: TcpStream, peer: SocketAddr, visit: Visit) {
+    if let Err(error) = stream.set_nodelay(true) {
+        debug!(%peer, %error, "TCP_NODELAY");
+    }
+    let deadline = visit.deadline();
+    let mut first = [0];
+    let seen = timeout_at(deadline, stream.peek(&mut first)).await;
+    let (Ok(Ok(1)), [first]) = (seen, first) else {
+        debug!(%peer, "nothing was said");
+        return;
+    };
+    let mut origin = Origin {
+        peer: peer_of(peer.ip()),
+        ..Origin::default()
+    };
+    match Protocol::of(first) {
+        Protocol::Amqp => serve_amqp(&house, stream, origin, visit).await,
+        Protocol::Http => web::serve(&house, stream, origin, visit).await,
+        Protocol::Tls => {
+            let accepted = timeout_at(deadline, house.tls.accept(stream)).await;
+            let mut stream = match accepted {
+                Ok(Ok(stream)) => stream,
+                Ok(Err(error)) => return debug!(%peer, %error, "no TLS"),
+                Err(_) => return debug!(%peer, "TLS took too long"),
+            };
+            introduce(&stream, &mut origin);
+            let first = match timeout_at(deadline, stream.fill_buf()).await {
+                Ok(Ok(bytes)) => bytes.first().copied(),
+                Ok(Err(_)) | Err(_) => None,
+            };
+            match first.map(Protocol::of) {
+                Some(Protocol::Amqp) => serve_amqp(&house, stream, origin, visit).await,
+                Some(Protocol::Http) => web::serve(&house, stream, origin, visit).await,
+                Some(Protocol::Tls) | None => debug!(%peer, "nothing was said within TLS"),
+            }
+        }
+    }
+}
+
+/// Notes what TLS has told of a peer.
+fn introduce(stream: &TlsStream<TcpStream>, origin: &mut Origin) {
+    let (_, session) = stream.get_ref();
+    origin.server_name = session.server_name().map(ToOwned::to_owned);
+    let certificates = session.peer_certificates().unwrap_or_default();
+    origin.certificate = certificates.first().and_then(tls::common_name);
+}
+
+/// Serves AMQP on whatever carries it.
+pub(super) async fn serve_amqp(house: &House, stream: impl Stream, origin: Origin, visit: Visit) {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    let id = ConnectionId(NEXT.fetch_add(1, Ordering::Relaxed));
+    debug!(connection = id.0, peer = %visit.address(), "connected");
+    let guest = Guest {
+        id,
+        origin,
+        visit,
+        is_trusted: house.is_open,
+    };
+    connection::serve(stream, guest, Arc::clone(&house.clock), house.owner.clone()).await;
+}
+
+/// The machine at an address: of IPv6, its network, for one machine has very many there.
+fn peer_of(address: IpAddr) -> Peer {
+    /// The part that tells machines of one network apart.
+    const HOST_BITS: u32 = 64;
+    match address.to_canonical() {
+        IpAddr::V4(address) => Peer(u128::from(u32::from(address))),
+        IpAddr::V6(address) => Peer(u128::from(address) >> HOST_BITS << HOST_BITS),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_protocol_is_told_by_its_first_byte() {
+        assert_eq!(Protocol::of(b"AMQP\x03\x01\0\0"[0]), Protocol::Amqp);
+        assert_eq!(Protocol::of(b"\x16\x03\x01"[0]), Protocol::Tls);
+        for verb in ["GET", "PUT", "DELETE", "POST", "HEAD", "OPTIONS", "get"] {
+            assert_eq!(Protocol::of(verb.as_bytes()[0]), Protocol::Http, "{verb}");
+        }
+        assert_eq!(Protocol::of(0), Protocol::Amqp);
+    }
+
+    #[tokio::test]
+    async fn one_address_has_a_bounded_number_of_visits() {
+        let visits = Visits::default();
+        let (many, other) = (IpAddr::from([127, 0, 0, 1]), IpAddr::from([127, 0, 0, 2]));
+        let mut inside: Vec<Visit> = (0..limits::VISITS_PER_ADDRESS_MAX)
+            .map(|_| visits.enter(many).expect("there is room"))
+            .collect();
+        assert!(visits.enter(many).is_none());
+        assert!(visits.enter(other).is_some());
+        inside.pop();
+        assert!(visits.enter(many).is_some());
+    }
+
+    #[test]
+    fn a_network_of_ipv6_is_one_peer() {
+        let one = peer_of("2001:db8::1".parse().unwrap());
+        assert_eq!(one, peer_of("2001:db8::ffff:2".parse().unwrap()));
+        assert_ne!(one, peer_of("2001:db8:0:1::1".parse().unwrap()));
+        let mapped = peer_of("::ffff:10.0.0.1".parse().unwrap());
+        assert_eq!(mapped, peer_of("10.0.0.1".parse().unwrap()));
+    }
+}

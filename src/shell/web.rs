@@ -1,0 +1,307 @@
+//! HTTP: health, the authority's certificate, WebSockets, and the administration API.
+//!
+//! A request of the administration API is checked for its rights before its body is read, and its
+//! body is read before it is understood: a stranger costs a bounded number of bytes, and no parsing.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::{Extension, FromRequestParts as _, Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+use tower_service::Service as _;
+use tracing::{debug, info};
+
+use super::connection::Stream;
+use super::doors::{self, House, Visit};
+use super::owner::{Administration, Inquiry, Mail};
+use super::websocket::ByteStream;
+use crate::admin::{self, Asked, Refusal, Tracking};
+use crate::broker::administration::OperationRefused;
+use crate::broker::{Fault, Origin, TokenRefused};
+use crate::limits;
+
+const HEALTHY: &str = r#"{"status":"healthy","message":"Service is healthy."}"#;
+const UNHEALTHY: &str =
+    r#"{"status":"unhealthy","message":"Service not available. Please try after some time."}"#;
+/// Where AMQP is spoken over WebSockets (`protocol.md` §1.1).
+const WEBSOCKET: &str = "/$servicebus/websocket";
+/// The subprotocols of the SDKs and of everybody else; the one that is asked for is answered.
+const SUBPROTOCOLS: [&str; 2] = ["AMQPWSB10", "amqp"];
+
+const READ_DEADLINE: Duration =
+    Duration::from_millis(limits::HTTP_READ_DEADLINE.as_millis().cast_unsigned());
+
+/// Who makes the requests of a connection.
+#[derive(Clone)]
+struct Caller {
+    origin: Arc<Origin>,
+    visit: Arc<Visit>,
+}
+
+/// Answers the requests of one connection until it ends.
+pub(super) async fn serve(
+    house: &Arc<House>,
+    stream: impl Stream + 'static,
+    origin: Origin,
+    visit: Visit,
+) {
+    let caller = Caller {
+        origin: Arc::new(origin),
+        visit: Arc::new(visit),
+    };
+    let router = router(Arc::clone(house));
+    let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(caller.clone());
+        router.clone().call(request)
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(READ_DEADLINE)
+        .max_buf_size(limits::HTTP_HEAD_BYTES_MAX)
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
+    let mut connection = std::pin::pin!(connection);
+    let mut stopped = house.stopped.clone();
+    let stop = async {
+        // An error means that the other end is gone, which is a stop too.
+        let _ = stopped.wait_for(|stopped| *stopped).await;
+    };
+    let ended = tokio::select! {
+        ended = &mut connection => ended,
+        () = stop => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        debug!(%error, "an HTTP connection ended");
+    }
+}
+
+fn router(house: Arc<House>) -> Router {
+    Router::new()
+        .route("/health", get(health))
+        .route("/ca.pem", get(authority))
+        .route(WEBSOCKET, get(websocket))
+        .route(&format!("{WEBSOCKET}/"), get(websocket))
+        .fallback(administer)
+        .with_state(house)
+}
+
+async fn health(State(house): State<Arc<House>>) -> Response {
+    /// How long the owner may take: one that does not answer takes no message.
+    const WAIT: Duration = Duration::from_secs(2);
+    let is_healthy = timeout(WAIT, ask(&house, Mail::Health)).await;
+    let (status, body) = if is_healthy.ok().flatten() == Some(true) {
+        (StatusCode::OK, HEALTHY)
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, UNHEALTHY)
+    };
+    (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
+}
+
+/// The certificate of the authority that clients are to trust.
+async fn authority(State(house): State<Arc<House>>) -> Response {
+    match house.tls.ca_pem() {
+        Some(pem) => {
+            let kind = [(header::CONTENT_TYPE, "application/x-pem-file")];
+            (kind, pem.to_string()).into_response()
+        }
+        None => {
+            let text = "There is no authority of the broker's own: its certificate is one that \
+                        the operator gave it. --tls-ca names a file to be handed out here.\n";
+            (StatusCode::NOT_FOUND, text).into_response()
+        }
+    }
+}
+
+async fn websocket(
+    State(house): State<Arc<House>>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Response {
+    let (mut parts, _) = request.into_parts();
+    let upgrade = match WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
+        Ok(upgrade) => upgrade,
+        Err(rejection) => return rejection.into_response(),
+    };
+    // A visit of its own: it may last until a right is proved, and the request's ends now.
+    let Some(visit) = house.visits.enter(caller.visit.address()) else {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    };
+    let mut origin = Origin::clone(&caller.origin);
+    let host = host(&parts.headers, &origin);
+    origin.server_name = Some(host);
+    upgrade
+        .protocols(SUBPROTOCOLS)
+        .max_message_size(limits::WEBSOCKET_MESSAGE_BYTES_MAX)
+        .max_frame_size(limits::WEBSOCKET_MESSAGE_BYTES_MAX)
+        .write_buffer_size(limits::WEBSOCKET_WRITE_BYTES)
+        .max_write_buffer_size(2 * limits::WEBSOCKET_MESSAGE_BYTES_MAX)
+        .on_failed_upgrade(|error| debug!(%error, "no WebSocket"))
+        .on_upgrade(move |socket| async move {
+            doors::serve_amqp(&house, ByteStream::new(socket), origin, visit).await;
+        })
+}
+
+/// The administration API (`protocol.md` §11).
+async fn administer(
+    State(house): State<Arc<House>>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    let host = host(&parts.headers, &caller.origin);
+    let text = |name| {
+        parts
+            .headers
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+    };
+    let asked = Asked::read(&admin::Request {
+        method: parts.method.as_str(),
+        path: parts.uri.path(),
+        query: parts.uri.query(),
+        host: &host,
+        if_match: text(header::IF_MATCH),
+    });
+    let inquiry = Inquiry {
+        peer: caller.origin.peer,
+        host: Some(host.clone()),
+        token: text(header::AUTHORIZATION).map(ToOwned::to_owned),
+        path: parts.uri.path().to_owned(),
+    };
+    let answer = answer(&house, &caller, asked, inquiry, body).await;
+    respond(answer.unwrap_or_else(|refusal| {
+        let id = ask_id(&house);
+        refusal.render(&Tracking {
+            id: &id,
+            system: host.split([':', '.']).next().unwrap_or_default(),
+            at: house.clock.now(),
+        })
+    }))
+}
+
+/// Who asks, then what exactly, then the answer: what comes later costs more.
+async fn answer(
+    house: &House,
+    caller: &Caller,
+    asked: Result<Asked, Refusal>,
+    inquiry: Inquiry,
+    body: Body,
+) -> Result<admin::Response, Refusal> {
+    let host = inquiry.host.clone();
+    let path = inquiry.path.clone();
+    let authorized = ask(house, |answer| Mail::Authorize(Box::new(inquiry), answer)).await;
+    let grant = authorized.ok_or_else(stopping)?.map_err(|refused| {
+        let peer = caller.visit.address();
+        info!(%peer, path, fault = ?refused.fault, "a request was refused");
+        of_token(&refused)
+    })?;
+    let asked = asked?;
+    let body = if asked.needs_body() {
+        read(body).await?
+    } else {
+        Bytes::new()
+    };
+    let operation = asked.operation(&body)?;
+    let administration = Administration {
+        host,
+        grant,
+        operation,
+    };
+    let done = ask(house, |answer| {
+        Mail::Administer(Box::new(administration), answer)
+    });
+    let answer = done.await.ok_or_else(stopping)??;
+    Ok(asked.render(&answer))
+}
+
+/// Reads a body that has a bounded length and comes in a bounded time.
+async fn read(body: Body) -> Result<Bytes, Refusal> {
+    match timeout(READ_DEADLINE, to_bytes(body, admin::BODY_BYTES_MAX)).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(error)) if is_too_long(&error) => Err(Refusal::TooLong),
+        Ok(Err(error)) => Err(Refusal::Malformed(format!("the body: {error}"))),
+        Err(_) => Err(Refusal::Malformed(format!(
+            "the body did not come within {} seconds",
+            READ_DEADLINE.as_secs()
+        ))),
+    }
+}
+
+fn is_too_long(error: &axum::Error) -> bool {
+    let source = std::error::Error::source(error);
+    source.is_some_and(<dyn std::error::Error>::is::<http_body_util::LengthLimitError>)
+}
+
+fn of_token(refused: &TokenRefused) -> Refusal {
+    let text = format!("SubCode={}. {refused}", refused.sub_code());
+    Refusal::Operation(match refused.fault {
+        Fault::Throttled(_) => OperationRefused::Busy(text),
+        _ => OperationRefused::Unauthorized(text),
+    })
+}
+
+fn stopping() -> Refusal {
+    Refusal::Operation(OperationRefused::Busy("The broker is stopping.".to_owned()))
+}
+
+/// Makes a name for a refusal.
+fn ask_id(house: &House) -> String {
+    let count = house.refusals.fetch_add(1, Ordering::Relaxed);
+    let bits = RandomState::new().hash_one(count);
+    let (a, b) = (bits >> 32, bits & 0xffff_ffff);
+    let (c, d) = (b >> 16, b & 0xffff);
+    format!("{a:08x}-{c:04x}-{d:04x}-0000-{count:012x}")
+}
+
+fn respond(answer: admin::Response) -> Response {
+    let mut response = Response::new(Body::from(answer.body));
+    *response.status_mut() =
+        StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static(answer.content_type),
+    );
+    let etag = answer
+        .etag
+        .and_then(|etag| HeaderValue::from_str(&etag).ok());
+    if let Some(etag) = etag {
+        headers.insert(header::ETAG, etag);
+    }
+    if let Some(seconds) = answer.retry_after_seconds {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// Asks the owner something; `None` if it has gone.
+async fn ask<T>(house: &House, mail: impl FnOnce(oneshot::Sender<T>) -> Mail) -> Option<T> {
+    let (answer, answered) = oneshot::channel();
+    house.owner.send(mail(answer)).await.ok()?;
+    answered.await.ok()
+}
+
+/// Finds the host that a request is for, with its port.
+fn host(headers: &HeaderMap, origin: &Origin) -> String {
+    let header = headers
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok());
+    let name = header.or(origin.server_name.as_deref());
+    name.unwrap_or("localhost").to_owned()
+}
