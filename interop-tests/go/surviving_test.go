@@ -1,28 +1,16 @@
 package interop
 
 import (
-	"os/exec"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 )
 
-// control asks the runner's broker to start, kill or stop; a stop fails when the broker's exit code is not 0.
+// revive kills the broker and starts it again.
 //
 // There is one broker to kill. Scenarios that do so do not run beside others: Go runs them before all that do.
-func control(t *testing.T, verb string) {
-	t.Helper()
-	words := append(strings.Fields(environment(t, "JITNEY_BROKER_CONTROL")), verb)
-	limit, cancel := within(time.Minute)
-	defer cancel()
-	if output, err := exec.CommandContext(limit, words[0], words[1:]...).CombinedOutput(); err != nil {
-		t.Fatalf("the broker did not %s: %v\n%s", verb, err, output)
-	}
-}
-
 func revive(t *testing.T) {
 	t.Helper()
 	control(t, "kill")
