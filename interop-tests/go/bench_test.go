@@ -41,10 +41,28 @@ func begin(t *testing.T) *bench {
 	return connect(t)
 }
 
-// connect opens a connection that ends with the scenario.
+// connect opens a connection that ends with the scenario, by the door that the suite was told to take.
 func connect(t *testing.T) *bench {
 	t.Helper()
-	return connectWith(t, environment(t, "JITNEY_CONNECTION_STRING"), nil)
+	switch door := os.Getenv("INTEROP_DOOR"); door {
+	case "":
+		return connectWith(t, environment(t, "JITNEY_CONNECTION_STRING"), nil)
+	case "amqps":
+		place := open(t)
+		return place.with(t, rootName, place.key)
+	case "wss":
+		place := open(t)
+		return connectWith(t, keyedString(place.amqp, rootName, place.key),
+			&azservicebus.ClientOptions{NewWebSocketConn: webSocket(place.trust(t), door, "AMQPWSB10")})
+	default:
+		t.Fatalf("there is no door %s", door)
+		return nil
+	}
+}
+
+// quickly are the retries of all clients here.
+var quickly = azservicebus.RetryOptions{
+	MaxRetries: 5, RetryDelay: 50 * time.Millisecond, MaxRetryDelay: time.Second,
 }
 
 // connectWith opens a connection by its connection string; retries are quick where the options say nothing else.
@@ -54,9 +72,7 @@ func connectWith(t *testing.T, text string, options *azservicebus.ClientOptions)
 	if options != nil {
 		chosen = *options
 	}
-	chosen.RetryOptions = azservicebus.RetryOptions{
-		MaxRetries: 5, RetryDelay: 50 * time.Millisecond, MaxRetryDelay: time.Second,
-	}
+	chosen.RetryOptions = quickly
 	client, err := azservicebus.NewClientFromConnectionString(text, &chosen)
 	if err != nil {
 		t.Fatalf("no client: %v", err)

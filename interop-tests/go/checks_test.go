@@ -177,6 +177,25 @@ func (b *bench) refused(text string, action func() error) {
 	}
 }
 
+// denied checks that nothing may be sent to a queue, nor received from it.
+func (b *bench) denied(queue string) {
+	b.Helper()
+	b.deniedSending(queue)
+	b.deniedReceiving(queue)
+}
+
+func (b *bench) deniedSending(queue string) {
+	b.Helper()
+	b.code(b.sender(queue).try(text("denied")), azservicebus.CodeUnauthorizedAccess)
+}
+
+func (b *bench) deniedReceiving(queue string) {
+	b.Helper()
+	b.code(b.receiver(queue).try(), azservicebus.CodeUnauthorizedAccess)
+	_, err := b.receiver(queue).tryPeek(1, 1)
+	b.code(err, azservicebus.CodeUnauthorizedAccess)
+}
+
 // same checks that a value is the one wanted.
 func (b *bench) same(found, wanted any) {
 	b.Helper()

@@ -25,6 +25,8 @@ type place struct {
 	amqp string
 	http string
 	key  string
+	// The issuer of the tokens that are good there, if any are.
+	issuer *issuer
 }
 
 const rootName = "RootManageSharedAccessKey"
@@ -163,29 +165,39 @@ func startGuarded() (place, error) {
 	state["data_dir"] = filepath.Join(directory, "data")
 	state["log"] = filepath.Join(directory, "broker.log")
 	state["amqp_port"], state["http_port"] = ports[0], ports[1]
-	state["arguments"] = []string{"--auth", "sas"}
+	state["arguments"] = []string{
+		"--auth", "sas", "--oidc-issuer", issuerName, "--oidc-jwks", filepath.Join(directory, "keys.json"),
+	}
 	state["pid"], state["exit_code"] = nil, nil
-	file := filepath.Join(directory, "broker.json")
 	if text, err = json.Marshal(state); err != nil {
 		return place{}, err
 	}
-	config := fmt.Sprintf(guardedConfig, guardedKey, listenerKey, speakerKey)
-	err = os.WriteFile(filepath.Join(directory, "config.json"), []byte(config), 0o644)
-	if err == nil {
-		err = os.WriteFile(file, text, 0o644)
-	}
+	provider, err := newIssuer()
 	if err != nil {
 		return place{}, err
 	}
+	keys, err := provider.keySet()
+	if err != nil {
+		return place{}, err
+	}
+	for name, content := range map[string][]byte{
+		"config.json": fmt.Appendf(nil, guardedConfig, guardedKey, listenerKey, speakerKey),
+		"keys.json":   keys, "broker.json": text,
+	} {
+		if err := os.WriteFile(filepath.Join(directory, name), content, 0o644); err != nil {
+			return place{}, err
+		}
+	}
 	// The runner's command, with another state file.
 	words := strings.Fields(os.Getenv("JITNEY_BROKER_CONTROL"))
-	words = append(words[:len(words)-1], file)
+	words = append(words[:len(words)-1], filepath.Join(directory, "broker.json"))
 	if err := controlled(words, "start"); err != nil {
 		return place{}, err
 	}
 	guardedControl = words
 	return place{
-		amqp: fmt.Sprint("localhost:", ports[0]), http: fmt.Sprint("localhost:", ports[1]), key: guardedKey,
+		amqp: fmt.Sprint("localhost:", ports[0]), http: fmt.Sprint("localhost:", ports[1]),
+		key: guardedKey, issuer: provider,
 	}, nil
 }
 
