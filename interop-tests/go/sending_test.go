@@ -92,9 +92,31 @@ func TestS09_sections_of_the_senders_own_come_back(t *testing.T) {
 func TestS10_a_batch_of_100_arrives_in_order(t *testing.T) {
 	b := begin(t)
 	b.sendNumbered("s10", 100)
-	messages := b.receiver("s10").receive(100)
+	receiver := b.receiver("s10")
+	messages := receiver.receive(100)
 	b.same(bodies(messages), texts(1, 100))
 	b.same(numbers(messages), span(1, 100))
+
+	// And one that is as large as the broker lets it be, of several kinds of messages.
+	limit, cancel := within(deadline)
+	defer cancel()
+	sender := b.sender("s10")
+	batch, err := sender.inner.NewMessageBatch(limit, nil)
+	b.must(err)
+	b.must(batch.AddAMQPAnnotatedMessage(&azservicebus.AMQPAnnotatedMessage{
+		Body: azservicebus.AMQPAnnotatedMessageBody{Value: "value"},
+	}, nil))
+	for err == nil {
+		err = batch.AddMessage(ofSize(10_000), nil)
+	}
+	b.same(errors.Is(err, azservicebus.ErrMessageTooLarge), true)
+	b.same(batch.NumBytes() > 200*1024, true)
+	b.must(sender.inner.SendMessageBatch(limit, batch, nil))
+	messages = receiver.receive(int(batch.NumMessages()))
+	b.same(messages[0].RawAMQPMessage.Body.Value, "value")
+	for _, each := range messages[1:] {
+		b.same(each.Body, pattern(10_000))
+	}
 }
 
 func TestS11_small_and_large_messages_come_back_byte_for_byte(t *testing.T) {
