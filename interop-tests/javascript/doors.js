@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { ServiceBusAdministrationClient } from "@azure/service-bus";
-import { fails, newClient, peekAll, receiveOne, topic, withClient } from "./harness.js";
+import { DEADLINE, fails, newClient, peekAll, receiveOne, topic, withClient } from "./harness.js";
 import { HOST, ROOT, skip } from "./guarded.js";
 
 /** How the SDKs name a refusal for want of rights: over AMQP, over HTTP. */
@@ -27,9 +27,15 @@ export function keyOf(rule, which = "primaryKey") {
   return { name: rule.keyName, key: rule[which] };
 }
 
+/**
+ * Options of a client that tries nothing twice. The SDK tries again what is unauthorized, for keys may just have been changed, and
+ * tells what has failed twice as an error of errors, without a code.
+ */
+export const ONCE = { retryOptions: { maxRetries: 0, timeoutInMs: DEADLINE } };
+
 /** Uses a client of the guarded broker, with this key, and closes it. */
-export function withKey(key, use, options = {}) {
-  return withClient(use, options, keyed(key));
+export function withKey(key, use) {
+  return withClient(use, ONCE, keyed(key));
 }
 
 /** Scenarios with the guarded broker: each gets a client and an administrator with the root key. */
