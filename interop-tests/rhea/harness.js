@@ -353,20 +353,27 @@ export async function openManagement(connection, entity) {
     target: { address: replyTo }, snd_settle_mode: 1, rcv_settle_mode: 0,
   });
   const sender = await openSender(connection, node);
-  return async (operation, body, { id = randomUUID(), properties = {}, transaction } = {}) => {
-    const request = {
+  const request = async (operation, body, { id = randomUUID(), properties = {}, transaction } = {}) => {
+    const message = {
       message_id: id,
       reply_to: replyTo,
       application_properties: { ...(operation && { operation }), ...properties },
       body,
     };
-    const { name } = await (transaction ? sendIn(transaction, sender, request) : send(sender, request));
+    const { name } = await (transaction ? sendIn(transaction, sender, message) : send(sender, message));
     assert.equal(name, "accepted");
-    const { message } = await receiveOne(receiver);
-    assert.deepEqual(message.correlation_id, id);
-    const { statusCode, "status-code": code, statusDescription, errorCondition } = message.application_properties;
-    return { status: statusCode ?? code, condition: errorCondition, description: statusDescription, body: message.body, raw: message.raw };
+    const { message: answer } = await receiveOne(receiver);
+    assert.deepEqual(answer.correlation_id, id);
+    const told = answer.application_properties;
+    return {
+      status: told.statusCode ?? told["status-code"],
+      condition: told.errorCondition ?? told["error-condition"],
+      description: told.statusDescription ?? told["status-description"],
+      body: answer.body,
+      raw: answer.raw,
+    };
   };
+  return Object.assign(request, { sender, receiver });
 }
 
 const SECTIONS = {

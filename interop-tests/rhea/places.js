@@ -200,7 +200,7 @@ export async function openTokens(connection) {
   const request = await openManagement(connection, "$cbs");
   const put = (audience, token, type = "servicebus.windows.net:sastoken") =>
     request("put-token", token, { properties: { type, name: audience } });
-  put.away = (audience) => request("delete-token", "", { properties: { type: "servicebus.windows.net:sastoken", name: audience } });
+  put.away = (audience) => request("delete-token", "", { properties: { name: audience } });
   put.request = request;
   return put;
 }
@@ -217,9 +217,9 @@ export async function makeQueue({ http }, name, description = "") {
   const body = `<entry xmlns="http://www.w3.org/2005/Atom"><content type="application/xml">`
     + `<QueueDescription xmlns="http://schemas.microsoft.com/netservices/2010/10/servicebus/connect" `
     + `xmlns:i="http://www.w3.org/2001/XMLSchema-instance">${description}</QueueDescription></content></entry>`;
-  const answer = await fetch(`http://localhost:${http}/${name}?api-version=2021-05`, {
-    method: "PUT", body, headers: { "Content-Type": "application/atom+xml", Authorization: signed(`http://localhost:${http}/${name}`, ROOT) },
-  });
+  const url = `http://localhost:${http}/${name}`;
+  const headers = { "Content-Type": "application/atom+xml", Authorization: signed(url, ROOT) };
+  const answer = await fetch(`${url}?api-version=2021-05`, { method: "PUT", body, headers });
   assert.equal(answer.status, 201, await answer.text());
 }
 
