@@ -6,9 +6,13 @@
 
 mod jwt;
 mod sas;
+#[cfg(test)]
+mod tests;
 mod throttle;
 
 use std::collections::BTreeMap;
+
+use tracing::{debug, info};
 
 use super::{Broker, Connection, ConnectionId, Link, Reply, Routed, Surroundings};
 use crate::address;
@@ -65,6 +69,11 @@ impl Grant {
             rights: Rights::ALL,
             expires_at: Timestamp::MAX,
         }
+    }
+
+    /// Returns when it ends.
+    pub(super) fn expires_at(&self) -> Timestamp {
+        self.expires_at
     }
 
     fn covers(&self, path: &str) -> bool {
@@ -225,11 +234,11 @@ impl Broker {
         identity: &Identity,
     ) {
         let origin = self.connection(id).origin.clone();
+        let must_wait = self.access.throttle.wait(around.now, origin.peer).is_some();
         let grants = match (self.access.profile, identity) {
             (Profile::Development, _) => vec![Grant::all()],
-            (Profile::Verified, Identity::Plain { user, password })
-                if self.access.throttle.wait(around.now, origin.peer).is_none() =>
-            {
+            (Profile::Verified, _) if must_wait => Vec::new(),
+            (Profile::Verified, Identity::Plain { user, password }) => {
                 self.grants_of(user, |rule| {
                     // All are compared, that the time tells nothing.
                     let mut right = false;
@@ -246,9 +255,8 @@ impl Broker {
             (Profile::Verified, _) => Vec::new(),
         };
         let is_genuine = !grants.is_empty();
-        if !is_genuine {
+        if !is_genuine && !must_wait {
             self.access.throttle.failed(around.now, origin.peer);
-            tracing::debug!(connection = id.0, "SASL failed");
         }
         self.connection(id).grants = grants;
         around.replies.push(Routed {
@@ -314,7 +322,10 @@ impl Broker {
             (connection.prefix.clone(), connection.origin.peer)
         };
         let audience = format!("{prefix}{}", sas::resource_path(audience));
-        let grant = self.verify(around.now, peer, &prefix, token, &audience)?;
+        let verified = self.verify(around.now, peer, &prefix, token, &audience);
+        let grant = verified.inspect_err(|refused| {
+            info!(connection = id.0, audience, fault = ?refused.fault, "a token was refused");
+        })?;
         let grant = Grant {
             scope: audience,
             ..grant
@@ -322,13 +333,18 @@ impl Broker {
         self.token_ends.insert((grant.expires_at, id));
         let connection = self.connection(id);
         let same = |old: &&Grant| old.scope == grant.scope;
-        let shrinks = connection.grants.iter().find(same);
-        let shrinks = shrinks.is_some_and(|old| old.rights != grant.rights);
+        let old = connection.grants.iter().find(same).cloned();
         connection.grants.retain(|old| old.scope != grant.scope);
         if limits::GRANTS_MAX <= connection.grants.len() {
             connection.grants.remove(0);
         }
+        let shrinks = old.as_ref().is_some_and(|old| old.rights != grant.rights);
         connection.grants.push(grant);
+        if let Some(at) = old.map(|old| old.expires_at)
+            && connection.grants.iter().all(|grant| grant.expires_at != at)
+        {
+            self.token_ends.remove(&(at, id));
+        }
         self.let_in(around, id);
         if shrinks {
             self.end_unauthorized(around, id, "");
@@ -504,9 +520,8 @@ impl Broker {
         } else {
             self.verify_jwt(now, prefix, token)
         };
-        if let Err(refused) = &verified {
+        if verified.is_err() {
             self.access.throttle.failed(now, peer);
-            tracing::debug!(fault = ?refused.fault, "a token was refused");
         }
         verified
     }
@@ -584,7 +599,7 @@ impl Broker {
             let rest = text.strip_prefix(fault.word()).unwrap_or(&text);
             TokenRefused::new(fault, rest.to_owned())
         })?;
-        tracing::debug!(subject = claims.subject, "an identity token was accepted");
+        debug!(subject = claims.subject, "an identity token was accepted");
         Ok(Grant {
             scope: prefix.to_owned(),
             rights: claims.rights,
