@@ -23,7 +23,10 @@ DIRECTORY = Path(os.environ["JITNEY_WORK"]) / "guarded"
 ADDRESS = "127.0.0.27"
 
 # The keys stand in src/places.rs too.
-ROOT = {"Name": "RootManageSharedAccessKey", "Rights": ["Manage", "Send", "Listen"], "PrimaryKey": "cm9vdCBrZXkgb2YgdGhlIHJ1c3QgYnJva2Vy"}
+ROOT = {
+    "Name": "RootManageSharedAccessKey", "Rights": ["Manage", "Send", "Listen"],
+    "PrimaryKey": "cm9vdCBrZXkgb2YgdGhlIHJ1c3QgYnJva2Vy",
+}
 LISTENER = {"Name": "listener", "Rights": ["Listen"], "PrimaryKey": "a key that may listen"}
 SPEAKER = {"Name": "speaker", "Rights": ["Send"], "PrimaryKey": "a key that may send"}
 OWN = {"Name": "own", "Rights": ["Send", "Listen"], "PrimaryKey": "a key of s291"}
