@@ -6,11 +6,11 @@ import net from "node:net";
 import tls from "node:tls";
 import {
   DEADLINE, accept, bodies, close, connect, event, openCoordinator, openReceiver, openSender, receive, receiveAvailable,
-  receiveOne, sendAccepted, settle, topic, types,
+  receiveOne, send, sendAccepted, settle, topic, types,
 } from "../harness.js";
 import {
-  ADDRESS, AMQPS_PORT, Guarded, KEYS, OTHER_KEY, ROOT, SECOND_KEY, UNAUTHORIZED, connectNameless, connectTo, denied, inSeconds,
-  openTokens, plain, putToken, roundTrip, saying, signed, trusting,
+  ADDRESS, AMQPS_PORT, Guarded, KEYS, OTHER_KEY, ROOT, SECOND_KEY, UNAUTHORIZED, connectByWebSocket, connectNameless,
+  connectTo, denied, inSeconds, openTokens, plain, putToken, roundTrip, saying, signed, trusting,
 } from "../places.js";
 
 const place = new Guarded("keys", {
@@ -29,6 +29,8 @@ const place = new Guarded("keys", {
     AuthorizationRules: [{ Name: ROOT, Rights: ["Send", "Listen"], PrimaryKey: OTHER_KEY }],
   }],
 });
+
+const EXTERNAL = { sasl_mechanisms: saying("EXTERNAL", "") };
 
 const SASL_FAILED = { condition: "amqp:unauthorized-access" };
 
@@ -83,6 +85,10 @@ topic("keys", (scenario) => {
     await assert.rejects(openSender(listener, "s291"), UNAUTHORIZED);
     await accept(...await receive(await openReceiver(listener, "s291"), 2));
     for (const each of [root, listener, speaker, second]) await close(each);
+    // Whom one speaks for may be said too, as RFC 4616 has it.
+    const spoken = await connect({ port: place.amqp, sasl_mechanisms: saying("PLAIN", `${ROOT}\0${ROOT}\0${KEYS[ROOT]}`) });
+    await roundTrip(spoken, "s291");
+    await close(spoken);
     const wrong = [
       [ROOT, "wrong"], [ROOT, KEYS.listener], [ROOT, ""], ["no-such-name", KEYS[ROOT]], ["", KEYS[ROOT]], ["", ""],
       [ROOT.toUpperCase(), KEYS[ROOT]], [ROOT, KEYS[ROOT].slice(0, -1)], [ROOT, `${KEYS[ROOT]} `],
@@ -112,10 +118,11 @@ topic("keys", (scenario) => {
   });
 
   scenario("S292 a certificate in EXTERNAL is the rule of its name", async () => {
-    const certified = async (name, more = {}) => connect({
-      ...await trusting(place, { port: place.amqp, sasl_mechanisms: saying("EXTERNAL", "") }),
-      key: await readFile(place.file(`${name}.key`)), cert: await readFile(place.file(`${name}.pem`)), ...more,
+    const certificateOf = async (name) => ({
+      ...await trusting(place, { port: place.amqp, ...EXTERNAL }),
+      key: await readFile(place.file(`${name}.key`)), cert: await readFile(place.file(`${name}.pem`)),
     });
+    const certified = async (name, more = {}) => connect({ ...await certificateOf(name), ...more });
     const root = await connectTo(place, ROOT);
     await sendAccepted(await openSender(root, "s292"), { body: 1 }, { body: 2 });
     for (const door of [{}, { host: ADDRESS, port: AMQPS_PORT }]) {
@@ -124,11 +131,18 @@ topic("keys", (scenario) => {
       await assert.rejects(openSender(listener, "s292"), UNAUTHORIZED);
       await close(listener);
     }
+    // By WebSocket too.
+    const address = `wss://localhost:${place.http}/$servicebus/websocket`;
+    const { key, cert, ca } = await certificateOf("listener");
+    const { connection } = await connectByWebSocket(address, ["amqp"], { key, cert, ca }, EXTERNAL);
+    await assert.rejects(openSender(connection, "s292"), UNAUTHORIZED);
+    await openReceiver(connection, "s292");
+    await close(connection);
     await close(root);
     // A certificate that is in order, of which no rule knows.
     await assert.rejects(certified("nobody"), SASL_FAILED);
     // Without a certificate it is not offered, and not taken.
-    const bare = await trusting(place, { port: place.amqp, sasl_mechanisms: saying("EXTERNAL", "") });
+    const bare = await trusting(place, { port: place.amqp, ...EXTERNAL });
     await assert.rejects(connect(bare), { message: /No suitable mechanism; server supports MSSBCBS,PLAIN,ANONYMOUS$/ });
     const socket = tls.connect(bare);
     const init = types.wrap_described(types.wrap_list([types.wrap_symbol("EXTERNAL"), types.wrap_binary(Buffer.alloc(0))]), 0x41);
@@ -157,6 +171,17 @@ topic("keys", (scenario) => {
     await openTokens(connection);
   });
 
+  scenario("S293 what is too large for a token does not come in", async () => {
+    const connection = await connectNameless(place);
+    const put = await openTokens(connection);
+    const request = { message_id: "large", application_properties: { operation: "put-token" }, body: "x".repeat(100 * 1024) };
+    const { name, error } = await send(put.request.sender, request);
+    assert.deepEqual([name, error.condition], ["rejected", "amqp:link:message-size-exceeded"]);
+    // That was no request. The next one is, and as large as they may be.
+    assert.equal((await put("sb://localhost/s293", "x".repeat(60 * 1024))).status, 401);
+    await close(connection);
+  });
+
   scenario("S293 who has no token has a bounded number of sessions", async () => {
     const many = async (connection) => {
       const sessions = Array.from({ length: 200 }, () => connection.create_session());
@@ -183,6 +208,8 @@ topic("keys", (scenario) => {
     const trusted = await trusting(place, { port: place.amqp });
     const nameless = await connectNameless(place);
     const refused = await connectNameless(place);
+    const address = `wss://localhost:${place.http}/$servicebus/websocket`;
+    const { connection: webbed } = await connectByWebSocket(address, ["AMQPWSB10"], { ca: trusted.ca });
     const put = await openTokens(refused);
     assert.equal((await put("sb://localhost/s293", "no token")).status, 401);
     const [welcome, known] = [await connectNameless(place), await connectTo(place, "speaker")];
@@ -193,10 +220,10 @@ topic("keys", (scenario) => {
     halfway.write(SASL_HEADER);
     for (const socket of [silent, encrypted, halfway]) socket.on("error", () => {});
     await Promise.all([
-      ...[nameless, refused].map((each) => shownOut(event(each, "connection_error", () => true, 30_000))),
+      ...[nameless, refused, webbed].map((each) => shownOut(event(each, "connection_error", () => true, 30_000))),
       ...[silent, encrypted, halfway].map((each) => shownOut(event(each, "close", () => true, 30_000))),
     ]);
-    for (const each of [nameless, refused]) {
+    for (const each of [nameless, refused, webbed]) {
       const { condition, description } = each.error;
       assert.equal(condition, "amqp:connection:forced");
       assert.match(description, /no accepted token for 20 seconds/);
