@@ -9,8 +9,8 @@ import {
   until, withClient,
 } from "../harness.js";
 import {
-  administrator, denied, deniedReceiving, deniedSending, guardedTopic, keyed, keyOf, ONCE, roundTrip, rule, UNAUTHORIZED,
-  UNAUTHORIZED_REQUEST, withKey,
+  administrator, denied, deniedReceiving, deniedScheduling, deniedSending, guardedTopic, keyed, keyOf, ONCE, roundTrip, rule,
+  UNAUTHORIZED, UNAUTHORIZED_REQUEST, withKey,
 } from "../doors.js";
 import { guarded, HOST, LISTENER, ROOT, SPEAKER } from "../guarded.js";
 import { forgedIdentity, identity, inSeconds, token } from "../identity.js";
@@ -155,6 +155,7 @@ guardedTopic("keys", (scenario) => {
       assert.equal(letter.body, 2);
       await letters.completeMessage(letter);
       await deniedSending(other, "s266");
+      await deniedScheduling(other, "s266");
     });
     await withKey(keyOf(manager), async (other) => {
       await roundTrip(other, "s266");
