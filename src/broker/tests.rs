@@ -143,7 +143,14 @@ impl Bench {
         for id in ids.map(EntityId) {
             let both = [&self.broker, &self.journal.again].map(|broker| {
                 let queue = broker.queue(id);
-                queue.map(|queue| (queue.bytes(), queue.next_number(), seen(broker, id)))
+                let known =
+                    queue.map(|queue| (queue.bytes(), queue.next_number(), seen(broker, id)));
+                let description = queue.map(|queue| queue.description().clone());
+                let rules = broker
+                    .topics
+                    .values()
+                    .flat_map(|topic| topic.rules.rules(id.0));
+                (known, description, rules.cloned().collect::<Vec<_>>())
             });
             assert_eq!(both[0], both[1], "{id:?}");
         }

@@ -71,6 +71,15 @@ impl Grant {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn of(scope: &str, rights: Rights) -> Self {
+        Self {
+            scope: scope.to_owned(),
+            rights,
+            ..Self::all()
+        }
+    }
+
     /// Returns when it ends.
     pub(super) fn expires_at(&self) -> Timestamp {
         self.expires_at
@@ -102,6 +111,8 @@ pub enum Fault {
     Signature,
     /// It is for something else.
     Audience,
+    /// It is of somebody who is not trusted.
+    Issuer,
     /// It is no token.
     Malformed,
     /// Its time is over.
@@ -122,21 +133,13 @@ pub struct TokenRefused {
 }
 
 impl Fault {
-    /// Those that a token itself can have.
-    const ALL: [Self; 5] = [
-        Self::Signature,
-        Self::Audience,
-        Self::Malformed,
-        Self::Expired,
-        Self::Missing,
-    ];
-
     /// The word with which the service's sentence begins.
     fn word(self) -> &'static str {
         match self {
             Self::Missing => "MissingToken: ",
             Self::Signature => "InvalidSignature: ",
             Self::Audience => "InvalidAudience: ",
+            Self::Issuer => "IssuerNotFound: ",
             Self::Malformed => "MalformedToken: ",
             Self::Expired => "ExpiredToken: ",
             Self::Rights => "",
@@ -155,6 +158,7 @@ impl TokenRefused {
             Fault::Audience => 40_104,
             Fault::Malformed => 40_105,
             Fault::Expired => 40_106,
+            Fault::Issuer => 40_109,
             Fault::Rights => 40_100,
             Fault::Throttled(_) => 50_004,
         }
@@ -590,15 +594,7 @@ impl Broker {
                     .to_owned(),
             ));
         };
-        let claims = issuer.verify(now, token).map_err(|text| {
-            let fault = Fault::ALL.into_iter().find(|fault| {
-                let word = fault.word();
-                !word.is_empty() && text.starts_with(word)
-            });
-            let fault = fault.unwrap_or(Fault::Rights);
-            let rest = text.strip_prefix(fault.word()).unwrap_or(&text);
-            TokenRefused::new(fault, rest.to_owned())
-        })?;
+        let claims = issuer.verify(now, token)?;
         debug!(subject = claims.subject, "an identity token was accepted");
         Ok(Grant {
             scope: prefix.to_owned(),
