@@ -155,7 +155,8 @@ guardedTopic("administering", (scenario) => {
     await change({ status: "ReceiveDisabled" });
     await fails(client.createReceiver("s285").receiveMessages(1), "MessagingEntityDisabled");
     await sender.sendMessages({ body: "kept" });
-    await withClient((other) => ends(other, "s285", () => change({ status: "Disabled" }), "MessagingEntityDisabled"), SOON, keyed());
+    const disable = () => change({ status: "Disabled" });
+    await withClient((other) => ends(other, "s285", disable, "MessagingEntityDisabled"), SOON, keyed());
     await change({ status: "Active" });
     await client.createSender("s285").sendMessages({ body: "enabled" });
     assert.deepEqual(bodies(await receive(client.createReceiver("s285"), 3)), ["kept", "before", "enabled"]);

@@ -10,7 +10,9 @@ import { control } from "../guarded.js";
 guardedTopic("outliving", (scenario) => {
   scenario("S290 what administrators made, changed and deleted outlives the broker", async (client, office) => {
     const [before, after] = [rule("speaker", "Send"), { ...rule("other"), keyName: "speaker", accessRights: ["Send"] }];
-    const one = { name: "one", filter: { sqlExpression: "n = @n", sqlParameters: { "@n": 1 } }, action: { sqlExpression: "SET seen = TRUE" } };
+    const one = {
+      name: "one", filter: { sqlExpression: "n = @n", sqlParameters: { "@n": 1 } }, action: { sqlExpression: "SET seen = TRUE" },
+    };
     await office.createQueue("s290", {
       lockDuration: "PT45S", requiresSession: true, userMetadata: "mine", authorizationRules: [before],
     });
