@@ -54,9 +54,9 @@ export function rule(keyName, ...accessRights) {
   };
 }
 
-/** Bytes that are easily told from others. */
+/** Bytes that are easily told from others: their period divides no power of two. */
 export function pattern(size) {
-  return Buffer.from(Array.from({ length: size }, (_, index) => (index * 7) % 251));
+  return Buffer.alloc(size, Uint8Array.from({ length: 251 }, (_, index) => (index * 7) % 251));
 }
 
 /** Sends, receives, completes, schedules, cancels and peeks. */

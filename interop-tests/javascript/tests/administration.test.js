@@ -11,9 +11,9 @@ const FOREVER = "P10675199DT2H48M5.4775807S";
 
 const EVERYTHING = { filter: { sqlExpression: "1=1" }, action: {} };
 
-/** A rule without the fields that are not set, in itself, its filter and its action. */
+/** A rule without the fields that are not set. Names come as a part of an address, which the SDK does not decode. */
 function plain({ name, filter, action }) {
-  return { name, filter: given(filter), action: given(action) };
+  return { name: decodeURI(name), filter: given(filter), action: given(action) };
 }
 
 async function plainRules(office, topic, subscription) {
@@ -215,7 +215,7 @@ guardedTopic("administration", (scenario) => {
     assert.deepEqual((await plainRules(office, "s276", "a")).sort(byName), [...wanted].sort(byName));
     const found = await pages(office.listRules("s276", "a"), "name", 4);
     assert.deepEqual(found.map((page) => page.length), [4, 4, 1]);
-    assert.deepEqual(found.flat().sort(), wanted.map(({ name }) => name).sort());
+    assert.deepEqual(found.flat().map((name) => decodeURI(name)).sort(), wanted.map(({ name }) => name).sort());
 
     const other = { name: "sql", filter: { sqlExpression: "1=0" }, action: { sqlExpression: "REMOVE n" } };
     assert.deepEqual(plain(await office.updateRule("s276", "a", other)), other);
@@ -345,7 +345,7 @@ guardedTopic("administration", (scenario) => {
   scenario("S289 names may have slashes and other signs", async (client, office) => {
     for (const name of ["s289/orders/new", "s289.a-b_c", "s289~ü"]) {
       await office.createQueue(name);
-      assert.equal((await office.getQueue(name)).name, name);
+      assert.equal(decodeURI((await office.getQueue(name)).name), name);
       await roundTrip(client, name, [1]);
       await office.deleteQueue(name);
       assert.equal(await office.queueExists(name), false);
