@@ -51,7 +51,7 @@ class Doors extends Scenarios {
             Alone.class.getName(), Place.keyed(Place.ROOT, GUARDED.key()), "s261b"));
     }
 
-    /** The open broker has an authority of its own. Why there is no connection, only the SDK's AMQP library tells, in its log. */
+    /** The open broker has an authority of its own. Why it gets no connection, the SDK's AMQP library tells in its log. */
     @Test
     void s262_a_client_that_does_not_trust_the_authority_is_not_served() {
         List<String> told = new CopyOnWriteArrayList<>();

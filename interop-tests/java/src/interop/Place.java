@@ -126,7 +126,7 @@ record Place(String amqp, String http, String key, List<String> control) {
         }
     }
 
-    /** Makes an authority and a certificate with the broker's own command; from now on this JVM trusts the authority. */
+    /** Makes an authority and a certificate with the broker's own command; this JVM trusts the authority from now on. */
     private static Path trust(Path directory) throws Exception {
         run(List.of(described().get("binary").toString(), "certs", directory.toString(),
             "--name", NAMESPACE, "--name", "localhost"));
@@ -156,7 +156,7 @@ record Place(String amqp, String http, String key, List<String> control) {
         return Objects.requireNonNull(System.getenv(name), () -> "the runner says no " + name);
     }
 
-    /** Asks the broker to {@code start}, {@code kill} or {@code stop}; fails when it does not, or ends with an error. */
+    /** Asks the broker to {@code start}, {@code kill} or {@code stop}; fails when it does not, or ends badly. */
     void control(String verb) throws Exception {
         List<String> command = new ArrayList<>(control);
         command.add(verb);
@@ -202,7 +202,7 @@ record Place(String amqp, String http, String key, List<String> control) {
             new RetryOptions(new ExponentialBackoffOptions().setMaxRetries(1).setBaseDelay(Duration.ofMillis(200))));
     }
 
-    /** Sends requests, signed as they are for the address that the SDK means, by another scheme and to another address. */
+    /** Sends requests, signed for the address that the SDK means, by another scheme to another address. */
     static HttpPipelinePolicy goingTo(String scheme, String address) {
         String[] parts = address.split(":");
         return (context, next) -> {

@@ -7,6 +7,10 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.azure.core.amqp.exception.AmqpErrorCondition;
 import com.azure.core.amqp.exception.AmqpException;
+import com.azure.core.exception.ClientAuthenticationException;
+import com.azure.core.exception.HttpResponseException;
+import com.azure.core.exception.ResourceExistsException;
+import com.azure.core.exception.ResourceNotFoundException;
 import com.azure.core.util.BinaryData;
 import com.azure.messaging.servicebus.ServiceBusException;
 import com.azure.messaging.servicebus.ServiceBusFailureReason;
@@ -232,7 +236,8 @@ abstract class Scenarios {
         ServiceBusFailureReason.MESSAGING_ENTITY_NOT_FOUND, AmqpErrorCondition.NOT_FOUND,
         ServiceBusFailureReason.MESSAGING_ENTITY_DISABLED, AmqpErrorCondition.ENTITY_DISABLED_ERROR,
         ServiceBusFailureReason.SESSION_CANNOT_BE_LOCKED, AmqpErrorCondition.SESSION_CANNOT_BE_LOCKED,
-        ServiceBusFailureReason.SESSION_LOCK_LOST, AmqpErrorCondition.SESSION_LOCK_LOST);
+        ServiceBusFailureReason.SESSION_LOCK_LOST, AmqpErrorCondition.SESSION_LOCK_LOST,
+        ServiceBusFailureReason.UNAUTHORIZED, AmqpErrorCondition.UNAUTHORIZED_ACCESS);
 
     /** Checks that the SDK names this reason. */
     static Throwable fails(ServiceBusFailureReason reason, Executable action) {
@@ -260,6 +265,19 @@ abstract class Scenarios {
         saysWhy(text, failure);
         assertTrue(conditions(failure).stream().noneMatch(each -> each == AmqpErrorCondition.TIMEOUT_ERROR),
             () -> described(failure));
+    }
+
+    /** Checks that administration answers with a status, as the SDK's error of its own where it has one. */
+    static void denies(int status, String text, Executable action) {
+        Class<? extends HttpResponseException> type = switch (status) {
+            case 401 -> ClientAuthenticationException.class;
+            case 404 -> ResourceNotFoundException.class;
+            case 409 -> ResourceExistsException.class;
+            default -> HttpResponseException.class;
+        };
+        HttpResponseException failure = assertThrows(type, action);
+        assertEquals(status, failure.getResponse().getStatusCode(), failure::toString);
+        saysWhy(text, failure);
     }
 
     static void saysWhy(String text, Throwable failure) {
