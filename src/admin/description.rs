@@ -45,8 +45,10 @@ pub(super) fn read(element: &Element) -> Result<Properties, Refusal> {
             "Active, Disabled, ReceiveDisabled or SendDisabled",
             text::parse_status,
         )?,
-        forward_to: element.text_of("ForwardTo")?,
-        forward_dead_letters_to: element.text_of("ForwardDeadLetteredMessagesTo")?,
+        forward_to: element.text_of("ForwardTo")?.map(innermost),
+        forward_dead_letters_to: element
+            .text_of("ForwardDeadLetteredMessagesTo")?
+            .map(innermost),
         user_metadata: element.text_of("UserMetadata")?,
         supports_ordering: boolean("SupportOrdering")?,
         auto_delete_on_idle: duration(element, "AutoDeleteOnIdle")?,
@@ -59,6 +61,16 @@ pub(super) fn read(element: &Element) -> Result<Properties, Refusal> {
 fn duration(element: &Element, name: &str) -> Result<Option<Millis>, Refusal> {
     const ALLOWED: &str = "an ISO 8601 duration, such as PT1M";
     element.value_of(name, ALLOWED, text::parse_duration)
+}
+
+/// Returns the URL that stands in another one: Java puts its own in front of those that are no
+/// `https`, and so of what it was told.
+fn innermost(url: String) -> String {
+    let scheme = url.rfind("://").and_then(|end| url.get(..end)?.rfind('/'));
+    match scheme.and_then(|before| url.get(before + 1..)) {
+        Some(inner) => inner.to_owned(),
+        None => url,
+    }
 }
 
 fn authorization(element: &Element) -> Result<Option<Vec<AuthorizationRule>>, Refusal> {

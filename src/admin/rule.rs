@@ -126,13 +126,18 @@ fn read_value(element: &Element) -> Result<Value, Refusal> {
     }
     let text = element.text();
     let word = text.trim();
-    let integer = || word.parse::<i128>().ok().and_then(Value::from_integer);
     let ticks = || i64::try_from(text::parse_ticks(word)?).ok();
     let class = element.class.as_deref().unwrap_or_default();
     let (value, allowed) = match class {
         "string" | "anyURI" => (Some(Value::Text(Cow::Owned(text.to_owned()))), "a text"),
-        "byte" | "unsignedByte" | "short" | "unsignedShort" | "int" | "unsignedInt" | "long"
-        | "unsignedLong" | "integer" => (integer(), "a whole number of at most 64 bits"),
+        "byte" => (integer(word, i8::MIN, i8::MAX), "-128 to 127"),
+        "unsignedByte" => (integer(word, u8::MIN, u8::MAX), "0 to 255"),
+        "short" => (integer(word, i16::MIN, i16::MAX), "an integer of 16 bits"),
+        "unsignedShort" => (integer(word, u16::MIN, u16::MAX), "an integer of 16 bits"),
+        "int" => (integer(word, i32::MIN, i32::MAX), "an integer of 32 bits"),
+        "unsignedInt" => (integer(word, u32::MIN, u32::MAX), "an integer of 32 bits"),
+        "long" => (integer(word, i64::MIN, i64::MAX), "an integer of 64 bits"),
+        "unsignedLong" => (integer(word, u64::MIN, u64::MAX), "an integer of 64 bits"),
         "double" | "float" | "decimal" => (text::parse_double(word).map(Value::Double), "a number"),
         "boolean" => (
             text::parse_boolean(word).map(Value::Boolean),
@@ -161,6 +166,13 @@ fn read_value(element: &Element) -> Result<Value, Refusal> {
         }
     };
     value.ok_or_else(|| element.wrong(text, allowed))
+}
+
+/// Reads an integer of a type.
+fn integer<T: Into<i128>>(word: &str, min: T, max: T) -> Option<Value> {
+    let number = word.parse().ok();
+    let number = number.filter(|number| (min.into()..=max.into()).contains(number));
+    number.and_then(Value::from_integer)
 }
 
 /// Writes a rule. JavaScript knows filters by their children, so that the true and the false one
