@@ -39,9 +39,13 @@ final class Connection implements AutoCloseable {
     }
 
     Connection(String connectionString, Duration tryTimeout) {
+        this(new ServiceBusClientBuilder().connectionString(connectionString), tryTimeout);
+    }
+
+    Connection(ServiceBusClientBuilder builder, Duration tryTimeout) {
         AmqpRetryOptions retry = new AmqpRetryOptions()
             .setMaxRetries(1).setDelay(Duration.ofMillis(200)).setTryTimeout(tryTimeout);
-        builder = new ServiceBusClientBuilder().connectionString(connectionString).retryOptions(retry);
+        this.builder = builder.retryOptions(retry);
     }
 
     /** One session at AMQP's level for all links, so that a transaction may span entities. */

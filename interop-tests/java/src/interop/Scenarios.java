@@ -7,11 +7,13 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.azure.core.amqp.exception.AmqpErrorCondition;
 import com.azure.core.amqp.exception.AmqpException;
+import com.azure.core.credential.TokenCredential;
 import com.azure.core.exception.ClientAuthenticationException;
 import com.azure.core.exception.HttpResponseException;
 import com.azure.core.exception.ResourceExistsException;
 import com.azure.core.exception.ResourceNotFoundException;
 import com.azure.core.util.BinaryData;
+import com.azure.messaging.servicebus.ServiceBusClientBuilder;
 import com.azure.messaging.servicebus.ServiceBusException;
 import com.azure.messaging.servicebus.ServiceBusFailureReason;
 import com.azure.messaging.servicebus.ServiceBusMessage;
@@ -68,6 +70,14 @@ abstract class Scenarios {
 
     protected final Connection connect(String connectionString, Duration tryTimeout) {
         Connection connection = new Connection(connectionString, tryTimeout);
+        connections.push(connection);
+        return connection;
+    }
+
+    /** A connection to the guarded broker with an identity. */
+    protected final Connection connect(TokenCredential who) {
+        Connection connection =
+            new Connection(new ServiceBusClientBuilder().credential(Place.NAMESPACE, who), DEADLINE);
         connections.push(connection);
         return connection;
     }
