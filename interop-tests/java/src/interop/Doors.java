@@ -19,8 +19,10 @@ import java.util.logging.ConsoleHandler;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 import java.util.stream.IntStream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
+@Tag("guarded")
 class Doors extends Scenarios {
     private static final Logger TLS_LOG = Logger.getLogger("org.apache.qpid.proton.engine.impl.ssl");
 
@@ -35,6 +37,17 @@ class Doors extends Scenarios {
         Place.administrator().createQueue("s261");
         for (String address : ADDRESSES) {
             roundTrip(connect(Place.keyed(address, Place.ROOT, GUARDED.key())), "s261");
+        }
+    }
+
+    /** A connection goes where the endpoint of a gateway is; what is in it is meant for the namespace. */
+    @Test
+    void s261_amqps_and_websockets_by_a_custom_endpoint() {
+        Place.administrator().createQueue("s261c");
+        String namespace = Place.keyed("production.invalid", Place.ROOT, GUARDED.key());
+        for (String port : List.of("5671", "443")) {
+            roundTrip(connect(namespace).by("https://" + Place.NAMESPACE + ":" + port), "s261c");
+            roundTrip(connect(namespace).by("https://" + Place.NAMESPACE + ":" + port).overWebSockets(), "s261c");
         }
     }
 

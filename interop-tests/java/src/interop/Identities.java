@@ -12,10 +12,12 @@ import java.security.KeyPair;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import reactor.core.publisher.Mono;
 
 /** Token credentials, whose tokens are those of an issuer that the guarded broker believes. */
+@Tag("guarded")
 class Identities extends Scenarios {
     /** A credential with a role, and claims that are not as they should be. */
     private static TokenCredential identity(String role, Map<String, Object> claims, KeyPair key) {

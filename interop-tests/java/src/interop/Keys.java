@@ -25,9 +25,11 @@ import java.util.Base64;
 import java.util.List;
 import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** Everything here is at the guarded broker. */
+@Tag("guarded")
 class Keys extends Scenarios {
     private final ServiceBusAdministrationClient administrator = Place.administrator();
     private final String rootKey = Place.guarded().key();

@@ -23,9 +23,11 @@ import com.azure.messaging.servicebus.administration.models.TrueRuleFilter;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** A subscription's rules under an administrator's hand, at the guarded broker. */
+@Tag("guarded")
 class RuleBooks extends Scenarios {
     private final ServiceBusAdministrationClient administrator = Place.administrator();
     private final Connection guarded = connect(Place.keyed(Place.ROOT, Place.guarded().key()));

@@ -27,6 +27,7 @@ import java.time.Duration;
 import java.time.OffsetDateTime;
 import java.util.List;
 import java.util.Map;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.parallel.Isolated;
 
@@ -110,6 +111,7 @@ class Surviving extends Scenarios {
     }
 
     @Test
+    @Tag("guarded")
     void s290_what_administrators_did_survives_a_kill() throws Exception {
         ServiceBusAdministrationClient before = Place.administrator();
         SharedAccessAuthorizationRule speaker =
