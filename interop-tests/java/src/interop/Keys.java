@@ -8,7 +8,9 @@ import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.azure.core.credential.AccessToken;
 import com.azure.core.credential.AzureSasCredential;
+import com.azure.core.credential.TokenCredential;
 import com.azure.messaging.servicebus.ServiceBusReceivedMessage;
 import com.azure.messaging.servicebus.ServiceBusReceiverClient;
 import com.azure.messaging.servicebus.ServiceBusSenderClient;
@@ -23,10 +25,12 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Base64;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
 import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import reactor.core.publisher.Mono;
 
 /** Everything here is at the guarded broker. */
 @Tag("guarded")
@@ -126,6 +130,29 @@ class Keys extends Scenarios {
         fails(UNAUTHORIZED, () -> sender.sendMessage(message(2)));
         deniesSending(connection, "s265c");
         assertEquals(List.of(), peekAll(with(Place.ROOT, rootKey).receiver("s265c")));
+    }
+
+    @Test
+    void s265_a_link_goes_on_with_the_next_signature() {
+        administrator.createQueue("s265d");
+        AtomicInteger given = new AtomicInteger();
+        Duration validity = Duration.ofSeconds(5);
+        TokenCredential renewing = request -> Mono.fromCallable(() -> {
+            given.incrementAndGet();
+            String signature = signed("sb://" + Place.NAMESPACE + "/s265d", Place.ROOT, rootKey, validity);
+            return new AccessToken(signature, in(validity));
+        });
+        Connection connection = connect(renewing);
+        ServiceBusSenderClient sender = connection.sender("s265d");
+        ServiceBusReceiverClient receiver = connection.receiver("s265d");
+        sender.sendMessage(message(1));
+        ServiceBusReceivedMessage first = receiveOne(receiver);
+        receiveNothing(receiver, Duration.ofSeconds(8));
+        // The links are those of before.
+        receiver.complete(first);
+        sender.sendMessage(message(2));
+        assertEquals("2", receiveOne(receiver).getBody().toString());
+        assertTrue(given.get() > 3, given::toString);
     }
 
     @Test
