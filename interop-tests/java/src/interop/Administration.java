@@ -13,6 +13,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import com.azure.messaging.servicebus.ServiceBusReceivedMessage;
 import com.azure.messaging.servicebus.ServiceBusReceiverClient;
 import com.azure.messaging.servicebus.ServiceBusSenderClient;
+import com.azure.messaging.servicebus.ServiceBusServiceVersion;
 import com.azure.messaging.servicebus.administration.ServiceBusAdministrationAsyncClient;
 import com.azure.messaging.servicebus.administration.ServiceBusAdministrationClient;
 import com.azure.messaging.servicebus.administration.models.CreateQueueOptions;
@@ -43,9 +44,11 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.function.Consumer;
 import java.util.stream.IntStream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** Queues, topics and subscriptions under an administrator's hand, at the guarded broker; rules: {@link RuleBooks}. */
+@Tag("guarded")
 class Administration extends Scenarios {
     /** The longest duration that the service knows. */
     private static final Duration FOREVER = Duration.parse("P10675199DT2H48M5.4775807S");
@@ -266,9 +269,13 @@ class Administration extends Scenarios {
     @Test
     void s280_what_is_deleted_is_gone_with_its_messages_and_links() {
         administrator.createQueue("s280");
-        guarded.sender("s280").sendMessages(numbered(3));
-        receiveOne(guarded.receiver("s280"));
+        ServiceBusSenderClient sender = guarded.sender("s280");
+        ServiceBusReceiverClient receiver = guarded.receiver("s280");
+        sender.sendMessages(numbered(3));
+        receiveOne(receiver);
         administrator.deleteQueue("s280");
+        fails(MESSAGING_ENTITY_NOT_FOUND, () -> sender.sendMessage(message(4)));
+        fails(MESSAGING_ENTITY_NOT_FOUND, () -> bodies(receiver.receiveMessages(1, DEADLINE)));
         assertFalse(administrator.getQueueExists("s280"));
 
         // One of that name that is made again is another.
@@ -424,6 +431,11 @@ class Administration extends Scenarios {
         guarded.topicSender("s286t").sendMessage(message("topic"));
         assertEquals(Set.of("queue", "topic"), Set.copyOf(bodies(receive(guarded.receiver("s286b"), 2))));
 
+        // What was read and is written unchanged leaves it as it was.
+        administrator.updateQueue(queue);
+        guarded.sender("s286").sendMessage(message("again"));
+        assertEquals("again", receiveOne(guarded.receiver("s286b")).getBody().toString());
+
         // Without a target it keeps what it gets, and its dead letters.
         administrator.updateQueue(queue.setForwardTo(null).setForwardDeadLetteredMessagesTo(null));
         guarded.sender("s286").sendMessage(message("kept"));
@@ -454,6 +466,21 @@ class Administration extends Scenarios {
         emulators.createQueue("s288");
         roundTrip(client, "s288");
         emulators.deleteQueue("s288");
+    }
+
+    @Test
+    void s288_administration_by_every_version_that_the_sdk_knows() {
+        for (ServiceBusServiceVersion version : ServiceBusServiceVersion.values()) {
+            ServiceBusAdministrationClient each = Place.administrators(Place.keyed(Place.ROOT, Place.guarded().key()))
+                .serviceVersion(version).buildClient();
+            String name = "s288-" + version.getVersion();
+            each.createTopic(name, new CreateTopicOptions().setUserMetadata(version.getVersion()));
+            each.createSubscription(name, "a");
+            assertEquals(version.getVersion(), each.getTopic(name).getUserMetadata());
+            assertEquals(1, each.getTopicRuntimeProperties(name).getSubscriptionCount());
+            assertEquals(Map.of("$Default", "true"), RuleBooks.told(each, name, "a"));
+            each.deleteTopic(name);
+        }
     }
 
     @Test

@@ -6,6 +6,7 @@ import static java.util.stream.Collectors.toList;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.azure.messaging.servicebus.ServiceBusReceivedMessage;
 import com.azure.messaging.servicebus.ServiceBusReceiverClient;
@@ -128,6 +129,7 @@ class Surviving extends Scenarios {
         before.createSubscription("s290t", "a", "one", new CreateSubscriptionOptions(), one);
         Map<String, Object> subscription = Told.of(before.getSubscription("s290t", "a"));
         before.createQueue("s290-gone");
+        before.createSubscription("s290t", "b", new CreateSubscriptionOptions().setForwardTo("s290-gone"));
         before.deleteQueue("s290-gone");
         try (Connection connection = new Connection(Place.keyed(Place.ROOT, Place.guarded().key()), DEADLINE)) {
             connection.sender("s290").sendMessage(inSession("x", "1"));
@@ -141,12 +143,15 @@ class Surviving extends Scenarios {
         assertEquals(subscription, Told.of(after.getSubscription("s290t", "a")));
         assertEquals(Map.of("one", "n = '1' {}; SET seen = TRUE {}"), RuleBooks.told(after, "s290t", "a"));
         assertFalse(after.getQueueExists("s290-gone"));
+        // What it forwarded to is gone: its messages go nowhere, and the broker starts all the same.
+        assertTrue(after.getSubscriptionExists("s290t", "b"));
         Connection reader = connect(Place.keyed(Place.ROOT, Place.guarded().key()));
         assertEquals(List.of("1"), bodies(receive(reader.session("s290", "x"), 1)));
         connect(Place.keyed("speaker", speaker.getPrimaryKey())).sender("s290").sendMessage(inSession("y", "2"));
         assertEquals(List.of("2"), bodies(receive(reader.session("s290", "y"), 1)));
         reader.topicSender("s290t").sendMessages(List.of(with("n", "2"), with("n", "1")));
         assertEquals(List.of("1"), bodies(peekAll(reader.receiver("s290t/a"))));
+        assertEquals(List.of("2", "1"), bodies(receive(reader.transferDeadLetters("s290t/b"), 2)));
     }
 
     private static long number(ServiceBusReceivedMessage message) {
