@@ -14,20 +14,21 @@ export const DEADLINE = 20_000;
 /** A receiver that never renews locks of its own accord: tests of locks want to see them end. */
 export const noRenewal = { maxAutoLockRenewalDurationInMs: 0 };
 
-/** A client that gives up soon: what fails here fails for good. */
-export function newClient(options = {}) {
+/** A client that gives up soon: what fails here fails for good. `where` is a connection string, or a host and a credential. */
+export function newClient(options = {}, ...where) {
   const retryOptions = { maxRetries: 1, retryDelayInMs: 200, timeoutInMs: DEADLINE };
-  return new ServiceBusClient(connectionString, { retryOptions, ...options });
+  const [first, ...rest] = where.length > 0 ? where : [connectionString];
+  return new ServiceBusClient(first, ...rest, { retryOptions, ...options });
 }
 
 /** Declares a group of scenarios that run at the same time, each with a client that is closed at its end. */
-export function topic(name, declare) {
+export function topic(name, declare, open = newClient) {
   describe(name, { concurrency: true, timeout: 120_000 }, () => {
     // What a failed test left open must not keep the process.
     after(() => { setTimeout(() => process.exit(), 1_000).unref(); });
     declare((title, body, options = {}) => {
       it(title, options, async () => {
-        const client = newClient();
+        const client = open();
         try {
           await body(client);
         } finally {
@@ -39,8 +40,8 @@ export function topic(name, declare) {
 }
 
 /** Uses a client, and closes it. */
-export async function withClient(use, options) {
-  const client = newClient(options);
+export async function withClient(use, options, ...where) {
+  const client = newClient(options, ...where);
   try {
     return await use(client);
   } finally {

@@ -26,8 +26,9 @@ export default async function* report(events) {
 
 function reason(error) {
   const cause = error?.cause ?? error;
-  // What rhea reports is no Error, but knows its fields.
-  return cause.stack ?? (typeof cause === "object" ? JSON.stringify(cause) : cause);
+  // What rhea reports is no Error, but knows its fields; of others only the message has come from the test's process.
+  const fields = typeof cause === "object" ? JSON.stringify(cause) : cause;
+  return cause.stack ?? (fields === "{}" ? error.message : fields);
 }
 
 function indent(text) {

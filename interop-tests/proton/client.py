@@ -30,7 +30,8 @@ RECEIVER_SECOND = Modes(Link.SND_UNSETTLED, Link.RCV_SECOND)
 
 
 def connect(**options) -> BlockingConnection:
-    return BlockingConnection(URL, timeout=DEADLINE, **{"allowed_mechs": "ANONYMOUS", **options})
+    """The broker's plain-text port, without a name, unless the options say otherwise."""
+    return BlockingConnection(timeout=DEADLINE, **{"url": URL, "allowed_mechs": "ANONYMOUS", **options})
 
 
 class TestCase(unittest.TestCase):

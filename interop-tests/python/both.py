@@ -10,10 +10,12 @@ import asyncio
 
 import azure.servicebus
 import azure.servicebus.aio
+import azure.servicebus.aio.management
+import azure.servicebus.management
 
 
 class Blocking:
-    """A client, sender, receiver or message session of the blocking SDK, with methods that can be awaited."""
+    """A client, sender, receiver, message session or administrator of the blocking SDK, with methods that can be awaited."""
 
     # These make senders and receivers, without any input or output.
     FACTORIES = ("get_queue_sender", "get_queue_receiver", "get_topic_sender", "get_subscription_receiver")
@@ -78,11 +80,25 @@ def client(kind: str, connection_string: str, **options):
     return Blocking(azure.servicebus.ServiceBusClient.from_connection_string(connection_string, **options))
 
 
+def administrator(kind: str, connection_string: str, **options):
+    """An administration client; `options` are the SDK's."""
+    if kind == "aio":
+        return azure.servicebus.aio.management.ServiceBusAdministrationClient.from_connection_string(connection_string, **options)
+    return Blocking(azure.servicebus.management.ServiceBusAdministrationClient.from_connection_string(connection_string, **options))
+
+
 async def listed(client, call: str, *args, **kwargs) -> list:
     """All that one of the client's listing calls finds, over all its pages."""
     if isinstance(client, Blocking):
         return await asyncio.to_thread(lambda: list(getattr(client.inner, call)(*args, **kwargs)))
     return [each async for each in getattr(client, call)(*args, **kwargs)]
+
+
+async def pages(client, call: str, *args, **kwargs) -> list[list]:
+    """The same, page by page."""
+    if isinstance(client, Blocking):
+        return await asyncio.to_thread(lambda: [list(page) for page in getattr(client.inner, call)(*args, **kwargs).by_page()])
+    return [[each async for each in page] async for page in getattr(client, call)(*args, **kwargs).by_page()]
 
 
 def lock_renewer(kind: str):

@@ -13,13 +13,37 @@ import pytest
 from azure.servicebus import NEXT_AVAILABLE_SESSION, ServiceBusMessage, ServiceBusReceiveMode, ServiceBusSubQueue
 
 import both
+import guarded as guarding
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from broker import Broker  # noqa: E402
+from broker import WORK, Broker  # noqa: E402
 
 
 def pytest_addoption(parser):
     parser.addoption("--client", choices=["sync", "aio"], default="sync", help="which of the SDK's two clients")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session):
+    """Starts the guarded broker, once for all workers, which get its place by the environment."""
+    config = session.config
+    if hasattr(config, "workerinput") or config.option.collectonly:
+        return
+    kind = config.getoption("--client")
+    work = Path(os.environ.get("JITNEY_WORK") or WORK / f"python-{kind}")
+    name = "guarded-restart" if config.option.markexpr == "restart" else "guarded"
+    config.guarded = guarding.described(work / name, guarding.ADDRESSES[kind])
+    config.guarded.broker.start()
+    os.environ["JITNEY_GUARDED"] = str(config.guarded.directory)
+
+
+def pytest_sessionfinish(session):
+    """Stops it; what is wrong with its end fails the run."""
+    guarded = getattr(session.config, "guarded", None)
+    complaint = guarded and guarding.finish(guarded)
+    if complaint:
+        print(f"\n{complaint}", file=sys.stderr)
+        session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
 
 
 @pytest.fixture
@@ -47,6 +71,31 @@ async def connect(kind, connection_string):
 
 
 @pytest.fixture
+async def administer(kind):
+    """Makes administrators, closed at the end of the scenario."""
+    made = []
+
+    def make(text: str, **options):
+        made.append(both.administrator(kind, text, **options))
+        return made[-1]
+
+    yield make
+    for each in made:
+        await each.close()
+
+
+@pytest.fixture
+def guarded(kind, connect, administer) -> "House":
+    return House(guarding.Guarded(Path(os.environ["JITNEY_GUARDED"]), guarding.ADDRESSES[kind]), connect, administer)
+
+
+@pytest.fixture
+def office(guarded):
+    """An administrator of the guarded broker."""
+    return guarded.administrator()
+
+
+@pytest.fixture
 def client(connect):
     return connect()
 
@@ -70,6 +119,35 @@ def topic(client, name) -> "Topic":
 @pytest.fixture
 def broker() -> Broker:
     return Broker(Path(os.environ["JITNEY_BROKER_STATE"]))
+
+
+class House:
+    """The guarded broker, and the clients that come to it, with strings such as the service's portal gives out."""
+
+    def __init__(self, guarded: guarding.Guarded, connect, administer):
+        self.guarded = guarded
+        self.connect = connect
+        self.administer = administer
+        self.trust = {"connection_verify": guarded.authority}
+
+    def client(self, text: str | None = None, **options):
+        """A client that trusts the broker's authority; with the key to everything, if no connection string is given."""
+        return self.connect(text or self.guarded.connection_string(), **{**self.trust, **options})
+
+    def keyed(self, name: str, secret: str, **options):
+        return self.client(self.guarded.connection_string(name, secret), **options)
+
+    def bearing(self, signature: str, **options):
+        return self.client(self.guarded.bearing(signature), **options)
+
+    def administrator(self, text: str | None = None, **options):
+        return self.administer(text or self.guarded.connection_string(), **{**self.trust, **options})
+
+    def queue(self, name: str) -> "Queue":
+        return Queue(self.client(), name)
+
+    def topic(self, name: str) -> "Topic":
+        return Topic(self.client(), name)
 
 
 class Entity:

@@ -1,4 +1,4 @@
-"""S161 to S167 and S172: rules, as config.json has them. (S168 to S171 change them, which this SDK does over HTTP only.)"""
+"""S161 to S167 and S172: rules, as config.json has them. (S168 to S170, which change them, are in test_administering.py.)"""
 
 import asyncio
 

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { after, describe, it } from "node:test";
+import { after, before, describe, it } from "node:test";
 import rhea from "rhea";
 import terminus from "rhea/lib/terminus.js";
 
@@ -42,14 +42,21 @@ function state(name, code, fields) {
   return Object.assign(types.define_composite({ name, code, fields }), { composite_type: name });
 }
 
-/** Declares a group of scenarios that run at the same time, each with a connection that is closed at its end. */
-export function topic(name, declare) {
+/**
+ * Declares a group of scenarios that run at the same time, each with a connection that is closed at its end. They may have
+ * a place of their own (places.js), which is started before them and stopped after.
+ */
+export function topic(name, declare, place) {
   describe(name, { concurrency: true, timeout: 120_000 }, () => {
-    // What a failed test left open must not keep the process.
-    after(() => { setTimeout(() => process.exit(), 1_000).unref(); });
+    before(async () => { await place?.start(); });
+    after(async () => {
+      await place?.stop();
+      // What a failed test left open must not keep the process.
+      setTimeout(() => process.exit(), 1_000).unref();
+    });
     declare((title, body) => {
       it(title, async () => {
-        const connection = await connect();
+        const connection = await connect({ ...ANONYMOUS, ...(place && { port: place.amqp }) });
         try {
           await body(connection);
         } finally {
@@ -64,11 +71,19 @@ export async function connect(options = ANONYMOUS) {
   const port = process.env.JITNEY_AMQP_PORT;
   assert.ok(port, "JITNEY_AMQP_PORT is not set");
   const connection = rhea.create_container().connect({ host: "localhost", port, reconnect: false, ...options });
-  const lost = event(connection, "disconnected").then(({ error }) => { throw error; });
-  // It may also be lost much later, or never.
-  lost.catch(() => {});
-  await Promise.race([event(connection, "connection_open"), lost]);
+  await opening(connection);
   return connection;
+}
+
+/** Waits until the peer has opened the connection; fails with the reason when it is lost before. */
+export async function opening(connection) {
+  // Without a listener, rhea throws what the peer says where nobody can catch it, or prints it.
+  for (const name of ["connection_error", "disconnected"]) connection.on(name, () => {});
+  const ends = ["connection_error", "disconnected"].map((name) =>
+    event(connection, name).then(({ error }) => { throw error ?? connection.error ?? new Error("disconnected"); }));
+  // It may also be lost much later, or never.
+  for (const end of ends) end.catch(() => {});
+  await Promise.race([event(connection, "connection_open"), ...ends]);
 }
 
 export async function close(connection) {
@@ -79,7 +94,7 @@ export async function close(connection) {
 }
 
 /** Resolves with the context of the next event of this name that `matches`. */
-export function event(emitter, name, matches = () => true) {
+export function event(emitter, name, matches = () => true, deadline = DEADLINE) {
   return new Promise((resolve, reject) => {
     const finish = (settle, value) => {
       clearTimeout(timer);
@@ -89,7 +104,7 @@ export function event(emitter, name, matches = () => true) {
     const listener = (context) => {
       if (matches(context)) finish(resolve, context);
     };
-    const timer = setTimeout(() => finish(reject, new Error(`no ${name} within ${DEADLINE} ms`)), DEADLINE);
+    const timer = setTimeout(() => finish(reject, new Error(`no ${name} within ${deadline} ms`)), deadline);
     // Some of these never come, and nobody waits for them: they must not keep the process.
     timer.unref();
     emitter.on(name, listener);
@@ -338,20 +353,27 @@ export async function openManagement(connection, entity) {
     target: { address: replyTo }, snd_settle_mode: 1, rcv_settle_mode: 0,
   });
   const sender = await openSender(connection, node);
-  return async (operation, body, { id = randomUUID(), properties = {}, transaction } = {}) => {
-    const request = {
+  const request = async (operation, body, { id = randomUUID(), properties = {}, transaction } = {}) => {
+    const message = {
       message_id: id,
       reply_to: replyTo,
       application_properties: { ...(operation && { operation }), ...properties },
       body,
     };
-    const { name } = await (transaction ? sendIn(transaction, sender, request) : send(sender, request));
+    const { name } = await (transaction ? sendIn(transaction, sender, message) : send(sender, message));
     assert.equal(name, "accepted");
-    const { message } = await receiveOne(receiver);
-    assert.deepEqual(message.correlation_id, id);
-    const { statusCode, "status-code": code, statusDescription, errorCondition } = message.application_properties;
-    return { status: statusCode ?? code, condition: errorCondition, description: statusDescription, body: message.body, raw: message.raw };
+    const { message: answer } = await receiveOne(receiver);
+    assert.deepEqual(answer.correlation_id, id);
+    const told = answer.application_properties;
+    return {
+      status: told.statusCode ?? told["status-code"],
+      condition: told.errorCondition ?? told["error-condition"],
+      description: told.statusDescription ?? told["status-description"],
+      body: answer.body,
+      raw: answer.raw,
+    };
   };
+  return Object.assign(request, { sender, receiver });
 }
 
 const SECTIONS = {

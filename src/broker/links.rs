@@ -300,6 +300,9 @@ impl Broker {
         let Some(state) = self.connections.remove(&connection) else {
             return;
         };
+        for grant in &state.grants {
+            self.token_ends.remove(&(grant.expires_at(), connection));
+        }
         // All go before any of them leaves something to the others.
         for (&link, state) in &state.links {
             self.let_go(around.now, connection, link, state);
@@ -326,7 +329,18 @@ impl Broker {
             Link::Requests { .. } | Link::Responses(_) | Link::Coordinator => false,
         });
         for (connection, link) in doomed {
-            let refusal = self.disabled(around, &address);
+            let receives = match self.link(connection, link) {
+                Some(Link::Receiver { queue, .. } | Link::Waiting { queue, .. }) => Some(*queue),
+                _ => None,
+            };
+            let of_queue = receives.and_then(|queue| {
+                let address = self.node(queue)?.address.clone();
+                self.check_receivable(around, queue, &address).err()
+            });
+            let refusal = match of_queue {
+                Some(refusal) => refusal,
+                None => self.disabled(around, &address),
+            };
             self.end_link(around, connection, link, refusal);
         }
     }

@@ -7,9 +7,11 @@ use crate::entity::queue::{Description, EntityKind, ReceiveMode};
 use crate::time::Millis;
 
 /// A broker, and another one that is made of the records of the first.
-struct Bench {
-    now: Timestamp,
-    broker: Broker,
+pub(super) struct Bench {
+    pub(super) now: Timestamp,
+    pub(super) broker: Broker,
+    /// What connections were told.
+    pub(super) told: Vec<Routed>,
     journal: Replayed,
 }
 
@@ -50,10 +52,11 @@ fn message(word: &str) -> Message {
 
 impl Bench {
     /// A topic `t` with subscriptions `a` and `b`, and queues `q`, `one`, `two`, `three`.
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let mut bench = Self {
             now: Timestamp::from_millis(1_000),
             broker: Broker::new(1, Profile::Development),
+            told: Vec::new(),
             journal: Replayed {
                 again: Broker::new(2, Profile::Development),
                 bodies: Vec::new(),
@@ -84,12 +87,15 @@ impl Bench {
         bench
     }
 
-    fn run<T>(&mut self, step: impl FnOnce(&mut Broker, &mut Surroundings<'_>) -> T) -> T {
+    pub(super) fn run<T>(
+        &mut self,
+        step: impl FnOnce(&mut Broker, &mut Surroundings<'_>) -> T,
+    ) -> T {
         let mut around = Surroundings {
             now: self.now,
             journal: &mut self.journal,
             group: 1,
-            replies: &mut Vec::new(),
+            replies: &mut self.told,
         };
         self.broker.handle_timeout(&mut around);
         let result = step(&mut self.broker, &mut around);
@@ -132,12 +138,19 @@ impl Bench {
     }
 
     /// Checks that the records made the same broker again.
-    fn check_replay(&self) {
+    pub(super) fn check_replay(&self) {
         let ids = 0..u32::try_from(self.broker.queues.len()).unwrap();
         for id in ids.map(EntityId) {
             let both = [&self.broker, &self.journal.again].map(|broker| {
                 let queue = broker.queue(id);
-                queue.map(|queue| (queue.bytes(), queue.next_number(), seen(broker, id)))
+                let known =
+                    queue.map(|queue| (queue.bytes(), queue.next_number(), seen(broker, id)));
+                let description = queue.map(|queue| queue.description().clone());
+                let rules = broker
+                    .topics
+                    .values()
+                    .flat_map(|topic| topic.rules.rules(id.0));
+                (known, description, rules.cloned().collect::<Vec<_>>())
             });
             assert_eq!(both[0], both[1], "{id:?}");
         }

@@ -146,7 +146,7 @@ pub(super) async fn open(listener: TcpListener, house: Arc<House>) {
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => {
                     if let Some(visit) = house.visits.enter(peer.ip()) {
-                        guests.spawn(take_in(Arc::clone(&house), stream, peer, visit));
+                        guests.spawn(meet(Arc::clone(&house), stream, peer, visit));
                     }
                 }
                 Err(error) => {
@@ -163,42 +163,67 @@ pub(super) async fn open(listener: TcpListener, house: Arc<House>) {
     while guests.join_next().await.is_some() {}
 }
 
-async fn take_in(house: Arc<House>, stream: TcpStream, peer: SocketAddr, visit: Visit) {
+/// Finds out what a peer speaks, and speaks it.
+async fn meet(house: Arc<House>, stream: TcpStream, peer: SocketAddr, visit: Visit) {
     if let Err(error) = stream.set_nodelay(true) {
         debug!(%peer, %error, "TCP_NODELAY");
     }
-    let deadline = visit.deadline();
-    let mut first = [0];
-    let seen = timeout_at(deadline, stream.peek(&mut first)).await;
-    let (Ok(Ok(1)), [first]) = (seen, first) else {
-        debug!(%peer, "nothing was said");
-        return;
+    let mut stopped = house.stopped.clone();
+    let greeted = tokio::select! {
+        greeted = timeout_at(visit.deadline(), greet(&house, stream, peer)) => greeted,
+        _ = stopped.changed() => return,
     };
+    match greeted {
+        Ok(Some(Greeted::Plain(Protocol::Http, stream, origin))) => {
+            web::serve(&house, stream, origin, visit).await;
+        }
+        Ok(Some(Greeted::Plain(_, stream, origin))) => {
+            serve_amqp(&house, stream, origin, visit).await;
+        }
+        Ok(Some(Greeted::Secure(Protocol::Http, stream, origin))) => {
+            web::serve(&house, *stream, origin, visit).await;
+        }
+        Ok(Some(Greeted::Secure(_, stream, origin))) => {
+            serve_amqp(&house, *stream, origin, visit).await;
+        }
+        Ok(None) => {}
+        Err(_) => debug!(%peer, "nothing was said in time"),
+    }
+}
+
+/// A peer of which is known what it speaks.
+enum Greeted {
+    Plain(Protocol, TcpStream, Origin),
+    Secure(Protocol, Box<TlsStream<TcpStream>>, Origin),
+}
+
+async fn greet(house: &House, stream: TcpStream, peer: SocketAddr) -> Option<Greeted> {
     let mut origin = Origin {
         peer: peer_of(peer.ip()),
         ..Origin::default()
     };
-    match Protocol::of(first) {
-        Protocol::Amqp => serve_amqp(&house, stream, origin, visit).await,
-        Protocol::Http => web::serve(&house, stream, origin, visit).await,
-        Protocol::Tls => {
-            let accepted = timeout_at(deadline, house.tls.accept(stream)).await;
-            let mut stream = match accepted {
-                Ok(Ok(stream)) => stream,
-                Ok(Err(error)) => return debug!(%peer, %error, "no TLS"),
-                Err(_) => return debug!(%peer, "TLS took too long"),
-            };
-            introduce(&stream, &mut origin);
-            let first = match timeout_at(deadline, stream.fill_buf()).await {
-                Ok(Ok(bytes)) => bytes.first().copied(),
-                Ok(Err(_)) | Err(_) => None,
-            };
-            match first.map(Protocol::of) {
-                Some(Protocol::Amqp) => serve_amqp(&house, stream, origin, visit).await,
-                Some(Protocol::Http) => web::serve(&house, stream, origin, visit).await,
-                Some(Protocol::Tls) | None => debug!(%peer, "nothing was said within TLS"),
-            }
+    let mut first = [0];
+    let count = stream.peek(&mut first).await.ok()?;
+    let [first] = first;
+    if count == 0 {
+        return None;
+    }
+    let protocol = Protocol::of(first);
+    if protocol != Protocol::Tls {
+        return Some(Greeted::Plain(protocol, stream, origin));
+    }
+    let mut stream = match house.tls.accept(stream).await {
+        Ok(stream) => stream,
+        Err(error) => {
+            debug!(%peer, %error, "no TLS");
+            return None;
         }
+    };
+    introduce(&stream, &mut origin);
+    let first = *stream.fill_buf().await.ok()?.first()?;
+    match Protocol::of(first) {
+        Protocol::Tls => None,
+        protocol => Some(Greeted::Secure(protocol, Box::new(stream), origin)),
     }
 }
 

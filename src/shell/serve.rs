@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, mpsc, watch};
@@ -79,6 +80,7 @@ enum StartError {
 
 async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     let config = super::cli::load_config(args.config.as_deref()).map_err(StartError::Config)?;
+    allow_descriptors();
     // Ports first: who cannot have them must not touch the data of who has.
     let listeners = listen_all(&args.listeners).await?;
     let Prepared {
@@ -218,6 +220,15 @@ fn prepare(
         key_source,
         profile,
     })
+}
+
+/// Takes as many descriptors as the system gives: each connection is one.
+fn allow_descriptors() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        warn!(%error, "the limit of open files stays as it is");
+    }
 }
 
 /// Takes the keys of identity tokens to the owner.

@@ -43,6 +43,9 @@ const SUBPROTOCOLS: [&str; 2] = ["AMQPWSB10", "amqp"];
 const READ_DEADLINE: Duration =
     Duration::from_millis(limits::HTTP_READ_DEADLINE.as_millis().cast_unsigned());
 
+/// How long one connection may live: a client makes another.
+const LIFE: Duration = Duration::from_mins(10);
+
 /// Who makes the requests of a connection.
 #[derive(Clone)]
 struct Caller {
@@ -80,10 +83,16 @@ pub(super) async fn serve(
         let _ = stopped.wait_for(|stopped| *stopped).await;
     };
     let ended = tokio::select! {
-        ended = &mut connection => ended,
-        () = stop => {
+        ended = &mut connection => Ok(ended),
+        () = tokio::time::sleep(LIFE) => Err(()),
+        () = stop => Err(()),
+    };
+    let ended = match ended {
+        Ok(ended) => ended,
+        Err(()) => {
             connection.as_mut().graceful_shutdown();
-            connection.await
+            // Who does not read its last answer has had its time.
+            timeout(READ_DEADLINE, connection).await.unwrap_or(Ok(()))
         }
     };
     if let Err(error) = ended {

@@ -21,6 +21,8 @@ use jsonwebtoken::{Algorithm, DecodingKey, DecodingKeyKind, Header, Validation, 
 use serde::Deserialize;
 use serde_json::{Number, Value};
 
+use super::super::errors::stamp;
+use super::{Fault, TokenRefused};
 use crate::entity::Rights;
 use crate::time::{Millis, Timestamp};
 
@@ -126,23 +128,21 @@ impl TokenIssuer {
     ///
     /// # Errors
     ///
-    /// What is wrong with it, as a sentence for the client that begins with the service's name for
-    /// it (`protocol.md` §11.11) and holds nothing of the token.
-    pub(super) fn verify(&self, now: Timestamp, token: &str) -> Result<JwtClaims, String> {
+    /// What is wrong with it, which says nothing of the token's own.
+    pub(super) fn verify(&self, now: Timestamp, token: &str) -> Result<JwtClaims, TokenRefused> {
         if JWT_BYTES_MAX < token.len() {
-            return Err(format!(
-                "MalformedToken: The token is longer than {JWT_BYTES_MAX} bytes."
-            ));
+            let text = format!("The token is longer than {JWT_BYTES_MAX} bytes.");
+            return Err(TokenRefused::new(Fault::Malformed, text));
         }
         let header = jsonwebtoken::decode_header(token).map_err(|error| of_header(error.kind()))?;
         if header.crit.is_some() {
-            return Err(
-                "MalformedToken: The token's header has critical extensions, and none is known."
-                    .to_owned(),
-            );
+            return Err(refused(
+                Fault::Malformed,
+                "The token's header has critical extensions, and none is known.",
+            ));
         }
         if token.ends_with('.') {
-            return Err("SignatureNotFound: The token has no signature.".to_owned());
+            return Err(refused(Fault::Signature, "The token has no signature."));
         }
         let claims = self.signed_claims(&header, token)?;
         self.check_names(&claims)?;
@@ -155,7 +155,7 @@ impl TokenIssuer {
     }
 
     /// Returns the claims of a token that is signed with one of the keys.
-    fn signed_claims(&self, header: &Header, token: &str) -> Result<Claims, String> {
+    fn signed_claims(&self, header: &Header, token: &str) -> Result<Claims, TokenRefused> {
         let mut known = false;
         for key in self.keys.iter().filter(|key| key.is_named_by(header)) {
             known = true;
@@ -172,23 +172,26 @@ impl TokenIssuer {
                 Err(error) => match error.kind() {
                     // The next key may be the one.
                     ErrorKind::InvalidSignature => {}
-                    ErrorKind::Base64(_) => return Err(not_base64().to_owned()),
-                    _ => return Err(of_claims().to_owned()),
+                    ErrorKind::Base64(_) => return Err(not_base64()),
+                    _ => return Err(of_claims()),
                 },
             }
         }
         if known {
-            return Err("InvalidSignature: The token has an invalid signature.".to_owned());
+            return Err(refused(
+                Fault::Signature,
+                "The token has an invalid signature.",
+            ));
         }
         if self.is_of_us(token) {
             self.wants_keys.store(true, Ordering::Relaxed);
         }
-        Err(if self.keys.is_empty() {
-            "InvalidSignature: The keys of the issuer of tokens are not known yet.".to_owned()
+        let text = if self.keys.is_empty() {
+            "The keys of the issuer of tokens are not known yet."
         } else {
-            "InvalidSignature: The token's signing key is none that the issuer has published."
-                .to_owned()
-        })
+            "The token's signing key is none that the issuer has published."
+        };
+        Err(refused(Fault::Signature, text))
     }
 
     /// Returns whether a token says to be of this issuer. That is not proved: nothing but a hint
@@ -202,51 +205,42 @@ impl TokenIssuer {
         said.is_ok_and(|said| said.iss == self.issuer)
     }
 
-    fn check_names(&self, claims: &Claims) -> Result<(), String> {
+    fn check_names(&self, claims: &Claims) -> Result<(), TokenRefused> {
         let issuer = claims.issuer.as_deref();
         if issuer != Some(&self.issuer) {
-            return Err(format!(
-                "IssuerNotFound: The token's claim 'iss' must be '{}'.",
-                self.issuer
-            ));
+            let text = format!("The token's claim 'iss' must be '{}'.", self.issuer);
+            return Err(TokenRefused::new(Fault::Issuer, text));
         }
-        let Some(audience) = &claims.audience else {
-            return Err("AudienceNotFound: The token has no claim 'aud'.".to_owned());
-        };
         let known = |name: &String| self.audiences.contains(name);
-        if !audience.items().iter().any(known) {
-            return Err(format!(
-                "InvalidAudience: The token is for another audience. Its claim 'aud' must have one \
-                 of: {}.",
+        let audiences = claims.audience.as_ref().map(Texts::items);
+        if !audiences.is_some_and(|names| names.iter().any(known)) {
+            let text = format!(
+                "The token is for another audience. Its claim 'aud' must have one of: {}.",
                 quoted(&self.audiences)
-            ));
+            );
+            return Err(TokenRefused::new(Fault::Audience, text));
         }
         Ok(())
     }
 }
 
 /// Returns when a token ends, if it is in force.
-fn check_times(now: Timestamp, claims: &Claims) -> Result<Timestamp, String> {
+fn check_times(now: Timestamp, claims: &Claims) -> Result<Timestamp, TokenRefused> {
     let Some(end) = &claims.expires else {
-        return Err("ExpiresOnNotFound: The token has no claim 'exp'.".to_owned());
+        return Err(refused(Fault::Malformed, "The token has no claim 'exp'."));
     };
-    let time = |of: &Number| time(of).ok_or_else(|| of_claims().to_owned());
-    let end = time(end)?;
+    let end = time(end).ok_or_else(of_claims)?;
     let expires_at = end.after(CLOCK_SKEW);
     if expires_at <= now {
-        return Err(format!(
-            "ExpiredToken: The token is expired. Expiration time: '{}'.",
-            stamp(end)
-        ));
+        let text = format!("The token is expired. Expiration time: '{}'.", stamp(end));
+        return Err(TokenRefused::new(Fault::Expired, text));
     }
     let latest = now.after(CLOCK_SKEW);
     for begin in [&claims.not_before, &claims.issued].into_iter().flatten() {
-        let begin = time(begin)?;
+        let begin = time(begin).ok_or_else(of_claims)?;
         if latest < begin {
-            return Err(format!(
-                "UnauthorizedGeneric: The token is not valid before '{}'.",
-                stamp(begin)
-            ));
+            let text = format!("The token is not valid before '{}'.", stamp(begin));
+            return Err(TokenRefused::new(Fault::Rights, text));
         }
     }
     Ok(expires_at)
@@ -425,34 +419,45 @@ impl Claims {
 /// What the names of the service's roles begin with.
 const ROLE_PREFIX: &str = "Azure Service Bus ";
 
-fn no_role() -> String {
-    "UnauthorizedGeneric: The token gives no right here. Its claim 'roles' must have one of 'Azure \
-     Service Bus Data Owner', 'Azure Service Bus Data Sender' and 'Azure Service Bus Data \
-     Receiver', or its claim 'scp' or 'scope' one of 'Manage', 'Send' and 'Listen'."
-        .to_owned()
+fn no_role() -> TokenRefused {
+    refused(
+        Fault::Rights,
+        "The token gives no right here. Its claim 'roles' must have one of 'Azure Service Bus Data \
+         Owner', 'Azure Service Bus Data Sender' and 'Azure Service Bus Data Receiver', or its \
+         claim 'scp' or 'scope' one of 'Manage', 'Send' and 'Listen'.",
+    )
 }
 
-fn of_header(error: &ErrorKind) -> String {
+fn of_header(error: &ErrorKind) -> TokenRefused {
     match error {
         // It is JSON, but no header that we know: `none`, or an algorithm of the future.
-        ErrorKind::Json(error) if error.is_data() => {
-            "InvalidSignature: The token's header must name one of the algorithms RS256, RS384, \
-             RS512, PS256, PS384, PS512, ES256, ES384 and EdDSA."
+        ErrorKind::Json(error) if error.is_data() => refused(
+            Fault::Signature,
+            "The token's header must name one of the algorithms RS256, RS384, RS512, PS256, PS384, \
+             PS512, ES256, ES384 and EdDSA.",
+        ),
+        ErrorKind::InvalidToken => {
+            refused(Fault::Malformed, "The token does not have three parts.")
         }
-        ErrorKind::InvalidToken => "MalformedToken: The token does not have three parts.",
         ErrorKind::Base64(_) => not_base64(),
-        _ => "MalformedToken: The token's header is not JSON.",
+        _ => refused(Fault::Malformed, "The token's header is not JSON."),
     }
-    .to_owned()
 }
 
-fn of_claims() -> &'static str {
-    "MalformedToken: The token's claims are not JSON, or one of 'iss', 'aud', 'exp', \
-     'nbf', 'iat', 'roles', 'scp', 'scope' and 'sub' is not of its type."
+fn of_claims() -> TokenRefused {
+    refused(
+        Fault::Malformed,
+        "The token's claims are not JSON, or one of 'iss', 'aud', 'exp', 'nbf', 'iat', 'roles', \
+         'scp', 'scope' and 'sub' is not of its type.",
+    )
 }
 
-fn not_base64() -> &'static str {
-    "MalformedToken: The token's parts are not in base64url."
+fn not_base64() -> TokenRefused {
+    refused(Fault::Malformed, "The token's parts are not in base64url.")
+}
+
+fn refused(fault: Fault, text: &str) -> TokenRefused {
+    TokenRefused::new(fault, text.to_owned())
 }
 
 fn quoted(names: &[String]) -> String {
@@ -471,11 +476,6 @@ fn time(seconds: &Number) -> Option<Timestamp> {
     let span = std::time::Duration::try_from_secs_f64(seconds.as_f64()?).ok()?;
     let millis = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
     Some(Timestamp::from_millis(millis))
-}
-
-fn stamp(time: Timestamp) -> String {
-    jiff::Timestamp::from_millisecond(time.as_millis())
-        .map_or_else(|_| time.to_string(), |time| time.to_string())
 }
 
 #[cfg(test)]

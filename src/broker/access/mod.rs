@@ -6,9 +6,13 @@
 
 mod jwt;
 mod sas;
+#[cfg(test)]
+mod tests;
 mod throttle;
 
 use std::collections::BTreeMap;
+
+use tracing::{debug, info};
 
 use super::{Broker, Connection, ConnectionId, Link, Reply, Routed, Surroundings};
 use crate::address;
@@ -67,6 +71,20 @@ impl Grant {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn of(scope: &str, rights: Rights) -> Self {
+        Self {
+            scope: scope.to_owned(),
+            rights,
+            ..Self::all()
+        }
+    }
+
+    /// Returns when it ends.
+    pub(super) fn expires_at(&self) -> Timestamp {
+        self.expires_at
+    }
+
     fn covers(&self, path: &str) -> bool {
         is_within(path, &self.scope)
     }
@@ -93,6 +111,8 @@ pub enum Fault {
     Signature,
     /// It is for something else.
     Audience,
+    /// It is of somebody who is not trusted.
+    Issuer,
     /// It is no token.
     Malformed,
     /// Its time is over.
@@ -113,21 +133,13 @@ pub struct TokenRefused {
 }
 
 impl Fault {
-    /// Those that a token itself can have.
-    const ALL: [Self; 5] = [
-        Self::Signature,
-        Self::Audience,
-        Self::Malformed,
-        Self::Expired,
-        Self::Missing,
-    ];
-
     /// The word with which the service's sentence begins.
     fn word(self) -> &'static str {
         match self {
             Self::Missing => "MissingToken: ",
             Self::Signature => "InvalidSignature: ",
             Self::Audience => "InvalidAudience: ",
+            Self::Issuer => "IssuerNotFound: ",
             Self::Malformed => "MalformedToken: ",
             Self::Expired => "ExpiredToken: ",
             Self::Rights => "",
@@ -146,6 +158,7 @@ impl TokenRefused {
             Fault::Audience => 40_104,
             Fault::Malformed => 40_105,
             Fault::Expired => 40_106,
+            Fault::Issuer => 40_109,
             Fault::Rights => 40_100,
             Fault::Throttled(_) => 50_004,
         }
@@ -225,11 +238,11 @@ impl Broker {
         identity: &Identity,
     ) {
         let origin = self.connection(id).origin.clone();
+        let must_wait = self.access.throttle.wait(around.now, origin.peer).is_some();
         let grants = match (self.access.profile, identity) {
             (Profile::Development, _) => vec![Grant::all()],
-            (Profile::Verified, Identity::Plain { user, password })
-                if self.access.throttle.wait(around.now, origin.peer).is_none() =>
-            {
+            (Profile::Verified, _) if must_wait => Vec::new(),
+            (Profile::Verified, Identity::Plain { user, password }) => {
                 self.grants_of(user, |rule| {
                     // All are compared, that the time tells nothing.
                     let mut right = false;
@@ -246,9 +259,8 @@ impl Broker {
             (Profile::Verified, _) => Vec::new(),
         };
         let is_genuine = !grants.is_empty();
-        if !is_genuine {
+        if !is_genuine && !must_wait {
             self.access.throttle.failed(around.now, origin.peer);
-            tracing::debug!(connection = id.0, "SASL failed");
         }
         self.connection(id).grants = grants;
         around.replies.push(Routed {
@@ -314,7 +326,10 @@ impl Broker {
             (connection.prefix.clone(), connection.origin.peer)
         };
         let audience = format!("{prefix}{}", sas::resource_path(audience));
-        let grant = self.verify(around.now, peer, &prefix, token, &audience)?;
+        let verified = self.verify(around.now, peer, &prefix, token, &audience);
+        let grant = verified.inspect_err(|refused| {
+            info!(connection = id.0, audience, fault = ?refused.fault, "a token was refused");
+        })?;
         let grant = Grant {
             scope: audience,
             ..grant
@@ -322,13 +337,18 @@ impl Broker {
         self.token_ends.insert((grant.expires_at, id));
         let connection = self.connection(id);
         let same = |old: &&Grant| old.scope == grant.scope;
-        let shrinks = connection.grants.iter().find(same);
-        let shrinks = shrinks.is_some_and(|old| old.rights != grant.rights);
+        let old = connection.grants.iter().find(same).cloned();
         connection.grants.retain(|old| old.scope != grant.scope);
         if limits::GRANTS_MAX <= connection.grants.len() {
             connection.grants.remove(0);
         }
+        let shrinks = old.as_ref().is_some_and(|old| old.rights != grant.rights);
         connection.grants.push(grant);
+        if let Some(at) = old.map(|old| old.expires_at)
+            && connection.grants.iter().all(|grant| grant.expires_at != at)
+        {
+            self.token_ends.remove(&(at, id));
+        }
         self.let_in(around, id);
         if shrinks {
             self.end_unauthorized(around, id, "");
@@ -504,9 +524,8 @@ impl Broker {
         } else {
             self.verify_jwt(now, prefix, token)
         };
-        if let Err(refused) = &verified {
+        if verified.is_err() {
             self.access.throttle.failed(now, peer);
-            tracing::debug!(fault = ?refused.fault, "a token was refused");
         }
         verified
     }
@@ -575,16 +594,8 @@ impl Broker {
                     .to_owned(),
             ));
         };
-        let claims = issuer.verify(now, token).map_err(|text| {
-            let fault = Fault::ALL.into_iter().find(|fault| {
-                let word = fault.word();
-                !word.is_empty() && text.starts_with(word)
-            });
-            let fault = fault.unwrap_or(Fault::Rights);
-            let rest = text.strip_prefix(fault.word()).unwrap_or(&text);
-            TokenRefused::new(fault, rest.to_owned())
-        })?;
-        tracing::debug!(subject = claims.subject, "an identity token was accepted");
+        let claims = issuer.verify(now, token)?;
+        debug!(subject = claims.subject, "an identity token was accepted");
         Ok(Grant {
             scope: prefix.to_owned(),
             rights: claims.rights,

@@ -6,6 +6,8 @@
 
 mod operate;
 mod properties;
+#[cfg(test)]
+mod tests;
 
 use crate::entity::queue::Description;
 use crate::entity::rules::Rule;

@@ -407,8 +407,13 @@ impl Administration<'_, '_> {
             let subscriptions = topic.subscriptions.iter();
             subscriptions.flat_map(|subscription| topic.rules.rules(subscription.0))
         });
-        let is_correlation = |rule: &&Rule| matches!(rule.filter, Filter::Correlation(_));
-        let (correlation, sql): (Vec<&Rule>, Vec<&Rule>) = rules.partition(is_correlation);
+        let (mut correlation_filters, mut sql_filters) = (0, 0);
+        for rule in rules {
+            match rule.filter {
+                Filter::Correlation(_) => correlation_filters += 1,
+                Filter::Sql(_) | Filter::True | Filter::False => sql_filters += 1,
+            }
+        }
         Ok(EntityView {
             path: address::without_namespace(&node.address.path).to_owned(),
             accessed_at: node.accessed_at,
@@ -421,8 +426,8 @@ impl Administration<'_, '_> {
             },
             bytes: self.broker.held_bytes(base),
             subscriptions: topic.map_or(0, |topic| topic.subscriptions.len()),
-            sql_filters: sql.len(),
-            correlation_filters: correlation.len(),
+            sql_filters,
+            correlation_filters,
             description,
         })
     }

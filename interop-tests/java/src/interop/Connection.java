@@ -1,6 +1,7 @@
 package interop;
 
 import com.azure.core.amqp.AmqpRetryOptions;
+import com.azure.core.amqp.AmqpTransportType;
 import com.azure.messaging.servicebus.ServiceBusClientBuilder;
 import com.azure.messaging.servicebus.ServiceBusClientBuilder.ServiceBusReceiverClientBuilder;
 import com.azure.messaging.servicebus.ServiceBusClientBuilder.ServiceBusSessionReceiverClientBuilder;
@@ -34,7 +35,10 @@ final class Connection implements AutoCloseable {
 
     /** A connection whose waits for a session end after {@code tryTimeout}. */
     Connection(Duration tryTimeout) {
-        String connectionString = Objects.requireNonNull(System.getenv("JITNEY_CONNECTION_STRING"), "no broker is named");
+        this(Objects.requireNonNull(System.getenv("JITNEY_CONNECTION_STRING"), "no broker is named"), tryTimeout);
+    }
+
+    Connection(String connectionString, Duration tryTimeout) {
         AmqpRetryOptions retry = new AmqpRetryOptions()
             .setMaxRetries(1).setDelay(Duration.ofMillis(200)).setTryTimeout(tryTimeout);
         builder = new ServiceBusClientBuilder().connectionString(connectionString).retryOptions(retry);
@@ -43,6 +47,12 @@ final class Connection implements AutoCloseable {
     /** One session at AMQP's level for all links, so that a transaction may span entities. */
     Connection crossEntity() {
         builder.enableCrossEntityTransactions();
+        return this;
+    }
+
+    /** To the same port, or to 443 where none is named. */
+    Connection overWebSockets() {
+        builder.transportType(AmqpTransportType.AMQP_WEB_SOCKETS);
         return this;
     }
 

@@ -42,6 +42,11 @@ public final class Main {
             .build();
         Report report = new Report();
         LauncherFactory.create().execute(request, report);
+        String complaint = Place.end();
+        if (!complaint.isEmpty()) {
+            report.failed.incrementAndGet();
+            Report.say("FAIL  " + complaint);
+        }
         System.out.printf("%d passed, %d failed%n", report.passed.get(), report.failed.get());
         System.exit(report.failed.get() == 0 && report.passed.get() > 0 ? 0 : 1);
     }

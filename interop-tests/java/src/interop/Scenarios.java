@@ -1,5 +1,6 @@
 package interop;
 
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -52,6 +53,17 @@ abstract class Scenarios {
     /** Another connection, whose waits for a session end after {@code tryTimeout}. */
     protected final Connection connect(Duration tryTimeout) {
         Connection connection = new Connection(tryTimeout);
+        connections.push(connection);
+        return connection;
+    }
+
+    /** A connection to where a connection string says. */
+    protected final Connection connect(String connectionString) {
+        return connect(connectionString, DEADLINE);
+    }
+
+    protected final Connection connect(String connectionString, Duration tryTimeout) {
+        Connection connection = new Connection(connectionString, tryTimeout);
         connections.push(connection);
         return connection;
     }
@@ -158,6 +170,20 @@ abstract class Scenarios {
         }
     }
 
+    /** Sends a small and a large message and completes them, and uses the management node; leaves nothing behind. */
+    static void roundTrip(Connection connection, String queue) {
+        ServiceBusSenderClient sender = connection.sender(queue);
+        ServiceBusReceiverClient receiver = connection.receiver(queue);
+        for (int size : new int[] {1, 200 * 1024}) {
+            sender.sendMessage(ofSize(size));
+            ServiceBusReceivedMessage message = receiveOne(receiver);
+            assertArrayEquals(pattern(size), message.getBody().toBytes());
+            receiver.complete(message);
+        }
+        sender.cancelScheduledMessage(sender.scheduleMessage(message("later"), in(Duration.ofHours(1))));
+        assertEquals(List.of(), peekAll(receiver));
+    }
+
     // Reading messages
 
     static List<String> bodies(Iterable<ServiceBusReceivedMessage> messages) {
@@ -236,7 +262,7 @@ abstract class Scenarios {
             () -> described(failure));
     }
 
-    private static void saysWhy(String text, Throwable failure) {
+    static void saysWhy(String text, Throwable failure) {
         assertTrue(described(failure).contains(text), () -> "wanted \"" + text + "\", got " + described(failure));
     }
 

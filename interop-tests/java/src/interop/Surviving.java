@@ -17,30 +17,14 @@ import com.azure.messaging.servicebus.models.DeadLetterOptions;
 import com.azure.messaging.servicebus.models.DeferOptions;
 import com.azure.messaging.servicebus.models.ServiceBusMessageState;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.parallel.Isolated;
 
 /** There is one broker to kill: nothing else runs meanwhile. */
 @Isolated
 class Surviving extends Scenarios {
-    /** Asks the runner's broker to {@code start}, {@code kill} or {@code stop}; fails when it does not. */
-    static void broker(String verb) throws Exception {
-        String control = Objects.requireNonNull(System.getenv("JITNEY_BROKER_CONTROL"), "no control of the broker");
-        List<String> command = new ArrayList<>(List.of(control.split(" ")));
-        command.add(verb);
-        Process process = new ProcessBuilder(command).redirectOutput(ProcessBuilder.Redirect.DISCARD)
-            .redirectError(ProcessBuilder.Redirect.INHERIT).start();
-        if (!process.waitFor(60, TimeUnit.SECONDS) || process.exitValue() != 0) {
-            process.destroyForcibly();
-            throw new AssertionError("the broker did not " + verb);
-        }
-    }
-
     @Test
     void s72_s73_s74_s75_what_was_acknowledged_survives_the_broker() throws Exception {
         // Clients that outlive the broker (S74).
@@ -63,8 +47,8 @@ class Surviving extends Scenarios {
             abandoning.abandon(receiveOne(abandoning));
         }
         receiveNothing(receiver, Duration.ofSeconds(2));
-        broker("kill");
-        broker("start");
+        Place.open().control("kill");
+        Place.open().control("start");
 
         try (Connection after = new Connection()) {
             ServiceBusReceiverClient looking = after.receiver("s72");
@@ -87,8 +71,8 @@ class Surviving extends Scenarios {
         assertEquals("after", receiveOne(receiver).getBody().toString());
 
         // In good order, with clients connected (S75): the control fails when the broker's exit code is not 0.
-        broker("stop");
-        broker("start");
+        Place.open().control("stop");
+        Place.open().control("start");
         try (Connection after = new Connection()) {
             ServiceBusReceivedMessage message = receiveOne(after.receiver("s75"));
             assertEquals("abandoned", message.getBody().toString());
@@ -101,8 +85,8 @@ class Surviving extends Scenarios {
         try (Connection before = new Connection()) {
             beforeTheEnd(before);
         }
-        broker("kill");
-        broker("start");
+        Place.open().control("kill");
+        Place.open().control("start");
         sessionsAreThere();
         topicsAndRulesAreThere();
 

@@ -1,0 +1,105 @@
+package interop;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.azure.messaging.servicebus.ServiceBusMessage;
+import com.azure.messaging.servicebus.ServiceBusReceivedMessage;
+import com.azure.messaging.servicebus.ServiceBusReceiverClient;
+import com.azure.messaging.servicebus.administration.ServiceBusAdministrationClient;
+import com.azure.messaging.servicebus.administration.models.CreateQueueOptions;
+import java.io.File;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.logging.ConsoleHandler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+
+class Doors extends Scenarios {
+    private static final Logger TLS_LOG = Logger.getLogger("org.apache.qpid.proton.engine.impl.ssl");
+
+    private static final Place GUARDED = Place.guarded();
+
+    /** Every address of the guarded broker; the first is without a port, which the SDK adds. */
+    private static final List<String> ADDRESSES =
+        List.of(Place.NAMESPACE, Place.NAMESPACE + ":443", Place.NAMESPACE + ":5671", GUARDED.amqp(), GUARDED.http());
+
+    @Test
+    void s261_amqps_on_every_port() throws Exception {
+        Place.administrator().createQueue("s261");
+        for (String address : ADDRESSES) {
+            roundTrip(connect(Place.keyed(address, Place.ROOT, GUARDED.key())), "s261");
+        }
+    }
+
+    /** Protocols and trust are settled for a whole JVM: this is another, which has both from its command line. */
+    @Test
+    void s261_amqps_with_tls_1_2() throws Exception {
+        Place.administrator().createQueue("s261b");
+        Place.run(List.of(
+            Path.of(System.getProperty("java.home"), "bin", "java").toString(), "-Xmx128m", "-XX:TieredStopAtLevel=1",
+            "-Djdk.tls.client.protocols=TLSv1.2",
+            "-Djavax.net.ssl.trustStore=" + System.getProperty("javax.net.ssl.trustStore"),
+            "-Djavax.net.ssl.trustStorePassword=changeit",
+            "-cp", System.getProperty("java.class.path").replace("target/", new File("target").getAbsolutePath() + "/"),
+            Alone.class.getName(), Place.keyed(Place.ROOT, GUARDED.key()), "s261b"));
+    }
+
+    /** The open broker has an authority of its own. Why there is no connection, only the SDK's AMQP library tells, in its log. */
+    @Test
+    void s262_a_client_that_does_not_trust_the_authority_is_not_served() {
+        List<String> told = new CopyOnWriteArrayList<>();
+        TLS_LOG.setUseParentHandlers(false);
+        TLS_LOG.addHandler(new ConsoleHandler() {
+            @Override
+            public void publish(LogRecord line) {
+                told.add(line.getMessage());
+            }
+        });
+        String string = Place.keyed(Place.open().amqp(), Place.ROOT, Place.open().key());
+        Connection connection = connect(string, Duration.ofSeconds(2));
+        assertThrows(RuntimeException.class, () -> connection.sender("s01").sendMessage(message(1)));
+        assertTrue(told.stream().anyMatch(line -> line.contains("PKIX path building failed")), told::toString);
+
+        ServiceBusAdministrationClient administrator =
+            Place.administrators(string).addPolicy(Place.goingTo("https", Place.open().amqp())).buildClient();
+        saysWhy("PKIX path", assertThrows(RuntimeException.class, () -> administrator.getQueue("s01")));
+    }
+
+    @Test
+    void s263_websockets_on_every_port() {
+        Place.administrator().createQueue("s263");
+        for (String address : ADDRESSES) {
+            roundTrip(connect(Place.keyed(address, Place.ROOT, GUARDED.key())).overWebSockets(), "s263");
+        }
+    }
+
+    /** The SDK means TLS with WebSockets then too, but trusts everybody. */
+    @Test
+    void s263_websockets_with_the_emulators_connection_string() {
+        Place.administrator().createQueue("s263e");
+        String keyed = Place.keyed(GUARDED.http(), Place.ROOT, GUARDED.key());
+        roundTrip(connect(keyed + ";UseDevelopmentEmulator=true").overWebSockets(), "s263e");
+    }
+
+    @Test
+    void s263_sessions_and_batches_over_a_websocket() {
+        Place.administrator().createQueue("s263s", new CreateQueueOptions().setSessionRequired(true));
+        Connection connection = connect(Place.keyed(Place.ROOT, GUARDED.key())).overWebSockets();
+        List<ServiceBusMessage> batch =
+            IntStream.rangeClosed(1, 100).mapToObj(body -> inSession("x", String.valueOf(body))).toList();
+        connection.sender("s263s").sendMessages(batch);
+        ServiceBusReceiverClient receiver = connection.nextSession("s263s");
+        List<ServiceBusReceivedMessage> messages = receive(receiver, 100);
+        assertEquals(texts(1, 100), bodies(messages));
+        receiver.setSessionState(pattern(100 * 1024));
+        assertArrayEquals(pattern(100 * 1024), receiver.getSessionState());
+        completeAll(receiver, messages);
+    }
+}

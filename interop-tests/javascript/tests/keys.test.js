@@ -1,0 +1,307 @@
+// Who may do what: keys, signatures, tokens, and what becomes of open links when these end or are renewed.
+
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { AzureNamedKeyCredential, AzureSASCredential } from "@azure/core-auth";
+import { ServiceBusAdministrationClient } from "@azure/service-bus";
+import {
+  bodies, connectionString, deadLetters, fails, inMilliseconds, noRenewal, peekAll, range, receive, receiveOne, sendNumbered,
+  until, withClient,
+} from "../harness.js";
+import {
+  administrator, denied, deniedReceiving, deniedSending, guardedTopic, keyed, keyOf, ONCE, roundTrip, rule, UNAUTHORIZED,
+  UNAUTHORIZED_REQUEST, withKey,
+} from "../doors.js";
+import { guarded, HOST, LISTENER, ROOT, SPEAKER } from "../guarded.js";
+import { forgedIdentity, identity, inSeconds, token } from "../identity.js";
+
+/** A shared access signature as anybody can make one. */
+function signed(resource, until, { name, key } = ROOT) {
+  const audience = encodeURIComponent(resource);
+  const signature = createHmac("sha256", key).update(`${audience}\n${until}`).digest("base64");
+  return `SharedAccessSignature sr=${audience}&sig=${encodeURIComponent(signature)}&se=${until}&skn=${encodeURIComponent(name)}`;
+}
+
+/** Uses a client whose connection string has a signature in place of a key. */
+function withSignature(signature, use) {
+  return withClient(use, ONCE, `Endpoint=sb://${HOST}/;SharedAccessSignature=${signature}`);
+}
+
+function withCredential(credential, use) {
+  return withClient(use, ONCE, HOST, credential);
+}
+
+/** Receives all the time, and tells of its errors. */
+function listen(client, queue) {
+  const seen = { bodies: [], errors: [] };
+  client.createReceiver(queue).subscribe({
+    processMessage: async (message) => { seen.bodies.push(message.body); },
+    processError: async ({ error }) => { seen.errors.push(error); },
+  });
+  return seen;
+}
+
+guardedTopic("keys", (scenario) => {
+  scenario("S264 a wrong key and an unknown name are unauthorized", async (client, office) => {
+    await office.createQueue("s264");
+    await withKey({ ...ROOT, key: "wrong" }, (other) => denied(other, "s264"));
+    await withKey({ ...ROOT, name: "no-such-name" }, (other) => denied(other, "s264"));
+    await roundTrip(client, "s264");
+    await withKey(SPEAKER, async (speaker) => {
+      await speaker.createSender("s264").sendMessages({ body: 1 });
+      await deniedReceiving(speaker, "s264");
+    });
+    await withKey(LISTENER, async (listener) => {
+      assert.equal((await receiveOne(listener.createReceiver("s264"))).body, 1);
+      await deniedSending(listener, "s264");
+    });
+  });
+
+  scenario("S264 a credential with a name and a key, and one whose key is changed", async (client, office) => {
+    await office.createQueue("s264b");
+    const credential = new AzureNamedKeyCredential(ROOT.name, "wrong");
+    await withCredential(credential, async (other) => {
+      await denied(other, "s264b");
+      credential.update(ROOT.name, ROOT.key);
+      await roundTrip(other, "s264b");
+    });
+    const named = new ServiceBusAdministrationClient(HOST, credential);
+    assert.equal((await named.getQueue("s264b")).name, "s264b");
+  });
+
+  scenario("S265 a signature is good for its resource and its time", async (client, office) => {
+    for (const queue of ["s265", "s265b"]) await office.createQueue(queue);
+    const soon = inSeconds(3_600);
+    const whole = `sb://${HOST}/`;
+    for (const resource of [whole, `amqps://${HOST}:5671`, `https://${HOST}`, HOST]) {
+      await withSignature(signed(resource, soon), (other) => roundTrip(other, "s265"));
+    }
+    await withSignature(signed(`${whole}S265`, soon), async (other) => {
+      await roundTrip(other, "s265");
+      await denied(other, "s265b");
+    });
+    for (const wrong of [
+      signed(whole, inSeconds(-3_600)),
+      signed(whole, soon, { ...ROOT, key: "wrong" }),
+      signed(whole, soon).replace("&se=", "&se=1"),
+      "SharedAccessSignature sr=nonsense",
+    ]) {
+      await withSignature(wrong, (other) => denied(other, "s265"));
+    }
+  });
+
+  scenario("S265 a link ends with its signature", async (client, office) => {
+    await office.createQueue("s265c");
+    await withSignature(signed(`sb://${HOST}/s265c`, inSeconds(5)), async (other) => {
+      const sender = other.createSender("s265c");
+      const seen = listen(other, "s265c");
+      await sender.sendMessages({ body: 1 });
+      await until(() => seen.bodies.length === 1);
+      await until(() => seen.errors.length > 0);
+      assert.equal(seen.errors[0].code, UNAUTHORIZED);
+      await fails(sender.sendMessages({ body: 2 }), UNAUTHORIZED);
+      await denied(other, "s265c");
+    });
+  });
+
+  scenario("S265 a fresh signature keeps links open that the old one would have ended", async (client, office) => {
+    await office.createQueue("s265d");
+    const resource = `sb://${HOST}/s265d`;
+    const end = inSeconds(5);
+    const credential = new AzureSASCredential(signed(resource, end));
+    await withCredential(credential, async (other) => {
+      const sender = other.createSender("s265d");
+      const seen = listen(other, "s265d");
+      await sender.sendMessages({ body: 1 });
+      await until(() => seen.bodies.length === 1);
+      // Any new link brings the fresh one, which is for the same resource.
+      credential.update(signed(resource, inSeconds(3_600)));
+      const fresh = other.createSender("s265d");
+      await fresh.sendMessages({ body: 2 });
+      // From now on a new link of this client would be refused: what goes on working was never closed.
+      credential.update("SharedAccessSignature sr=nonsense");
+      await until(() => inSeconds(0) > end + 2);
+      await sender.sendMessages({ body: 3 });
+      await until(() => seen.bodies.length === 3);
+      assert.deepEqual(seen, { bodies: [1, 2, 3], errors: [] });
+      await denied(other, "s265d");
+    });
+  });
+
+  scenario("S266 a key allows what its rule says, on its entity", async (client, office) => {
+    const [listener, speaker, manager] = [
+      rule("listener", "Listen"), rule("speaker", "Send"), rule("manager", "Manage", "Send", "Listen"),
+    ];
+    await office.createQueue("s266", { authorizationRules: [listener, speaker, manager] });
+    await office.createQueue("s266b");
+    await withKey(keyOf(speaker), async (other) => {
+      await sendNumbered(other, "s266", 3);
+      const sender = other.createSender("s266");
+      await sender.cancelScheduledMessages(await sender.scheduleMessages({ body: 3 }, inMilliseconds(3_600_000)));
+      await deniedReceiving(other, "s266");
+    });
+    await withKey(keyOf(listener, "secondaryKey"), async (other) => {
+      const receiver = other.createReceiver("s266", noRenewal);
+      assert.deepEqual(bodies(await peekAll(receiver)), range(0, 2));
+      const [completed, deferred, dead] = await receive(receiver, 3);
+      await receiver.completeMessage(completed);
+      await receiver.deferMessage(deferred);
+      await receiver.deadLetterMessage(dead);
+      const [again] = await receiver.receiveDeferredMessages(deferred.sequenceNumber);
+      await receiver.renewMessageLock(again);
+      await receiver.completeMessage(again);
+      const letters = deadLetters(other, "s266");
+      const letter = await receiveOne(letters);
+      assert.equal(letter.body, 2);
+      await letters.completeMessage(letter);
+      await deniedSending(other, "s266");
+    });
+    await withKey(keyOf(manager), async (other) => {
+      await roundTrip(other, "s266");
+      await denied(other, "s266b");
+    });
+    await withKey(keyOf(speaker), (other) => denied(other, "s266b"));
+    // The right key under another name.
+    await withKey({ name: "speaker", key: listener.primaryKey }, (other) => denied(other, "s266"));
+  });
+
+  scenario("S267 the keys of a topic are good for its subscriptions, and its rules", async (client, office) => {
+    const [listener, speaker] = [rule("listener", "Listen"), rule("speaker", "Send")];
+    await office.createTopic("s267", { authorizationRules: [listener, speaker] });
+    await office.createSubscription("s267", "a");
+    await withKey(keyOf(speaker), async (other) => {
+      await other.createSender("s267").sendMessages({ body: 1 });
+      await deniedReceiving(other, "s267", "a");
+      await fails(other.createRuleManager("s267", "a").getRules(), UNAUTHORIZED);
+    });
+    await withKey(keyOf(listener), async (other) => {
+      assert.equal((await receiveOne(other.createReceiver("s267", "a"))).body, 1);
+      assert.deepEqual((await other.createRuleManager("s267", "a").getRules()).map(({ name }) => name), ["$Default"]);
+      await deniedSending(other, "s267");
+    });
+  });
+
+  scenario("S268 a key that was replaced opens nothing more", async (client, office) => {
+    const before = rule("speaker", "Send");
+    const queue = await office.createQueue("s268", { authorizationRules: [before] });
+    await withKey(keyOf(before), (other) => other.createSender("s268").sendMessages({ body: 1 }));
+    const after = { ...before, primaryKey: before.secondaryKey, secondaryKey: rule("other").primaryKey };
+    await office.updateQueue({ ...queue, authorizationRules: [after] });
+    await withKey(keyOf(before), (other) => deniedSending(other, "s268"));
+    await withKey(keyOf(after), (other) => other.createSender("s268").sendMessages({ body: 2 }));
+    await withKey(keyOf(after, "secondaryKey"), (other) => other.createSender("s268").sendMessages({ body: 3 }));
+    assert.deepEqual(bodies(await receive(client.createReceiver("s268"), 3)), range(1, 3));
+  });
+
+  scenario("S269 the emulator's connection string is verified too", async (client, office) => {
+    await office.createQueue("s269");
+    const emulator = (key) => `${keyed(key, `localhost:${guarded.httpPort}`)};UseDevelopmentEmulator=true`;
+    await withClient((other) => roundTrip(other, "s269"), {}, emulator(ROOT));
+    await withClient((other) => denied(other, "s269"), ONCE, emulator({ ...ROOT, key: "SAS_KEY_VALUE" }));
+    // Where no key is verified any is good.
+    const any = connectionString.replace("SAS_KEY_VALUE", "any");
+    assert.notEqual(any, connectionString);
+    await withClient((other) => roundTrip(other, "s01"), {}, any);
+  });
+
+  scenario("S270 an identity does what its roles say", async (client, office) => {
+    const owners = new ServiceBusAdministrationClient(HOST, identity("Owner"));
+    await owners.createQueue("s270");
+    assert.equal((await owners.getQueue("s270")).maxDeliveryCount, 10);
+    await withCredential(identity("Owner"), (other) => roundTrip(other, "s270"));
+    await withCredential(identity("Sender"), async (other) => {
+      await other.createSender("s270").sendMessages({ body: 1 });
+      await deniedReceiving(other, "s270");
+    });
+    await withCredential(identity("Receiver"), async (other) => {
+      assert.equal((await receiveOne(other.createReceiver("s270"))).body, 1);
+      await deniedSending(other, "s270");
+    });
+    for (const stranger of [
+      identity("Owner", { aud: "https://vault.azure.net" }), identity("Owner", { iss: "https://other.invalid" }),
+      identity("Owner", { exp: inSeconds(-3_600) }), identity("Owner", { nbf: inSeconds(3_600) }), identity(undefined),
+      forgedIdentity("Owner"),
+    ]) {
+      await withCredential(stranger, (other) => denied(other, "s270"));
+    }
+    for (const stranger of [forgedIdentity("Owner"), identity("Sender")]) {
+      const strangers = new ServiceBusAdministrationClient(HOST, stranger);
+      await fails(strangers.createQueue("s270b"), UNAUTHORIZED_REQUEST, /SubCode=401/);
+    }
+    assert.equal(await office.queueExists("s270b"), false);
+  });
+
+  scenario("S270 an identity's token is renewed without a break", async (client, office) => {
+    await office.createQueue("s270c");
+    // The SDK asks for a fresh token two minutes before the one that it has ends; the broker lets it be for five minutes longer.
+    const end = inSeconds(6);
+    const roles = ["Azure Service Bus Data Owner"];
+    const inAnHour = { exp: inSeconds(3_600), asks: Date.now() + 3_600_000 };
+    let next = { exp: end - 300, asks: end * 1_000 - 1_500 };
+    let given = 0;
+    const credential = {
+      async getToken() {
+        given += 1;
+        return { token: token({ roles, exp: next.exp }), expiresOnTimestamp: next.asks + 120_000 };
+      },
+    };
+    await withCredential(credential, async (other) => {
+      const sender = other.createSender("s270c");
+      const seen = listen(other, "s270c");
+      await sender.sendMessages({ body: 1 });
+      await until(() => seen.bodies.length === 1);
+      const before = given;
+      next = inAnHour;
+      // One for each link.
+      await until(() => given === before + 2);
+      // From now on a new link of this client would be refused: what goes on working was never closed.
+      next = { ...inAnHour, exp: inSeconds(-3_600) };
+      await until(() => inSeconds(0) > end + 2);
+      await sender.sendMessages({ body: 2 });
+      await until(() => seen.bodies.length === 2);
+      assert.deepEqual(seen, { bodies: [1, 2], errors: [] });
+      await denied(other, "s270c");
+    });
+    // Without a fresh one the links end.
+    await withCredential(identity("Owner", { exp: inSeconds(-296) }), async (other) => {
+      const seen = listen(other, "s270c");
+      await until(() => seen.errors.length > 0);
+      assert.equal(seen.errors[0].code, UNAUTHORIZED);
+    });
+  });
+
+  scenario("S287 administration needs the right to manage", async (client, office) => {
+    const speaker = rule("speaker", "Send", "Listen");
+    await office.createQueue("s287", { authorizationRules: [speaker] });
+    for (const key of [
+      { ...ROOT, key: "wrong" }, { ...ROOT, name: "no-such-name" }, keyOf(speaker), LISTENER, SPEAKER,
+    ]) {
+      const other = administrator(key);
+      for (const ask of [
+        () => other.createQueue("s287b"), () => other.deleteQueue("s287"), () => other.getQueue("s287"),
+        () => other.getQueueRuntimeProperties("s287"), () => other.listQueues().next(), () => other.createTopic("s287c"),
+        () => other.getNamespaceProperties(),
+      ]) {
+        await fails(ask(), UNAUTHORIZED_REQUEST, /SubCode=401/);
+      }
+    }
+    assert.equal((await office.getQueue("s287")).name, "s287");
+    assert.equal(await office.queueExists("s287b"), false);
+    assert.equal(await office.topicExists("s287c"), false);
+  });
+
+  scenario("S287 the manager of a queue administers it, and nothing else", async (client, office) => {
+    const manager = rule("manager", "Manage", "Send", "Listen");
+    const queue = await office.createQueue("s287d", { authorizationRules: [manager] });
+    await office.createQueue("s287e");
+    const own = administrator(keyOf(manager));
+    assert.equal((await own.getQueue("s287d")).name, "s287d");
+    await own.updateQueue({ ...queue, maxDeliveryCount: 3 });
+    await fails(own.getQueue("s287e"), UNAUTHORIZED_REQUEST);
+    await fails(own.deleteQueue("s287e"), UNAUTHORIZED_REQUEST);
+    assert.equal((await office.getQueue("s287d")).maxDeliveryCount, 3);
+    assert.equal(await office.queueExists("s287e"), true);
+    await own.deleteQueue("s287d");
+    assert.equal(await office.queueExists("s287d"), false);
+  });
+});

@@ -1,0 +1,134 @@
+"""The brokers to meet with TLS: the suite's own, which takes any key, and one that verifies keys, tokens and certificates."""
+
+import base64
+import hashlib
+import hmac
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import urllib.parse
+import urllib.request
+from pathlib import Path
+
+from proton import Message, SSLDomain
+
+from client import DEADLINE, RECEIVER_FIRST, connect, unique_name
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from broker import Broker, binary  # noqa: E402
+
+# The guarded broker's address besides 127.0.0.1: there it has the port that AMQPS takes by itself.
+ADDRESS = "127.0.0.26"
+
+ROOT = "RootManageSharedAccessKey"
+KEYS = {ROOT: "cm9vdCBrZXkgb2YgdGhlIGd1YXJkZWQgYnJva2VyIQ==", "listener": "a key that may listen", "speaker": "a key that may send"}
+QUEUE_KEY = "a key of s291"
+
+RIGHTS = {ROOT: ["Manage", "Send", "Listen"], "listener": ["Listen"], "speaker": ["Send"]}
+QUEUES = ["s264", "s265", "s265b", "s291b", "s291t", "s292", "s293", "s295", "s295b"]
+CONFIG = {"UserConfig": {"Namespaces": [{
+    "Name": "guarded",
+    "AuthorizationRules": [{"Name": name, "Rights": rights, "PrimaryKey": KEYS[name]} for name, rights in RIGHTS.items()],
+    "Queues": [
+        {"Name": "s291", "AuthorizationRules": [{"Name": "own", "Rights": ["Send", "Listen"], "PrimaryKey": QUEUE_KEY}]},
+        {"Name": "s291s", "Properties": {"RequiresSession": True}},
+        *({"Name": name} for name in QUEUES),
+    ],
+    "Topics": [],
+}]}}
+
+SASL_TOKEN = "servicebus.windows.net:sastoken"
+
+
+class Guarded:
+    """A broker that verifies what it is told."""
+
+    def __init__(self):
+        directory = Path(os.environ["JITNEY_WORK"]) / "guarded"
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir(parents=True)
+        config, self.certificates = directory / "config.json", directory / "certs"
+        config.write_text(json.dumps(CONFIG))
+        names = ["--name", "localhost", "--name", ADDRESS, "--client", "listener", "--client", "nobody"]
+        subprocess.run([binary(), "certs", str(self.certificates), *names], check=True, stdout=subprocess.DEVNULL)
+        self.broker = Broker.create(directory, config, [
+            "--auth", "sas", "--amqps", f"{ADDRESS}:5671", "--tls-cert", self.file("server.pem"),
+            "--tls-key", self.file("server.key"), "--tls-client-ca", self.file("ca.pem"),
+        ])
+        self.broker.start()
+        self.port = self.broker.amqp_port
+
+    def stop(self) -> None:
+        """Ends it, which must go in good order."""
+        code = self.broker.stop()
+        if code != 0 or "panicked at" in self.broker.log.read_text(errors="replace"):
+            raise AssertionError(f"the guarded broker ended with {code}\n{self.broker.log_tail()}")
+
+    def file(self, name: str) -> str:
+        """A file that `jitney certs` made."""
+        return str(self.certificates / name)
+
+    def trust(self, client: str | None = None) -> SSLDomain:
+        """What a client needs for TLS, with a certificate of its own or without."""
+        domain = trusting(self.file("ca.pem"))
+        if client:
+            domain.set_credentials(self.file(f"{client}.pem"), self.file(f"{client}.key"), None)
+        return domain
+
+    def nameless(self, **options):
+        """A connection that has proved nothing."""
+        return connect(url=f"amqps://localhost:{self.port}", ssl_domain=self.trust(), **options)
+
+    def plain(self, name: str, key: str | None = None, **options):
+        """A connection with a rule's name and a key, as generic clients make them."""
+        key = KEYS[name] if key is None else key
+        return connect(
+            url=f"amqps://localhost:{self.port}", ssl_domain=self.trust(), allowed_mechs="PLAIN", user=name, password=key, **options,
+        )
+
+
+def trusting(authority: str) -> SSLDomain:
+    domain = SSLDomain(SSLDomain.MODE_CLIENT)
+    domain.set_trusted_ca_db(authority)
+    domain.set_peer_authentication(SSLDomain.VERIFY_PEER_NAME)
+    return domain
+
+
+def authority() -> str:
+    """The authority of the suite's own broker, as a file."""
+    url = f"http://localhost:{os.environ['JITNEY_HTTP_PORT']}/ca.pem"
+    with urllib.request.urlopen(url, timeout=20) as answer:
+        path = Path(os.environ["JITNEY_WORK"]) / "ca.pem"
+        path.write_bytes(answer.read())
+    return str(path)
+
+
+def signed(resource: str, name: str, key: str | None = None, expiry: int | None = None) -> str:
+    """A shared access signature."""
+    expiry = expiry or int(time.time()) + 600
+    resource = urllib.parse.quote_plus(resource)
+    key = (KEYS[name] if key is None else key).encode()
+    signature = base64.b64encode(hmac.digest(key, f"{resource}\n{expiry}".encode(), hashlib.sha256))
+    return f"SharedAccessSignature sr={resource}&sig={urllib.parse.quote_plus(signature)}&se={expiry}&skn={urllib.parse.quote_plus(name)}"
+
+
+class Tokens:
+    """`$cbs` on a connection."""
+
+    def __init__(self, connection):
+        self.requests = connection.create_sender("$cbs", name=unique_name())
+        self.responses = connection.create_receiver("$cbs", name=unique_name(), options=RECEIVER_FIRST)
+
+    def put(self, audience: str, token: str) -> int:
+        """The status of the answer; the link's name is where the answer goes."""
+        properties = {"operation": "put-token", "type": SASL_TOKEN, "name": audience}
+        request = Message(id=unique_name(), reply_to=self.responses.link.name, properties=properties, body=token)
+        self.requests.send(request)
+        # It comes settled.
+        answer = self.responses.receive(DEADLINE)
+        if answer.correlation_id != request.id:
+            raise AssertionError(f"the answer to {answer.correlation_id!r}, and not to {request.id!r}")
+        return answer.properties["status-code"]

@@ -1,0 +1,341 @@
+"""S277 to S280, S285, S286, S288 to S290, and S168 to S170: what administrators do, and what messages make of it."""
+
+from datetime import timedelta
+
+import pytest
+from azure.core.exceptions import ResourceExistsError, ResourceNotFoundError
+from azure.servicebus import ServiceBusMessage
+from azure.servicebus.exceptions import MessagingEntityDisabledError, MessagingEntityNotFoundError
+from azure.servicebus.management import CorrelationRuleFilter, SqlRuleAction, SqlRuleFilter, TrueRuleFilter
+
+import both
+from conftest import Queue, bodies, numbers, of, receive, soon
+from telling import access, near, refused, said, told
+
+
+def numbered(body: str, n: int, **properties) -> ServiceBusMessage:
+    return ServiceBusMessage(body, application_properties={"n": n, **properties})
+
+
+async def round_trip(queue: Queue) -> None:
+    await queue.send("there")
+    assert bodies(await queue.take(1)) == ["there"]
+
+
+async def rules(office, topic: str, name: str) -> dict:
+    """The rules of a subscription: what they say, by name."""
+    return {rule.name: (said(rule.filter), said(rule.action)) for rule in await both.listed(office, "list_rules", topic, name)}
+
+
+async def counts(office, name: str) -> list[int]:
+    """Active, dead-lettered, scheduled, to be forwarded, not forwarded, and all."""
+    found = await office.get_queue_runtime_properties(name)
+    return [
+        found.active_message_count, found.dead_letter_message_count, found.scheduled_message_count,
+        found.transfer_message_count, found.transfer_dead_letter_message_count, found.total_message_count,
+    ]
+
+
+async def test_s277_rules_made_by_an_administrator_are_at_work_at_once(office, guarded):
+    await office.create_topic("s277")
+    await office.create_subscription("s277", "a")
+    topic = guarded.topic("s277")
+    await topic.send(numbered("before", 1))
+    await office.create_rule(
+        "s277", "a", "small", filter=SqlRuleFilter("n < @limit", {"@limit": 10}), action=SqlRuleAction("SET size = 'small'")
+    )
+    await office.delete_rule("s277", "a", "$Default")
+    await topic.send(numbered("small", 1))
+    await topic.send(numbered("large", 20))
+    rule = await office.get_rule("s277", "a", "small")
+    rule.filter, rule.action = CorrelationRuleFilter(properties={"n": 20}), None
+    await office.update_rule("s277", "a", rule)
+    await topic.send(numbered("again", 1))
+    await topic.send(numbered("twenty", 20))
+    await office.delete_rule("s277", "a", "small")
+    await topic.send(numbered("after", 20))
+    messages = await topic.subscription("a").take(3)
+    assert bodies(messages) == ["before", "small", "twenty"]
+    # The copy of a rule with an action names the rule.
+    small = {b"n": 1, b"size": b"small", b"RuleName": b"small"}
+    assert [each.application_properties for each in messages] == [{b"n": 1}, small, {b"n": 20}]
+
+
+async def test_s278_counts_sizes_and_times_tell_what_is_there(office, guarded):
+    await office.create_queue("s278")
+    fresh = await office.get_queue_runtime_properties("s278")
+    near(fresh.created_at_utc, 20)
+    near(fresh.updated_at_utc, 20)
+    assert (fresh.name, fresh.size_in_bytes, fresh.total_message_count, fresh.accessed_at_utc.year) == ("s278", 0, 0, 1)
+
+    queue = guarded.queue("s278")
+    await queue.send(*"123456", bytes(100 * 1024))
+    await queue.schedule(soon(3600), "later", "later")
+    async with queue.receiver() as receiver:
+        messages = await receive(receiver, 4)
+        await receiver.complete_message(messages[0])
+        await receiver.dead_letter_message(messages[1])
+        await receiver.defer_message(messages[2])
+        # One is locked, one deferred, three are free: all count as active.
+        assert await counts(office, "s278") == [5, 1, 2, 0, 0, 8]
+    found = await office.get_queue_runtime_properties("s278")
+    assert 100 * 1024 < found.size_in_bytes < 110 * 1024
+    near(found.accessed_at_utc, 20)
+
+    await office.update_queue(await office.get_queue("s278"), max_delivery_count=5)
+    after = await office.get_queue_runtime_properties("s278")
+    assert after.created_at_utc == fresh.created_at_utc and after.updated_at_utc > fresh.updated_at_utc
+    listed = await both.listed(office, "list_queues_runtime_properties")
+    assert {each.total_message_count for each in listed if each.name == "s278"} == {8}
+
+
+async def test_s279_counts_of_topics_and_subscriptions(office, guarded):
+    await office.create_topic("s279")
+    for name in "ab":
+        await office.create_subscription("s279", name)
+    await office.create_rule("s279", "b", "sql", filter=SqlRuleFilter("n = 1"))
+    await office.create_rule("s279", "b", "correlation", filter=CorrelationRuleFilter(label="s"))
+    topic = guarded.topic("s279")
+    await topic.send(*"123")
+    await topic.schedule(soon(3600), "4")
+    async with topic.subscription("a").receiver() as receiver:
+        messages = await receive(receiver, 2)
+        await receiver.complete_message(messages[0])
+        await receiver.dead_letter_message(messages[1])
+
+    found = await office.get_topic_runtime_properties("s279")
+    assert (found.name, found.subscription_count, found.scheduled_message_count) == ("s279", 2, 1)
+    assert (found.sql_filter_count, found.correlation_filter_count) == (3, 1)
+    assert found.size_in_bytes > 0
+    near(found.created_at_utc, 20)
+    near(found.accessed_at_utc, 20)
+    listed = await both.listed(office, "list_topics_runtime_properties")
+    assert {each.subscription_count for each in listed if each.name == "s279"} == {2}
+
+    single = await office.get_subscription_runtime_properties("s279", "a")
+    listed = await both.listed(office, "list_subscriptions_runtime_properties", "s279")
+    assert [
+        (each.name, each.total_message_count, each.active_message_count, each.dead_letter_message_count)
+        for each in [single, *listed]
+    ] == [("a", 2, 1, 1), ("a", 2, 1, 1), ("b", 3, 3, 0)]
+
+
+async def test_s280_what_is_deleted_is_gone_with_its_messages_and_links(office, guarded):
+    await office.create_queue("s280")
+    queue = guarded.queue("s280")
+    await queue.send("1", "2")
+    async with queue.sender() as sender, queue.receiver() as receiver:
+        await sender.send_messages(ServiceBusMessage("3"))
+        await receive(receiver, 1)
+        await office.delete_queue("s280")
+        with pytest.raises(MessagingEntityNotFoundError):
+            await sender.send_messages(ServiceBusMessage("4"))
+        with pytest.raises(MessagingEntityNotFoundError):
+            await receiver.receive_messages(max_wait_time=20)
+    with refused(404, ResourceNotFoundError):
+        await office.get_queue("s280")
+
+    # One of that name that is made again is another.
+    await office.create_queue("s280")
+    await queue.send("new")
+    messages = await queue.take(1)
+    assert (bodies(messages), numbers(messages)) == (["new"], [1])
+
+    await office.create_topic("s280t")
+    for name in "ab":
+        await office.create_subscription("s280t", name)
+    topic = guarded.topic("s280t")
+    await topic.send("1")
+    await office.delete_subscription("s280t", "a")
+    with pytest.raises(MessagingEntityNotFoundError):
+        await topic.subscription("a").take(1)
+    assert bodies(await topic.subscription("b").take(1)) == ["1"]
+    await office.delete_topic("s280t")
+    with pytest.raises(MessagingEntityNotFoundError):
+        await topic.subscription("b").take(1)
+    with pytest.raises(MessagingEntityNotFoundError):
+        await topic.send("2")
+
+
+async def test_s285_changes_are_at_work_at_once(office, guarded):
+    made = await office.create_queue("s285")
+    queue = guarded.queue("s285")
+    async with queue.sender() as sender, queue.receiver() as receiver:
+        await sender.send_messages([ServiceBusMessage("1"), ServiceBusMessage("2")])
+        await receiver.abandon_message((await receive(receiver, 1))[0])
+        await office.update_queue(made, max_delivery_count=2)
+        await receiver.abandon_message((await receive(receiver, 1))[0])
+        (dead,) = await queue.take_dead(1)
+        assert (str(dead), dead.dead_letter_reason) == ("1", "MaxDeliveryCountExceeded")
+
+        await office.update_queue(await office.get_queue("s285"), lock_duration=timedelta(seconds=5))
+        (each,) = await receive(receiver, 1)
+        near(each.locked_until_utc, 2, soon(5))
+        await receiver.complete_message(each)
+
+        await office.update_queue(await office.get_queue("s285"), status="Disabled")
+        with pytest.raises(MessagingEntityDisabledError):
+            await sender.send_messages(ServiceBusMessage("3"))
+        with pytest.raises(MessagingEntityDisabledError):
+            await receiver.receive_messages(max_wait_time=20)
+        await office.update_queue(await office.get_queue("s285"), status="Active")
+        await sender.send_messages(ServiceBusMessage("4"))
+        assert bodies(await receive(receiver, 1)) == ["4"]
+
+
+async def test_s286_a_queue_is_made_to_forward_and_not_to(office, guarded):
+    with refused(400):
+        await office.create_queue("s286", forward_to="s286-no-such")
+    for name in ("s286b", "s286d"):
+        await office.create_queue(name)
+    await office.create_queue("s286", forward_to="s286b", forward_dead_lettered_messages_to="s286d")
+    await office.create_topic("s286t")
+    absolute = f"sb://{guarded.guarded.address}/s286b"
+    await office.create_subscription("s286t", "a", forward_to=absolute, forward_dead_lettered_messages_to="s286d")
+    for found in (await office.get_queue("s286"), await office.get_subscription("s286t", "a")):
+        assert found.forward_to == absolute
+        assert found.forward_dead_lettered_messages_to == f"sb://{guarded.guarded.address}/s286d"
+    queue, topic = guarded.queue("s286"), guarded.topic("s286t")
+    await queue.send("queue")
+    await topic.send("topic")
+    assert bodies(await guarded.queue("s286b").take(2)) == ["queue", "topic"]
+
+    # Without a target it keeps what it gets, and its dead letters.
+    await office.update_queue(await office.get_queue("s286"), forward_to=None, forward_dead_lettered_messages_to=None)
+    found = await office.get_queue("s286")
+    assert (found.forward_to, found.forward_dead_lettered_messages_to) == (None, None)
+    await queue.send("kept")
+    async with queue.receiver() as receiver:
+        await receiver.dead_letter_message((await receive(receiver, 1))[0])
+    assert bodies(await queue.take_dead(1)) == ["kept"]
+
+
+async def test_s288_administration_on_every_port_with_tls_and_without(guarded):
+    broker = guarded.guarded.broker
+    hosts = [f"localhost:{broker.amqp_port}", f"localhost:{broker.http_port}", f"{guarded.guarded.address}:5671"]
+    for index, host in enumerate(hosts):
+        for scheme in ("https", "http"):
+            office = guarded.administrator(guarded.guarded.connection_string(host=host))
+            without_tls(office, f"{scheme}://{host}")
+            name = f"s288-{index}-{scheme}"
+            await office.create_queue(name)
+            await round_trip(guarded.queue(name))
+            await office.delete_queue(name)
+
+
+def without_tls(office, address: str) -> None:
+    """Microsoft's way to the emulator's own port: the SDK has no other to administration without TLS."""
+    getattr(office, "inner", office)._impl._client._base_url = address
+
+
+async def test_s288_the_emulators_connection_string(administer, client, connection_string, broker):
+    office = administer(connection_string)
+    without_tls(office, f"http://localhost:{broker.http_port}")
+    await office.create_queue("s288")
+    await round_trip(Queue(client, "s288"))
+    await office.delete_queue("s288")
+
+
+async def test_s289_names_may_have_slashes_and_other_signs(office, guarded):
+    for name in ("s289/orders/new", "s289.a-b_c", "s289~ü"):
+        await office.create_queue(name)
+        assert (await office.get_queue(name)).name == name
+        assert name in [each.name for each in await both.listed(office, "list_queues")]
+        await round_trip(guarded.queue(name))
+        await office.delete_queue(name)
+        with refused(404, ResourceNotFoundError):
+            await office.get_queue(name)
+    await office.create_topic("s289/topic")
+    await office.create_subscription("s289/topic", "a.b-c_d")
+    await office.create_rule("s289/topic", "a.b-c_d", "a rule & more")
+    assert list(await rules(office, "s289/topic", "a.b-c_d")) == ["$Default", "a rule & more"]
+    await office.delete_rule("s289/topic", "a.b-c_d", "$Default")
+    await guarded.topic("s289/topic").send("there")
+    assert bodies(await guarded.topic("s289/topic").subscription("a.b-c_d").take(1)) == ["there"]
+
+
+@pytest.fixture
+def suites_office(administer, connection_string, broker):
+    """An administrator of the suite's own broker, over HTTP."""
+    office = administer(connection_string)
+    without_tls(office, f"http://localhost:{broker.http_port}")
+    return office
+
+
+async def test_s168_rules_are_listed_added_and_removed(suites_office, topic):
+    assert await rules(suites_office, "s168", "a") == {"$Default": (said(TrueRuleFilter()), None)}
+    small = SqlRuleFilter("n < 10"), SqlRuleAction("SET size = 'small'")
+    red = CorrelationRuleFilter(properties={"color": "red"})
+    await suites_office.create_rule("s168", "a", "small", filter=small[0], action=small[1])
+    await suites_office.create_rule("s168", "a", "red", filter=red)
+    await suites_office.delete_rule("s168", "a", "$Default")
+    for each in await both.listed(suites_office, "list_rules", "s168", "a"):
+        near(each.created_at_utc, 60)
+    assert await rules(suites_office, "s168", "a") == {"red": (said(red), None), "small": (said(small[0]), said(small[1]))}
+    await topic.send_batch(numbered("1", 1), numbered("2", 20), numbered("3", 20, color="red"))
+    messages = await topic.subscription("a").take(2)
+    assert bodies(messages) == ["1", "3"]
+    assert messages[0].application_properties == {b"n": 1, b"size": b"small", b"RuleName": b"small"}
+
+
+async def test_s169_what_is_there_what_is_not_and_what_is_no_rule_is_refused(suites_office):
+    one = SqlRuleFilter("1=1")
+    await suites_office.create_rule("s169", "a", "twice", filter=one)
+    with refused(409, ResourceExistsError):
+        await suites_office.create_rule("s169", "a", "twice", filter=SqlRuleFilter("1=0"))
+    with refused(404, ResourceNotFoundError):
+        await suites_office.delete_rule("s169", "a", "no-such")
+    with refused(400):
+        await suites_office.create_rule("s169", "a", "bad", filter=SqlRuleFilter("SELECT * FROM"))
+    with refused(400):
+        await suites_office.create_rule("s169", "a", "bad2", filter=one, action=SqlRuleAction("JUMP"))
+    assert await rules(suites_office, "s169", "a") == {"$Default": (said(TrueRuleFilter()), None), "twice": (said(one), None)}
+    for n in range(120):
+        await suites_office.create_rule("s169", "a", f"rule-{n}", filter=SqlRuleFilter(f"n = {n}"))
+    assert len(await rules(suites_office, "s169", "a")) == 122
+
+
+@pytest.mark.restart
+async def test_s170_changed_rules_survive_a_kill(suites_office, topic, broker):
+    one = SqlRuleFilter("n = 1"), SqlRuleAction("SET seen = TRUE")
+    await suites_office.create_rule("s170", "a", "one", filter=one[0], action=one[1])
+    await suites_office.delete_rule("s170", "a", "$Default")
+    broker.kill()
+    broker.start()
+    assert await rules(suites_office, "s170", "a") == {"one": (said(one[0]), said(one[1]))}
+    await topic.send_batch(numbered("2", 2), numbered("1", 1))
+    messages = await topic.subscription("a").take(1)
+    assert bodies(messages) == ["1"]
+    assert messages[0].application_properties == {b"n": 1, b"seen": True, b"RuleName": b"one"}
+
+
+@pytest.mark.restart
+async def test_s290_what_an_administrator_did_survives_a_kill(office, guarded):
+    speaker = access("speaker", "Send")
+    await office.create_queue(
+        "s290", lock_duration=timedelta(seconds=45), requires_session=True, user_metadata="mine", authorization_rules=[speaker]
+    )
+    await office.update_queue(await office.get_queue("s290"), max_delivery_count=3)
+    await guarded.queue("s290").send(*of("x", "1"))
+    await office.create_topic("s290t")
+    await office.create_subscription("s290t", "a", user_metadata="its own")
+    await office.create_rule("s290t", "a", "one", filter=SqlRuleFilter("n = 1"))
+    await office.create_queue("s290-gone")
+    await office.delete_queue("s290-gone")
+    queue, times = await office.get_queue("s290"), await office.get_queue_runtime_properties("s290")
+    guarded.guarded.broker.kill()
+    guarded.guarded.broker.start()
+
+    after, times_after = await office.get_queue("s290"), await office.get_queue_runtime_properties("s290")
+    assert told(after) == told(queue)
+    assert vars(after.authorization_rules[0]) == vars(queue.authorization_rules[0])
+    assert (times_after.created_at_utc, times_after.updated_at_utc) == (times.created_at_utc, times.updated_at_utc)
+    await Queue(guarded.keyed("speaker", speaker.primary_key), "s290").send(*of("x", "2"))
+    async with guarded.queue("s290").session("x") as receiver:
+        assert bodies(await receive(receiver, 2)) == ["1", "2"]
+    assert (await office.get_subscription("s290t", "a")).user_metadata == "its own"
+    assert await rules(office, "s290t", "a") == {
+        "$Default": (said(TrueRuleFilter()), None), "one": (said(SqlRuleFilter("n = 1")), None),
+    }
+    with refused(404, ResourceNotFoundError):
+        await office.get_queue("s290-gone")

@@ -1,0 +1,261 @@
+// Keys and certificates in SASL, and who has proved nothing.
+
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import net from "node:net";
+import tls from "node:tls";
+import {
+  DEADLINE, accept, bodies, close, connect, event, openCoordinator, openReceiver, openSender, receive, receiveAvailable,
+  receiveOne, sendAccepted, settle, topic, types,
+} from "../harness.js";
+import {
+  ADDRESS, AMQPS_PORT, Guarded, KEYS, OTHER_KEY, ROOT, SECOND_KEY, UNAUTHORIZED, connectNameless, connectTo, denied, openTokens,
+  plain, putToken, roundTrip, saying, signed, trusting,
+} from "../places.js";
+
+const place = new Guarded("keys", {
+  queues: [
+    { Name: "s264" }, { Name: "s269" },
+    { Name: "s291", AuthorizationRules: [{ Name: "own", Rights: ["Send", "Listen"], PrimaryKey: "a key of s291" }] },
+    { Name: "s291b", AuthorizationRules: [{ Name: "own", Rights: ["Listen"], PrimaryKey: "a key of s291b" }] },
+    { Name: "s292" }, { Name: "s293" }, { Name: "s297" }, { Name: "s299" },
+  ],
+  topics: [{
+    Name: "s291t", Subscriptions: [{ Name: "all" }],
+    AuthorizationRules: [{ Name: "topic's", Rights: ["Send", "Listen"], PrimaryKey: "a key of s291t" }],
+  }],
+  others: [{
+    Name: "elsewhere", Queues: [{ Name: "s299" }], Topics: [],
+    AuthorizationRules: [{ Name: ROOT, Rights: ["Send", "Listen"], PrimaryKey: OTHER_KEY }],
+  }],
+});
+
+const SASL_FAILED = { condition: "amqp:unauthorized-access" };
+
+const SASL_HEADER = Buffer.from("AMQP\x03\x01\x00\x00");
+/** The frame by which SASL fails: code 1, auth. */
+const OUTCOME_AUTH = saslFrame(types.wrap_described(types.wrap_list([types.wrap_ubyte(1)]), 0x44));
+
+function saslFrame(performative) {
+  const writer = new types.Writer();
+  writer.write(performative);
+  const body = writer.toBuffer();
+  const head = Buffer.from([0, 0, 0, 0, 2, 1, 0, 0]);
+  head.writeUInt32BE(head.length + body.length);
+  return Buffer.concat([head, body]);
+}
+
+topic("keys", (scenario) => {
+  scenario("S264 a wrong key and an unknown name give nothing", async (connection) => {
+    const put = await openTokens(connection);
+    const audience = "sb://localhost/s264";
+    for (const token of [signed(audience, ROOT, "wrong"), signed(audience, "no-such-name", KEYS[ROOT])]) {
+      const { status, description } = await put(audience, token);
+      assert.deepEqual([status, description.split(":")[0]], [401, "InvalidSignature"]);
+      await denied(connection, "s264");
+    }
+    assert.equal((await put(audience, signed(audience, ROOT))).status, 202);
+    await roundTrip(connection, "s264");
+  });
+
+  scenario("S269 the emulator's key is a key like any other", async (connection) => {
+    const put = await openTokens(connection);
+    const audience = "sb://localhost/s269";
+    assert.equal((await put(audience, signed(audience, ROOT, "SAS_KEY_VALUE"))).status, 401);
+    await denied(connection, "s269");
+    await assert.rejects(connectTo(place, ROOT, "SAS_KEY_VALUE"), SASL_FAILED);
+  });
+
+  scenario("S291 a key in PLAIN does what its rule says, and a wrong one does not connect", async () => {
+    const root = await connectTo(place, ROOT);
+    await roundTrip(root, "s291b");
+    const [listener, speaker] = [await connectTo(place, "listener"), await connectTo(place, "speaker")];
+    const second = await connectTo(place, "speaker", SECOND_KEY);
+    for (const [number, connection] of [speaker, second].entries()) {
+      await sendAccepted(await openSender(connection, "s291"), { body: number });
+      await assert.rejects(openReceiver(connection, "s291"), UNAUTHORIZED);
+    }
+    await assert.rejects(openSender(listener, "s291"), UNAUTHORIZED);
+    await accept(...await receive(await openReceiver(listener, "s291"), 2));
+    for (const each of [root, listener, speaker, second]) await close(each);
+    const wrong = [
+      [ROOT, "wrong"], [ROOT, KEYS.listener], [ROOT, ""], ["no-such-name", KEYS[ROOT]], ["", KEYS[ROOT]], ["", ""],
+      [ROOT.toUpperCase(), KEYS[ROOT]], [ROOT, KEYS[ROOT].slice(0, -1)], [ROOT, `${KEYS[ROOT]} `],
+    ];
+    for (const [name, key] of wrong) await assert.rejects(connectTo(place, name, key), SASL_FAILED, `${name} ${key}`);
+  });
+
+  scenario("S291 an entity's key is good there and below, and nowhere else", async () => {
+    const own = await connectTo(place, "own", "a key of s291");
+    await roundTrip(own, "s291");
+    await openReceiver(own, "s291/$DeadLetterQueue");
+    await denied(own, "s291b");
+    // Nor does it tell what is there.
+    await denied(own, "no-such-queue");
+    await denied(own, "s291c");
+    await close(own);
+    // The same name, another queue, another key.
+    const other = await connectTo(place, "own", "a key of s291b");
+    await openReceiver(other, "s291b");
+    await assert.rejects(openSender(other, "s291b"), UNAUTHORIZED);
+    await denied(other, "s291");
+    await close(other);
+    const topics = await connectTo(place, "topic's", "a key of s291t");
+    await roundTrip(topics, "s291t", "s291t/Subscriptions/all");
+    await denied(topics, "s291");
+    await close(topics);
+  });
+
+  scenario("S292 a certificate in EXTERNAL is the rule of its name", async () => {
+    const certified = async (name, more = {}) => connect({
+      ...await trusting(place, { port: place.amqp, sasl_mechanisms: saying("EXTERNAL", "") }),
+      key: await readFile(place.file(`${name}.key`)), cert: await readFile(place.file(`${name}.pem`)), ...more,
+    });
+    const root = await connectTo(place, ROOT);
+    await sendAccepted(await openSender(root, "s292"), { body: 1 }, { body: 2 });
+    for (const door of [{}, { host: ADDRESS, port: AMQPS_PORT }]) {
+      const listener = await certified("listener", door);
+      await accept(await receiveOne(await openReceiver(listener, "s292")));
+      await assert.rejects(openSender(listener, "s292"), UNAUTHORIZED);
+      await close(listener);
+    }
+    await close(root);
+    // A certificate that is in order, of which no rule knows.
+    await assert.rejects(certified("nobody"), SASL_FAILED);
+    // Without a certificate it is not offered, and not taken.
+    const bare = await trusting(place, { port: place.amqp, sasl_mechanisms: saying("EXTERNAL", "") });
+    await assert.rejects(connect(bare), { message: /No suitable mechanism; server supports MSSBCBS,PLAIN,ANONYMOUS$/ });
+    const socket = tls.connect(bare);
+    const init = types.wrap_described(types.wrap_list([types.wrap_symbol("EXTERNAL"), types.wrap_binary(Buffer.alloc(0))]), 0x41);
+    socket.write(Buffer.concat([SASL_HEADER, saslFrame(init)]));
+    const answer = Buffer.concat(await socket.toArray());
+    assert.equal(answer.subarray(-OUTCOME_AUTH.length).toString("hex"), OUTCOME_AUTH.toString("hex"));
+  });
+
+  scenario("S293 who has no token sees $cbs and nothing else", async (connection) => {
+    for (const node of ["s293", "s293/$DeadLetterQueue", "s293/$management", "$management", "no-such-queue"]) {
+      await denied(connection, node);
+    }
+    await assert.rejects(openCoordinator(connection), UNAUTHORIZED);
+    // Two pairs of links to $cbs are enough for everybody.
+    const put = await openTokens(connection);
+    await openTokens(connection);
+    await assert.rejects(openSender(connection, "$cbs"), UNAUTHORIZED);
+    await assert.rejects(openReceiver(connection, "$cbs"), UNAUTHORIZED);
+    const audience = "sb://localhost/s293";
+    assert.equal((await put(audience, signed(audience, ROOT))).status, 202);
+    await roundTrip(connection, "s293");
+    // One who is known may open more.
+    await openTokens(connection);
+  });
+
+  scenario("S293 who has no token has a bounded number of sessions", async () => {
+    const many = async (connection) => {
+      const sessions = Array.from({ length: 200 }, () => connection.create_session());
+      for (const session of sessions) session.open();
+      const opened = Promise.all(sessions.map((session) => event(session, "session_open")));
+      const ended = event(connection, "connection_error").then((context) => { throw context.connection.error; });
+      ended.catch(() => {});
+      opened.catch(() => {});
+      await Promise.race([opened, ended]);
+    };
+    const known = await connectTo(place, "speaker");
+    await many(known);
+    await close(known);
+    await assert.rejects(many(await connectNameless(place)), { condition: "amqp:not-allowed", description: /64 sessions/ });
+  });
+
+  scenario("S293 who has no token after twenty seconds is shown out", async () => {
+    const began = Date.now();
+    const shownOut = async (ended) => {
+      await ended;
+      const waited = Date.now() - began;
+      assert.ok(waited > 18_000 && waited < 25_000, `after ${waited} ms`);
+    };
+    const trusted = await trusting(place, { port: place.amqp });
+    const nameless = await connectNameless(place);
+    const refused = await connectNameless(place);
+    const put = await openTokens(refused);
+    assert.equal((await put("sb://localhost/s293", "no token")).status, 401);
+    const [welcome, known] = [await connectNameless(place), await connectTo(place, "speaker")];
+    await putToken(welcome, "sb://localhost/s293", "speaker");
+    const silent = net.connect(place.amqp, "localhost").resume();
+    const encrypted = tls.connect(trusted).resume();
+    const halfway = net.connect(place.amqp, "localhost").resume();
+    halfway.write(SASL_HEADER);
+    for (const socket of [silent, encrypted, halfway]) socket.on("error", () => {});
+    await Promise.all([
+      ...[nameless, refused].map((each) => shownOut(event(each, "connection_error", () => true, 30_000))),
+      ...[silent, encrypted, halfway].map((each) => shownOut(event(each, "close", () => true, 30_000))),
+    ]);
+    for (const each of [nameless, refused]) {
+      const { condition, description } = each.error;
+      assert.equal(condition, "amqp:connection:forced");
+      assert.match(description, /no accepted token for 20 seconds/);
+    }
+    for (const each of [welcome, known]) {
+      await sendAccepted(await openSender(each, "s293"), { body: "still here" });
+      await close(each);
+    }
+  });
+
+  scenario("S297 who guesses too often waits, and nobody else does", async (connection) => {
+    const audience = "sb://localhost/s297";
+    // rhea has no option for the address that it comes from.
+    const from = { connect: (port, host, _, then) => net.connect({ port, host, localAddress: "127.0.0.97" }, then) };
+    const guesser = await connectNameless(place, from);
+    const put = await openTokens(guesser);
+    const words = new Set();
+    let guesses = 0;
+    for (; !words.has("ServerBusy"); guesses += 1) {
+      assert.ok(guesses < 200, "the guesses are not counted");
+      const { status, description } = await put(audience, signed(audience, ROOT, `guess ${guesses}`));
+      assert.equal(status, 401);
+      words.add(description.split(":")[0]);
+    }
+    assert.ok(guesses >= 100, `${guesses} guesses`);
+    assert.deepEqual([...words], ["InvalidSignature", "ServerBusy"]);
+    // Not even the right key is looked at, by whichever way.
+    assert.equal((await put(audience, signed(audience, ROOT))).description.split(":")[0], "ServerBusy");
+    await assert.rejects(connectTo(place, ROOT, KEYS[ROOT], from), SASL_FAILED);
+    await putToken(connection, audience, ROOT);
+    await roundTrip(connection, "s297");
+    // It is forgotten in time.
+    const until = Date.now() + DEADLINE;
+    while ((await put(audience, signed(audience, ROOT))).status !== 202) assert.ok(Date.now() < until, "still busy");
+    await roundTrip(guesser, "s297");
+    await close(guesser);
+  });
+
+  scenario("S299 a key is good in its namespace only", async (connection) => {
+    const elsewhere = { hostname: "elsewhere.localhost" };
+    const audience = "sb://elsewhere.localhost/s299";
+    const stranger = await connectNameless(place, elsewhere);
+    const put = await openTokens(stranger);
+    assert.equal((await put(audience, signed(audience, ROOT))).status, 401);
+    assert.equal((await put(audience, signed(audience, "speaker"))).status, 401);
+    assert.equal((await put(audience, signed(audience, ROOT, OTHER_KEY))).status, 202);
+    await sendAccepted(await openSender(stranger, "s299"), { body: "elsewhere" });
+
+    const here = await openTokens(connection);
+    // The host in the token is not what tells the namespace.
+    assert.equal((await here(audience, signed(audience, ROOT, OTHER_KEY))).status, 401);
+    assert.equal((await here(audience, signed(audience, ROOT))).status, 202);
+    assert.deepEqual(bodies(await receiveAvailable(await openReceiver(connection, "s299"))), []);
+
+    for (const [key, options] of [[KEYS[ROOT], elsewhere], [OTHER_KEY, {}]]) {
+      const misplaced = await connectTo(place, ROOT, key, options);
+      await denied(misplaced, "s299");
+      await close(misplaced);
+    }
+    // TLS names the server too.
+    const named = await trusting(place, { port: place.amqp, servername: "elsewhere.localhost", ...plain(ROOT, OTHER_KEY) });
+    for (const other of [await connectTo(place, ROOT, OTHER_KEY, elsewhere), await connect(named)]) {
+      const received = await receiveOne(await openReceiver(other, "s299"));
+      assert.equal(received.message.body, "elsewhere");
+      assert.deepEqual(await settle(received, "released"), { name: "released" });
+      await close(other);
+    }
+    await close(stranger);
+  });
+}, place);

@@ -1,0 +1,306 @@
+//! Who is let in, to what, and for how long.
+
+use base64::Engine as _;
+
+use super::*;
+use crate::amqp::{Attach, Event, LinkRole, LinkTarget, SessionId};
+use crate::broker::Input;
+use crate::broker::tests::Bench;
+use crate::entity::Key;
+
+const NOW: i64 = 1_800_000_000;
+const GUEST: ConnectionId = ConnectionId(7);
+
+fn rule(name: &str, key: &str, rights: &str) -> AuthorizationRule {
+    AuthorizationRule {
+        name: name.to_owned(),
+        rights: Rights {
+            send: rights.contains('S'),
+            listen: rights.contains('L'),
+            manage: rights.contains('M'),
+        },
+        primary_key: Key::new(key.to_owned()),
+        secondary_key: Some(Key::new(format!("{key}2"))),
+        created_at: Timestamp::EPOCH,
+        modified_at: Timestamp::EPOCH,
+    }
+}
+
+fn sas(resource: &str, name: &str, key: &str, ends: i64) -> String {
+    let encode = |text: &str| {
+        percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
+    };
+    let resource = encode(resource);
+    let mac = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, key.as_bytes());
+    let tag = aws_lc_rs::hmac::sign(&mac, format!("{resource}\n{ends}").as_bytes());
+    let signature = base64::engine::general_purpose::STANDARD.encode(tag.as_ref());
+    let signature = encode(&signature);
+    format!("SharedAccessSignature sr={resource}&sig={signature}&se={ends}&skn={name}")
+}
+
+/// A broker that verifies, with rules `root` and `ears` on the namespace, `mouth` on the queue `q`
+/// and `news` on the topic `t`.
+fn guarded() -> Bench {
+    let mut bench = Bench::new();
+    bench.now = Timestamp::from_millis(NOW * 1000);
+    bench.broker.access = Access::new(Profile::Verified);
+    let rules = vec![rule("root", "r", "SLM"), rule("ears", "e", "L")];
+    bench.broker.set_authorization("", rules);
+    for (path, rule) in [
+        ("q", rule("mouth", "m", "S")),
+        ("t", rule("news", "n", "L")),
+    ] {
+        let mut description = bench.broker.description(path).unwrap().clone();
+        description.authorization.push(rule);
+        bench.run(|broker, around| broker.ensure_entity(around, path, description).unwrap());
+    }
+    bench
+}
+
+fn put(bench: &mut Bench, audience: &str, token: &str) -> Result<(), Fault> {
+    let kind = "servicebus.windows.net:sastoken";
+    let put = bench.run(|broker, around| broker.put_token(around, GUEST, kind, audience, token));
+    put.map_err(|refused| refused.fault)
+}
+
+fn rights(bench: &Bench, path: &str) -> String {
+    let all = [
+        ("S", Right::Send),
+        ("L", Right::Listen),
+        ("M", Right::Manage),
+    ];
+    let may = all
+        .into_iter()
+        .filter(|(_, right)| bench.broker.may(GUEST, path, Some(*right)));
+    may.map(|(letter, _)| letter).collect()
+}
+
+#[test]
+fn a_token_gives_what_its_key_gives_where_it_is_for() {
+    let mut bench = guarded();
+    let ends = NOW + 60;
+    for (resource, name, key, given) in [
+        ("sb://h/q", "root", "r", "SLM"),
+        ("sb://h/", "root", "r2", "SLM"),
+        ("https://h/Q/", "ears", "e", "L"),
+        ("sb://h/q", "mouth", "m", "S"),
+        ("amqps://h:5671/q", "mouth", "m2", "S"),
+    ] {
+        let token = sas(resource, name, key, ends);
+        assert_eq!(
+            put(&mut bench, "sb://h/q", &token),
+            Ok(()),
+            "{resource} {name}"
+        );
+        assert_eq!(rights(&bench, "q"), given, "{resource} {name}");
+        assert_eq!(rights(&bench, "two"), "", "{resource} {name}");
+    }
+    let token = sas("sb://h/t", "news", "n", ends);
+    assert_eq!(
+        put(&mut bench, "amqp://h/t/Subscriptions/a/$management", &token),
+        Ok(())
+    );
+    assert_eq!(rights(&bench, "t/Subscriptions/a"), "L");
+    assert_eq!(rights(&bench, "t/Subscriptions/b"), "");
+}
+
+#[test]
+fn a_token_that_is_not_right_gives_nothing() {
+    let mut bench = guarded();
+    let ends = NOW + 60;
+    let good = sas("sb://h/q", "root", "r", ends);
+    for (token, fault) in [
+        (sas("sb://h/q", "root", "guess", ends), Fault::Signature),
+        (sas("sb://h/q", "nobody", "r", ends), Fault::Signature),
+        (sas("sb://h/two", "mouth", "m", ends), Fault::Signature),
+        (sas("sb://h/", "mouth", "m", ends), Fault::Signature),
+        (sas("sb://h/q", "root", "r", NOW), Fault::Expired),
+        (sas("sb://h/two", "root", "r", ends), Fault::Audience),
+        (sas("sb://h/q1", "root", "r", ends), Fault::Audience),
+        (
+            sas("sb://h/q/Subscriptions/x", "root", "r", ends),
+            Fault::Audience,
+        ),
+        (good.replace("&se=1", "&se=2"), Fault::Signature),
+        (good.replace("sig=", "sig=%41"), Fault::Signature),
+        (good.replace("&sig=", "&gis="), Fault::Malformed),
+        ("a.b.c".to_owned(), Fault::Malformed),
+    ] {
+        assert_eq!(put(&mut bench, "sb://h/q", &token), Err(fault), "{token}");
+        assert_eq!(rights(&bench, "q"), "", "{token}");
+    }
+}
+
+#[test]
+fn failures_are_bounded_and_others_are_let_in() {
+    let mut bench = guarded();
+    bench.broker.connected(
+        GUEST,
+        Origin {
+            peer: Peer(1),
+            ..Origin::default()
+        },
+    );
+    let bad = sas("sb://h/q", "root", "guess", NOW + 600);
+    for _ in 0..limits::AUTHENTICATION_FAILURES_MAX {
+        assert_eq!(put(&mut bench, "sb://h/q", &bad), Err(Fault::Signature));
+    }
+    let good = sas("sb://h/q", "root", "r", NOW + 600);
+    let throttled = put(&mut bench, "sb://h/q", &good);
+    assert!(
+        matches!(throttled, Err(Fault::Throttled(_))),
+        "{throttled:?}"
+    );
+    bench.broker.connected(
+        GUEST,
+        Origin {
+            peer: Peer(2),
+            ..Origin::default()
+        },
+    );
+    assert_eq!(put(&mut bench, "sb://h/q", &good), Ok(()));
+}
+
+fn attach(bench: &mut Bench, link: u32, role: LinkRole, path: &str) {
+    use fe2o3_amqp_types::messaging::{Source, Target};
+    let attach = Attach {
+        name: format!("link {link}"),
+        role,
+        session: SessionId(0),
+        source: Some(Source::builder().address(path).build()),
+        target: LinkTarget::Node(Some(Target::builder().address(path).build())),
+        snd_settle_mode: Default::default(),
+        rcv_settle_mode: Default::default(),
+        message_size_max: 0,
+        properties: None,
+    };
+    let event = Event::AttachRequested(LinkId(link), Box::new(attach));
+    bench.run(|broker, around| broker.apply(around, GUEST, Input::Event(event)));
+}
+
+/// Returns what links were told: `+1` for let in, `-1` for turned away, `!1` for ended.
+fn told(bench: &mut Bench) -> Vec<String> {
+    let told = std::mem::take(&mut bench.told).into_iter();
+    let told = told.filter_map(|routed| match routed.reply {
+        Reply::AcceptLink(link, _) => Some(format!("+{}", link.0)),
+        Reply::RefuseLink(link, why) => {
+            assert_eq!(why.condition, Condition::UnauthorizedAccess);
+            Some(format!("-{}", link.0))
+        }
+        Reply::Detach(link, why) => {
+            assert_eq!(why.condition, Condition::UnauthorizedAccess);
+            assert!(
+                why.description.contains("ExpiredToken"),
+                "{}",
+                why.description
+            );
+            Some(format!("!{}", link.0))
+        }
+        _ => None,
+    });
+    told.collect()
+}
+
+#[test]
+fn links_end_with_the_token_that_they_need_unless_it_is_renewed() {
+    let mut bench = guarded();
+    for path in ["q", "two"] {
+        let token = sas(&format!("sb://h/{path}"), "root", "r", NOW + 60);
+        put(&mut bench, &format!("sb://h/{path}"), &token).unwrap();
+    }
+    bench.told.clear();
+    attach(&mut bench, 1, LinkRole::Incoming, "q");
+    attach(&mut bench, 2, LinkRole::Outgoing, "q");
+    attach(&mut bench, 3, LinkRole::Incoming, "q/$management");
+    attach(&mut bench, 4, LinkRole::Incoming, "two");
+    assert_eq!(told(&mut bench), ["+1", "+2", "+3", "+4"]);
+    let renewed = sas("sb://h/two", "root", "r", NOW + 120);
+    put(&mut bench, "sb://h/two", &renewed).unwrap();
+    bench.now = Timestamp::from_millis(NOW * 1000 + 60_000);
+    assert_eq!(bench.broker.poll_timeout(), Some(bench.now));
+    bench.run(|_, _| ());
+    assert_eq!(told(&mut bench), ["!1", "!2", "!3"]);
+    // One that gives less ends what it does not give.
+    let token = sas("sb://h/q", "mouth", "m", NOW + 300);
+    put(&mut bench, "sb://h/q", &token).unwrap();
+    attach(&mut bench, 5, LinkRole::Incoming, "q");
+    attach(&mut bench, 6, LinkRole::Outgoing, "q");
+    assert_eq!(told(&mut bench), ["+5", "-6"]);
+    bench.now = Timestamp::from_millis(NOW * 1000 + 120_000);
+    bench.run(|_, _| ());
+    assert_eq!(told(&mut bench), ["!4"]);
+}
+
+#[test]
+fn a_stranger_learns_nothing_of_what_there_is() {
+    let mut bench = guarded();
+    attach(&mut bench, 1, LinkRole::Incoming, "q");
+    attach(&mut bench, 2, LinkRole::Outgoing, "nothing");
+    attach(&mut bench, 3, LinkRole::Incoming, "nothing/$management");
+    assert_eq!(told(&mut bench), ["-1", "-2", "-3"]);
+    for link in 10..20 {
+        attach(&mut bench, link, LinkRole::Incoming, "$cbs");
+    }
+    let told = told(&mut bench);
+    assert_eq!(&told[..5], ["+10", "+11", "+12", "+13", "-14"]);
+}
+
+#[test]
+fn a_key_in_sasl_is_as_good_as_a_token() {
+    let mut bench = guarded();
+    for (user, password, of_q, of_two) in [
+        ("root", "r", "SLM", "SLM"),
+        ("ears", "e2", "L", "L"),
+        ("mouth", "m", "S", ""),
+        ("mouth", "r", "", ""),
+        ("nobody", "r", "", ""),
+    ] {
+        let identity = Identity::Plain {
+            user: user.to_owned(),
+            password: password.to_owned(),
+        };
+        bench.run(|broker, around| broker.authenticate(around, GUEST, &identity));
+        let genuine = bench
+            .told
+            .iter()
+            .any(|routed| matches!(routed.reply, Reply::Authenticated(true)));
+        bench.told.clear();
+        assert_eq!(genuine, !of_q.is_empty(), "{user}");
+        assert_eq!(rights(&bench, "q"), of_q, "{user}");
+        assert_eq!(rights(&bench, "two"), of_two, "{user}");
+    }
+    let certificate = Some("ears".to_owned());
+    bench.broker.connected(
+        GUEST,
+        Origin {
+            certificate,
+            ..Origin::default()
+        },
+    );
+    bench.run(|broker, around| broker.authenticate(around, GUEST, &Identity::External));
+    assert_eq!(rights(&bench, "q"), "L");
+}
+
+#[test]
+fn namespaces_do_not_share_keys() {
+    let mut bench = guarded();
+    bench.broker.set_namespaces(["one", "other"].into_iter());
+    bench
+        .broker
+        .set_authorization("other", vec![rule("root", "o", "SLM")]);
+    let path = format!("{}q", address::namespace_prefix("other"));
+    bench.run(|broker, around| {
+        let description = crate::entity::queue::Description::default();
+        broker.ensure_entity(around, &path, description).unwrap();
+    });
+    let (mine, others) = (
+        sas("sb://h/q", "root", "r", NOW + 9),
+        sas("sb://h/q", "root", "o", NOW + 9),
+    );
+    assert_eq!(put(&mut bench, "sb://h/q", &others), Err(Fault::Signature));
+    bench.run(|broker, around| broker.opened(around, GUEST, Some("other.example.com")));
+    assert_eq!(put(&mut bench, "sb://h/q", &mine), Err(Fault::Signature));
+    assert_eq!(put(&mut bench, "sb://h/q", &others), Ok(()));
+    assert_eq!(rights(&bench, &path), "SLM");
+    assert_eq!(rights(&bench, "q"), "");
+}

@@ -1,0 +1,386 @@
+//! What administrators make, change and delete, and that the records say the same.
+
+use super::*;
+use crate::broker::Grant;
+use crate::broker::tests::Bench;
+use crate::entity::queue::{EntityKind, Status};
+use crate::entity::rules::{Filter, SqlFilter};
+use crate::entity::{AuthorizationRule, Key, Rights};
+use crate::limits;
+use crate::time::Millis;
+
+type Outcome = Result<Answer, OperationRefused>;
+
+fn administer(bench: &mut Bench, operation: Operation) -> Outcome {
+    let done = bench.run(|broker, around| {
+        let grant = broker
+            .authorize(around.now, crate::broker::Peer(0), None, None, "")
+            .unwrap();
+        broker.administer(around, None, &grant, operation)
+    });
+    bench.check_replay();
+    done
+}
+
+fn create(bench: &mut Bench, path: &str, properties: Properties) -> Outcome {
+    let (path, properties) = (path.to_owned(), Box::new(properties));
+    let operation = match path.contains("/Subscriptions/") {
+        true => Operation::CreateSubscription {
+            path,
+            properties,
+            rule: None,
+        },
+        false => Operation::CreateEntity {
+            path,
+            is_topic: false,
+            properties,
+        },
+    };
+    administer(bench, operation)
+}
+
+fn update(bench: &mut Bench, path: &str, properties: Properties) -> Outcome {
+    let kind = bench
+        .broker
+        .description(path)
+        .map_or(EntityKind::Queue, |it| it.kind);
+    administer(
+        bench,
+        Operation::Update {
+            path: path.to_owned(),
+            kind,
+            properties: Box::new(properties),
+            revision: None,
+        },
+    )
+}
+
+fn entity(outcome: Outcome) -> EntityView {
+    match outcome {
+        Ok(Answer::Entity(view)) => *view,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn check_refused(outcome: Outcome, words: &str) {
+    let refused = outcome.expect_err("it cannot be").to_string();
+    assert!(
+        refused.contains(words),
+        "{refused:?} does not say {words:?}"
+    );
+}
+
+fn all_properties() -> Properties {
+    let rule = AuthorizationRule {
+        name: "app".to_owned(),
+        rights: Rights::ALL,
+        primary_key: Key::new("k".to_owned()),
+        secondary_key: None,
+        created_at: Timestamp::EPOCH,
+        modified_at: Timestamp::EPOCH,
+    };
+    Properties {
+        lock_duration: Some(Millis::from_secs(30)),
+        max_size_megabytes: Some(2_048),
+        requires_duplicate_detection: Some(true),
+        requires_session: Some(false),
+        default_time_to_live: Some(Millis::from_secs(600)),
+        dead_letter_on_expiration: Some(true),
+        dead_letter_on_filter_error: Some(false),
+        duplicate_window: Some(Millis::from_secs(60)),
+        max_delivery_count: Some(5),
+        batched_operations: Some(false),
+        authorization: Some(vec![rule]),
+        status: Some(Status::SendDisabled),
+        forward_to: Some(String::new()),
+        forward_dead_letters_to: Some("sb://host/q".to_owned()),
+        user_metadata: Some("about it".to_owned()),
+        supports_ordering: Some(false),
+        auto_delete_on_idle: Some(Millis::from_secs(3_600)),
+        partitioned: Some(true),
+        express: Some(false),
+        max_message_kilobytes: Some(100),
+    }
+}
+
+#[test]
+fn a_queue_has_what_was_asked_for_and_defaults_for_what_was_not() {
+    let mut bench = Bench::new();
+    let made = entity(create(&mut bench, "New/One", all_properties()));
+    let description = &made.description;
+    assert_eq!(made.path, "New/One");
+    assert_eq!(description.lock_duration, Millis::from_secs(30));
+    assert_eq!(description.max_bytes, 2 << 30);
+    assert_eq!(description.max_message_bytes, 100 * 1024);
+    assert_eq!(description.duplicates(), Some(Millis::from_secs(60)));
+    assert_eq!(description.forward_dead_letters_to.as_deref(), Some("q"));
+    assert_eq!(description.history.revision, 1);
+    assert_eq!(description.authorization[0].created_at, bench.now);
+    bench.now = bench.now.after(Millis::from_secs(1));
+    // What can be changed and is not given gets its default; the rest stays.
+    let changed = entity(update(&mut bench, "new/one", Properties::default())).description;
+    assert_eq!(changed.lock_duration, Millis::from_secs(60));
+    assert_eq!(changed.user_metadata, None);
+    assert!(changed.partitioned && changed.detects_duplicates);
+    assert_eq!(changed.authorization, description.authorization);
+    assert_eq!(changed.history.revision, 2);
+    assert_eq!(changed.history.created_at, description.history.created_at);
+    assert_eq!(changed.history.updated_at, bench.now);
+    let again = entity(update(&mut bench, "new/one", Properties::default())).description;
+    assert_eq!(again.history.revision, 2, "nothing has changed");
+}
+
+#[test]
+fn what_cannot_be_is_refused_and_nothing_changes() {
+    let mut bench = Bench::new();
+    let of = |change: fn(&mut Properties)| {
+        let mut properties = Properties::default();
+        change(&mut properties);
+        properties
+    };
+    for (properties, words) in [
+        (
+            of(|it| it.lock_duration = Some(Millis::from_secs(4))),
+            "LockDuration",
+        ),
+        (
+            of(|it| it.lock_duration = Some(Millis::from_secs(301))),
+            "LockDuration",
+        ),
+        (
+            of(|it| it.default_time_to_live = Some(Millis::default())),
+            "DefaultMessageTimeToLive",
+        ),
+        (
+            of(|it| it.duplicate_window = Some(Millis::from_secs(19))),
+            "DuplicateDetection",
+        ),
+        (
+            of(|it| it.auto_delete_on_idle = Some(Millis::from_secs(299))),
+            "AutoDeleteOnIdle",
+        ),
+        (of(|it| it.max_delivery_count = Some(0)), "MaxDeliveryCount"),
+        (
+            of(|it| it.user_metadata = Some("x".repeat(1_025))),
+            "UserMetadata",
+        ),
+        (
+            of(|it| it.max_message_kilobytes = Some(102_401)),
+            "MaxMessageSizeInKilobytes",
+        ),
+        (
+            of(|it| it.forward_to = Some("nowhere".to_owned())),
+            "does not exist",
+        ),
+        (of(|it| it.forward_to = Some("x".to_owned())), "is itself"),
+        (
+            of(|it| it.forward_to = Some("t/Subscriptions/a".to_owned())),
+            "is a subscription",
+        ),
+        (
+            of(|it| {
+                it.forward_to = Some("q".to_owned());
+                it.requires_session = Some(true);
+            }),
+            "message sessions",
+        ),
+    ] {
+        check_refused(create(&mut bench, "x", properties), words);
+    }
+    for name in [
+        "",
+        "a//b",
+        "a/subscriptions/b",
+        "-a",
+        "a?",
+        &"a".repeat(261),
+    ] {
+        check_refused(
+            create(&mut bench, name, Properties::default()),
+            "allowed: 1 to 260",
+        );
+    }
+    check_refused(
+        create(&mut bench, "Q", Properties::default()),
+        "already exists",
+    );
+    check_refused(
+        create(&mut bench, "none/Subscriptions/s", Properties::default()),
+        "not found",
+    );
+    check_refused(
+        create(&mut bench, "q/Subscriptions/s", Properties::default()),
+        "does not exist",
+    );
+    let sessions = of(|it| it.requires_session = Some(true));
+    check_refused(update(&mut bench, "q", sessions), "RequiresSession");
+    let circle = of(|it| it.forward_to = Some("one".to_owned()));
+    check_refused(update(&mut bench, "q", circle), "leads back");
+    let circle = of(|it| it.forward_dead_letters_to = Some("t".to_owned()));
+    check_refused(
+        update(&mut bench, "t/Subscriptions/a", circle),
+        "leads back",
+    );
+    assert!(bench.broker.description("x").is_none());
+    assert_eq!(bench.broker.description("q").unwrap().history.revision, 1);
+}
+
+#[test]
+fn a_version_that_has_gone_is_not_changed() {
+    let mut bench = Bench::new();
+    let delete = |revision| Operation::Delete {
+        path: "q".to_owned(),
+        revision,
+    };
+    let refused = administer(&mut bench, delete(Some(2)));
+    assert!(
+        matches!(refused, Err(OperationRefused::Changed(_))),
+        "{refused:?}"
+    );
+    assert_eq!(administer(&mut bench, delete(Some(1))), Ok(Answer::Deleted));
+    let refused = administer(&mut bench, delete(None));
+    assert!(
+        matches!(refused, Err(OperationRefused::NotFound(_))),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn rules_are_made_replaced_and_deleted() {
+    let mut bench = Bench::new();
+    let subscription = "t/Subscriptions/new".to_owned();
+    let rule = |name: &str, text: &str| {
+        Box::new(Rule {
+            name: name.to_owned(),
+            filter: Filter::Sql(SqlFilter::parse(text).unwrap()),
+            action: None,
+            created_at: Timestamp::EPOCH,
+        })
+    };
+    let made = administer(
+        &mut bench,
+        Operation::CreateSubscription {
+            path: subscription.clone(),
+            properties: Box::default(),
+            rule: Some(rule("first", "a = 1")),
+        },
+    );
+    assert_eq!(entity(made).path, subscription);
+    let list = |bench: &mut Bench| {
+        let what = Listed::Rules(subscription.clone());
+        let (skip, top) = (0, 10);
+        match administer(bench, Operation::List { what, skip, top }) {
+            Ok(Answer::Rules(views, More::No)) => views
+                .into_iter()
+                .map(|view| match view.rule.filter {
+                    Filter::Sql(filter) => format!("{} {}", view.rule.name, filter.text()),
+                    _ => view.rule.name,
+                })
+                .collect::<Vec<String>>(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(list(&mut bench), ["first a = 1"]);
+    let create = |rule| Operation::CreateRule {
+        subscription: subscription.clone(),
+        rule,
+    };
+    let replace = |rule| Operation::UpdateRule {
+        subscription: subscription.clone(),
+        rule,
+    };
+    bench.now = bench.now.after(Millis::from_secs(1));
+    administer(&mut bench, create(rule("second", "b = 2"))).unwrap();
+    check_refused(
+        administer(&mut bench, create(rule("FIRST", "c = 3"))),
+        "already exists",
+    );
+    check_refused(
+        administer(&mut bench, replace(rule("third", "c = 3"))),
+        "not found",
+    );
+    administer(&mut bench, replace(rule("FIRST", "c = 3"))).unwrap();
+    assert_eq!(list(&mut bench), ["first c = 3", "second b = 2"]);
+    let topic = administer(
+        &mut bench,
+        Operation::Read {
+            path: "t".to_owned(),
+        },
+    );
+    let topic = entity(topic);
+    assert_eq!((topic.subscriptions, topic.sql_filters), (3, 4));
+    let delete = Operation::DeleteRule {
+        subscription: subscription.clone(),
+        name: "first".to_owned(),
+    };
+    assert_eq!(administer(&mut bench, delete.clone()), Ok(Answer::Deleted));
+    check_refused(administer(&mut bench, delete), "not found");
+    assert_eq!(list(&mut bench), ["second b = 2"]);
+}
+
+#[test]
+fn lists_come_in_pages() {
+    let mut bench = Bench::new();
+    for number in 0..limits::LISTED_MAX + 5 {
+        create(
+            &mut bench,
+            &format!("page{number:03}"),
+            Properties::default(),
+        )
+        .unwrap();
+    }
+    let mut names = Vec::new();
+    loop {
+        let (what, skip, top) = (Listed::Queues, names.len(), 1_000);
+        let listed = administer(&mut bench, Operation::List { what, skip, top });
+        let Ok(Answer::Entities(views, more)) = listed else {
+            panic!("{listed:?}");
+        };
+        assert!(views.len() <= limits::LISTED_MAX);
+        names.extend(views.into_iter().map(|view| view.path));
+        if more == More::No {
+            break;
+        }
+    }
+    assert_eq!(
+        names.len(),
+        limits::LISTED_MAX + 5 + 3,
+        "q, one and two are there too"
+    );
+    assert!(names.is_sorted());
+}
+
+#[test]
+fn a_key_of_an_entity_manages_that_and_what_is_below() {
+    let mut bench = Bench::new();
+    let grant = Grant::of("t", Rights::ALL);
+    let mut check = |operation, allowed: bool| {
+        let done = bench.run(|broker, around| broker.administer(around, None, &grant, operation));
+        let refused = matches!(done, Err(OperationRefused::Unauthorized(_)));
+        assert_eq!(refused, !allowed, "{done:?}");
+    };
+    let read = |path: &str| Operation::Read {
+        path: path.to_owned(),
+    };
+    let list = |what| Operation::List {
+        what,
+        skip: 0,
+        top: 1,
+    };
+    check(read("T"), true);
+    check(read("t/Subscriptions/a"), true);
+    check(read("q"), false);
+    check(read("none"), false);
+    check(list(Listed::Subscriptions("t".to_owned())), true);
+    check(list(Listed::Topics), false);
+    check(Operation::Namespace, false);
+    let properties = Box::<Properties>::default();
+    check(
+        Operation::CreateEntity {
+            path: "t2".to_owned(),
+            is_topic: false,
+            properties,
+        },
+        false,
+    );
+}
