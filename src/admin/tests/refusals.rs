@@ -151,7 +151,8 @@ fn descriptions_belong_where_they_are_sent() {
 fn authorization_rules_need_a_name_a_key_and_rights() {
     let rules = |content: &str| {
         format!(
-            "<AuthorizationRules><AuthorizationRule>{content}</AuthorizationRule></AuthorizationRules>"
+            "<AuthorizationRules><AuthorizationRule>{content}</AuthorizationRule>\
+             </AuthorizationRules>"
         )
     };
     let name = "<KeyName>k</KeyName>";

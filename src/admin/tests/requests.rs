@@ -77,8 +77,8 @@ fn authorization(name: &str, rights: Rights, keys: (&str, Option<&str>)) -> Auth
     }
 }
 
-fn url(path: &str) -> Option<String> {
-    Some(format!("sb://localhost:9443/{path}"))
+fn url(path: &str) -> String {
+    format!("sb://localhost:9443/{path}")
 }
 
 const LISTEN: Rights = Rights {
@@ -107,8 +107,8 @@ fn python_makes_a_queue() {
                 authorization("k2", LISTEN, ("pk2=", None)),
             ]),
             status: Some(Status::ReceiveDisabled),
-            forward_to: url("q1"),
-            forward_dead_letters_to: url("q2"),
+            forward_to: Some(url("q1")),
+            forward_dead_letters_to: Some(url("q2")),
             user_metadata: Some("a <&> \n\t\"'".to_owned()),
             auto_delete_on_idle: Some(Millis::from_secs(241 * 3600)),
             partitioned: Some(true),
@@ -237,8 +237,8 @@ fn javascript_makes_a_queue_and_changes_a_topic() {
                 authorization("l", LISTEN, ("pk3", Some("sk4"))),
             ]),
             status: Some(Status::SendDisabled),
-            forward_to: url("jq1"),
-            forward_dead_letters_to: url("jq2"),
+            forward_to: Some(url("jq1")),
+            forward_dead_letters_to: Some(url("jq2")),
             user_metadata: Some("x<&>".to_owned()),
             auto_delete_on_idle: Some(Millis::from_secs(3600)),
             partitioned: Some(true),
@@ -275,7 +275,7 @@ fn javascript_makes_a_subscription_with_its_first_rule() {
         path: "jt/Subscriptions/s2".to_owned(),
         properties: Box::new(Properties {
             lock_duration: Some(Millis::from_secs(10)),
-            forward_to: url("jq1"),
+            forward_to: Some(url("jq1")),
             ..Properties::default()
         }),
         rule: Some(rule("first", correlation(fields), Some(action))),
@@ -327,7 +327,7 @@ fn go_makes_a_queue_and_a_subscription_with_its_first_rule() {
     let expected = Operation::CreateSubscription {
         path: "gt/Subscriptions/gs".to_owned(),
         properties: Box::new(Properties {
-            forward_to: url("gx1"),
+            forward_to: Some(url("gx1")),
             ..Properties::default()
         }),
         rule: Some(rule("dr", filter, Some(action))),
@@ -360,7 +360,7 @@ fn java_makes_and_changes_entities() {
         panic!("it is an update")
     };
     // What it was told, with a URL of its own before it.
-    assert_eq!(properties.forward_dead_letters_to, url("q1"));
+    assert_eq!(properties.forward_dead_letters_to, Some(url("q1")));
     let rights = Rights {
         send: true,
         ..LISTEN
@@ -515,7 +515,8 @@ fn elements_are_known_by_namespace_in_any_order_and_foreign_ones_passed_over() {
         <a:entry xmlns:a='http://www.w3.org/2005/Atom' xmlns:x='urn:x'
             xmlns:s='http://schemas.microsoft.com/netservices/2010/10/servicebus/connect'
             xmlns:n='http://www.w3.org/2001/XMLSchema-instance'>
-          <a:title>not this</a:title><a:content x:type='y' type='application/xml'><s:QueueDescription>
+          <a:title>not this</a:title><a:content x:type='y' type='application/xml'>
+          <s:QueueDescription>
             <s:SupportOrdering> FALSE </s:SupportOrdering><x:MaxDeliveryCount>9</x:MaxDeliveryCount>
             <s:Future><s:MaxDeliveryCount>8</s:MaxDeliveryCount></s:Future>
             <s:UserMetadata><![CDATA[<&]]>&#x41;&amp;&#66; </s:UserMetadata>
