@@ -3,8 +3,7 @@
 //! For development, tests and small installations: one folder with an authority that clients are told
 //! to trust, a certificate for the broker, and certificates for clients that sign in with them.
 //! An authority is made once and never overwritten. Keys are readable by their owner only, from the
-//! moment that their files exist; a file is replaced in one step, so a running broker reads either
-//! the old or the new.
+//! moment that their files exist; files that go together are replaced together.
 //!
 //! Certificates keep what the strictest clients ask for: names in the alternative-name extension (Go),
 //! key identifiers, usages and critical constraints (Python with OpenSSL's strict mode), at most 825
@@ -358,8 +357,11 @@ impl AuthorityFiles {
             (false, false) => {
                 let authority = Authority::make(now)?;
                 let key = authority.issuer.key().serialize_pem();
-                write(&self.key, key.as_bytes(), Readers::Owner)?;
-                write(&self.certificate, authority.pem.as_bytes(), Readers::All)?;
+                let pem = authority.pem.as_bytes();
+                write(&[
+                    (self.key.clone(), key.as_bytes(), Readers::Owner),
+                    (self.certificate.clone(), pem, Readers::All),
+                ])?;
                 Ok((authority, Made::New))
             }
             (true, false) => Err(CertsError::OneHalf {
@@ -387,8 +389,13 @@ enum Made {
 pub(super) fn keep(directory: &Path, now: SystemTime) -> Result<(), CertsError> {
     let file = directory.join("server.pem");
     let old = leaf(&file);
-    let good = |old: &Certificate| old.is_good_for(now, RENEW_BEFORE);
-    if old.as_ref().is_some_and(good) && directory.join("server.key").exists() {
+    let good = |old: &Certificate| {
+        let key = fs::read_to_string(directory.join("server.key")).ok();
+        let key = key.and_then(|text| KeyPair::from_pem(&text).ok());
+        old.is_good_for(now, RENEW_BEFORE)
+            && key.is_some_and(|key| key.subject_public_key_info() == old.public_key)
+    };
+    if old.as_ref().is_some_and(good) {
         return Ok(());
     }
     make_directory(directory)?;
@@ -524,15 +531,17 @@ fn put(
     let issued = authority.issue(subject, days, now)?;
     let chain = [&issued.der[..], &authority.der[..]];
     let store = pkcs12::key_store(name, &issued.pkcs8, &chain)?;
-    write(&file("key"), issued.key.as_bytes(), Readers::Owner)?;
-    write(&file("pem"), issued.chain.as_bytes(), Readers::All)?;
-    write(&file("p12"), &store, Readers::Owner)?;
+    write(&[
+        (file("key"), issued.key.as_bytes(), Readers::Owner),
+        (file("pem"), issued.chain.as_bytes(), Readers::All),
+        (file("p12"), &store, Readers::Owner),
+    ])?;
     Ok(issued.certificate)
 }
 
 fn put_trust(directory: &Path, authority: &Authority) -> Result<(), CertsError> {
     let store = pkcs12::trust_store("jitney-ca", &authority.der)?;
-    write(&directory.join("ca.p12"), &store, Readers::All)
+    write(&[(directory.join("ca.p12"), &store, Readers::All)])
 }
 
 /// Who may read a file.
@@ -556,31 +565,43 @@ fn read(file: &Path) -> Result<String, CertsError> {
     })
 }
 
-/// Replaces a file in one step.
-fn write(file: &Path, bytes: &[u8], readers: Readers) -> Result<(), CertsError> {
-    let put = || {
-        let mut name = file.file_name().unwrap_or_default().to_owned();
-        name.push(".new");
-        let new = file.with_file_name(name);
-        // One that a crash has left may have another mode.
-        match fs::remove_file(&new) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mode = match readers {
-            Readers::All => 0o644,
-            Readers::Owner => 0o600,
-        };
-        let mut options = OpenOptions::new();
-        let mut opened = options.write(true).create_new(true).mode(mode).open(&new)?;
-        opened.write_all(bytes)?;
-        opened.sync_all()?;
-        fs::rename(&new, file)
+/// Replaces files: all of them are written and synced before the first takes its place, so that a
+/// full disk leaves all as they were.
+fn write(files: &[(PathBuf, &[u8], Readers)]) -> Result<(), CertsError> {
+    let failed = |file: &Path| {
+        let file = file.to_owned();
+        move |source| CertsError::Write { file, source }
     };
-    put().map_err(|source| CertsError::Write {
-        file: file.to_owned(),
-        source,
-    })
+    let mut staged = Vec::new();
+    for (file, bytes, readers) in files {
+        let new = stage(file, bytes, *readers).map_err(failed(file))?;
+        staged.push((new, file));
+    }
+    for (new, file) in staged {
+        fs::rename(new, file).map_err(failed(file))?;
+    }
+    Ok(())
+}
+
+/// Writes what is to take the place of a file, beside it.
+fn stage(file: &Path, bytes: &[u8], readers: Readers) -> io::Result<PathBuf> {
+    let mut name = file.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    let new = file.with_file_name(name);
+    // One that a crash has left may have another mode.
+    match fs::remove_file(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let mode = match readers {
+        Readers::All => 0o644,
+        Readers::Owner => 0o600,
+    };
+    let mut options = OpenOptions::new();
+    let mut opened = options.write(true).create_new(true).mode(mode).open(&new)?;
+    opened.write_all(bytes)?;
+    opened.sync_all()?;
+    Ok(new)
 }
 
 #[cfg(test)]

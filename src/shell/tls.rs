@@ -151,7 +151,7 @@ impl Tls {
     /// Does the handshake of one connection.
     ///
     /// A client that asks only for protocols that are not spoken here is let in as if it had asked
-    /// for none: its first bytes tell what it speaks. With [`Tls::config`] alone it would be refused.
+    /// for none: its first bytes tell what it speaks.
     ///
     /// # Errors
     ///
@@ -173,12 +173,6 @@ impl Tls {
             &current.config
         };
         start.into_stream(Arc::clone(config)).await
-    }
-
-    #[cfg(test)]
-    /// Returns what the next connection begins with.
-    pub(super) fn config(&self) -> Arc<ServerConfig> {
-        Arc::clone(&self.current.load().config)
     }
 
     /// Returns the authority that clients may be told to trust, as PEM.

@@ -164,6 +164,27 @@ fn what_is_not_ours_is_not_overwritten() {
 }
 
 #[test]
+fn files_that_go_together_are_replaced_together_or_not_at_all() {
+    let folder = folder();
+    make(&args(folder.path(), &[], &[]), now()).unwrap();
+    let content = |name| fs::read(folder.path().join(name)).unwrap();
+    let all = || ["server.key", "server.pem", "server.p12"].map(content);
+    let before = all();
+    // The last of the three cannot be written.
+    let blocked = folder.path().join("server.p12.new");
+    fs::create_dir(&blocked).unwrap();
+    let error = make(&args(folder.path(), &[], &[]), now()).unwrap_err();
+    assert!(
+        error.to_string().contains("server.p12 cannot be written"),
+        "{error}"
+    );
+    assert_eq!(all(), before);
+    fs::remove_dir(&blocked).unwrap();
+    make(&args(folder.path(), &[], &[]), now()).unwrap();
+    assert_ne!(all(), before);
+}
+
+#[test]
 fn certificates_of_an_authority_of_ours_that_is_gone_are_made_again() {
     let folder = folder();
     make(&args(folder.path(), &["one.test"], &[]), now()).unwrap();

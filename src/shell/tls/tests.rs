@@ -349,12 +349,12 @@ async fn files_are_watched_by_time_and_by_signal_until_the_end() {
     for (every, signalled) in [(Duration::from_millis(5), false), (LONG, true)] {
         let bench = Bench::new();
         let tls = Tls::load(&bench.args(&["localhost"]), None).unwrap();
-        let before = tls.config();
+        let before = tls.current.load_full();
         let (stop, stopped) = watch::channel(false);
         let watching = tokio::spawn(watch_every(every, Arc::clone(&tls), stopped));
         bench.pair("localhost");
         let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
-        while Arc::ptr_eq(&before, &tls.config()) {
+        while Arc::ptr_eq(&before, &tls.current.load_full()) {
             assert!(
                 tokio::time::Instant::now() < deadline,
                 "by signal: {signalled}"
@@ -412,6 +412,25 @@ async fn without_files_there_is_a_local_certificate_that_is_renewed_in_time() {
     }
     assert_eq!(authorities[0], authorities[1]);
     assert_ne!(authorities[0], authorities[2]);
+}
+
+#[tokio::test]
+async fn a_local_certificate_that_has_lost_its_key_is_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let tls = Tls::load(&TlsArgs::default(), Some(folder.path())).unwrap();
+    let ca = tls.ca_pem().unwrap();
+    let other = KeyPair::generate().unwrap().serialize_pem();
+    for damage in [Some(other), Some(String::new()), None] {
+        let key = folder.path().join("server.key");
+        match damage {
+            Some(text) => std::fs::write(key, text).unwrap(),
+            None => std::fs::remove_file(key).unwrap(),
+        }
+        assert!(tls.reload().unwrap());
+        assert!(!tls.reload().unwrap());
+        let trusting = client(ca.as_bytes(), rustls::ALL_VERSIONS);
+        shake(&tls, trusting, "localhost").await;
+    }
 }
 
 #[tokio::test]
