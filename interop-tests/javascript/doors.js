@@ -54,9 +54,9 @@ export function rule(keyName, ...accessRights) {
   };
 }
 
-/** Bytes that are easily told from others. */
+/** Bytes that are easily told from others: their period divides no power of two. */
 export function pattern(size) {
-  return Buffer.from(Array.from({ length: size }, (_, index) => (index * 7) % 251));
+  return Buffer.alloc(size, Uint8Array.from({ length: 251 }, (_, index) => (index * 7) % 251));
 }
 
 /** Sends, receives, completes, schedules, cancels and peeks. */
@@ -77,8 +77,11 @@ export async function roundTrip(client, queue, sizes = [1, 200 * 1024]) {
 }
 
 export async function deniedSending(client, queue) {
+  await fails(client.createSender(queue).sendMessages({ body: "denied" }), UNAUTHORIZED);
+}
+
+export async function deniedScheduling(client, queue) {
   const sender = client.createSender(queue);
-  await fails(sender.sendMessages({ body: "denied" }), UNAUTHORIZED);
   await fails(sender.scheduleMessages({ body: "denied" }, new Date(Date.now() + 3_600_000)), UNAUTHORIZED);
 }
 
@@ -93,6 +96,25 @@ export async function denied(client, queue) {
   await deniedSending(client, queue);
   await deniedReceiving(client, queue);
 }
+
+/**
+ * Checks that an open sender, which has worked, is refused from now on.
+ *
+ * A message that is on its way when the link ends is answered by nobody, and the SDK waits for that until the time is over.
+ */
+export async function ends(client, queue, change, code) {
+  const sender = client.createSender(queue);
+  await sender.sendMessages({ body: "before" });
+  await change();
+  for (;;) {
+    const error = await sender.sendMessages({ body: "after" }).then(() => assert.fail("it was sent"), (refused) => refused);
+    if (error.code === code) return;
+    assert.equal(error.code, "ServiceTimeout", error.message);
+  }
+}
+
+/** Options of a client that does not wait long for an answer. */
+export const SOON = { retryOptions: { maxRetries: 0, timeoutInMs: 2_000 } };
 
 /** What was given, without what was not. */
 export function given(properties) {

@@ -54,8 +54,8 @@ export const guarded = skip ? undefined : {
   httpPort: JSON.parse(await readFile(file("broker.json"), "utf8")).http_port,
 };
 
-/** The runner's command for its broker, with the state of this one. */
-async function control(verb) {
+/** Has the runner's command `start`, `kill` or `stop` this broker, in the place of the runner's. */
+export async function control(verb) {
   const [program, ...words] = process.env.JITNEY_BROKER_CONTROL.split(" ");
   await run(program, [...words.slice(0, -1), file("broker.json"), verb]);
 }

@@ -11,9 +11,9 @@ const FOREVER = "P10675199DT2H48M5.4775807S";
 
 const EVERYTHING = { filter: { sqlExpression: "1=1" }, action: {} };
 
-/** A rule without the fields that are not set, in itself, its filter and its action. */
+/** A rule without the fields that are not set. Names come as a part of an address, which the SDK does not decode. */
 function plain({ name, filter, action }) {
-  return { name, filter: given(filter), action: given(action) };
+  return { name: decodeURI(name), filter: given(filter), action: given(action) };
 }
 
 async function plainRules(office, topic, subscription) {
@@ -161,13 +161,15 @@ guardedTopic("administration", (scenario) => {
     assert.deepEqual(await pages(subscriptions, "subscriptionName", 4), [
       ["sub-1", "sub-2", "sub-3", "sub-4"], ["sub-5", "sub-6"],
     ]);
+    // Full pages to the last.
     assert.deepEqual((await pages(office.listSubscriptions("s275t-0"), "subscriptionName", 3)).map((page) => page.length), [3, 3]);
-    assert.deepEqual((await collect(office.listSubscriptions("s275t-0"))).map((each) => each.topicName), Array(6).fill("s275t-0"));
+    const all = await collect(office.listSubscriptions("s275t-0"));
+    assert.deepEqual(all.map((each) => each.topicName), Array(6).fill("s275t-0"));
     assert.deepEqual(await collect(office.listSubscriptions("s275t-1")), []);
     // From where another list was left.
-    const [second] = await pages({ byPage: (of) => office.listSubscriptions("s275t-0").byPage({ ...of, continuationToken: "2" }) },
-      "subscriptionName", 2);
-    assert.deepEqual(second, ["sub-3", "sub-4"]);
+    const rest = office.listSubscriptions("s275t-0").byPage({ maxPageSize: 2, continuationToken: "2" });
+    const { value: next } = await rest.next();
+    assert.deepEqual(next.map((each) => each.subscriptionName), ["sub-3", "sub-4"]);
   });
 
   scenario("S276 every filter and action comes back as it was made", async (client, office) => {
@@ -213,9 +215,9 @@ guardedTopic("administration", (scenario) => {
     assert.deepEqual((await plainRules(office, "s276", "a")).sort(byName), [...wanted].sort(byName));
     const found = await pages(office.listRules("s276", "a"), "name", 4);
     assert.deepEqual(found.map((page) => page.length), [4, 4, 1]);
-    assert.deepEqual(found.flat().sort(), wanted.map(({ name }) => name).sort());
+    assert.deepEqual(found.flat().map((name) => decodeURI(name)).sort(), wanted.map(({ name }) => name).sort());
 
-    const other = { ...await office.getRule("s276", "a", "sql"), filter: { sqlExpression: "1=0" }, action: { sqlExpression: "REMOVE n" } };
+    const other = { name: "sql", filter: { sqlExpression: "1=0" }, action: { sqlExpression: "REMOVE n" } };
     assert.deepEqual(plain(await office.updateRule("s276", "a", other)), other);
     assert.deepEqual(plain(await office.getRule("s276", "a", "sql")), other);
     // The name of the default rule is free again.
@@ -343,7 +345,7 @@ guardedTopic("administration", (scenario) => {
   scenario("S289 names may have slashes and other signs", async (client, office) => {
     for (const name of ["s289/orders/new", "s289.a-b_c", "s289~ü"]) {
       await office.createQueue(name);
-      assert.equal((await office.getQueue(name)).name, name);
+      assert.equal(decodeURI((await office.getQueue(name)).name), name);
       await roundTrip(client, name, [1]);
       await office.deleteQueue(name);
       assert.equal(await office.queueExists(name), false);

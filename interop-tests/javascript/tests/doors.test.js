@@ -1,13 +1,12 @@
-// TLS, WebSockets and plain HTTP, on every port. The ways of a client that has an own process are those of `visitor.js`.
+// TLS, WebSockets and plain HTTP, on every port.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
+import { ServiceBusAdministrationClient } from "@azure/service-bus";
 import WebSocket from "ws";
-import {
-  accept, bodies, connectionString, newClient, range, receive, withClient,
-} from "../harness.js";
+import { accept, bodies, connectionString, range, receive, withClient } from "../harness.js";
 import { administrator, guardedTopic, keyed, pattern, roundTrip } from "../doors.js";
 import { guarded, HOST, ROOT } from "../guarded.js";
 
@@ -17,12 +16,10 @@ const httpPort = process.env.JITNEY_HTTP_PORT;
 /** The keys of the runner's broker: any are good. */
 const ANY = { name: ROOT.name, key: "SAS_KEY_VALUE" };
 
-/** Every port that there is: of the guarded broker, its own and the plain ones, and of the runner's broker. */
-function ports() {
-  return [
-    [ROOT, HOST], [ROOT, `${HOST}:443`], [ANY, `localhost:${amqpPort}`], [ANY, `localhost:${httpPort}`],
-  ];
-}
+/** Every port that has a certificate for its name: the guarded broker's, and those of the runner's broker. */
+const PORTS = [
+  [ROOT, `${HOST}:5671`], [ROOT, `${HOST}:443`], [ANY, `localhost:${amqpPort}`], [ANY, `localhost:${httpPort}`],
+];
 
 /** A client of the SDK in a process of its own, with these options of Node. What it wrote last is its answer. */
 async function visit(queue, options, environment = process.env) {
@@ -43,10 +40,9 @@ function dialler(scheme, subprotocol, answered) {
 
 guardedTopic("doors", (scenario) => {
   scenario("S261 AMQPS on every port, with the keys of a production-style connection string", async () => {
-    for (const [key, endpoint] of ports()) {
-      const office = administrator(key, endpoint === HOST ? HOST : endpoint);
+    for (const [key, endpoint] of [[ROOT, HOST], ...PORTS]) {
       const queue = `s261-${endpoint.replace(":", "-")}`;
-      await office.createQueue(queue);
+      await administrator(key, endpoint).createQueue(queue);
       await withClient((client) => roundTrip(client, queue), {}, keyed(key, endpoint));
     }
   });
@@ -74,7 +70,7 @@ guardedTopic("doors", (scenario) => {
   });
 
   scenario("S263 WebSockets with TLS and without, on every port, with either subprotocol", async () => {
-    for (const [key, endpoint] of [...ports().map(([key, each]) => [key, each === HOST ? `${HOST}:5671` : each]), [ROOT, HOST]]) {
+    for (const [key, endpoint] of PORTS) {
       const queue = `s263-${endpoint.replace(":", "-")}`;
       await administrator(key, endpoint).createQueue(queue);
       for (const scheme of ["wss", "ws"]) {
@@ -114,12 +110,10 @@ guardedTopic("doors", (scenario) => {
   });
 
   scenario("S288 administration on every port, with TLS and without", async () => {
-    for (const [key, endpoint] of ports()) {
+    for (const [key, endpoint] of PORTS) {
       for (const scheme of ["https:", "http:"]) {
         const queue = `s288-${endpoint.replace(":", "-")}-${scheme.slice(0, -1)}`;
-        // Plain HTTP at HOST itself would be port 80, where nobody is.
-        const where = endpoint === HOST && scheme === "http:" ? `${HOST}:5671` : endpoint;
-        const office = administrator(key, where, { additionalPolicies: [over(scheme)] });
+        const office = administrator(key, endpoint, { additionalPolicies: [over(scheme)] });
         await office.createQueue(queue);
         await withClient((client) => roundTrip(client, queue, [1]), {}, keyed(key, endpoint));
         assert.equal((await office.getQueue(queue)).name, queue);
@@ -131,14 +125,9 @@ guardedTopic("doors", (scenario) => {
 
   scenario("S288 administration by the emulator's connection string", async () => {
     const policy = over("http:", `localhost:${httpPort}`);
-    const office = new (administrator().constructor)(connectionString, { additionalPolicies: [policy] });
+    const office = new ServiceBusAdministrationClient(connectionString, { additionalPolicies: [policy] });
     await office.createQueue("s288");
-    const client = newClient();
-    try {
-      await roundTrip(client, "s288");
-    } finally {
-      await client.close();
-    }
+    await withClient((client) => roundTrip(client, "s288"));
     await office.deleteQueue("s288");
   });
 });

@@ -203,21 +203,26 @@ topic("sessions", (scenario) => {
 
   scenario("S117 what comes to a session that is held goes to its holder", async (client) => {
     const receiver = await accept(client, "s117", "x");
-    await receiveNothing(receiver);
+    // It gets what it waits for, and so never drains: on a busy machine the SDK closes a link that has, and gives up its session.
+    const waiting = receive(receiver, 3);
     await sendTo(client, "s117", "x", "x", "x");
     await noNextSession("s117", 3_000);
-    assert.deepEqual(bodies(await receive(receiver, 3)), [0, 1, 2]);
+    assert.deepEqual(bodies(await waiting), [0, 1, 2]);
   });
 
   scenario("S118 a session has a state of its own", async (client) => {
     const [x, y] = [await accept(client, "s118", "x"), await accept(client, "s118", "y")];
     assert.equal(await x.getSessionState(), null);
-    // Null is what the SDK writes as JSON; nothing of it clears a state.
-    for (const state of [{ step: 1, list: ["ü"] }, "text", 42, null, Buffer.from([0, 255, 1]), Buffer.alloc(0)]) {
+    // Null is what the SDK writes as JSON.
+    for (const state of [{ step: 1, list: ["ü"] }, "text", 42, null, Buffer.from([0, 255, 1])]) {
       await x.setSessionState(state);
       assert.deepEqual(await x.getSessionState(), state);
       assert.equal(await y.getSessionState(), null);
     }
+    // No bytes clear it.
+    await x.setSessionState(Buffer.from("kept"));
+    await x.setSessionState(Buffer.alloc(0));
+    assert.equal(await x.getSessionState(), null);
   });
 
   scenario("S119 a state stays, without messages too", async (client) => {
