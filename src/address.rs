@@ -110,6 +110,12 @@ impl EntityAddress {
         }
     }
 
+    /// Returns the path with the suffix of its queue, in its namespace: what rights are needed for.
+    #[must_use]
+    pub fn resource(&self) -> String {
+        format!("{}{}", self.path, self.queue.suffix())
+    }
+
     /// Returns the form under which the entity is found: names compare without case.
     #[must_use]
     pub fn key(&self) -> String {
@@ -117,14 +123,24 @@ impl EntityAddress {
     }
 }
 
+impl SubQueue {
+    fn suffix(self) -> &'static str {
+        match self {
+            Self::Main => "",
+            Self::DeadLetter => "/$DeadLetterQueue",
+            Self::TransferDeadLetter => "/$Transfer/$DeadLetterQueue",
+        }
+    }
+}
+
 impl fmt::Display for EntityAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let suffix = match self.queue {
-            SubQueue::Main => "",
-            SubQueue::DeadLetter => "/$DeadLetterQueue",
-            SubQueue::TransferDeadLetter => "/$Transfer/$DeadLetterQueue",
-        };
-        write!(f, "{}{suffix}", without_namespace(&self.path))
+        write!(
+            f,
+            "{}{}",
+            without_namespace(&self.path),
+            self.queue.suffix()
+        )
     }
 }
 

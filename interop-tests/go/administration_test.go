@@ -724,6 +724,7 @@ func TestS170_S290_what_an_administrator_did_survives_a_kill(t *testing.T) {
 	o.createTopic("s290t", nil)
 	o.createSubscription("s290t", "a", &admin.SubscriptionProperties{DefaultRule: &one})
 	o.createQueue("s290-gone", nil)
+	o.createQueue("s290f", &admin.QueueProperties{ForwardTo: of("s290-gone")})
 	o.must(o.tryDeleteQueue("s290-gone"))
 	created := o.queueCounts("s290").CreatedAt
 	revive(t)
@@ -744,4 +745,7 @@ func TestS170_S290_what_an_administrator_did_survives_a_kill(t *testing.T) {
 	gone, err := after.admin.GetQueue(limit, "s290-gone", nil)
 	after.must(err)
 	after.same(gone == nil, true)
+	// What forwards to it has nowhere to go.
+	after.send("s290f", text("lost"))
+	after.same(bodies(after.transferDeadLetters("s290f").receive(1)), []string{"lost"})
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
 )
 
-// S291: whatever administrators and clients do to one another, the broker goes on, and remembers what it said.
-func TestS291_administrators_work_against_clients_and_kills(t *testing.T) {
+// S300: whatever administrators and clients do to one another, the broker goes on, and remembers what it said.
+func TestS300_administrators_work_against_clients_and_kills(t *testing.T) {
 	o := open(t).administrator(t)
-	o.createQueue("s291", nil)
+	o.createQueue("s300", nil)
 	limit, cancel := within(8 * time.Second)
 	defer cancel()
 	var group sync.WaitGroup
@@ -27,7 +27,7 @@ func TestS291_administrators_work_against_clients_and_kills(t *testing.T) {
 		}()
 	}
 	// Errors are nobody's business here: most of what these do is undone by another meanwhile.
-	for _, topic := range []string{"s291x", "s291y", "s291x"} {
+	for _, topic := range []string{"s300x", "s300y", "s300x"} {
 		administrators, clients := open(t).administrator(t), o.another()
 		begin(func(round int) { administrators.shakeTopic(limit, topic, round) })
 		begin(func(round int) { administrators.shakeQueue(limit, topic+"-queue", round) })
@@ -64,7 +64,7 @@ func (o *office) shakeTopic(limit context.Context, topic string, round int) {
 		Properties: &admin.SubscriptionProperties{RequiresSession: of(round%3 == 0)},
 	})
 	_, _ = o.admin.CreateSubscription(limit, topic, "b", &admin.CreateSubscriptionOptions{
-		Properties: &admin.SubscriptionProperties{ForwardTo: of("s291")},
+		Properties: &admin.SubscriptionProperties{ForwardTo: of("s300")},
 	})
 	_, _ = o.admin.CreateRule(limit, topic, "a", &admin.CreateRuleOptions{
 		Name: of("r"), Filter: &admin.SQLFilter{Expression: "n = 1"},
@@ -84,7 +84,7 @@ func (o *office) shakeQueue(limit context.Context, queue string, round int) {
 	if found, err := o.admin.GetQueue(limit, queue, nil); err == nil && found != nil {
 		found.MaxDeliveryCount = of(int32(round%9 + 1))
 		if round%3 == 0 {
-			found.ForwardDeadLetteredMessagesTo = of("s291")
+			found.ForwardDeadLetteredMessagesTo = of("s300")
 		}
 		_, _ = o.admin.UpdateQueue(limit, queue, found.QueueProperties, nil)
 	}

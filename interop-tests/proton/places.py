@@ -85,9 +85,8 @@ class Guarded:
     def plain(self, name: str, key: str | None = None, **options):
         """A connection with a rule's name and a key, as generic clients make them."""
         key = KEYS[name] if key is None else key
-        return connect(
-            url=f"amqps://localhost:{self.port}", ssl_domain=self.trust(), allowed_mechs="PLAIN", user=name, password=key, **options,
-        )
+        url = f"amqps://localhost:{self.port}"
+        return connect(url=url, ssl_domain=self.trust(), allowed_mechs="PLAIN", user=name, password=key, **options)
 
 
 def trusting(authority: str) -> SSLDomain:
@@ -112,7 +111,8 @@ def signed(resource: str, name: str, key: str | None = None, expiry: int | None 
     resource = urllib.parse.quote_plus(resource)
     key = (KEYS[name] if key is None else key).encode()
     signature = base64.b64encode(hmac.digest(key, f"{resource}\n{expiry}".encode(), hashlib.sha256))
-    return f"SharedAccessSignature sr={resource}&sig={urllib.parse.quote_plus(signature)}&se={expiry}&skn={urllib.parse.quote_plus(name)}"
+    signature, name = urllib.parse.quote_plus(signature), urllib.parse.quote_plus(name)
+    return f"SharedAccessSignature sr={resource}&sig={signature}&se={expiry}&skn={name}"
 
 
 class Tokens:

@@ -23,7 +23,7 @@ def tearDownModule():
 
 
 class Doors(client.TestCase):
-    def connection_to(self, make, *arguments, **options):
+    def opened(self, make, *arguments, **options):
         connection = make(*arguments, **options)
         self.addCleanup(connection.close)
         return connection
@@ -59,32 +59,30 @@ class Doors(client.TestCase):
 
     def not_connected(self, reason: str, make, *arguments, **options) -> None:
         with self.assertRaisesRegex((ConnectionException, SSLException), reason):
-            self.connection_to(make, *arguments, **options)
+            self.opened(make, *arguments, **options)
 
     def test_s261_amqps_is_on_every_port(self):
         domain = trusting(authority())
         for port in (os.environ["JITNEY_AMQP_PORT"], os.environ["JITNEY_HTTP_PORT"]):
-            connection = self.connection_to(connect, url=f"amqps://localhost:{port}", ssl_domain=domain)
+            connection = self.opened(connect, url=f"amqps://localhost:{port}", ssl_domain=domain)
             self.round_trip(connection, "s05", sizes=(1, 200 * 1024))
 
     def test_s261_amqps_is_on_its_own_port(self):
         # There is no port in the address. Proton does not find addresses in a certificate.
-        connection = self.connection_to(
+        connection = self.opened(
             connect, url=f"amqps://{ADDRESS}", ssl_domain=guarded.trust(), sni="localhost", allowed_mechs="PLAIN", user=ROOT,
             password=KEYS[ROOT],
         )
         self.round_trip(connection, "s264", sizes=(1, 200 * 1024))
 
     def test_s262_who_does_not_trust_the_authority_does_not_connect(self):
-        port = os.environ["JITNEY_AMQP_PORT"]
+        url = f"amqps://localhost:{os.environ['JITNEY_AMQP_PORT']}"
         # The other broker's authority, and another name than in the certificate.
-        self.not_connected("certificate verify failed", connect, url=f"amqps://localhost:{port}", ssl_domain=guarded.trust())
-        self.not_connected(
-            "certificate verify failed", connect, url=f"amqps://localhost:{port}", ssl_domain=trusting(authority()), sni="example.com",
-        )
+        self.not_connected("certificate verify failed", connect, url=url, ssl_domain=guarded.trust())
+        self.not_connected("certificate verify failed", connect, url=url, ssl_domain=trusting(authority()), sni="example.com")
 
     def test_s264_a_wrong_key_and_an_unknown_name_give_nothing(self):
-        connection = self.connection_to(guarded.nameless)
+        connection = self.opened(guarded.nameless)
         tokens, audience = Tokens(connection), f"{SERVICE}/s264"
         self.assertEqual(tokens.put(audience, signed(audience, ROOT, "wrong")), 401)
         self.assertEqual(tokens.put(audience, signed(audience, "no-such-name", KEYS[ROOT])), 401)
@@ -93,7 +91,7 @@ class Doors(client.TestCase):
         self.round_trip(connection, "s264")
 
     def test_s265_a_token_is_good_for_its_resource_only(self):
-        connection = self.connection_to(guarded.nameless)
+        connection = self.opened(guarded.nameless)
         tokens, audience = Tokens(connection), f"{SERVICE}/s265"
         self.assertEqual(tokens.put(f"{SERVICE}/s265b", signed(audience, ROOT)), 401)
         self.assertEqual(tokens.put(audience, signed(audience, ROOT)), 202)
@@ -101,7 +99,7 @@ class Doors(client.TestCase):
         self.denied(connection, "s265b")
 
     def test_s291_plain_is_enough_without_cbs(self):
-        connection = self.connection_to(guarded.plain, ROOT)
+        connection = self.opened(guarded.plain, ROOT)
         self.round_trip(connection, "s291", sizes=(1, 200 * 1024))
         # What clients like those of JMS do: sessions, dead letters, transactions.
         session = Message(body="in a session")
@@ -124,7 +122,7 @@ class Doors(client.TestCase):
         self.assertEqual([message.body for message, _ in received], [1, 2])
 
     def test_s291_plain_gives_what_its_rule_says(self):
-        listener, speaker = self.connection_to(guarded.plain, "listener"), self.connection_to(guarded.plain, "speaker")
+        listener, speaker = self.opened(guarded.plain, "listener"), self.opened(guarded.plain, "speaker")
         self.sender_of(speaker, "s291b").send(Message(body="heard"))
         self.unauthorized(self.receiver_of, speaker, "s291b")
         self.unauthorized(self.sender_of, listener, "s291b")
@@ -132,7 +130,7 @@ class Doors(client.TestCase):
         self.assertEqual(message.body, "heard")
 
     def test_s291_an_entitys_key_is_good_there_only(self):
-        own = self.connection_to(guarded.plain, "own", QUEUE_KEY)
+        own = self.opened(guarded.plain, "own", QUEUE_KEY)
         self.round_trip(own, "s291")
         for address in ("s291b", "no-such-queue"):
             self.denied(own, address)
@@ -142,10 +140,10 @@ class Doors(client.TestCase):
             self.not_connected("Authentication failed|unauthorized", guarded.plain, name, key)
 
     def test_s292_external_is_the_rule_of_the_certificates_name(self):
-        sender = self.sender_of(self.connection_to(guarded.plain, "speaker"), "s292")
+        sender = self.sender_of(self.opened(guarded.plain, "speaker"), "s292")
         for url in (f"amqps://localhost:{guarded.port}", f"amqps://{ADDRESS}"):
             sender.send(Message(body=url))
-            listener = self.connection_to(
+            listener = self.opened(
                 connect, url=url, ssl_domain=guarded.trust("listener"), sni="localhost", allowed_mechs="EXTERNAL",
             )
             message, delivery = self.receive_one(self.receiver_of(listener, "s292"))
@@ -163,7 +161,7 @@ class Doors(client.TestCase):
             )
 
     def test_s293_anonymous_sees_cbs_and_nothing_else(self):
-        connection = self.connection_to(guarded.nameless)
+        connection = self.opened(guarded.nameless)
         for address in ("s293", "s293/$management", "no-such-queue"):
             self.denied(connection, address)
         self.assertEqual(Tokens(connection).put(f"{SERVICE}/s293", signed(f"{SERVICE}/s293", "speaker")), 202)
@@ -171,7 +169,7 @@ class Doors(client.TestCase):
         self.unauthorized(self.receiver_of, connection, "s293")
 
     def test_s295_a_link_ends_with_its_token_and_others_stay(self):
-        connection = self.connection_to(guarded.nameless)
+        connection = self.opened(guarded.nameless)
         tokens, expiry = Tokens(connection), int(time.time()) + 3
         self.assertEqual(tokens.put(f"{SERVICE}/s295", signed(f"{SERVICE}/s295", ROOT, expiry=expiry)), 202)
         self.assertEqual(tokens.put(f"{SERVICE}/s295b", signed(f"{SERVICE}/s295b", ROOT)), 202)

@@ -72,12 +72,12 @@ class BlockingRenewer:
 OPTIONS = {"retry_backoff_factor": 0.1}
 
 
-def client(kind: str, connection_string: str, **options):
-    """A client; `options` are the SDK's, and go before ours."""
+def client(kind: str, text: str, **options):
+    """A client, from a connection string, or from a host and a `credential`; `options` are the SDK's, and go before ours."""
     options = {**OPTIONS, **options}
-    if kind == "aio":
-        return azure.servicebus.aio.ServiceBusClient.from_connection_string(connection_string, **options)
-    return Blocking(azure.servicebus.ServiceBusClient.from_connection_string(connection_string, **options))
+    maker = azure.servicebus.aio.ServiceBusClient if kind == "aio" else azure.servicebus.ServiceBusClient
+    made = maker(text, **options) if "credential" in options else maker.from_connection_string(text, **options)
+    return made if kind == "aio" else Blocking(made)
 
 
 def administrator(kind: str, connection_string: str, **options):
@@ -85,6 +85,11 @@ def administrator(kind: str, connection_string: str, **options):
     if kind == "aio":
         return azure.servicebus.aio.management.ServiceBusAdministrationClient.from_connection_string(connection_string, **options)
     return Blocking(azure.servicebus.management.ServiceBusAdministrationClient.from_connection_string(connection_string, **options))
+
+
+def redirect(administrator, address: str) -> None:
+    """Microsoft's way to administer the emulator, without TLS on a port of its own: the SDK has no other."""
+    getattr(administrator, "inner", administrator)._impl._client._base_url = address
 
 
 async def listed(client, call: str, *args, **kwargs) -> list:

@@ -16,7 +16,7 @@ import both
 import guarded as guarding
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from broker import WORK, Broker  # noqa: E402
+from broker import Broker, BrokerError  # noqa: E402
 
 
 def pytest_addoption(parser):
@@ -30,11 +30,16 @@ def pytest_sessionstart(session):
     if hasattr(config, "workerinput") or config.option.collectonly:
         return
     kind = config.getoption("--client")
-    work = Path(os.environ.get("JITNEY_WORK") or WORK / f"python-{kind}")
+    work = Path(os.environ.get("JITNEY_WORK") or guarding.WORK / f"python-{kind}")
     name = "guarded-restart" if config.option.markexpr == "restart" else "guarded"
-    config.guarded = guarding.described(work / name, guarding.ADDRESSES[kind])
-    config.guarded.broker.start()
-    os.environ["JITNEY_GUARDED"] = str(config.guarded.directory)
+    made = guarding.described(work / name, guarding.ADDRESSES[kind])
+    os.environ["JITNEY_GUARDED"] = str(made.directory)
+    try:
+        made.broker.start()
+        config.guarded = made
+    except BrokerError as error:
+        # Only scenarios that come to it fail: who runs one of the others by hand need not be allowed to listen at port 443.
+        os.environ["JITNEY_GUARDED_FAULT"] = str(error)
 
 
 def pytest_sessionfinish(session):
@@ -86,6 +91,8 @@ async def administer(kind):
 
 @pytest.fixture
 def guarded(kind, connect, administer) -> "House":
+    if fault := os.environ.get("JITNEY_GUARDED_FAULT"):
+        pytest.fail(f"the guarded broker: {fault}")
     return House(guarding.Guarded(Path(os.environ["JITNEY_GUARDED"]), guarding.ADDRESSES[kind]), connect, administer)
 
 
@@ -93,6 +100,14 @@ def guarded(kind, connect, administer) -> "House":
 def office(guarded):
     """An administrator of the guarded broker."""
     return guarded.administrator()
+
+
+@pytest.fixture
+def suites_office(administer, connection_string, broker):
+    """An administrator of the suite's own broker, over HTTP."""
+    made = administer(connection_string)
+    both.redirect(made, f"http://localhost:{broker.http_port}")
+    return made
 
 
 @pytest.fixture
@@ -139,6 +154,10 @@ class House:
 
     def bearing(self, signature: str, **options):
         return self.client(self.guarded.bearing(signature), **options)
+
+    def of(self, credential, **options):
+        """A client that is made with the namespace's name and a credential."""
+        return self.connect(self.guarded.address, credential=credential, **{**self.trust, **options})
 
     def administrator(self, text: str | None = None, **options):
         return self.administer(text or self.guarded.connection_string(), **{**self.trust, **options})

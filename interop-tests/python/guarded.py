@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from broker import Broker, binary  # noqa: E402
+from broker import WORK, Broker, binary, write_json  # noqa: E402
 
 # A suite's own, so that two suites can run at once.
 ADDRESSES = {"sync": "127.0.0.21", "aio": "127.0.0.22"}
@@ -57,6 +57,11 @@ class Guarded:
     def broker(self) -> Broker:
         return Broker(self.directory / "broker.json")
 
+    def add(self, *arguments: str) -> None:
+        """Gives the broker, which is not started yet, further arguments."""
+        state = self.broker.state
+        write_json(self.broker.state_file, {**state, "arguments": [*state["arguments"], *arguments]})
+
     def connection_string(self, name: str = ROOT, secret: str = key("root"), host: str | None = None) -> str:
         """What the service's portal would give out, but for the host."""
         return f"Endpoint=sb://{host or self.address}/;SharedAccessKeyName={name};SharedAccessKey={secret}"
@@ -75,20 +80,20 @@ def signature(resource: str, name: str = ROOT, secret: str = key("root"), second
     return f"SharedAccessSignature sr={resource}&sig={signed}&se={until}&skn={name}"
 
 
-def described(directory: Path, address: str, arguments: list[str] | None = None, config: dict | None = None) -> Guarded:
+def described(directory: Path, address: str, entities: dict | None = None) -> Guarded:
     """Makes certificates and a configuration in an empty directory, and describes the broker; does not start it."""
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     names = ["--name", address, "--name", "localhost"]
     subprocess.run([binary(), "certs", directory / "certs", *names], check=True, stdout=subprocess.DEVNULL)
-    namespace = {"Name": "guarded", "AuthorizationRules": RULES, "Queues": [], "Topics": [], **(config or {})}
+    namespace = {"Name": "guarded", "AuthorizationRules": RULES, "Queues": [], "Topics": [], **(entities or {})}
     (directory / "config.json").write_text(json.dumps({"UserConfig": {"Namespaces": [namespace]}}))
     certs = directory / "certs"
     Broker.create(
         directory, directory / "config.json",
         [
             "--auth", "sas", "--amqps", f"{address}:5671", "--https", f"{address}:443",
-            "--tls-cert", str(certs / "server.pem"), "--tls-key", str(certs / "server.key"), *(arguments or []),
+            "--tls-cert", str(certs / "server.pem"), "--tls-key", str(certs / "server.key"),
         ],
     )
     return Guarded(directory, address)

@@ -3,9 +3,9 @@
     samples.py                  all
     samples.py send_queue       those of that name
 
-Two collections: `current`, of the version that the suite installs, whose samples sign in with Entra ID (the stand-in of shim/
-replaces that and TLS), and `connection-string`, the last version whose samples take a connection string, with nothing replaced.
-Both run on the same, current SDK.
+Two collections: `current`, of the version that the suite installs, whose samples sign in with `azure-identity`, and
+`connection-string`, the last version whose samples take a connection string. Both run on the same, current SDK, against a broker
+that verifies keys and tokens, at the ports where the SDK looks for the service.
 """
 
 from __future__ import annotations
@@ -26,8 +26,16 @@ from typing import Literal
 
 from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusReceiveMode
 
+from issuer import Issuer
+from proxy import Proxy
+
 HERE = Path(__file__).resolve().parent
-CACHE = HERE.parent / ".work" / "sdists"
+sys.path.insert(0, str(HERE.parent / "python"))
+from guarded import ROOT, WORK, described, finish, key  # noqa: E402
+
+CACHE = WORK / "sdists"
+# An address of the suite's own.
+ADDRESS = "127.0.0.28"
 
 # A sample that takes longer hangs.
 LIMIT = 90
@@ -62,8 +70,12 @@ class Sample:
     given: list[str] = field(default_factory=list)
     # Minutes of it are sleep: once is enough, and its time is its own.
     slow: bool = False
-    # It names a host and a credential in both collections, so it needs the stand-in in both.
-    by_host: bool = False
+    # The lock duration of its queues, where it waits for one to expire.
+    lock: str = "PT1M"
+    # Placeholders in its text that it asks to be filled in, and by what.
+    fills: dict[str, str] = field(default_factory=dict)
+    # What is wrong with the asynchronous one itself, on any broker: it is not run.
+    broken_async: str | None = None
 
 
 SINGLE = ["Single Message"]
@@ -73,17 +85,21 @@ IN_SESSION = ["Single session message"] + ["Session Message in list"] * 10 + ["S
 
 SAMPLES = [
     Sample("authenticate_client_connstr", where=""),
-    Sample("authenticate_using_azure_named_key_credential", leaves=["hello"], by_host=True),
-    Sample("authenticate_using_azure_sas_credential", leaves=["hello"], by_host=True),
+    Sample("authenticate_using_azure_named_key_credential", leaves=["hello"]),
+    Sample("authenticate_using_azure_sas_credential", leaves=["hello"]),
     Sample(
         "auto_lock_renew",
         ["Send messages to non-sessionful queue.", "Send messages to sessionful queue.", "Register session into AutoLockRenewer."]
         + ["Register messages into AutoLockRenewer done."] * 2 + ["Complete messages."] * 2
         + ["Intentionally failed to renew lock on .*", r"Messages cannot be settled if they have timed out. \(This is expected\)"]
         + ["Lock renew failure demonstration complete."],
-        leaves=["message"], slow=True,
+        leaves=["message"], slow=True, lock="PT30S",
     ),
-    Sample("client_identity_authentication", ["Send message is done."], leaves=SINGLE, by_host=True),
+    Sample("client_identity_authentication", ["Send message is done."], leaves=SINGLE),
+    Sample(
+        "connection_to_custom_endpoint_address", leaves=SINGLE,
+        fills={"<custom_endpoint_hostname>:<custom_endpoint_port>": "localhost:{http_port}", "<your_custom_ca_bundle_file_path>": "{authority}"},
+    ),
     Sample(
         "deadletter_messages_and_correct",
         ["Messages sent"] * 2
@@ -94,11 +110,39 @@ SAMPLES = [
         + [f"Received fixed message: Body=b'Message to be deadlettered number: {n}', Subject=Good" for n in range(0, 10, 2)],
     ),
     Sample("failure_and_recovery", ["Opening", "Sending", "Receiving"] + [f"Data {n}" for n in range(10)], endless=True, only_sync=True),
-    Sample("generate_sas_token_and_authenticate_client", where="", only_sync=True, by_host=True),
+    Sample("generate_sas_token_and_authenticate_client", where="", only_sync=True),
     Sample(
         "list_sessions",
         [f"{kind} session: {id}" for kind in ("Queue", "Subscription") for id in ("one", "two")],
         where="", given=["one", "two"], only_current=True,
+    ),
+    Sample(
+        "mgmt_queue",
+        ["-- Create Queue", r"Queue sb_mgmt_queue\S+ is created\.", "-- List Queues"] + [r"Queue Name: sb_mgmt_queue\S+"] * 3
+        + ["Dead Lettering on Message Expiration: True", "Message Count: 0", r"Queue sb_mgmt_queue\S+ is deleted\."],
+        where="",
+    ),
+    Sample(
+        "mgmt_rule",
+        [r"Rule sb_mgmt_rule\S+ is created\.", r"Rule sb_sql_rule\S+ is created\.", r"Rule Name: \$Default"]
+        + [r"Rule Name: sb_mgmt_rule\S+"] * 2
+        + [r"Rule Name: sb_sql_rule\S+", r"Rule sb_mgmt_rule\S+ is deleted\.", r"Rule sb_sql_rule\S+ is deleted\."],
+        where="topic",
+    ),
+    Sample(
+        "mgmt_subscription",
+        [r"Subscription sb_mgmt_sub\S+ is created\."] + [r"Subscription Name: sb_mgmt_sub\S+"] * 3
+        + ["Subscription Name: subscription", r"Subscription sb_mgmt_sub\S+ is deleted\."],
+        where="topic",
+    ),
+    Sample(
+        "mgmt_topic",
+        [r"Topic sb_mgmt_topic\S+ is created\."] + [r"Topic Name: sb_mgmt_topic\S+"] * 3 + [r"Topic sb_mgmt_topic\S+ is deleted\."],
+        where="",
+    ),
+    Sample(
+        "proxy", ["Send message is done."], leaves=SINGLE,
+        broken_async="the asynchronous SDK gives aiohttp the proxy's address without a scheme, which it takes for no address",
     ),
     Sample(
         "receive_deadlettered_messages",
@@ -115,7 +159,7 @@ SAMPLES = [
     Sample("receive_subscription", where="topic", after="send_topic"),
     Sample(
         "sample_code_servicebus",
-        ["Hello World"] * 5 + ["msg"], by_host=True,
+        ["Hello World"] * 5 + ["msg"], lock="PT10S",
     ),
     Sample(
         "schedule_messages_and_cancellation",
@@ -149,6 +193,15 @@ SAMPLES = [
         + ["Session Message in list"] * 9,
         leaves=IN_SESSION[10:], where="sessions",
     ),
+    Sample(
+        "topic_subscription_with_rule_operations",
+        [f"'{count}' Messages From Subscription: {name}" for name, count in (
+            ("sb-allmsgs-sub", 9), ("sb-sqlfilteronly-sub", 3), ("sb-sqlfilteraction-sub", 3), ("sb-corrfiltersub", 1),
+        )]
+        + ["Color Property = BlueProcessed, Correlation ID = important", "Rule ImportantCorrelationRule; Filter: CorrelationRuleFilter"]
+        + [rf"Subscription sb-\S+ is {done}\." for done in ("created", "deleted")] * 4,
+        leaves=["Rule with filter sample"] * 9, where="topic",
+    ),
 ]
 
 # The current send_queue and send_topic go on to send three more; their bodies carry who sent them.
@@ -159,13 +212,12 @@ SYNCHRONIZED = r"Synchronized message from (thread|coroutine) \d"
 class Collection:
     name: str
     version: str
-    shim: bool
 
     def samples(self, kind: str) -> Path:
         return unpacked(self.version) / "samples" / f"{kind}_samples"
 
 
-COLLECTIONS = [Collection("current", "7.15.0", shim=True), Collection("connection-string", "7.11.4", shim=False)]
+COLLECTIONS = [Collection("current", "7.15.0"), Collection("connection-string", "7.11.4")]
 
 
 def unpacked(version: str) -> Path:
@@ -189,23 +241,54 @@ def unpacked(version: str) -> Path:
     return directory
 
 
-def environment(queue: str, shim: bool) -> dict[str, str]:
-    paths = [str(HERE / "shim")] if shim else []
-    return {
-        **os.environ,
-        "SERVICEBUS_CONNECTION_STR": os.environ["JITNEY_CONNECTION_STRING"],
-        "SERVICEBUS_FULLY_QUALIFIED_NAMESPACE": f"localhost:{os.environ['JITNEY_AMQP_PORT']}",
-        "SERVICEBUS_QUEUE_NAME": queue,
-        "SERVICEBUS_SESSION_QUEUE_NAME": f"{queue}/sessions",
-        "SERVICEBUS_SESSION_ID": SESSION,
-        "SERVICEBUS_TOPIC_NAME": f"{queue}/topic",
-        "SERVICEBUS_SUBSCRIPTION_NAME": SUBSCRIPTION,
-        "SERVICEBUS_SAS_POLICY": "RootManageSharedAccessKey",
-        "SERVICEBUS_SAS_KEY": "SAS_KEY_VALUE",
-        "PYTHONPATH": os.pathsep.join(paths),
-        "PYTHONUNBUFFERED": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
+class House:
+    """The guarded broker, the identity provider that it trusts, and the proxy."""
+
+    def __init__(self, directory: Path):
+        # The certificates are made first: the identity provider has the broker's.
+        self.guarded = described(directory, ADDRESS, entities())
+        certs = directory / "certs"
+        self.issuer = Issuer(ADDRESS, str(certs / "server.pem"), str(certs / "server.key"))
+        self.guarded.add("--oidc-issuer", self.issuer.name, "--oidc-ca", self.guarded.authority)
+        self.guarded.broker.start()
+        self.proxy = Proxy()
+
+    def client(self) -> ServiceBusClient:
+        return ServiceBusClient.from_connection_string(self.guarded.connection_string(), connection_verify=self.guarded.authority)
+
+    def environment(self, queue: str) -> dict[str, str]:
+        return {
+            **os.environ,
+            **self.issuer.environment(),
+            "SERVICEBUS_CONNECTION_STR": self.guarded.connection_string(),
+            "SERVICEBUS_FULLY_QUALIFIED_NAMESPACE": ADDRESS,
+            "SERVICEBUS_QUEUE_NAME": queue,
+            "SERVICEBUS_SESSION_QUEUE_NAME": f"{queue}/sessions",
+            "SERVICEBUS_SESSION_ID": SESSION,
+            "SERVICEBUS_TOPIC_NAME": f"{queue}/topic",
+            "SERVICEBUS_SUBSCRIPTION_NAME": SUBSCRIPTION,
+            "SERVICEBUS_SAS_POLICY": ROOT,
+            "SERVICEBUS_SAS_KEY": key("root"),
+            # Whom to trust.
+            "SSL_CERT_FILE": self.guarded.authority,
+            "REQUESTS_CA_BUNDLE": self.guarded.authority,
+            "PYTHONPATH": str(HERE / "trust"),
+            "PYTHONUNBUFFERED": "1",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+
+
+def entities() -> dict:
+    """A queue for each sample, one with message sessions, and a topic with a subscription."""
+    queues, topics = [], []
+    for sample in SAMPLES:
+        name = f"samples/{sample.name}"
+        properties = {"LockDuration": sample.lock, "MaxDeliveryCount": 10}
+        queues.append({"Name": name, "Properties": properties})
+        queues.append({"Name": f"{name}/sessions", "Properties": {**properties, "RequiresSession": True}})
+        received = {**properties, "RequiresSession": bool(sample.given)}
+        topics.append({"Name": f"{name}/topic", "Subscriptions": [{"Name": SUBSCRIPTION, "Properties": received}]})
+    return {"Queues": queues, "Topics": topics}
 
 
 def missing(expected: list[str], printed: list[str]) -> list[str]:
@@ -214,10 +297,10 @@ def missing(expected: list[str], printed: list[str]) -> list[str]:
             if (count := sum(bool(re.fullmatch(pattern, line)) for line in printed)) < wanted]
 
 
-def run_file(path: Path, queue: str, shim: bool, expected: list[str], endless: bool, limit: int = LIMIT) -> str | None:
+def run_file(house: House, path: Path, queue: str, expected: list[str], endless: bool, limit: int = LIMIT) -> str | None:
     """Runs one file; returns what is wrong with it."""
     process = subprocess.Popen(
-        [sys.executable, str(path)], env=environment(queue, shim), stdin=subprocess.DEVNULL,
+        [sys.executable, str(path)], env=house.environment(queue), stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=path.parent,
     )
     printed: list[str] = []
@@ -252,11 +335,11 @@ def run_file(path: Path, queue: str, shim: bool, expected: list[str], endless: b
     return None
 
 
-def taken(queue: str, where: Where) -> list[str]:
+def taken(house: House, queue: str, where: Where) -> list[str]:
     """The bodies that are there; none is afterwards."""
     found: list[str] = []
     mode = {"receive_mode": ServiceBusReceiveMode.RECEIVE_AND_DELETE}
-    with ServiceBusClient.from_connection_string(os.environ["JITNEY_CONNECTION_STRING"]) as client:
+    with house.client() as client:
         if where == "topic":
             receivers = [client.get_subscription_receiver(f"{queue}/topic", SUBSCRIPTION, **mode)]
         elif where == "sessions":
@@ -273,27 +356,37 @@ def taken(queue: str, where: Where) -> list[str]:
     return found
 
 
-def give(queue: str, sessions: list[str]) -> None:
+def give(house: House, queue: str, sessions: list[str]) -> None:
     """Sends a message of each session to the sample's queue with sessions and to its topic."""
-    with ServiceBusClient.from_connection_string(os.environ["JITNEY_CONNECTION_STRING"]) as client:
+    with house.client() as client:
         for sender in (client.get_queue_sender(f"{queue}/sessions"), client.get_topic_sender(f"{queue}/topic")):
             with sender:
                 sender.send_messages([ServiceBusMessage("given", session_id=id) for id in sessions])
 
 
-def file_of(collection: Collection, kind: str, name: str) -> Path:
-    return collection.samples(kind) / (f"{name}_async.py" if kind == "async" else f"{name}.py")
+def file_of(house: House, collection: Collection, kind: str, name: str, fills: dict[str, str]) -> Path:
+    """The sample's file; where it asks for something to be filled in, a copy with that."""
+    path = collection.samples(kind) / (f"{name}_async.py" if kind == "async" else f"{name}.py")
+    if not fills:
+        return path
+    text = path.read_text()
+    for placeholder, value in fills.items():
+        if placeholder not in text:
+            raise ValueError(f"{path} does not ask for {placeholder}")
+        text = text.replace(placeholder, value.format(http_port=house.guarded.broker.http_port, authority=house.guarded.authority))
+    copy = house.guarded.directory / f"{collection.name}-{path.name}"
+    copy.write_text(text)
+    return copy
 
 
-def run_sample(collection: Collection, kind: str, sample: Sample) -> str | None:
+def run_sample(house: House, collection: Collection, kind: str, sample: Sample) -> str | None:
     queue = f"samples/{sample.name}"
-    shim = collection.shim or sample.by_host
     # Sent by two samples of the current collection only.
     more = 3 if collection.name == "current" and {"send_queue", "send_topic"} & {sample.name, sample.after} else 0
     if sample.given:
-        give(queue, sample.given)
+        give(house, queue, sample.given)
     if sample.after:
-        complaint = run_file(file_of(collection, kind, sample.after), queue, shim, [], endless=False)
+        complaint = run_file(house, file_of(house, collection, kind, sample.after, {}), queue, [], endless=False)
         if complaint:
             return f"{sample.after}: {complaint}"
     prints = sample.prints if kind == "sync" or sample.prints_async is None else sample.prints_async
@@ -309,24 +402,31 @@ def run_sample(collection: Collection, kind: str, sample: Sample) -> str | None:
     if more and sample.after is None:
         expected += [r"(Thread|Coroutine) \d sent synchronized message successfully"] * more
     limit = SLOW_LIMIT if sample.slow else LIMIT
-    complaint = run_file(file_of(collection, kind, sample.name), queue, shim, expected, sample.endless, limit)
+    file = file_of(house, collection, kind, sample.name, sample.fills)
+    asked, tunnels = house.issuer.given, len(house.proxy.tunnels)
+    complaint = run_file(house, file, queue, expected, sample.endless, limit)
+    # What a sample is about must have happened, and not its contrary by some other way.
+    if sample.name == "client_identity_authentication" and house.issuer.given == asked:
+        complaint = f"{complaint or ''}\nno token was asked for"
+    if sample.name == "proxy" and len(house.proxy.tunnels) == tunnels:
+        complaint = f"{complaint or ''}\nit did not use the proxy"
     if not sample.where:
         return complaint
     # The blocking send_topic leaves the article out.
-    left = [body.replace("inside ServiceBus", "inside a ServiceBus") for body in taken(queue, sample.where)]
+    left = [body.replace("inside ServiceBus", "inside a ServiceBus") for body in taken(house, queue, sample.where)]
     wanted = sorted(leaves + ["Synchronized"] * (0 if sample.endless else more))
     if sorted("Synchronized" if re.fullmatch(SYNCHRONIZED, body) else body for body in left) != wanted:
         return "\n".join(filter(None, [complaint, f"the {sample.where} holds {left}, wanted {wanted}"]))
     return complaint
 
 
-def run_everywhere(sample: Sample) -> list[tuple[str, str | None]]:
+def run_everywhere(house: House, sample: Sample) -> list[tuple[str, str | None]]:
     """The sample in both collections, both kinds: one after the other, they share a queue."""
     results = []
     for collection in COLLECTIONS[:1] if sample.only_current or sample.slow else COLLECTIONS:
-        for kind in ("sync",) if sample.only_sync or sample.slow else ("sync", "async"):
+        for kind in ("sync",) if sample.only_sync or sample.slow or sample.broken_async else ("sync", "async"):
             began = time.monotonic()
-            complaint = run_sample(collection, kind, sample)
+            complaint = run_sample(house, collection, kind, sample)
             title = f"{collection.name} {kind} {sample.name}"
             print(f"{'FAILED' if complaint else 'ok    '} {title} ({time.monotonic() - began:.1f} s)", flush=True)
             results.append((title, complaint))
@@ -338,9 +438,13 @@ def main() -> int:
     samples = [sample for sample in SAMPLES if not wanted or sample.name in wanted]
     for collection in COLLECTIONS:
         unpacked(collection.version)
+    house = House(Path(os.environ.get("JITNEY_WORK") or WORK / "samples") / "guarded")
     with ThreadPoolExecutor(max_workers=3) as pool, ThreadPoolExecutor(max_workers=1) as aside:
-        running = [(aside if sample.slow else pool).submit(run_everywhere, sample) for sample in samples]
+        running = [(aside if sample.slow else pool).submit(run_everywhere, house, sample) for sample in samples]
         results = [each for future in running for each in future.result()]
+    complaint = finish(house.guarded)
+    if complaint:
+        results.append(("the guarded broker", complaint))
     failures = [(title, complaint) for title, complaint in results if complaint]
     for title, complaint in failures:
         print(f"\n{title}\n{complaint}")

@@ -1,4 +1,4 @@
-//! Entries and feeds: how entities, rules and the namespace are told (`protocol.md` §11.3 to §11.10).
+//! Entries and feeds: how entities, rules and the namespace are told (`protocol.md` §11.3 on).
 //!
 //! Every element is always there, in the service's order, for clients fail without; only texts
 //! that are not set are left out.

@@ -14,6 +14,8 @@ mod limits;
 mod refusal;
 mod rule;
 mod target;
+#[cfg(test)]
+mod tests;
 mod text;
 mod write;
 mod xml;

@@ -63,8 +63,8 @@ impl Writer {
         debug_assert!(written.is_ok(), "strings take all that is written to them");
     }
 
-    /// Writes a text so that it reads the same, in an element or between double quotes; but for
-    /// characters that XML cannot carry, for which it has the replacement character.
+    /// Writes a text so that it reads the same in an element, or a URL between double quotes; but
+    /// for characters that XML cannot carry, for which it has the replacement character.
     fn escaped(&mut self, text: &str) {
         for c in text.chars() {
             match c {
@@ -72,8 +72,9 @@ impl Writer {
                 '<' => self.out.push_str("&lt;"),
                 '>' => self.out.push_str("&gt;"),
                 '"' => self.out.push_str("&quot;"),
-                // As they are, readers would take them for others.
-                '\r' | '\n' | '\t' => self.push(format_args!("&#{};", u32::from(c))),
+                // As it is, readers would take it for the end of a line. No other character is
+                // written by its number, for JavaScript's reader leaves numbers as they are.
+                '\r' => self.out.push_str("&#13;"),
                 c if is_character(c) => self.out.push(c),
                 _ => self.out.push(char::REPLACEMENT_CHARACTER),
             }

@@ -223,20 +223,18 @@ impl Broker {
         Ok(true)
     }
 
-    /// Checks that no entity forwards to one that is not there, to itself along any way, or from a
-    /// queue with message sessions. To be called when all are made.
+    /// Checks that an entity does not forward to one that is not there, to itself along any way, or
+    /// from a queue with message sessions. To be called when all are made.
     ///
     /// # Errors
     ///
-    /// The first entity for which it is so.
-    pub fn check_forwards(&self) -> Result<(), EntityRefused> {
-        for entity in self.by_path.values() {
-            let queues = [entity.base, entity.base.dead_letters()];
-            for id in queues {
-                self.check_forward(&entity.path, id)?;
-            }
-        }
-        Ok(())
+    /// If it does.
+    pub fn check_forwards(&self, path: &str) -> Result<(), EntityRefused> {
+        let Some(base) = self.resolve_path(path) else {
+            return Ok(());
+        };
+        self.check_forward(path, base)?;
+        self.check_forward(path, base.dead_letters())
     }
 
     /// Deletes an entity with all that it holds; a topic with its subscriptions.

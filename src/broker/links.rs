@@ -359,8 +359,8 @@ impl Broker {
             Link::Coordinator => false,
         });
         for (connection, link) in doomed {
-            let text = format!("The messaging entity '{address}' was deleted.");
-            let refusal = self.refuse(around, Condition::ResourceDeleted, &text, &address);
+            // As for one that was never there: the SDKs know no other word for it.
+            let refusal = not_found(&address, around.now, &mut self.random);
             self.end_link(around, connection, link, refusal);
         }
     }
@@ -472,14 +472,14 @@ impl Broker {
                 Ok(Address::Cbs) => return Ok(Found::Service(ServiceNode::Cbs)),
                 Ok(Address::Entity(address)) => {
                     let address = within(address);
-                    self.check_right(around, connection, &address.path, Some(right))?;
+                    self.check_right(around, connection, &address.resource(), Some(right))?;
                     if let Some(id) = self.resolve(&address) {
                         return Ok(Found::Queue(id, address));
                     }
                 }
                 Ok(Address::Management(address)) => {
                     let address = within(address);
-                    self.check_right(around, connection, &address.path, None)?;
+                    self.check_right(around, connection, &address.resource(), None)?;
                     if self.resolve(&address).is_some() {
                         return Ok(Found::Service(ServiceNode::Management(address)));
                     }
@@ -571,11 +571,11 @@ impl ServiceNode {
         }
     }
 
-    /// Returns the path of the entity whose management node it is.
-    pub(super) fn path(&self) -> Option<&str> {
+    /// Returns what rights are needed for, if any are.
+    pub(super) fn resource(&self) -> Option<String> {
         match self {
             Self::Cbs => None,
-            Self::Management(address) => Some(&address.path),
+            Self::Management(address) => Some(address.resource()),
         }
     }
 }

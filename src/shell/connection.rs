@@ -11,9 +11,9 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tokio_util::io::poll_read_buf;
 use tracing::{debug, info};
 
@@ -83,8 +83,12 @@ pub(super) async fn serve(
         stalled: BTreeMap::new(),
         closed: false,
     };
-    if let Err(error) = task.run(&owner).await {
-        debug!(connection = id.0, %error, "connection lost");
+    match task.run(&owner).await {
+        // TLS and WebSockets say that they end. Who does not read that has gone.
+        Ok(()) => {
+            let _ = timeout(LAST_WRITE_WAIT, task.stream.shutdown()).await;
+        }
+        Err(error) => debug!(connection = id.0, %error, "connection lost"),
     }
     if !task.closed {
         task.inputs
@@ -161,7 +165,7 @@ impl<S: Stream> Task<S> {
             let outbox = Arc::clone(&self.outbox);
             tokio::select! {
                 biased;
-                moved = poll_fn(|cx| self.poll_stream(cx, !congested && !at_end)) => {
+                moved = poll_fn(|cx| self.poll_stream(cx, !congested && !ends)) => {
                     let moved = moved?;
                     if moved.read {
                         at_end |= moved.at_end;

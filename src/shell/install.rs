@@ -56,7 +56,26 @@ pub(super) fn install(
         };
         place.install(namespace)?;
     }
-    broker.check_forwards().map_err(|error| error.to_string())
+    for (at, namespace) in config.namespaces.iter().enumerate() {
+        check_forwards(broker, &broker_prefix(at, namespace), namespace)?;
+    }
+    Ok(())
+}
+
+/// Checks where the entities of the file forward to. What administrators made is as they left it:
+/// where a target is gone, messages go to the transfer dead letters.
+fn check_forwards(broker: &Broker, prefix: &str, namespace: &Namespace) -> Result<(), String> {
+    let queues = namespace.queues.iter().map(|queue| queue.name.clone());
+    let subscriptions = namespace.topics.iter().flat_map(|topic| {
+        let of =
+            |subscription: &Subscription| address::subscription(&topic.name, &subscription.name);
+        topic.subscriptions.iter().map(of)
+    });
+    for path in queues.chain(subscriptions) {
+        let checked = broker.check_forwards(&format!("{prefix}{path}"));
+        checked.map_err(|error| error.to_string())?;
+    }
+    Ok(())
 }
 
 /// The first namespace's paths are as they are written.

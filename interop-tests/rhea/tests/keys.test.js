@@ -6,11 +6,11 @@ import net from "node:net";
 import tls from "node:tls";
 import {
   DEADLINE, accept, bodies, close, connect, event, openCoordinator, openReceiver, openSender, receive, receiveAvailable,
-  receiveOne, sendAccepted, settle, topic, types,
+  receiveOne, send, sendAccepted, settle, topic, types,
 } from "../harness.js";
 import {
-  ADDRESS, AMQPS_PORT, Guarded, KEYS, OTHER_KEY, ROOT, SECOND_KEY, UNAUTHORIZED, connectNameless, connectTo, denied, openTokens,
-  plain, putToken, roundTrip, saying, signed, trusting,
+  ADDRESS, AMQPS_PORT, Guarded, KEYS, OTHER_KEY, ROOT, SECOND_KEY, UNAUTHORIZED, connectByWebSocket, connectNameless,
+  connectTo, denied, inSeconds, openTokens, plain, putToken, roundTrip, saying, signed, trusting,
 } from "../places.js";
 
 const place = new Guarded("keys", {
@@ -30,9 +30,16 @@ const place = new Guarded("keys", {
   }],
 });
 
+const EXTERNAL = { sasl_mechanisms: saying("EXTERNAL", "") };
+
 const SASL_FAILED = { condition: "amqp:unauthorized-access" };
 
 const SASL_HEADER = Buffer.from("AMQP\x03\x01\x00\x00");
+/** rhea has no option for the address that it comes from. */
+function comingFrom(localAddress) {
+  return { connect: (port, host, _, then) => net.connect({ port, host, localAddress }, then) };
+}
+
 /** The frame by which SASL fails: code 1, auth. */
 const OUTCOME_AUTH = saslFrame(types.wrap_described(types.wrap_list([types.wrap_ubyte(1)]), 0x44));
 
@@ -78,6 +85,10 @@ topic("keys", (scenario) => {
     await assert.rejects(openSender(listener, "s291"), UNAUTHORIZED);
     await accept(...await receive(await openReceiver(listener, "s291"), 2));
     for (const each of [root, listener, speaker, second]) await close(each);
+    // Whom one speaks for may be said too, as RFC 4616 has it.
+    const spoken = await connect({ port: place.amqp, sasl_mechanisms: saying("PLAIN", `${ROOT}\0${ROOT}\0${KEYS[ROOT]}`) });
+    await roundTrip(spoken, "s291");
+    await close(spoken);
     const wrong = [
       [ROOT, "wrong"], [ROOT, KEYS.listener], [ROOT, ""], ["no-such-name", KEYS[ROOT]], ["", KEYS[ROOT]], ["", ""],
       [ROOT.toUpperCase(), KEYS[ROOT]], [ROOT, KEYS[ROOT].slice(0, -1)], [ROOT, `${KEYS[ROOT]} `],
@@ -107,10 +118,11 @@ topic("keys", (scenario) => {
   });
 
   scenario("S292 a certificate in EXTERNAL is the rule of its name", async () => {
-    const certified = async (name, more = {}) => connect({
-      ...await trusting(place, { port: place.amqp, sasl_mechanisms: saying("EXTERNAL", "") }),
-      key: await readFile(place.file(`${name}.key`)), cert: await readFile(place.file(`${name}.pem`)), ...more,
+    const certificateOf = async (name) => ({
+      ...await trusting(place, { port: place.amqp, ...EXTERNAL }),
+      key: await readFile(place.file(`${name}.key`)), cert: await readFile(place.file(`${name}.pem`)),
     });
+    const certified = async (name, more = {}) => connect({ ...await certificateOf(name), ...more });
     const root = await connectTo(place, ROOT);
     await sendAccepted(await openSender(root, "s292"), { body: 1 }, { body: 2 });
     for (const door of [{}, { host: ADDRESS, port: AMQPS_PORT }]) {
@@ -119,17 +131,27 @@ topic("keys", (scenario) => {
       await assert.rejects(openSender(listener, "s292"), UNAUTHORIZED);
       await close(listener);
     }
+    // By WebSocket too.
+    const address = `wss://localhost:${place.http}/$servicebus/websocket`;
+    const { key, cert, ca } = await certificateOf("listener");
+    const { connection } = await connectByWebSocket(address, ["amqp"], { key, cert, ca }, EXTERNAL);
+    await assert.rejects(openSender(connection, "s292"), UNAUTHORIZED);
+    await openReceiver(connection, "s292");
+    await close(connection);
     await close(root);
     // A certificate that is in order, of which no rule knows.
     await assert.rejects(certified("nobody"), SASL_FAILED);
     // Without a certificate it is not offered, and not taken.
-    const bare = await trusting(place, { port: place.amqp, sasl_mechanisms: saying("EXTERNAL", "") });
+    const bare = await trusting(place, { port: place.amqp, ...EXTERNAL });
     await assert.rejects(connect(bare), { message: /No suitable mechanism; server supports MSSBCBS,PLAIN,ANONYMOUS$/ });
     const socket = tls.connect(bare);
     const init = types.wrap_described(types.wrap_list([types.wrap_symbol("EXTERNAL"), types.wrap_binary(Buffer.alloc(0))]), 0x41);
+    const began = Date.now();
     socket.write(Buffer.concat([SASL_HEADER, saslFrame(init)]));
     const answer = Buffer.concat(await socket.toArray());
     assert.equal(answer.subarray(-OUTCOME_AUTH.length).toString("hex"), OUTCOME_AUTH.toString("hex"));
+    // The broker ends it, and does not wait until we do.
+    assert.ok(Date.now() - began < 4_000, `${Date.now() - began} ms`);
   });
 
   scenario("S293 who has no token sees $cbs and nothing else", async (connection) => {
@@ -147,6 +169,17 @@ topic("keys", (scenario) => {
     await roundTrip(connection, "s293");
     // One who is known may open more.
     await openTokens(connection);
+  });
+
+  scenario("S293 what is too large for a token does not come in", async () => {
+    const connection = await connectNameless(place);
+    const put = await openTokens(connection);
+    const request = { message_id: "large", application_properties: { operation: "put-token" }, body: "x".repeat(100 * 1024) };
+    const { name, error } = await send(put.request.sender, request);
+    assert.deepEqual([name, error.condition], ["rejected", "amqp:link:message-size-exceeded"]);
+    // That was no request. The next one is, and as large as they may be.
+    assert.equal((await put("sb://localhost/s293", "x".repeat(60 * 1024))).status, 401);
+    await close(connection);
   });
 
   scenario("S293 who has no token has a bounded number of sessions", async () => {
@@ -175,6 +208,8 @@ topic("keys", (scenario) => {
     const trusted = await trusting(place, { port: place.amqp });
     const nameless = await connectNameless(place);
     const refused = await connectNameless(place);
+    const address = `wss://localhost:${place.http}/$servicebus/websocket`;
+    const { connection: webbed } = await connectByWebSocket(address, ["AMQPWSB10"], { ca: trusted.ca });
     const put = await openTokens(refused);
     assert.equal((await put("sb://localhost/s293", "no token")).status, 401);
     const [welcome, known] = [await connectNameless(place), await connectTo(place, "speaker")];
@@ -185,10 +220,10 @@ topic("keys", (scenario) => {
     halfway.write(SASL_HEADER);
     for (const socket of [silent, encrypted, halfway]) socket.on("error", () => {});
     await Promise.all([
-      ...[nameless, refused].map((each) => shownOut(event(each, "connection_error", () => true, 30_000))),
+      ...[nameless, refused, webbed].map((each) => shownOut(event(each, "connection_error", () => true, 30_000))),
       ...[silent, encrypted, halfway].map((each) => shownOut(event(each, "close", () => true, 30_000))),
     ]);
-    for (const each of [nameless, refused]) {
+    for (const each of [nameless, refused, webbed]) {
       const { condition, description } = each.error;
       assert.equal(condition, "amqp:connection:forced");
       assert.match(description, /no accepted token for 20 seconds/);
@@ -201,8 +236,7 @@ topic("keys", (scenario) => {
 
   scenario("S297 who guesses too often waits, and nobody else does", async (connection) => {
     const audience = "sb://localhost/s297";
-    // rhea has no option for the address that it comes from.
-    const from = { connect: (port, host, _, then) => net.connect({ port, host, localAddress: "127.0.0.97" }, then) };
+    const from = comingFrom("127.0.0.97");
     const guesser = await connectNameless(place, from);
     const put = await openTokens(guesser);
     const words = new Set();
@@ -225,6 +259,21 @@ topic("keys", (scenario) => {
     while ((await put(audience, signed(audience, ROOT))).status !== 202) assert.ok(Date.now() < until, "still busy");
     await roundTrip(guesser, "s297");
     await close(guesser);
+  });
+
+  scenario("S297 a token that was good is no guess, however often it comes", async (connection) => {
+    const other = await connectNameless(place, comingFrom("127.0.0.98"));
+    const put = await openTokens(other);
+    const audience = "sb://localhost/s297";
+    const over = signed(audience, ROOT, KEYS[ROOT], { expiry: inSeconds(-1) });
+    const elsewhere = signed("sb://localhost/s293", ROOT);
+    for (let count = 0; count < 100; count += 1) {
+      assert.equal((await put(audience, over)).description.split(":")[0], "ExpiredToken");
+      assert.equal((await put(audience, elsewhere)).description.split(":")[0], "InvalidAudience");
+    }
+    assert.equal((await put(audience, signed(audience, ROOT))).status, 202);
+    await close(other);
+    await putToken(connection, audience, ROOT);
   });
 
   scenario("S299 a key is good in its namespace only", async (connection) => {

@@ -263,11 +263,20 @@ topic("tokens", (scenario) => {
     const connection = await connectTo(place, ROOT);
     const sender = await openSender(connection, "s295-6");
     const put = await openTokens(connection);
-    const audience = `${SERVICE}/s295-6`;
-    assert.equal((await put(audience, signed(audience, "listener"))).status, 202);
-    assert.equal((await put.away(audience)).status, 202);
+    const expiry = inSeconds(2);
+    for (const audience of [`${SERVICE}/s295-6`, `${SERVICE}/`]) {
+      assert.equal((await put(audience, signed(audience, "listener"))).status, 202);
+      assert.equal((await put.away(audience)).status, 202);
+      assert.equal((await put(audience, signed(audience, "listener", KEYS.listener, { expiry }))).status, 202);
+    }
+    // Elsewhere, a token of that time ends.
+    const other = await connectNameless(place);
+    const audience = `${SERVICE}/s295-7`;
+    assert.equal((await (await openTokens(other))(audience, signed(audience, ROOT, KEYS[ROOT], { expiry }))).status, 202);
+    await ended(await openSender(other, "s295-7"));
     await sendAccepted(sender, { body: 1 });
-    await close(connection);
+    await sendAccepted(await openSender(connection, "s295-6"), { body: 2 });
+    for (const each of [connection, other]) await close(each);
   });
 
   scenario("S298 a token that is taken back, or put with less, ends what needed it", async (connection) => {

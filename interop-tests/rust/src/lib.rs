@@ -1,13 +1,17 @@
 //! What every test needs: a runtime with a deadline, the SDK over a plain-text port, receives that wait no longer.
 
+pub mod places;
+
 use std::{error::Error, future::Future, time::Duration};
 
 use azservicebus::{
     ServiceBusClient, ServiceBusClientOptions, ServiceBusMessage, ServiceBusReceivedMessage,
     ServiceBusReceiver, ServiceBusReceiverOptions, ServiceBusRetryOptions, ServiceBusSender,
-    ServiceBusSenderOptions, SubQueue, authorization::AzureNamedKeyCredential,
+    ServiceBusSenderOptions, ServiceBusTransportType, SubQueue,
+    authorization::{AzureNamedKeyCredential, AzureSasCredential},
     core::BasicRetryPolicy,
 };
+use places::Rule;
 
 /// How long an expected message may take.
 pub const DEADLINE: Duration = Duration::from_secs(20);
@@ -25,6 +29,8 @@ pub type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 /// On one thread: both clients send a transfer first and note that it wants an answer then, so that on several threads
 /// they miss an answer that comes at once, and wait for ever.
 pub fn run(test: impl Future<Output = Outcome>) {
+    // Two are linked in, and rustls takes neither by itself. It is there already for all tests but the first.
+    drop(rustls::crypto::ring::default_provider().install_default());
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -54,20 +60,60 @@ pub struct Sdk {
 impl Sdk {
     /// Connects in the SDK's own way to a port without TLS. A connection string would not do: it drops the port.
     pub async fn connect() -> Outcome<Self> {
-        let credential = AzureNamedKeyCredential::new("RootManageSharedAccessKey", "SAS_KEY_VALUE");
-        let retry_options = ServiceBusRetryOptions {
-            max_retries: 0,
-            try_timeout: DEADLINE,
-            ..Default::default()
-        };
-        let options = ServiceBusClientOptions {
-            retry_options,
-            ..Default::default()
-        };
+        Self::connect_plainly(&host(), ServiceBusTransportType::AmqpTcp).await
+    }
+
+    /// Connects to a host and port without TLS.
+    pub async fn connect_plainly(host: &str, transport: ServiceBusTransportType) -> Outcome<Self> {
         let client = ServiceBusClient::unsecured()
-            .new_from_named_key_credential(host(), credential, options)
+            .new_from_named_key_credential(host, named_key(places::ANY), options(transport))
             .await?;
         Ok(Self { client })
+    }
+
+    /// Connects to a host and port with TLS, and a rule's key.
+    pub async fn connect_securely(
+        host: &str,
+        rule: Rule,
+        transport: ServiceBusTransportType,
+    ) -> Outcome<Self> {
+        let client = ServiceBusClient::new_from_named_key_credential(
+            host,
+            named_key(rule),
+            options(transport),
+        )
+        .await?;
+        Ok(Self { client })
+    }
+
+    /// Connects with TLS by a connection string, to the port that the SDK takes by itself.
+    pub async fn connect_by_string(text: &str) -> Outcome<Self> {
+        let options = options(ServiceBusTransportType::AmqpTcp);
+        let client = ServiceBusClient::new_from_connection_string(text, options).await?;
+        Ok(Self { client })
+    }
+
+    /// Connects to a host and port with TLS, and a signature in place of a key.
+    pub async fn connect_bearing(host: &str, signature: String) -> Outcome<Self> {
+        let options = options(ServiceBusTransportType::AmqpTcp);
+        let credential = AzureSasCredential::new(signature);
+        let client = ServiceBusClient::new_from_sas_credential(host, credential, options).await?;
+        Ok(Self { client })
+    }
+
+    /// Sends messages of these sizes, and takes them back.
+    pub async fn round_trip(&mut self, queue: &str, sizes: &[usize]) -> Outcome {
+        let mut sender = self.sender(queue).await?;
+        let mut receiver = self.receiver(queue).await?;
+        for &size in sizes {
+            let body: Vec<u8> = (0..=250).cycle().take(size).collect();
+            sender.send_message(body.clone()).await?;
+            let message = receive_one(&mut receiver).await?;
+            assert!(message.body()? == body, "{size} bytes");
+            receiver.complete_message(&message).await?;
+        }
+        sender.dispose().await?;
+        Ok(receiver.dispose().await?)
     }
 
     pub async fn sender(&mut self, queue: &str) -> Outcome<ServiceBusSender> {
@@ -114,6 +160,23 @@ impl Sdk {
         let mut sender = self.sender(queue).await?;
         sender.send_message(message).await?;
         Ok(sender.dispose().await?)
+    }
+}
+
+fn named_key(rule: Rule) -> AzureNamedKeyCredential {
+    AzureNamedKeyCredential::new(rule.name, rule.key)
+}
+
+fn options(transport_type: ServiceBusTransportType) -> ServiceBusClientOptions {
+    let retry_options = ServiceBusRetryOptions {
+        max_retries: 0,
+        try_timeout: DEADLINE,
+        ..Default::default()
+    };
+    ServiceBusClientOptions {
+        retry_options,
+        transport_type,
+        ..Default::default()
     }
 }
 

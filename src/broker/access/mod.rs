@@ -59,6 +59,8 @@ pub struct Grant {
     scope: String,
     rights: Rights,
     expires_at: Timestamp,
+    /// A token gave it, and another may take its place.
+    is_of_token: bool,
 }
 
 impl Grant {
@@ -68,6 +70,7 @@ impl Grant {
             scope: String::new(),
             rights: Rights::ALL,
             expires_at: Timestamp::MAX,
+            is_of_token: false,
         }
     }
 
@@ -336,9 +339,9 @@ impl Broker {
         };
         self.token_ends.insert((grant.expires_at, id));
         let connection = self.connection(id);
-        let same = |old: &&Grant| old.scope == grant.scope;
+        let same = |old: &&Grant| old.is_of_token && old.scope == grant.scope;
         let old = connection.grants.iter().find(same).cloned();
-        connection.grants.retain(|old| old.scope != grant.scope);
+        connection.grants.retain(|old| !same(&old));
         if limits::GRANTS_MAX <= connection.grants.len() {
             connection.grants.remove(0);
         }
@@ -365,7 +368,8 @@ impl Broker {
     ) {
         let connection = self.connection(id);
         let audience = format!("{}{}", connection.prefix, sas::resource_path(audience));
-        connection.grants.retain(|old| old.scope != audience);
+        let is_that = |old: &Grant| old.is_of_token && old.scope == audience;
+        connection.grants.retain(|old| !is_that(old));
         self.end_unauthorized(around, id, "");
     }
 
@@ -401,7 +405,7 @@ impl Broker {
             .split_once(' ')
             .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("Bearer"));
         let token = bearer.map_or(token, |(_, token)| token.trim());
-        let resource = format!("{prefix}{}", address::key(path));
+        let resource = format!("{prefix}{}", sas::path_key(path));
         self.verify(now, peer, prefix, token, &resource)
     }
 
@@ -477,11 +481,11 @@ impl Broker {
         let (id, right) = match link {
             Link::Sender { queue, .. } => (*queue, Right::Send),
             Link::Receiver { queue, .. } | Link::Waiting { queue, .. } => (*queue, Right::Listen),
-            Link::Requests { node, .. } => return Some((node.path()?.to_owned(), None)),
-            Link::Responses(link) => return Some((link.node.path()?.to_owned(), None)),
+            Link::Requests { node, .. } => return Some((node.resource()?, None)),
+            Link::Responses(link) => return Some((link.node.resource()?, None)),
             Link::Coordinator => return None,
         };
-        Some((self.node(id)?.address.path.clone(), Some(right)))
+        Some((self.node(id)?.address.resource(), Some(right)))
     }
 
     /// Says that a right is missing, whether there is such an entity or not.
@@ -524,7 +528,14 @@ impl Broker {
         } else {
             self.verify_jwt(now, prefix, token)
         };
-        if verified.is_err() {
+        // A token that was signed with a key of ours is nobody's guess.
+        let is_guess = |refused: &TokenRefused| {
+            matches!(
+                refused.fault,
+                Fault::Signature | Fault::Malformed | Fault::Issuer
+            )
+        };
+        if verified.as_ref().is_err_and(is_guess) {
             self.access.throttle.failed(now, peer);
         }
         verified
@@ -581,6 +592,7 @@ impl Broker {
             scope: owner.to_owned(),
             rights,
             expires_at: token.expires_at,
+            is_of_token: true,
         })
     }
 
@@ -600,6 +612,7 @@ impl Broker {
             scope: prefix.to_owned(),
             rights: claims.rights,
             expires_at: claims.expires_at,
+            is_of_token: true,
         })
     }
 
@@ -642,6 +655,7 @@ impl Broker {
             scope: scope.to_owned(),
             rights: rule.rights,
             expires_at: Timestamp::MAX,
+            is_of_token: false,
         });
         grants.collect()
     }
@@ -655,6 +669,7 @@ impl Broker {
                 scope: prefix.clone(),
                 rights: rule.rights,
                 expires_at: Timestamp::MAX,
+                is_of_token: false,
             })
         });
         found.collect()

@@ -106,10 +106,15 @@ pub(super) fn resource_path(text: &str) -> String {
     let path = rest.split_once('/').map_or("", |(_, path)| path);
     let path = path.split(['?', '#']).next().unwrap_or_default();
     // A URL inside of the token is encoded once more.
-    let path = percent_decode_str(path).decode_utf8_lossy();
-    let key = address::key(path.trim_matches('/'));
+    let key = path_key(path);
     let node = key.strip_suffix("$management").unwrap_or(&key);
     node.trim_end_matches('/').to_owned()
+}
+
+/// Returns the form of an encoded path that compares without case.
+pub(super) fn path_key(path: &str) -> String {
+    let path = percent_decode_str(path).decode_utf8_lossy();
+    address::key(path.trim_matches('/'))
 }
 
 /// The name as it stands, decoded, and decoded once more.

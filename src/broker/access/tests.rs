@@ -162,6 +162,7 @@ fn failures_are_bounded_and_others_are_let_in() {
 }
 
 fn attach(bench: &mut Bench, link: u32, role: LinkRole, path: &str) {
+    use fe2o3_amqp_types::definitions::{ReceiverSettleMode, SenderSettleMode};
     use fe2o3_amqp_types::messaging::{Source, Target};
     let attach = Attach {
         name: format!("link {link}"),
@@ -169,8 +170,8 @@ fn attach(bench: &mut Bench, link: u32, role: LinkRole, path: &str) {
         session: SessionId(0),
         source: Some(Source::builder().address(path).build()),
         target: LinkTarget::Node(Some(Target::builder().address(path).build())),
-        snd_settle_mode: Default::default(),
-        rcv_settle_mode: Default::default(),
+        snd_settle_mode: SenderSettleMode::default(),
+        rcv_settle_mode: ReceiverSettleMode::default(),
         message_size_max: 0,
         properties: None,
     };

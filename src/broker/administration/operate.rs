@@ -339,7 +339,12 @@ impl Administration<'_, '_> {
         ];
         for (way, has_sessions) in ways {
             let Some(written) = way else { continue };
-            let target = address::without_authority(written).trim_matches('/');
+            // Java makes an address of an address that it has read.
+            let mut target = written.as_str();
+            while target.contains("://") {
+                target = address::without_authority(target);
+            }
+            let target = target.trim_matches('/');
             let target = percent_encoding::percent_decode_str(target).decode_utf8_lossy();
             let target = format!("{}{target}", self.prefix);
             self.broker

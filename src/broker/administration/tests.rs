@@ -24,17 +24,18 @@ fn administer(bench: &mut Bench, operation: Operation) -> Outcome {
 
 fn create(bench: &mut Bench, path: &str, properties: Properties) -> Outcome {
     let (path, properties) = (path.to_owned(), Box::new(properties));
-    let operation = match path.contains("/Subscriptions/") {
-        true => Operation::CreateSubscription {
+    let operation = if path.contains("/Subscriptions/") {
+        Operation::CreateSubscription {
             path,
             properties,
             rule: None,
-        },
-        false => Operation::CreateEntity {
+        }
+    } else {
+        Operation::CreateEntity {
             path,
             is_topic: false,
             properties,
-        },
+        }
     };
     administer(bench, operation)
 }
@@ -131,6 +132,7 @@ fn a_queue_has_what_was_asked_for_and_defaults_for_what_was_not() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of mistakes")]
 fn what_cannot_be_is_refused_and_nothing_changes() {
     let mut bench = Bench::new();
     let of = |change: fn(&mut Properties)| {

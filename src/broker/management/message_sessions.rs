@@ -47,6 +47,8 @@ impl Operation<'_, '_> {
         let session = map.string("session-id")?;
         let state = match map.get("session-state") {
             None => None,
+            // Go clears a state with no bytes, and is to find none.
+            Some(Value::Binary(bytes)) if bytes.is_empty() => None,
             Some(Value::Binary(bytes)) => Some(Bytes::copy_from_slice(bytes)),
             Some(other) => return Err(wrong("session-state", "a binary or null", other).into()),
         };

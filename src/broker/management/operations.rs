@@ -9,7 +9,7 @@ use crate::address::{EntityAddress, SubQueue};
 use crate::amqp::{Condition, Refusal};
 use crate::broker::onward::Onward;
 use crate::broker::transactions::Operation as Enlisted;
-use crate::broker::{Broker, ConnectionId, Link, Surroundings, link_of};
+use crate::broker::{Broker, ConnectionId, Link, Surroundings, consumer_id, link_of};
 use crate::entity::queue::{
     DeadLetter, DeferredRefused, EntityKind, LockLost, Queue, ReceiveMode, SessionLost, Settlement,
 };
@@ -109,9 +109,9 @@ impl Operation<'_, '_> {
             // Rules too: Java's rule manager has claims to listen only (`protocol.md` §2.5).
             _ => Right::Listen,
         };
-        let path = &self.address.path;
+        let resource = self.address.resource();
         self.broker
-            .check_right(self.around, self.connection, path, Some(right))?;
+            .check_right(self.around, self.connection, &resource, Some(right))?;
         match known {
             "peek-message" => self.peek(request.map()?),
             "receive-by-sequence-number" => self.receive_deferred(request.map()?),
@@ -161,6 +161,11 @@ impl Operation<'_, '_> {
         };
         self.check_receives()?;
         let session = map.optional_string("session-id")?;
+        // Go names its link only.
+        let session = match session {
+            None if self.has_sessions() => self.session_of_link(),
+            named => named.map(std::borrow::Cow::into_owned),
+        };
         if self.has_sessions() {
             self.check_holder(session.as_deref().unwrap_or_default())?;
         }
@@ -344,6 +349,20 @@ impl Operation<'_, '_> {
             return Ok(());
         }
         Err(self.refuse(Condition::SessionLockLost, &SessionLost.to_string()))
+    }
+
+    /// Finds the message session that the link holds which the request is about.
+    fn session_of_link(&self) -> Option<String> {
+        let wanted = self.link?;
+        let connection = self.broker.connections.get(&self.connection)?;
+        let mut links = connection.links.iter();
+        let (&link, _) = links.find(|(_, state)| {
+            matches!(state, Link::Receiver { queue, name: Some(name) }
+                if *queue == self.queue && **name == *wanted)
+        })?;
+        let consumer = consumer_id(self.connection, link);
+        let session = self.broker.queue(self.queue)?.session_held_by(consumer)?;
+        Some(session.to_owned())
     }
 
     fn has_sessions(&self) -> bool {

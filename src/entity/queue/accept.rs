@@ -103,6 +103,12 @@ impl Queue {
         Some(self.sessions.as_ref()?.holder(id)?.consumer)
     }
 
+    /// Returns the message session that a receiver holds.
+    #[must_use]
+    pub fn session_held_by(&self, consumer: ConsumerId) -> Option<&str> {
+        Some(self.sessions.as_ref()?.held_by(consumer)?.as_str())
+    }
+
     /// Counts the lock of a message session from `now` anew, and returns its end.
     pub fn renew_session(&mut self, now: Timestamp, id: &str) -> Result<Timestamp, SessionLost> {
         let until = now.after(self.description.lock_duration);

@@ -25,10 +25,13 @@ final class Connection implements AutoCloseable {
     /** How long an expected answer may take. */
     static final Duration DEADLINE = Duration.ofSeconds(20);
 
+    /** How the open broker is reached: by AMQP, or by {@code wss}. */
+    static final String DOOR = System.getenv().getOrDefault("INTEROP_DOOR", "");
+
     private final ServiceBusClientBuilder builder;
     private final Deque<AutoCloseable> open = new ArrayDeque<>();
 
-    /** A connection that gives up soon: what fails here fails for good. */
+    /** A connection to the open broker that gives up soon: what fails here fails for good. */
     Connection() {
         this(DEADLINE);
     }
@@ -36,12 +39,19 @@ final class Connection implements AutoCloseable {
     /** A connection whose waits for a session end after {@code tryTimeout}. */
     Connection(Duration tryTimeout) {
         this(Objects.requireNonNull(System.getenv("JITNEY_CONNECTION_STRING"), "no broker is named"), tryTimeout);
+        if (DOOR.equals("wss")) {
+            overWebSockets();
+        }
     }
 
     Connection(String connectionString, Duration tryTimeout) {
+        this(new ServiceBusClientBuilder().connectionString(connectionString), tryTimeout);
+    }
+
+    Connection(ServiceBusClientBuilder builder, Duration tryTimeout) {
         AmqpRetryOptions retry = new AmqpRetryOptions()
             .setMaxRetries(1).setDelay(Duration.ofMillis(200)).setTryTimeout(tryTimeout);
-        builder = new ServiceBusClientBuilder().connectionString(connectionString).retryOptions(retry);
+        this.builder = builder.retryOptions(retry);
     }
 
     /** One session at AMQP's level for all links, so that a transaction may span entities. */
@@ -53,6 +63,12 @@ final class Connection implements AutoCloseable {
     /** To the same port, or to 443 where none is named. */
     Connection overWebSockets() {
         builder.transportType(AmqpTransportType.AMQP_WEB_SOCKETS);
+        return this;
+    }
+
+    /** Over a custom endpoint, in place of the connection string's. */
+    Connection by(String address) {
+        builder.customEndpointAddress(address);
         return this;
     }
 

@@ -19,8 +19,10 @@ import java.util.logging.ConsoleHandler;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 import java.util.stream.IntStream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
+@Tag("guarded")
 class Doors extends Scenarios {
     private static final Logger TLS_LOG = Logger.getLogger("org.apache.qpid.proton.engine.impl.ssl");
 
@@ -38,6 +40,17 @@ class Doors extends Scenarios {
         }
     }
 
+    /** A connection goes where the endpoint of a gateway is; what is in it is meant for the namespace. */
+    @Test
+    void s261_amqps_and_websockets_by_a_custom_endpoint() {
+        Place.administrator().createQueue("s261c");
+        String namespace = Place.keyed("production.invalid", Place.ROOT, GUARDED.key());
+        for (String port : List.of("5671", "443")) {
+            roundTrip(connect(namespace).by("https://" + Place.NAMESPACE + ":" + port), "s261c");
+            roundTrip(connect(namespace).by("https://" + Place.NAMESPACE + ":" + port).overWebSockets(), "s261c");
+        }
+    }
+
     /** Protocols and trust are settled for a whole JVM: this is another, which has both from its command line. */
     @Test
     void s261_amqps_with_tls_1_2() throws Exception {
@@ -51,7 +64,7 @@ class Doors extends Scenarios {
             Alone.class.getName(), Place.keyed(Place.ROOT, GUARDED.key()), "s261b"));
     }
 
-    /** The open broker has an authority of its own. Why there is no connection, only the SDK's AMQP library tells, in its log. */
+    /** The open broker has an authority of its own. Why it gets no connection, the SDK's AMQP library tells in its log. */
     @Test
     void s262_a_client_that_does_not_trust_the_authority_is_not_served() {
         List<String> told = new CopyOnWriteArrayList<>();

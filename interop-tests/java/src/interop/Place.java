@@ -6,15 +6,14 @@ import com.azure.core.http.policy.RetryOptions;
 import com.azure.core.util.UrlBuilder;
 import com.azure.json.JsonProviders;
 import com.azure.json.JsonReader;
-import com.azure.json.JsonWriter;
 import com.azure.messaging.servicebus.administration.ServiceBusAdministrationClient;
 import com.azure.messaging.servicebus.administration.ServiceBusAdministrationClientBuilder;
 import java.io.IOException;
-import java.io.StringWriter;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.security.KeyPair;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -34,8 +33,9 @@ import java.util.concurrent.TimeUnit;
  * @param http the address of the second, which does so too
  * @param key the key of {@link #ROOT}
  * @param control the command that handles this broker
+ * @param issuer the key of the tokens that are good there, if any are
  */
-record Place(String amqp, String http, String key, List<String> control) {
+record Place(String amqp, String http, String key, List<String> control, KeyPair issuer) {
     static final String ROOT = "RootManageSharedAccessKey";
 
     /** Where the guarded broker is, in place of a namespace's name. */
@@ -64,7 +64,7 @@ record Place(String amqp, String http, String key, List<String> control) {
     /** The broker of the suite. */
     static Place open() {
         return new Place("localhost:" + environment("JITNEY_AMQP_PORT"), "localhost:" + environment("JITNEY_HTTP_PORT"),
-            "SAS_KEY_VALUE", List.of(environment("JITNEY_BROKER_CONTROL").split(" ")));
+            "SAS_KEY_VALUE", List.of(environment("JITNEY_BROKER_CONTROL").split(" ")), null);
     }
 
     /** The broker that verifies keys. */
@@ -93,6 +93,8 @@ record Place(String amqp, String http, String key, List<String> control) {
         try {
             Path directory = Files.createDirectories(directory());
             Path certificates = trust(directory.resolve("certs"));
+            KeyPair issuer = Issuer.key();
+            Path keys = Files.writeString(directory.resolve("keys.json"), Issuer.keySet(issuer));
             Path config = Files.writeString(directory.resolve("config.json"), GUARDED_CONFIG);
             int amqp = freePort();
             int http = freePort();
@@ -102,23 +104,20 @@ record Place(String amqp, String http, String key, List<String> control) {
             state.put("log", directory.resolve("broker.log").toString());
             state.put("amqp_port", amqp);
             state.put("http_port", http);
-            state.put("arguments", List.of("--auth", "sas",
+            state.put("arguments", List.of(
+                "--auth", "sas", "--oidc-issuer", Issuer.NAME, "--oidc-jwks", keys.toString(),
                 "--amqps", NAMESPACE + ":5671", "--https", NAMESPACE + ":443",
                 "--tls-cert", certificates.resolve("server.pem").toString(),
                 "--tls-key", certificates.resolve("server.key").toString()));
             state.put("pid", null);
             state.put("exit_code", null);
             Path file = directory.resolve("broker.json");
-            StringWriter text = new StringWriter();
-            try (JsonWriter writer = JsonProviders.createWriter(text)) {
-                writer.writeUntyped(state);
-            }
-            Files.writeString(file, text.toString());
+            Files.writeString(file, Issuer.json(state));
 
             // The runner's command, with another state file.
             List<String> control = new ArrayList<>(open().control);
             control.set(control.size() - 1, file.toString());
-            Place place = new Place("localhost:" + amqp, "localhost:" + http, ROOT_KEY, control);
+            Place place = new Place("localhost:" + amqp, "localhost:" + http, ROOT_KEY, control, issuer);
             place.control("start");
             return place;
         } catch (Exception error) {
@@ -126,7 +125,7 @@ record Place(String amqp, String http, String key, List<String> control) {
         }
     }
 
-    /** Makes an authority and a certificate with the broker's own command; from now on this JVM trusts the authority. */
+    /** Makes an authority and a certificate with the broker's own command; this JVM trusts the authority from now on. */
     private static Path trust(Path directory) throws Exception {
         run(List.of(described().get("binary").toString(), "certs", directory.toString(),
             "--name", NAMESPACE, "--name", "localhost"));
@@ -156,7 +155,7 @@ record Place(String amqp, String http, String key, List<String> control) {
         return Objects.requireNonNull(System.getenv(name), () -> "the runner says no " + name);
     }
 
-    /** Asks the broker to {@code start}, {@code kill} or {@code stop}; fails when it does not, or ends with an error. */
+    /** Asks the broker to {@code start}, {@code kill} or {@code stop}; fails when it does not, or ends badly. */
     void control(String verb) throws Exception {
         List<String> command = new ArrayList<>(control);
         command.add(verb);
@@ -202,7 +201,7 @@ record Place(String amqp, String http, String key, List<String> control) {
             new RetryOptions(new ExponentialBackoffOptions().setMaxRetries(1).setBaseDelay(Duration.ofMillis(200))));
     }
 
-    /** Sends requests, signed as they are for the address that the SDK means, by another scheme and to another address. */
+    /** Sends requests, signed for the address that the SDK means, by another scheme to another address. */
     static HttpPipelinePolicy goingTo(String scheme, String address) {
         String[] parts = address.split(":");
         return (context, next) -> {

@@ -7,7 +7,13 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.azure.core.amqp.exception.AmqpErrorCondition;
 import com.azure.core.amqp.exception.AmqpException;
+import com.azure.core.credential.TokenCredential;
+import com.azure.core.exception.ClientAuthenticationException;
+import com.azure.core.exception.HttpResponseException;
+import com.azure.core.exception.ResourceExistsException;
+import com.azure.core.exception.ResourceNotFoundException;
 import com.azure.core.util.BinaryData;
+import com.azure.messaging.servicebus.ServiceBusClientBuilder;
 import com.azure.messaging.servicebus.ServiceBusException;
 import com.azure.messaging.servicebus.ServiceBusFailureReason;
 import com.azure.messaging.servicebus.ServiceBusMessage;
@@ -64,6 +70,14 @@ abstract class Scenarios {
 
     protected final Connection connect(String connectionString, Duration tryTimeout) {
         Connection connection = new Connection(connectionString, tryTimeout);
+        connections.push(connection);
+        return connection;
+    }
+
+    /** A connection to the guarded broker with an identity. */
+    protected final Connection connect(TokenCredential who) {
+        Connection connection =
+            new Connection(new ServiceBusClientBuilder().credential(Place.NAMESPACE, who), DEADLINE);
         connections.push(connection);
         return connection;
     }
@@ -232,7 +246,8 @@ abstract class Scenarios {
         ServiceBusFailureReason.MESSAGING_ENTITY_NOT_FOUND, AmqpErrorCondition.NOT_FOUND,
         ServiceBusFailureReason.MESSAGING_ENTITY_DISABLED, AmqpErrorCondition.ENTITY_DISABLED_ERROR,
         ServiceBusFailureReason.SESSION_CANNOT_BE_LOCKED, AmqpErrorCondition.SESSION_CANNOT_BE_LOCKED,
-        ServiceBusFailureReason.SESSION_LOCK_LOST, AmqpErrorCondition.SESSION_LOCK_LOST);
+        ServiceBusFailureReason.SESSION_LOCK_LOST, AmqpErrorCondition.SESSION_LOCK_LOST,
+        ServiceBusFailureReason.UNAUTHORIZED, AmqpErrorCondition.UNAUTHORIZED_ACCESS);
 
     /** Checks that the SDK names this reason. */
     static Throwable fails(ServiceBusFailureReason reason, Executable action) {
@@ -260,6 +275,19 @@ abstract class Scenarios {
         saysWhy(text, failure);
         assertTrue(conditions(failure).stream().noneMatch(each -> each == AmqpErrorCondition.TIMEOUT_ERROR),
             () -> described(failure));
+    }
+
+    /** Checks that administration answers with a status, as the SDK's error of its own where it has one. */
+    static void denies(int status, String text, Executable action) {
+        Class<? extends HttpResponseException> type = switch (status) {
+            case 401 -> ClientAuthenticationException.class;
+            case 404 -> ResourceNotFoundException.class;
+            case 409 -> ResourceExistsException.class;
+            default -> HttpResponseException.class;
+        };
+        HttpResponseException failure = assertThrows(type, action);
+        assertEquals(status, failure.getResponse().getStatusCode(), failure::toString);
+        saysWhy(text, failure);
     }
 
     static void saysWhy(String text, Throwable failure) {

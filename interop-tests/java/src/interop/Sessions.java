@@ -288,7 +288,8 @@ class Sessions extends Scenarios {
         assertNull(x.getSessionState());
         for (byte[] state : new byte[][] {{0, -1, 1}, {2}, {}, null, {3}}) {
             x.setSessionState(state);
-            assertArrayEquals(state, x.getSessionState());
+            // Empty bytes take a state away, as null does.
+            assertArrayEquals(state != null && state.length == 0 ? null : state, x.getSessionState());
             assertNull(y.getSessionState());
         }
     }

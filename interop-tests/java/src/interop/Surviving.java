@@ -5,20 +5,30 @@ import static java.util.stream.Collectors.mapping;
 import static java.util.stream.Collectors.toList;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.azure.messaging.servicebus.ServiceBusReceivedMessage;
 import com.azure.messaging.servicebus.ServiceBusReceiverClient;
 import com.azure.messaging.servicebus.ServiceBusRuleManagerClient;
 import com.azure.messaging.servicebus.ServiceBusSenderClient;
+import com.azure.messaging.servicebus.administration.ServiceBusAdministrationClient;
+import com.azure.messaging.servicebus.administration.models.AccessRights;
+import com.azure.messaging.servicebus.administration.models.CreateQueueOptions;
 import com.azure.messaging.servicebus.administration.models.CreateRuleOptions;
+import com.azure.messaging.servicebus.administration.models.CreateSubscriptionOptions;
 import com.azure.messaging.servicebus.administration.models.RuleProperties;
+import com.azure.messaging.servicebus.administration.models.SharedAccessAuthorizationRule;
+import com.azure.messaging.servicebus.administration.models.SqlRuleAction;
 import com.azure.messaging.servicebus.administration.models.SqlRuleFilter;
 import com.azure.messaging.servicebus.models.DeadLetterOptions;
 import com.azure.messaging.servicebus.models.DeferOptions;
 import com.azure.messaging.servicebus.models.ServiceBusMessageState;
 import java.time.Duration;
+import java.time.OffsetDateTime;
 import java.util.List;
 import java.util.Map;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.parallel.Isolated;
 
@@ -99,6 +109,49 @@ class Surviving extends Scenarios {
             .collect(groupingBy(number -> number >>> 48, mapping(Surviving::ordinal, toList())));
         partitions.values().forEach(each -> assertEquals(range(2, each.size() + 1), each));
         assertEquals(60, partitions.values().stream().mapToInt(each -> each.size() + 1).sum());
+    }
+
+    @Test
+    @Tag("guarded")
+    void s290_what_administrators_did_survives_a_kill() throws Exception {
+        ServiceBusAdministrationClient before = Place.administrator();
+        SharedAccessAuthorizationRule speaker =
+            new SharedAccessAuthorizationRule("speaker", List.of(AccessRights.SEND));
+        CreateQueueOptions options = new CreateQueueOptions()
+            .setLockDuration(Duration.ofSeconds(45)).setSessionRequired(true).setUserMetadata("mine");
+        options.getAuthorizationRules().add(speaker);
+        Map<String, Object> queue =
+            Told.of(before.updateQueue(before.createQueue("s290", options).setMaxDeliveryCount(3)));
+        OffsetDateTime created = before.getQueueRuntimeProperties("s290").getCreatedAt();
+        before.createTopic("s290t");
+        CreateRuleOptions one = new CreateRuleOptions(new SqlRuleFilter("n = '1'"))
+            .setAction(new SqlRuleAction("SET seen = TRUE"));
+        before.createSubscription("s290t", "a", "one", new CreateSubscriptionOptions(), one);
+        Map<String, Object> subscription = Told.of(before.getSubscription("s290t", "a"));
+        before.createQueue("s290-gone");
+        before.createSubscription("s290t", "b", new CreateSubscriptionOptions().setForwardTo("s290-gone"));
+        before.deleteQueue("s290-gone");
+        try (Connection connection = new Connection(Place.keyed(Place.ROOT, Place.guarded().key()), DEADLINE)) {
+            connection.sender("s290").sendMessage(inSession("x", "1"));
+        }
+        Place.guarded().control("kill");
+        Place.guarded().control("start");
+
+        ServiceBusAdministrationClient after = Place.administrator();
+        assertEquals(queue, Told.of(after.getQueue("s290")));
+        assertEquals(created, after.getQueueRuntimeProperties("s290").getCreatedAt());
+        assertEquals(subscription, Told.of(after.getSubscription("s290t", "a")));
+        assertEquals(Map.of("one", "n = '1' {}; SET seen = TRUE {}"), RuleBooks.told(after, "s290t", "a"));
+        assertFalse(after.getQueueExists("s290-gone"));
+        // What it forwarded to is gone: its messages go nowhere, and the broker starts all the same.
+        assertTrue(after.getSubscriptionExists("s290t", "b"));
+        Connection reader = connect(Place.keyed(Place.ROOT, Place.guarded().key()));
+        assertEquals(List.of("1"), bodies(receive(reader.session("s290", "x"), 1)));
+        connect(Place.keyed("speaker", speaker.getPrimaryKey())).sender("s290").sendMessage(inSession("y", "2"));
+        assertEquals(List.of("2"), bodies(receive(reader.session("s290", "y"), 1)));
+        reader.topicSender("s290t").sendMessages(List.of(with("n", "2"), with("n", "1")));
+        assertEquals(List.of("1"), bodies(peekAll(reader.receiver("s290t/a"))));
+        assertEquals(List.of("2", "1"), bodies(receive(reader.transferDeadLetters("s290t/b"), 2)));
     }
 
     private static long number(ServiceBusReceivedMessage message) {

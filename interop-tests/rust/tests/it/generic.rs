@@ -13,11 +13,11 @@ use fe2o3_amqp_types::{
 };
 use jitney_interop_rust::{DEADLINE, Outcome, failure, host, run};
 
-type Received = Delivery<Body<Value>>;
+pub(crate) type Received = Delivery<Body<Value>>;
 
 /// A connection with one session.
-struct Peer {
-    session: SessionHandle<()>,
+pub(crate) struct Peer {
+    pub(crate) session: SessionHandle<()>,
     connection: ConnectionHandle<()>,
 }
 
@@ -31,7 +31,10 @@ impl Peer {
         let builder = Connection::builder()
             .container_id("interop")
             .sasl_profile(profile);
-        let mut connection = builder.open(url.as_str()).await?;
+        Self::over(builder.open(url.as_str()).await?).await
+    }
+
+    pub(crate) async fn over(mut connection: ConnectionHandle<()>) -> Outcome<Self> {
         let session = Session::begin(&mut connection).await?;
         Ok(Self {
             session,
@@ -39,12 +42,16 @@ impl Peer {
         })
     }
 
-    async fn sender(&mut self, queue: &str) -> Outcome<Sender> {
+    pub(crate) async fn sender(&mut self, queue: &str) -> Outcome<Sender> {
         Ok(Sender::attach(&mut self.session, format!("sender-{queue}"), queue).await?)
     }
 
     /// A receiver that must be told to ask for messages.
-    async fn receiver(&mut self, queue: &str, mode: ReceiverSettleMode) -> Outcome<Receiver> {
+    pub(crate) async fn receiver(
+        &mut self,
+        queue: &str,
+        mode: ReceiverSettleMode,
+    ) -> Outcome<Receiver> {
         let builder = Receiver::builder()
             .name(format!("receiver-{queue}"))
             .source(queue);
@@ -62,13 +69,13 @@ impl Peer {
         Ok(sender.close().await?)
     }
 
-    async fn close(mut self) -> Outcome {
+    pub(crate) async fn close(mut self) -> Outcome {
         self.session.end().await?;
         Ok(self.connection.close().await?)
     }
 }
 
-fn accepted(outcome: AmqpOutcome) {
+pub(crate) fn accepted(outcome: AmqpOutcome) {
     assert!(matches!(outcome, AmqpOutcome::Accepted(_)), "{outcome:?}");
 }
 
@@ -81,7 +88,7 @@ async fn receive(receiver: &mut Receiver, count: u32) -> Outcome<Vec<Received>> 
     Ok(deliveries)
 }
 
-async fn receive_one(receiver: &mut Receiver) -> Outcome<Received> {
+pub(crate) async fn receive_one(receiver: &mut Receiver) -> Outcome<Received> {
     Ok(receive(receiver, 1).await?.remove(0))
 }
 

@@ -1,0 +1,301 @@
+"""S264 to S269 and S287: who has a key, or a signature made with one, does what its rule says, and nothing else."""
+
+import time
+
+import pytest
+from azure.core.credentials import AccessToken, AzureNamedKeyCredential, AzureSasCredential
+from azure.core.exceptions import ClientAuthenticationError
+from azure.servicebus import ServiceBusMessage
+from azure.servicebus.exceptions import ServiceBusAuthenticationError, ServiceBusAuthorizationError
+
+import both
+from conftest import Queue, bodies, complete, nothing, receive, soon
+from guarded import ROOT, key, signature
+from telling import access, refused
+
+# The SDK tries three times more when it is told "unauthorized".
+ONCE = {"retry_total": 0}
+# A bad token is refused at once, and a good one for something else when it is used.
+UNAUTHORIZED = (ServiceBusAuthenticationError, ServiceBusAuthorizationError)
+
+
+async def denied_sending(entity, kinds=UNAUTHORIZED) -> None:
+    with pytest.raises(kinds):
+        await entity.send("denied")
+    with pytest.raises(kinds):
+        await entity.schedule(soon(3600), "denied")
+
+
+async def denied_receiving(queue: Queue, kinds=UNAUTHORIZED) -> None:
+    with pytest.raises(kinds):
+        async with queue.receiver() as receiver:
+            await receiver.receive_messages(max_wait_time=1)
+    with pytest.raises(kinds):
+        await queue.peek()
+
+
+async def denied(queue: Queue, kinds=UNAUTHORIZED) -> None:
+    await denied_sending(queue, kinds)
+    await denied_receiving(queue, kinds)
+
+
+async def works(queue: Queue) -> None:
+    await queue.send("there")
+    assert bodies(await queue.take(1)) == ["there"]
+
+
+async def test_s264_a_wrong_key_and_an_unknown_name_are_unauthorized(office, guarded):
+    await office.create_queue("s264")
+    for name, secret in ((ROOT, "wrong"), ("no-such-name", key("root"))):
+        await denied(Queue(guarded.keyed(name, secret, **ONCE), "s264"), ServiceBusAuthenticationError)
+    for name, secret in ((ROOT, key("root").lower()), ("speaker", key("listener"))):
+        with pytest.raises(ServiceBusAuthenticationError):
+            await Queue(guarded.keyed(name, secret, **ONCE), "s264").send("denied")
+    queue = guarded.queue("s264")
+    assert await queue.peek() == []
+    await works(queue)
+
+
+async def test_s264_keys_of_the_namespace_allow_what_their_rules_say(office, guarded):
+    await office.create_queue("s264b")
+    speaker = Queue(guarded.keyed("speaker", key("speaker"), **ONCE), "s264b")
+    listener = Queue(guarded.keyed("listener", key("listener"), **ONCE), "s264b")
+    await speaker.send("1")
+    await denied_receiving(speaker, ServiceBusAuthorizationError)
+    await denied_sending(listener, ServiceBusAuthorizationError)
+    assert bodies(await listener.take(1)) == ["1"]
+
+
+async def test_s264_a_named_key_in_place_of_a_connection_string(office, guarded, kind, connect):
+    await office.create_queue("s264c")
+    for secret, good in ((key("root"), True), ("wrong", False)):
+        client = guarded.of(AzureNamedKeyCredential(ROOT, secret), **ONCE)
+        queue = Queue(client, "s264c")
+        await (works(queue) if good else denied(queue, ServiceBusAuthenticationError))
+
+
+async def test_s265_a_signature_is_good_for_its_resource_and_its_time(office, guarded):
+    for name in ("s265", "s265b"):
+        await office.create_queue(name)
+    host = guarded.guarded.address
+    # The namespace, in the ways that clients write it.
+    for resource in (f"sb://{host}/", f"amqps://{host}", f"https://{host}/", f"SB://{host}:5671"):
+        await works(Queue(guarded.bearing(signature(resource)), "s265"))
+    await works(Queue(guarded.of(AzureSasCredential(signature(f"sb://{host}/s265"))), "s265"))
+    own = guarded.bearing(signature(f"sb://{host}/s265"), **ONCE)
+    await works(Queue(own, "s265"))
+    await denied(Queue(own, "s265b"))
+
+
+async def test_s265_a_bad_signature_opens_nothing(office, guarded):
+    await office.create_queue("s265f")
+    whole = f"sb://{guarded.guarded.address}/"
+    good = signature(whole)
+    for bad in (
+        signature(whole, secret="wrong"), good.replace("&se=", "&se=1"), good.replace("&skn=", "&skn=x"),
+        good.replace("sr=sb", "sr=https"), signature(f"{whole}s265"), "SharedAccessSignature sr=nonsense&se=99999999999",
+    ):
+        with pytest.raises(UNAUTHORIZED):
+            await Queue(guarded.bearing(bad, **ONCE), "s265f").send("denied")
+    assert await guarded.queue("s265f").peek() == []
+
+
+class Claimed:
+    """A credential that says of a signature that it is good for an hour, so that the SDK leaves its end to the broker."""
+
+    # By this the SDK knows a signature.
+    token_type = b"servicebus.windows.net:sastoken"
+
+    def __init__(self, kind: str, text: str):
+        self.text = text
+        # The one client awaits it, the other does not.
+        self.get_token = self.get_token_later if kind == "aio" else self.get_token_now
+
+    def get_token_now(self, *scopes, **options) -> AccessToken:
+        return AccessToken(self.text, int(time.time()) + 3600)
+
+    async def get_token_later(self, *scopes, **options) -> AccessToken:
+        return self.get_token_now()
+
+
+async def test_s265_a_signature_whose_time_is_over_opens_nothing(office, guarded, kind):
+    await office.create_queue("s265d")
+    over = signature(f"sb://{guarded.guarded.address}/", seconds=-3600)
+    await denied(Queue(guarded.bearing(over, **ONCE), "s265d"))
+    await denied(Queue(guarded.of(Claimed(kind, over), **ONCE), "s265d"), ServiceBusAuthenticationError)
+
+
+async def test_s265_a_link_ends_with_its_signature(office, guarded, kind):
+    await office.create_queue("s265c")
+    claimed = Claimed(kind, signature(f"sb://{guarded.guarded.address}/s265c", seconds=5))
+    queue = Queue(guarded.of(claimed, **ONCE), "s265c")
+    # A sender sends before it reads that its link has ended, and finds out why when it tries again.
+    again = queue.through(guarded.of(claimed, retry_total=1))
+    async with again.sender() as sender, queue.receiver() as receiver:
+        await sender.send_messages(ServiceBusMessage("1"))
+        await complete(receiver, await receive(receiver, 1))
+        with pytest.raises(ServiceBusAuthorizationError, match="ExpiredToken"):
+            await receiver.receive_messages(max_wait_time=20)
+        with pytest.raises(UNAUTHORIZED):
+            await sender.send_messages(ServiceBusMessage("2"))
+    await denied(queue)
+    # As the SDK finds it without the claim: it knows the end, and says so itself.
+    queue = Queue(guarded.bearing(signature(f"sb://{guarded.guarded.address}/s265c", seconds=5), **ONCE), "s265c")
+    async with queue.receiver() as receiver:
+        with pytest.raises(UNAUTHORIZED):
+            await receiver.receive_messages(max_wait_time=20)
+
+
+class Fresh(AzureSasCredential):
+    """A signature that is a new one whenever the SDK asks, good for some seconds."""
+
+    def __init__(self, resource: str, seconds: int):
+        self.resource, self.seconds, self.asked = resource, seconds, 0
+        super().__init__(signature(resource, seconds=seconds))
+
+    @property
+    def signature(self) -> str:
+        self.asked += 1
+        return signature(self.resource, seconds=self.seconds)
+
+
+async def test_s265_tokens_are_replaced_without_a_break(office, guarded):
+    """A session is held, and its message locked, for the time of several tokens: a link that broke would have lost both."""
+    await office.create_queue("s265e", requires_session=True)
+    fresh = Fresh(f"sb://{guarded.guarded.address}/s265e", seconds=10)
+    queue = Queue(guarded.of(fresh, **ONCE), "s265e")
+    async with queue.sender() as sender:
+        await sender.send_messages(ServiceBusMessage("held", session_id="x"))
+        async with queue.session("x") as receiver:
+            (held,) = await receive(receiver, 1)
+            asked, sent = fresh.asked, 0
+            deadline = time.monotonic() + 24
+            # The SDK replaces a token while it works, in the last tenth of the token's time.
+            while time.monotonic() < deadline:
+                sent += 1
+                await sender.send_messages(ServiceBusMessage(str(sent), session_id="x"))
+                (each,) = await receive(receiver, 1)
+                assert str(each) == str(sent)
+                await receiver.complete_message(each)
+            await receiver.complete_message(held)
+            await nothing(receiver)
+    # Two links that began with a token each, and had two more at least.
+    assert fresh.asked - asked >= 4 and sent > 20
+
+
+async def test_s266_a_key_allows_what_its_rule_says_on_its_entity(office, guarded):
+    listener, speaker = access("listener", "Listen"), access("speaker", "Send")
+    manager = access("manager", "Manage", "Send", "Listen")
+    await office.create_queue("s266", authorization_rules=[listener, speaker, manager])
+    await office.create_queue("s266b")
+
+    sends = Queue(guarded.keyed("speaker", speaker.primary_key, **ONCE), "s266")
+    await sends.send(*"123")
+    await sends.cancel(await sends.schedule(soon(3600), "4"))
+    await denied_receiving(sends, ServiceBusAuthorizationError)
+
+    listens = Queue(guarded.keyed("listener", listener.secondary_key, **ONCE), "s266")
+    assert await listens.left() == ["1", "2", "3"]
+    async with listens.receiver() as receiver:
+        messages = await receive(receiver, 3)
+        await receiver.renew_message_lock(messages[0])
+        await receiver.complete_message(messages[0])
+        await receiver.defer_message(messages[1])
+        await receiver.dead_letter_message(messages[2])
+        await complete(receiver, await receiver.receive_deferred_messages(messages[1].sequence_number))
+    assert bodies(await listens.take_dead(1)) == ["3"]
+    await denied_sending(listens, ServiceBusAuthorizationError)
+
+    await works(Queue(guarded.keyed("manager", manager.primary_key), "s266"))
+    for rule in (manager, speaker, listener):
+        await denied(Queue(guarded.keyed(rule.key_name, rule.primary_key, **ONCE), "s266b"))
+    await denied(Queue(guarded.keyed("speaker", listener.primary_key, **ONCE), "s266"))
+
+
+async def test_s266_a_session_needs_the_right_to_listen(office, guarded):
+    listener, speaker = access("listener", "Listen"), access("speaker", "Send")
+    await office.create_queue("s266s", requires_session=True, authorization_rules=[listener, speaker])
+    sends = Queue(guarded.keyed("speaker", speaker.primary_key, **ONCE), "s266s")
+    await sends.send(ServiceBusMessage("1", session_id="x"))
+    listens = Queue(guarded.keyed("listener", listener.primary_key, **ONCE), "s266s")
+    assert await listens.sessions() == ["x"]
+    async with listens.session("x") as receiver:
+        await receiver.session.set_state("seen")
+        await complete(receiver, await receive(receiver, 1))
+    for accept in (sends.session("x"), sends.next_session(1)):
+        with pytest.raises(ServiceBusAuthorizationError):
+            async with accept:
+                pass
+    with pytest.raises(UNAUTHORIZED):
+        await sends.sessions()
+
+
+async def test_s267_keys_of_a_topic_are_good_for_its_subscriptions(office, guarded):
+    listener, speaker = access("listener", "Listen"), access("speaker", "Send")
+    await office.create_topic("s267", authorization_rules=[listener, speaker])
+    await office.create_subscription("s267", "a")
+    topic = guarded.topic("s267")
+    sends = topic.through(guarded.keyed("speaker", speaker.primary_key, **ONCE))
+    await sends.send("1", "2")
+    await denied_receiving(sends.subscription("a"))
+    listens = topic.through(guarded.keyed("listener", listener.primary_key, **ONCE))
+    await denied_sending(listens)
+    subscription = listens.subscription("a")
+    async with subscription.receiver() as receiver:
+        messages = await receive(receiver, 2)
+        await receiver.complete_message(messages[0])
+        await receiver.dead_letter_message(messages[1])
+    assert bodies(await subscription.take_dead(1)) == ["2"]
+
+
+async def test_s268_a_key_that_was_replaced_opens_nothing_more(office, guarded):
+    before, after = access("speaker", "Send"), access("speaker", "Send")
+    after.primary_key, after.secondary_key = before.secondary_key, key("another")
+    made = await office.create_queue("s268", authorization_rules=[before])
+    old = Queue(guarded.keyed("speaker", before.primary_key, **ONCE), "s268")
+    await old.send("1")
+    await office.update_queue(made, authorization_rules=[after])
+    await denied_sending(old, ServiceBusAuthenticationError)
+    for secret in (before.secondary_key, after.secondary_key):
+        await Queue(guarded.keyed("speaker", secret, **ONCE), "s268").send("2")
+    assert bodies(await guarded.queue("s268").take(3)) == ["1", "2", "2"]
+    # Without a rule there is no key.
+    await office.update_queue(await office.get_queue("s268"), authorization_rules=[])
+    await denied_sending(Queue(guarded.keyed("speaker", after.primary_key, **ONCE), "s268"), ServiceBusAuthenticationError)
+
+
+async def test_s269_the_emulators_connection_string_is_verified_too(office, suites_office, guarded, connect, connection_string):
+    await office.create_queue("s269")
+    emulator = guarded.guarded.connection_string(host=f"localhost:{guarded.guarded.broker.amqp_port}") + ";UseDevelopmentEmulator=true"
+    await works(Queue(connect(emulator), "s269"))
+    await denied(Queue(connect(emulator.replace(key("root"), "SAS_KEY_VALUE"), **ONCE), "s269"), ServiceBusAuthenticationError)
+    # Where no key is verified any key is good.
+    await suites_office.create_queue("s269")
+    await works(Queue(connect(connection_string.replace("SAS_KEY_VALUE", "another")), "s269"))
+
+
+async def test_s287_administration_needs_the_right_to_manage(office, guarded):
+    speaker = access("speaker", "Send", "Listen")
+    manager = access("manager", "Manage", "Send", "Listen")
+    await office.create_queue("s287", authorization_rules=[speaker, manager])
+    place = guarded.guarded
+    for text in (
+        place.connection_string(ROOT, "wrong"), place.connection_string("no-such-name"),
+        place.connection_string("speaker", speaker.primary_key), place.connection_string("listener", key("listener")),
+        place.bearing("SharedAccessSignature sr=nonsense&se=99999999999"),
+    ):
+        other = guarded.administrator(text)
+        with refused(401, ClientAuthenticationError):
+            await other.create_queue("s287b")
+        with refused(401, ClientAuthenticationError):
+            await other.delete_queue("s287")
+        with refused(401, ClientAuthenticationError):
+            await other.get_queue("s287")
+        with refused(401, ClientAuthenticationError):
+            await both.listed(other, "list_queues")
+        with refused(401, ClientAuthenticationError):
+            await other.get_namespace_properties()
+    await office.get_queue("s287")
+    # A signature, as the SDK sends it: for a bearer.
+    signed = guarded.administrator(place.bearing(signature(f"https://{place.address}")))
+    assert (await signed.get_queue("s287")).name == "s287"
