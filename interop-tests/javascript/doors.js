@@ -1,7 +1,11 @@
 // What the scenarios of doors and of administration need beyond the harness: ways to the guarded broker, with every kind of proof.
 
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { createHmac } from "node:crypto";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { ServiceBusAdministrationClient } from "@azure/service-bus";
 import { DEADLINE, fails, newClient, peekAll, receiveOne, topic, withClient } from "./harness.js";
 import { HOST, ROOT, skip } from "./guarded.js";
@@ -74,6 +78,14 @@ export async function roundTrip(client, queue, sizes = [1, 200 * 1024]) {
   assert.deepEqual(await peekAll(receiver), []);
   await sender.close();
   await receiver.close();
+}
+
+/** A client of the SDK in a process of its own (visitor.js), and what it said. */
+export async function visit(queue, { options = [], seconds = 0, environment = process.env } = {}) {
+  const program = fileURLToPath(new URL("visitor.js", import.meta.url));
+  const words = [...options, program, keyed(), queue, String(seconds)];
+  const { stdout } = await promisify(execFile)(process.execPath, words, { env: environment, cwd: path.dirname(program) });
+  return stdout.trim();
 }
 
 export async function deniedSending(client, queue) {

@@ -1,13 +1,11 @@
 // TLS, WebSockets and plain HTTP, on every port.
 
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
-import { promisify } from "node:util";
 import { ServiceBusAdministrationClient } from "@azure/service-bus";
 import WebSocket from "ws";
 import { accept, bodies, connectionString, range, receive, withClient } from "../harness.js";
-import { administrator, guardedTopic, keyed, pattern, roundTrip } from "../doors.js";
+import { administrator, guardedTopic, keyed, pattern, roundTrip, visit } from "../doors.js";
 import { guarded, HOST, ROOT } from "../guarded.js";
 
 const amqpPort = process.env.JITNEY_AMQP_PORT;
@@ -20,13 +18,6 @@ const ANY = { name: ROOT.name, key: "SAS_KEY_VALUE" };
 const PORTS = [
   [ROOT, `${HOST}:5671`], [ROOT, `${HOST}:443`], [ANY, `localhost:${amqpPort}`], [ANY, `localhost:${httpPort}`],
 ];
-
-/** A client of the SDK in a process of its own, with these options of Node. What it wrote last is its answer. */
-async function visit(queue, options, environment = process.env) {
-  const program = new URL("../visitor.js", import.meta.url).pathname;
-  const child = await promisify(execFile)(process.execPath, [...options, program, keyed(), queue], { env: environment });
-  return child.stdout.trim();
-}
 
 /** The WebSocket of `ws` with another scheme or subprotocol than the SDK asks for; `answered` gets the broker's choice. */
 function dialler(scheme, subprotocol, answered) {
@@ -50,7 +41,7 @@ guardedTopic("doors", (scenario) => {
   scenario("S261 TLS 1.2 and TLS 1.3", async (client, office) => {
     await office.createQueue("s261");
     for (const options of [["--tls-max-v1.2"], ["--tls-min-v1.3"]]) {
-      assert.equal(await visit("s261", options), "welcome", options[0]);
+      assert.equal(await visit("s261", { options }), "welcome", options[0]);
     }
   });
 
@@ -65,8 +56,8 @@ guardedTopic("doors", (scenario) => {
   scenario("S262 a client that does not trust the authority refuses the broker", async (client, office) => {
     await office.createQueue("s262");
     const { NODE_EXTRA_CA_CERTS: _, ...without } = process.env;
-    assert.match(await visit("s262", [], without), /unable to verify|self.signed certificate/);
-    assert.equal(await visit("s262", []), "welcome");
+    assert.match(await visit("s262", { environment: without }), /unable to verify|self.signed certificate/);
+    assert.equal(await visit("s262"), "welcome");
   });
 
   scenario("S263 WebSockets with TLS and without, on every port, with either subprotocol", async () => {

@@ -10,7 +10,7 @@ import {
 } from "../harness.js";
 import {
   administrator, denied, deniedReceiving, deniedScheduling, deniedSending, guardedTopic, keyed, keyOf, ONCE, roundTrip, rule,
-  UNAUTHORIZED, UNAUTHORIZED_REQUEST, withKey,
+  UNAUTHORIZED, UNAUTHORIZED_REQUEST, visit, withKey,
 } from "../doors.js";
 import { guarded, HOST, LISTENER, ROOT, SPEAKER } from "../guarded.js";
 import { forgedIdentity, identity, inSeconds, token } from "../identity.js";
@@ -126,6 +126,18 @@ guardedTopic("keys", (scenario) => {
       assert.deepEqual(seen, { bodies: [1, 2, 3], errors: [] });
       await denied(other, "s265d");
     });
+  });
+
+  scenario("S265 the SDK renews what it signs with a connection string's key, without a break", async (client, office) => {
+    for (const queue of ["s265e", "s265f"]) await office.createQueue(queue);
+    const options = ["--import", "./late.js"];
+    const [renewed, stale] = await Promise.all([
+      visit("s265e", { options, seconds: 15, environment: { ...process.env, HURRY: "yes" } }),
+      visit("s265f", { options, seconds: 15 }),
+    ]);
+    assert.equal(renewed, "welcome");
+    // When it does not, its links end.
+    assert.match(stale, new RegExp(`^${UNAUTHORIZED}: `));
   });
 
   scenario("S266 a key allows what its rule says, on its entity", async (client, office) => {
