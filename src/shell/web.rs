@@ -158,7 +158,8 @@ async fn websocket(
         .protocols(SUBPROTOCOLS)
         .max_message_size(limits::WEBSOCKET_MESSAGE_BYTES_MAX)
         .max_frame_size(limits::WEBSOCKET_MESSAGE_BYTES_MAX)
-        .write_buffer_size(limits::WEBSOCKET_WRITE_BYTES)
+        // Each message by itself: Java hangs when a TLS record ends within the head of one.
+        .write_buffer_size(0)
         .max_write_buffer_size(2 * limits::WEBSOCKET_MESSAGE_BYTES_MAX)
         .on_failed_upgrade(|error| debug!(%error, "no WebSocket"))
         .on_upgrade(move |socket| async move {
@@ -180,12 +181,15 @@ async fn administer(
             .get(name)
             .and_then(|value| value.to_str().ok())
     };
+    // One that cannot be read is none of ours, and not one that is not there.
+    let version = parts.headers.get(header::IF_MATCH);
+    let version = version.map(|value| String::from_utf8_lossy(value.as_bytes()));
     let asked = Asked::read(&admin::Request {
         method: parts.method.as_str(),
         path: parts.uri.path(),
         query: parts.uri.query(),
         host: &host,
-        if_match: text(header::IF_MATCH),
+        if_match: version.as_deref(),
     });
     let inquiry = Inquiry {
         peer: caller.origin.peer,
