@@ -46,6 +46,12 @@ const READ_DEADLINE: Duration =
 /// How long one connection may live: a client makes another.
 const LIFE: Duration = Duration::from_mins(10);
 
+/// Where clients put tokens for the entities that another is to forward to (`protocol.md` §11.2).
+const SUPPLEMENTARY: [&str; 2] = [
+    "ServiceBusSupplementaryAuthorization",
+    "ServiceBusDlqSupplementaryAuthorization",
+];
+
 /// Who makes the requests of a connection.
 #[derive(Clone)]
 struct Caller {
@@ -196,6 +202,10 @@ async fn administer(
         host: Some(host.clone()),
         token: text(header::AUTHORIZATION).map(ToOwned::to_owned),
         path: parts.uri.path().to_owned(),
+        supplementary: SUPPLEMENTARY
+            .iter()
+            .filter_map(|name| Some(parts.headers.get(*name)?.to_str().ok()?.to_owned()))
+            .collect(),
     };
     let answer = answer(&house, &caller, asked, inquiry, body).await;
     respond(answer.unwrap_or_else(|refusal| {
@@ -219,7 +229,7 @@ async fn answer(
     let host = inquiry.host.clone();
     let path = inquiry.path.clone();
     let authorized = ask(house, |answer| Mail::Authorize(Box::new(inquiry), answer)).await;
-    let grant = authorized.ok_or_else(stopping)?.map_err(|refused| {
+    let authority = authorized.ok_or_else(stopping)?.map_err(|refused| {
         let peer = caller.visit.address();
         info!(%peer, path, fault = ?refused.fault, "a request was refused");
         of_token(&refused)
@@ -233,7 +243,7 @@ async fn answer(
     let operation = asked.operation(&body)?;
     let administration = Administration {
         host,
-        grant,
+        authority,
         operation,
     };
     let done = ask(house, |answer| {
