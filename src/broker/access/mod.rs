@@ -18,7 +18,7 @@ use super::{Broker, Connection, ConnectionId, Link, Reply, Routed, Surroundings}
 use crate::address;
 use crate::amqp::{Condition, Identity, LinkId, Refusal};
 use crate::entity::queue::Queue;
-use crate::entity::{AuthorizationRule, Right, Rights};
+use crate::entity::{AuthorizationRule, EntityId, Right, Rights};
 use crate::limits;
 use crate::time::{Millis, Timestamp};
 
@@ -196,12 +196,7 @@ impl Access {
 impl Broker {
     /// Gives a namespace its authorization rules, in place of those it had.
     pub fn set_authorization(&mut self, namespace: &str, rules: Vec<AuthorizationRule>) {
-        let is_first = self.namespaces.first().is_none_or(|name| name == namespace);
-        let prefix = if is_first {
-            String::new()
-        } else {
-            address::namespace_prefix(namespace)
-        };
+        let prefix = self.prefix_of(namespace);
         self.access.rules.insert(prefix, rules);
     }
 
@@ -242,7 +237,11 @@ impl Broker {
         identity: &Identity,
     ) {
         let origin = self.connection(id).origin.clone();
-        let must_wait = self.access.throttle.wait(around.now, origin.peer).is_some();
+        let must_wait = self
+            .access
+            .throttle
+            .wait(around.now, origin.peer, identity.name())
+            .is_some();
         let grants = match (self.access.profile, identity) {
             (Profile::Development, _) => vec![Grant::all()],
             (Profile::Verified, _) if must_wait => Vec::new(),
@@ -264,7 +263,9 @@ impl Broker {
         };
         let is_genuine = !grants.is_empty();
         if !is_genuine && !must_wait {
-            self.access.throttle.failed(around.now, origin.peer);
+            self.access
+                .throttle
+                .failed(around.now, origin.peer, identity.name());
         }
         self.connection(id).grants = grants;
         around.replies.push(Routed {
@@ -338,14 +339,21 @@ impl Broker {
             scope: audience,
             ..verified.grant
         };
-        self.token_ends.insert((grant.expires_at, id));
         let connection = self.connection(id);
         let same = |old: &&Grant| old.is_of_token && old.scope == grant.scope;
         let old = connection.grants.iter().find(same).cloned();
-        connection.grants.retain(|old| !same(&old));
-        if limits::GRANTS_MAX <= connection.grants.len() {
-            connection.grants.remove(0);
+        if old.is_none() && limits::GRANTS_MAX <= connection.grants.len() {
+            return Err(TokenRefused::new(
+                Fault::Rights,
+                format!(
+                    "There are {} tokens on this connection already.",
+                    limits::GRANTS_MAX
+                ),
+            ));
         }
+        self.token_ends.insert((grant.expires_at, id));
+        let connection = self.connection(id);
+        connection.grants.retain(|old| !same(&old));
         let shrinks = old.as_ref().is_some_and(|old| old.rights != grant.rights);
         connection.grants.push(grant);
         if let Some(at) = old.map(|old| old.expires_at)
@@ -471,31 +479,50 @@ impl Broker {
         let Some(connection) = self.connections.get(&id) else {
             return;
         };
-        let needs = |link: &Link| self.needed(link);
-        let doomed: Vec<(LinkId, String, Option<Right>)> = connection
-            .links
-            .iter()
-            .filter_map(|(&link, state)| {
-                let (path, right) = needs(state)?;
-                (!self.may(id, &path, right)).then_some((link, path, right))
-            })
-            .collect();
+        let doomed = connection.links.iter().filter_map(|(&link, state)| {
+            let mut needs = self.needed(state).into_iter();
+            let (path, right) = needs.find(|(path, right)| !self.may(id, path, *right))?;
+            Some((link, path, right))
+        });
+        let mut doomed: Vec<(LinkId, String, Option<Right>)> = doomed.collect();
+        if !self.is_admitted(id) {
+            let coordinators = connection.links.iter();
+            let coordinators = coordinators.filter(|(_, state)| matches!(state, Link::Coordinator));
+            doomed.extend(coordinators.map(|(&link, _)| (link, "$coordinator".to_owned(), None)));
+        }
         for (link, path, right) in doomed {
             let refusal = self.unauthorized(around, &path, right, why);
             self.end_link(around, id, link, refusal);
         }
     }
 
-    /// Returns the entity that a link is to, and the right that it needs there.
-    fn needed(&self, link: &Link) -> Option<(String, Option<Right>)> {
-        let (id, right) = match link {
-            Link::Sender { queue, .. } => (*queue, Right::Send),
-            Link::Receiver { queue, .. } | Link::Waiting { queue, .. } => (*queue, Right::Listen),
-            Link::Requests { node, .. } => return Some((node.resource()?, None)),
-            Link::Responses(link) => return Some((link.node.resource()?, None)),
-            Link::Coordinator => return None,
+    /// Returns what a link needs: entities, and the rights to them.
+    fn needed(&self, link: &Link) -> Vec<(String, Option<Right>)> {
+        let of_queue = |id: EntityId, right| {
+            let resource = self.node(id)?.address.resource();
+            Some((resource, Some(right)))
         };
-        Some((self.node(id)?.address.resource(), Some(right)))
+        match link {
+            Link::Sender { queue, destination } => {
+                let destination = destination.as_ref();
+                let onward = destination.map(|path| (path.to_string(), Some(Right::Send)));
+                of_queue(*queue, Right::Send)
+                    .into_iter()
+                    .chain(onward)
+                    .collect()
+            }
+            Link::Receiver { queue, .. } | Link::Waiting { queue, .. } => {
+                of_queue(*queue, Right::Listen).into_iter().collect()
+            }
+            Link::Requests { node, .. } => {
+                node.resource().map(|it| (it, None)).into_iter().collect()
+            }
+            Link::Responses(link) => {
+                let resource = link.node.resource();
+                resource.map(|it| (it, None)).into_iter().collect()
+            }
+            Link::Coordinator => Vec::new(),
+        }
     }
 
     /// Says that a right is missing, whether there is such an entity or not.
@@ -527,7 +554,8 @@ impl Broker {
         token: &str,
         resource: &str,
     ) -> Result<Verified, TokenRefused> {
-        if let Some(wait) = self.access.throttle.wait(now, peer) {
+        let name = sas::name_of_key(token);
+        if let Some(wait) = self.access.throttle.wait(now, peer, &name) {
             return Err(TokenRefused::new(
                 Fault::Throttled(wait),
                 "Too many authentications failed; try again later.".to_owned(),
@@ -542,7 +570,7 @@ impl Broker {
             )
         };
         if verified.as_ref().is_err_and(is_guess) {
-            self.access.throttle.failed(now, peer);
+            self.access.throttle.failed(now, peer, &name);
         }
         verified
     }
