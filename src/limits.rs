@@ -189,3 +189,8 @@ pub const USER_METADATA_MAX: usize = 1_024;
 pub const AUTHORIZATION_TEXT_MAX: usize = 256;
 /// Entities or rules in one answer of the administration API: the service's page.
 pub const LISTED_MAX: usize = 100;
+/// Bytes that a peer which has not proved a right may send after its open: some tokens, and all that
+/// SDKs send around them.
+pub const STRANGER_BYTES_MAX: usize = 512 * 1024;
+/// What each of its frames counts for at least: 512 small ones.
+pub const STRANGER_FRAME_BYTES: usize = 1024;

@@ -16,7 +16,7 @@ import both
 import guarded as guarding
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from broker import Broker, BrokerError  # noqa: E402
+from broker import WORK, Broker, BrokerError  # noqa: E402
 
 
 def pytest_addoption(parser):
@@ -30,7 +30,7 @@ def pytest_sessionstart(session):
     if hasattr(config, "workerinput") or config.option.collectonly:
         return
     kind = config.getoption("--client")
-    work = Path(os.environ.get("JITNEY_WORK") or guarding.WORK / f"python-{kind}")
+    work = Path(os.environ.get("JITNEY_WORK") or WORK / f"python-{kind}")
     name = "guarded-restart" if config.option.markexpr == "restart" else "guarded"
     made = guarding.described(work / name, guarding.ADDRESSES[kind])
     os.environ["JITNEY_GUARDED"] = str(made.directory)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from broker import WORK, Broker, binary, write_json  # noqa: E402
+from broker import Broker, binary, write_json  # noqa: E402
 
 # A suite's own, so that two suites can run at once.
 ADDRESSES = {"sync": "127.0.0.21", "aio": "127.0.0.22"}

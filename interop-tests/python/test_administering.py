@@ -6,7 +6,7 @@ import pytest
 from azure.core.exceptions import ResourceExistsError, ResourceNotFoundError
 from azure.servicebus import ServiceBusMessage
 from azure.servicebus.exceptions import MessagingEntityDisabledError, MessagingEntityNotFoundError
-from azure.servicebus.management import CorrelationRuleFilter, SqlRuleAction, SqlRuleFilter, TrueRuleFilter
+from azure.servicebus.management import ApiVersion, CorrelationRuleFilter, SqlRuleAction, SqlRuleFilter, TrueRuleFilter
 
 import both
 from conftest import Queue, bodies, numbers, of, receive, soon
@@ -221,6 +221,18 @@ async def test_s288_administration_on_every_port_with_tls_and_without(guarded):
             await office.create_queue(name)
             await round_trip(guarded.queue(name))
             await office.delete_queue(name)
+
+
+async def test_s288_every_version_of_the_api(guarded):
+    for version in ApiVersion:
+        office = guarded.administrator(api_version=version)
+        name = f"s288-{version.value}"
+        made = await office.create_queue(name, max_delivery_count=7)
+        await office.update_queue(made, lock_duration=timedelta(seconds=30))
+        found = await office.get_queue(name)
+        assert (found.max_delivery_count, found.lock_duration) == (7, timedelta(seconds=30))
+        assert name in [each.name for each in await both.listed(office, "list_queues")]
+        await office.delete_queue(name)
 
 
 async def test_s288_the_emulators_connection_string(suites_office, client):

@@ -1,7 +1,6 @@
 """S38 to S40: the dead-letter queue is a queue."""
 
 import pytest
-from azure.servicebus import ServiceBusSubQueue
 from azure.servicebus.exceptions import ServiceBusError
 
 from conftest import Queue, bodies, complete, nothing, receive

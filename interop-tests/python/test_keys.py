@@ -66,12 +66,10 @@ async def test_s264_keys_of_the_namespace_allow_what_their_rules_say(office, gua
     assert bodies(await listener.take(1)) == ["1"]
 
 
-async def test_s264_a_named_key_in_place_of_a_connection_string(office, guarded, kind, connect):
+async def test_s264_a_named_key_in_place_of_a_connection_string(office, guarded):
     await office.create_queue("s264c")
-    for secret, good in ((key("root"), True), ("wrong", False)):
-        client = guarded.of(AzureNamedKeyCredential(ROOT, secret), **ONCE)
-        queue = Queue(client, "s264c")
-        await (works(queue) if good else denied(queue, ServiceBusAuthenticationError))
+    await works(Queue(guarded.of(AzureNamedKeyCredential(ROOT, key("root"))), "s264c"))
+    await denied(Queue(guarded.of(AzureNamedKeyCredential(ROOT, "wrong"), **ONCE), "s264c"), ServiceBusAuthenticationError)
 
 
 async def test_s265_a_signature_is_good_for_its_resource_and_its_time(office, guarded):
@@ -160,17 +158,17 @@ class Fresh(AzureSasCredential):
 
 
 async def test_s265_tokens_are_replaced_without_a_break(office, guarded):
-    """A session is held, and its message locked, for the time of several tokens: a link that broke would have lost both."""
+    """A session is held, and its message locked, beyond the end of the first token: a link that broke would have lost both."""
     await office.create_queue("s265e", requires_session=True)
-    fresh = Fresh(f"sb://{guarded.guarded.address}/s265e", seconds=10)
+    fresh = Fresh(f"sb://{guarded.guarded.address}/s265e", seconds=35)
     queue = Queue(guarded.of(fresh, **ONCE), "s265e")
     async with queue.sender() as sender:
         await sender.send_messages(ServiceBusMessage("held", session_id="x"))
         async with queue.session("x") as receiver:
             (held,) = await receive(receiver, 1)
             asked, sent = fresh.asked, 0
-            deadline = time.monotonic() + 24
-            # The SDK replaces a token while it works, in the last tenth of the token's time.
+            deadline = time.monotonic() + 40
+            # The SDK replaces a token while it works, in the last tenth of the token's time: here in three seconds.
             while time.monotonic() < deadline:
                 sent += 1
                 await sender.send_messages(ServiceBusMessage(str(sent), session_id="x"))
@@ -179,8 +177,8 @@ async def test_s265_tokens_are_replaced_without_a_break(office, guarded):
                 await receiver.complete_message(each)
             await receiver.complete_message(held)
             await nothing(receiver)
-    # Two links that began with a token each, and had two more at least.
-    assert fresh.asked - asked >= 4 and sent > 20
+    # Both links had another token.
+    assert fresh.asked - asked >= 2 and sent > 20
 
 
 async def test_s266_a_key_allows_what_its_rule_says_on_its_entity(office, guarded):

@@ -20,7 +20,8 @@ async def send_through_kills(entity, connect, broker, count: int, kills: int) ->
     acknowledged, unknown = [], set()
     # A retry of the SDK's own could send a message twice.
     through = entity.through(connect(retry_total=0))
-    halfway = asyncio.Event()
+    halfway, up = asyncio.Event(), asyncio.Event()
+    up.set()
 
     async def send() -> None:
         sender = through.sender()
@@ -33,6 +34,8 @@ async def send_through_kills(entity, connect, broker, count: int, kills: int) ->
             except ServiceBusError:
                 unknown.add(f"{index}")
                 await sender.close()
+                # However long the broker takes to come back, one message is all that it costs.
+                await up.wait()
                 sender = through.sender()
         await sender.close()
 
@@ -40,7 +43,9 @@ async def send_through_kills(entity, connect, broker, count: int, kills: int) ->
     for _ in range(kills):
         await halfway.wait()
         halfway.clear()
+        up.clear()
         await restart(broker, broker.kill)
+        up.set()
     await sending
     assert len(acknowledged) >= count // 2
     return acknowledged, unknown

@@ -31,7 +31,8 @@ from proxy import Proxy
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "python"))
-from guarded import ROOT, WORK, described, finish, key  # noqa: E402
+from guarded import ROOT, described, finish, key  # noqa: E402
+from broker import WORK  # noqa: E402
 
 CACHE = WORK / "sdists"
 # An address of the suite's own.

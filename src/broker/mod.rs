@@ -39,7 +39,8 @@ use crate::message::Message;
 use crate::time::Timestamp;
 
 pub use access::{
-    Fault, Grant, JWT_BYTES_MAX, JwksError, Origin, Peer, Profile, TokenIssuer, TokenRefused,
+    Authority, Fault, Grant, JWT_BYTES_MAX, JwksError, Origin, Peer, Profile, TokenIssuer,
+    TokenRefused,
 };
 pub use entities::EntityRefused;
 pub use management::Response;

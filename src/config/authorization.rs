@@ -72,8 +72,17 @@ impl Reader {
         rights
     }
 
+    /// Reads a key. One that cannot be is not shown.
     fn secret(&mut self, at: &At<'_>) -> Option<Secret> {
-        self.text(at, "a key of 1 to 256 characters").map(Secret)
+        const ALLOWED: &str = "a key of 1 to 256 characters";
+        let text = at.value.and_then(serde_json::Value::as_str);
+        let fits =
+            |text: &&str| (1..=limits::AUTHORIZATION_TEXT_MAX).contains(&text.chars().count());
+        let Some(text) = text.filter(fits) else {
+            self.mistake_unseen(at, ALLOWED);
+            return None;
+        };
+        Some(Secret(text.to_owned()))
     }
 
     fn text(&mut self, at: &At<'_>, allowed: &str) -> Option<String> {
@@ -83,5 +92,66 @@ impl Reader {
             return None;
         }
         Some(text.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{Right, parse};
+
+    fn file(rules: &str) -> String {
+        format!(
+            r#"{{"UserConfig":{{"Namespaces":[{{"Name":"n","Queues":[{{"Name":"q","AuthorizationRules":{rules}}}]}}]}}}}"#
+        )
+    }
+
+    #[test]
+    fn rules_are_read() {
+        let text =
+            r#"[{"Name":"a","Rights":["Send","Manage"],"PrimaryKey":"k","SecondaryKey":"l"}]"#;
+        let config = parse(&file(text)).unwrap();
+        assert!(config.has_authorization());
+        let rules = config.namespaces[0].queues[0]
+            .authorization
+            .as_ref()
+            .unwrap();
+        assert_eq!(rules[0].name, "a");
+        assert_eq!(rules[0].rights, [Right::Send, Right::Manage]);
+        assert_eq!(rules[0].primary_key.0, "k");
+        assert!(!parse(&file("[]")).unwrap().has_authorization());
+    }
+
+    #[test]
+    fn every_mistake_is_told_and_no_key_is_shown() {
+        let key = "s".repeat(300);
+        let text = format!(
+            r#"[{{"Name":"","Rights":["Send"],"PrimaryKey":"k"}},
+                {{"Name":"a","Rights":["send"],"PrimaryKey":"k"}},
+                {{"Name":"b","Rights":[],"PrimaryKey":"k"}},
+                {{"Name":"c","Rights":["Send"]}},
+                {{"Name":"d","Rights":["Send"],"PrimaryKey":"{key}"}},
+                {{"Name":"d","Rights":["Send"],"PrimaryKey":"k","SecondaryKey":7}}]"#
+        );
+        let mistakes = parse(&file(&text)).unwrap_err();
+        let told: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+        let place = |index: usize, key: &str| {
+            format!("UserConfig.Namespaces[0].Queues[0].AuthorizationRules[{index}].{key}: ")
+        };
+        for (index, key) in [
+            (0, "Name"),
+            (1, "Rights[0]"),
+            (2, "Rights"),
+            (3, "PrimaryKey"),
+            (4, "PrimaryKey"),
+            (5, "Name"),
+            (5, "SecondaryKey"),
+        ] {
+            let place = place(index, key);
+            assert!(
+                told.iter().any(|it| it.starts_with(&place)),
+                "{place}: {told:#?}"
+            );
+        }
+        assert!(!told.iter().any(|text| text.contains(&key)), "{told:#?}");
     }
 }

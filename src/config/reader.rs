@@ -154,6 +154,16 @@ impl Reader {
         self.push(at.offset, at.path.clone(), found, allowed);
     }
 
+    /// Tells of a mistake in what is nobody's business.
+    pub(super) fn mistake_unseen(&mut self, at: &At<'_>, allowed: &str) {
+        let found = if at.is_absent() {
+            "nothing"
+        } else {
+            "something else"
+        };
+        self.push(at.offset, at.path.clone(), found.to_owned(), allowed);
+    }
+
     /// Tells of names that stand in an object twice: one of them would be passed over in silence.
     fn doubles(&mut self, at: &At<'_>) {
         let object = at.node.and_then(ast::Value::as_object);

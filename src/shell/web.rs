@@ -46,6 +46,12 @@ const READ_DEADLINE: Duration =
 /// How long one connection may live: a client makes another.
 const LIFE: Duration = Duration::from_mins(10);
 
+/// Where clients put tokens for the entities that another is to forward to (`protocol.md` §11.2).
+const SUPPLEMENTARY: [&str; 2] = [
+    "ServiceBusSupplementaryAuthorization",
+    "ServiceBusDlqSupplementaryAuthorization",
+];
+
 /// Who makes the requests of a connection.
 #[derive(Clone)]
 struct Caller {
@@ -158,7 +164,8 @@ async fn websocket(
         .protocols(SUBPROTOCOLS)
         .max_message_size(limits::WEBSOCKET_MESSAGE_BYTES_MAX)
         .max_frame_size(limits::WEBSOCKET_MESSAGE_BYTES_MAX)
-        .write_buffer_size(limits::WEBSOCKET_WRITE_BYTES)
+        // Each message by itself: Java hangs when a TLS record ends within the head of one.
+        .write_buffer_size(0)
         .max_write_buffer_size(2 * limits::WEBSOCKET_MESSAGE_BYTES_MAX)
         .on_failed_upgrade(|error| debug!(%error, "no WebSocket"))
         .on_upgrade(move |socket| async move {
@@ -180,18 +187,25 @@ async fn administer(
             .get(name)
             .and_then(|value| value.to_str().ok())
     };
+    // One that cannot be read is none of ours, and not one that is not there.
+    let version = parts.headers.get(header::IF_MATCH);
+    let version = version.map(|value| String::from_utf8_lossy(value.as_bytes()));
     let asked = Asked::read(&admin::Request {
         method: parts.method.as_str(),
         path: parts.uri.path(),
         query: parts.uri.query(),
         host: &host,
-        if_match: text(header::IF_MATCH),
+        if_match: version.as_deref(),
     });
     let inquiry = Inquiry {
         peer: caller.origin.peer,
         host: Some(host.clone()),
         token: text(header::AUTHORIZATION).map(ToOwned::to_owned),
         path: parts.uri.path().to_owned(),
+        supplementary: SUPPLEMENTARY
+            .iter()
+            .filter_map(|name| Some(parts.headers.get(*name)?.to_str().ok()?.to_owned()))
+            .collect(),
     };
     let answer = answer(&house, &caller, asked, inquiry, body).await;
     respond(answer.unwrap_or_else(|refusal| {
@@ -215,7 +229,7 @@ async fn answer(
     let host = inquiry.host.clone();
     let path = inquiry.path.clone();
     let authorized = ask(house, |answer| Mail::Authorize(Box::new(inquiry), answer)).await;
-    let grant = authorized.ok_or_else(stopping)?.map_err(|refused| {
+    let authority = authorized.ok_or_else(stopping)?.map_err(|refused| {
         let peer = caller.visit.address();
         info!(%peer, path, fault = ?refused.fault, "a request was refused");
         of_token(&refused)
@@ -229,7 +243,7 @@ async fn answer(
     let operation = asked.operation(&body)?;
     let administration = Administration {
         host,
-        grant,
+        authority,
         operation,
     };
     let done = ask(house, |answer| {

@@ -5,7 +5,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use axum::extract::ws::{Message, WebSocket};
+use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, close_code};
 use bytes::{Buf as _, Bytes};
 use futures_core::Stream as _;
 use futures_sink::Sink as _;
@@ -18,6 +18,8 @@ pub(super) struct ByteStream {
     socket: WebSocket,
     /// What is left of the last message.
     read: Bytes,
+    /// We have said that we end.
+    has_closed: bool,
 }
 
 impl ByteStream {
@@ -25,6 +27,7 @@ impl ByteStream {
         Self {
             socket,
             read: Bytes::new(),
+            has_closed: false,
         }
     }
 }
@@ -62,6 +65,8 @@ impl AsyncWrite for ByteStream {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let mut socket = Pin::new(&mut self.socket);
+        // What was said before is out: a TLS record must not end within the head of a message.
+        ready!(socket.as_mut().poll_flush(cx)).map_err(io::Error::other)?;
         ready!(socket.as_mut().poll_ready(cx)).map_err(io::Error::other)?;
         let count = bytes.len().min(limits::WEBSOCKET_WRITE_BYTES);
         let part = bytes.get(..count).unwrap_or(bytes);
@@ -77,6 +82,19 @@ impl AsyncWrite for ByteStream {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.has_closed {
+            let mut socket = Pin::new(&mut self.socket);
+            ready!(socket.as_mut().poll_ready(cx)).map_err(io::Error::other)?;
+            // With a code: Java hangs at a close of two bytes.
+            let close = CloseFrame {
+                code: close_code::NORMAL,
+                reason: Utf8Bytes::default(),
+            };
+            socket
+                .start_send(Message::Close(Some(close)))
+                .map_err(io::Error::other)?;
+            self.has_closed = true;
+        }
         Pin::new(&mut self.socket)
             .poll_close(cx)
             .map_err(io::Error::other)

@@ -23,12 +23,17 @@ const TABLE: [(&str, &str); 12] = [
 ];
 
 /// What of others may be named where.
-const OTHERS: [(&str, &[&str]); 8] = [
+const OTHERS: [(&str, &[&str]); 13] = [
     ("tokio::", &["shell"]),
     ("axum::", &["shell"]),
     ("std::net", &["shell"]),
     ("std::fs", &["shell"]),
     ("clap::", &["shell"]),
+    ("hyper::", &["shell"]),
+    ("rustls::", &["shell"]),
+    ("rcgen::", &["shell"]),
+    ("aws_lc_rs::", &["broker/access", "shell"]),
+    ("jsonwebtoken::", &["broker/access"]),
     (
         "fe2o3_amqp_types::",
         &["amqp", "message", "broker/management"],

@@ -1,7 +1,7 @@
 //! What administrators make, change and delete, and that the records say the same.
 
 use super::*;
-use crate::broker::Grant;
+use crate::broker::Authority;
 use crate::broker::tests::Bench;
 use crate::entity::queue::{EntityKind, Status};
 use crate::entity::rules::{Filter, SqlFilter};
@@ -13,10 +13,10 @@ type Outcome = Result<Answer, OperationRefused>;
 
 fn administer(bench: &mut Bench, operation: Operation) -> Outcome {
     let done = bench.run(|broker, around| {
-        let grant = broker
-            .authorize(around.now, crate::broker::Peer(0), None, None, "")
+        let authority = broker
+            .authorize(around.now, crate::broker::Peer(0), None, None, "", &[])
             .unwrap();
-        broker.administer(around, None, &grant, operation)
+        broker.administer(around, None, &authority, operation)
     });
     bench.check_replay();
     done
@@ -355,9 +355,10 @@ fn lists_come_in_pages() {
 #[test]
 fn a_key_of_an_entity_manages_that_and_what_is_below() {
     let mut bench = Bench::new();
-    let grant = Grant::of("t", Rights::ALL);
+    let authority = Authority::of("t", Rights::ALL);
     let mut check = |operation, allowed: bool| {
-        let done = bench.run(|broker, around| broker.administer(around, None, &grant, operation));
+        let done =
+            bench.run(|broker, around| broker.administer(around, None, &authority, operation));
         let refused = matches!(done, Err(OperationRefused::Unauthorized(_)));
         assert_eq!(refused, !allowed, "{done:?}");
     };
@@ -385,4 +386,45 @@ fn a_key_of_an_entity_manages_that_and_what_is_below() {
         },
         false,
     );
+}
+
+#[test]
+fn who_may_not_send_to_an_entity_forwards_nothing_to_it() {
+    let mut bench = Bench::new();
+    let vault = format!("{}vault", crate::address::namespace_prefix("other"));
+    bench.run(|broker, around| {
+        broker
+            .ensure_entity(around, &vault, Description::default())
+            .unwrap();
+    });
+    let authority = Authority::of("q", Rights::ALL);
+    let mut forward = |to: &str| {
+        let properties = Box::new(Properties {
+            forward_to: Some(to.to_owned()),
+            ..Properties::default()
+        });
+        let operation = Operation::Update {
+            path: "q".to_owned(),
+            kind: EntityKind::Queue,
+            properties,
+            revision: None,
+        };
+        bench.run(|broker, around| broker.administer(around, None, &authority, operation))
+    };
+    let refused = forward("t");
+    assert!(
+        matches!(refused, Err(OperationRefused::Unauthorized(_))),
+        "{refused:?}"
+    );
+    for way_out in [
+        "%2F%2Fother%2Fvault",
+        "sb://h/%2f%2fother/vault",
+        "//other/vault",
+        "a//b",
+    ] {
+        let refused = forward(way_out);
+        assert!(refused.is_err(), "{way_out}: {refused:?}");
+    }
+    let description = bench.broker.description("q").unwrap();
+    assert_eq!(description.forward_to, None);
 }

@@ -539,6 +539,8 @@ impl Clients {
             4 | 5 => {
                 let length = random.index(40);
                 let state = random.percent(70).then(|| vec![7; length]);
+                // No bytes are no state.
+                let state = state.filter(|bytes| !bytes.is_empty());
                 Ask::SetState { session, state }
             }
             6 => {
