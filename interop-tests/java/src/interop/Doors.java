@@ -8,8 +8,10 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import com.azure.messaging.servicebus.ServiceBusMessage;
 import com.azure.messaging.servicebus.ServiceBusReceivedMessage;
 import com.azure.messaging.servicebus.ServiceBusReceiverClient;
+import com.azure.messaging.servicebus.ServiceBusSenderClient;
 import com.azure.messaging.servicebus.administration.ServiceBusAdministrationClient;
 import com.azure.messaging.servicebus.administration.models.CreateQueueOptions;
+import com.azure.messaging.servicebus.models.ServiceBusReceiveMode;
 import java.io.File;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -52,16 +54,27 @@ class Doors extends Scenarios {
     }
 
     /** Protocols and trust are settled for a whole JVM: this is another, which has both from its command line. */
-    @Test
-    void s261_amqps_with_tls_1_2() throws Exception {
-        Place.administrator().createQueue("s261b");
+    private static void alone(String protocol, String queue, String door) throws Exception {
         Place.run(List.of(
             Path.of(System.getProperty("java.home"), "bin", "java").toString(), "-Xmx128m", "-XX:TieredStopAtLevel=1",
-            "-Djdk.tls.client.protocols=TLSv1.2",
+            "-Djdk.tls.client.protocols=" + protocol,
             "-Djavax.net.ssl.trustStore=" + System.getProperty("javax.net.ssl.trustStore"),
             "-Djavax.net.ssl.trustStorePassword=changeit",
             "-cp", System.getProperty("java.class.path").replace("target/", new File("target").getAbsolutePath() + "/"),
-            Alone.class.getName(), Place.keyed(Place.ROOT, GUARDED.key()), "s261b"));
+            Alone.class.getName(), Place.keyed(Place.ROOT, GUARDED.key()), queue, door));
+    }
+
+    @Test
+    void s261_amqps_with_tls_1_2() throws Exception {
+        Place.administrator().createQueue("s261b");
+        alone("TLSv1.2", "s261b", "amqps");
+    }
+
+    /** A close frame of two bytes alone, without a reason, would have the SDK read it for ever. */
+    @Test
+    void s263_a_websocket_that_is_closed_leaves_nothing_running() throws Exception {
+        Place.administrator().createQueue("s263c");
+        alone("TLSv1.3", "s263c", "wss");
     }
 
     /** The open broker has an authority of its own. Why it gets no connection, the SDK's AMQP library tells in its log. */
@@ -99,6 +112,23 @@ class Doors extends Scenarios {
         Place.administrator().createQueue("s263e");
         String keyed = Place.keyed(GUARDED.http(), Place.ROOT, GUARDED.key());
         roundTrip(connect(keyed + ";UseDevelopmentEmulator=true").overWebSockets(), "s263e");
+    }
+
+    @Test
+    void s263_messages_of_many_sizes_at_full_speed_over_a_websocket() {
+        Place.administrator().createQueue("s263m");
+        Connection connection = connect(Place.keyed(Place.ROOT, GUARDED.key())).overWebSockets();
+        ServiceBusSenderClient sender = connection.sender("s263m");
+        List<Integer> sizes = IntStream.range(0, 600).map(n -> n * n % 20_011 + 1).boxed().toList();
+        for (int first = 0; first < sizes.size(); first += 10) {
+            sender.sendMessages(sizes.subList(first, first + 10).stream().map(Scenarios::ofSize).toList());
+        }
+        ServiceBusReceiverClient receiver = connection.keep(connection.receivers("s263m")
+            .receiveMode(ServiceBusReceiveMode.RECEIVE_AND_DELETE).prefetchCount(500).buildClient());
+        List<ServiceBusReceivedMessage> messages = receive(receiver, sizes.size());
+        for (int index = 0; index < sizes.size(); index += 1) {
+            assertArrayEquals(pattern(sizes.get(index)), messages.get(index).getBody().toBytes());
+        }
     }
 
     @Test
