@@ -324,6 +324,7 @@ impl Broker {
                 self.deadlines.remove(&(at, id));
             }
         }
+        self.keyed.remove(&base);
         self.topics.remove(&base);
         for topic in self.topics.values_mut() {
             if topic.subscriptions.remove(&base) {
@@ -380,13 +381,23 @@ impl Broker {
         if description.kind == EntityKind::Topic {
             self.topics.insert(base, Topic::default());
         }
+        self.note_keys(base, description);
         let path = path.to_owned();
         self.by_path
             .insert(address::key(&path), Entity { path, base });
     }
 
+    fn note_keys(&mut self, base: EntityId, description: &Description) {
+        if description.authorization.is_empty() {
+            self.keyed.remove(&base);
+        } else {
+            self.keyed.insert(base);
+        }
+    }
+
     /// Gives an entity's queues other properties.
     pub(super) fn describe(&mut self, base: EntityId, description: &Description) {
+        self.note_keys(base, description);
         for id in base.all() {
             if let Some(node) = node_mut(&mut self.queues, id) {
                 node.queue.describe(description.clone());

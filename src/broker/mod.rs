@@ -138,6 +138,8 @@ pub struct Broker {
     by_path: BTreeMap<String, Entity>,
     /// By id. One that is gone leaves a word behind.
     queues: Vec<Option<Box<Node>>>,
+    /// Entities that have authorization rules: they are looked through for who gives a name only.
+    keyed: BTreeSet<EntityId>,
     /// The rules of the subscriptions of each topic.
     topics: BTreeMap<EntityId, Topic>,
     bodies: bodies::SharedBodies,
@@ -264,6 +266,7 @@ impl Broker {
         Self {
             by_path: BTreeMap::new(),
             queues: Vec::new(),
+            keyed: BTreeSet::new(),
             topics: BTreeMap::new(),
             bodies: bodies::SharedBodies::default(),
             moved_bodies: BTreeMap::new(),

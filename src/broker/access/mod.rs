@@ -17,7 +17,6 @@ use tracing::{debug, info};
 use super::{Broker, Connection, ConnectionId, Link, Reply, Routed, Surroundings};
 use crate::address;
 use crate::amqp::{Condition, Identity, LinkId, Refusal};
-use crate::entity::queue::Queue;
 use crate::entity::{AuthorizationRule, EntityId, Right, Rights};
 use crate::limits;
 use crate::time::{Millis, Timestamp};
@@ -701,16 +700,17 @@ impl Broker {
             let scope = prefix.as_str();
             rules.iter().map(move |rule| (scope, rule))
         });
-        let entities = self.by_path.iter().flat_map(|(key, entity)| {
-            let rules = self.queue(entity.base).map(Queue::description);
-            let rules = rules.map(|description| &description.authorization);
-            let scope = key.as_str();
-            rules.into_iter().flatten().map(move |rule| (scope, rule))
+        let namespaces = namespaces.map(|(scope, rule)| (scope.to_owned(), rule));
+        let entities = self.keyed.iter().filter_map(|base| self.node(*base));
+        let entities = entities.flat_map(|node| {
+            let scope = address::key(&node.address.path);
+            let rules = node.queue.description().authorization.iter();
+            rules.map(move |rule| (scope.clone(), rule))
         });
         let all = namespaces.chain(entities);
         let found = all.filter(|(_, rule)| rule.name == name && has_key(rule));
         let grants = found.map(|(scope, rule)| Grant {
-            scope: scope.to_owned(),
+            scope,
             rights: rule.rights,
             expires_at: Timestamp::MAX,
             is_of_token: false,
