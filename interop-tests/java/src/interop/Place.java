@@ -125,7 +125,7 @@ record Place(String amqp, String http, String key, List<String> control, KeyPair
         }
     }
 
-    /** Makes an authority and a certificate with the broker's own command; this JVM trusts the authority from now on. */
+    /** Has the broker's own command make an authority and a certificate; this JVM trusts the authority from now on. */
     private static Path trust(Path directory) throws Exception {
         run(List.of(described().get("binary").toString(), "certs", directory.toString(),
             "--name", NAMESPACE, "--name", "localhost"));
