@@ -142,10 +142,11 @@ pub const CORRELATION_RULES_MAX: usize = 100_000;
 pub const TOKEN_BYTES_MAX: usize = 16 * 1024;
 /// Bytes of a message to a peer's `$cbs` link: a token, and what is around it.
 pub const CBS_MESSAGE_BYTES_MAX: u64 = 64 * 1024;
-/// Failed authentications of one peer in a row; then each waits for one to be forgotten.
+/// Failed authentications of one peer with one name in a row; then each waits for one to be
+/// forgotten.
 pub const AUTHENTICATION_FAILURES_MAX: i64 = 100;
 /// How long it takes until one failed authentication is forgotten.
-pub const AUTHENTICATION_FAILURE_LEAK: Millis = Millis::from_millis(1_000);
+pub const AUTHENTICATION_FAILURE_LEAK: Millis = Millis::from_millis(100);
 /// Peers whose failed authentications are counted, some 50 bytes each.
 pub const AUTHENTICATION_PEERS_MAX: usize = 10_000;
 /// Tokens that hold on one connection: Python has one entity for each, others many.
@@ -189,3 +190,10 @@ pub const USER_METADATA_MAX: usize = 1_024;
 pub const AUTHORIZATION_TEXT_MAX: usize = 256;
 /// Entities or rules in one answer of the administration API: the service's page.
 pub const LISTED_MAX: usize = 100;
+/// Bytes that a peer which has not proved a right may send after its open: some tokens, and all that
+/// SDKs send around them.
+pub const STRANGER_BYTES_MAX: usize = 512 * 1024;
+/// What each of its frames counts for at least: 512 small ones.
+pub const STRANGER_FRAME_BYTES: usize = 1024;
+/// Such connections beyond, for addresses that have none.
+pub const VISITS_SPARE: usize = 1_024;

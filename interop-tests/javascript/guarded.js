@@ -29,6 +29,9 @@ export const SPEAKER = { name: "speaker", key: "c3BlYWtlciBrZXkgb2YgdGhlIGd1YXJk
 const directory = path.join(process.env.JITNEY_WORK ?? "/nonexistent", "guarded");
 const file = (name) => path.join(directory, name);
 
+/** Expressions of the file's only rule. */
+export const LINES = { filter: "n = 1\n  AND\tm = 2", action: "SET a = 1;\nSET b = '<2>'" };
+
 const CONFIG = {
   UserConfig: {
     Namespaces: [{
@@ -39,7 +42,18 @@ const CONFIG = {
         { Name: SPEAKER.name, Rights: ["Send"], PrimaryKey: "other", SecondaryKey: SPEAKER.key },
       ],
       Queues: [],
-      Topics: [],
+      Topics: [{
+        Name: "s276-lines",
+        Subscriptions: [{
+          Name: "a",
+          Rules: [{
+            Name: "lines",
+            Properties: {
+              FilterType: "Sql", SqlFilter: { SqlExpression: LINES.filter }, Action: { SqlExpression: LINES.action },
+            },
+          }],
+        }],
+      }],
     }],
   },
 };

@@ -226,7 +226,10 @@ fn delete(target: Target, revision: Option<u64>) -> Result<Operation, Refusal> {
         Target::Entity(path) | Target::Subscription(path) => {
             Ok(Operation::Delete { path, revision })
         }
-        Target::Rule(subscription, name) => Ok(Operation::DeleteRule { subscription, name }),
+        Target::Rule(subscription, name) => match revision {
+            None => Ok(Operation::DeleteRule { subscription, name }),
+            Some(version) => Err(Refusal::Version(version.to_string())),
+        },
         Target::List { .. } | Target::Namespace => Err(Refusal::Method("DELETE".to_owned())),
     }
 }
@@ -244,7 +247,11 @@ impl Described {
                 let rule = Box::new(rule::read(described, name.clone())?);
                 Ok(match condition {
                     Condition::Absent => Operation::CreateRule { subscription, rule },
-                    Condition::Present(_) => Operation::UpdateRule { subscription, rule },
+                    Condition::Present(None) => Operation::UpdateRule { subscription, rule },
+                    // Rules have no versions, so none is there.
+                    Condition::Present(Some(version)) => {
+                        return Err(Refusal::Version(version.to_string()));
+                    }
                 })
             }
             Self::Entity(path) | Self::Subscription(path) => {

@@ -67,6 +67,17 @@ pub enum Identity {
     },
 }
 
+impl Identity {
+    /// Returns the name that the peer goes by.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Plain { user, .. } => user,
+            Self::Unnamed | Self::Anonymous | Self::External => "",
+        }
+    }
+}
+
 /// Which way messages go on a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkRole {

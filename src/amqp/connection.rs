@@ -47,6 +47,8 @@ pub struct Connection {
     /// When an unopened or closing connection is given up.
     deadline: Option<Timestamp>,
     frames_unopened: usize,
+    /// What a peer that is not trusted has cost since its open, bytes.
+    stranger_bytes: usize,
     reported_closed: bool,
 }
 
@@ -118,6 +120,7 @@ impl Connection {
             sent_at: now,
             deadline: Some(now.after(limits::OPEN_DEADLINE)),
             frames_unopened: 0,
+            stranger_bytes: 0,
             reported_closed: false,
         }
     }
@@ -335,6 +338,21 @@ impl Connection {
                 self.fail(
                     now,
                     frame::framing("too many frames before an open".to_owned()),
+                );
+                return false;
+            }
+        }
+        if self.phase == Phase::Opened && self.end == End::Server && !self.config.trusts_peer {
+            self.stranger_bytes += frame.body.len().max(limits::STRANGER_FRAME_BYTES);
+            if limits::STRANGER_BYTES_MAX < self.stranger_bytes {
+                let condition = Condition::ResourceLimitExceeded;
+                let description = "Too much was sent before a token was accepted.".to_owned();
+                self.fail(
+                    now,
+                    Refusal {
+                        condition,
+                        description,
+                    },
                 );
                 return false;
             }

@@ -145,6 +145,8 @@ impl Connection {
     pub fn authenticated(&mut self, is_genuine: bool) {
         if self.phase == Phase::Deciding {
             self.decide(is_genuine);
+            // Who has a name has rights with it.
+            self.config.trusts_peer |= is_genuine;
         }
     }
 

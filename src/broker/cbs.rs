@@ -1,7 +1,7 @@
 //! `$cbs`: where peers put tokens (`protocol.md` §2).
 
 use super::management::{Body, Request, Status};
-use super::{Broker, ConnectionId, Surroundings};
+use super::{Broker, ConnectionId, Fault, Surroundings};
 
 impl Broker {
     /// Answers a request to `$cbs`. 202 for a token that was taken, as documented.
@@ -17,6 +17,10 @@ impl Broker {
                 (Some(kind), Some(token)) => {
                     match self.put_token(around, connection, kind, audience, &token) {
                         Ok(()) => Status::accepted(),
+                        // It is to try again, and not to take its key for a wrong one.
+                        Err(refused) if matches!(refused.fault, Fault::Throttled(_)) => {
+                            Status::busy(refused.to_string())
+                        }
                         Err(refused) => Status::unauthorized(refused.to_string()),
                     }
                 }

@@ -172,7 +172,8 @@ impl Broker {
         description.history = History {
             created_at: around.now,
             updated_at: around.now,
-            revision: 1,
+            // Not that of one that had this path before.
+            revision: around.now.as_millis().cast_unsigned(),
         };
         record_entity(around, base, path, &description);
         self.install(base, path, &description);
@@ -373,7 +374,7 @@ impl Broker {
             };
             let slot = usize::try_from(id.0).ok();
             if let Some(slot) = slot.and_then(|at| self.queues.get_mut(at)) {
-                *slot = Some(node);
+                *slot = Some(Box::new(node));
             }
         }
         if description.kind == EntityKind::Topic {

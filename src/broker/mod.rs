@@ -39,7 +39,8 @@ use crate::message::Message;
 use crate::time::Timestamp;
 
 pub use access::{
-    Fault, Grant, JWT_BYTES_MAX, JwksError, Origin, Peer, Profile, TokenIssuer, TokenRefused,
+    Authority, Fault, Grant, JWT_BYTES_MAX, JwksError, Origin, Peer, Profile, TokenIssuer,
+    TokenRefused,
 };
 pub use entities::EntityRefused;
 pub use management::Response;
@@ -136,7 +137,8 @@ pub struct Surroundings<'a> {
 pub struct Broker {
     /// By the form of the path that compares without case.
     by_path: BTreeMap<String, Entity>,
-    queues: Vec<Option<Node>>,
+    /// By id. One that is gone leaves a word behind.
+    queues: Vec<Option<Box<Node>>>,
     /// The rules of the subscriptions of each topic.
     topics: BTreeMap<EntityId, Topic>,
     bodies: bodies::SharedBodies,
@@ -327,12 +329,19 @@ impl Broker {
     /// before the paths of its entities.
     fn namespace_of(&self, hostname: Option<&str>) -> String {
         let label = hostname.unwrap_or_default().split(['.', ':']).next();
-        let label = label.unwrap_or_default().to_lowercase();
-        let mut others = self.namespaces.iter().skip(1);
-        match others.find(|name| **name == label) {
-            Some(name) => address::namespace_prefix(name),
-            None => String::new(),
+        let label = label.unwrap_or_default();
+        self.prefix_of(label)
+    }
+
+    /// Returns what stands before the paths of a namespace's entities: of one that is not known, as
+    /// of the first.
+    #[must_use]
+    pub fn prefix_of(&self, namespace: &str) -> String {
+        let name = namespace.to_lowercase();
+        if self.namespaces.iter().skip(1).any(|other| *other == name) {
+            return address::namespace_prefix(&name);
         }
+        String::new()
     }
 
     /// Says whether the store can take more messages.
@@ -532,7 +541,7 @@ impl Broker {
     }
 
     fn node(&self, id: EntityId) -> Option<&Node> {
-        self.queues.get(usize::try_from(id.0).ok()?)?.as_ref()
+        self.queues.get(usize::try_from(id.0).ok()?)?.as_deref()
     }
 
     fn node_mut(&mut self, id: EntityId) -> Option<&mut Node> {
@@ -573,8 +582,8 @@ impl std::fmt::Debug for Surroundings<'_> {
     }
 }
 
-fn node_mut(queues: &mut [Option<Node>], id: EntityId) -> Option<&mut Node> {
-    queues.get_mut(usize::try_from(id.0).ok()?)?.as_mut()
+fn node_mut(queues: &mut [Option<Box<Node>>], id: EntityId) -> Option<&mut Node> {
+    queues.get_mut(usize::try_from(id.0).ok()?)?.as_deref_mut()
 }
 
 /// The name that a link has as a receiver of a queue.

@@ -40,13 +40,13 @@ pub(super) struct House {
     pub(super) refusals: AtomicU64,
 }
 
-/// Those that have not proved a right yet, by their addresses.
+/// Those that have not proved a right yet, by the machines that they come from.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Visits(Arc<Mutex<Visitors>>);
 
 #[derive(Debug, Default)]
 struct Visitors {
-    by_address: BTreeMap<IpAddr, usize>,
+    by_peer: BTreeMap<Peer, usize>,
     total: usize,
     /// When it was last told that there are too many.
     told: Option<Instant>,
@@ -66,17 +66,24 @@ impl Visits {
         /// How often it is told that there are too many.
         const TELL: Duration = Duration::from_secs(10);
         let mut visitors = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_address = visitors.by_address.get(&address).copied().unwrap_or(0);
-        if limits::VISITS_PER_ADDRESS_MAX <= of_address || limits::VISITS_MAX <= visitors.total {
+        let peer = peer_of(address);
+        let of_peer = visitors.by_peer.get(&peer).copied().unwrap_or(0);
+        // Who has nobody in yet finds a place, though others have taken all.
+        let max = if of_peer == 0 {
+            limits::VISITS_MAX + limits::VISITS_SPARE
+        } else {
+            limits::VISITS_MAX
+        };
+        if limits::VISITS_PER_ADDRESS_MAX <= of_peer || max <= visitors.total {
             let now = Instant::now();
             if visitors.told.is_none_or(|told| told + TELL <= now) {
                 visitors.told = Some(now);
-                warn!(%address, of_address, total = visitors.total, "too many at the doors");
+                warn!(%address, of_peer, total = visitors.total, "too many at the doors");
             }
             return None;
         }
         visitors.total += 1;
-        *visitors.by_address.entry(address).or_default() += 1;
+        *visitors.by_peer.entry(peer).or_default() += 1;
         Some(Visit {
             visits: self.clone(),
             address,
@@ -104,10 +111,11 @@ impl Drop for Visit {
     fn drop(&mut self) {
         let mut visitors = self.visits.0.lock().unwrap_or_else(PoisonError::into_inner);
         visitors.total -= 1;
-        if let Some(count) = visitors.by_address.get_mut(&self.address) {
+        let peer = peer_of(self.address);
+        if let Some(count) = visitors.by_peer.get_mut(&peer) {
             *count -= 1;
             if *count == 0 {
-                visitors.by_address.remove(&self.address);
+                visitors.by_peer.remove(&peer);
             }
         }
     }

@@ -48,16 +48,17 @@ pub(super) fn install(
         }
         broker.set_authorization(&namespace.name, rules);
     }
-    for (at, namespace) in config.namespaces.iter().enumerate() {
+    for namespace in &config.namespaces {
+        let prefix = broker.prefix_of(&namespace.name);
         let mut place = Place {
             broker,
             around,
-            prefix: broker_prefix(at, namespace),
+            prefix,
         };
         place.install(namespace)?;
     }
-    for (at, namespace) in config.namespaces.iter().enumerate() {
-        check_forwards(broker, &broker_prefix(at, namespace), namespace)?;
+    for namespace in &config.namespaces {
+        check_forwards(broker, &broker.prefix_of(&namespace.name), namespace)?;
     }
     Ok(())
 }
@@ -76,15 +77,6 @@ fn check_forwards(broker: &Broker, prefix: &str, namespace: &Namespace) -> Resul
         checked.map_err(|error| error.to_string())?;
     }
     Ok(())
-}
-
-/// The first namespace's paths are as they are written.
-fn broker_prefix(at: usize, namespace: &Namespace) -> String {
-    if at == 0 {
-        String::new()
-    } else {
-        address::namespace_prefix(&namespace.name)
-    }
 }
 
 struct Place<'a, 'b> {
@@ -148,8 +140,8 @@ impl Place<'_, '_> {
     /// Says what the file has changed.
     fn tell(&self, path: &str, ensured: Result<bool, EntityRefused>) -> Result<(), String> {
         let changed = ensured.map_err(|error| error.to_string())?;
-        let revision = self.broker.description(path).map(|it| it.history.revision);
-        if changed && revision != Some(1) {
+        let history = self.broker.description(path).map(|it| it.history);
+        if changed && history.is_some_and(|it| it.created_at < it.updated_at) {
             let path = address::without_namespace(path);
             info!(path, "changed to what the configuration says");
         }

@@ -21,7 +21,7 @@ use super::reader;
 use crate::amqp::{Condition, Refusal};
 use crate::broker::administration::{Answer, Operation, OperationRefused};
 use crate::broker::{
-    Broker, ConnectionId, Grant, Input, Origin, Peer, Reply, Room, Routed, Surroundings,
+    Authority, Broker, ConnectionId, Input, Origin, Peer, Reply, Room, Routed, Surroundings,
     TokenRefused,
 };
 use crate::entity::BodyRef;
@@ -41,7 +41,10 @@ pub(super) enum Mail {
     /// Would a send work now?
     Health(oneshot::Sender<bool>),
     /// What does this token give?
-    Authorize(Box<Inquiry>, oneshot::Sender<Result<Grant, TokenRefused>>),
+    Authorize(
+        Box<Inquiry>,
+        oneshot::Sender<Result<Authority, TokenRefused>>,
+    ),
     /// Do this to entities; answer when it is durable.
     Administer(Box<Administration>, oneshot::Sender<Administered>),
     /// These keys sign identity tokens from now on.
@@ -63,13 +66,15 @@ pub(super) struct Inquiry {
     pub(super) token: Option<String>,
     /// The path that it is to hold for.
     pub(super) path: String,
+    /// Further tokens, for entities that another is to forward to.
+    pub(super) supplementary: Vec<String>,
 }
 
 /// An operation, for whom, and where.
 #[derive(Debug)]
 pub(super) struct Administration {
     pub(super) host: Option<String>,
-    pub(super) grant: Grant,
+    pub(super) authority: Authority,
     pub(super) operation: Operation,
 }
 
@@ -265,18 +270,22 @@ impl Owner {
                     host,
                     token,
                     path,
+                    supplementary,
                 } = *inquiry;
                 let (host, token) = (host.as_deref(), token.as_deref());
-                let _ = answer.send(self.broker.authorize(now, peer, host, token, &path));
+                let broker = &mut self.broker;
+                let authorized = broker.authorize(now, peer, host, token, &path, &supplementary);
+                // Who asked may have gone.
+                let _ = answer.send(authorized);
             }
             Mail::Administer(administration, answer) => {
                 let Administration {
                     host,
-                    grant,
+                    authority,
                     operation,
                 } = *administration;
                 let done = self.step(now, |broker, around| {
-                    broker.administer(around, host.as_deref(), &grant, operation)
+                    broker.administer(around, host.as_deref(), &authority, operation)
                 });
                 let rests_on = self.newest();
                 self.hold(rests_on, Told::Administered(answer, Box::new(done)));

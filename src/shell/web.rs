@@ -4,8 +4,9 @@
 //! body is read before it is understood: a stranger costs a bounded number of bytes, and no parsing.
 
 use std::hash::{BuildHasher as _, RandomState};
-use std::sync::Arc;
+use std::net::IpAddr;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
@@ -19,7 +20,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::oneshot;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 use tower_service::Service as _;
 use tracing::{debug, info};
 
@@ -46,11 +47,19 @@ const READ_DEADLINE: Duration =
 /// How long one connection may live: a client makes another.
 const LIFE: Duration = Duration::from_mins(10);
 
+/// Where clients put tokens for the entities that another is to forward to (`protocol.md` §11.2).
+const SUPPLEMENTARY: [&str; 2] = [
+    "ServiceBusSupplementaryAuthorization",
+    "ServiceBusDlqSupplementaryAuthorization",
+];
+
 /// Who makes the requests of a connection.
 #[derive(Clone)]
 struct Caller {
     origin: Arc<Origin>,
-    visit: Arc<Visit>,
+    address: IpAddr,
+    /// Held until a request proves a right.
+    visit: Arc<Mutex<Option<Visit>>>,
 }
 
 /// Answers the requests of one connection until it ends.
@@ -62,8 +71,12 @@ pub(super) async fn serve(
 ) {
     let caller = Caller {
         origin: Arc::new(origin),
-        visit: Arc::new(visit),
+        address: visit.address(),
+        // Where nothing needs to be proved, nobody is a stranger.
+        visit: Arc::new(Mutex::new((!house.is_open).then_some(visit))),
     };
+    let stranger = Arc::clone(&caller.visit);
+    let begun = Instant::now();
     let router = router(Arc::clone(house));
     let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
         let mut request = request.map(Body::new);
@@ -84,7 +97,7 @@ pub(super) async fn serve(
     };
     let ended = tokio::select! {
         ended = &mut connection => Ok(ended),
-        () = tokio::time::sleep(LIFE) => Err(()),
+        () = end_of_life(begun, &stranger) => Err(()),
         () = stop => Err(()),
     };
     let ended = match ended {
@@ -98,6 +111,22 @@ pub(super) async fn serve(
     if let Err(error) = ended {
         debug!(%error, "an HTTP connection ended");
     }
+}
+
+/// Waits until a connection has lived long enough: a stranger's until its visit is over.
+async fn end_of_life(begun: Instant, stranger: &Mutex<Option<Visit>>) {
+    let deadline = of_visit(stranger).as_ref().map(Visit::deadline);
+    if let Some(deadline) = deadline {
+        sleep_until(deadline).await;
+        if of_visit(stranger).is_some() {
+            return;
+        }
+    }
+    sleep_until(begun + LIFE).await;
+}
+
+fn of_visit(visit: &Mutex<Option<Visit>>) -> MutexGuard<'_, Option<Visit>> {
+    visit.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn router(house: Arc<House>) -> Router {
@@ -143,12 +172,15 @@ async fn websocket(
     request: Request,
 ) -> Response {
     let (mut parts, _) = request.into_parts();
+    if house.is_open && is_of_a_page(&parts.headers) {
+        return foreign();
+    }
     let upgrade = match WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
         Ok(upgrade) => upgrade,
         Err(rejection) => return rejection.into_response(),
     };
     // A visit of its own: it may last until a right is proved, and the request's ends now.
-    let Some(visit) = house.visits.enter(caller.visit.address()) else {
+    let Some(visit) = house.visits.enter(caller.address) else {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     };
     let mut origin = Origin::clone(&caller.origin);
@@ -174,6 +206,9 @@ async fn administer(
     request: Request,
 ) -> Response {
     let (parts, body) = request.into_parts();
+    if house.is_open && is_of_a_page(&parts.headers) {
+        return foreign();
+    }
     let host = host(&parts.headers, &caller.origin);
     let text = |name| {
         parts
@@ -196,6 +231,10 @@ async fn administer(
         host: Some(host.clone()),
         token: text(header::AUTHORIZATION).map(ToOwned::to_owned),
         path: parts.uri.path().to_owned(),
+        supplementary: SUPPLEMENTARY
+            .iter()
+            .filter_map(|name| Some(parts.headers.get(*name)?.to_str().ok()?.to_owned()))
+            .collect(),
     };
     let answer = answer(&house, &caller, asked, inquiry, body).await;
     respond(answer.unwrap_or_else(|refusal| {
@@ -219,11 +258,12 @@ async fn answer(
     let host = inquiry.host.clone();
     let path = inquiry.path.clone();
     let authorized = ask(house, |answer| Mail::Authorize(Box::new(inquiry), answer)).await;
-    let grant = authorized.ok_or_else(stopping)?.map_err(|refused| {
-        let peer = caller.visit.address();
+    let authority = authorized.ok_or_else(stopping)?.map_err(|refused| {
+        let peer = caller.address;
         info!(%peer, path, fault = ?refused.fault, "a request was refused");
         of_token(&refused)
     })?;
+    *of_visit(&caller.visit) = None;
     let asked = asked?;
     let body = if asked.needs_body() {
         read(body).await?
@@ -233,7 +273,7 @@ async fn answer(
     let operation = asked.operation(&body)?;
     let administration = Administration {
         host,
-        grant,
+        authority,
         operation,
     };
     let done = ask(house, |answer| {
@@ -308,6 +348,27 @@ async fn ask<T>(house: &House, mail: impl FnOnce(oneshot::Sender<T>) -> Mail) ->
     let (answer, answered) = oneshot::channel();
     house.owner.send(mail(answer)).await.ok()?;
     answered.await.ok()
+}
+
+/// Returns whether a browser makes a request in the name of a page that is not of this machine.
+/// Where any key is good, such a page is kept out: its reader may be at a broker of his own.
+fn is_of_a_page(headers: &HeaderMap) -> bool {
+    let Some(origin) = headers.get(header::ORIGIN) else {
+        return false;
+    };
+    let origin = origin.to_str().unwrap_or_default();
+    let host = origin.split_once("://").map_or("", |(_, host)| host);
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    let is_local = |name: &str| {
+        let name = name.trim_matches(['[', ']']);
+        name == "localhost" || name.parse().is_ok_and(|it: IpAddr| it.is_loopback())
+    };
+    !(is_local(host) || is_local(name))
+}
+
+fn foreign() -> Response {
+    let text = "Pages of other hosts are kept out where any key is good (--auth development).\n";
+    (StatusCode::FORBIDDEN, text).into_response()
 }
 
 /// Finds the host that a request is for, with its port.

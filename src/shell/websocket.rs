@@ -65,6 +65,8 @@ impl AsyncWrite for ByteStream {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let mut socket = Pin::new(&mut self.socket);
+        // What was said before is out: a TLS record must not end within the head of a message.
+        ready!(socket.as_mut().poll_flush(cx)).map_err(io::Error::other)?;
         ready!(socket.as_mut().poll_ready(cx)).map_err(io::Error::other)?;
         let count = bytes.len().min(limits::WEBSOCKET_WRITE_BYTES);
         let part = bytes.get(..count).unwrap_or(bytes);

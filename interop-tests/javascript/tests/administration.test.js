@@ -2,9 +2,8 @@
 
 import assert from "node:assert/strict";
 import { fails, range, sendTo } from "../harness.js";
-import {
-  collect, EXISTS, given, guardedTopic, NOT_FOUND, REFUSED, roundTrip, rule,
-} from "../doors.js";
+import { collect, EXISTS, given, guardedTopic, NOT_FOUND, REFUSED, roundTrip, rule } from "../doors.js";
+import { LINES } from "../guarded.js";
 
 /** The longest duration that the service knows. */
 const FOREVER = "P10675199DT2H48M5.4775807S";
@@ -227,6 +226,13 @@ guardedTopic("administration", (scenario) => {
     const rules = await client.createRuleManager("s276", "a").getRules();
     assert.deepEqual(rules.map(({ name }) => name).sort(), ["$Default", ...wanted.map(({ name }) => name)].sort());
     assert.deepEqual(given(rules.find(({ name }) => name === "fields").filter), { ...wanted[4].filter, applicationProperties: {} });
+  });
+
+  scenario("S276 expressions of several lines are read as they are", async (client, office) => {
+    // The SDK takes ends of lines out of what it sends; these are the file's.
+    assert.deepEqual(await plainRules(office, "s276-lines", "a"), [{
+      name: "lines", filter: { sqlExpression: LINES.filter }, action: { sqlExpression: LINES.action },
+    }]);
   });
 
   scenario("S276 a subscription's first rule without a name is the default one", async (client, office) => {

@@ -18,7 +18,7 @@ use super::{Broker, Connection, ConnectionId, Link, Reply, Routed, Surroundings}
 use crate::address;
 use crate::amqp::{Condition, Identity, LinkId, Refusal};
 use crate::entity::queue::Queue;
-use crate::entity::{AuthorizationRule, Right, Rights};
+use crate::entity::{AuthorizationRule, EntityId, Right, Rights};
 use crate::limits;
 use crate::time::{Millis, Timestamp};
 
@@ -63,6 +63,16 @@ pub struct Grant {
     is_of_token: bool,
 }
 
+/// What somebody may who asks for administration.
+#[derive(Debug, Clone)]
+pub struct Authority {
+    /// What its key gives.
+    grant: Grant,
+    /// Where its tokens hold, for entities that another forwards to: that of the request, and those
+    /// that clients send for the targets.
+    reach: Vec<Grant>,
+}
+
 impl Grant {
     /// Everything, for ever.
     fn all() -> Self {
@@ -71,15 +81,6 @@ impl Grant {
             rights: Rights::ALL,
             expires_at: Timestamp::MAX,
             is_of_token: false,
-        }
-    }
-
-    #[cfg(test)]
-    pub(super) fn of(scope: &str, rights: Rights) -> Self {
-        Self {
-            scope: scope.to_owned(),
-            rights,
-            ..Self::all()
         }
     }
 
@@ -195,12 +196,7 @@ impl Access {
 impl Broker {
     /// Gives a namespace its authorization rules, in place of those it had.
     pub fn set_authorization(&mut self, namespace: &str, rules: Vec<AuthorizationRule>) {
-        let is_first = self.namespaces.first().is_none_or(|name| name == namespace);
-        let prefix = if is_first {
-            String::new()
-        } else {
-            address::namespace_prefix(namespace)
-        };
+        let prefix = self.prefix_of(namespace);
         self.access.rules.insert(prefix, rules);
     }
 
@@ -241,7 +237,11 @@ impl Broker {
         identity: &Identity,
     ) {
         let origin = self.connection(id).origin.clone();
-        let must_wait = self.access.throttle.wait(around.now, origin.peer).is_some();
+        let must_wait = self
+            .access
+            .throttle
+            .wait(around.now, origin.peer, identity.name())
+            .is_some();
         let grants = match (self.access.profile, identity) {
             (Profile::Development, _) => vec![Grant::all()],
             (Profile::Verified, _) if must_wait => Vec::new(),
@@ -263,7 +263,9 @@ impl Broker {
         };
         let is_genuine = !grants.is_empty();
         if !is_genuine && !must_wait {
-            self.access.throttle.failed(around.now, origin.peer);
+            self.access
+                .throttle
+                .failed(around.now, origin.peer, identity.name());
         }
         self.connection(id).grants = grants;
         around.replies.push(Routed {
@@ -330,21 +332,28 @@ impl Broker {
         };
         let audience = format!("{prefix}{}", sas::resource_path(audience));
         let verified = self.verify(around.now, peer, &prefix, token, &audience);
-        let grant = verified.inspect_err(|refused| {
+        let verified = verified.inspect_err(|refused| {
             info!(connection = id.0, audience, fault = ?refused.fault, "a token was refused");
         })?;
         let grant = Grant {
             scope: audience,
-            ..grant
+            ..verified.grant
         };
-        self.token_ends.insert((grant.expires_at, id));
         let connection = self.connection(id);
         let same = |old: &&Grant| old.is_of_token && old.scope == grant.scope;
         let old = connection.grants.iter().find(same).cloned();
-        connection.grants.retain(|old| !same(&old));
-        if limits::GRANTS_MAX <= connection.grants.len() {
-            connection.grants.remove(0);
+        if old.is_none() && limits::GRANTS_MAX <= connection.grants.len() {
+            return Err(TokenRefused::new(
+                Fault::Rights,
+                format!(
+                    "There are {} tokens on this connection already.",
+                    limits::GRANTS_MAX
+                ),
+            ));
         }
+        self.token_ends.insert((grant.expires_at, id));
+        let connection = self.connection(id);
+        connection.grants.retain(|old| !same(&old));
         let shrinks = old.as_ref().is_some_and(|old| old.rights != grant.rights);
         connection.grants.push(grant);
         if let Some(at) = old.map(|old| old.expires_at)
@@ -373,7 +382,7 @@ impl Broker {
         self.end_unauthorized(around, id, "");
     }
 
-    /// Checks the token of a request of the administration API, which must hold for the path that
+    /// Checks the tokens of a request of the administration API, of which the first must hold for the path that
     /// it names on a host. What it gives is what its key gives: a request looks at what is above
     /// its path too.
     ///
@@ -387,13 +396,16 @@ impl Broker {
         host: Option<&str>,
         token: Option<&str>,
         path: &str,
-    ) -> Result<Grant, TokenRefused> {
+        supplementary: &[String],
+    ) -> Result<Authority, TokenRefused> {
         let prefix = &self.namespace_of(host);
         if self.access.profile == Profile::Development {
-            return Ok(Grant {
+            let grant = Grant {
                 scope: prefix.to_owned(),
                 ..Grant::all()
-            });
+            };
+            let reach = vec![grant.clone()];
+            return Ok(Authority { grant, reach });
         }
         let Some(token) = token else {
             return Err(TokenRefused::new(
@@ -401,12 +413,18 @@ impl Broker {
                 "The request has no authorization header.".to_owned(),
             ));
         };
-        let bearer = token
-            .split_once(' ')
-            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("Bearer"));
-        let token = bearer.map_or(token, |(_, token)| token.trim());
         let resource = format!("{prefix}{}", sas::path_key(path));
-        self.verify(now, peer, prefix, token, &resource)
+        let verified = self.verify(now, peer, prefix, without_scheme(token), &resource)?;
+        let mut reach = vec![verified.reach()];
+        for token in supplementary {
+            // One that is good for nothing reaches nothing.
+            let verified = self.verify_token(now, prefix, without_scheme(token), None);
+            reach.extend(verified.ok().map(|verified| verified.reach()));
+        }
+        Ok(Authority {
+            grant: verified.grant,
+            reach,
+        })
     }
 
     /// Returns whether a connection may do something with an entity, or, without a right, whether
@@ -461,31 +479,50 @@ impl Broker {
         let Some(connection) = self.connections.get(&id) else {
             return;
         };
-        let needs = |link: &Link| self.needed(link);
-        let doomed: Vec<(LinkId, String, Option<Right>)> = connection
-            .links
-            .iter()
-            .filter_map(|(&link, state)| {
-                let (path, right) = needs(state)?;
-                (!self.may(id, &path, right)).then_some((link, path, right))
-            })
-            .collect();
+        let doomed = connection.links.iter().filter_map(|(&link, state)| {
+            let mut needs = self.needed(state).into_iter();
+            let (path, right) = needs.find(|(path, right)| !self.may(id, path, *right))?;
+            Some((link, path, right))
+        });
+        let mut doomed: Vec<(LinkId, String, Option<Right>)> = doomed.collect();
+        if !self.is_admitted(id) {
+            let coordinators = connection.links.iter();
+            let coordinators = coordinators.filter(|(_, state)| matches!(state, Link::Coordinator));
+            doomed.extend(coordinators.map(|(&link, _)| (link, "$coordinator".to_owned(), None)));
+        }
         for (link, path, right) in doomed {
             let refusal = self.unauthorized(around, &path, right, why);
             self.end_link(around, id, link, refusal);
         }
     }
 
-    /// Returns the entity that a link is to, and the right that it needs there.
-    fn needed(&self, link: &Link) -> Option<(String, Option<Right>)> {
-        let (id, right) = match link {
-            Link::Sender { queue, .. } => (*queue, Right::Send),
-            Link::Receiver { queue, .. } | Link::Waiting { queue, .. } => (*queue, Right::Listen),
-            Link::Requests { node, .. } => return Some((node.resource()?, None)),
-            Link::Responses(link) => return Some((link.node.resource()?, None)),
-            Link::Coordinator => return None,
+    /// Returns what a link needs: entities, and the rights to them.
+    fn needed(&self, link: &Link) -> Vec<(String, Option<Right>)> {
+        let of_queue = |id: EntityId, right| {
+            let resource = self.node(id)?.address.resource();
+            Some((resource, Some(right)))
         };
-        Some((self.node(id)?.address.resource(), Some(right)))
+        match link {
+            Link::Sender { queue, destination } => {
+                let destination = destination.as_ref();
+                let onward = destination.map(|path| (path.to_string(), Some(Right::Send)));
+                of_queue(*queue, Right::Send)
+                    .into_iter()
+                    .chain(onward)
+                    .collect()
+            }
+            Link::Receiver { queue, .. } | Link::Waiting { queue, .. } => {
+                of_queue(*queue, Right::Listen).into_iter().collect()
+            }
+            Link::Requests { node, .. } => {
+                node.resource().map(|it| (it, None)).into_iter().collect()
+            }
+            Link::Responses(link) => {
+                let resource = link.node.resource();
+                resource.map(|it| (it, None)).into_iter().collect()
+            }
+            Link::Coordinator => Vec::new(),
+        }
     }
 
     /// Says that a right is missing, whether there is such an entity or not.
@@ -516,18 +553,15 @@ impl Broker {
         prefix: &str,
         token: &str,
         resource: &str,
-    ) -> Result<Grant, TokenRefused> {
-        if let Some(wait) = self.access.throttle.wait(now, peer) {
+    ) -> Result<Verified, TokenRefused> {
+        let name = sas::name_of_key(token);
+        if let Some(wait) = self.access.throttle.wait(now, peer, &name) {
             return Err(TokenRefused::new(
                 Fault::Throttled(wait),
                 "Too many authentications failed; try again later.".to_owned(),
             ));
         }
-        let verified = if sas::is_sas(token) {
-            self.verify_sas(now, prefix, token, resource)
-        } else {
-            self.verify_jwt(now, prefix, token)
-        };
+        let verified = self.verify_token(now, prefix, token, Some(resource));
         // A token that was signed with a key of ours is nobody's guess.
         let is_guess = |refused: &TokenRefused| {
             matches!(
@@ -536,9 +570,24 @@ impl Broker {
             )
         };
         if verified.as_ref().is_err_and(is_guess) {
-            self.access.throttle.failed(now, peer);
+            self.access.throttle.failed(now, peer, &name);
         }
         verified
+    }
+
+    /// Verifies a token for a resource, or for whatever it is for.
+    fn verify_token(
+        &self,
+        now: Timestamp,
+        prefix: &str,
+        token: &str,
+        resource: Option<&str>,
+    ) -> Result<Verified, TokenRefused> {
+        if sas::is_sas(token) {
+            self.verify_sas(now, prefix, token, resource)
+        } else {
+            self.verify_jwt(now, prefix, token)
+        }
     }
 
     /// The algorithm of `protocol.md` §2.5.
@@ -547,8 +596,8 @@ impl Broker {
         now: Timestamp,
         prefix: &str,
         token: &str,
-        resource: &str,
-    ) -> Result<Grant, TokenRefused> {
+        resource: Option<&str>,
+    ) -> Result<Verified, TokenRefused> {
         let token = SasToken::parse(token)?;
         let scope = format!("{prefix}{}", token.resource);
         // All keys of the name are tried, that the time tells nothing of which there are.
@@ -578,7 +627,7 @@ impl Broker {
                 ),
             ));
         }
-        if !is_within(resource, &scope) {
+        if let Some(resource) = resource.filter(|resource| !is_within(resource, &scope)) {
             return Err(TokenRefused::new(
                 Fault::Audience,
                 format!(
@@ -588,16 +637,22 @@ impl Broker {
                 ),
             ));
         }
-        Ok(Grant {
+        let grant = Grant {
             scope: owner.to_owned(),
             rights,
             expires_at: token.expires_at,
             is_of_token: true,
-        })
+        };
+        Ok(Verified { grant, scope })
     }
 
     /// An identity token holds for a whole namespace.
-    fn verify_jwt(&self, now: Timestamp, prefix: &str, token: &str) -> Result<Grant, TokenRefused> {
+    fn verify_jwt(
+        &self,
+        now: Timestamp,
+        prefix: &str,
+        token: &str,
+    ) -> Result<Verified, TokenRefused> {
         let Some(issuer) = &self.access.issuer else {
             return Err(TokenRefused::new(
                 Fault::Malformed,
@@ -608,12 +663,14 @@ impl Broker {
         };
         let claims = issuer.verify(now, token)?;
         debug!(subject = claims.subject, "an identity token was accepted");
-        Ok(Grant {
+        let grant = Grant {
             scope: prefix.to_owned(),
             rights: claims.rights,
             expires_at: claims.expires_at,
             is_of_token: true,
-        })
+        };
+        let scope = prefix.to_owned();
+        Ok(Verified { grant, scope })
     }
 
     /// Returns the rules whose keys may sign for a resource, and what each is for: those of the
@@ -687,13 +744,76 @@ impl Broker {
     }
 }
 
+/// What a token gives, and where it is good.
+struct Verified {
+    /// What its key gives.
+    grant: Grant,
+    /// What it is for.
+    scope: String,
+}
+
+impl Verified {
+    /// Returns what it gives where it is good.
+    fn reach(&self) -> Grant {
+        Grant {
+            scope: self.scope.clone(),
+            ..self.grant.clone()
+        }
+    }
+}
+
+impl Authority {
+    /// Checks that its key gives a right on a path.
+    ///
+    /// # Errors
+    ///
+    /// A sentence for the client.
+    pub(super) fn check(&self, path: &str, right: Right) -> Result<(), String> {
+        self.grant.check(path, right)
+    }
+
+    /// Checks that messages may be sent to an entity, in the name of one that forwards to it.
+    ///
+    /// # Errors
+    ///
+    /// A sentence for the client.
+    pub(super) fn check_target(&self, path: &str) -> Result<(), String> {
+        let mut checked = Ok(());
+        for grant in &self.reach {
+            checked = grant.check(path, Right::Send);
+            if checked.is_ok() {
+                break;
+            }
+        }
+        checked
+    }
+
+    #[cfg(test)]
+    pub(super) fn of(scope: &str, rights: Rights) -> Self {
+        let grant = Grant {
+            scope: scope.to_owned(),
+            rights,
+            ..Grant::all()
+        };
+        let reach = vec![grant.clone()];
+        Self { grant, reach }
+    }
+}
+
+/// Takes `Bearer` from an authorization.
+fn without_scheme(token: &str) -> &str {
+    let parts = token.split_once(' ');
+    let bearer = parts.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("Bearer"));
+    bearer.map_or(token, |(_, token)| token.trim())
+}
+
 impl Grant {
     /// Checks that it gives a right on a path.
     ///
     /// # Errors
     ///
     /// A sentence for the client.
-    pub(super) fn check(&self, path: &str, right: Right) -> Result<(), String> {
+    fn check(&self, path: &str, right: Right) -> Result<(), String> {
         if self.covers(&address::key(path)) && self.rights.allow(right) {
             return Ok(());
         }

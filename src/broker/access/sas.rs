@@ -96,6 +96,19 @@ impl<'a> SasToken<'a> {
     }
 }
 
+/// Returns the name of the key that a token says to be signed with, however it is encoded; none of
+/// a token of another kind.
+pub(super) fn name_of_key(token: &str) -> String {
+    let fields = token.get(SCHEME.len()..).unwrap_or_default().split('&');
+    let mut named = fields.filter_map(|field| field.trim().strip_prefix("skn="));
+    let names = named.next().map(names).unwrap_or_default();
+    names
+        .into_iter()
+        .min_by_key(|name| name.len())
+        .unwrap_or_default()
+        .into_owned()
+}
+
 /// The fields of a token.
 const NAMES: [&str; 4] = ["sr", "sig", "se", "skn"];
 

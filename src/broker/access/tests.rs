@@ -305,3 +305,43 @@ fn namespaces_do_not_share_keys() {
     assert_eq!(rights(&bench, &path), "SLM");
     assert_eq!(rights(&bench, "q"), "");
 }
+
+#[test]
+fn what_goes_on_to_another_entity_ends_with_the_token_for_that() {
+    let mut bench = guarded();
+    for (path, ends) in [("q", NOW + 600), ("two", NOW + 60)] {
+        let resource = format!("sb://h/{path}");
+        let token = sas(&resource, "root", "r", ends);
+        put(&mut bench, &resource, &token).unwrap();
+    }
+    bench.told.clear();
+    let link = Link::Sender {
+        queue: bench.broker.resolve_path("q").unwrap(),
+        destination: Some("two".into()),
+    };
+    bench.broker.connection(GUEST).links.insert(LinkId(1), link);
+    bench.now = Timestamp::from_millis(NOW * 1000 + 60_000);
+    bench.run(|_, _| ());
+    assert_eq!(told(&mut bench), ["!1"]);
+}
+
+#[test]
+fn a_namespace_has_its_keys_however_its_name_is_written() {
+    let mut bench = guarded();
+    bench.broker.set_namespaces(["First", "MyNs"].into_iter());
+    bench
+        .broker
+        .set_authorization("First", vec![rule("root", "f", "SLM")]);
+    bench
+        .broker
+        .set_authorization("MyNs", vec![rule("root", "m", "SLM")]);
+    for (host, key) in [
+        ("first.example.com", "f"),
+        ("MYNS.example.com", "m"),
+        ("x", "f"),
+    ] {
+        bench.run(|broker, around| broker.opened(around, GUEST, Some(host)));
+        let token = sas("sb://h/q", "root", key, NOW + 9);
+        assert_eq!(put(&mut bench, "sb://h/q", &token), Ok(()), "{host}");
+    }
+}

@@ -1,4 +1,6 @@
-//! Failed attempts are counted by the peer that makes them, and have a bound in time.
+//! Failed attempts are counted by the peer that makes them and the name that it uses, and have a
+//! bound in time: who guesses a key keeps those out that use another at the same address no longer
+//! than they must be.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +11,7 @@ use crate::time::{Millis, Timestamp};
 /// How many attempts of each peer failed lately: a bucket that leaks.
 #[derive(Debug, Default)]
 pub(super) struct Throttle {
-    failures: BTreeMap<Peer, Bucket>,
+    failures: BTreeMap<(Peer, u64), Bucket>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -32,14 +34,15 @@ const FULL: Millis = Millis::from_millis(
 
 impl Throttle {
     /// Returns how long a peer must wait before its next attempt is looked at, if it must.
-    pub(super) fn wait(&self, now: Timestamp, peer: Peer) -> Option<Millis> {
-        let filled = self.failures.get(&peer)?.filled(now);
+    pub(super) fn wait(&self, now: Timestamp, peer: Peer, name: &str) -> Option<Millis> {
+        let filled = self.failures.get(&(peer, hash(name)))?.filled(now);
         let over = filled.as_millis() - FULL.as_millis() + LEAK.as_millis();
         (0 < over).then(|| Millis::from_millis(over))
     }
 
     /// Notes that an attempt failed.
-    pub(super) fn failed(&mut self, now: Timestamp, peer: Peer) {
+    pub(super) fn failed(&mut self, now: Timestamp, peer: Peer, name: &str) {
+        let key = (peer, hash(name));
         if limits::AUTHENTICATION_PEERS_MAX <= self.failures.len() {
             self.failures
                 .retain(|_, bucket| Millis::default() < bucket.filled(now));
@@ -48,14 +51,21 @@ impl Throttle {
             // Too many to tell apart: one is forgotten, so that memory stays bounded.
             self.failures.pop_first();
         }
-        let before = self.failures.get(&peer).map(|bucket| bucket.filled(now));
+        let before = self.failures.get(&key).map(|bucket| bucket.filled(now));
         let filled = before.unwrap_or_default().as_millis() + LEAK.as_millis();
         let bucket = Bucket {
             filled: Millis::from_millis(filled.min(FULL.as_millis())),
             since: now,
         };
-        self.failures.insert(peer, bucket);
+        self.failures.insert(key, bucket);
     }
+}
+
+/// Names are a stranger's, and may be long.
+fn hash(name: &str) -> u64 {
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, name.as_bytes());
+    let first = digest.as_ref().first_chunk().copied().unwrap_or_default();
+    u64::from_le_bytes(first)
 }
 
 const LEAK: Millis = limits::AUTHENTICATION_FAILURE_LEAK;
@@ -70,22 +80,27 @@ mod tests {
         let (guesser, other) = (Peer(1), Peer(2));
         let mut now = Timestamp::from_millis(1_000_000);
         for _ in 0..limits::AUTHENTICATION_FAILURES_MAX {
-            assert_eq!(throttle.wait(now, guesser), None);
-            throttle.failed(now, guesser);
+            assert_eq!(throttle.wait(now, guesser, "root"), None);
+            throttle.failed(now, guesser, "root");
         }
-        assert_eq!(throttle.wait(now, guesser), Some(LEAK));
-        assert_eq!(throttle.wait(now, other), None);
+        assert_eq!(throttle.wait(now, guesser, "root"), Some(LEAK));
+        assert_eq!(throttle.wait(now, other, "root"), None);
+        assert_eq!(throttle.wait(now, guesser, "app"), None);
         now = now.after(LEAK);
-        assert_eq!(throttle.wait(now, guesser), None);
-        throttle.failed(now, guesser);
-        assert_eq!(throttle.wait(now, guesser), Some(LEAK));
+        assert_eq!(throttle.wait(now, guesser, "root"), None);
+        throttle.failed(now, guesser, "root");
+        assert_eq!(throttle.wait(now, guesser, "root"), Some(LEAK));
     }
 
     #[test]
     fn what_is_remembered_is_bounded() {
         let mut throttle = Throttle::default();
         for peer in 0..limits::AUTHENTICATION_PEERS_MAX + 10 {
-            throttle.failed(Timestamp::EPOCH, Peer(u128::try_from(peer).unwrap()));
+            throttle.failed(
+                Timestamp::EPOCH,
+                Peer(u128::try_from(peer).unwrap()),
+                "root",
+            );
         }
         assert_eq!(throttle.failures.len(), limits::AUTHENTICATION_PEERS_MAX);
     }

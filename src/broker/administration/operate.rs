@@ -6,7 +6,7 @@ use super::{
 };
 use crate::address;
 use crate::broker::entities::EntityRefused;
-use crate::broker::{Broker, Grant, Room, Surroundings};
+use crate::broker::{Authority, Broker, Room, Surroundings};
 use crate::entity::queue::{Description, EntityKind, Queue};
 use crate::entity::rules::{Filter, Rule, RuleRefused};
 use crate::entity::{EntityId, Right};
@@ -25,7 +25,7 @@ impl Broker {
         &mut self,
         around: &mut Surroundings<'_>,
         host: Option<&str>,
-        grant: &Grant,
+        authority: &Authority,
         operation: Operation,
     ) -> Outcome {
         let prefix = self.namespace_of(host);
@@ -33,7 +33,7 @@ impl Broker {
             broker: self,
             around,
             prefix,
-            grant,
+            authority,
         };
         administration.run(operation)
     }
@@ -44,7 +44,7 @@ struct Administration<'a, 'b> {
     broker: &'a mut Broker,
     around: &'a mut Surroundings<'b>,
     prefix: String,
-    grant: &'a Grant,
+    authority: &'a Authority,
 }
 
 impl Administration<'_, '_> {
@@ -333,20 +333,41 @@ impl Administration<'_, '_> {
         home: &[EntityId],
     ) -> Result<(), OperationRefused> {
         let has_sessions = description.requires_session;
+        let existing = self.broker.description(path);
         let ways = [
-            (&mut description.forward_to, has_sessions),
-            (&mut description.forward_dead_letters_to, false),
+            (
+                &mut description.forward_to,
+                existing.and_then(|it| it.forward_to.as_deref()),
+                has_sessions,
+            ),
+            (
+                &mut description.forward_dead_letters_to,
+                existing.and_then(|it| it.forward_dead_letters_to.as_deref()),
+                false,
+            ),
         ];
-        for (way, has_sessions) in ways {
+        for (way, before, has_sessions) in ways {
             let Some(written) = way else { continue };
             // Java makes an address of an address that it has read.
             let mut target = written.as_str();
             while target.contains("://") {
                 target = address::without_authority(target);
             }
-            let target = target.trim_matches('/');
             let target = percent_encoding::percent_decode_str(target).decode_utf8_lossy();
+            let target = target.trim_matches('/');
+            // No path has an empty part, and none leads out of its namespace.
+            if target.split('/').any(str::is_empty) {
+                return Err(OperationRefused::Invalid(format!(
+                    "ForwardTo: found '{written}'; allowed: the path or the address of a queue or a \
+                     topic."
+                )));
+            }
             let target = format!("{}{target}", self.prefix);
+            let stays = before.is_some_and(|before| address::key(before) == address::key(&target));
+            if !stays {
+                let checked = self.authority.check_target(&target);
+                checked.map_err(OperationRefused::Unauthorized)?;
+            }
             self.broker
                 .check_way(path, &target, home, has_sessions)
                 .map_err(refused)?;
@@ -440,7 +461,7 @@ impl Administration<'_, '_> {
     /// Checks that the asker may manage what is at a path, and below it.
     fn check_right(&self, path: &str) -> Result<(), OperationRefused> {
         let path = format!("{}{path}", self.prefix);
-        let checked = self.grant.check(&path, Right::Manage);
+        let checked = self.authority.check(&path, Right::Manage);
         checked.map_err(OperationRefused::Unauthorized)
     }
 

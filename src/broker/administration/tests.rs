@@ -1,7 +1,7 @@
 //! What administrators make, change and delete, and that the records say the same.
 
 use super::*;
-use crate::broker::Grant;
+use crate::broker::Authority;
 use crate::broker::tests::Bench;
 use crate::entity::queue::{EntityKind, Status};
 use crate::entity::rules::{Filter, SqlFilter};
@@ -13,10 +13,10 @@ type Outcome = Result<Answer, OperationRefused>;
 
 fn administer(bench: &mut Bench, operation: Operation) -> Outcome {
     let done = bench.run(|broker, around| {
-        let grant = broker
-            .authorize(around.now, crate::broker::Peer(0), None, None, "")
+        let authority = broker
+            .authorize(around.now, crate::broker::Peer(0), None, None, "", &[])
             .unwrap();
-        broker.administer(around, None, &grant, operation)
+        broker.administer(around, None, &authority, operation)
     });
     bench.check_replay();
     done
@@ -115,7 +115,7 @@ fn a_queue_has_what_was_asked_for_and_defaults_for_what_was_not() {
     assert_eq!(description.max_message_bytes, 100 * 1024);
     assert_eq!(description.duplicates(), Some(Millis::from_secs(60)));
     assert_eq!(description.forward_dead_letters_to.as_deref(), Some("q"));
-    assert_eq!(description.history.revision, 1);
+    let revision = description.history.revision;
     assert_eq!(description.authorization[0].created_at, bench.now);
     bench.now = bench.now.after(Millis::from_secs(1));
     // What can be changed and is not given gets its default; the rest stays.
@@ -124,11 +124,11 @@ fn a_queue_has_what_was_asked_for_and_defaults_for_what_was_not() {
     assert_eq!(changed.user_metadata, None);
     assert!(changed.partitioned && changed.detects_duplicates);
     assert_eq!(changed.authorization, description.authorization);
-    assert_eq!(changed.history.revision, 2);
+    assert_eq!(changed.history.revision, revision + 1);
     assert_eq!(changed.history.created_at, description.history.created_at);
     assert_eq!(changed.history.updated_at, bench.now);
     let again = entity(update(&mut bench, "new/one", Properties::default())).description;
-    assert_eq!(again.history.revision, 2, "nothing has changed");
+    assert_eq!(again.history, changed.history, "nothing has changed");
 }
 
 #[test]
@@ -224,22 +224,27 @@ fn what_cannot_be_is_refused_and_nothing_changes() {
         "leads back",
     );
     assert!(bench.broker.description("x").is_none());
-    assert_eq!(bench.broker.description("q").unwrap().history.revision, 1);
+    let history = bench.broker.description("q").unwrap().history;
+    assert_eq!(history.created_at, history.updated_at);
 }
 
 #[test]
 fn a_version_that_has_gone_is_not_changed() {
     let mut bench = Bench::new();
+    let revision = bench.broker.description("q").unwrap().history.revision;
     let delete = |revision| Operation::Delete {
         path: "q".to_owned(),
         revision,
     };
-    let refused = administer(&mut bench, delete(Some(2)));
+    let refused = administer(&mut bench, delete(Some(revision + 1)));
     assert!(
         matches!(refused, Err(OperationRefused::Changed(_))),
         "{refused:?}"
     );
-    assert_eq!(administer(&mut bench, delete(Some(1))), Ok(Answer::Deleted));
+    assert_eq!(
+        administer(&mut bench, delete(Some(revision))),
+        Ok(Answer::Deleted)
+    );
     let refused = administer(&mut bench, delete(None));
     assert!(
         matches!(refused, Err(OperationRefused::NotFound(_))),
@@ -355,9 +360,10 @@ fn lists_come_in_pages() {
 #[test]
 fn a_key_of_an_entity_manages_that_and_what_is_below() {
     let mut bench = Bench::new();
-    let grant = Grant::of("t", Rights::ALL);
+    let authority = Authority::of("t", Rights::ALL);
     let mut check = |operation, allowed: bool| {
-        let done = bench.run(|broker, around| broker.administer(around, None, &grant, operation));
+        let done =
+            bench.run(|broker, around| broker.administer(around, None, &authority, operation));
         let refused = matches!(done, Err(OperationRefused::Unauthorized(_)));
         assert_eq!(refused, !allowed, "{done:?}");
     };
@@ -385,4 +391,45 @@ fn a_key_of_an_entity_manages_that_and_what_is_below() {
         },
         false,
     );
+}
+
+#[test]
+fn who_may_not_send_to_an_entity_forwards_nothing_to_it() {
+    let mut bench = Bench::new();
+    let vault = format!("{}vault", crate::address::namespace_prefix("other"));
+    bench.run(|broker, around| {
+        broker
+            .ensure_entity(around, &vault, Description::default())
+            .unwrap();
+    });
+    let authority = Authority::of("q", Rights::ALL);
+    let mut forward = |to: &str| {
+        let properties = Box::new(Properties {
+            forward_to: Some(to.to_owned()),
+            ..Properties::default()
+        });
+        let operation = Operation::Update {
+            path: "q".to_owned(),
+            kind: EntityKind::Queue,
+            properties,
+            revision: None,
+        };
+        bench.run(|broker, around| broker.administer(around, None, &authority, operation))
+    };
+    let refused = forward("t");
+    assert!(
+        matches!(refused, Err(OperationRefused::Unauthorized(_))),
+        "{refused:?}"
+    );
+    for way_out in [
+        "%2F%2Fother%2Fvault",
+        "sb://h/%2f%2fother/vault",
+        "//other/vault",
+        "a//b",
+    ] {
+        let refused = forward(way_out);
+        assert!(refused.is_err(), "{way_out}: {refused:?}");
+    }
+    let description = bench.broker.description("q").unwrap();
+    assert_eq!(description.forward_to, None);
 }

@@ -13,7 +13,7 @@ mod values;
 use bytes::Bytes;
 use serde_amqp::Value;
 
-use super::links::ServiceNode;
+use super::links::{ResponseLink, ServiceNode};
 use super::send::Incoming;
 use super::{Broker, ConnectionId, Link, LinkId, Reply, Routed, Surroundings};
 use crate::amqp::{Condition, Fields, Refusal, SessionId};
@@ -66,8 +66,9 @@ impl Broker {
             return Ok(());
         };
         let (node, session) = (node.clone(), *session);
-        let bytes = incoming.payload.len();
-        let (request, invalid) = match Request::decode(incoming.payload.clone()) {
+        let payload = incoming.payload.clone();
+        let bytes = payload.len();
+        let (request, invalid) = match Request::decode(payload.clone()) {
             Ok(request) => (request, None),
             Err(invalid) => {
                 let (request, text) = *invalid;
@@ -81,26 +82,40 @@ impl Broker {
             invalid,
             transaction: incoming.transaction.clone(),
             bytes,
+            set_aside: None,
         };
         if self.connection(id).has_room_for(&call) {
-            self.submit(around, id, call);
+            self.submit(around, id, call, Some(payload));
             return Ok(());
         }
         let text = "Too many requests wait for their responses to be received.";
         Err(self.refuse(around, Condition::ResourceLimitExceeded, text, ""))
     }
 
-    /// Lets a call wait where its answer will leave, or for that link to be attached.
-    fn submit(&mut self, around: &mut Surroundings<'_>, id: ConnectionId, call: Call) {
+    /// Lets a call wait where its answer will leave, or for that link to be attached. What is decoded
+    /// takes many times the room of its bytes, so it waits as these.
+    fn submit(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        id: ConnectionId,
+        mut call: Call,
+        payload: Option<Bytes>,
+    ) {
         let connection = self.connection(id);
         let reply_to = call.request.reply_to.as_deref();
         let link = find(&connection.links, &call.node, call.session, reply_to);
         match link.and_then(|link| Some((link, connection.links.get_mut(&link)?))) {
             Some((link, Link::Responses(state))) => {
+                if !state.can_answer_now() {
+                    call.set_aside(payload);
+                }
                 state.waiting.push_back(call);
                 self.answer_waiting(around, id, link);
             }
-            Some(_) | None => connection.orphans.push_back(call),
+            Some(_) | None => {
+                call.set_aside(payload);
+                connection.orphans.push_back(call);
+            }
         }
     }
 
@@ -113,7 +128,7 @@ impl Broker {
     ) {
         if matches!(self.link(id, link), Some(Link::Responses(_))) {
             for call in std::mem::take(&mut self.connection(id).orphans) {
-                self.submit(around, id, call);
+                self.submit(around, id, call, None);
             }
         }
     }
@@ -171,13 +186,44 @@ impl Broker {
         let Some(Link::Responses(state)) = self.connection(id).links.get_mut(&link) else {
             return None;
         };
-        let credit = state.limit.wrapping_sub(state.sent);
-        if credit == 0 || credit >= 1 << 31 {
+        if !state.has_credit() {
             return None;
         }
-        let call = state.waiting.pop_front()?;
+        let mut call = state.waiting.pop_front()?;
         state.sent = state.sent.wrapping_add(1);
+        call.take_up();
         Some(call)
+    }
+}
+
+impl ResponseLink {
+    fn has_credit(&self) -> bool {
+        let credit = self.limit.wrapping_sub(self.sent);
+        credit != 0 && credit < 1 << 31
+    }
+
+    /// Returns whether the answer to the next call can leave at once.
+    fn can_answer_now(&self) -> bool {
+        self.has_credit() && self.waiting.is_empty()
+    }
+}
+
+impl Call {
+    /// Gives up what was decoded for the bytes that it came from, if it is the first time that it
+    /// waits.
+    fn set_aside(&mut self, payload: Option<Bytes>) {
+        if let Some(payload) = payload.filter(|_| self.invalid.is_none()) {
+            self.request.body = Value::Null;
+            self.set_aside = Some(payload);
+        }
+    }
+
+    /// Decodes again what was set aside.
+    fn take_up(&mut self) {
+        // It could be decoded before.
+        if let Some(Ok(request)) = self.set_aside.take().map(Request::decode) {
+            self.request = request;
+        }
     }
 }
 
@@ -215,6 +261,8 @@ pub(super) struct Call {
     transaction: Option<Bytes>,
     /// Its length as it came.
     bytes: usize,
+    /// As it came, while it waits and nothing is decoded.
+    set_aside: Option<Bytes>,
 }
 
 /// Finds the link that a reply-to names: by its target's address, else by its own name, else,

@@ -132,6 +132,15 @@ impl Status {
             condition: Some(Condition::UnauthorizedAccess),
         }
     }
+
+    /// Not now: it may be tried again.
+    pub(in crate::broker) fn busy(description: String) -> Self {
+        Self {
+            code: 503,
+            description,
+            condition: Some(Condition::ServerBusy),
+        }
+    }
 }
 
 impl Response {
