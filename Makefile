@@ -42,7 +42,7 @@ mutants: ## planted bugs that the simulation must find
 	tests/mutants
 
 interop: build .venv/made ## the SDKs against the release binary; LANG=python for one
-	interop-tests/run $(or $(SUITES),python javascript java go go-wss rhea proton samples rust)
+	interop-tests/run $(or $(SUITES),python javascript java go go-wss rhea proton samples strangers rust)
 
 # All suites and the crash test in one table.
 interop-all: build .venv/made

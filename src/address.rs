@@ -202,7 +202,10 @@ pub fn is_entity_name(name: &str) -> bool {
 /// Returns whether a subscription or a rule may have a name.
 #[must_use]
 pub fn is_part_name(name: &str) -> bool {
+    // What begins so is a node of the entity, but for the rule that every subscription has.
+    let is_node = name.starts_with('$') && !name.eq_ignore_ascii_case("$default");
     !name.is_empty()
+        && !is_node
         && name.chars().count() <= limits::PART_NAME_LENGTH_MAX
         && name
             .chars()

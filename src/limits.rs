@@ -197,3 +197,5 @@ pub const STRANGER_BYTES_MAX: usize = 512 * 1024;
 pub const STRANGER_FRAME_BYTES: usize = 1024;
 /// Such connections beyond, for addresses that have none.
 pub const VISITS_SPARE: usize = 1_024;
+/// Characters of what a stranger wrote that are logged.
+pub const LOGGED_MAX: usize = 64;

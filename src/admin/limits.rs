@@ -17,7 +17,6 @@ pub(super) const TEXT_BYTES_MAX: usize = 32 * 1024;
 pub(super) const TARGET_BYTES_MAX: usize = 8 * 1024;
 /// Characters of a wrong value that are shown to whoever sent it.
 pub(super) const SHOWN_MAX: usize = 64;
-/// Entries of one page of a list: the service's limit.
-pub(super) const PAGE_ENTRIES_MAX: usize = 100;
+pub(super) use crate::limits::LISTED_MAX as PAGE_ENTRIES_MAX;
 /// Seconds after which somebody who was told that the broker is busy may ask again.
 pub(super) const BUSY_SECONDS: u32 = 10;

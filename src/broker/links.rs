@@ -360,7 +360,7 @@ impl Broker {
         });
         for (connection, link) in doomed {
             // As for one that was never there: the SDKs know no other word for it.
-            let refusal = not_found(&address, around.now, &mut self.random);
+            let refusal = not_found(&address, around.now, &mut self.tracking);
             self.end_link(around, connection, link, refusal);
         }
     }
@@ -489,9 +489,9 @@ impl Broker {
         }
         Err(match decoded {
             Ok(Address::Entity(address) | Address::Management(address)) => {
-                not_found(&address.to_string(), around.now, &mut self.random)
+                not_found(&address.to_string(), around.now, &mut self.tracking)
             }
-            Ok(Address::Cbs) => not_found("$cbs", around.now, &mut self.random),
+            Ok(Address::Cbs) => not_found("$cbs", around.now, &mut self.tracking),
             Err(error) => {
                 let text = format!("'{text}' is not the address of an entity: {error}.");
                 self.refuse(around, Condition::InvalidField, &text, "")
@@ -525,7 +525,7 @@ impl Broker {
         text: &str,
         entity: &str,
     ) -> Refusal {
-        refusal(condition, text, entity, around.now, &mut self.random)
+        refusal(condition, text, entity, around.now, &mut self.tracking)
     }
 }
 

@@ -39,8 +39,7 @@ use crate::message::Message;
 use crate::time::Timestamp;
 
 pub use access::{
-    Authority, Fault, Grant, JWT_BYTES_MAX, JwksError, Origin, Peer, Profile, TokenIssuer,
-    TokenRefused,
+    Authority, Fault, Grant, JwksError, Origin, Peer, Profile, TokenIssuer, TokenRefused,
 };
 pub use entities::EntityRefused;
 pub use management::Response;
@@ -164,6 +163,8 @@ pub struct Broker {
     enlisted: BTreeSet<(EntityId, LockToken)>,
     next_transaction: u64,
     random: Random,
+    /// For names of refusals, which tell nothing of the other.
+    tracking: Random,
     access: access::Access,
     /// When tokens end; one that was replaced may still be here.
     token_ends: BTreeSet<(Timestamp, ConnectionId)>,
@@ -277,6 +278,7 @@ impl Broker {
             enlisted: BTreeSet::new(),
             next_transaction: 1,
             random: Random::new(seed),
+            tracking: Random::new(access::one_way(seed)),
             access: access::Access::new(profile),
             token_ends: BTreeSet::new(),
             room: Room::Enough,

@@ -11,6 +11,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, mpsc, watch};
+use tokio::task::JoinHandle;
 use tracing::{error, info, warn};
 
 use super::cli::{ListenArgs, ServeArgs};
@@ -64,6 +65,8 @@ enum StartError {
     },
     #[error("{0}")]
     Config(String),
+    #[error("the owner of the broker has ended: this is a bug")]
+    Owner,
     #[error(transparent)]
     Keys(#[from] keys::KeysError),
     #[error(transparent)]
@@ -107,7 +110,7 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
         disk,
         keys_wanted: Arc::clone(&keys_wanted),
     };
-    let owner = tokio::spawn(Owner::new(parts).run());
+    let mut owner = tokio::spawn(Owner::new(parts).run());
     let (stop, stopped) = watch::channel(false);
     if let Some(source) = key_source {
         let publish = publisher(sender.clone());
@@ -134,10 +137,20 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     let doors: Vec<_> = doors.collect();
     // The emulator's words: tools wait for this line (`emulator.md` A.3).
     info!("Emulator Service is Successfully Up!");
-    wait_for_signal().await?;
+    tokio::select! {
+        signalled = wait_for_signal() => signalled?,
+        // Nothing goes on without it.
+        _ = &mut owner => return Err(StartError::Owner),
+    }
     let _ = sender.send(Mail::Stop).await;
     // Receivers of the notice have gone only if they ended by themselves.
     let _ = stop.send(true);
+    take_leave(doors, owner).await;
+    Ok(())
+}
+
+/// Waits until all who are in have gone.
+async fn take_leave(doors: Vec<JoinHandle<()>>, owner: JoinHandle<()>) {
     let ended = tokio::time::timeout(STOP_WAIT, async {
         for door in doors {
             let _ = door.await;
@@ -148,7 +161,6 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
         warn!("some connections did not take their leave in time");
     }
     info!("stopped");
-    Ok(())
 }
 
 /// All that is there before anybody is let in.

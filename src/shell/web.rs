@@ -13,7 +13,7 @@ use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{Extension, FromRequestParts as _, Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use hyper::server::conn::http1;
@@ -43,6 +43,9 @@ const SUBPROTOCOLS: [&str; 2] = ["AMQPWSB10", "amqp"];
 
 const READ_DEADLINE: Duration =
     Duration::from_millis(limits::HTTP_READ_DEADLINE.as_millis().cast_unsigned());
+
+/// How long an answer that is under way may take when a connection is to end.
+const LAST_WAIT: Duration = Duration::from_secs(2);
 
 /// How long one connection may live: a client makes another.
 const LIFE: Duration = Duration::from_mins(10);
@@ -80,6 +83,10 @@ pub(super) async fn serve(
     let router = router(Arc::clone(house));
     let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
         let mut request = request.map(Body::new);
+        // URL libraries encode the dollar sign.
+        if request.uri().path().starts_with("/%24") {
+            decode_dollar(request.uri_mut());
+        }
         request.extensions_mut().insert(caller.clone());
         router.clone().call(request)
     });
@@ -105,11 +112,20 @@ pub(super) async fn serve(
         Err(()) => {
             connection.as_mut().graceful_shutdown();
             // Who does not read its last answer has had its time.
-            timeout(READ_DEADLINE, connection).await.unwrap_or(Ok(()))
+            timeout(LAST_WAIT, connection).await.unwrap_or(Ok(()))
         }
     };
     if let Err(error) = ended {
         debug!(%error, "an HTTP connection ended");
+    }
+}
+
+/// Writes the dollar sign with which a path begins as it is.
+fn decode_dollar(uri: &mut Uri) {
+    let rest = uri.path_and_query().map(ToString::to_string);
+    let decoded = rest.map(|rest| rest.replacen("/%24", "/$", 1));
+    if let Some(Ok(decoded)) = decoded.map(|text| text.parse()) {
+        *uri = decoded;
     }
 }
 
@@ -238,7 +254,7 @@ async fn administer(
     };
     let answer = answer(&house, &caller, asked, inquiry, body).await;
     respond(answer.unwrap_or_else(|refusal| {
-        let id = ask_id(&house);
+        let id = tracking_id(&house);
         refusal.render(&Tracking {
             id: &id,
             system: host.split([':', '.']).next().unwrap_or_default(),
@@ -260,6 +276,7 @@ async fn answer(
     let authorized = ask(house, |answer| Mail::Authorize(Box::new(inquiry), answer)).await;
     let authority = authorized.ok_or_else(stopping)?.map_err(|refused| {
         let peer = caller.address;
+        let path: String = path.chars().take(limits::LOGGED_MAX).collect();
         info!(%peer, path, fault = ?refused.fault, "a request was refused");
         of_token(&refused)
     })?;
@@ -313,8 +330,8 @@ fn stopping() -> Refusal {
     Refusal::Operation(OperationRefused::Busy("The broker is stopping.".to_owned()))
 }
 
-/// Makes a name for a refusal.
-fn ask_id(house: &House) -> String {
+/// Makes a name for a refusal, by which it is found again.
+fn tracking_id(house: &House) -> String {
     let count = house.refusals.fetch_add(1, Ordering::Relaxed);
     let bits = RandomState::new().hash_one(count);
     let (a, b) = (bits >> 32, bits & 0xffff_ffff);

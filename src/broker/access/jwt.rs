@@ -24,11 +24,9 @@ use serde_json::{Number, Value};
 use super::super::errors::stamp;
 use super::{Fault, TokenRefused};
 use crate::entity::Rights;
+use crate::limits::TOKEN_BYTES_MAX;
 use crate::time::{Millis, Timestamp};
 
-/// Bytes of the longest token: those of Entra ID with 200 groups are some 10 KiB, and nothing of a
-/// longer one is looked at.
-pub const JWT_BYTES_MAX: usize = 16 * 1024;
 /// Keys of an issuer at most: a token that names none is tried with each that fits.
 const KEYS_MAX: usize = 32;
 /// How far the clocks of the issuer and of the broker may be apart (`protocol.md` §2.5, step 2).
@@ -130,8 +128,8 @@ impl TokenIssuer {
     ///
     /// What is wrong with it, which says nothing of the token's own.
     pub(super) fn verify(&self, now: Timestamp, token: &str) -> Result<JwtClaims, TokenRefused> {
-        if JWT_BYTES_MAX < token.len() {
-            let text = format!("The token is longer than {JWT_BYTES_MAX} bytes.");
+        if TOKEN_BYTES_MAX < token.len() {
+            let text = format!("The token is longer than {TOKEN_BYTES_MAX} bytes.");
             return Err(TokenRefused::new(Fault::Malformed, text));
         }
         let header = jsonwebtoken::decode_header(token).map_err(|error| of_header(error.kind()))?;

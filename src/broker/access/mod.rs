@@ -22,7 +22,7 @@ use crate::entity::{AuthorizationRule, EntityId, Right, Rights};
 use crate::limits;
 use crate::time::{Millis, Timestamp};
 
-pub use jwt::{JWT_BYTES_MAX, JwksError, TokenIssuer};
+pub use jwt::{JwksError, TokenIssuer};
 use sas::SasToken;
 
 /// How tokens and rights are treated.
@@ -333,6 +333,7 @@ impl Broker {
         let audience = format!("{prefix}{}", sas::resource_path(audience));
         let verified = self.verify(around.now, peer, &prefix, token, &audience);
         let verified = verified.inspect_err(|refused| {
+            let audience: String = audience.chars().take(limits::LOGGED_MAX).collect();
             info!(connection = id.0, audience, fault = ?refused.fault, "a token was refused");
         })?;
         let grant = Grant {
@@ -822,6 +823,13 @@ impl Grant {
             address::without_namespace(path)
         ))
     }
+}
+
+/// Returns bits from which the seed cannot be found.
+pub(super) fn one_way(seed: u64) -> u64 {
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &seed.to_le_bytes());
+    let first = digest.as_ref().first_chunk().copied().unwrap_or_default();
+    u64::from_le_bytes(first)
 }
 
 /// Compares in a time that depends on lengths only.

@@ -147,7 +147,7 @@ pub enum More {
 pub struct NamespaceView {
     /// Its name; that of the first one may be empty.
     pub name: String,
-    /// When it was made: when the broker first started here.
+    /// When the oldest of the entities that there are was made.
     pub created_at: Timestamp,
 }
 

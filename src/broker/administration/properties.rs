@@ -136,6 +136,8 @@ impl Properties {
                 description.max_message_bytes = limits::MESSAGE_SIZE_MAX;
                 description.detects_duplicates = false;
                 description.partitioned = before.partitioned;
+                // Its topic's hold for it.
+                description.authorization = Vec::new();
             }
         }
         if description.forward_to.is_some() {

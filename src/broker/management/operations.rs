@@ -63,7 +63,7 @@ impl Broker {
             }
             None => {
                 Err(
-                    super::super::errors::not_found(&address.path, around.now, &mut self.random)
+                    super::super::errors::not_found(&address.path, around.now, &mut self.tracking)
                         .into(),
                 )
             }

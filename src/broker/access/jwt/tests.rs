@@ -498,14 +498,14 @@ fn a_huge_token_is_not_looked_at() {
         token(&header(), &claims)
     };
     // Three bytes are four characters.
-    let fits = padded(JWT_BYTES_MAX * 3 / 4 - 700);
+    let fits = padded(TOKEN_BYTES_MAX * 3 / 4 - 700);
     assert!(
-        fits.len() <= JWT_BYTES_MAX && JWT_BYTES_MAX - fits.len() < 400,
+        fits.len() <= TOKEN_BYTES_MAX && TOKEN_BYTES_MAX - fits.len() < 400,
         "{}",
         fits.len()
     );
     assert!(verify(&fits).is_ok());
-    let text = verify(&padded(JWT_BYTES_MAX * 3 / 4)).unwrap_err();
+    let text = verify(&padded(TOKEN_BYTES_MAX * 3 / 4)).unwrap_err();
     assert_eq!(
         text,
         "MalformedToken: The token is longer than 16384 bytes."
