@@ -38,8 +38,8 @@ import java.util.concurrent.TimeUnit;
 record Place(String amqp, String http, String key, List<String> control, KeyPair issuer) {
     static final String ROOT = "RootManageSharedAccessKey";
 
-    /** Where the guarded broker is, in place of a namespace's name. */
-    static final String NAMESPACE = "127.0.0.24";
+    /** Where the guarded broker is, in place of a namespace. Its ports are fixed: each run has an address of its own. */
+    static final String NAMESPACE = "127.0.24." + (1 + ProcessHandle.current().pid() % 254);
 
     /** Keys of the guarded broker's namespace. */
     static final String LISTENER_KEY = "a2V5IG9mIHRoZSBsaXN0ZW5lciwgaW4gYSBmaWxlISE=";
