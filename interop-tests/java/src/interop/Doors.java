@@ -77,7 +77,7 @@ class Doors extends Scenarios {
         alone("TLSv1.3", "s263c", "wss");
     }
 
-    /** The open broker has an authority of its own. Why it gets no connection, the SDK's AMQP library tells in its log. */
+    /** The open broker has an authority of its own. Why there is no connection only a log of the SDK's tells. */
     @Test
     void s262_a_client_that_does_not_trust_the_authority_is_not_served() {
         List<String> told = new CopyOnWriteArrayList<>();

@@ -38,8 +38,8 @@ import java.util.concurrent.TimeUnit;
 record Place(String amqp, String http, String key, List<String> control, KeyPair issuer) {
     static final String ROOT = "RootManageSharedAccessKey";
 
-    /** Where the guarded broker is, in place of a namespace's name. */
-    static final String NAMESPACE = "127.0.0.24";
+    /** Where the guarded broker is, in place of a namespace. Its ports are fixed: each run has an address of its own. */
+    static final String NAMESPACE = "127.0.24." + (1 + ProcessHandle.current().pid() % 254);
 
     /** Keys of the guarded broker's namespace. */
     static final String LISTENER_KEY = "a2V5IG9mIHRoZSBsaXN0ZW5lciwgaW4gYSBmaWxlISE=";
@@ -125,7 +125,7 @@ record Place(String amqp, String http, String key, List<String> control, KeyPair
         }
     }
 
-    /** Makes an authority and a certificate with the broker's own command; this JVM trusts the authority from now on. */
+    /** Has the broker's own command make an authority and a certificate; this JVM trusts the authority from now on. */
     private static Path trust(Path directory) throws Exception {
         run(List.of(described().get("binary").toString(), "certs", directory.toString(),
             "--name", NAMESPACE, "--name", "localhost"));
