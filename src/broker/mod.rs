@@ -281,7 +281,7 @@ impl Broker {
             enlisted: BTreeSet::new(),
             next_transaction: 1,
             random: Random::new(seed),
-            tracking: Random::new(access::one_way(seed)),
+            tracking: Random::new(access::one_way(&seed.to_le_bytes())),
             access: access::Access::new(profile),
             token_ends: BTreeSet::new(),
             room: Room::Enough,

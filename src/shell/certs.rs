@@ -12,10 +12,9 @@
 mod pkcs12;
 
 use std::fmt;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::net::IpAddr;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -29,6 +28,7 @@ use rcgen::{
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 
+use super::files::{self, NotReplaced, Readers};
 use super::tls::certificate::{Certificate, day};
 
 /// The longest that a certificate may be good: Apple's systems refuse what is good for longer.
@@ -154,8 +154,8 @@ pub(super) enum CertsError {
     Random(#[from] aws_lc_rs::error::Unspecified),
     #[error("{} cannot be read: {source}", file.display())]
     Read { file: PathBuf, source: io::Error },
-    #[error("{} cannot be written: {source}", file.display())]
-    Write { file: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Write(#[from] NotReplaced),
 }
 
 /// Who signs.
@@ -358,7 +358,7 @@ impl AuthorityFiles {
                 let authority = Authority::make(now)?;
                 let key = authority.issuer.key().serialize_pem();
                 let pem = authority.pem.as_bytes();
-                write(&[
+                files::replace(&[
                     (self.key.clone(), key.as_bytes(), Readers::Owner),
                     (self.certificate.clone(), pem, Readers::All),
                 ])?;
@@ -531,7 +531,7 @@ fn put(
     let issued = authority.issue(subject, days, now)?;
     let chain = [&issued.der[..], &authority.der[..]];
     let store = pkcs12::key_store(name, &issued.pkcs8, &chain)?;
-    write(&[
+    files::replace(&[
         (file("key"), issued.key.as_bytes(), Readers::Owner),
         (file("pem"), issued.chain.as_bytes(), Readers::All),
         (file("p12"), &store, Readers::Owner),
@@ -541,21 +541,16 @@ fn put(
 
 fn put_trust(directory: &Path, authority: &Authority) -> Result<(), CertsError> {
     let store = pkcs12::trust_store("jitney-ca", &authority.der)?;
-    write(&[(directory.join("ca.p12"), &store, Readers::All)])
-}
-
-/// Who may read a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Readers {
-    All,
-    Owner,
+    files::replace(&[(directory.join("ca.p12"), &store, Readers::All)])?;
+    Ok(())
 }
 
 fn make_directory(directory: &Path) -> Result<(), CertsError> {
-    fs::create_dir_all(directory).map_err(|source| CertsError::Write {
+    let made = fs::create_dir_all(directory).map_err(|source| NotReplaced {
         file: directory.to_owned(),
         source,
-    })
+    });
+    Ok(made?)
 }
 
 fn read(file: &Path) -> Result<String, CertsError> {
@@ -563,45 +558,6 @@ fn read(file: &Path) -> Result<String, CertsError> {
         file: file.to_owned(),
         source,
     })
-}
-
-/// Replaces files: all of them are written and synced before the first takes its place, so that a
-/// full disk leaves all as they were.
-fn write(files: &[(PathBuf, &[u8], Readers)]) -> Result<(), CertsError> {
-    let failed = |file: &Path| {
-        let file = file.to_owned();
-        move |source| CertsError::Write { file, source }
-    };
-    let mut staged = Vec::new();
-    for (file, bytes, readers) in files {
-        let new = stage(file, bytes, *readers).map_err(failed(file))?;
-        staged.push((new, file));
-    }
-    for (new, file) in staged {
-        fs::rename(new, file).map_err(failed(file))?;
-    }
-    Ok(())
-}
-
-/// Writes what is to take the place of a file, beside it.
-fn stage(file: &Path, bytes: &[u8], readers: Readers) -> io::Result<PathBuf> {
-    let mut name = file.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
-    let new = file.with_file_name(name);
-    // One that a crash has left may have another mode.
-    match fs::remove_file(&new) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        Ok(()) | Err(_) => {}
-    }
-    let mode = match readers {
-        Readers::All => 0o644,
-        Readers::Owner => 0o600,
-    };
-    let mut options = OpenOptions::new();
-    let mut opened = options.write(true).create_new(true).mode(mode).open(&new)?;
-    opened.write_all(bytes)?;
-    opened.sync_all()?;
-    Ok(new)
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ use std::time::Duration;
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
 use rustix::io::Errno;
 
+use super::files;
 use crate::limits;
 use crate::storage::{CheckpointSink, Disk, Error, SegmentId};
 
@@ -511,8 +512,7 @@ fn read_full(file: &File, offset: u64, into: &mut [u8]) -> io::Result<usize> {
 
 /// Makes durable which names a directory has.
 fn sync_directory(path: &Path) -> Result<(), Error> {
-    let synced = File::open(path).and_then(|directory| directory.sync_all());
-    synced.map_err(|source| Error::Io {
+    files::sync_directory(path).map_err(|source| Error::Io {
         what: "sync",
         place: path.display().to_string(),
         source,

@@ -182,20 +182,28 @@ async fn meet(house: Arc<House>, stream: TcpStream, peer: SocketAddr, visit: Vis
         _ = stopped.changed() => return,
     };
     match greeted {
-        Ok(Some(Greeted::Plain(Protocol::Http, stream, origin))) => {
-            web::serve(&house, stream, origin, visit).await;
+        Ok(Some(Greeted::Plain(protocol, stream, origin))) => {
+            speak(&house, protocol, stream, origin, visit).await;
         }
-        Ok(Some(Greeted::Plain(_, stream, origin))) => {
-            serve_amqp(&house, stream, origin, visit).await;
-        }
-        Ok(Some(Greeted::Secure(Protocol::Http, stream, origin))) => {
-            web::serve(&house, *stream, origin, visit).await;
-        }
-        Ok(Some(Greeted::Secure(_, stream, origin))) => {
-            serve_amqp(&house, *stream, origin, visit).await;
+        Ok(Some(Greeted::Secure(protocol, stream, origin))) => {
+            speak(&house, protocol, *stream, origin, visit).await;
         }
         Ok(None) => {}
         Err(_) => debug!(%peer, "nothing was said in time"),
+    }
+}
+
+async fn speak(
+    house: &Arc<House>,
+    protocol: Protocol,
+    stream: impl Stream + 'static,
+    origin: Origin,
+    visit: Visit,
+) {
+    match protocol {
+        Protocol::Http => web::serve(house, stream, origin, visit).await,
+        // TLS was taken off before.
+        Protocol::Amqp | Protocol::Tls => serve_amqp(house, stream, origin, visit).await,
     }
 }
 

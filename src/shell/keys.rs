@@ -1,8 +1,6 @@
 //! How rights are proved, and the key that is made where the operator has given none.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use aws_lc_rs::rand;
@@ -11,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use tracing::{info, warn};
 
 use super::cli::{AuthArg, ServeArgs};
+use super::files::{self, NotReplaced, Readers};
 use super::serve::Listener;
 use crate::broker::Profile;
 use crate::config::Config;
@@ -32,6 +31,8 @@ pub(super) enum KeysError {
         path: PathBuf,
         source: std::io::Error,
     },
+    #[error(transparent)]
+    Write(#[from] NotReplaced),
     #[error("{}: this is not the key that was written here: remove the file to have a new one made", .0.display())]
     Malformed(PathBuf),
     #[error("the system has no random bits")]
@@ -109,8 +110,7 @@ pub(super) fn root_key(
     rand::fill(&mut bytes).map_err(|_| KeysError::Random)?;
     let text = STANDARD.encode(bytes);
     if let Some(path) = path {
-        let kept = keep(&path, &text);
-        kept.map_err(|source| KeysError::File { path, source })?;
+        files::replace(&[(path, text.as_bytes(), Readers::Owner)])?;
     }
     info!(
         "a key was made, and is told this once: \
@@ -121,23 +121,6 @@ pub(super) fn root_key(
 
 /// As long as the service's keys.
 const KEY_BYTES: usize = 32;
-
-/// Writes a file that only we can read, whole or not at all.
-fn keep(path: &Path, text: &str) -> std::io::Result<()> {
-    let unfinished = path.with_extension("new");
-    let _ = fs::remove_file(&unfinished);
-    let mut options = OpenOptions::new();
-    let mut file = options
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&unfinished)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&unfinished, path)?;
-    path.parent()
-        .map_or(Ok(()), |parent| File::open(parent)?.sync_all())
-}
 
 #[cfg(test)]
 mod tests {

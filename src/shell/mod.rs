@@ -18,6 +18,7 @@ mod committer;
 mod connection;
 pub mod disk;
 mod doors;
+mod files;
 mod install;
 mod keys;
 mod logging;

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::thread;
 use std::time::Duration;
 
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -23,7 +24,7 @@ use super::keys;
 use super::oidc::{self, KeySource, OidcError};
 use super::owner::{Mail, Owner, Parts};
 use super::reader::Reader;
-use super::tls::{Tls, TlsError};
+use super::tls::{self, Tls, TlsError};
 use crate::broker::{Broker, Profile, Surroundings};
 use crate::config::Config;
 use crate::limits;
@@ -67,6 +68,8 @@ enum StartError {
     Config(String),
     #[error("the owner of the broker has ended: this is a bug")]
     Owner,
+    #[error("making certificates has ended early: this is a bug")]
+    Certificates,
     #[error(transparent)]
     Keys(#[from] keys::KeysError),
     #[error(transparent)]
@@ -86,33 +89,24 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     allow_descriptors();
     // Ports first: who cannot have them must not touch the data of who has.
     let listeners = listen_all(&args.listeners).await?;
-    let Prepared {
-        broker,
-        writer,
-        committer,
-        disk,
-        clock,
-        tls,
-        key_source,
-        profile,
-    } = prepare(args, &config, &listeners)?;
+    let prepared = prepare(args, &config, &listeners)?;
     let (sender, mailbox) = mpsc::channel(limits::MAILBOX_LENGTH);
-    let reader = Reader::start(Arc::clone(&disk), sender.clone())?;
+    let reader = Reader::start(Arc::clone(&prepared.disk), sender.clone())?;
     let keys_wanted = Arc::new(Notify::new());
     let parts = Parts {
-        broker,
-        writer,
-        clock: Arc::clone(&clock),
+        broker: prepared.broker,
+        writer: prepared.writer,
+        clock: Arc::clone(&prepared.clock),
         sender: sender.clone(),
         mailbox,
-        committer,
+        committer: prepared.committer,
         reader,
-        disk,
+        disk: prepared.disk,
         keys_wanted: Arc::clone(&keys_wanted),
     };
     let mut owner = tokio::spawn(Owner::new(parts).run());
     let (stop, stopped) = watch::channel(false);
-    if let Some(source) = key_source {
+    if let Some(source) = prepared.key_source {
         let publish = publisher(sender.clone());
         tokio::spawn(oidc::keep_keys(
             source,
@@ -121,13 +115,13 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
             stopped.clone(),
         ));
     }
-    tokio::spawn(super::tls::watch(Arc::clone(&tls), stopped.clone()));
+    tokio::spawn(tls::watch(Arc::clone(&prepared.tls), stopped.clone()));
     let house = Arc::new(House {
-        clock,
+        clock: prepared.clock,
         owner: sender.clone(),
-        tls,
+        tls: prepared.tls,
         visits: Visits::default(),
-        is_open: profile == Profile::Development,
+        is_open: prepared.profile == Profile::Development,
         stopped,
         refusals: AtomicU64::new(0),
     });
@@ -188,7 +182,9 @@ fn prepare(
         Some(directory) => FileDisk::open(directory)?,
     };
     let certs = directory.map(|directory| directory.join("certs"));
-    let tls = Tls::load(&args.tls, certs.as_deref())?;
+    // Certificates may have to be made, which takes as long as the rest: beside it.
+    let tls_args = args.tls.clone();
+    let tls = thread::spawn(move || Tls::load(&tls_args, certs.as_deref()));
     let root_key = match profile {
         Profile::Development => None,
         Profile::Verified => keys::root_key(config, directory)?,
@@ -218,6 +214,7 @@ fn prepare(
     broker.replayed(&mut around);
     warn_of_risk(args.sync.into());
     let committer = Committer::start(committer, args.sync.into(), last_frame)?;
+    let tls = tls.join().map_err(|_| StartError::Certificates)??;
     match directory {
         None => info!("messages are in memory, and end with the process"),
         Some(directory) => info!(data = %directory.display(), "messages are kept"),

@@ -83,6 +83,15 @@ impl Grant {
         }
     }
 
+    /// What a rule gives where it stands, for as long as a connection lasts.
+    fn of_rule((scope, rule): (String, &AuthorizationRule)) -> Self {
+        Self {
+            scope,
+            rights: rule.rights,
+            ..Self::all()
+        }
+    }
+
     /// Returns when it ends.
     pub(super) fn expires_at(&self) -> Timestamp {
         self.expires_at
@@ -245,18 +254,20 @@ impl Broker {
             (Profile::Development, _) => vec![Grant::all()],
             (Profile::Verified, _) if must_wait => Vec::new(),
             (Profile::Verified, Identity::Plain { user, password }) => {
-                self.grants_of(user, |rule| {
-                    // All are compared, that the time tells nothing.
-                    let mut right = false;
-                    for key in rule.keys() {
-                        right |= equal(key.expose(), password);
-                    }
-                    right
-                })
+                let rules = self.namespace_rules().chain(self.entity_rules());
+                let named = rules.filter(|(_, rule)| rule.name == *user);
+                let found = named.filter(|(_, rule)| {
+                    // All keys are compared, that the time tells nothing.
+                    let keys = rule.keys().map(|key| equal(key.expose(), password));
+                    keys.fold(false, |found, is_it| found | is_it)
+                });
+                found.map(Grant::of_rule).collect()
             }
             (Profile::Verified, Identity::External) => {
                 let name = origin.certificate.as_deref().unwrap_or_default();
-                self.grants_of_namespaces(name)
+                let rules = self.namespace_rules();
+                let found = rules.filter(|(_, rule)| rule.name == name);
+                found.map(Grant::of_rule).collect()
             }
             (Profile::Verified, _) => Vec::new(),
         };
@@ -382,9 +393,9 @@ impl Broker {
         self.end_unauthorized(around, id, "");
     }
 
-    /// Checks the tokens of a request of the administration API, of which the first must hold for the path that
-    /// it names on a host. What it gives is what its key gives: a request looks at what is above
-    /// its path too.
+    /// Checks the tokens of a request of the administration API, of which the first must hold for the
+    /// path that it names on a host. What it gives is what its key gives: a request looks at what is
+    /// above its path too.
     ///
     /// # Errors
     ///
@@ -693,44 +704,20 @@ impl Broker {
             .chain(of_entities.flatten())
     }
 
-    /// Returns what a rule's name gives, wherever it is that of a rule with this key.
-    fn grants_of(&self, name: &str, has_key: impl Fn(&AuthorizationRule) -> bool) -> Vec<Grant> {
+    /// Returns the rules of the namespaces, and what each is for.
+    fn namespace_rules(&self) -> impl Iterator<Item = (String, &AuthorizationRule)> {
         let namespaces = self.access.rules.iter();
-        let namespaces = namespaces.flat_map(|(prefix, rules)| {
-            let scope = prefix.as_str();
-            rules.iter().map(move |rule| (scope, rule))
-        });
-        let namespaces = namespaces.map(|(scope, rule)| (scope.to_owned(), rule));
+        namespaces.flat_map(|(prefix, rules)| rules.iter().map(|rule| (prefix.clone(), rule)))
+    }
+
+    /// Returns the rules of entities, likewise.
+    fn entity_rules(&self) -> impl Iterator<Item = (String, &AuthorizationRule)> {
         let entities = self.keyed.iter().filter_map(|base| self.node(*base));
-        let entities = entities.flat_map(|node| {
+        entities.flat_map(|node| {
             let scope = address::key(&node.address.path);
             let rules = node.queue.description().authorization.iter();
             rules.map(move |rule| (scope.clone(), rule))
-        });
-        let all = namespaces.chain(entities);
-        let found = all.filter(|(_, rule)| rule.name == name && has_key(rule));
-        let grants = found.map(|(scope, rule)| Grant {
-            scope,
-            rights: rule.rights,
-            expires_at: Timestamp::MAX,
-            is_of_token: false,
-        });
-        grants.collect()
-    }
-
-    /// Returns what the namespaces' rules of a name give.
-    fn grants_of_namespaces(&self, name: &str) -> Vec<Grant> {
-        let rules = self.access.rules.iter();
-        let found = rules.filter_map(|(prefix, rules)| {
-            let rule = rules.iter().find(|rule| rule.name == name)?;
-            Some(Grant {
-                scope: prefix.clone(),
-                rights: rule.rights,
-                expires_at: Timestamp::MAX,
-                is_of_token: false,
-            })
-        });
-        found.collect()
+        })
     }
 
     fn let_in(&mut self, around: &mut Surroundings<'_>, id: ConnectionId) {
@@ -825,9 +812,9 @@ impl Grant {
     }
 }
 
-/// Returns bits from which the seed cannot be found.
-pub(super) fn one_way(seed: u64) -> u64 {
-    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &seed.to_le_bytes());
+/// Returns bits from which nobody finds what they were made of.
+pub(super) fn one_way(bytes: &[u8]) -> u64 {
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes);
     let first = digest.as_ref().first_chunk().copied().unwrap_or_default();
     u64::from_le_bytes(first)
 }

@@ -4,13 +4,14 @@
 
 use std::collections::BTreeMap;
 
-use super::Peer;
+use super::{Peer, one_way};
 use crate::limits;
 use crate::time::{Millis, Timestamp};
 
 /// How many attempts of each peer failed lately: a bucket that leaks.
 #[derive(Debug, Default)]
 pub(super) struct Throttle {
+    /// Names are a stranger's, and may be long: they stand here as a hash.
     failures: BTreeMap<(Peer, u64), Bucket>,
 }
 
@@ -35,14 +36,17 @@ const FULL: Millis = Millis::from_millis(
 impl Throttle {
     /// Returns how long a peer must wait before its next attempt is looked at, if it must.
     pub(super) fn wait(&self, now: Timestamp, peer: Peer, name: &str) -> Option<Millis> {
-        let filled = self.failures.get(&(peer, hash(name)))?.filled(now);
+        let filled = self
+            .failures
+            .get(&(peer, one_way(name.as_bytes())))?
+            .filled(now);
         let over = filled.as_millis() - FULL.as_millis() + LEAK.as_millis();
         (0 < over).then(|| Millis::from_millis(over))
     }
 
     /// Notes that an attempt failed.
     pub(super) fn failed(&mut self, now: Timestamp, peer: Peer, name: &str) {
-        let key = (peer, hash(name));
+        let key = (peer, one_way(name.as_bytes()));
         if limits::AUTHENTICATION_PEERS_MAX <= self.failures.len() {
             self.failures
                 .retain(|_, bucket| Millis::default() < bucket.filled(now));
@@ -59,13 +63,6 @@ impl Throttle {
         };
         self.failures.insert(key, bucket);
     }
-}
-
-/// Names are a stranger's, and may be long.
-fn hash(name: &str) -> u64 {
-    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, name.as_bytes());
-    let first = digest.as_ref().first_chunk().copied().unwrap_or_default();
-    u64::from_le_bytes(first)
 }
 
 const LEAK: Millis = limits::AUTHENTICATION_FAILURE_LEAK;

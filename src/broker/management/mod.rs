@@ -67,7 +67,6 @@ impl Broker {
         };
         let (node, session) = (node.clone(), *session);
         let payload = incoming.payload.clone();
-        let bytes = payload.len();
         let (request, invalid) = match Request::decode(payload.clone()) {
             Ok(request) => (request, None),
             Err(invalid) => {
@@ -81,11 +80,11 @@ impl Broker {
             request,
             invalid,
             transaction: incoming.transaction.clone(),
-            bytes,
-            set_aside: None,
+            payload,
+            is_decoded: true,
         };
         if self.connection(id).has_room_for(&call) {
-            self.submit(around, id, call, Some(payload));
+            self.submit(around, id, call);
             return Ok(());
         }
         let text = "Too many requests wait for their responses to be received.";
@@ -94,26 +93,20 @@ impl Broker {
 
     /// Lets a call wait where its answer will leave, or for that link to be attached. What is decoded
     /// takes many times the room of its bytes, so it waits as these.
-    fn submit(
-        &mut self,
-        around: &mut Surroundings<'_>,
-        id: ConnectionId,
-        mut call: Call,
-        payload: Option<Bytes>,
-    ) {
+    fn submit(&mut self, around: &mut Surroundings<'_>, id: ConnectionId, mut call: Call) {
         let connection = self.connection(id);
         let reply_to = call.request.reply_to.as_deref();
         let link = find(&connection.links, &call.node, call.session, reply_to);
         match link.and_then(|link| Some((link, connection.links.get_mut(&link)?))) {
             Some((link, Link::Responses(state))) => {
                 if !state.can_answer_now() {
-                    call.set_aside(payload);
+                    call.set_aside();
                 }
                 state.waiting.push_back(call);
                 self.answer_waiting(around, id, link);
             }
             Some(_) | None => {
-                call.set_aside(payload);
+                call.set_aside();
                 connection.orphans.push_back(call);
             }
         }
@@ -128,7 +121,7 @@ impl Broker {
     ) {
         if matches!(self.link(id, link), Some(Link::Responses(_))) {
             for call in std::mem::take(&mut self.connection(id).orphans) {
-                self.submit(around, id, call, None);
+                self.submit(around, id, call);
             }
         }
     }
@@ -209,21 +202,22 @@ impl ResponseLink {
 }
 
 impl Call {
-    /// Gives up what was decoded for the bytes that it came from, if it is the first time that it
-    /// waits.
-    fn set_aside(&mut self, payload: Option<Bytes>) {
-        if let Some(payload) = payload.filter(|_| self.invalid.is_none()) {
-            self.request.body = Value::Null;
-            self.set_aside = Some(payload);
-        }
+    /// Gives up what was decoded of its body, which its payload has still.
+    fn set_aside(&mut self) {
+        self.request.body = Value::Null;
+        self.is_decoded = false;
     }
 
     /// Decodes again what was set aside.
     fn take_up(&mut self) {
-        // It could be decoded before.
-        if let Some(Ok(request)) = self.set_aside.take().map(Request::decode) {
+        if self.is_decoded {
+            return;
+        }
+        // One that could not be decoded has no use for it.
+        if let Ok(request) = Request::decode(self.payload.clone()) {
             self.request = request;
         }
+        self.is_decoded = true;
     }
 }
 
@@ -240,11 +234,11 @@ impl super::Connection {
         });
         let waiting = waiting.flatten().chain(&self.orphans);
         let (count, bytes) = waiting.fold((0, 0), |(count, bytes), call| {
-            (count + 1, bytes + call.bytes)
+            (count + 1, bytes + call.payload.len())
         });
         count == 0
             || (count < limits::REQUESTS_WAITING_MAX
-                && bytes + call.bytes <= limits::REQUESTS_WAITING_BYTES_MAX)
+                && bytes + call.payload.len() <= limits::REQUESTS_WAITING_BYTES_MAX)
     }
 }
 
@@ -259,10 +253,10 @@ pub(super) struct Call {
     invalid: Option<String>,
     /// The transaction that it is part of.
     transaction: Option<Bytes>,
-    /// Its length as it came.
-    bytes: usize,
-    /// As it came, while it waits and nothing is decoded.
-    set_aside: Option<Bytes>,
+    /// As it came.
+    payload: Bytes,
+    /// Its body is decoded: while it waits, it is not.
+    is_decoded: bool,
 }
 
 /// Finds the link that a reply-to names: by its target's address, else by its own name, else,

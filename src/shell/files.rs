@@ -1,0 +1,84 @@
+//! Files that are replaced as a whole, for whoever keeps more than the log.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// Who may read a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Readers {
+    /// Everybody.
+    All,
+    /// Who runs the broker.
+    Owner,
+}
+
+/// A file that could not be replaced.
+#[derive(Debug, thiserror::Error)]
+#[error("{} cannot be written: {source}", file.display())]
+pub(super) struct NotReplaced {
+    pub(super) file: PathBuf,
+    pub(super) source: io::Error,
+}
+
+/// Replaces files of one directory: all of them are written and synced before the first takes its
+/// place, so that a full disk leaves all as they were.
+///
+/// # Errors
+///
+/// The first file for which it cannot be done.
+pub(super) fn replace(files: &[(PathBuf, &[u8], Readers)]) -> Result<(), NotReplaced> {
+    let failed = |file: &Path| {
+        let file = file.to_owned();
+        move |source| NotReplaced { file, source }
+    };
+    let mut staged = Vec::new();
+    for (file, bytes, readers) in files {
+        let new = stage(file, bytes, *readers).map_err(failed(file))?;
+        staged.push((new, file));
+    }
+    for (new, file) in &staged {
+        fs::rename(new, file).map_err(failed(file))?;
+    }
+    match files.first().and_then(|(file, ..)| file.parent()) {
+        Some(directory) => sync_directory(directory).map_err(failed(directory)),
+        None => Ok(()),
+    }
+}
+
+/// Makes durable which names a directory has.
+///
+/// # Errors
+///
+/// If the system cannot.
+pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
+    // The parent of a bare name is written as nothing.
+    let path = if path.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        path
+    };
+    File::open(path)?.sync_all()
+}
+
+/// Writes what is to take the place of a file, beside it.
+fn stage(file: &Path, bytes: &[u8], readers: Readers) -> io::Result<PathBuf> {
+    let mut name = file.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    let new = file.with_file_name(name);
+    // One that a crash has left may have another mode.
+    match fs::remove_file(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let mode = match readers {
+        Readers::All => 0o644,
+        Readers::Owner => 0o600,
+    };
+    let mut options = OpenOptions::new();
+    let mut opened = options.write(true).create_new(true).mode(mode).open(&new)?;
+    opened.write_all(bytes)?;
+    opened.sync_all()?;
+    Ok(new)
+}
