@@ -329,6 +329,40 @@ impl Report {
     }
 }
 
+impl Report {
+    /// Returns the report for programs; latencies are in microseconds.
+    pub(super) fn json(&self) -> serde_json::Value {
+        let latency = |histogram: &Histogram<u64>| {
+            if histogram.is_empty() {
+                return serde_json::Value::Null;
+            }
+            serde_json::json!({
+                "count": histogram.len(),
+                "mean": histogram.mean(),
+                "p50": histogram.value_at_quantile(0.5),
+                "p99": histogram.value_at_quantile(0.99),
+                "p999": histogram.value_at_quantile(0.999),
+                "max": histogram.max(),
+            })
+        };
+        let broker = self.usage.map(|(cpu_seconds, resident_bytes)| {
+            serde_json::json!({
+                "cpu_seconds": cpu_seconds,
+                "cpu_seconds_per_million": self.cpu_per_million(),
+                "resident_bytes": resident_bytes,
+            })
+        });
+        serde_json::json!({
+            "messages": self.messages,
+            "seconds": self.seconds,
+            "rate": self.rate(),
+            "acknowledged": latency(&self.acknowledged),
+            "end_to_end": latency(&self.end_to_end),
+            "broker": broker,
+        })
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "messages            {}", self.messages)?;

@@ -71,6 +71,9 @@ pub(super) struct LoadArgs {
     /// The broker's process on this machine: its CPU time and memory are told too.
     #[arg(long)]
     pub pid: Option<u32>,
+    /// Print one JSON object, latencies in microseconds.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// What the table is made with.
@@ -102,7 +105,13 @@ pub(super) fn run(command: &BenchCommand) -> ExitCode {
     };
     let result = runtime.block_on(async {
         match command {
-            BenchCommand::Load(args) => load::run(args).await.map(|report| report.to_string()),
+            BenchCommand::Load(args) => load::run(args).await.map(|report| {
+                if args.json {
+                    report.json().to_string()
+                } else {
+                    report.to_string()
+                }
+            }),
             BenchCommand::Table(args) => table::run(args).await,
         }
     });

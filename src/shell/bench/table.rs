@@ -135,6 +135,7 @@ impl Broker {
             user: None,
             password: None,
             pid: Some(self.child.id()),
+            json: false,
         }
     }
 
