@@ -11,9 +11,9 @@ ARGS ?=
 
 CARGO ?= cargo
 PYTHON ?= python3
-REQUIREMENTS := $(wildcard interop-tests/*/requirements.txt)
+REQUIREMENTS := $(filter-out interop-tests/bench/%,$(wildcard interop-tests/*/requirements.txt))
 
-.PHONY: help run build check test sim crash mutants interop interop-all bench certs clean
+.PHONY: help run build check test sim crash mutants interop interop-all bench growth certs clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -51,15 +51,25 @@ interop-all: build .venv/made
 bench: build ## throughput, latency and CPU per message of the release binary
 	target/release/jitney bench table $(ARGS)
 
+growth: build interop-tests/bench/.venv/made ## how costs grow, with curves; ARGS="connections queues" for some
+	interop-tests/bench/growth.py measure $(ARGS)
+	interop-tests/bench/.venv/bin/python interop-tests/bench/growth.py plot
+
 certs: build ## certificates for TLS in certs/, by a local authority; ARGS="--name broker.test" for others
 	target/release/jitney certs certs $(ARGS)
 
 clean: ## remove what was built and installed inside the tree
 	$(CARGO) clean
-	rm -rf .venv interop-tests/.work interop-tests/*/node_modules interop-tests/*/target
+	rm -rf .venv interop-tests/bench/.venv interop-tests/.work interop-tests/*/node_modules interop-tests/*/target
 
 # The pinned Python packages of all suites, inside the tree.
 .venv/made: $(REQUIREMENTS)
 	$(PYTHON) -m venv --clear .venv
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check $(addprefix -r ,$(REQUIREMENTS))
+	touch $@
+
+# What draws the curves of `make growth`, apart: no suite needs it.
+interop-tests/bench/.venv/made: interop-tests/bench/requirements.txt
+	$(PYTHON) -m venv --clear interop-tests/bench/.venv
+	interop-tests/bench/.venv/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	touch $@
