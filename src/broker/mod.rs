@@ -514,6 +514,12 @@ impl Broker {
         Some(result)
     }
 
+    /// Returns whether a queue has something to do.
+    fn is_due(&self, now: Timestamp, id: EntityId) -> bool {
+        let armed = self.node(id).and_then(|node| node.armed);
+        armed.is_some_and(|armed| armed <= now)
+    }
+
     /// Keeps a queue's place among the deadlines; one that lies too early is left alone, so that
     /// settling the next lock to end costs nothing.
     fn rearm(&mut self, now: Timestamp, id: EntityId) {
