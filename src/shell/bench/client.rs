@@ -244,7 +244,7 @@ impl Client {
         };
         let due = self.engine.poll_timeout();
         let due = due.map_or(Duration::MAX, |due| self.clock.until(due));
-        let due = due.min(Duration::from_secs(3_600));
+        let due = due.min(Duration::from_hours(1));
         tokio::select! {
             ready = self.stream.ready(interest) => {
                 if ready.map_err(lost)?.is_readable() {
@@ -261,7 +261,7 @@ impl Client {
                 if let Some(finished) = finished {
                     finished.wait().await;
                 } else {
-                    std::future::pending().await
+                    std::future::pending::<()>().await;
                 }
             } => {}
             () = tokio::time::sleep(due) => self.engine.handle_timeout(self.clock.now()),
