@@ -12,6 +12,7 @@ pub mod rules;
 mod token;
 
 pub use memory::{Budget, Memory, MemoryPages, Page, PageStore};
+pub(crate) use memory::{Held, Purpose};
 pub use message_session::MessageSession;
 pub use record::{BodyRef, EntityId, Journal, Passage, Record, SequenceNumber, StoredState};
 pub use rights::{AuthorizationRule, Key, Right, Rights};
