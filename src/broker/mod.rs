@@ -70,6 +70,8 @@ pub enum Input {
         /// Bytes of the messages as they are kept.
         bytes: u64,
     },
+    /// So many bytes of [`Reply::Respond`] were written to the peer, or given up.
+    Answered(u64),
 }
 
 /// What a connection is to do.
@@ -231,6 +233,9 @@ struct Connection {
     links: BTreeMap<LinkId, Link>,
     /// Calls whose answers have no link yet.
     orphans: VecDeque<management::Call>,
+    /// Bytes of answers that are not yet written.
+    unwritten: u64,
+    way: delivery::Way,
     transactions: transactions::Open,
 }
 
@@ -301,6 +306,7 @@ impl Broker {
             Input::Event(event) => self.apply_event(around, connection, event),
             Input::Returned { token, link } => self.returned(around, connection, link, token),
             Input::Written { link, bytes } => self.written(around, connection, link, bytes),
+            Input::Answered(bytes) => self.answered(around, connection, bytes),
         }
     }
 

@@ -153,6 +153,14 @@ impl Queue {
         }
     }
 
+    /// Says whether a receiver's connection has so much to write that it is handed nothing more.
+    pub fn set_blocked(&mut self, cx: &mut Context<'_>, id: ConsumerId, blocked: bool) {
+        if self.consumers.set_blocked(id, blocked) {
+            self.set_due(id);
+            self.dispatch(cx);
+        }
+    }
+
     fn set_due(&mut self, id: ConsumerId) {
         if let Some(sessions) = &mut self.sessions {
             sessions.set_due(id);

@@ -138,8 +138,7 @@ impl Client {
     /// Writes what there is, and reads what comes, or waits for it.
     async fn exchange(&mut self, wait: Option<Duration>, done: bool) -> Result<(), String> {
         let lost = |error: std::io::Error| format!("the connection was lost: {error}");
-        self.output
-            .unsplit(self.engine.take_output(self.clock.now()));
+        self.engine.take_output(self.clock.now(), &mut self.output);
         while !self.output.is_empty() {
             match self.stream.try_write(&self.output) {
                 Ok(count) => self.output.advance(count),

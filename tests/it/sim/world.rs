@@ -10,7 +10,7 @@ use jitney::address::{Address, EntityAddress};
 use jitney::amqp::{Accept, LinkId, Outcome, Refusal, Value as AmqpValue};
 use jitney::broker::recovery::{FoundBody, SearchPosition};
 use jitney::broker::{
-    Broker, ConnectionId, Profile, Reply, Room, Routed, Snapshot, Surroundings, WantedBody,
+    Broker, ConnectionId, Input, Profile, Reply, Room, Routed, Snapshot, Surroundings, WantedBody,
 };
 use jitney::entity::queue::{Description, ReceiveMode};
 use jitney::entity::rules::{
@@ -71,6 +71,8 @@ pub(super) struct World {
     paths: Vec<String>,
     /// What has left, for clients to read.
     pub(super) released: Vec<Sight>,
+    /// Bytes of answers that their clients have read, and the broker is not told of.
+    answered: Vec<(ConnectionId, u64)>,
     pub(super) trace: Trace,
     random: Stream,
     segment_bytes: u64,
@@ -162,6 +164,7 @@ impl World {
             entities: entities.to_vec(),
             paths: entities.iter().map(|it| it.path.clone()).collect(),
             released: Vec::new(),
+            answered: Vec::new(),
             trace,
             random,
             segment_bytes,
@@ -250,6 +253,10 @@ impl World {
             group,
             replies: &mut replies,
         };
+        for (connection, bytes) in self.answered.drain(..) {
+            self.broker
+                .apply(&mut around, connection, Input::Answered(bytes));
+        }
         match act.input(&self.paths) {
             Some((connection, input)) => {
                 self.broker
@@ -291,6 +298,10 @@ impl World {
         let pin = self.auditor.released(pending.pin);
         pin.map_err(|error| format!("{sight:?}: {error}"))?;
         self.released.push(sight);
+        if let Reply::Respond(_, response) = &pending.routed.reply {
+            let answer = (pending.routed.connection, response.bytes());
+            self.answered.push(answer);
+        }
         Ok(())
     }
 
