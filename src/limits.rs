@@ -82,6 +82,13 @@ pub const COMPACTION_SCAN: usize = 4_096;
 pub const SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
 /// Bytes of recent groups and of read stretches of the log that stay in memory.
 pub const LOG_CACHE_BYTES: usize = 64 * 1024 * 1024;
+/// Bytes of the parts of queues' indexes that are worked on: some 300,000 messages at the ends of
+/// queues. What lies between is packed.
+pub const OPEN_INDEX_BYTES: usize = 32 * 1024 * 1024;
+/// Queues that are looked at in one step for parts of their indexes that can be packed.
+pub const RELIEF_LOOKS: usize = 64;
+/// Parts of one queue's index that are packed then: some microseconds each.
+pub const RELIEF_CHUNKS: usize = 4;
 /// Bytes that are read from the log behind a body that is wanted: the next ones will be too.
 pub const READ_AHEAD_BYTES: usize = 256 * 1024;
 /// Bytes that recovery reads at a time.

@@ -20,6 +20,7 @@ mod entities;
 mod errors;
 mod links;
 pub mod management;
+mod memory;
 mod onward;
 pub mod recovery;
 mod send;
@@ -173,6 +174,7 @@ pub struct Broker {
     /// When tokens end; one that was replaced may still be here.
     token_ends: BTreeSet<(Timestamp, ConnectionId)>,
     room: Room,
+    shares: memory::Shares,
     /// Kept from step to step for its memory.
     effects: Effects,
     /// Kept from publish to publish for its memory.
@@ -290,6 +292,7 @@ impl Broker {
             access: access::Access::new(profile),
             token_ends: BTreeSet::new(),
             room: Room::Enough,
+            shares: memory::Shares::default(),
             effects: Effects::default(),
             matches: Vec::new(),
         }
@@ -526,6 +529,7 @@ impl Broker {
         let Some(node) = node_mut(&mut self.queues, id) else {
             return;
         };
+        node.queue.count_memory();
         let next = node.queue.poll_timeout();
         let stands = match (node.armed, next) {
             (Some(armed), Some(next)) => armed <= next && now < armed,

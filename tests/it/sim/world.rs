@@ -16,7 +16,9 @@ use jitney::entity::queue::{Description, ReceiveMode};
 use jitney::entity::rules::{
     CorrelationFields, CorrelationFilter, Filter, Rule, Value as RuleValue,
 };
-use jitney::entity::{BodyRef, EntityId, Journal, Record, SequenceNumber};
+use jitney::entity::{
+    BodyRef, Budget, EntityId, Journal, Memory, MemoryPages, Record, SequenceNumber,
+};
 use jitney::storage::{self, CheckpointAt, Committer, Disk, Error, Frame, Options, Writer};
 use jitney::time::Timestamp;
 use jitney::{limits, message};
@@ -262,6 +264,7 @@ impl World {
             }
             None => self.broker.handle_timeout(&mut around),
         }
+        self.broker.relieve();
         let sights = self.look_at(&replies)?;
         for sight in &sights {
             self.trace.note(|| format!("    {sight:?}"));
@@ -632,7 +635,9 @@ struct Started {
 
 /// Recovers what a disk holds, as `jitney serve` does.
 fn start(disk: &Arc<FaultyDisk>, random: &mut Stream, segment_bytes: u64) -> Result<Started, Stop> {
-    let mut broker = Broker::new(random.next(), Profile::Development);
+    let number = random.next();
+    let mut broker = Broker::new(number, Profile::Development);
+    broker.set_memory(memory(number));
     let options = Options {
         segment_bytes,
         cache_bytes: random.index(20_000),
@@ -659,6 +664,18 @@ fn start(disk: &Arc<FaultyDisk>, random: &mut Stream, segment_bytes: u64) -> Res
         last: recovered.last_frame,
         newest: recovered.newest.as_millis(),
     })
+}
+
+/// Makes memory that is short more often than not: then what nothing happens to is packed after each
+/// step, and lies in memory or on pages.
+fn memory(number: u64) -> Memory {
+    let of = |sizes: [usize; 4], number: u64| sizes[usize::try_from(number % 4).expect("few")];
+    let budget = Budget {
+        open: of([0, 0, 2_000, 1_000_000], number),
+        packed: of([0, 100, 1_000, usize::MAX], number >> 8),
+        total: usize::MAX,
+    };
+    Memory::new(budget, Some(Box::new(MemoryPages)))
 }
 
 /// Makes a rule that takes a color, or all.
