@@ -206,12 +206,7 @@ fn serve_turn(world: &mut World) {
             peer.send(outgoing);
         }
         peer.outgoing = outgoing;
-        let output = peer.engine.take_output(world.now);
-        if peer.output.is_empty() {
-            peer.output = output;
-        } else {
-            peer.output.extend_from_slice(&output);
-        }
+        peer.engine.take_output(world.now, &mut peer.output);
     }
 }
 
@@ -220,7 +215,7 @@ impl Peer {
         match outgoing {
             Outgoing::Deliver(link, handover, body) => {
                 self.rendered.clear();
-                message::render(&mut self.rendered, &body, &handover.stamps);
+                let rest = message::render_front(&mut self.rendered, &body, &handover.stamps);
                 *self.written.entry(link).or_default() += u64::from(handover.body.length);
                 let delivery = Delivery {
                     tag: handover.token.to_tag(),
@@ -229,7 +224,7 @@ impl Peer {
                         ReceiveMode::ReceiveAndDelete => SettleMode::OnSend,
                     },
                     message_format: 0,
-                    payload: &[&self.rendered],
+                    payload: &[&self.rendered, rest],
                 };
                 let sent = self.engine.deliver(link, delivery);
                 sent.expect("credit is not taken back");
