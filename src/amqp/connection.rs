@@ -38,6 +38,8 @@ pub struct Connection {
     pub(super) unflushed: Vec<SessionId>,
     /// Bytes of transfers that wait for the windows of their sessions.
     pub(super) waiting_bytes: usize,
+    /// Sessions with large messages of which there are more frames to make.
+    pub(super) unfinished: Vec<SessionId>,
     /// Bytes of messages of which there is more to come.
     pub(super) partial_bytes: usize,
     pub(super) peer_frame_max: u32,
@@ -121,6 +123,7 @@ impl Connection {
             next_link: 0,
             unflushed: Vec::new(),
             waiting_bytes: 0,
+            unfinished: Vec::new(),
             partial_bytes: 0,
             peer_frame_max: limits::FRAME_SIZE_MIN,
             peer_channel_max: 0,
@@ -238,8 +241,8 @@ impl Connection {
         self.phase == Phase::Finished
     }
 
-    /// Returns how many bytes of transfers wait for the peer to open its sessions' windows: memory
-    /// that no socket pushes back on.
+    /// Returns how many bytes of transfers wait for the peer to open its sessions' windows, or for the
+    /// frames before them: memory that no socket pushes back on.
     #[must_use]
     pub fn waiting_bytes(&self) -> usize {
         self.waiting_bytes
@@ -303,6 +306,7 @@ impl Connection {
         self.sessions.clear();
         self.links.clear();
         self.waiting_bytes = 0;
+        self.unfinished.clear();
         self.partial_bytes = 0;
     }
 

@@ -7,7 +7,7 @@ use fe2o3_amqp_types::messaging::{Source, Target};
 use super::api::SESSION_FILTER;
 use super::connection::undecodable;
 use super::link::{FlowState, Incoming, Link, LinkPhase, Outgoing, PeerAttach};
-use super::session::{SessionFlow, Waiting};
+use super::session::{SessionFlow, Waiting, What};
 use super::wire::{List, ListWriter, Malformed, SmallFrame, descriptor};
 use super::{
     Accept, Attach, Condition, Connection, Event, Fields, LinkId, LinkRole, LinkTarget, Refusal,
@@ -370,7 +370,7 @@ impl Connection {
         if let Some(state) = state.filter(|state| !state.waiting.is_empty()) {
             state.waiting.push_back(Waiting {
                 link: id,
-                frame: None,
+                what: What::Drained,
             });
             return;
         }

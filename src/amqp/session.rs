@@ -13,6 +13,7 @@ use super::frame::{self, FrameKind};
 use super::link::LinkPhase;
 use super::links::Answer;
 use super::table::Table;
+use super::transfers::Rest;
 use super::unsettled::Unsettled;
 use super::wire::{List, ListWriter, Malformed, SmallFrame};
 use super::{Condition, Connection, Event, LinkId, Refusal, SessionId, serial, state};
@@ -43,13 +44,36 @@ pub(super) struct Session {
     pub(super) unflushed: bool,
 }
 
-/// Something that is to be sent when the peer's window opens, in its turn.
+/// Something that is to be sent when the peer's window opens, or there is room for it, in its turn.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) link: LinkId,
-    /// A transfer's frame; none for the answer to a drain, which must not overtake one.
-    pub(super) frame: Option<Bytes>,
+    pub(super) what: What,
 }
+
+/// What it is that waits.
+#[derive(Debug)]
+pub(super) enum What {
+    /// A transfer's frame.
+    Frame(Bytes),
+    /// The rest of a large message, of which frames are made when they can be sent.
+    Rest(Rest),
+    /// The answer to a drain, which must not overtake a transfer.
+    Drained,
+}
+
+impl What {
+    fn len(&self) -> usize {
+        match self {
+            Self::Frame(frame) => frame.len(),
+            Self::Rest(rest) => rest.payload.len(),
+            Self::Drained => 0,
+        }
+    }
+}
+
+/// Bytes of output at which no more frames of large messages are made.
+const OUTPUT_BYTES: usize = 256 * 1024;
 
 /// The first number of transfers and deliveries, as the service has it (`protocol.md` §1.4).
 const FIRST_ID: u32 = 1;
@@ -240,8 +264,7 @@ impl Connection {
             return;
         };
         for waiting in session.waiting.drain(..) {
-            let length = waiting.frame.as_ref().map_or(0, Bytes::len);
-            self.waiting_bytes = self.waiting_bytes.saturating_sub(length);
+            self.waiting_bytes = self.waiting_bytes.saturating_sub(waiting.what.len());
         }
         for id in session.handles.into_values() {
             let Some(link) = self.links.remove(id) else {
@@ -258,27 +281,56 @@ impl Connection {
         }
     }
 
+    /// Makes more frames of large messages, now that there is room for them: to be called when
+    /// output was taken, as long as [`Connection::has_more`] says so.
+    pub fn go_on(&mut self) {
+        for id in std::mem::take(&mut self.unfinished) {
+            self.flush_waiting(id);
+        }
+    }
+
+    /// Returns whether more output can be made by [`Connection::go_on`].
+    #[must_use]
+    pub fn has_more(&self) -> bool {
+        !self.unfinished.is_empty()
+    }
+
     /// Sends what waited for the peer's window, as far as it is open.
     pub(super) fn flush_waiting(&mut self, id: SessionId) {
+        let payload_max = frame::payload_max(self.peer_frame_max);
         while let Some(session) = self.sessions.get_mut(id)
-            && let Some(next) = session.waiting.front()
+            && let Some(next) = session.waiting.front_mut()
         {
-            let link = next.link;
-            match &next.frame {
-                Some(_) if session.remote_window == 0 => return,
-                Some(frame) => {
-                    session.remote_window -= 1;
-                    session.next_outgoing_id = session.next_outgoing_id.wrapping_add(1);
-                    self.waiting_bytes = self.waiting_bytes.saturating_sub(frame.len());
-                    let start = self.out.len();
-                    self.out.extend_from_slice(frame);
-                    frame::trace_written(&self.out, start, FrameKind::Amqp, id.0);
-                    session.waiting.pop_front();
+            let (link, start) = (next.link, self.out.len());
+            let is_done = match &mut next.what {
+                What::Frame(_) | What::Rest(_) if session.remote_window == 0 => return,
+                What::Rest(_) if OUTPUT_BYTES <= start => {
+                    if !self.unfinished.contains(&id) {
+                        self.unfinished.push(id);
+                    }
+                    return;
                 }
-                None => {
+                What::Frame(frame) => {
+                    self.waiting_bytes = self.waiting_bytes.saturating_sub(frame.len());
+                    self.out.extend_from_slice(frame);
+                    true
+                }
+                What::Rest(rest) => {
+                    let written = rest.write(&mut self.out, id, payload_max);
+                    self.waiting_bytes = self.waiting_bytes.saturating_sub(written);
+                    rest.payload.is_empty()
+                }
+                What::Drained => {
                     session.waiting.pop_front();
                     self.write_link_flow(link, Answer::Drained);
+                    continue;
                 }
+            };
+            session.remote_window -= 1;
+            session.next_outgoing_id = session.next_outgoing_id.wrapping_add(1);
+            frame::trace_written(&self.out, start, FrameKind::Amqp, id.0);
+            if is_done {
+                session.waiting.pop_front();
             }
         }
     }
@@ -291,8 +343,7 @@ impl Connection {
         let bytes = &mut self.waiting_bytes;
         session.waiting.retain(|waiting| {
             if waiting.link == link {
-                let length = waiting.frame.as_ref().map_or(0, Bytes::len);
-                *bytes = bytes.saturating_sub(length);
+                *bytes = bytes.saturating_sub(waiting.what.len());
             }
             waiting.link != link
         });

@@ -1,12 +1,12 @@
 //! Transfers, both ways: where the messages are.
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 
 use super::connection::undecodable;
 use super::frame::{self, FrameKind};
 use super::link::{FlowState, LinkPhase, Partial};
 use super::links::{Answer, unattached};
-use super::session::Waiting;
+use super::session::{Waiting, What};
 use super::state::DeliveryState;
 use super::wire::{List, Malformed, SmallFrame};
 use super::{
@@ -225,6 +225,21 @@ impl Connection {
         id: LinkId,
         delivery: Delivery<'_>,
     ) -> Result<DeliveryId, CreditLost> {
+        self.deliver_with(id, delivery, Bytes::new())
+    }
+
+    /// Sends a message as [`Connection::deliver`] does, with `rest` behind its payload. Of a large one
+    /// the rest is kept, and made into frames as they are sent ([`Connection::go_on`]).
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Connection::deliver`].
+    pub fn deliver_with(
+        &mut self,
+        id: LinkId,
+        delivery: Delivery<'_>,
+        mut rest: Bytes,
+    ) -> Result<DeliveryId, CreditLost> {
         let payload_max = frame::payload_max(self.peer_frame_max);
         let link = self.links.get_mut(id).ok_or(CreditLost)?;
         let (LinkPhase::Attached, FlowState::Outgoing(outgoing)) = (link.phase, &mut link.flow)
@@ -241,9 +256,11 @@ impl Connection {
             SettleMode::OnSend => state.unsettled.push_settled(),
             SettleMode::OnReceipt => state.unsettled.push(id, delivery.tag),
         };
-        let total: usize = delivery.payload.iter().map(|piece| piece.len()).sum();
+        let before: usize = delivery.payload.iter().map(|piece| piece.len()).sum();
+        let total = before + rest.len();
         let mut pieces = Pieces {
             pieces: delivery.payload,
+            rest: &rest,
             left: total,
         };
         let mut head = Head {
@@ -254,6 +271,21 @@ impl Connection {
             more: payload_max < total,
         };
         loop {
+            if head.number.is_none() && pieces.left <= rest.len() && LARGE_BYTES < pieces.left {
+                rest.advance(rest.len() - pieces.left);
+                self.waiting_bytes += rest.len();
+                let settled = delivery.settle_mode == SettleMode::OnSend;
+                state.waiting.push_back(Waiting {
+                    link: id,
+                    what: What::Rest(Rest {
+                        handle,
+                        settled,
+                        payload: rest,
+                    }),
+                });
+                self.flush_waiting(session);
+                return Ok(DeliveryId(number));
+            }
             let size = pieces.left.min(payload_max);
             let last = !head.more;
             if state.remote_window > 0 && state.waiting.is_empty() {
@@ -270,7 +302,7 @@ impl Connection {
                 self.waiting_bytes += frame.len();
                 state.waiting.push_back(Waiting {
                     link: id,
-                    frame: Some(frame.freeze()),
+                    what: What::Frame(frame.freeze()),
                 });
             }
             if last {
@@ -336,9 +368,39 @@ impl Head<'_> {
     }
 }
 
+/// The rest of a large message behind its first frames.
+#[derive(Debug)]
+pub(super) struct Rest {
+    handle: u32,
+    settled: bool,
+    pub(super) payload: Bytes,
+}
+
+/// Bytes of a message's rest of which frames are not made all at once.
+const LARGE_BYTES: usize = 256 * 1024;
+
+impl Rest {
+    /// Appends the next frame; returns how much of the payload it takes.
+    pub(super) fn write(&mut self, out: &mut BytesMut, session: SessionId, most: usize) -> usize {
+        let size = self.payload.len().min(most);
+        let mut frame = SmallFrame::begin(session.0, 0x14);
+        frame.uint(self.handle);
+        frame.null();
+        frame.null();
+        frame.null();
+        frame.boolean(self.settled);
+        frame.boolean(size < self.payload.len());
+        frame.end(out, size);
+        out.extend_from_slice(&self.payload.split_to(size));
+        size
+    }
+}
+
 /// A payload in pieces, taken from the front.
 struct Pieces<'a> {
     pieces: &'a [&'a [u8]],
+    /// What stands behind them.
+    rest: &'a [u8],
     /// Bytes that have not been taken.
     left: usize,
 }
@@ -346,10 +408,10 @@ struct Pieces<'a> {
 impl Pieces<'_> {
     /// Appends the next `size` bytes.
     fn take(&mut self, size: usize, out: &mut BytesMut) {
-        let total: usize = self.pieces.iter().map(|piece| piece.len()).sum();
-        let mut skip = total - self.left;
+        let before: usize = self.pieces.iter().map(|piece| piece.len()).sum();
+        let mut skip = before + self.rest.len() - self.left;
         let mut wanted = size;
-        for &piece in self.pieces {
+        for piece in self.pieces.iter().copied().chain([self.rest]) {
             let (skipped, piece) = piece.split_at(skip.min(piece.len()));
             skip -= skipped.len();
             let (taken, _) = piece.split_at(wanted.min(piece.len()));

@@ -84,6 +84,8 @@ pub struct Queue {
     bytes: u64,
     /// Some of what is there has expired and is not seen to yet: nothing is given out meanwhile.
     is_behind: bool,
+    /// The amendments that were read last in a replay, for the next message may have the same.
+    replayed: Option<(Box<[u8]>, Arc<Amendments>)>,
     /// What it holds beside its messages' entries.
     held: Held,
 }
@@ -174,6 +176,7 @@ impl Queue {
             consumers: consumers::Consumers::default(),
             bytes: 0,
             is_behind: false,
+            replayed: None,
             held: Memory::default().hold(Purpose::Other, 0),
         }
     }
@@ -359,16 +362,22 @@ impl Queue {
     }
 
     /// Sends a message to the dead-letter queue, or drops it where there is none to send it to.
-    fn dead_letter(&mut self, cx: &mut Context<'_>, ordinal: u64, reason: DeadLetter) {
+    fn dead_letter(&mut self, cx: &mut Context<'_>, ordinal: u64, reason: Arc<Amendments>) {
         let Kind::Main { dead_letters } = self.kind else {
             return;
         };
         let Some(mut entry) = self.forget(ordinal) else {
             return;
         };
-        let mut amendments = entry.amendments.as_deref().cloned().unwrap_or_default();
-        amendments.merge(reason.into_amendments());
-        entry.amendments = (!amendments.is_empty()).then(|| Arc::new(amendments));
+        // Thousands that expire together share what is said of them.
+        entry.amendments = match entry.amendments.take() {
+            None => (!reason.is_empty()).then_some(reason),
+            Some(own) => {
+                let mut amendments = Arc::unwrap_or_clone(own);
+                amendments.merge(Arc::unwrap_or_clone(reason));
+                Some(Arc::new(amendments))
+            }
+        };
         entry.locked = false;
         entry.state = StoredState::Active;
         let departure = Departure::new(self.id, dead_letters, entry);

@@ -1,6 +1,6 @@
 //! Giving messages out, and what receivers decide about them.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use super::{
     Amendments, ConsumerId, Context, Delivery, Handover, Kind, LockToken, MessageSession, Queue,
@@ -64,6 +64,10 @@ pub enum SettlementRefused {
      not exist."
 )]
 pub struct DeferredRefused;
+
+/// What is said of a dead letter that expired.
+static EXPIRED: LazyLock<Arc<Amendments>> =
+    LazyLock::new(|| Arc::new(DeadLetter::expired().into_amendments()));
 
 impl DeadLetter {
     /// Makes one of the broker's own reasons.
@@ -248,7 +252,9 @@ impl Queue {
                 self.remove(cx, ordinal);
             }
             Settlement::Abandon(amendments) => self.fail(cx, ordinal, Some(amendments)),
-            Settlement::DeadLetter(reason) => self.dead_letter(cx, ordinal, reason),
+            Settlement::DeadLetter(reason) => {
+                self.dead_letter(cx, ordinal, Arc::new(reason.into_amendments()));
+            }
             Settlement::Defer(amendments) => self.defer(cx, ordinal, amendments),
             Settlement::Release => self.unlock(cx, ordinal),
         }
@@ -465,7 +471,8 @@ impl Queue {
         let Some(count) = count else { return };
         let max = self.description.max_delivery_count;
         if max <= count && matches!(self.kind, Kind::Main { .. }) {
-            self.dead_letter(cx, ordinal, DeadLetter::too_many_deliveries(max));
+            let reason = DeadLetter::too_many_deliveries(max).into_amendments();
+            self.dead_letter(cx, ordinal, Arc::new(reason));
             return;
         }
         self.record_change(cx, ordinal);
@@ -501,7 +508,7 @@ impl Queue {
 
     fn expire_one(&mut self, cx: &mut Context<'_>, ordinal: u64) {
         if self.description.dead_letter_on_expiration && matches!(self.kind, Kind::Main { .. }) {
-            self.dead_letter(cx, ordinal, DeadLetter::expired());
+            self.dead_letter(cx, ordinal, Arc::clone(&EXPIRED));
         } else {
             self.remove(cx, ordinal);
         }
