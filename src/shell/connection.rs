@@ -389,12 +389,12 @@ impl<S: Stream> Task<S> {
 
     fn transmit(&mut self, link: LinkId, handover: Handover, body: bytes::Bytes) {
         self.rendered.clear();
-        message::render(&mut self.rendered, &body, &handover.stamps);
+        let rest = message::render_front(&mut self.rendered, &body, &handover.stamps);
         let settle_mode = match handover.mode {
             ReceiveMode::PeekLock => SettleMode::OnReceipt,
             ReceiveMode::ReceiveAndDelete => SettleMode::OnSend,
         };
-        let payload: &[&[u8]] = &[&self.rendered];
+        let payload: &[&[u8]] = &[&self.rendered, rest];
         let delivery = Delivery {
             tag: handover.token.to_tag(),
             settle_mode,

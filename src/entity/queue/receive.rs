@@ -180,6 +180,9 @@ impl Queue {
 
     /// Gives out what can be given out.
     pub fn dispatch(&mut self, cx: &mut Context<'_>) {
+        if self.is_behind {
+            return;
+        }
         if self.sessions.is_some() {
             self.dispatch_sessions(cx);
             self.end_drains(cx);
@@ -345,19 +348,23 @@ impl Queue {
     }
 
     /// Ends the locks that are over: each counts as a failed delivery.
-    pub(super) fn end_locks(&mut self, cx: &mut Context<'_>) {
-        while let Some(lock) = self.locks.pop_expired(cx.now) {
+    pub(super) fn end_locks(&mut self, cx: &mut Context<'_>, left: &mut usize) {
+        while 0 < *left
+            && let Some(lock) = self.locks.pop_expired(cx.now)
+        {
+            *left -= 1;
             self.fail(cx, lock.ordinal, None);
         }
     }
 
     /// Ends the messages whose life is over.
-    pub(super) fn expire(&mut self, cx: &mut Context<'_>) {
-        loop {
+    pub(super) fn expire(&mut self, cx: &mut Context<'_>, left: &mut usize) {
+        while 0 < *left {
             let expired = self.index.expired(cx.now);
             if expired.is_empty() {
                 return;
             }
+            *left = left.saturating_sub(expired.len());
             for ordinal in expired {
                 self.expire_one(cx, ordinal);
             }
