@@ -94,6 +94,8 @@ pub const OPEN_INDEX_BYTES: usize = 32 * 1024 * 1024;
 pub const RELIEF_LOOKS: usize = 64;
 /// Parts of one queue's index that are packed then: some microseconds each.
 pub const RELIEF_CHUNKS: usize = 4;
+/// Records of a recovery after which queues are looked at so.
+pub const RELIEF_RECORDS: u64 = 256;
 /// Bytes that are read from the log behind a body that is wanted: the next ones will be too.
 pub const READ_AHEAD_BYTES: usize = 256 * 1024;
 /// Bytes that recovery reads at a time.

@@ -167,6 +167,11 @@ impl Writer {
         self.cache.find(body)
     }
 
+    /// Says how many bytes of recent groups and of read ones may stay in memory.
+    pub fn set_cache_bytes(&mut self, bytes: usize) {
+        self.cache.set_budget(bytes, self.durable);
+    }
+
     /// Keeps in memory what was read.
     pub fn insert_read(&mut self, stretch: Stretch) {
         self.cache.push_read(stretch);
