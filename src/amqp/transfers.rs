@@ -242,16 +242,44 @@ impl Connection {
             SettleMode::OnReceipt => state.unsettled.push(id, delivery.tag),
         };
         let total: usize = delivery.payload.iter().map(|piece| piece.len()).sum();
-        let mut pieces = Pieces {
-            pieces: delivery.payload,
-            left: total,
-        };
-        let mut head = Head {
+        let head = Head {
             channel: session.0,
             handle,
             number: Some(number),
             delivery: &delivery,
             more: payload_max < total,
+        };
+        // Nearly every message is one frame that may leave.
+        if !head.more && state.remote_window > 0 && state.waiting.is_empty() {
+            state.remote_window -= 1;
+            state.next_outgoing_id = state.next_outgoing_id.wrapping_add(1);
+            let start = self.out.len();
+            head.write(&mut self.out, total);
+            for piece in delivery.payload {
+                self.out.extend_from_slice(piece);
+            }
+            frame::trace_written(&self.out, start, FrameKind::Amqp, session.0);
+        } else {
+            self.deliver_in_parts(id, session, head, total);
+        }
+        Ok(DeliveryId(number))
+    }
+
+    /// Sends a message in as many frames as it takes, those behind the peer's window when it opens.
+    fn deliver_in_parts(
+        &mut self,
+        id: LinkId,
+        session: SessionId,
+        mut head: Head<'_>,
+        total: usize,
+    ) {
+        let payload_max = frame::payload_max(self.peer_frame_max);
+        let Some(state) = self.sessions.get_mut(session) else {
+            return;
+        };
+        let mut pieces = Pieces {
+            pieces: head.delivery.payload,
+            left: total,
         };
         loop {
             let size = pieces.left.min(payload_max);
@@ -274,7 +302,7 @@ impl Connection {
                 });
             }
             if last {
-                return Ok(DeliveryId(number));
+                return;
             }
             head.number = None;
             head.more = payload_max < pieces.left;
