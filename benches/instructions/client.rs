@@ -273,7 +273,7 @@ impl Client {
                 }
             }
             0x15 => {
-                let (first, last) = (number(1).unwrap(), number(2).or(number(1)).unwrap());
+                let (first, last) = (number(1).unwrap(), number(2).or_else(|| number(1)).unwrap());
                 let count = usize::try_from(last - first + 1).unwrap();
                 let Some(Value::Described(state)) = fields.get(4) else {
                     panic!("a disposition has no state");
