@@ -5,9 +5,10 @@
     peers.py --only artemis      those whose key begins so; again for more of them; `jitney` is one
     peers.py --install           installs them and prints their versions
 
-Peers are installed below $JITNEY_BENCH_CACHE (~/.cache/jitney-bench without it): RabbitMQ into trees of Debian releases of their own,
-ActiveMQ Artemis from its Maven artifact. Nothing else of the system is changed, and no service is left running. A tree of a release
-is made and entered by root alone; a peer that cannot be installed is named with the reason. How each is set up, and why: docs/peers.md.
+Peers are installed below $JITNEY_BENCH_CACHE (~/.cache/jitney-bench without it): RabbitMQ into trees of Debian releases of
+their own, ActiveMQ Artemis from its Maven artifact. Nothing else of the system is changed, and no service is left running. A tree of a
+release is made and entered by root alone; a peer that cannot be installed is named with the reason. How each is set up, and why:
+docs/peers.md.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ BACKLOG_SECONDS = 25.0
 LOAD_DEADLINE = 90.0
 # Where the sender and the receiver are bounded: messages not yet settled.
 CREDIT = 1000
+# System calls that wait for the disk.
+SYNCS = "fsync,fdatasync,sync_file_range,msync"
 
 
 class Unavailable(Exception):
@@ -65,7 +68,8 @@ def run(command: Sequence[str | Path], timeout: float = INSTALL_DEADLINE, **opti
     words = [str(word) for word in command]
     try:
         done = subprocess.run(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout, **options
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout,
+            **options,
         )
     except FileNotFoundError:
         raise Unavailable(f"there is no {words[0]}") from None
@@ -389,7 +393,6 @@ def mirror() -> str:
 def unpack(package: str, directory: Path) -> None:
     """Unpacks a package of the system's release into a directory; nothing is installed."""
     directory.mkdir(parents=True, exist_ok=True)
-    # As root, apt would hand the download to a user who may not write here; it says so, and downloads it itself.
     run(["apt-get", "download", package], cwd=directory)
     found = sorted(directory.glob(f"{package}_*.deb"))
     if not found:
@@ -436,6 +439,9 @@ def install_libaio() -> None:
 
 
 # --- measuring --------------------------------------------------------------------------------------------------------
+
+
+JITNEY_SETTING = "synced before the sender is told"
 
 
 def start_jitney(directory: Path) -> Jitney:
@@ -490,7 +496,7 @@ class Series:
         if shutil.which("strace") is None:
             return None
         with Scratch() as directory:
-            command = ["strace", "-f", "-qq", "-c", "-e", "trace=fsync,fdatasync,sync_file_range,msync", "-o", str(directory / "calls")]
+            command = ["strace", "-f", "-qq", "-c", "-e", f"trace={SYNCS}", "-o", str(directory / "calls")]
             for pid in broker.tree():
                 command += ["-p", str(pid)]
             watcher = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -552,19 +558,26 @@ def calls_in(summary: str) -> int:
     return sum(int(row[3]) for row in rows if len(row) in (5, 6) and row[3].isdigit() and row[-1] != "total")
 
 
-def compare(only: Sequence[str] = (), runs: int = 3, backlog: int = 1_000_000, say: Callable[[str], None] = lambda _: None) -> list[dict[str, Any]]:
+def chosen(keys: Sequence[str]) -> list[type[Peer]]:
+    """The peers whose keys begin so; all of them without keys."""
+    return [peer for peer in PEERS if not keys or any(peer.key.startswith(key) for key in keys)]
+
+
+def compare(
+    only: Sequence[str] = (), runs: int = 3, backlog: int = 1_000_000, say: Callable[[str], None] = lambda _: None
+) -> list[dict[str, Any]]:
     """Jitney and the peers, one after the other: for each its key, name, version and setting, and its figures or the reason why not.
 
-    `ratio` of a peer's entry holds Jitney's figures of the same run divided by its own (rates) or the other way round (costs), so that
-    more is better for Jitney throughout.
+    `only` are beginnings of keys, "jitney" among them; without any, it is all. `ratio` in a peer's entry says how many times better
+    Jitney's figures of the same run are.
     """
-    wanted = [peer for peer in PEERS if not only or any(peer.key.startswith(key) for key in only)]
     entries: list[dict[str, Any]] = []
+    ours: dict[str, Any] | None = None
     if not only or "jitney" in only:
-        say("Jitney")
-        entries.append({"key": "jitney", "name": Jitney.name, "version": "", "setting": "synced before the sender is told"})
-        entries[0]["figures"] = Series(start_jitney, runs, backlog).measure()
-    for peer in wanted:
+        say(Jitney.name)
+        ours = Series(start_jitney, runs, backlog).measure()
+        entries.append({"key": "jitney", "name": Jitney.name, "version": "", "setting": JITNEY_SETTING, "figures": ours})
+    for peer in chosen(only):
         entry: dict[str, Any] = {"key": peer.key, "name": peer.name, "version": "", "setting": peer.setting}
         entries.append(entry)
         say(peer.name)
@@ -574,9 +587,8 @@ def compare(only: Sequence[str] = (), runs: int = 3, backlog: int = 1_000_000, s
         except (Unavailable, MeasureError) as error:
             entry["unavailable"] = str(error)
             say(f"{peer.name}: {error}")
-    for entry in entries[1:]:
-        if "figures" in entry and "figures" in entries[0]:
-            entry["ratio"] = ratios(entries[0]["figures"], entry["figures"])
+        if ours is not None and "figures" in entry:
+            entry["ratio"] = ratios(ours, entry["figures"])
     return entries
 
 
@@ -630,12 +642,11 @@ def main() -> int:
     parser.add_argument("--install", action="store_true", help="install the peers, and measure nothing")
     arguments = parser.parse_args()
     if arguments.install:
-        for peer in PEERS:
-            if not arguments.only or any(peer.key.startswith(key) for key in arguments.only):
-                try:
-                    print(f"{peer.key}: {peer.install()}")
-                except Unavailable as error:
-                    print(f"{peer.key}: {error}")
+        for peer in chosen(arguments.only):
+            try:
+                print(f"{peer.key}: {peer.install()}")
+            except Unavailable as error:
+                print(f"{peer.key}: {error}")
         return 0
     entries = compare(arguments.only, arguments.runs, arguments.backlog, lambda text: print(text, file=sys.stderr, flush=True))
     print(json.dumps(entries, indent=1) if arguments.json else markdown(entries))
