@@ -110,25 +110,29 @@ class Jitney(Process):
     user: str | None = None
     password: str | None = None
 
-    def __init__(self, process: subprocess.Popen[str], directory: Path, address: str, start_seconds: float):
+    def __init__(self, process: subprocess.Popen[str], directory: Path, address: str, started_at: float, start_seconds: float):
         super().__init__(process.pid)
         self.process = process
         self.directory = directory
         self.address = address
-        # From before the process was made until it said that it is up.
+        # Just before the process was made, seconds since 1970, and how long it took until it said that it is up.
+        self.started_at = started_at
         self.start_seconds = start_seconds
 
     @classmethod
-    def start(cls, directory: Path, config: dict[str, Any] | None = None, arguments: Iterable[str] = ()) -> Jitney:
+    def start(
+        cls, directory: Path, config: dict[str, Any] | None = None, arguments: Iterable[str] = (), address: str | None = None,
+    ) -> Jitney:
         """Starts a broker with its data in `directory`/data, where there may be some, and waits until it is up."""
         directory.mkdir(parents=True, exist_ok=True)
         amqp, http = (f"127.0.0.1:{port}" for port in free_ports(2))
+        amqp = address or amqp
         command = [str(binary()), "serve", "--amqp", amqp, "--http", http, "--data-dir", str(directory / "data"), *arguments]
         if config is not None:
             path = directory / "config.json"
             path.write_text(json.dumps(config))
             command += ["--config", str(path)]
-        began = time.monotonic()
+        started_at, began = time.time(), time.monotonic()
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
             env={**os.environ, "RUST_LOG": "info"},
@@ -147,7 +151,7 @@ class Jitney(Process):
             raise MeasureError(f"the broker did not start: {process.wait()}\n{''.join(said[-20:])}")
         # The rest of its log is read, so that it can go on writing.
         threading.Thread(target=_copy, args=(said, process.stderr, directory / "broker.log"), daemon=True).start()
-        return cls(process, directory, amqp, up)
+        return cls(process, directory, amqp, started_at, up)
 
     def node(self, queue: str) -> str:
         """The address of a queue on the wire."""
@@ -217,6 +221,25 @@ def bench(command: str, address: str, *, timeout: float = LOAD_DEADLINE, **optio
     if done.returncode != 0:
         raise MeasureError(f"{' '.join(words)}: {done.stderr.strip()}")
     return json.loads(done.stdout.splitlines()[-1])
+
+
+@contextmanager
+def hold(address: str, *, timeout: float = LOAD_DEADLINE, **options: Any) -> Iterator[dict[str, Any]]:
+    """Runs `jitney bench hold`: the connections are there until the block ends. Gives its report."""
+    words = bench_command("hold", address, **options)
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        watchdog = threading.Timer(timeout, process.kill)
+        watchdog.start()
+        try:
+            line = process.stdout.readline()
+            if not line:
+                raise MeasureError(f"{' '.join(words)}: {process.stderr.read().strip()}")
+            yield json.loads(line)
+            if process.poll() is not None:
+                raise MeasureError(f"{' '.join(words)}: {process.stderr.read().strip()}")
+        finally:
+            watchdog.cancel()
+            process.stdin.close()
 
 
 def bench_command(command: str, address: str, **options: Any) -> list[str]:

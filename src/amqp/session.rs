@@ -3,7 +3,7 @@
 //! Invariants: no transfer frame leaves while the peer's incoming window is closed; frames leave
 //! in the order of their deliveries; `next_outgoing_id` counts those that left.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use bytes::Bytes;
 
@@ -12,8 +12,9 @@ use super::dispositions::Range;
 use super::frame::{self, FrameKind};
 use super::link::LinkPhase;
 use super::links::Answer;
+use super::table::Table;
 use super::unsettled::Unsettled;
-use super::wire::{List, ListWriter, Malformed};
+use super::wire::{List, ListWriter, Malformed, SmallFrame};
 use super::{Condition, Connection, Event, LinkId, Refusal, SessionId, serial, state};
 use crate::limits;
 
@@ -30,9 +31,9 @@ pub(super) struct Session {
     /// What waits for the peer's window.
     pub(super) waiting: VecDeque<Waiting>,
     /// Our links by the peer's handles.
-    pub(super) by_handle: BTreeMap<u32, LinkId>,
+    pub(super) by_handle: Table<u32, LinkId>,
     /// Our own handles that are taken.
-    pub(super) handles: BTreeMap<u32, LinkId>,
+    pub(super) handles: Table<u32, LinkId>,
     pub(super) peer_handle_max: u32,
     pub(super) unsettled: Unsettled,
     /// Dispositions to be sent as one: of messages that came in, and of those that went out.
@@ -62,8 +63,8 @@ impl Session {
             next_outgoing_id: FIRST_ID,
             remote_window: 0,
             waiting: VecDeque::new(),
-            by_handle: BTreeMap::new(),
-            handles: BTreeMap::new(),
+            by_handle: Table::default(),
+            handles: Table::default(),
             peer_handle_max: u32::MAX,
             unsettled: Unsettled::new(FIRST_ID),
             settled_in: None,
@@ -79,20 +80,20 @@ impl Session {
     }
 
     /// Writes the session's part of a flow: always complete (`protocol.md` §0.1).
-    pub(super) fn write_flow(&self, list: &mut ListWriter<'_>) {
+    pub(super) fn write_flow(&self, flow: &mut SmallFrame) {
         // Null until the peer's begin has told where it begins to count [2.7.4].
         match self.peer_channel {
-            Some(_) => list.uint(self.next_incoming_id),
-            None => list.null(),
+            Some(_) => flow.uint(self.next_incoming_id),
+            None => flow.null(),
         }
-        list.uint(limits::INCOMING_WINDOW);
-        list.uint(self.next_outgoing_id);
-        list.uint(limits::INCOMING_WINDOW);
+        flow.uint(limits::INCOMING_WINDOW);
+        flow.uint(self.next_outgoing_id);
+        flow.uint(limits::INCOMING_WINDOW);
     }
 
     pub(super) fn free_handle(&self) -> Option<u32> {
         let mut free = 0;
-        for &taken in self.handles.keys() {
+        for (taken, _) in self.handles.iter() {
             if free < taken {
                 break;
             }
@@ -132,14 +133,14 @@ impl Connection {
             return None;
         }
         let id = self.free_channel()?;
-        self.sessions.insert(id, Session::new(None));
+        self.sessions.insert(id, Box::new(Session::new(None)));
         self.write_begin(id, None);
         Some(id)
     }
 
     pub(super) fn handle_begin(&mut self, channel: u16, mut list: List<'_>) -> Result<(), Refusal> {
         let begin = PeerBegin::read(&mut list).map_err(undecodable)?;
-        if self.by_channel.get(&channel).is_some_and(|&id| id != ENDED) {
+        if self.by_channel.get(channel).is_some_and(|id| *id != ENDED) {
             return Err(not_allowed(format!(
                 "Channel {channel} has a session already."
             )));
@@ -164,7 +165,7 @@ impl Connection {
         };
         let mut session = Session::new(Some(channel));
         session.take_begin(&begin);
-        self.sessions.insert(id, session);
+        self.sessions.insert(id, Box::new(session));
         self.by_channel.insert(channel, id);
         self.write_begin(id, Some(channel));
         Ok(())
@@ -176,7 +177,7 @@ impl Connection {
         id: SessionId,
         begin: &PeerBegin,
     ) -> Result<(), Refusal> {
-        let session = self.sessions.get_mut(&id);
+        let session = self.sessions.get_mut(id);
         let Some(session) = session.filter(|session| session.peer_channel.is_none()) else {
             return Err(not_allowed(format!(
                 "There is no begin on channel {} to be answered.",
@@ -219,7 +220,7 @@ impl Connection {
     /// Ends a session, for the peer broke a rule of it.
     pub(super) fn end_session(&mut self, id: SessionId, refusal: &Refusal) {
         self.flush_dispositions();
-        let Some(session) = self.sessions.get(&id) else {
+        let Some(session) = self.sessions.get(id) else {
             return;
         };
         let channel = session.peer_channel;
@@ -235,7 +236,7 @@ impl Connection {
     }
 
     fn drop_session(&mut self, id: SessionId, error: Option<&Refusal>) {
-        let Some(mut session) = self.sessions.remove(&id) else {
+        let Some(mut session) = self.sessions.remove(id) else {
             return;
         };
         for waiting in session.waiting.drain(..) {
@@ -243,7 +244,7 @@ impl Connection {
             self.waiting_bytes = self.waiting_bytes.saturating_sub(length);
         }
         for id in session.handles.into_values() {
-            let Some(link) = self.links.remove(&id) else {
+            let Some(link) = self.links.remove(id) else {
                 continue;
             };
             self.partial_bytes = self.partial_bytes.saturating_sub(link.partial_bytes());
@@ -259,19 +260,19 @@ impl Connection {
 
     /// Sends what waited for the peer's window, as far as it is open.
     pub(super) fn flush_waiting(&mut self, id: SessionId) {
-        while let Some(session) = self.sessions.get_mut(&id)
+        while let Some(session) = self.sessions.get_mut(id)
             && let Some(next) = session.waiting.front()
         {
             let link = next.link;
             match &next.frame {
                 Some(_) if session.remote_window == 0 => return,
-                Some(body) => {
+                Some(frame) => {
                     session.remote_window -= 1;
                     session.next_outgoing_id = session.next_outgoing_id.wrapping_add(1);
-                    self.waiting_bytes = self.waiting_bytes.saturating_sub(body.len());
-                    frame::write(&mut self.out, FrameKind::Amqp, id.0, |out| {
-                        out.extend_from_slice(body);
-                    });
+                    self.waiting_bytes = self.waiting_bytes.saturating_sub(frame.len());
+                    let start = self.out.len();
+                    self.out.extend_from_slice(frame);
+                    frame::trace_written(&self.out, start, FrameKind::Amqp, id.0);
                     session.waiting.pop_front();
                 }
                 None => {
@@ -284,7 +285,7 @@ impl Connection {
 
     /// Drops what waits for a link that goes: its handle means nothing behind its detach.
     pub(super) fn drop_waiting(&mut self, id: SessionId, link: LinkId) {
-        let Some(session) = self.sessions.get_mut(&id) else {
+        let Some(session) = self.sessions.get_mut(id) else {
             return;
         };
         let bytes = &mut self.waiting_bytes;
@@ -299,7 +300,7 @@ impl Connection {
 
     /// Takes the session's part of a flow.
     pub(super) fn take_session_flow(&mut self, id: SessionId, flow: &SessionFlow) {
-        if let Some(session) = self.sessions.get_mut(&id) {
+        if let Some(session) = self.sessions.get_mut(id) {
             // Null next-incoming-id: the peer has not seen our begin [2.7.4].
             let seen = flow.next_incoming_id.unwrap_or(FIRST_ID);
             let in_flight = serial::ahead(seen, session.next_outgoing_id).unwrap_or(0);
@@ -309,20 +310,18 @@ impl Connection {
     }
 
     pub(super) fn write_session_flow(&mut self, id: SessionId) {
-        let Some(session) = self.sessions.get_mut(&id) else {
+        let Some(session) = self.sessions.get_mut(id) else {
             return;
         };
         session.unreported = 0;
-        frame::write(&mut self.out, FrameKind::Amqp, id.0, |out| {
-            let mut list = ListWriter::begin(out, 0x13);
-            session.write_flow(&mut list);
-            list.end();
-        });
+        let mut flow = SmallFrame::begin(id.0, 0x13);
+        session.write_flow(&mut flow);
+        frame::write_small(&mut self.out, id.0, flow);
     }
 
     fn free_channel(&self) -> Option<SessionId> {
         let mut free = 0;
-        for taken in self.sessions.keys() {
+        for (taken, _) in self.sessions.iter() {
             if free < taken.0 {
                 break;
             }

@@ -20,6 +20,7 @@ mod entities;
 mod errors;
 mod links;
 pub mod management;
+mod memory;
 mod onward;
 pub mod recovery;
 mod send;
@@ -35,6 +36,7 @@ use crate::amqp::{Accept, DeliveryId, Event, LinkId, Outcome, Refusal, SessionId
 use crate::entity::queue::{Arriving, ConsumerId, Context, Description, Effects, Handover, Queue};
 use crate::entity::rules::{Match, RuleSet};
 use crate::entity::{BodyRef, EntityId, Journal, LockToken, Random, Record, SequenceNumber};
+use crate::limits;
 use crate::message::Message;
 use crate::time::Timestamp;
 
@@ -69,6 +71,8 @@ pub enum Input {
         /// Bytes of the messages as they are kept.
         bytes: u64,
     },
+    /// So many bytes of [`Reply::Respond`] were written to the peer, or given up.
+    Answered(u64),
 }
 
 /// What a connection is to do.
@@ -171,6 +175,7 @@ pub struct Broker {
     /// When tokens end; one that was replaced may still be here.
     token_ends: BTreeSet<(Timestamp, ConnectionId)>,
     room: Room,
+    shares: memory::Shares,
     /// Kept from step to step for its memory.
     effects: Effects,
     /// Kept from publish to publish for its memory.
@@ -229,6 +234,9 @@ struct Connection {
     links: BTreeMap<LinkId, Link>,
     /// Calls whose answers have no link yet.
     orphans: VecDeque<management::Call>,
+    /// Bytes of answers that are not yet written.
+    unwritten: u64,
+    way: delivery::Way,
     transactions: transactions::Open,
 }
 
@@ -285,6 +293,7 @@ impl Broker {
             access: access::Access::new(profile),
             token_ends: BTreeSet::new(),
             room: Room::Enough,
+            shares: memory::Shares::default(),
             effects: Effects::default(),
             matches: Vec::new(),
         }
@@ -298,19 +307,30 @@ impl Broker {
             Input::Event(event) => self.apply_event(around, connection, event),
             Input::Returned { token, link } => self.returned(around, connection, link, token),
             Input::Written { link, bytes } => self.written(around, connection, link, bytes),
+            Input::Answered(bytes) => self.answered(around, connection, bytes),
         }
     }
 
-    /// Does what is due.
+    /// Does what is due, or some of it: then [`Broker::poll_timeout`] stays where it is.
     pub fn handle_timeout(&mut self, around: &mut Surroundings<'_>) {
         self.end_transactions(around.now);
         self.end_tokens(around);
         self.delete_idle(around);
-        while let Some(&(at, id)) = self.deadlines.first() {
-            if around.now < at {
+        loop {
+            let due = self
+                .deadlines
+                .iter()
+                .take_while(|&&(at, _)| at <= around.now);
+            let due: Vec<EntityId> = due.take(limits::DUE_QUEUES).map(|&(_, id)| id).collect();
+            let mut is_left = due.is_empty();
+            for id in due {
+                self.with_queue(around, id, |_, _| ());
+                is_left |= self.is_due(around.now, id);
+            }
+            // Others have their turn, however much one queue has to do.
+            if is_left {
                 return;
             }
-            self.with_queue(around, id, |_, _| ());
         }
     }
 
@@ -489,7 +509,7 @@ impl Broker {
             effects: &mut effects,
         };
         if node.armed.is_some_and(|at| at <= around.now) {
-            node.queue.handle_timeout(&mut cx);
+            node.queue.handle_timeout(&mut cx, limits::DUE_MESSAGES);
         }
         let result = step(&mut node.queue, &mut cx);
         // A departure is recorded where it arrives, in this same group.
@@ -508,12 +528,19 @@ impl Broker {
         Some(result)
     }
 
+    /// Returns whether a queue has something to do.
+    fn is_due(&self, now: Timestamp, id: EntityId) -> bool {
+        let armed = self.node(id).and_then(|node| node.armed);
+        armed.is_some_and(|armed| armed <= now)
+    }
+
     /// Keeps a queue's place among the deadlines; one that lies too early is left alone, so that
     /// settling the next lock to end costs nothing.
     fn rearm(&mut self, now: Timestamp, id: EntityId) {
         let Some(node) = node_mut(&mut self.queues, id) else {
             return;
         };
+        node.queue.count_memory();
         let next = node.queue.poll_timeout();
         let stands = match (node.armed, next) {
             (Some(armed), Some(next)) => armed <= next && now < armed,

@@ -207,8 +207,7 @@ impl Client {
 
     /// Writes what there is, as far as the socket takes it.
     pub(super) fn write(&mut self) -> Result<(), String> {
-        self.output
-            .unsplit(self.engine.take_output(self.clock.now()));
+        self.engine.take_output(self.clock.now(), &mut self.output);
         while !self.output.is_empty() {
             match self.stream.try_write(&self.output) {
                 Ok(count) => self.output.advance(count),
@@ -244,7 +243,7 @@ impl Client {
         };
         let due = self.engine.poll_timeout();
         let due = due.map_or(Duration::MAX, |due| self.clock.until(due));
-        let due = due.min(Duration::from_secs(3_600));
+        let due = due.min(Duration::from_hours(1));
         tokio::select! {
             ready = self.stream.ready(interest) => {
                 if ready.map_err(lost)?.is_readable() {
@@ -261,7 +260,7 @@ impl Client {
                 if let Some(finished) = finished {
                     finished.wait().await;
                 } else {
-                    std::future::pending().await
+                    std::future::pending::<()>().await;
                 }
             } => {}
             () = tokio::time::sleep(due) => self.engine.handle_timeout(self.clock.now()),

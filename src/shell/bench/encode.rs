@@ -166,8 +166,9 @@ pub(super) fn entry<'a>(message: &'a [u8], section: u8, name: &str) -> Option<&'
         let (value, behind) = value.split_at_checked(value_length(value).ok()?)?;
         if *code == section {
             break match value {
-                [0xc1, _, _, entries @ ..] => entries,
-                [0xd1, _, _, _, _, _, _, _, _, entries @ ..] => entries,
+                [0xc1, _, _, entries @ ..] | [0xd1, _, _, _, _, _, _, _, _, entries @ ..] => {
+                    entries
+                }
                 _ => return None,
             };
         }
@@ -177,8 +178,7 @@ pub(super) fn entry<'a>(message: &'a [u8], section: u8, name: &str) -> Option<&'
         let (key, rest) = map.split_at_checked(value_length(map).ok()?)?;
         let (value, rest) = rest.split_at_checked(value_length(rest).ok()?)?;
         let key = match key {
-            [0xa1 | 0xa3, _, text @ ..] => text,
-            [0xb1 | 0xb3, _, _, _, _, text @ ..] => text,
+            [0xa1 | 0xa3, _, text @ ..] | [0xb1 | 0xb3, _, _, _, _, text @ ..] => text,
             _ => &[],
         };
         if key == name.as_bytes() {
@@ -191,10 +191,9 @@ pub(super) fn entry<'a>(message: &'a [u8], section: u8, name: &str) -> Option<&'
 
 /// Reads an array of longs.
 pub(super) fn longs(array: &[u8]) -> Option<Vec<i64>> {
-    let elements = match array {
-        [0xe0, _, _, elements @ ..] => elements,
-        [0xf0, _, _, _, _, _, _, _, _, elements @ ..] => elements,
-        _ => return None,
+    let ([0xe0, _, _, elements @ ..] | [0xf0, _, _, _, _, _, _, _, _, elements @ ..]) = array
+    else {
+        return None;
     };
     let (&code, elements) = elements.split_first()?;
     match code {

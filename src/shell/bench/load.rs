@@ -63,9 +63,17 @@ pub(super) fn run(args: &LoadArgs) -> Result<Report, String> {
             }
         }
     });
-    let (mut acknowledged, mut end_to_end, mut early) = (histogram(), histogram(), 0);
+    let mut done = Vec::with_capacity(sides);
     for _ in 0..sides {
-        let done = ended.recv().map_err(|error| error.to_string())??;
+        done.push(ended.recv().map_err(|error| error.to_string())??);
+    }
+    report(args, &progress, done)
+}
+
+/// Puts together what both sides have seen.
+fn report(args: &LoadArgs, progress: &Progress, sides: Vec<Done>) -> Result<Report, String> {
+    let (mut acknowledged, mut end_to_end, mut early) = (histogram(), histogram(), 0);
+    for done in sides {
         let latency = match done.side {
             Side::Sending => &mut acknowledged,
             Side::Receiving => &mut end_to_end,

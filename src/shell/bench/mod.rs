@@ -38,6 +38,10 @@ pub(super) enum BenchCommand {
 
 /// What a load is made of.
 #[derive(Debug, Clone, Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the command line"
+)]
 pub(super) struct LoadArgs {
     /// The broker.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:5672")]

@@ -127,7 +127,7 @@ mod tests {
     #[tokio::test]
     async fn waiting_begins_anew_after_it_was_given_up() {
         let mut pace = Pace::default();
-        let far = Instant::now() + Duration::from_secs(3_600);
+        let far = Instant::now() + Duration::from_hours(1);
         let waited = tokio::time::timeout(Duration::from_millis(1), pace.until(far)).await;
         assert!(waited.is_err());
         let near = Instant::now() + Duration::from_millis(2);

@@ -80,7 +80,7 @@ impl Finished {
             let _ = told.wait_for(|finished| *finished).await;
             self.0 = None;
         } else {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 }
