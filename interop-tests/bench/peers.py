@@ -26,6 +26,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from string import Template
 from typing import Any, ClassVar
@@ -41,7 +42,7 @@ QUEUE = "bench"
 # How long an installation may take, seconds: a Debian release is some 150 MB of packages.
 INSTALL_DEADLINE = 1200.0
 # How long one run of a load should take, and what it may take at most, seconds.
-RUN_SECONDS = 4.0
+RUN_SECONDS = 3.0
 WARM_SECONDS = 4.0
 BACKLOG_SECONDS = 25.0
 LOAD_DEADLINE = 90.0
@@ -444,26 +445,40 @@ def install_libaio() -> None:
 JITNEY_SETTING = "synced before the sender is told"
 
 
+# What is measured for messages a second and CPU, by the names of the figures.
+THROUGHPUTS: dict[str, dict[str, int]] = {"pair": {}, "pairs_8": {"pairs": 8}, "small": {"size": 100}}
+
+
 def start_jitney(directory: Path) -> Jitney:
     return Jitney.start(directory, queues(QUEUE))
 
 
 class Series:
-    """The workloads on one broker, one after the other."""
+    """The workloads on one broker, one after the other.
 
-    def __init__(self, start: Callable[[Path], Any], runs: int, backlog: int):
+    `beside` is another broker: throughputs are measured on both, run by run in turn, so that a machine that is faster at one time than
+    at another does not tell one from the other. The one whose turn it is not has nothing to do.
+    """
+
+    def __init__(self, start: Callable[[Path], Any], runs: int, backlog: int, beside: Callable[[Path], Any] | None = None):
         self.start = start
         self.runs = runs
         self.backlog = backlog
+        self.beside = beside
 
     def measure(self) -> dict[str, Any]:
         with Scratch() as directory:
-            with self.start(directory / "first") as broker:
+            with ExitStack() as stack:
+                broker = stack.enter_context(self.start(directory / "first"))
                 figures: dict[str, Any] = {"idle_bytes": broker.resident_bytes(), "start_seconds": broker.start_seconds}
-                rate = self.warm(broker)
-                figures["pair"] = self.throughput(broker, rate)
-                figures["pairs_8"] = self.throughput(broker, figures["pair"]["rate"], pairs=8)
-                figures["small"] = self.throughput(broker, figures["pair"]["rate"], size=100)
+                brokers = [broker] + ([stack.enter_context(self.beside(directory / "beside"))] if self.beside else [])
+                rates = [self.warm(each) for each in brokers]
+                for name, options in THROUGHPUTS.items():
+                    found = self.throughput(brokers, rates, **options)
+                    rates = [each["rate"] for each in found]
+                    figures[name] = found[0]
+                    if self.beside:
+                        figures[name]["beside"] = found[1]
                 figures["latency"] = self.latency(broker)
                 figures["syncs_per_thousand"] = self.syncs(broker)
             figures["waiting"] = self.waiting(directory / "second", figures["pair"]["rate"])
@@ -481,10 +496,19 @@ class Series:
         rate = self.load(broker, 5_000)["rate"]
         return self.load(broker, int(max(10_000, rate * WARM_SECONDS)))["rate"]
 
-    def throughput(self, broker: Any, rate: float, **options: Any) -> dict[str, float]:
-        messages = int(max(10_000, rate * RUN_SECONDS))
-        reports = [self.load(broker, messages, **options) for _ in range(self.runs)]
-        return {name: median(report[name] for report in reports) for name in ("rate", "cpu")} | {"messages": messages}
+    def throughput(self, brokers: Sequence[Any], rates: Sequence[float], **options: Any) -> list[dict[str, Any]]:
+        """As much as each gets through, in turn; `rates` are what each can be expected to."""
+        amounts = [int(max(10_000, rate * RUN_SECONDS)) for rate in rates]
+        reports: list[list[dict[str, Any]]] = [[] for _ in brokers]
+        for _ in range(self.runs):
+            for broker, messages, found in zip(brokers, amounts, reports):
+                found.append(self.load(broker, messages, **options))
+                # What it has put off must not disturb the next one.
+                wait_until_idle(broker)
+        return [
+            {name: median(report[name] for report in found) for name in ("rate", "cpu")} | {"messages": messages}
+            for found, messages in zip(reports, amounts)
+        ]
 
     def latency(self, broker: Any) -> dict[str, float]:
         """At 2,000 messages a second, from when each was due."""
@@ -540,6 +564,18 @@ def wait_until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
         time.sleep(0.01)
 
 
+def wait_until_idle(broker: Any, seconds: float = 5.0) -> None:
+    """Waits until a broker takes less than a tenth of a processor; not for ever, for some never rest."""
+    deadline = time.monotonic() + seconds
+    before = broker.cpu_seconds()
+    while time.monotonic() < deadline:
+        time.sleep(0.2)
+        now = broker.cpu_seconds()
+        if now - before < 0.02:
+            return
+        before = now
+
+
 def traced(pids: Iterable[int]) -> bool:
     """Whether all threads of these processes are watched."""
     for pid in pids:
@@ -569,35 +605,36 @@ def compare(
     """Jitney and the peers, one after the other: for each its key, name, version and setting, and its figures or the reason why not.
 
     `only` are beginnings of keys, "jitney" among them; without any, it is all. `ratio` in a peer's entry says how many times better
-    Jitney's figures of the same run are.
+    Jitney's throughputs were, measured in turn with that peer's.
     """
     entries: list[dict[str, Any]] = []
-    ours: dict[str, Any] | None = None
-    if not only or "jitney" in only:
+    ours = not only or "jitney" in only
+    if ours:
         say(Jitney.name)
-        ours = Series(start_jitney, runs, backlog).measure()
-        entries.append({"key": "jitney", "name": Jitney.name, "version": "", "setting": JITNEY_SETTING, "figures": ours})
+        figures = Series(start_jitney, runs, backlog).measure()
+        entries.append({"key": "jitney", "name": Jitney.name, "version": "", "setting": JITNEY_SETTING, "figures": figures})
     for peer in chosen(only):
         entry: dict[str, Any] = {"key": peer.key, "name": peer.name, "version": "", "setting": peer.setting}
         entries.append(entry)
         say(peer.name)
         try:
             entry["version"] = peer.install()
-            entry["figures"] = Series(peer.start, runs, backlog).measure()
+            entry["figures"] = Series(peer.start, runs, backlog, start_jitney if ours else None).measure()
         except (Unavailable, MeasureError) as error:
             entry["unavailable"] = str(error)
             say(f"{peer.name}: {error}")
-        if ours is not None and "figures" in entry:
-            entry["ratio"] = ratios(ours, entry["figures"])
+        if ours and "figures" in entry:
+            entry["ratio"] = ratios(entry["figures"])
     return entries
 
 
-def ratios(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, float]:
-    """How many times better ours are."""
+def ratios(figures: dict[str, Any]) -> dict[str, float]:
+    """How many times better Jitney's figures of the same minutes are than a peer's."""
     found = {}
-    for name in ("pair", "pairs_8", "small"):
-        found[f"{name}_rate"] = ours[name]["rate"] / theirs[name]["rate"]
-        found[f"{name}_cpu"] = theirs[name]["cpu"] / ours[name]["cpu"]
+    for name in THROUGHPUTS:
+        theirs, ours = figures[name], figures[name]["beside"]
+        found[f"{name}_rate"] = ours["rate"] / theirs["rate"]
+        found[f"{name}_cpu"] = theirs["cpu"] / ours["cpu"]
     return found
 
 
@@ -616,7 +653,7 @@ def markdown(entries: Sequence[dict[str, Any]]) -> str:
             continue
         figures, ratio = entry["figures"], entry.get("ratio", {})
         cells = [title]
-        for name in ("pair", "pairs_8", "small"):
+        for name in THROUGHPUTS:
             cells.append(f"{figures[name]['rate']:,.0f}{times(ratio.get(name + '_rate'))}")
             cells.append(f"{figures[name]['cpu']:.1f}{times(ratio.get(name + '_cpu'))}")
         cells.append(f"{figures['latency']['p50']:.2f} / {figures['latency']['p99']:.1f} ms")
@@ -626,7 +663,8 @@ def markdown(entries: Sequence[dict[str, Any]]) -> str:
         cells.append(f"{waiting['restart_seconds']:.2f} s")
         lines.append("| " + " | ".join(cells) + " |")
     settings = [f"{entry['name']}: {entry['setting']}" for entry in entries if "figures" in entry]
-    return "\n".join([*lines, "", *settings, *reasons])
+    told = "In brackets: how many times better Jitney was, measured in turn with that broker." if any("ratio" in e for e in entries) else ""
+    return "\n".join([*lines, "", told, "", *(f"- {line}" for line in settings + reasons)])
 
 
 def times(ratio: float | None) -> str:
