@@ -146,8 +146,10 @@ class Link:
         body = composite(DISPOSITION, TRUE, uint(first), uint(last), TRUE, ACCEPTED)
         self.peer.write(frame(body))
 
-    def detach(self) -> None:
-        self.peer.write(frame(composite(DETACH, uint(self.handle), TRUE)))
+    def complete(self, delivery: int, done: Callable[[bool], None]) -> None:
+        """Asks for accepted, as SDKs do; `done` is called with whether the broker has agreed."""
+        self.peer.completing[delivery] = done
+        self.peer.write(frame(composite(DISPOSITION, TRUE, uint(delivery), uint(delivery), FALSE, ACCEPTED)))
 
     @property
     def credit(self) -> int:
@@ -166,6 +168,8 @@ class Peer(asyncio.Protocol):
         self.deliveries = 0
         # Deliveries that were sent and are not settled: what is called when they are.
         self.unsettled: dict[int, Callable[[bool], None]] = {}
+        # Deliveries that came and are asked to be completed: what is called when they are.
+        self.completing: dict[int, Callable[[bool], None]] = {}
         self.opened: asyncio.Future = asyncio.get_running_loop().create_future()
         self.lost: asyncio.Future = asyncio.get_running_loop().create_future()
         self.writable = asyncio.Event()
@@ -308,8 +312,10 @@ class Peer(asyncio.Protocol):
             first = fields[1]
             last = fields[2] if len(fields) > 2 and fields[2] is not None else first
             accepted = len(fields) > 4 and fields[4] is not None and fields[4].code == 0x24
+            # What the broker says as a receiver is about what was sent to it.
+            asked = self.unsettled if fields[0] else self.completing
             for number in range(first, last + 1):
-                if settled := self.unsettled.pop(number, None):
+                if settled := asked.pop(number, None):
                     settled(accepted)
         elif code == FLOW:
             if len(fields) > 6 and fields[4] is not None and (link := self.links.get(fields[4])):
