@@ -78,9 +78,10 @@ FIXED = {
 }
 
 
-def message(body: bytes) -> bytes:
-    """A message with one data section and nothing else, but that it is durable."""
-    return b"\x00\x53\x70\xc0\x02\x01\x41" + b"\x00\x53\x75\xb0" + struct.pack(">I", len(body)) + body
+def message(body: bytes, life: int | None = None) -> bytes:
+    """A message with one data section; it is durable, and may live so many milliseconds."""
+    header = composite(0x70, TRUE) if life is None else composite(0x70, TRUE, NULL, uint(life))
+    return header + b"\x00\x53\x75\xb0" + struct.pack(">I", len(body)) + body
 
 
 def body_of(payload: bytes) -> bytes:
@@ -139,7 +140,14 @@ class Link:
     def grant(self, credit: int) -> None:
         """Lets so many more deliveries come."""
         self.granted += credit
-        self.peer.flow(self.handle, self.received, self.granted - self.received)
+        self.peer.write(self.flow(self.granted - self.received))
+
+    def flow(self, credit: int) -> bytes:
+        """A flow with so much credit."""
+        peer = self.peer
+        return frame(composite(
+            FLOW, uint(0), uint(peer.window), uint(peer.deliveries), uint(WIDE), uint(self.handle), uint(self.received), uint(credit),
+        ))
 
     def accept(self, first: int, last: int) -> None:
         """Settles deliveries with accepted, by their numbers, without waiting for an answer."""
@@ -164,6 +172,7 @@ class Peer(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self.buffer = bytearray()
         self.headers = 2
+        self.flushed = 0
         self.links: dict[int, Link] = {}
         self.deliveries = 0
         # Deliveries that were sent and are not settled: what is called when they are.
@@ -198,7 +207,12 @@ class Peer(asyncio.Protocol):
         self.transport.write(data)
 
     async def flush(self) -> None:
-        """Waits until the broker has taken nearly all that was written."""
+        """Waits until the broker has taken nearly all that was written; others have their turn now and then."""
+        self.flushed += 1
+        if self.writable.is_set() and not self.lost.done():
+            if self.flushed % 64 == 0:
+                await asyncio.sleep(0)
+            return
         waits = asyncio.ensure_future(self.writable.wait())
         await asyncio.wait([waits, self.lost], return_when=asyncio.FIRST_COMPLETED)
         waits.cancel()
@@ -229,13 +243,10 @@ class Peer(asyncio.Protocol):
         await link.attached
         return link
 
-    def flow(self, handle: int, count: int, credit: int) -> None:
-        self.write(frame(composite(
-            FLOW, uint(0), uint(self.window), uint(self.deliveries), uint(WIDE), uint(handle), uint(count), uint(credit),
-        )))
-
-    def transfer(self, link: Link, payload: bytes, settled: Callable[[bool], None] | None = None) -> None:
-        """Writes a delivery; `settled` is called with whether it was accepted."""
+    def transfer(
+        self, link: Link, payload: bytes, settled: Callable[[bool], None] | None = None, more_to_come: bool = False,
+    ) -> None:
+        """Writes a delivery; `settled` is called with whether it was accepted. It has no end if there is more to come."""
         number = self.deliveries
         self.deliveries += 1
         link.sent += 1
@@ -246,7 +257,7 @@ class Peer(asyncio.Protocol):
         pieces = [payload[at:at + size] for at in range(0, len(payload), size)]
         frames = []
         for index, piece in enumerate(pieces):
-            more = TRUE if index + 1 < len(pieces) else FALSE
+            more = TRUE if more_to_come or index + 1 < len(pieces) else FALSE
             head = [uint(number), tag, uint(0)] if index == 0 else [NULL, NULL, NULL]
             frames.append(frame(composite(TRANSFER, uint(link.handle), *head, FALSE if settled else TRUE, more) + piece))
         self.write(b"".join(frames))
@@ -329,7 +340,8 @@ class Peer(asyncio.Protocol):
             error = fields[2].value if len(fields) > 2 and fields[2] else None
             link.ended = f"{error[0]}: {error[1]}" if error else "detached"
         elif code == BEGIN:
-            self.opened.set_result(None)
+            if not self.opened.done():
+                self.opened.set_result(None)
         elif code == CLOSE:
             error = fields[0].value if fields and fields[0] else None
             self.wrong = f"{error[0]}: {error[1]}" if error else "closed by the broker"

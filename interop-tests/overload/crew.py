@@ -174,36 +174,91 @@ async def flood(
     return sent
 
 
-async def deposit(cue: Cue, port: int, queue: str, count: int, size: int) -> Sent:
-    """Sends so many messages, and waits until they are accepted."""
-    del cue
-    sent, padding = Sent(), os.urandom(size - 8)
+async def deposit(
+    cue: Cue, port: int, queue: str, count: int, size: int, expires: float | None = None, cued: bool = False,
+) -> Sent:
+    """Sends so many messages, and waits until they are accepted; all of them expire at the same time, if at any. If it is cued, it
+    connects, and begins when it is told to come to an end."""
     peer = await Peer.connect(port)
-    link = await peer.sender(queue)
-
-    def settled(number: int) -> Callable[[bool], None]:
-        def note(accepted: bool) -> None:
-            if accepted:
-                sent.accepted.append(number)
-            else:
-                sent.refused += 1
-        return note
-
+    depositor = Depositor(peer, await peer.sender(queue), size)
+    if cued:
+        cue.there()
+        await cue.ends.wait()
     for number in range(count):
-        while not 0 < link.credit < WIDE:
-            peer.changed.clear()
-            await peer.changed.wait()
-            if link.ended:
-                raise Ended(link.ended)
-        peer.transfer(link, message(struct.pack(">Q", number) + padding), settled(number))
-        await peer.flush()
-    while len(sent.accepted) + sent.refused < count:
-        peer.changed.clear()
-        await peer.changed.wait()
-        if link.ended:
-            raise Ended(link.ended)
+        life = None if expires is None else max(1, round(1000 * (expires - time.time())))
+        await depositor.send(number, life)
+    await depositor.finish()
     peer.drop()
-    return sent
+    return depositor.sent
+
+
+async def scatter(cue: Cue, port: int, small: str, large: str, count: int, size: int) -> Sent:
+    """Sends small messages to one queue, with a large one to another behind each; returns what it has of the small ones."""
+    del cue
+    peer = await Peer.connect(port)
+    few, many = Depositor(peer, await peer.sender(small), 8), Depositor(peer, await peer.sender(large), size)
+    for number in range(count):
+        await few.send(number)
+        await many.send(number)
+        await many.finish(but=20)
+    await few.finish()
+    await many.finish()
+    peer.drop()
+    return few.sent
+
+
+class Depositor:
+    """Sends messages, and knows what has become of them."""
+
+    def __init__(self, peer: Peer, link: Link, size: int):
+        self.peer, self.link, self.padding, self.sent, self.count = peer, link, os.urandom(size - 8), Sent(), 0
+
+    async def send(self, number: int, life: int | None = None) -> None:
+        """Sends one when there is credit; it may live so many milliseconds."""
+        await self._until(lambda: 0 < self.link.credit < WIDE)
+        self.count += 1
+
+        def settled(accepted: bool) -> None:
+            if accepted:
+                self.sent.accepted.append(number)
+            else:
+                self.sent.refused += 1
+
+        self.peer.transfer(self.link, message(struct.pack(">Q", number) + self.padding, life), settled)
+        await self.peer.flush()
+
+    async def finish(self, but: int = 0) -> None:
+        """Waits until all are answered but so many."""
+        await self._until(lambda: self.count <= len(self.sent.accepted) + self.sent.refused + but)
+
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        while not condition():
+            self.peer.changed.clear()
+            await self.peer.changed.wait()
+            if self.link.ended:
+                raise Ended(self.link.ended)
+
+
+async def chatter(cue: Cue, port: int, queue: str, connections: int) -> int:
+    """Sends flows and nothing else, as fast as the broker reads."""
+    count, flows, words = 0, 4_000, b""
+
+    async def one() -> None:
+        nonlocal count, words
+        peer = await Peer.connect(port)
+        link = await peer.receiver(queue, lambda *_: None)
+        # The same for all: each has one link, on which nothing has come.
+        words = words or b"".join(link.flow(1 + index % 2) for index in range(flows))
+        while not cue.ends.is_set():
+            peer.write(words)
+            count += flows
+            await peer.flush()
+        # In order: the broker has read all of it.
+        peer.close()
+        await peer.lost
+
+    await asyncio.gather(*(one() for _ in range(connections)))
+    return count
 
 
 # --- receivers --------------------------------------------------------------------------------------------------------------------
@@ -242,9 +297,9 @@ class Drained:
 
 
 async def drain(
-    cue: Cue, port: int, queue: str, connections: int = 4, credit: int = 500, pause: float = 0.0,
+    cue: Cue, port: int, queue: str, connections: int = 4, credit: int = 500, pause: float = 0.0, expected: int = 0,
 ) -> Drained:
-    """Receives and completes everything. Until the end comes it dawdles, if there is a pause: half of the connections read a piece
+    """Receives and completes everything, and as many messages as are expected. Until the end comes it dawdles, if there is a pause: half of the connections read a piece
     of what has come and then nothing for a while, the others think that long about each message. Then all hurry, until peek says
     that the queue is empty."""
     numbers, seen = array("Q"), Counter()
@@ -297,7 +352,7 @@ async def drain(
     slowly = len(numbers)
     control = await Management(await Peer.connect(port), queue).attach()
     # Peek finds what is locked as well, so nothing is overlooked.
-    while time.monotonic() - came < 0.3 or not await control.is_empty():
+    while len(numbers) < expected or time.monotonic() - came < 0.3 or not await control.is_empty():
         lost = [peer.wrong for peer in [*peers, control.peer] if peer.lost.done()]
         if lost:
             raise Ended(f"a receiver was lost: {lost}")

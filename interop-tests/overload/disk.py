@@ -45,17 +45,12 @@ class SlowDisk:
         self._write(str(bytes_per_second))
         (self.group / "cgroup.procs").write_text(f"{pid}\n")
 
-    def restore(self) -> None:
-        """From now on its members write as fast as they can."""
-        self._write("max" if self.rule.name == "io.max" else "0")
-
     def remove(self) -> None:
-        """Removes the group, whose members have ended."""
-        try:
-            self.group.rmdir()
-        except OSError:
-            # A member that was not waited for; the group is without a rule, and harmless.
-            self.restore()
+        """From now on its members write as fast as they can; they are given back to the group above."""
+        self._write("max" if self.rule.name == "io.max" else "0")
+        for pid in (self.group / "cgroup.procs").read_text().split():
+            (self.group.parent / "cgroup.procs").write_text(f"{pid}\n")
+        self.group.rmdir()
 
 
 def device_of(directory: Path) -> str | None:

@@ -12,12 +12,23 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
-from broker import Broker  # noqa: E402
+from broker import Broker as AnyBroker, write_json  # noqa: E402
 
-PYTHON = HERE.parent.parent / ".venv" / "bin" / "python"
 MEBIBYTE = 1024 * 1024
 # Who asks for health waits so long at most.
 HEALTH_WAIT = 10.0
+
+
+class Broker(AnyBroker):
+    """A broker with little."""
+
+    def limit_descriptors(self, count: int) -> None:
+        """Lets it have so many, from its next start on."""
+        program = self.state_file.with_name("limited")
+        program.write_text(f'#!/bin/sh\nulimit -n {count}\nexec "{self.state["binary"]}" "$@"\n')
+        program.chmod(0o755)
+        self.state["binary"] = str(program)
+        write_json(self.state_file, self.state)
 
 
 class Watch:
@@ -34,6 +45,15 @@ class Watch:
         """What the process has in memory, bytes."""
         pages = Path(f"/proc/{self.broker.state['pid']}/statm").read_text().split()[1]
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+    def begin(self) -> None:
+        """From now on it counts."""
+        self.peak, self.health = self.memory(), []
+
+    def describe_health(self) -> str:
+        """How long it took to be told."""
+        ordered = sorted(self.health) or [0.0]
+        return f"in {ordered[len(ordered) // 2] * 1000:.0f} ms, at most {ordered[-1] * 1000:.0f}"
 
     async def _watch_memory(self) -> None:
         while True:
@@ -78,7 +98,7 @@ class Pair:
     async def start(cls, broker: Broker) -> "Pair":
         # The whole stream's limit: a line tells of all that was lost.
         process = await asyncio.create_subprocess_exec(
-            str(PYTHON), str(HERE / "pair.py"), broker.connection_string, "pair",
+            sys.executable, str(HERE / "pair.py"), broker.connection_string, "pair",
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=16 * MEBIBYTE,
         )
         return cls(process)
