@@ -48,8 +48,8 @@ interop: build .venv/made ## the SDKs against the release binary; LANG=python fo
 interop-all: build .venv/made
 	interop-tests/run
 
-bench: build ## throughput, latency and CPU per message of the release binary
-	target/release/jitney bench table $(ARGS)
+bench: build ## the table of budgets, measured (some 15 minutes); PEERS=1 measures other brokers too; ARGS="--row 4" for one row
+	interop-tests/bench/run $(ARGS)
 
 certs: build ## certificates for TLS in certs/, by a local authority; ARGS="--name broker.test" for others
 	target/release/jitney certs certs $(ARGS)

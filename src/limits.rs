@@ -48,6 +48,15 @@ pub const DEAD_LETTER_TEXT_MAX: usize = 4_096;
 /// Bytes of messages handed to one receiver that are not yet written to its peer: with large
 /// messages the way out is bounded by this, with small ones by credit. Bytes.
 pub const RECEIVER_WINDOW_BYTES: i64 = 4 * 1024 * 1024;
+/// Bytes of messages handed to all receivers of one connection that are not yet written to its
+/// peer, beyond what one step of a queue hands out.
+pub const CONNECTION_WINDOW_BYTES: u64 = 16 * 1024 * 1024;
+/// Messages below this are copied for connections that are behind: a slice keeps the whole stretch
+/// of the log in memory that it lies in. Bytes.
+pub const COPIED_BODY_BYTES: usize = 64 * 1024;
+/// Bytes of answers to requests of one connection that are not yet written to its peer, beyond the
+/// last of them: the next request waits.
+pub const ANSWERS_WINDOW_BYTES: u64 = 2 * 1024 * 1024;
 /// Requests of one connection whose answers wait for their link to be attached, or for its credit.
 pub const REQUESTS_WAITING_MAX: usize = 256;
 /// Bytes of such requests, beyond the first.
@@ -60,7 +69,11 @@ pub const MAILBOX_LENGTH: usize = 256;
 pub const MAILBOX_DRAIN: usize = 64;
 /// Bytes of records that wait for the disk at which the owner stops taking inputs.
 pub const IN_FLIGHT_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Bytes that are read from the disk for one connection at a time.
+/// The least that bound is lowered to where the disk is slow: a group.
+pub const IN_FLIGHT_BYTES_MIN: usize = 1024 * 1024;
+/// Bytes of batches that wait for the owner.
+pub const MAILBOX_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Bytes that are read from the disk for one connection at a time, what is read ahead among them.
 pub const READ_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Messages looked at in one step of a compaction: about a tenth of a millisecond.
 pub const COMPACTION_SCAN: usize = 4_096;
@@ -69,6 +82,13 @@ pub const COMPACTION_SCAN: usize = 4_096;
 pub const SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
 /// Bytes of recent groups and of read stretches of the log that stay in memory.
 pub const LOG_CACHE_BYTES: usize = 64 * 1024 * 1024;
+/// Bytes of the parts of queues' indexes that are worked on: some 300,000 messages at the ends of
+/// queues. What lies between is packed.
+pub const OPEN_INDEX_BYTES: usize = 32 * 1024 * 1024;
+/// Queues that are looked at in one step for parts of their indexes that can be packed.
+pub const RELIEF_LOOKS: usize = 64;
+/// Parts of one queue's index that are packed then: some microseconds each.
+pub const RELIEF_CHUNKS: usize = 4;
 /// Bytes that are read from the log behind a body that is wanted: the next ones will be too.
 pub const READ_AHEAD_BYTES: usize = 256 * 1024;
 /// Bytes that recovery reads at a time.

@@ -200,13 +200,26 @@ impl Connection {
         self.events.pop_front()
     }
 
-    /// Takes the bytes that are to be sent; `now` is when.
-    pub fn take_output(&mut self, now: Timestamp) -> BytesMut {
+    /// Moves the bytes that are to be sent to the end of `into`; `now` is when. An empty buffer is
+    /// exchanged for the full one, so that the memory of both is used again and again.
+    pub fn take_output(&mut self, now: Timestamp, into: &mut BytesMut) {
         self.flush_dispositions();
-        if !self.out.is_empty() {
-            self.sent_at = now;
+        if self.out.is_empty() {
+            return;
         }
-        self.out.split()
+        self.sent_at = now;
+        if into.is_empty() {
+            std::mem::swap(into, &mut self.out);
+        } else {
+            into.extend_from_slice(&self.out);
+        }
+        self.out.clear();
+    }
+
+    /// Returns how many bytes [`Connection::take_output`] would move, at least.
+    #[must_use]
+    pub fn output_bytes(&self) -> usize {
+        self.out.len()
     }
 
     /// Returns whether nothing more will be read: what is left is to be sent, and the socket

@@ -207,11 +207,36 @@ impl Connection {
         address: &str,
         mode: SettleMode,
     ) -> Option<LinkId> {
-        let handle = self.sessions.get(&session)?.free_handle()?;
         let (source, target) = match role {
-            LinkRole::Incoming => (Some(terminus(0x28, address)), Some(terminus(0x29, name))),
-            LinkRole::Outgoing => (Some(terminus(0x28, name)), Some(terminus(0x29, address))),
+            LinkRole::Incoming => (terminus(0x28, address), terminus(0x29, name)),
+            LinkRole::Outgoing => (terminus(0x28, name), terminus(0x29, address)),
         };
+        self.attach_termini(session, name, role, (source, target), mode)
+    }
+
+    /// Asks the peer for a link that receives a message session of a node (client role).
+    pub fn attach_message_session(
+        &mut self,
+        session: SessionId,
+        name: &str,
+        address: &str,
+        message_session: &str,
+    ) -> Option<LinkId> {
+        let source = session_source(address, message_session);
+        let termini = (source, terminus(0x29, name));
+        let mode = SettleMode::OnReceipt;
+        self.attach_termini(session, name, LinkRole::Incoming, termini, mode)
+    }
+
+    fn attach_termini(
+        &mut self,
+        session: SessionId,
+        name: &str,
+        role: LinkRole,
+        (source, target): (Bytes, Bytes),
+        mode: SettleMode,
+    ) -> Option<LinkId> {
+        let handle = self.sessions.get(&session)?.free_handle()?;
         let flow = match role {
             LinkRole::Incoming => FlowState::Incoming(Incoming::default()),
             LinkRole::Outgoing => FlowState::Outgoing(Outgoing::default()),
@@ -228,15 +253,15 @@ impl Connection {
             handle,
             peer_handle: None,
             phase: LinkPhase::Asking,
-            source: source.clone(),
-            target: target.clone(),
+            source: Some(source.clone()),
+            target: Some(target.clone()),
             snd_settle_mode,
             rcv_settle_mode,
             flow,
         };
         self.links.insert(id, link);
         self.sessions.get_mut(&session)?.handles.insert(handle, id);
-        self.write_attach(id, source.as_deref(), target.as_deref(), &Accept::default());
+        self.write_attach(id, Some(&source), Some(&target), &Accept::default());
         Some(id)
     }
 
@@ -634,6 +659,17 @@ fn terminus(code: u8, address: &str) -> Bytes {
     list.string(address);
     list.end();
     out.freeze()
+}
+
+/// Encodes a source whose filter asks for a message session (`protocol.md` §5.4).
+fn session_source(address: &str, message_session: &str) -> Bytes {
+    let mut source = Source::builder().address(address).build();
+    let filter = [(
+        SESSION_FILTER.into(),
+        Value::String(message_session.to_owned()),
+    )];
+    source.filter = Some(filter.into_iter().collect());
+    serde_amqp::to_vec(&source).map_or_else(|_| Bytes::new(), Bytes::from)
 }
 
 pub(super) fn unattached(handle: u32) -> Refusal {

@@ -46,8 +46,8 @@ impl Pair {
     fn run(&mut self) -> (Vec<Event>, Vec<Event>) {
         let mut of_server = Vec::new();
         loop {
-            self.to_server.unsplit(self.client.take_output(self.now));
-            self.to_client.unsplit(self.server.take_output(self.now));
+            self.client.take_output(self.now, &mut self.to_server);
+            self.server.take_output(self.now, &mut self.to_client);
             if self.to_server.is_empty() && self.to_client.is_empty() {
                 break;
             }
@@ -311,10 +311,9 @@ fn a_peer_of_another_protocol_is_told_ours() {
     ] {
         let mut server = Connection::server(config(Identity::Anonymous), Timestamp::EPOCH);
         server.handle_bytes(Timestamp::EPOCH, &mut BytesMut::from(bytes));
-        assert_eq!(
-            &server.take_output(Timestamp::EPOCH)[..],
-            b"AMQP\x03\x01\x00\x00"
-        );
+        let mut output = BytesMut::new();
+        server.take_output(Timestamp::EPOCH, &mut output);
+        assert_eq!(&output[..], b"AMQP\x03\x01\x00\x00");
         assert!(server.is_finished());
     }
 }
@@ -366,11 +365,12 @@ fn what_a_message_costs() {
     let outgoing = LinkId(1);
     let body = [7; 1_024];
     let mut spent = std::time::Duration::ZERO;
+    let (mut input, mut output) = (BytesMut::new(), BytesMut::new());
     for _ in 0..ROUNDS {
         for _ in 0..BATCH {
             pair.client.deliver(sender, delivery(&[&body])).unwrap();
         }
-        let mut input = pair.client.take_output(pair.now);
+        pair.client.take_output(pair.now, &mut input);
         let start = std::time::Instant::now();
         pair.server.handle_bytes(pair.now, &mut input);
         while let Some(event) = pair.server.poll_event() {
@@ -387,7 +387,7 @@ fn what_a_message_costs() {
                 pair.server.deliver(outgoing, delivery(payload)).unwrap();
             }
         }
-        let mut output = pair.server.take_output(pair.now);
+        pair.server.take_output(pair.now, &mut output);
         spent += start.elapsed();
         pair.client.handle_bytes(pair.now, &mut output);
         while let Some(event) = pair.client.poll_event() {
@@ -396,11 +396,11 @@ fn what_a_message_costs() {
                     .settle_incoming(link, delivery, &Outcome::Accepted, false);
             }
         }
-        let mut input = pair.client.take_output(pair.now);
+        pair.client.take_output(pair.now, &mut input);
         let start = std::time::Instant::now();
         pair.server.handle_bytes(pair.now, &mut input);
         while pair.server.poll_event().is_some() {}
-        let mut output = pair.server.take_output(pair.now);
+        pair.server.take_output(pair.now, &mut output);
         spent += start.elapsed();
         pair.client.handle_bytes(pair.now, &mut output);
         while pair.client.poll_event().is_some() {}

@@ -22,6 +22,9 @@ struct Shared {
     topic: Option<EntityId>,
 }
 
+/// What the count for some bytes takes, in a tree's node that is half full.
+const SHARED_BYTES: usize = 44;
+
 impl SharedBodies {
     /// Counts one message more that has these bytes: a copy of one that a topic has.
     pub(super) fn share(&mut self, body: BodyRef, topic: EntityId) {
@@ -80,6 +83,11 @@ impl SharedBodies {
         } else {
             self.add(body, 1, topic);
         }
+    }
+
+    /// Returns the bytes that it takes, about.
+    pub(super) fn memory(&self) -> usize {
+        self.all.len() * SHARED_BYTES
     }
 
     /// Forgets everything.

@@ -7,6 +7,34 @@ use super::{
 };
 use crate::amqp::Condition;
 use crate::entity::queue::{Delivery, SessionGrant, SessionLost};
+use crate::limits;
+
+/// A connection's way out.
+#[derive(Debug, Default)]
+pub(super) struct Way {
+    /// Bytes of messages that were handed to its receivers and are not yet written.
+    bytes: u64,
+    /// They are so many that its receivers are handed nothing more.
+    is_full: bool,
+}
+
+impl Way {
+    /// Counts bytes in; returns whether they fill the way.
+    fn fills(&mut self, bytes: u64) -> bool {
+        self.bytes += bytes;
+        let fills = !self.is_full && limits::CONNECTION_WINDOW_BYTES <= self.bytes;
+        self.is_full |= fills;
+        fills
+    }
+
+    /// Counts bytes out; returns whether the way is free again.
+    fn frees(&mut self, bytes: u64) -> bool {
+        self.bytes = self.bytes.saturating_sub(bytes);
+        let frees = self.is_full && self.bytes <= limits::CONNECTION_WINDOW_BYTES / 2;
+        self.is_full &= !frees;
+        frees
+    }
+}
 
 impl Broker {
     /// Passes what a queue gave out on to the links it is for.
@@ -16,13 +44,20 @@ impl Broker {
         group: u64,
         effects: &mut Effects,
     ) {
+        let mut filled = Vec::new();
         for delivery in effects.deliveries.drain(..) {
             let (consumer, reply) = match delivery {
                 Delivery::Drained(consumer, limit) => {
                     (consumer, Reply::Drained(link_of(consumer).1, limit))
                 }
                 Delivery::Message(consumer, handover) => {
-                    (consumer, Reply::Deliver(link_of(consumer).1, handover))
+                    let (connection, link) = link_of(consumer);
+                    let state = self.connections.get_mut(&connection);
+                    let length = u64::from(handover.body.length);
+                    if state.is_some_and(|state| state.way.fills(length)) {
+                        filled.push(connection);
+                    }
+                    (consumer, Reply::Deliver(link, handover))
                 }
                 Delivery::SessionGranted(consumer, grant) => {
                     (consumer, self.session_granted(consumer, &grant))
@@ -36,6 +71,9 @@ impl Broker {
                 rests_on: group,
                 reply,
             });
+        }
+        for connection in filled {
+            self.set_blocked(around, connection, true);
         }
     }
 
@@ -84,10 +122,41 @@ impl Broker {
         link: LinkId,
         bytes: u64,
     ) {
+        let state = self.connections.get_mut(&connection);
+        let frees = state.is_some_and(|state| state.way.frees(bytes));
         if let Some(&Link::Receiver { queue, .. }) = self.link(connection, link) {
             let consumer = consumer_id(connection, link);
             self.with_queue(around, queue, |queue, cx| {
                 queue.written(cx, consumer, bytes);
+            });
+        }
+        if frees {
+            self.set_blocked(around, connection, false);
+        }
+    }
+
+    /// Stops all receivers of a connection, or lets them go on until its way is full again.
+    fn set_blocked(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        connection: ConnectionId,
+        blocked: bool,
+    ) {
+        let Some(state) = self.connections.get(&connection) else {
+            return;
+        };
+        let receivers = state.links.iter().filter_map(|(&id, link)| match link {
+            &Link::Receiver { queue, .. } => Some((id, queue)),
+            _ => None,
+        });
+        for (link, queue) in receivers.collect::<Vec<_>>() {
+            let state = self.connections.get(&connection);
+            if state.is_some_and(|state| state.way.is_full) != blocked {
+                return;
+            }
+            let consumer = consumer_id(connection, link);
+            self.with_queue(around, queue, |queue, cx| {
+                queue.set_blocked(cx, consumer, blocked);
             });
         }
     }
@@ -103,7 +172,11 @@ impl Broker {
         match self.link(connection, link) {
             Some(&(Link::Receiver { queue, .. } | Link::Waiting { queue, .. })) => {
                 let consumer = consumer_id(connection, link);
+                let state = self.connections.get(&connection);
+                let blocked = state.is_some_and(|state| state.way.is_full);
                 self.with_queue(around, queue, |queue, cx| {
+                    // It may have been let in since.
+                    queue.set_blocked(cx, consumer, blocked);
                     queue.set_credit(cx, consumer, limit, drain);
                 });
             }

@@ -334,16 +334,16 @@ impl Broker {
     }
 
     fn release_bodies(&mut self, around: &mut Surroundings<'_>, base: EntityId) {
-        let mut doomed = Vec::new();
         for id in base.all() {
-            if let Some(queue) = self.queue(id) {
-                queue.for_each_body(|body, _| doomed.push(body));
-            }
-        }
-        for body in doomed {
-            if self.bodies.release(body) {
-                around.journal.release(body);
-            }
+            let Some(node) = node_mut(&mut self.queues, id) else {
+                continue;
+            };
+            let (bodies, journal) = (&mut self.bodies, &mut *around.journal);
+            node.queue.for_each_body(|body, _| {
+                if bodies.release(body) {
+                    journal.release(body);
+                }
+            });
         }
     }
 
@@ -365,7 +365,8 @@ impl Broker {
         ];
         for (id, kind, sub_queue) in kinds {
             let node = Node {
-                queue: Queue::new(id, kind, description.clone(), SequenceNumber(1)),
+                queue: Queue::new(id, kind, description.clone(), SequenceNumber(1))
+                    .with_memory(&self.shares.memory),
                 group: 0,
                 armed: None,
                 address: address_of(path, sub_queue),

@@ -20,6 +20,7 @@ mod entities;
 mod errors;
 mod links;
 pub mod management;
+mod memory;
 mod onward;
 pub mod recovery;
 mod send;
@@ -69,6 +70,8 @@ pub enum Input {
         /// Bytes of the messages as they are kept.
         bytes: u64,
     },
+    /// So many bytes of [`Reply::Respond`] were written to the peer, or given up.
+    Answered(u64),
 }
 
 /// What a connection is to do.
@@ -171,6 +174,7 @@ pub struct Broker {
     /// When tokens end; one that was replaced may still be here.
     token_ends: BTreeSet<(Timestamp, ConnectionId)>,
     room: Room,
+    shares: memory::Shares,
     /// Kept from step to step for its memory.
     effects: Effects,
     /// Kept from publish to publish for its memory.
@@ -229,6 +233,9 @@ struct Connection {
     links: BTreeMap<LinkId, Link>,
     /// Calls whose answers have no link yet.
     orphans: VecDeque<management::Call>,
+    /// Bytes of answers that are not yet written.
+    unwritten: u64,
+    way: delivery::Way,
     transactions: transactions::Open,
 }
 
@@ -285,6 +292,7 @@ impl Broker {
             access: access::Access::new(profile),
             token_ends: BTreeSet::new(),
             room: Room::Enough,
+            shares: memory::Shares::default(),
             effects: Effects::default(),
             matches: Vec::new(),
         }
@@ -298,6 +306,7 @@ impl Broker {
             Input::Event(event) => self.apply_event(around, connection, event),
             Input::Returned { token, link } => self.returned(around, connection, link, token),
             Input::Written { link, bytes } => self.written(around, connection, link, bytes),
+            Input::Answered(bytes) => self.answered(around, connection, bytes),
         }
     }
 
@@ -508,12 +517,19 @@ impl Broker {
         Some(result)
     }
 
+    /// Returns whether a queue has something to do.
+    fn is_due(&self, now: Timestamp, id: EntityId) -> bool {
+        let armed = self.node(id).and_then(|node| node.armed);
+        armed.is_some_and(|armed| armed <= now)
+    }
+
     /// Keeps a queue's place among the deadlines; one that lies too early is left alone, so that
     /// settling the next lock to end costs nothing.
     fn rearm(&mut self, now: Timestamp, id: EntityId) {
         let Some(node) = node_mut(&mut self.queues, id) else {
             return;
         };
+        node.queue.count_memory();
         let next = node.queue.poll_timeout();
         let stands = match (node.armed, next) {
             (Some(armed), Some(next)) => armed <= next && now < armed,

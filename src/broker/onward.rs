@@ -143,9 +143,7 @@ impl Broker {
             .and_then(|queue| queue.facts(number, seed));
         let mut matches = std::mem::take(&mut self.matches);
         // A dead letter that was forwarded here, or a copy of another topic's, has been changed.
-        let changed = self
-            .queue(topic)
-            .and_then(|queue| queue.amendments(number).cloned());
+        let changed = self.queue(topic).and_then(|queue| queue.amendments(number));
         let unchanged = Amendments::default();
         let changed = changed.as_deref().unwrap_or(&unchanged);
         if let (Some(topic), Some(facts)) = (self.topics.get(&topic), facts) {

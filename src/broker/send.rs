@@ -85,19 +85,32 @@ impl Broker {
             Some(_) => Bytes::copy_from_slice(&incoming.payload),
             None => incoming.payload.clone(),
         };
-        let parts = if incoming.message_format == BATCH_FORMAT {
-            split_batch(&payload)
-        } else {
-            Ok(vec![payload])
-        };
+        if incoming.message_format != BATCH_FORMAT {
+            let message = Message::parse(payload);
+            let message = message.map_err(|error| self.undecodable(around, &error.to_string()))?;
+            return self.take_parsed(around, connection, queue, destination, incoming, [message]);
+        }
+        let parts = split_batch(&payload);
         let messages: Result<Vec<Message>, _> =
             parts.and_then(|parts| parts.into_iter().map(Message::parse).collect());
         let messages = messages.map_err(|error| self.undecodable(around, &error.to_string()))?;
+        self.take_parsed(around, connection, queue, destination, incoming, messages)
+    }
+
+    fn take_parsed(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        connection: ConnectionId,
+        queue: EntityId,
+        destination: Option<Arc<str>>,
+        incoming: &Incoming,
+        messages: impl AsRef<[Message]> + IntoIterator<Item = Message>,
+    ) -> Result<Outcome, Refusal> {
         let ahead = |message: &Message| {
             let due = message.scheduled_enqueue_time();
             due.is_some_and(|due| around.now < due)
         };
-        if destination.is_some() && messages.iter().any(ahead) {
+        if destination.is_some() && messages.as_ref().iter().any(ahead) {
             let text = "A message that is sent on to another entity cannot be scheduled.";
             return Err(self.refuse(around, Condition::NotAllowed, text, ""));
         }
@@ -105,13 +118,13 @@ impl Broker {
             let send = Operation::Send {
                 queue,
                 destination,
-                messages,
+                messages: messages.into_iter().collect(),
             };
             self.enlist(around, connection, id, send)?;
             return Ok(provisionally(incoming, Outcome::Accepted));
         }
-        self.admit(around, queue, &messages)?;
-        self.put(around, queue, destination.as_ref(), messages);
+        self.admit(around, queue, messages.as_ref())?;
+        self.put(around, queue, destination.as_ref(), messages, |_| ());
         Ok(Outcome::Accepted)
     }
 
@@ -123,7 +136,9 @@ impl Broker {
         messages: Vec<Message>,
     ) -> Result<Vec<SequenceNumber>, Refusal> {
         self.admit(around, id, &messages)?;
-        Ok(self.put(around, id, None, messages))
+        let mut numbers = Vec::with_capacity(messages.len());
+        self.put(around, id, None, messages, |number| numbers.push(number));
+        Ok(numbers)
     }
 
     /// Checks whether a queue takes these messages.
@@ -143,7 +158,9 @@ impl Broker {
                 .map_err(|(condition, text)| self.refuse(around, condition, &text, ""))?;
         }
         // What is due may move bytes to the dead letters, where they count too.
-        self.with_queue(around, id, |_, _| ());
+        if self.is_due(around.now, id) {
+            self.with_queue(around, id, |_, _| ());
+        }
         let held = self.held_bytes(id);
         let admitted = self.queue(id).map(|queue| {
             let description = queue.description();
@@ -151,52 +168,53 @@ impl Broker {
             let arrivals = arrivals.map(|message| Arrival::of(message, description));
             queue.admit(arrivals, held.saturating_sub(queue.bytes()))
         });
-        let name = self.node(id).map(|node| node.address.to_string());
-        let name = name.unwrap_or_default();
         match admitted {
             Some(Ok(())) => Ok(()),
             Some(Err(reason)) => {
+                let name = self.node(id).map(|node| node.address.to_string());
+                let name = name.unwrap_or_default();
                 let (condition, text) = send_refused(reason, &name);
                 Err(self.refuse(around, condition, &text, &name))
             }
-            None => Err(self.refuse(around, Condition::NotFound, "The entity is gone.", &name)),
+            None => Err(self.refuse(around, Condition::NotFound, "The entity is gone.", "")),
         }
     }
 
-    /// Puts messages that were admitted into a queue, or through it to where they go on to.
+    /// Puts messages that were admitted into a queue, or through it to where they go on to. `told`
+    /// hears their numbers; 0 for a duplicate.
     pub(super) fn put(
         &mut self,
         around: &mut Surroundings<'_>,
         id: EntityId,
         destination: Option<&Arc<str>>,
-        messages: Vec<Message>,
-    ) -> Vec<SequenceNumber> {
+        messages: impl IntoIterator<Item = Message>,
+        mut told: impl FnMut(SequenceNumber),
+    ) {
         self.note_use(around.now, id);
         let Some(node) = self.node(id) else {
-            return Vec::new();
+            return;
         };
         let keeps = destination.is_some() || node.onward.is_some();
         let mut at_hand = std::mem::take(&mut self.at_hand);
-        let taken = self.step(around, id, |queue, cx| {
-            let mut numbers = Vec::with_capacity(messages.len());
+        let mut goes_on: Vec<Taken> = Vec::new();
+        self.step(around, id, |queue, cx| {
             for message in messages {
                 let arrival = Arrival::of(&message, queue.description());
                 let taken = queue.enqueue(cx, arrival);
+                told(taken.map_or(SequenceNumber(0), |taken| taken.number));
                 if let Some(taken) = taken.filter(|_| keeps) {
                     at_hand.insert(taken.body.position, message);
+                    goes_on.push(taken);
                 }
-                numbers.push(taken);
             }
             if !keeps {
                 queue.dispatch(cx);
             }
-            numbers
         });
         self.at_hand = at_hand;
-        let taken = taken.unwrap_or_default();
         match destination {
             Some(path) => {
-                for taken in taken.iter().flatten() {
+                for taken in goes_on {
                     self.forward(around, id, taken.number, taken.body, path);
                 }
             }
@@ -204,8 +222,6 @@ impl Broker {
             None => {}
         }
         self.at_hand.clear();
-        let number = |taken: Option<Taken>| taken.map_or(SequenceNumber(0), |taken| taken.number);
-        taken.into_iter().map(number).collect()
     }
 
     /// Puts a message into a queue that was admitted, and has its number already.

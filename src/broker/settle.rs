@@ -99,6 +99,9 @@ impl Broker {
         queue: EntityId,
         result: Option<Result<(), SettlementRefused>>,
     ) -> Result<(), Refusal> {
+        if let Some(Ok(())) = result {
+            return Ok(());
+        }
         let node = self.node(queue);
         let name = node
             .map(|node| node.address.to_string())

@@ -372,7 +372,7 @@ fn a_send_that_goes_on_at_once_hides_nothing_of_the_queue_it_goes_through() {
         bench.send("q", message("x"));
     }
     let to = std::sync::Arc::from("t");
-    bench.run(|broker, around| broker.put(around, id, Some(&to), vec![message("y")]));
+    bench.run(|broker, around| broker.put(around, id, Some(&to), vec![message("y")], |_| ()));
     assert_eq!(bench.seen("t/Subscriptions/a"), [(1, 4)]);
     let available = bench.run(|broker, around| {
         broker.with_queue(around, id, |queue, _| queue.waiting_to_go(9).len())

@@ -400,7 +400,7 @@ impl Broker {
                 destination,
                 messages,
             } => {
-                self.put(around, queue, destination.as_ref(), messages);
+                self.put(around, queue, destination.as_ref(), messages, |_| ());
             }
             Operation::Schedule {
                 queue,

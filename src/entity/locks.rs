@@ -38,6 +38,9 @@ pub(super) struct LockTable {
 /// Ring slots that are kept without asking how many of them are live.
 const RING_SLACK: usize = 1_024;
 
+/// What a lock outside of the ring takes, in the nodes of two trees.
+const KEPT_BYTES: usize = 110;
+
 impl LockTable {
     pub(super) fn insert(&mut self, ordinal: u64, until: Timestamp, nonce: u64) -> LockToken {
         let lock = Lock {
@@ -111,6 +114,11 @@ impl LockTable {
 
     pub(super) fn len(&self) -> usize {
         self.recent_live + self.kept.len()
+    }
+
+    /// Returns the bytes that it takes, about.
+    pub(super) fn memory(&self) -> usize {
+        self.recent.capacity() * size_of::<Option<Lock>>() + self.kept.len() * KEPT_BYTES
     }
 
     fn slot(&self, serial: u64) -> Option<usize> {

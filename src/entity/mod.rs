@@ -3,6 +3,7 @@
 
 mod index;
 mod locks;
+mod memory;
 mod message_session;
 pub mod queue;
 mod record;
@@ -10,6 +11,8 @@ mod rights;
 pub mod rules;
 mod token;
 
+pub use memory::{Budget, Memory, MemoryPages, Page, PageStore};
+pub(crate) use memory::{Held, Purpose};
 pub use message_session::MessageSession;
 pub use record::{BodyRef, EntityId, Journal, Passage, Record, SequenceNumber, StoredState};
 pub use rights::{AuthorizationRule, Key, Right, Rights};

@@ -5,22 +5,20 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
-use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout};
-use tokio_util::io::poll_read_buf;
+use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{debug, info};
 
+use super::buffers::{Incoming, Output};
 use super::clock::Clock;
 use super::doors::Visit;
+use super::mailbox::{Mail, Mailbox};
 use super::outbox::{Outbox, Outgoing};
-use super::owner::Mail;
 use crate::amqp::{self, Condition, Delivery, Event, LinkId, Refusal, SettleMode};
 use crate::broker::{ConnectionId, Input, Origin, Reply};
 use crate::entity::queue::{Handover, ReceiveMode};
@@ -42,12 +40,7 @@ pub(super) struct Guest {
 }
 
 /// Serves a connection until it ends.
-pub(super) async fn serve(
-    stream: impl Stream,
-    guest: Guest,
-    clock: Arc<Clock>,
-    owner: mpsc::Sender<Mail>,
-) {
+pub(super) async fn serve(stream: impl Stream, guest: Guest, clock: Arc<Clock>, owner: Mailbox) {
     let id = guest.id;
     let config = amqp::Config {
         container_id: format!("jitney_G{}", id.0),
@@ -62,7 +55,7 @@ pub(super) async fn serve(
     };
     let outbox = Arc::new(Outbox::default());
     let mail = Mail::Connected(id, Arc::clone(&outbox), guest.origin);
-    if owner.send(mail).await.is_err() {
+    if owner.send(mail).await.is_none() {
         return;
     }
     let engine = amqp::Connection::server(config, clock.now());
@@ -73,13 +66,13 @@ pub(super) async fn serve(
         clock,
         outbox,
         visit: Some(guest.visit),
-        incoming: BytesMut::new(),
-        output: BytesMut::new(),
-        needs_flush: false,
+        incoming: Incoming::default(),
+        output: Output::default(),
         inputs: Vec::new(),
-        outgoing: Vec::new(),
+        read: 0,
+        outgoing: VecDeque::new(),
         rendered: Vec::new(),
-        written: BTreeMap::new(),
+        sent: Sent::default(),
         stalled: BTreeMap::new(),
         closed: false,
     };
@@ -96,7 +89,7 @@ pub(super) async fn serve(
     }
     let inputs = std::mem::take(&mut task.inputs);
     // The owner is gone only when the broker stops.
-    let _ = owner.send(Mail::Inputs(id, inputs)).await;
+    let _ = owner.send_inputs(id, inputs, 0).await;
     let _ = owner.send(Mail::Disconnected(id)).await;
 }
 
@@ -108,75 +101,91 @@ struct Task<S> {
     outbox: Arc<Outbox>,
     /// Held until the peer has proved a right, which it must do by its end.
     visit: Option<Visit>,
-    incoming: BytesMut,
-    output: BytesMut,
-    /// Bytes were written that the stream may hold back.
-    needs_flush: bool,
+    incoming: Incoming,
+    output: Output,
     inputs: Vec<Input>,
-    outgoing: Vec<Outgoing>,
+    /// Bytes that were read since the owner was told.
+    read: usize,
+    /// Taken from the outbox, and not yet made into bytes.
+    outgoing: VecDeque<Outgoing>,
     rendered: Vec<u8>,
-    /// Bytes of messages sent on each link that the owner was not told of.
-    written: BTreeMap<LinkId, u64>,
+    sent: Sent,
     /// Messages that are gone from their queue but had no credit left when they came here.
     stalled: BTreeMap<LinkId, VecDeque<(Handover, bytes::Bytes)>>,
     closed: bool,
 }
 
-/// Bytes that are read at a time: enough for 64 messages of 1 KiB.
-const READ_BYTES: usize = 64 * 1024;
-/// Bytes that are read before the owner is told.
-const READ_BYTES_MAX: usize = 512 * 1024;
-/// Bytes waiting for the peer to read at which we stop making more of them.
+/// What of the owner's was made into bytes, and the owner was not told of.
+#[derive(Debug, Default)]
+struct Sent {
+    /// Bytes of messages on each link.
+    written: BTreeMap<LinkId, u64>,
+    /// Bytes of messages on all links.
+    total: u64,
+    /// Bytes of answers.
+    answered: u64,
+}
+
+/// Bytes waiting for the peer to read at which no more of them are made.
+const OUTPUT_BYTES: usize = 256 * 1024;
+/// Bytes waiting for the peer to read at which nothing of it is read either.
 const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of messages written after which the owner is told: a quarter of a receiver's window.
 const WRITTEN_BYTES: u64 = limits::RECEIVER_WINDOW_BYTES.cast_unsigned() / 4;
+/// Bytes of answers written after which the owner is told.
+const ANSWERED_BYTES: u64 = limits::ANSWERS_WINDOW_BYTES / 4;
+/// Bytes of messages written on all links together after which the owner is told.
+const WRITTEN_TOTAL_BYTES: u64 = limits::CONNECTION_WINDOW_BYTES / 4;
+/// How often a connection wakes up that has nothing to wait for.
+const IDLE_WAKE: Duration = Duration::from_mins(4);
 /// How long a peer may take to read the last that is written to it.
 const LAST_WRITE_WAIT: Duration = Duration::from_secs(5);
 
 /// What moved on a stream.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct Moved {
-    /// Bytes have come, or the end.
-    read: bool,
     at_end: bool,
 }
 
 impl<S: Stream> Task<S> {
-    async fn run(&mut self, owner: &mpsc::Sender<Mail>) -> io::Result<()> {
+    async fn run(&mut self, owner: &Mailbox) -> io::Result<()> {
         let mut at_end = false;
         let mut last_write = None;
+        let mut timer = pin!(sleep_until(self.wakes_at(last_write)));
         loop {
             self.turn();
             if !self.inputs.is_empty() {
                 let inputs = std::mem::take(&mut self.inputs);
-                if owner.send(Mail::Inputs(self.id, inputs)).await.is_err() {
+                let bytes = std::mem::take(&mut self.read);
+                let sent = owner.send_inputs(self.id, inputs, bytes).await;
+                if sent.is_none() {
                     return Ok(());
                 }
             }
             let ends = self.engine.is_finished() || at_end;
-            if ends && self.output.is_empty() && !self.needs_flush {
+            if ends && self.output.is_flushed() {
                 return Ok(());
             }
             if ends {
                 last_write.get_or_insert_with(|| Instant::now() + LAST_WRITE_WAIT);
             }
-            let timer = sleep_until(self.wakes_at(last_write));
-            let congested = OUTPUT_BYTES_MAX < self.output.len();
+            // The timer is set anew only when it would be late: most turns move its end away.
+            let wakes_at = self.wakes_at(last_write);
+            if wakes_at < timer.deadline() || timer.is_elapsed() {
+                timer.as_mut().reset(wakes_at);
+            }
+            let reads = !ends && self.output.len() <= OUTPUT_BYTES_MAX;
+            let takes = self.outgoing.is_empty() && self.output.len() < OUTPUT_BYTES;
             let outbox = Arc::clone(&self.outbox);
             tokio::select! {
                 biased;
-                moved = poll_fn(|cx| self.poll_stream(cx, !congested && !ends)) => {
-                    let moved = moved?;
-                    if moved.read {
-                        at_end |= moved.at_end;
-                        self.handle_bytes(moved.at_end);
-                    }
-                }
-                () = outbox.filled(), if !congested => {}
-                () = timer => {
+                moved = poll_fn(|cx| self.poll_stream(cx, reads)) => at_end |= moved?.at_end,
+                () = outbox.filled(), if takes => {}
+                () = timer.as_mut() => {
                     if last_write.is_some_and(|end| end <= Instant::now()) {
                         return Ok(());
                     }
+                    self.incoming.rest();
                     self.engine.handle_timeout(self.clock.now());
                     self.end_visit();
                 }
@@ -185,11 +194,13 @@ impl<S: Stream> Task<S> {
     }
 
     /// Returns when something is to be done though nothing moves.
-    fn wakes_at(&self, last_write: Option<Instant>) -> Option<Instant> {
+    fn wakes_at(&self, last_write: Option<Instant>) -> Instant {
+        let now = Instant::now();
         let engine = self.engine.poll_timeout();
-        let engine = engine.map(|deadline| Instant::now() + self.clock.until(deadline));
+        let engine = engine.map(|deadline| now + self.clock.until(deadline));
         let visit = self.visit.as_ref().map(Visit::deadline);
-        [engine, visit, last_write].into_iter().flatten().min()
+        let next = [engine, visit, last_write].into_iter().flatten().min();
+        next.unwrap_or(now + IDLE_WAKE)
     }
 
     /// Shows out who has not proved a right in time.
@@ -214,102 +225,70 @@ impl<S: Stream> Task<S> {
     /// Does all that can be done without waiting.
     fn turn(&mut self) {
         self.take_events();
-        if self.output.len() <= OUTPUT_BYTES_MAX {
-            let mut outgoing = std::mem::take(&mut self.outgoing);
-            self.outbox.take(&mut outgoing);
-            for outgoing in outgoing.drain(..) {
-                self.send(outgoing);
-            }
-            self.outgoing = outgoing;
-            // Some replies let the engine go on.
-            self.take_events();
+        if self.outgoing.is_empty() {
+            self.outbox.take(&mut self.outgoing);
         }
-        self.take_output();
+        while self.output.len() + self.engine.output_bytes() < OUTPUT_BYTES
+            && let Some(outgoing) = self.outgoing.pop_front()
+        {
+            self.send(outgoing);
+        }
+        // Some replies let the engine go on.
+        self.take_events();
+        self.engine
+            .take_output(self.clock.now(), self.output.bytes());
     }
 
-    /// Writes what there is and reads what has come. Is ready when bytes were read, or when what
-    /// waits to be written has become little enough to make more.
+    /// Writes what there is and reads what has come. Is ready when bytes were read, or when more can
+    /// be written.
     fn poll_stream(&mut self, cx: &mut Context<'_>, reads: bool) -> Poll<io::Result<Moved>> {
         let before = self.output.len();
-        while !self.output.is_empty() {
-            match Pin::new(&mut self.stream).poll_write(cx, &self.output) {
-                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                Poll::Ready(Ok(count)) => {
-                    self.output.advance(count);
-                    self.needs_flush = true;
-                }
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                Poll::Pending => break,
+        self.output.poll_write(&mut self.stream, cx)?;
+        let has_room = |bytes: usize| bytes <= before && self.output.len() < bytes;
+        let goes_on = (self.output.len() < OUTPUT_BYTES && !self.outgoing.is_empty())
+            || has_room(OUTPUT_BYTES)
+            || has_room(OUTPUT_BYTES_MAX)
+            || (!reads && self.output.is_flushed());
+        let goes_on = self.report_sent() || goes_on;
+        let mut at_end = false;
+        if reads {
+            let read = self.incoming.poll_read(&mut self.stream, cx);
+            if read.is_ready() || !goes_on {
+                let count = ready!(read)?;
+                at_end = count == 0;
+                self.read += count;
+                self.handle_bytes(at_end);
+                return Poll::Ready(Ok(Moved { at_end }));
             }
         }
-        if self.needs_flush && self.output.is_empty() {
-            match Pin::new(&mut self.stream).poll_flush(cx) {
-                Poll::Ready(flushed) => {
-                    flushed?;
-                    self.needs_flush = false;
-                }
-                Poll::Pending => {}
-            }
+        if goes_on {
+            return Poll::Ready(Ok(Moved { at_end }));
         }
-        let has_room = OUTPUT_BYTES_MAX < before && self.output.len() <= OUTPUT_BYTES_MAX;
-        let is_written = self.output.is_empty() && !self.needs_flush;
-        if self.report_written() || has_room || (!reads && is_written) {
-            return Poll::Ready(Ok(Moved::default()));
-        }
-        if !reads || READ_BYTES_MAX <= self.incoming.len() {
-            return Poll::Pending;
-        }
-        let mut total = 0;
-        loop {
-            self.incoming.reserve(READ_BYTES);
-            let read = poll_read_buf(Pin::new(&mut self.stream), cx, &mut self.incoming);
-            if read.is_pending() && 0 < total {
-                break;
-            }
-            let count = ready!(read)?;
-            total += count;
-            if count == 0 || READ_BYTES_MAX <= total {
-                let at_end = count == 0;
-                return Poll::Ready(Ok(Moved { read: true, at_end }));
-            }
-        }
-        Poll::Ready(Ok(Moved {
-            read: true,
-            at_end: false,
-        }))
+        Poll::Pending
     }
 
     fn handle_bytes(&mut self, at_end: bool) {
         let now = self.clock.now();
-        self.engine.handle_bytes(now, &mut self.incoming);
+        self.engine.handle_bytes(now, self.incoming.bytes());
         if at_end {
             self.engine.handle_eof(now);
         }
     }
 
     /// Tells the owner of messages that were written; returns whether there is something to tell.
-    fn report_written(&mut self) -> bool {
-        // What waits for a session's window is not written: its receiver's window stays shut.
-        if !self.output.is_empty() || OUTPUT_BYTES_MAX < self.engine.waiting_bytes() {
+    fn report_sent(&mut self) -> bool {
+        if !self.is_all_written() {
             return false;
         }
         let before = self.inputs.len();
-        for (&link, bytes) in &mut self.written {
-            if WRITTEN_BYTES <= *bytes {
-                let bytes = std::mem::take(bytes);
-                self.inputs.push(Input::Written { link, bytes });
-            }
-        }
+        self.sent.report(&mut self.inputs);
         before < self.inputs.len()
     }
 
-    fn take_output(&mut self) {
-        let output = self.engine.take_output(self.clock.now());
-        if self.output.is_empty() {
-            self.output = output;
-        } else {
-            self.output.extend_from_slice(&output);
-        }
+    /// Returns whether the peer's socket, or its sessions' windows, have let all out: what waits for
+    /// them is not written.
+    fn is_all_written(&self) -> bool {
+        self.output.is_empty() && self.engine.waiting_bytes() <= OUTPUT_BYTES_MAX
     }
 
     fn take_events(&mut self) {
@@ -317,7 +296,6 @@ impl<S: Stream> Task<S> {
             match &event {
                 Event::Credit { link, .. } => self.resend_stalled(*link),
                 Event::Detached { link, .. } => {
-                    self.written.remove(link);
                     self.stalled.remove(link);
                 }
                 Event::Closed { .. } => self.closed = true,
@@ -345,6 +323,7 @@ impl<S: Stream> Task<S> {
             Outgoing::Deliver(link, handover, body) => self.deliver(link, handover, body),
             Outgoing::Respond(link, response, bodies) => {
                 let encoded = response.encode(&bodies);
+                self.sent.answered += response.bytes();
                 let tag = [0; 16];
                 let payload: &[&[u8]] = &[&encoded];
                 let delivery = Delivery {
@@ -382,7 +361,6 @@ impl<S: Stream> Task<S> {
                 self.engine.settle_outgoing(link, delivery, &outcome);
             }
             Reply::Detach(link, refusal) => {
-                self.written.remove(&link);
                 self.stalled.remove(&link);
                 self.engine.detach(link, Some(refusal));
             }
@@ -405,6 +383,11 @@ impl<S: Stream> Task<S> {
     }
 
     fn deliver(&mut self, link: LinkId, handover: Handover, body: bytes::Bytes) {
+        self.sent.add(link, handover.body.length);
+        self.transmit(link, handover, body);
+    }
+
+    fn transmit(&mut self, link: LinkId, handover: Handover, body: bytes::Bytes) {
         self.rendered.clear();
         message::render(&mut self.rendered, &body, &handover.stamps);
         let settle_mode = match handover.mode {
@@ -418,7 +401,6 @@ impl<S: Stream> Task<S> {
             message_format: 0,
             payload,
         };
-        *self.written.entry(link).or_default() += u64::from(handover.body.length);
         if self.engine.deliver(link, delivery).is_ok() {
             return;
         }
@@ -441,14 +423,37 @@ impl<S: Stream> Task<S> {
 
     fn resend_stalled(&mut self, link: LinkId) {
         for (handover, body) in self.stalled.remove(&link).unwrap_or_default() {
-            self.deliver(link, handover, body);
+            self.transmit(link, handover, body);
         }
     }
 }
 
-async fn sleep_until(time: Option<Instant>) {
-    match time {
-        Some(time) => tokio::time::sleep_until(time).await,
-        None => std::future::pending().await,
+impl Sent {
+    fn add(&mut self, link: LinkId, bytes: u32) {
+        *self.written.entry(link).or_default() += u64::from(bytes);
+        self.total += u64::from(bytes);
+    }
+
+    /// Moves what is worth telling into inputs for the owner. A link that has gone is told of too:
+    /// its bytes count to its connection's.
+    fn report(&mut self, inputs: &mut Vec<Input>) {
+        if WRITTEN_BYTES <= self.total {
+            let all = WRITTEN_TOTAL_BYTES <= self.total;
+            let mut told = 0;
+            self.written.retain(|&link, bytes| {
+                let is_told = all || WRITTEN_BYTES <= *bytes;
+                if is_told {
+                    told += *bytes;
+                    let bytes = *bytes;
+                    inputs.push(Input::Written { link, bytes });
+                }
+                !is_told
+            });
+            self.total -= told;
+        }
+        if ANSWERED_BYTES <= self.answered {
+            let bytes = std::mem::take(&mut self.answered);
+            inputs.push(Input::Answered(bytes));
+        }
     }
 }

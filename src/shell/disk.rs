@@ -14,7 +14,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, IoSlice, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +23,7 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
-use rustix::io::Errno;
+use rustix::io::{Errno, pwritev};
 
 use super::files;
 use crate::limits;
@@ -33,8 +33,10 @@ use crate::storage::{CheckpointSink, Disk, Error, SegmentId};
 const RETRY: Duration = Duration::from_secs(1);
 /// Files that are kept open.
 const HANDLES_MAX: usize = 16;
-/// Bytes that are gathered for one write.
+/// Bytes of zeros that are written at a time.
 const WRITE_BYTES: usize = 1024 * 1024;
+/// Parts that are written with one call: the system's limit.
+const WRITE_PARTS: usize = 1024;
 const CHECKPOINT_TMP: &str = "checkpoint.tmp";
 const PREPARING: &str = "preparing.tmp";
 
@@ -44,7 +46,6 @@ pub struct FileDisk {
     helper: Option<thread::JoinHandle<()>>,
     handles: Mutex<BTreeMap<SegmentId, Arc<File>>>,
     /// Parts of a write on their way into one.
-    gathered: Mutex<Vec<u8>>,
     /// Locked until it is closed.
     _lock: File,
 }
@@ -147,7 +148,6 @@ impl FileDisk {
             shared,
             helper: Some(helper),
             handles: Mutex::default(),
-            gathered: Mutex::default(),
             _lock: lock,
         }))
     }
@@ -269,27 +269,27 @@ impl Disk for FileDisk {
 
     fn write(&self, segment: SegmentId, offset: u64, parts: &[&[u8]]) -> Result<(), Error> {
         let file = self.handle(segment)?;
-        let mut gathered = locked(&self.gathered);
-        gathered.clear();
+        let mut slices: Vec<IoSlice<'_>> = parts.iter().map(|part| IoSlice::new(part)).collect();
+        let mut rest = slices.as_mut_slice();
         let mut place = offset;
-        let mut put = |bytes: &[u8]| {
-            file.write_all_at(bytes, place)
-                .map_err(|error| failure("write", &self.segment_path(segment))(error))?;
-            place += u64::try_from(bytes.len()).expect("no machine has wider addresses");
-            Ok::<(), Error>(())
-        };
-        for part in parts {
-            if WRITE_BYTES < gathered.len() + part.len() {
-                put(&gathered)?;
-                gathered.clear();
-            }
-            if WRITE_BYTES < part.len() {
-                put(part)?;
-            } else {
-                gathered.extend_from_slice(part);
+        while !rest.is_empty() {
+            let now = rest.get(..WRITE_PARTS).unwrap_or(rest);
+            match pwritev(&*file, now, place) {
+                Ok(0) if now.iter().any(|part| !part.is_empty()) => {
+                    let none = io::ErrorKind::WriteZero.into();
+                    return Err(failure("write", &self.segment_path(segment))(none));
+                }
+                Ok(count) => {
+                    place += u64::try_from(count).expect("no machine has wider addresses");
+                    IoSlice::advance_slices(&mut rest, count);
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => {
+                    return Err(failure("write", &self.segment_path(segment))(error.into()));
+                }
             }
         }
-        put(&gathered)
+        Ok(())
     }
 
     fn sync(&self, segment: SegmentId) -> Result<(), Error> {

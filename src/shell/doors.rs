@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tokio::io::AsyncBufReadExt as _;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::server::TlsStream;
@@ -21,7 +21,7 @@ use tracing::{debug, warn};
 
 use super::clock::Clock;
 use super::connection::{self, Guest, Stream};
-use super::owner::Mail;
+use super::mailbox::{Mailbox, Vitals};
 use super::tls::{self, Tls};
 use super::web;
 use crate::broker::{ConnectionId, Origin, Peer};
@@ -30,7 +30,8 @@ use crate::limits;
 /// What all who come in share.
 pub(super) struct House {
     pub(super) clock: Arc<Clock>,
-    pub(super) owner: mpsc::Sender<Mail>,
+    pub(super) owner: Mailbox,
+    pub(super) vitals: Arc<Vitals>,
     pub(super) tls: Arc<Tls>,
     pub(super) visits: Visits,
     /// Nothing needs to be proved.

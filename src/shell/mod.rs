@@ -11,6 +11,7 @@
 )]
 
 mod bench;
+mod buffers;
 mod certs;
 pub mod cli;
 pub mod clock;
@@ -22,6 +23,7 @@ mod files;
 mod install;
 mod keys;
 mod logging;
+mod mailbox;
 mod oidc;
 mod outbox;
 mod owner;

@@ -6,80 +6,29 @@
 
 mod upkeep;
 
+pub(super) use upkeep::Written;
+
 use std::collections::{BTreeMap, VecDeque};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::clock::Clock;
 use super::committer::{Committer, Order, Progress, SharedDisk};
+use super::mailbox::{Administered, Administration, Inquiry, Mail, Vitals};
 use super::outbox::{Outbox, Outgoing};
 use super::reader;
 use crate::amqp::{Condition, Refusal};
-use crate::broker::administration::{Answer, Operation, OperationRefused};
-use crate::broker::{
-    Authority, Broker, ConnectionId, Input, Origin, Peer, Reply, Room, Routed, Surroundings,
-    TokenRefused,
-};
+use crate::broker::{Broker, ConnectionId, Reply, Room, Routed, Surroundings};
 use crate::entity::BodyRef;
 use crate::limits;
-use crate::storage::{self, Stretch, Writer};
+use crate::storage::{Stretch, Writer};
 use crate::time::Timestamp;
-
-/// What reaches the owner.
-#[derive(Debug)]
-pub(super) enum Mail {
-    /// A connection is there, and comes from there.
-    Connected(ConnectionId, Arc<Outbox>, Origin),
-    /// A connection's task has ended.
-    Disconnected(ConnectionId),
-    /// Everything that one read of a connection produced.
-    Inputs(ConnectionId, Vec<Input>),
-    /// Would a send work now?
-    Health(oneshot::Sender<bool>),
-    /// What does this token give?
-    Authorize(
-        Box<Inquiry>,
-        oneshot::Sender<Result<Authority, TokenRefused>>,
-    ),
-    /// Do this to entities; answer when it is durable.
-    Administer(Box<Administration>, oneshot::Sender<Administered>),
-    /// These keys sign identity tokens from now on.
-    IdentityKeys(String),
-    /// Bytes that were asked for have been read.
-    Read(reader::Done),
-    /// A checkpoint has been written.
-    CheckpointWritten(Result<upkeep::Written, storage::Error>),
-    /// End all links and connections, and then stop when they have gone.
-    Stop,
-}
-
-/// A question about a token.
-#[derive(Debug)]
-pub(super) struct Inquiry {
-    pub(super) peer: Peer,
-    /// The host that is meant, if it is known.
-    pub(super) host: Option<String>,
-    pub(super) token: Option<String>,
-    /// The path that it is to hold for.
-    pub(super) path: String,
-    /// Further tokens, for entities that another is to forward to.
-    pub(super) supplementary: Vec<String>,
-}
-
-/// An operation, for whom, and where.
-#[derive(Debug)]
-pub(super) struct Administration {
-    pub(super) host: Option<String>,
-    pub(super) authority: Authority,
-    pub(super) operation: Operation,
-}
-
-/// What came of an operation.
-pub(super) type Administered = Result<Answer, OperationRefused>;
 
 /// Something that is told when the group of records that it rests on is durable.
 enum Told {
@@ -103,14 +52,16 @@ pub(super) struct Owner {
     connections: BTreeMap<ConnectionId, Connection>,
     /// Replies by the group they rest on; the first is for the group after `durable`.
     pending: VecDeque<Vec<Told>>,
+    /// Empty ones, for their memory.
+    spare: Vec<Vec<Told>>,
     /// The newest group that is durable.
     durable: u64,
     /// The newest group that is synced: `durable` may be ahead, as the policy has it.
     synced: u64,
     /// The newest group that was handed to the committer.
     sealed: u64,
-    /// Bytes handed to the committer that are not durable, by group.
-    in_flight: VecDeque<(u64, usize)>,
+    /// Groups handed to the committer that are not durable: their bytes, and since when.
+    in_flight: VecDeque<(u64, usize, Instant)>,
     in_flight_bytes: usize,
     replies: Vec<Routed>,
     /// Connections that have something in `Connection::outgoing`.
@@ -118,6 +69,8 @@ pub(super) struct Owner {
     upkeep: upkeep::Upkeep,
     /// Told when an identity token was signed with a key that is not known.
     keys_wanted: Arc<Notify>,
+    vitals: Arc<Vitals>,
+    pace: Pace,
     stopping: bool,
 }
 
@@ -132,13 +85,47 @@ pub(super) struct Parts {
     pub(super) reader: reader::Reader,
     pub(super) disk: SharedDisk,
     pub(super) keys_wanted: Arc<Notify>,
+    pub(super) vitals: Arc<Vitals>,
 }
+
+/// A timer's end when there is none: clocks that are moved are seen by then.
+const FAR: Duration = Duration::from_hours(1);
+/// Groups in flight whose lists of replies are kept for their memory.
+const SPARE_MAX: usize = 4;
 
 struct Connection {
     outbox: Arc<Outbox>,
-    outgoing: Vec<Outgoing>,
+    outgoing: VecDeque<Outgoing>,
+    /// It has not taken yet what was left for it.
+    is_behind: bool,
     /// Replies behind one whose bytes are being read, that one first.
     held: VecDeque<Routed>,
+}
+
+/// How many bytes may wait for the disk, by how long it takes: what comes in stands behind them, so
+/// that a slow disk must have few.
+struct Pace {
+    bytes: usize,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        let bytes = limits::IN_FLIGHT_BYTES_MAX;
+        Self { bytes }
+    }
+}
+
+impl Pace {
+    /// Takes the time from a group's end to its being durable.
+    fn learn(&mut self, took: Duration) {
+        /// Longer than this is too long to stand behind.
+        const LONG: Duration = Duration::from_millis(250);
+        if LONG < took {
+            self.bytes = (self.bytes / 2).max(limits::IN_FLIGHT_BYTES_MIN);
+        } else if took < LONG / 4 {
+            self.bytes = (self.bytes + self.bytes / 8).min(limits::IN_FLIGHT_BYTES_MAX);
+        }
+    }
 }
 
 impl Owner {
@@ -153,6 +140,7 @@ impl Owner {
             reader,
             disk,
             keys_wanted,
+            vitals,
         } = parts;
         let progress = committer.progress();
         let durable = progress.borrow().durable;
@@ -168,6 +156,7 @@ impl Owner {
             sender,
             connections: BTreeMap::new(),
             pending: VecDeque::new(),
+            spare: Vec::new(),
             durable,
             synced: durable,
             sealed: durable,
@@ -177,6 +166,8 @@ impl Owner {
             touched: Vec::new(),
             upkeep: upkeep::Upkeep::default(),
             keys_wanted,
+            vitals,
+            pace: Pace::default(),
             stopping: false,
         }
     }
@@ -184,21 +175,22 @@ impl Owner {
     /// Runs until a stop was asked for and all connections have gone.
     pub(super) async fn run(mut self) {
         let mut mail = Vec::with_capacity(limits::MAILBOX_DRAIN);
+        let mut timer = pin!(tokio::time::sleep(Duration::ZERO));
+        let mut wakes_at = None;
         while !(self.stopping && self.connections.is_empty()) {
             let deadline = self.broker.poll_timeout();
-            let until = if self.has_upkeep() {
-                Some(Duration::ZERO)
-            } else {
-                deadline.map(|deadline| self.clock.until(deadline))
-            };
-            let timer = async {
-                match until {
-                    Some(span) => tokio::time::sleep(span).await,
-                    None => std::future::pending().await,
-                }
-            };
+            // The timer is set anew only when its end changes, which it seldom does.
+            if deadline != wakes_at || timer.is_elapsed() {
+                wakes_at = deadline;
+                let span = deadline.map(|deadline| self.clock.until(deadline));
+                let end = Instant::now() + span.unwrap_or(FAR).min(FAR);
+                timer.as_mut().reset(end);
+            }
+            let has_upkeep = self.has_upkeep();
             // With too much in flight, the disk is what everybody waits for.
-            let can_take = self.in_flight_bytes < limits::IN_FLIGHT_BYTES_MAX;
+            let can_take = self.in_flight_bytes < self.pace.bytes;
+            self.vitals
+                .rests(self.in_flight.front().map(|&(_, _, since)| since));
             tokio::select! {
                 biased;
                 changed = self.progress.changed() => {
@@ -211,9 +203,11 @@ impl Owner {
                         return;
                     }
                 }
-                () = timer => {}
+                () = std::future::ready(()), if has_upkeep => {}
+                () = timer.as_mut() => {}
             }
             let now = self.clock.now();
+            self.vitals.turns();
             self.take_progress();
             for mail in mail.drain(..) {
                 self.take(now, mail);
@@ -235,7 +229,7 @@ impl Owner {
 
     fn take(&mut self, now: Timestamp, mail: Mail) {
         match mail {
-            Mail::Inputs(connection, inputs) => {
+            Mail::Inputs(connection, inputs, _room) => {
                 self.step(now, |broker, around| {
                     for input in inputs {
                         broker.apply(around, connection, input);
@@ -244,25 +238,19 @@ impl Owner {
             }
             Mail::Connected(id, outbox, origin) => {
                 self.broker.connected(id, origin);
-                let (outgoing, held) = (Vec::new(), VecDeque::new());
-                self.connections.insert(
-                    id,
-                    Connection {
-                        outbox,
-                        outgoing,
-                        held,
-                    },
-                );
+                let connection = Connection {
+                    outbox,
+                    outgoing: VecDeque::new(),
+                    is_behind: false,
+                    held: VecDeque::new(),
+                };
+                self.connections.insert(id, connection);
                 if self.stopping {
                     self.queue(id, Outgoing::Close);
                 }
             }
             Mail::Disconnected(id) => {
                 self.connections.remove(&id);
-            }
-            Mail::Health(answer) => {
-                // Who asked may have gone.
-                let _ = answer.send(self.broker.is_healthy() && !self.stopping);
             }
             Mail::Authorize(inquiry, answer) => {
                 let Inquiry {
@@ -335,7 +323,9 @@ impl Owner {
         };
         let ahead = usize::try_from(ahead).expect("groups in flight are few");
         if self.pending.len() <= ahead {
-            self.pending.resize_with(ahead + 1, Vec::new);
+            let spare = &mut self.spare;
+            self.pending
+                .resize_with(ahead + 1, || spare.pop().unwrap_or_default());
         }
         if let Some(waiting) = self.pending.get_mut(ahead) {
             waiting.push(told);
@@ -357,7 +347,9 @@ impl Owner {
         if let Some(frame) = self.writer.seal() {
             self.sealed += 1;
             debug_assert_eq!(frame.number, self.sealed, "groups are counted alike");
-            self.in_flight.push_back((self.sealed, frame.bytes.len()));
+            let bytes = frame.bytes.len();
+            self.in_flight
+                .push_back((self.sealed, bytes, Instant::now()));
             self.in_flight_bytes += frame.bytes.len();
             self.committer.order(Order::Commit(frame));
         }
@@ -369,16 +361,25 @@ impl Owner {
         self.synced = synced;
         while self.durable < durable {
             self.durable += 1;
-            for told in self.pending.pop_front().unwrap_or_default() {
+            let mut waiting = self.pending.pop_front().unwrap_or_default();
+            for told in waiting.drain(..) {
                 self.tell(told);
             }
+            if 0 < waiting.capacity() && self.spare.len() < SPARE_MAX {
+                self.spare.push(waiting);
+            }
         }
-        while let Some(&(group, bytes)) = self.in_flight.front() {
+        let mut took = None;
+        while let Some(&(group, bytes, since)) = self.in_flight.front() {
             if durable < group {
                 break;
             }
+            took = Some(since.elapsed());
             self.in_flight.pop_front();
             self.in_flight_bytes -= bytes;
+        }
+        if let Some(took) = took {
+            self.pace.learn(took);
         }
         self.writer.durable(durable);
     }
@@ -393,7 +394,7 @@ impl Owner {
             connection.held.push_back(routed);
             return;
         }
-        match resolve(&self.writer, &[], routed) {
+        match resolve(&self.writer, &[], connection.is_behind, routed) {
             Ok(outgoing) => self.queue(id, outgoing),
             Err(routed) => {
                 connection.held.push_back(*routed);
@@ -408,14 +409,12 @@ impl Owner {
             return;
         };
         let mut wanted = Vec::new();
-        let mut bytes = 0;
+        let (mut bytes, mut stretch) = (0, None);
         for routed in &connection.held {
-            let places = bodies(&routed.reply);
-            bytes += places
-                .iter()
-                .map(|body| usize::try_from(body.length).unwrap_or(0))
-                .sum::<usize>();
-            wanted.extend(places);
+            for body in bodies(&routed.reply) {
+                bytes += reader::cost(&mut stretch, body);
+                wanted.push(body);
+            }
             if limits::READ_BYTES_MAX <= bytes {
                 break;
             }
@@ -435,13 +434,13 @@ impl Owner {
             reader::Purpose::Compact => return self.relocate(now, &done.stretches),
             reader::Purpose::SendOn => return self.send_on_read(now, &done.stretches),
         };
-        let held = self
-            .connections
-            .get_mut(&id)
-            .map(|connection| std::mem::take(&mut connection.held));
-        let mut held = held.unwrap_or_default();
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
+        let is_behind = connection.is_behind;
+        let mut held = std::mem::take(&mut connection.held);
         while let Some(routed) = held.pop_front() {
-            match resolve(&self.writer, &done.stretches, routed) {
+            match resolve(&self.writer, &done.stretches, is_behind, routed) {
                 Ok(outgoing) => self.queue(id, outgoing),
                 Err(routed) => {
                     held.push_front(*routed);
@@ -465,7 +464,7 @@ impl Owner {
             if connection.outgoing.is_empty() {
                 self.touched.push(id);
             }
-            connection.outgoing.push(outgoing);
+            connection.outgoing.push_back(outgoing);
         }
     }
 
@@ -473,7 +472,7 @@ impl Owner {
     fn flush(&mut self) {
         for id in self.touched.drain(..) {
             if let Some(connection) = self.connections.get_mut(&id) {
-                connection.outbox.put(&mut connection.outgoing);
+                connection.is_behind = connection.outbox.put(&mut connection.outgoing);
             }
         }
     }
@@ -481,6 +480,7 @@ impl Owner {
     fn stop(&mut self, now: Timestamp) {
         info!(connections = self.connections.len(), "stopping");
         self.stopping = true;
+        self.vitals.set_room(false);
         let refusal = Refusal {
             condition: Condition::DetachForced,
             description: "The link is force detached: the broker is stopping.".to_owned(),
@@ -507,6 +507,7 @@ impl Owner {
         };
         if self.upkeep.room != room {
             self.upkeep.room = room;
+            self.vitals.set_room(room == Room::Enough);
             self.broker.set_room(room);
             match room {
                 Room::None => warn!(
@@ -520,15 +521,25 @@ impl Owner {
 }
 
 /// Adds its bytes to a reply, or returns it if some are not in memory.
+///
+/// Who is behind gets copies where the bytes are few: they would keep all in memory that is around
+/// them.
 fn resolve(
     writer: &Writer,
     stretches: &[Stretch],
+    is_behind: bool,
     routed: Routed,
 ) -> Result<Outgoing, Box<Routed>> {
     let find = |body: BodyRef| -> Option<Bytes> {
-        writer
+        let found = writer
             .cached(body)
-            .or_else(|| stretches.iter().find_map(|read| read.body(body)))
+            .or_else(|| stretches.iter().find_map(|read| read.body(body)))?;
+        let is_copied = is_behind && found.len() < limits::COPIED_BODY_BYTES;
+        Some(if is_copied {
+            Bytes::copy_from_slice(&found)
+        } else {
+            found
+        })
     };
     let Routed {
         connection,

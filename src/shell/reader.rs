@@ -6,9 +6,10 @@ use std::thread;
 use tracing::error;
 
 use super::committer::SharedDisk;
-use super::owner::Mail;
+use super::mailbox::Mail;
 use crate::broker::ConnectionId;
 use crate::entity::BodyRef;
+use crate::limits;
 use crate::storage::{self, Stretch};
 
 /// What to read, and for whom.
@@ -73,6 +74,20 @@ impl Reader {
         // The thread ends only after this `Reader`.
         let _ = self.requests.send(request);
     }
+}
+
+/// Returns how many bytes are read for a body: what lies behind it too, if it is not in the stretch
+/// that is read from `start` on. Then the next stretch starts with it.
+pub(super) fn cost(start: &mut Option<u64>, body: BodyRef) -> usize {
+    let ahead = u64::try_from(limits::READ_AHEAD_BYTES).unwrap_or(u64::MAX);
+    let end = body.position.saturating_add(u64::from(body.length));
+    let is_read = start.is_some_and(|start| start <= body.position && end <= start + ahead);
+    if is_read {
+        return 0;
+    }
+    *start = Some(body.position);
+    let length = usize::try_from(body.length).unwrap_or(usize::MAX);
+    length.saturating_add(limits::READ_AHEAD_BYTES)
 }
 
 /// Reads every body; one stretch serves all the bodies that lie in it.

@@ -21,8 +21,9 @@ use super::committer::{Committer, SharedDisk, Sync};
 use super::disk::FileDisk;
 use super::doors::{self, House, Visits};
 use super::keys;
+use super::mailbox::{Mail, Mailbox, Vitals};
 use super::oidc::{self, KeySource, OidcError};
-use super::owner::{Mail, Owner, Parts};
+use super::owner::{Owner, Parts};
 use super::reader::Reader;
 use super::tls::{self, Tls, TlsError};
 use crate::broker::{Broker, Profile, Surroundings};
@@ -93,6 +94,7 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     let (sender, mailbox) = mpsc::channel(limits::MAILBOX_LENGTH);
     let reader = Reader::start(Arc::clone(&prepared.disk), sender.clone())?;
     let keys_wanted = Arc::new(Notify::new());
+    let vitals = Arc::new(Vitals::new());
     let parts = Parts {
         broker: prepared.broker,
         writer: prepared.writer,
@@ -103,6 +105,7 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
         reader,
         disk: prepared.disk,
         keys_wanted: Arc::clone(&keys_wanted),
+        vitals: Arc::clone(&vitals),
     };
     let mut owner = tokio::spawn(Owner::new(parts).run());
     let (stop, stopped) = watch::channel(false);
@@ -118,7 +121,8 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     tokio::spawn(tls::watch(Arc::clone(&prepared.tls), stopped.clone()));
     let house = Arc::new(House {
         clock: prepared.clock,
-        owner: sender.clone(),
+        owner: Mailbox::new(sender.clone()),
+        vitals: Arc::clone(&vitals),
         tls: prepared.tls,
         visits: Visits::default(),
         is_open: prepared.profile == Profile::Development,

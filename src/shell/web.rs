@@ -26,7 +26,7 @@ use tracing::{debug, info};
 
 use super::connection::Stream;
 use super::doors::{self, House, Visit};
-use super::owner::{Administration, Inquiry, Mail};
+use super::mailbox::{Administration, Inquiry, Mail};
 use super::websocket::ByteStream;
 use crate::admin::{self, Asked, Refusal, Tracking};
 use crate::broker::administration::OperationRefused;
@@ -156,10 +156,7 @@ fn router(house: Arc<House>) -> Router {
 }
 
 async fn health(State(house): State<Arc<House>>) -> Response {
-    /// How long the owner may take: one that does not answer takes no message.
-    const WAIT: Duration = Duration::from_secs(2);
-    let is_healthy = timeout(WAIT, ask(&house, Mail::Health)).await;
-    let (status, body) = if is_healthy.ok().flatten() == Some(true) {
+    let (status, body) = if house.vitals.are_good() {
         (StatusCode::OK, HEALTHY)
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, UNHEALTHY)
@@ -363,7 +360,7 @@ fn respond(answer: admin::Response) -> Response {
 /// Asks the owner something; `None` if it has gone.
 async fn ask<T>(house: &House, mail: impl FnOnce(oneshot::Sender<T>) -> Mail) -> Option<T> {
     let (answer, answered) = oneshot::channel();
-    house.owner.send(mail(answer)).await.ok()?;
+    house.owner.send(mail(answer)).await?;
     answered.await.ok()
 }
 

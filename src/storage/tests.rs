@@ -223,8 +223,8 @@ impl Model {
             .filter(|(_, at)| positions.contains(&at.position))
         {
             let read = read_ahead(&*self.disk, old, self.writer.readable_until())?;
+            let body = read.body(old).unwrap();
             self.writer.insert_read(read);
-            let body = self.writer.cached(old).unwrap();
             let record = Record::Relocated {
                 entity: QUEUE,
                 number: SequenceNumber(number),

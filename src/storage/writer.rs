@@ -53,6 +53,10 @@ pub struct Writer {
     store: u64,
     /// The frame that is being put together: empty, or a header's room and records.
     open: BytesMut,
+    /// Bodies in it that are alive.
+    open_alive: u32,
+    /// Bytes that a frame has, about: the largest of the last ones.
+    usual: usize,
     /// Where the open frame is, or the next one will be.
     position: Position,
     /// The last frame that was sealed.
@@ -95,6 +99,8 @@ impl Writer {
             options: start.options,
             store: start.store,
             open: BytesMut::new(),
+            open_alive: 0,
+            usual: 0,
             position: start.position,
             sealed: start.last_frame,
             durable: start.last_frame,
@@ -121,14 +127,17 @@ impl Writer {
         let length = u32::try_from(records).expect("limits keep a group below 4 GiB");
         let span = self.open.len().next_multiple_of(FRAME_ALIGNMENT);
         self.open.resize(span, 0);
-        let bytes = self.open.split().freeze();
+        self.usual = span.max(self.usual - self.usual / 16);
+        let frame = std::mem::take(&mut self.open);
+        let alive = std::mem::take(&mut self.open_alive);
         let position = self.position.to_u64();
         self.sealed += 1;
         self.position.offset += u64_of(span);
         self.usage.grow(self.position.segment, self.position.offset);
         self.appended += u64_of(span);
         self.ends.push_back(self.position);
-        self.cache.push_frame(self.sealed, position, bytes.clone());
+        self.cache.push_frame(self.sealed, position, frame, alive);
+        let bytes = self.cache.newest();
         self.cache.evict(self.durable);
         Some(Frame {
             number: self.sealed,
@@ -273,6 +282,7 @@ impl Writer {
             self.position = Position::begin(SegmentId(self.position.segment.0 + 1));
         }
         self.usage.grow(self.position.segment, self.position.offset);
+        self.open = self.cache.buffer(self.usual.max(FRAME_BYTES_MIN));
         self.open.resize(FRAME_HEADER, 0);
     }
 }
@@ -290,11 +300,17 @@ impl Journal for Writer {
             length: body.length,
         };
         self.usage.retain(body);
+        self.open_alive += 1;
         Some(body)
     }
 
     fn release(&mut self, body: BodyRef) {
         self.usage.release(body, self.sealed + 1);
+        if body.position < self.position.to_u64() {
+            self.cache.release(body, self.sealed + 1);
+        } else {
+            self.open_alive = self.open_alive.saturating_sub(1);
+        }
     }
 
     fn open_bytes(&self) -> usize {
@@ -304,3 +320,5 @@ impl Journal for Writer {
 
 /// What a message takes in a checkpoint, about.
 const ALIVE_RECORD_BYTES: u64 = 40;
+/// Bytes of memory for the smallest frame.
+const FRAME_BYTES_MIN: usize = 512;

@@ -28,7 +28,7 @@ fn conversation(identity: Identity, rig: &mut Rig) -> Conversation {
     let mut links: Option<(LinkId, LinkId)> = None;
     let mut received = 0;
     for _ in 0..50 {
-        let bytes = client.take_output(rig.now).freeze();
+        let bytes = rig::said_by(&mut client, rig.now).freeze();
         if !bytes.is_empty() {
             back.unsplit(rig.exchange(&bytes));
             said.push(bytes);
@@ -76,7 +76,7 @@ fn conversation(identity: Identity, rig: &mut Rig) -> Conversation {
         }
     }
     client.close(rig.now, None);
-    said.push(client.take_output(rig.now).freeze());
+    said.push(rig::said_by(&mut client, rig.now).freeze());
     assert_eq!(received, 3, "the conversation is a whole one");
     said
 }

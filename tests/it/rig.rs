@@ -58,6 +58,13 @@ pub fn config() -> Config {
     }
 }
 
+/// Takes the bytes that an engine has to send.
+pub fn said_by(engine: &mut Connection, now: Timestamp) -> BytesMut {
+    let mut output = BytesMut::new();
+    engine.take_output(now, &mut output);
+    output
+}
+
 impl Rig {
     /// A broker with the queue `queue.1`: locks of a minute, three deliveries, an hour to live; the
     /// same with message sessions, `sessions.1`; and a topic `topic.1` with a subscription.
@@ -124,7 +131,7 @@ impl Rig {
         self.input.extend_from_slice(bytes);
         self.server.handle_bytes(self.now, &mut self.input);
         self.turn();
-        self.server.take_output(self.now)
+        said_by(&mut self.server, self.now)
     }
 
     /// Moves the clock, and returns what the server says by itself.
@@ -137,7 +144,7 @@ impl Rig {
                 .is_none_or(|next| self.now < next)
         );
         self.turn();
-        self.server.take_output(self.now)
+        said_by(&mut self.server, self.now)
     }
 
     /// Bytes of the peer's that wait for the rest of their frame.
@@ -222,6 +229,7 @@ impl Rig {
                     payload,
                 };
                 let _ = self.server.deliver(link, delivery);
+                return Some(Input::Answered(response.bytes()));
             }
             Reply::Deliver(link, handover) => {
                 let mut rendered = Vec::new();

@@ -95,11 +95,12 @@ impl Broker {
     /// takes many times the room of its bytes, so it waits as these.
     fn submit(&mut self, around: &mut Surroundings<'_>, id: ConnectionId, mut call: Call) {
         let connection = self.connection(id);
+        let may_answer = connection.may_answer();
         let reply_to = call.request.reply_to.as_deref();
         let link = find(&connection.links, &call.node, call.session, reply_to);
         match link.and_then(|link| Some((link, connection.links.get_mut(&link)?))) {
             Some((link, Link::Responses(state))) => {
-                if !state.can_answer_now() {
+                if !may_answer || !state.can_answer_now() {
                     call.set_aside();
                 }
                 state.waiting.push_back(call);
@@ -165,6 +166,7 @@ impl Broker {
                 }
             };
             let response = Response::new(&call.request, status, body);
+            self.connection(id).unwritten += response.bytes();
             let reply = Reply::Respond(link, Box::new(response));
             around.replies.push(Routed {
                 connection: id,
@@ -174,9 +176,33 @@ impl Broker {
         }
     }
 
+    /// Answers have been written: there may be more.
+    pub(super) fn answered(&mut self, around: &mut Surroundings<'_>, id: ConnectionId, bytes: u64) {
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
+        let was_full = !connection.may_answer();
+        connection.unwritten = connection.unwritten.saturating_sub(bytes);
+        if !was_full || !connection.may_answer() {
+            return;
+        }
+        let waits = |(&id, link): (&LinkId, &Link)| match link {
+            Link::Responses(state) if !state.waiting.is_empty() => Some(id),
+            _ => None,
+        };
+        let waiting: Vec<LinkId> = connection.links.iter().filter_map(waits).collect();
+        for link in waiting {
+            self.answer_waiting(around, id, link);
+        }
+    }
+
     /// Takes the next call for which a link has credit, and the credit.
     fn next_call(&mut self, id: ConnectionId, link: LinkId) -> Option<Call> {
-        let Some(Link::Responses(state)) = self.connection(id).links.get_mut(&link) else {
+        let connection = self.connection(id);
+        if !connection.may_answer() {
+            return None;
+        }
+        let Some(Link::Responses(state)) = connection.links.get_mut(&link) else {
             return None;
         };
         if !state.has_credit() {
@@ -222,6 +248,11 @@ impl Call {
 }
 
 impl super::Connection {
+    /// Returns whether another call may be carried out: the peer reads the answers.
+    fn may_answer(&self) -> bool {
+        self.unwritten < limits::ANSWERS_WINDOW_BYTES
+    }
+
     /// Returns whether another call may wait.
     fn has_room_for(&self, call: &Call) -> bool {
         let waiting = self.links.values().filter_map(|link| match link {

@@ -167,6 +167,26 @@ impl Response {
         carried.iter().map(|carried| carried.body)
     }
 
+    /// Returns how many bytes of memory it takes with its messages, about.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        /// What an answer, and each message or element in it, takes besides.
+        const BESIDE: u64 = 256;
+        let length = |length: usize| u64::try_from(length).unwrap_or(u64::MAX);
+        let content = match &self.body {
+            Body::Empty | Body::Count(_) => 0,
+            Body::Expirations(times) => length(times.len()) * 8,
+            Body::SequenceNumbers(numbers) => length(numbers.len()) * 8,
+            Body::Sessions { ids, .. } => length(ids.iter().map(String::len).sum()),
+            Body::Messages(carried) => carried
+                .iter()
+                .map(|carried| BESIDE + u64::from(carried.body.length))
+                .sum(),
+            Body::Entries(entries) => entries.iter().map(|(_, value)| weight(value)).sum(),
+        };
+        BESIDE + content
+    }
+
     /// Writes the response as a message; `bodies` are those of [`Response::bodies`], in order.
     #[must_use]
     pub fn encode(&self, bodies: &[Bytes]) -> Vec<u8> {
@@ -305,4 +325,23 @@ fn string(text: &str) -> Value {
 fn encode(out: &mut Vec<u8>, value: &Value) {
     let bytes = serde_amqp::to_vec(value).expect("values made here can be written");
     out.extend_from_slice(&bytes);
+}
+
+/// Returns how many bytes a value takes, about.
+fn weight(value: &Value) -> u64 {
+    const BESIDE: u64 = 64;
+    let bytes = match value {
+        Value::Binary(bytes) => bytes.len(),
+        Value::String(text) => text.len(),
+        Value::List(values) => return BESIDE + values.iter().map(weight).sum::<u64>(),
+        Value::Map(entries) => {
+            let each = entries
+                .iter()
+                .map(|(key, value)| weight(key) + weight(value));
+            return BESIDE + each.sum::<u64>();
+        }
+        Value::Described(described) => return BESIDE + weight(&described.value),
+        _ => 0,
+    };
+    BESIDE + u64::try_from(bytes).unwrap_or(u64::MAX)
 }

@@ -1,7 +1,7 @@
 //! Looking at messages without changing them, and deleting many at once.
 
 use super::{
-    BodyRef, Context, Entry, MessageSession, Queue, SequenceNumber, Stamps, Timestamp, numbers,
+    BodyRef, Context, MessageSession, Queue, Seen, SequenceNumber, Stamps, Timestamp, numbers,
     stamps,
 };
 use crate::limits;
@@ -36,7 +36,7 @@ impl Queue {
                 self.browsed(ordinals.filter_map(|at| self.index.get(at)).take(count))
             }
             (None, Some(id)) => {
-                let of_session = |entry: &&Entry| {
+                let of_session = |entry: &Seen<'_>| {
                     entry
                         .message_session
                         .as_ref()
@@ -73,7 +73,7 @@ impl Queue {
         }
     }
 
-    fn browsed<'e>(&self, entries: impl Iterator<Item = &'e Entry>) -> Vec<Browsed> {
+    fn browsed<'e>(&self, entries: impl Iterator<Item = Seen<'e>>) -> Vec<Browsed> {
         let mut bytes = 0;
         let mut found = Vec::new();
         for entry in entries {
@@ -83,7 +83,7 @@ impl Queue {
             }
             found.push(Browsed {
                 body: entry.body,
-                stamps: stamps(self, entry, None),
+                stamps: stamps(self.id, self.description.partitioned, &entry),
             });
         }
         found
@@ -98,7 +98,7 @@ impl Queue {
         before: Timestamp,
         message_session: Option<&str>,
     ) -> usize {
-        let wanted = |entry: &&Entry| {
+        let wanted = |entry: &Seen<'_>| {
             let name = entry.message_session.as_ref().map(MessageSession::as_str);
             entry.is_available()
                 && entry.enqueued_at < before

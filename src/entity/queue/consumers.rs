@@ -27,6 +27,8 @@ struct Consumer {
     drain: bool,
     /// Bytes that may still be handed to it before some are written to its peer.
     window: i64,
+    /// Nothing is handed to it: its connection has enough to write.
+    blocked: bool,
     /// It stands in the queue of those that can take a message.
     waiting: bool,
 }
@@ -48,7 +50,11 @@ impl Consumer {
     }
 
     fn can_take(&self) -> bool {
-        self.credit() > 0 && self.window > 0
+        self.credit() > 0 && self.has_window()
+    }
+
+    fn has_window(&self) -> bool {
+        self.window > 0 && !self.blocked
     }
 }
 
@@ -60,6 +66,7 @@ impl Consumers {
             delivered: 0,
             drain: false,
             window: limits::RECEIVER_WINDOW_BYTES,
+            blocked: false,
             waiting: false,
         };
         self.all.insert(id, consumer);
@@ -94,6 +101,21 @@ impl Consumers {
         let was_full = consumer.window <= 0;
         consumer.window = (consumer.window + bytes).min(limits::RECEIVER_WINDOW_BYTES);
         let goes_on = was_full && consumer.window > 0;
+        if goes_on {
+            self.enlist(id);
+        }
+        goes_on
+    }
+
+    /// Says whether a receiver's connection has enough to write; returns whether it lets the receiver
+    /// go on.
+    pub(super) fn set_blocked(&mut self, id: ConsumerId, blocked: bool) -> bool {
+        let Some(consumer) = self.all.get_mut(&id) else {
+            return false;
+        };
+        let could_take = consumer.can_take();
+        consumer.blocked = blocked;
+        let goes_on = !could_take && consumer.can_take();
         if goes_on {
             self.enlist(id);
         }
@@ -171,7 +193,7 @@ impl Consumers {
             let Some(consumer) = all.get_mut(&id) else {
                 return false;
             };
-            if consumer.window <= 0 && consumer.credit() > 0 {
+            if !consumer.has_window() && consumer.credit() > 0 {
                 return true;
             }
             consumer.drain = false;

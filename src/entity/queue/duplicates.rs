@@ -41,6 +41,11 @@ impl Duplicates {
         self.order.len()
     }
 
+    /// Returns the bytes that it takes, about: a key stands in a tree and in a ring.
+    pub(super) fn memory(&self) -> usize {
+        self.keys.len() * KEY_BYTES + self.order.capacity() * size_of::<(Timestamp, u128)>()
+    }
+
     fn forget(&mut self, now: Timestamp, window: Millis) {
         while let Some(&(at, key)) = self.order.front() {
             if now < at.after(window) {
@@ -51,6 +56,9 @@ impl Duplicates {
         }
     }
 }
+
+/// What a key takes in a tree's node that is half full.
+const KEY_BYTES: usize = 32;
 
 #[cfg(test)]
 mod tests {

@@ -94,18 +94,21 @@ impl Queue {
     /// Returns the first message that can go on now, and where its bytes are. What cannot go on is
     /// passed over once.
     pub fn first_to_go(&mut self) -> Option<(SequenceNumber, BodyRef)> {
-        let found = self.going().next();
-        if !self.description.partitioned && self.returned.is_empty() {
-            self.cursor =
-                found.map_or_else(|| self.numbers.peek(0), |(number, _)| self.ordinal(number));
+        if self.description.partitioned || !self.returned.is_empty() {
+            return self.going().next();
         }
-        found
+        let fresh = self.index.first_available(self.cursor);
+        self.cursor = fresh.map_or_else(|| self.numbers.peek(0), |(ordinal, _)| ordinal);
+        fresh.map(|(ordinal, body)| (number(ordinal), body))
     }
 
     /// Takes a message out that goes on.
     pub fn depart(&mut self, number: SequenceNumber, to: EntityId) -> Option<Departure> {
         let ordinal = self.ordinal(number);
-        let available = self.index.get(ordinal).is_some_and(Entry::is_available);
+        let available = self
+            .index
+            .get(ordinal)
+            .is_some_and(|entry| entry.is_available());
         let entry = available.then(|| self.forget(ordinal))??;
         Some(Departure::new(self.id, to, entry))
     }
@@ -139,8 +142,8 @@ impl Queue {
 
     /// Returns what has been changed in a message.
     #[must_use]
-    pub fn amendments(&self, number: SequenceNumber) -> Option<&Arc<Amendments>> {
-        self.index.get(self.ordinal(number))?.amendments.as_ref()
+    pub fn amendments(&self, number: SequenceNumber) -> Option<Arc<Amendments>> {
+        self.index.get(self.ordinal(number))?.amendments.clone()
     }
 
     /// Takes a topic's message out that has gone to all its subscriptions.

@@ -39,8 +39,9 @@ mod tests;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::index::{Entry, Index};
+use super::index::{Entry, Frozen, Index, Seen};
 use super::locks::LockTable;
+use super::memory::{Held, Memory, Purpose};
 use super::message_session::MessageSession;
 use super::record::{BodyRef, EntityId, Journal, Passage, Record, SequenceNumber, StoredState};
 use super::token::{LockToken, Random};
@@ -81,6 +82,8 @@ pub struct Queue {
     locks: LockTable,
     consumers: consumers::Consumers,
     bytes: u64,
+    /// What it holds beside its messages' entries.
+    held: Held,
 }
 
 /// What a queue is to its entity.
@@ -168,7 +171,36 @@ impl Queue {
             locks: LockTable::default(),
             consumers: consumers::Consumers::default(),
             bytes: 0,
+            held: Memory::default().hold(Purpose::Other, 0),
         }
+    }
+
+    /// Takes the memory that it has together with others. It must be empty.
+    #[must_use]
+    pub fn with_memory(mut self, memory: &Memory) -> Self {
+        debug_assert!(self.is_empty(), "messages are counted elsewhere");
+        self.index = Index::new(memory.clone());
+        self.held = memory.hold(Purpose::Other, 0);
+        self
+    }
+
+    /// Counts the memory of what it holds beside its messages' entries.
+    pub fn count_memory(&mut self) {
+        let sessions = self.sessions.as_ref().map_or(0, sessions::Sessions::memory);
+        let bytes = self.scheduled.len() * SCHEDULED_BYTES
+            + self.returned.len() * RETURNED_BYTES
+            + self.locks.memory()
+            + self.duplicates.memory()
+            + sessions;
+        // Not each message is worth the shared count's while.
+        if COUNTED_BYTES < bytes.abs_diff(self.held.bytes()) {
+            self.held.resize(bytes);
+        }
+    }
+
+    /// Packs up to `most` parts of its index if those that are open take too much.
+    pub fn relieve(&mut self, most: usize) {
+        self.index.relieve(most);
     }
 
     /// Replaces the queue's properties, but for those that are fixed when it is made; locks that are
@@ -343,7 +375,7 @@ impl Queue {
     fn give_back(&mut self, ordinal: u64) {
         if let Some(sessions) = &mut self.sessions {
             let entry = self.index.get(ordinal);
-            if let Some(name) = entry.and_then(|entry| entry.message_session.as_ref()) {
+            if let Some(name) = entry.as_ref().and_then(|e| e.message_session.as_ref()) {
                 sessions.set_available(name, ordinal, true);
             }
         } else if ordinal < self.cursor {
@@ -378,20 +410,18 @@ impl std::fmt::Debug for Context<'_> {
 }
 
 /// Returns what is written onto a message.
-fn stamps(queue: &Queue, entry: &Entry, locked_until: Option<Timestamp>) -> Stamps {
+fn stamps(queue: EntityId, partitioned: bool, entry: &Entry) -> Stamps {
     // A queue and its dead letters give a message the same.
-    let mut bits = Random::new(u64::from(queue.id.base().0) << 48 ^ number(entry.ordinal).0);
+    let mut bits = Random::new(u64::from(queue.base().0) << 48 ^ number(entry.ordinal).0);
     let id = u128::from(bits.next_u64()) << 64 | u128::from(bits.next_u64());
     Stamps {
         sequence_number: wire_number(number(entry.ordinal)),
         enqueued_sequence_number: wire_number(entry.enqueued_number),
-        partition_id: queue
-            .description
-            .partitioned
+        partition_id: partitioned
             .then(|| i16::try_from(numbers::partition(entry.ordinal)).unwrap_or_default()),
         default_message_id: id.to_be_bytes(),
         enqueued_time: entry.enqueued_at,
-        locked_until,
+        locked_until: None,
         lock_token: None,
         delivery_count: entry.delivery_count,
         state: match entry.state {
@@ -407,6 +437,13 @@ fn stamps(queue: &Queue, entry: &Entry, locked_until: Option<Timestamp>) -> Stam
         amendments: entry.amendments.clone(),
     }
 }
+
+/// What a message takes among those that wait for their time, in a tree's node that is half full.
+const SCHEDULED_BYTES: usize = 36;
+/// What it takes among those that came back.
+const RETURNED_BYTES: usize = 20;
+/// Bytes by which a queue's memory may be other than it was last counted.
+const COUNTED_BYTES: usize = 4 * 1024;
 
 /// Returns a number as AMQP's signed `long` carries it.
 fn wire_number(number: SequenceNumber) -> i64 {

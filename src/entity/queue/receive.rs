@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    Amendments, ConsumerId, Context, Delivery, Handover, Kind, LockToken, Queue, ReceiveMode,
-    SequenceNumber, StoredState, Timestamp, numbers, stamps,
+    Amendments, ConsumerId, Context, Delivery, Handover, Kind, LockToken, MessageSession, Queue,
+    ReceiveMode, SequenceNumber, StoredState, Timestamp, numbers, stamps,
 };
 use crate::limits;
 
@@ -153,6 +153,14 @@ impl Queue {
         }
     }
 
+    /// Says whether a receiver's connection has so much to write that it is handed nothing more.
+    pub fn set_blocked(&mut self, cx: &mut Context<'_>, id: ConsumerId, blocked: bool) {
+        if self.consumers.set_blocked(id, blocked) {
+            self.set_due(id);
+            self.dispatch(cx);
+        }
+    }
+
     fn set_due(&mut self, id: ConsumerId) {
         if let Some(sessions) = &mut self.sessions {
             sessions.set_due(id);
@@ -212,7 +220,7 @@ impl Queue {
         let ordinal = self.locks.remove(token)?.ordinal;
         if let Some(sessions) = &mut self.sessions {
             let entry = self.index.get(ordinal);
-            if let Some(name) = entry.and_then(|entry| entry.message_session.as_ref()) {
+            if let Some(name) = entry.as_ref().and_then(|e| e.message_session.as_ref()) {
                 sessions.unlock(name, ordinal);
             }
         }
@@ -275,6 +283,7 @@ impl Queue {
         let lock = self.locks.get(token).ok_or(LockLost)?;
         let entry = self.index.get(lock.ordinal);
         let before = entry
+            .as_ref()
             .and_then(|entry| entry.amendments.as_deref())
             .map_or(0, Amendments::size);
         if limits::AMENDMENTS_BYTES_MAX < before + more {
@@ -323,7 +332,7 @@ impl Queue {
                 entry.state == StoredState::Deferred
                     && !entry.locked
                     && (self.sessions.is_none()
-                        || name.map(super::MessageSession::as_str) == message_session)
+                        || name.map(MessageSession::as_str) == message_session)
             })
         });
         if !all_there || ordinals.is_empty() {
@@ -369,14 +378,10 @@ impl Queue {
         if let Some(&ordinal) = self.returned.first() {
             return Some((ordinal, self.index.get(ordinal)?.body.length));
         }
-        let mut from_cursor = self.index.from(self.cursor);
-        let fresh = from_cursor.find(|entry| entry.is_available());
-        let fresh = fresh.map(|entry| (entry.ordinal, entry.body.length));
-        drop(from_cursor);
-        if fresh.is_none() {
-            self.cursor = self.numbers.peek(0);
-        }
-        fresh
+        let fresh = self.index.first_available(self.cursor);
+        // What is passed over is passed over once.
+        self.cursor = fresh.map_or_else(|| self.numbers.peek(0), |(ordinal, _)| ordinal);
+        fresh.map(|(ordinal, body)| (ordinal, body.length))
     }
 
     /// Locks or removes a message for its receiver.
@@ -388,15 +393,21 @@ impl Queue {
     ) -> Option<Handover> {
         match mode {
             ReceiveMode::PeekLock => {
-                self.index.update(ordinal, |entry| entry.locked = true)?;
-                let (token, until) = self.lock(cx, ordinal);
-                let entry = self.index.get(ordinal)?;
-                let mut stamps = stamps(self, entry, Some(until));
+                let (id, partitioned) = (self.id, self.description.partitioned);
+                let has_sessions = self.sessions.is_some();
+                let (body, mut stamps, name) = self.index.update(ordinal, |entry| {
+                    entry.locked = true;
+                    let name = entry.message_session.as_ref();
+                    let name = name.filter(|_| has_sessions).cloned();
+                    (entry.body, stamps(id, partitioned, entry), name)
+                })?;
+                let (token, until) = self.lock(cx, ordinal, name.as_ref());
+                stamps.locked_until = Some(until);
                 stamps.lock_token = Some(token.to_uuid());
                 Some(Handover {
                     token,
                     mode,
-                    body: entry.body,
+                    body,
                     stamps,
                 })
             }
@@ -407,17 +418,20 @@ impl Queue {
                     token,
                     mode,
                     body: entry.body,
-                    stamps: stamps(self, &entry, None),
+                    stamps: stamps(self.id, self.description.partitioned, &entry),
                 })
             }
         }
     }
 
     /// Makes the lock of a message. In a message session it ends with the session's.
-    fn lock(&mut self, cx: &mut Context<'_>, ordinal: u64) -> (LockToken, Timestamp) {
+    fn lock(
+        &mut self,
+        cx: &mut Context<'_>,
+        ordinal: u64,
+        name: Option<&MessageSession>,
+    ) -> (LockToken, Timestamp) {
         let nonce = cx.random.next_u64();
-        let entry = self.index.get(ordinal);
-        let name = entry.and_then(|entry| entry.message_session.as_ref());
         if let (Some(sessions), Some(name)) = (&mut self.sessions, name) {
             let token = self.locks.insert(ordinal, Timestamp::MAX, nonce);
             sessions.set_available(name, ordinal, false);

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::duplicates::Duplicates;
 use super::{
-    Amendments, BodyRef, Departure, EntityId, Entry, Index, Kind, MessageSession, Passage, Queue,
+    Amendments, BodyRef, Departure, EntityId, Entry, Frozen, Kind, MessageSession, Passage, Queue,
     Record, SequenceNumber, Timestamp, number,
 };
 
@@ -15,7 +15,7 @@ use super::{
 pub struct Snapshot {
     id: EntityId,
     next: Vec<SequenceNumber>,
-    index: Index,
+    index: Frozen,
     states: Vec<(MessageSession, Timestamp, Bytes)>,
     duplicates: Duplicates,
 }
@@ -231,7 +231,7 @@ impl Queue {
         Snapshot {
             id: self.id,
             next: self.numbers.iter().map(number).collect(),
-            index: self.index.clone(),
+            index: self.index.freeze(),
             states: self.session_states(),
             duplicates: self.duplicates.clone(),
         }
@@ -249,15 +249,13 @@ impl Queue {
 
     /// Calls `visit` with the place of every message's bytes, and whether others may have the same.
     pub fn for_each_body(&self, mut visit: impl FnMut(BodyRef, bool)) {
-        self.index
-            .from(0)
-            .for_each(|entry| visit(entry.body, entry.shared));
+        self.index.for_each(|entry| visit(entry.body, entry.shared));
     }
 
     /// Returns up to `count` messages, from a place in the queue on, whose bytes lie in a range of
     /// positions; and where to go on, or `None` at the end.
     ///
-    /// For compaction: it looks at no more than `scan` messages.
+    /// For compaction: it looks at no more than about `scan` messages.
     #[must_use]
     pub fn bodies_within(
         &self,
@@ -265,26 +263,24 @@ impl Queue {
         from: u64,
         scan: usize,
     ) -> (Vec<(SequenceNumber, BodyRef)>, Option<u64>) {
-        let mut found = Vec::new();
-        let mut entries = self.index.from(from);
-        for entry in entries.by_ref().take(scan) {
-            if positions.contains(&entry.body.position) {
-                found.push((number(entry.ordinal), entry.body));
-            }
-        }
-        (found, entries.next().map(|entry| entry.ordinal))
+        let (found, rest) = self.index.bodies_within(positions, from, scan);
+        let found = found.into_iter();
+        let found = found.map(|(ordinal, body)| (number(ordinal), body));
+        (found.collect(), rest)
     }
 
     fn expect_number(&mut self, found: SequenceNumber) -> Result<u64, Replayed> {
         let entity = self.id.0;
-        let expected = self.numbers.expect(found);
+        let expected = match self.numbers.expect(found) {
+            Ok(ordinal) => return Ok(ordinal),
+            Err(expected) => expected,
+        };
         // It may have been reserved before.
         let ordinal = self.ordinal(found);
-        let is_free = self.index.get(ordinal).is_none();
-        if expected.is_err() && is_free && self.numbers.is_given(found) {
+        if self.numbers.is_given(found) && self.index.get(ordinal).is_none() {
             return Ok(ordinal);
         }
-        expected.map_err(|expected| Replayed::OutOfOrder {
+        Err(Replayed::OutOfOrder {
             entity,
             expected: expected.0,
             found: found.0,
@@ -342,7 +338,7 @@ impl Snapshot {
         for (at, key) in self.duplicates.iter() {
             emit(&Record::Seen { entity, at, key });
         }
-        for entry in self.index.from(0) {
+        self.index.for_each(|entry| {
             let amendments = entry
                 .amendments
                 .as_ref()
@@ -362,7 +358,7 @@ impl Snapshot {
                 body: entry.body,
                 shared: entry.shared,
             });
-        }
+        });
     }
 
     /// Returns an upper bound of the records that [`Snapshot::records`] emits.

@@ -29,7 +29,15 @@ pub(super) struct Sessions {
     due: BTreeSet<ConsumerId>,
     /// Bytes of all states.
     state_bytes: u64,
+    /// Messages, and those that can be delivered.
+    messages: usize,
+    available: usize,
 }
+
+/// What a session takes, with its name and a node of each tree that it stands in.
+const SESSION_BYTES: usize = 640;
+/// What a message takes in one of a session's trees.
+const MESSAGE_BYTES: usize = 20;
 
 #[derive(Debug, Default)]
 struct Session {
@@ -70,14 +78,14 @@ impl Sessions {
     /// Adds a message.
     pub(super) fn add(&mut self, name: &MessageSession, ordinal: u64) {
         let session = self.all.entry(name.clone()).or_default();
-        session.messages.insert(ordinal);
+        self.messages += usize::from(session.messages.insert(ordinal));
     }
 
     /// Takes a message out.
     pub(super) fn remove(&mut self, name: &MessageSession, ordinal: u64) {
         if let Some(session) = self.all.get_mut(name) {
-            session.messages.remove(&ordinal);
-            session.available.remove(&ordinal);
+            self.messages -= usize::from(session.messages.remove(&ordinal));
+            self.available -= usize::from(session.available.remove(&ordinal));
             if let Some(holder) = &mut session.holder {
                 holder.locked.remove(&ordinal);
             }
@@ -91,13 +99,20 @@ impl Sessions {
             return;
         };
         if available {
-            session.available.insert(ordinal);
+            self.available += usize::from(session.available.insert(ordinal));
             self.due
                 .extend(session.holder.as_ref().map(|holder| holder.consumer));
         } else {
-            session.available.remove(&ordinal);
+            self.available -= usize::from(session.available.remove(&ordinal));
         }
         self.refresh(name);
+    }
+
+    /// Returns the bytes that all of it takes, about.
+    pub(super) fn memory(&self) -> usize {
+        let states = usize::try_from(self.state_bytes).unwrap_or(usize::MAX);
+        let messages = (self.messages + self.available) * MESSAGE_BYTES;
+        states.saturating_add(messages + self.all.len() * SESSION_BYTES)
     }
 
     /// Returns the lowest message that can be delivered.

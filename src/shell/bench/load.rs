@@ -1,367 +1,340 @@
 //! One load: senders, receivers, and what it took.
+//!
+//! Each side has a thread and an event loop of its own, as a sending and a receiving program would.
 
-use std::fmt;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
 
 use hdrhistogram::Histogram;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::LoadArgs;
-use super::client::{Client, Work};
-use super::process::Usage;
-use crate::amqp::{Connection, Delivery, Event, Identity, LinkId, LinkRole, Outcome, SettleMode};
-
-/// What a load took.
-#[derive(Debug)]
-pub(super) struct Report {
-    pub(super) messages: u64,
-    pub(super) seconds: f64,
-    /// From due to received, microseconds.
-    pub(super) end_to_end: Histogram<u64>,
-    /// From due to accepted, microseconds.
-    pub(super) acknowledged: Histogram<u64>,
-    pub(super) usage: Option<(f64, u64)>,
-}
+use super::client::{Client, Peer, Wanted};
+use super::progress::{Plan, Progress, Said};
+use super::receiver::{Counted, Receiver, Receiving};
+use super::report::{Report, Used, float, histogram};
+use super::sender::{Due, STAMP_BYTES, Sender, Sending};
+use crate::amqp::{Identity, LinkRole};
 
 /// Runs a load.
-pub(super) async fn run(args: &LoadArgs) -> Result<Report, String> {
-    if args.size < STAMP_BYTES {
-        return Err(format!(
-            "--size is {}, and {STAMP_BYTES} is the least",
-            args.size
-        ));
-    }
-    let before = args.pid.map(Usage::of).transpose()?;
-    let mut receivers = Vec::new();
-    let mut senders = Vec::new();
-    for pair in 0..args.pairs {
-        if !args.send_only {
-            receivers.push(connect(args, LinkRole::Incoming, pair).await?);
-        }
-        if !args.receive_only {
-            senders.push(connect(args, LinkRole::Outgoing, pair).await?);
-        }
-    }
-    let began = Instant::now();
-    let mut tasks = JoinSet::new();
-    let share = |pair: usize| share(args.messages, args.pairs, pair);
-    let counted = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
-    for (pair, client) in receivers.into_iter().enumerate() {
-        // On one queue, who receives how many is the broker's choice.
-        let (all, limit) = if args.each {
-            (None, share(pair))
-        } else {
-            (Some(counted.clone()), args.messages)
+pub(super) fn run(args: &LoadArgs) -> Result<Report, String> {
+    check(args)?;
+    let (says, hears) = mpsc::channel();
+    let progress = Arc::new(Progress::new(plan(args), says));
+    let (go, waits) = watch::channel(false);
+    let (ends, ended) = mpsc::channel();
+    let mut sides = 0;
+    let mut start = |side: Side| -> Result<(), String> {
+        let (args, progress, go) = (args.clone(), progress.clone(), waits.clone());
+        let ends = ends.clone();
+        let threads = thread::Builder::new().name(format!("bench-{side:?}"));
+        let body = move || {
+            let result = super::block_on(work(side, args, progress.clone(), go));
+            // Whoever waits for this side's connections must hear of its failure too.
+            progress.say(Said::Ready);
+            let _ = ends.send(result.and_then(|result| result));
         };
-        let work = Receiver::new(args, began, limit, all);
-        tasks.spawn(async move { receive(client, work).await });
-    }
-    for (pair, client) in senders.into_iter().enumerate() {
-        let work = Sender::new(args, began, share(pair));
-        tasks.spawn(async move { send(client, work).await });
-    }
-    let mut report = Report {
-        messages: args.messages,
-        seconds: 0.0,
-        end_to_end: histogram()?,
-        acknowledged: histogram()?,
-        usage: None,
-    };
-    while let Some(done) = tasks.join_next().await {
-        match done.map_err(|error| error.to_string())?? {
-            Done::Received(latency) => report.end_to_end.add(latency).map_err(|e| e.to_string())?,
-            Done::Sent(latency) => report
-                .acknowledged
-                .add(latency)
-                .map_err(|e| e.to_string())?,
+        threads.spawn(body).map_err(|error| error.to_string())?;
+        sides += 1;
+        hears.recv().map_err(|error| error.to_string())?;
+        match ended.try_recv() {
+            Ok(Err(error)) => Err(error),
+            _ => Ok(()),
         }
-    }
-    report.seconds = began.elapsed().as_secs_f64();
-    if let (Some(pid), Some(before)) = (args.pid, before) {
-        let after = Usage::of(pid)?;
-        report.usage = Some((after.cpu_seconds - before.cpu_seconds, after.resident_bytes));
-    }
-    Ok(report)
-}
-
-enum Done {
-    Received(Histogram<u64>),
-    Sent(Histogram<u64>),
-}
-
-async fn connect(args: &LoadArgs, role: LinkRole, pair: usize) -> Result<Client, String> {
-    let identity = match (&args.user, &args.password) {
-        (Some(user), Some(password)) => Identity::Plain {
-            user: user.clone(),
-            password: password.clone(),
-        },
-        _ => Identity::Anonymous,
     };
-    let node = if let (LinkRole::Incoming, Some(source)) = (role, &args.source) {
-        source.clone()
-    } else if args.each {
-        format!("{}{pair}", args.node)
+    // Receivers first: a message is received as soon as there is one.
+    if !args.send_only {
+        start(Side::Receiving)?;
+    }
+    if !args.receive_only {
+        start(Side::Sending)?;
+    }
+    progress.begin();
+    go.send_replace(true);
+    let duration = args.duration.map(Duration::from_secs_f64);
+    let timer = progress.clone();
+    thread::spawn(move || {
+        for said in hears {
+            if let (Said::Counting, Some(duration)) = (said, duration) {
+                thread::sleep(duration);
+                timer.end();
+            }
+        }
+    });
+    let mut done = Vec::with_capacity(sides);
+    for _ in 0..sides {
+        done.push(ended.recv().map_err(|error| error.to_string())??);
+    }
+    report(args, &progress, done)
+}
+
+/// Puts together what both sides have seen.
+fn report(args: &LoadArgs, progress: &Progress, sides: Vec<Done>) -> Result<Report, String> {
+    let (mut acknowledged, mut end_to_end, mut early) = (histogram(), histogram(), 0);
+    for done in sides {
+        let latency = match done.side {
+            Side::Sending => &mut acknowledged,
+            Side::Receiving => &mut end_to_end,
+        };
+        latency
+            .add(done.latency)
+            .map_err(|error| error.to_string())?;
+        early += done.early;
+    }
+    let (began, ended) = progress.marks().ok_or("nothing was counted")?;
+    let (accepted, received) = (
+        ended.accepted - began.accepted,
+        ended.received - began.received,
+    );
+    let messages = if args.send_only {
+        float(accepted)
     } else {
-        args.node.clone()
+        float(received) / float(args.copies)
     };
-    let name = match role {
-        LinkRole::Incoming => format!("receiver-{pair}"),
-        LinkRole::Outgoing => format!("sender-{pair}"),
+    let (first_accepted, first_received) = progress.firsts();
+    let seconds = |micros: u64| float(micros) / 1e6;
+    let usage = match (began.usage.clone()?, ended.usage.clone()?) {
+        (Some(before), Some(after)) => Some(Used::between(before, after)),
+        _ => None,
     };
-    Client::attach(args.broker, identity, role, &node, &name).await
+    Ok(Report {
+        messages,
+        accepted,
+        received,
+        early,
+        seconds: ended.at.duration_since(began.at).as_secs_f64(),
+        acknowledged,
+        end_to_end,
+        first_accepted_at: first_accepted.map(seconds),
+        first_received_at: first_received.map(seconds),
+        usage,
+    })
 }
 
-async fn receive(mut client: Client, mut work: Receiver) -> Result<Done, String> {
-    client.run(&mut work).await?;
-    client.close().await?;
-    Ok(Done::Received(work.latency))
+fn check(args: &LoadArgs) -> Result<(), String> {
+    let size = args.size;
+    if size < STAMP_BYTES {
+        return Err(format!("--size is {size}, and {STAMP_BYTES} is the least"));
+    }
+    for (flag, value) in [
+        ("--pairs", args.pairs),
+        ("--batch", args.batch),
+        ("--nodes", args.nodes),
+        ("--sources", args.sources),
+        ("--window", args.window),
+    ] {
+        if value == 0 {
+            return Err(format!("{flag} is 0, and 1 is the least"));
+        }
+    }
+    if args.copies == 0 || args.credit == 0 {
+        return Err("--copies or --credit is 0, and 1 is the least".to_owned());
+    }
+    if args
+        .duration
+        .is_some_and(|seconds| !(0.0..=86_400.0).contains(&seconds))
+    {
+        return Err("--duration is not between 0 and 86,400 seconds".to_owned());
+    }
+    Ok(())
 }
 
-async fn send(mut client: Client, mut work: Sender) -> Result<Done, String> {
-    client.run(&mut work).await?;
-    client.close().await?;
-    Ok(Done::Sent(work.latency))
+fn plan(args: &LoadArgs) -> Plan {
+    Plan {
+        messages: match args.duration {
+            None => Some(args.warm_up + args.messages),
+            Some(_) => None,
+        },
+        warm_up: args.warm_up,
+        copies: args.copies,
+        senders: if args.receive_only { 0 } else { args.pairs },
+        receives: !args.send_only,
+        pid: args.pid,
+    }
 }
 
-/// Bytes at a body's begin that say when it was due: microseconds since the load began.
-const STAMP_BYTES: usize = 8;
-/// How often a load with a rate looks at the clock.
-const TICK: Duration = Duration::from_millis(1);
-/// How often a receiver looks whether others have received the rest.
-const LOOK: Duration = Duration::from_millis(20);
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Receiving,
+    Sending,
+}
 
-struct Sender {
-    began: Instant,
-    left: u64,
-    /// Messages not settled yet, by when they were due, in their order.
-    due: std::collections::VecDeque<u64>,
-    window: usize,
-    interval: Option<Duration>,
-    made: u32,
-    head: Vec<u8>,
-    body: Vec<u8>,
+/// What one side, or one of its connections, has seen.
+struct Done {
+    side: Side,
     latency: Histogram<u64>,
+    early: u64,
 }
 
-impl Sender {
-    fn new(args: &LoadArgs, began: Instant, messages: u64) -> Self {
-        let mut head = properties(args.subject.as_deref());
-        head.extend_from_slice(&[0x00, 0x53, 0x75, 0xb0]);
-        head.extend_from_slice(&u32::try_from(args.size).unwrap_or(u32::MAX).to_be_bytes());
-        let pairs = u32::try_from(args.pairs).unwrap_or(u32::MAX);
-        Self {
-            began,
-            left: messages,
-            due: std::collections::VecDeque::new(),
-            window: usize::try_from(args.credit).unwrap_or(usize::MAX),
-            interval: args
-                .rate
-                .map(|rate| Duration::from_secs(1) * pairs / rate.max(1)),
-            made: 0,
-            head,
-            body: vec![b'x'; args.size],
-            latency: histogram().unwrap_or_else(|_| unreachable!("the bounds are valid")),
+/// One side of the load: makes its connections, waits for the word, and works.
+async fn work(
+    side: Side,
+    args: LoadArgs,
+    progress: Arc<Progress>,
+    go: watch::Receiver<bool>,
+) -> Result<Done, String> {
+    let peer = args.peer();
+    let mut connecting = JoinSet::new();
+    for pair in 0..args.pairs {
+        let (peer, wanted) = (peer.clone(), wanted(&args, side, pair));
+        connecting.spawn(async move {
+            let (peer, wanted) = (peer, wanted);
+            let mut client = Client::open(&peer, &format!("{side:?}-{pair}")).await?;
+            let links = client.attach(&wanted).await?;
+            Ok::<_, String>((pair, client, links))
+        });
+    }
+    let mut clients = Vec::with_capacity(args.pairs);
+    while let Some(connected) = connecting.join_next().await {
+        clients.push(connected.map_err(|error| error.to_string())??);
+    }
+    progress.say(Said::Ready);
+    let mut working = JoinSet::new();
+    for (pair, client, links) in clients {
+        let (progress, mut go) = (progress.clone(), go.clone());
+        match side {
+            Side::Receiving => {
+                let receiver = Receiver::new(receiving(&args), links, progress.clone());
+                working.spawn(async move {
+                    // The word comes, or the program ends.
+                    let _ = go.wait_for(|go| *go).await;
+                    receive(client, receiver, &progress).await
+                });
+            }
+            Side::Sending => {
+                let sender = Sender::new(sending(&args, pair), links, progress.clone());
+                working.spawn(async move {
+                    let _ = go.wait_for(|go| *go).await;
+                    send(client, sender, &progress).await
+                });
+            }
         }
     }
-
-    fn micros(&self) -> u64 {
-        u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
-    }
-}
-
-impl Work for Sender {
-    fn handle(&mut self, _: &mut Connection, _: LinkId, event: Event) -> Result<(), String> {
-        if let Event::Disposition { outcome, .. } = event {
-            if outcome != Outcome::Accepted {
-                return Err(format!("a message was not accepted: {outcome:?}"));
-            }
-            if let Some(due) = self.due.pop_front() {
-                self.latency
-                    .saturating_record(self.micros().saturating_sub(due));
-            }
-        }
-        Ok(())
-    }
-
-    fn turn(&mut self, engine: &mut Connection, link: LinkId) -> Option<Duration> {
-        let now = self.micros();
-        while self.left > 0 && self.due.len() < self.window {
-            if let Some(interval) = self.interval
-                && self.began.elapsed() < interval * self.made
-            {
-                return Some(TICK);
-            }
-            for (slot, byte) in self.body.iter_mut().zip(now.to_be_bytes()) {
-                *slot = byte;
-            }
-            let mut tag = [0; 16];
-            for (slot, byte) in tag.iter_mut().zip(self.left.to_be_bytes()) {
-                *slot = byte;
-            }
-            let payload: &[&[u8]] = &[&self.head, &self.body];
-            let settle_mode = SettleMode::OnReceipt;
-            let delivery = Delivery {
-                tag,
-                settle_mode,
-                message_format: 0,
-                payload,
-            };
-            if engine.deliver(link, delivery).is_err() {
-                break;
-            }
-            self.due.push_back(now);
-            self.left -= 1;
-            self.made = self.made.saturating_add(1);
-        }
-        self.interval.filter(|_| self.left > 0).map(|_| TICK)
-    }
-
-    fn is_done(&self) -> bool {
-        self.left == 0 && self.due.is_empty()
-    }
-}
-
-/// Encodes the properties section of a message with a subject.
-fn properties(subject: Option<&str>) -> Vec<u8> {
-    let Some(subject) = subject else {
-        return Vec::new();
+    let mut all = Done {
+        side,
+        latency: histogram(),
+        early: 0,
     };
-    let length = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX).to_be_bytes();
-    let mut section = vec![0x00, 0x53, 0x73, 0xd0];
-    // Message-id, user-id and to are null; a string is five bytes longer than its text.
-    section.extend_from_slice(&length(subject.len() + 12));
-    section.extend_from_slice(&length(4));
-    section.extend_from_slice(&[0x40, 0x40, 0x40, 0xb1]);
-    section.extend_from_slice(&length(subject.len()));
-    section.extend_from_slice(subject.as_bytes());
-    section
+    while let Some(done) = working.join_next().await {
+        let done = done.map_err(|error| error.to_string())??;
+        all.latency
+            .add(done.latency)
+            .map_err(|error| error.to_string())?;
+        all.early += done.early;
+    }
+    Ok(all)
 }
 
-struct Receiver {
-    began: Instant,
-    received: u64,
-    limit: u64,
-    /// Counts what all receivers of the same queue have.
-    all: Option<std::sync::Arc<std::sync::atomic::AtomicU64>>,
-    credit: u32,
-    left: u32,
-    size: usize,
-    latency: Histogram<u64>,
+async fn receive(
+    mut client: Client,
+    mut receiver: Receiver,
+    progress: &Progress,
+) -> Result<Done, String> {
+    client.run(&mut receiver, &mut progress.finished()).await?;
+    client.close().await?;
+    Ok(Done {
+        side: Side::Receiving,
+        latency: receiver.latency,
+        early: receiver.early,
+    })
 }
 
-impl Receiver {
-    fn new(
-        args: &LoadArgs,
-        began: Instant,
-        limit: u64,
-        all: Option<std::sync::Arc<std::sync::atomic::AtomicU64>>,
-    ) -> Self {
-        Self {
-            began,
-            received: 0,
-            limit,
-            all,
-            credit: args.credit,
-            left: 0,
-            size: args.size,
-            latency: histogram().unwrap_or_else(|_| unreachable!("the bounds are valid")),
-        }
-    }
+async fn send(mut client: Client, mut sender: Sender, progress: &Progress) -> Result<Done, String> {
+    client.run(&mut sender, &mut progress.finished()).await?;
+    client.close().await?;
+    Ok(Done {
+        side: Side::Sending,
+        latency: sender.latency,
+        early: 0,
+    })
 }
 
-impl Work for Receiver {
-    fn handle(
-        &mut self,
-        engine: &mut Connection,
-        link: LinkId,
-        event: Event,
-    ) -> Result<(), String> {
-        if let Event::Transfer {
-            delivery,
-            payload,
-            settled,
-            ..
-        } = event
-        {
-            let start = payload.len().checked_sub(self.size);
-            let stamp = start.and_then(|start| payload.get(start..)?.first_chunk::<STAMP_BYTES>());
-            if let Some(stamp) = stamp {
-                let now = u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX);
-                self.latency
-                    .saturating_record(now.saturating_sub(u64::from_be_bytes(*stamp)));
-            }
-            engine.settle_incoming(link, delivery, &Outcome::Accepted, settled);
-            self.received += 1;
-            self.left = self.left.saturating_sub(1);
-            if let Some(all) = &self.all {
-                all.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            }
-        }
-        Ok(())
+/// Returns the links of one connection: its share of the nodes, or of the message sessions.
+fn wanted(args: &LoadArgs, side: Side, pair: usize) -> Vec<Wanted> {
+    let role = match side {
+        Side::Receiving => LinkRole::Incoming,
+        Side::Sending => LinkRole::Outgoing,
+    };
+    let link = |at: usize, node: String, message_session: Option<String>| Wanted {
+        role,
+        node,
+        name: format!("{side:?}-{pair}-{at}"),
+        message_session,
+    };
+    let sources = args.source.as_ref().filter(|_| side == Side::Receiving);
+    let nodes: Vec<String> = match sources {
+        Some(source) => (0..args.sources)
+            .map(|at| source.replace("{}", &at.to_string()))
+            .collect(),
+        None => args.node_names(),
+    };
+    if side == Side::Receiving
+        && let Some(sessions) = args.message_sessions
+        && let Some(node) = nodes.first()
+    {
+        let mine = (pair..sessions).step_by(args.pairs);
+        return mine
+            .map(|at| link(at, node.clone(), Some(session_name(at))))
+            .collect();
     }
-
-    fn turn(&mut self, engine: &mut Connection, link: LinkId) -> Option<Duration> {
-        if self.left <= self.credit / 2 && !self.is_done() {
-            self.left = self.credit;
-            engine.grant_credit(link, self.credit);
-        }
-        self.all.as_ref().map(|_| LOOK)
-    }
-
-    fn is_done(&self) -> bool {
-        let received = match &self.all {
-            Some(all) => all.load(std::sync::atomic::Ordering::Relaxed),
-            None => self.received,
-        };
-        self.limit <= received
+    let count = nodes.len();
+    let named = nodes.into_iter().enumerate();
+    if args.pairs <= count {
+        let mine = named.filter(|(at, _)| at % args.pairs == pair);
+        mine.map(|(at, node)| link(at, node, None)).collect()
+    } else {
+        // More connections than nodes: each has one.
+        let mine = named.filter(|(at, _)| *at == pair % count);
+        mine.map(|(at, node)| link(at, node, None)).collect()
     }
 }
 
-impl Report {
-    /// Messages a second.
-    pub(super) fn rate(&self) -> f64 {
-        float(self.messages) / self.seconds
-    }
+fn session_name(at: usize) -> String {
+    format!("session-{at}")
+}
 
-    /// The broker's CPU seconds per million messages.
-    pub(super) fn cpu_per_million(&self) -> Option<f64> {
-        self.usage.map(|(cpu, _)| cpu * 1e6 / float(self.messages))
+fn receiving(args: &LoadArgs) -> Receiving {
+    Receiving {
+        credit: args.credit,
+        size: args.size,
+        defer_every: args.defer_every,
+        counted: if args.receive_only {
+            Counted::All
+        } else {
+            Counted::Own
+        },
     }
 }
 
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "messages            {}", self.messages)?;
-        writeln!(f, "seconds             {:.3}", self.seconds)?;
-        writeln!(f, "messages a second   {:.0}", self.rate())?;
-        for (what, latency) in [
-            ("sent to accepted", &self.acknowledged),
-            ("sent to received", &self.end_to_end),
-        ] {
-            if !latency.is_empty() {
-                let at = |quantile: f64| float(latency.value_at_quantile(quantile)) / 1e3;
-                let (p50, p99, p999) = (at(0.5), at(0.99), at(0.999));
-                writeln!(
-                    f,
-                    "{what}    p50 {p50:.2} ms, p99 {p99:.2} ms, p99.9 {p999:.2} ms"
-                )?;
-            }
-        }
-        if let (Some((_, resident)), Some(cpu)) = (self.usage, self.cpu_per_million()) {
-            writeln!(f, "broker              {cpu:.2} CPU s per million messages")?;
-            write!(
-                f,
-                "broker's memory     {:.0} MiB",
-                float(resident) / 1024.0 / 1024.0
-            )?;
-        }
-        Ok(())
+fn sending(args: &LoadArgs, pair: usize) -> Sending {
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let (pairs, batch) = (number(args.pairs), number(args.batch));
+    let rate = args.rate.map(|rate| {
+        let apart = Duration::from_secs(1) * batch / rate.max(1);
+        (apart * pairs, apart * number(pair))
+    });
+    let sessions = args.message_sessions.unwrap_or(0);
+    Sending {
+        messages: plan(args).messages.map(|all| share(all, args.pairs, pair)),
+        size: args.size,
+        batch: args.batch,
+        window: args.window,
+        rate,
+        subject: args.subject.clone(),
+        message_sessions: (0..sessions).map(session_name).collect(),
+        due: match (args.due_in, args.due_at) {
+            (Some(seconds), _) => Due::In(millis(seconds)),
+            (None, Some(at)) => Due::At(at),
+            (None, None) => Due::AtOnce,
+        },
     }
 }
 
-/// One microsecond to ten minutes, to three figures.
-fn histogram() -> Result<Histogram<u64>, String> {
-    Histogram::new_with_bounds(1, 600_000_000, 3).map_err(|error| error.to_string())
+fn millis(seconds: f64) -> u64 {
+    let span = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn share(all: u64, parts: usize, part: usize) -> u64 {
@@ -372,7 +345,31 @@ fn share(all: u64, parts: usize, part: usize) -> u64 {
     all / parts + u64::from(part < all % parts)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "figures for people")]
-pub(super) fn float(number: u64) -> f64 {
-    number as f64
+impl LoadArgs {
+    fn peer(&self) -> Peer {
+        Peer {
+            broker: self.broker,
+            identity: identity(self.user.as_deref(), self.password.as_deref()),
+            patience: Duration::from_millis(millis(self.patience)),
+        }
+    }
+
+    fn node_names(&self) -> Vec<String> {
+        let count = if self.each { self.pairs } else { self.nodes };
+        if !self.each && count == 1 {
+            return vec![self.node.clone()];
+        }
+        (0..count).map(|at| format!("{}{at}", self.node)).collect()
+    }
+}
+
+/// Who signs in with SASL.
+pub(super) fn identity(user: Option<&str>, password: Option<&str>) -> Identity {
+    match (user, password) {
+        (Some(user), Some(password)) => Identity::Plain {
+            user: user.to_owned(),
+            password: password.to_owned(),
+        },
+        _ => Identity::Anonymous,
+    }
 }

@@ -1,38 +1,89 @@
-//! What the system knows of a process: its CPU time and its memory.
+//! What the system knows of processes: their CPU time and their memory.
 
-/// A process's use of the machine so far.
-#[derive(Debug, Clone, Copy, Default)]
+use std::collections::BTreeMap;
+use std::fs;
+
+/// What a process and all that it started have used of the machine so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Usage {
-    /// User and system, seconds.
+    /// User and system, seconds; those of children that have ended too.
     pub(super) cpu_seconds: f64,
     /// Memory that is in RAM, bytes.
     pub(super) resident_bytes: u64,
+    /// The most that was, bytes; of several processes the sum of each one's own.
+    pub(super) peak_bytes: u64,
 }
 
 impl Usage {
     /// Reads `/proc`.
     pub(super) fn of(pid: u32) -> Result<Self, String> {
         let failed = |error: std::io::Error| format!("process {pid}: {error}");
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).map_err(failed)?;
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).map_err(failed)?;
-        // Behind the name, which may hold anything: state is field 3, utime 14, stime 15.
-        let fields: Vec<&str> = stat
-            .rsplit(')')
-            .next()
-            .unwrap_or_default()
-            .split_ascii_whitespace()
-            .collect();
-        let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<u32>().ok());
-        let ticks = ticks(11).unwrap_or(0) + ticks(12).unwrap_or(0);
-        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kilobytes = resident.and_then(|text| text.split_ascii_whitespace().next());
-        let kilobytes: u64 = kilobytes.and_then(|text| text.parse().ok()).unwrap_or(0);
-        let per_second =
-            f64::from(u32::try_from(rustix::param::clock_ticks_per_second()).unwrap_or(100));
-        let cpu_seconds = f64::from(ticks) / per_second;
-        Ok(Self {
-            cpu_seconds,
-            resident_bytes: kilobytes * 1024,
-        })
+        fs::metadata(format!("/proc/{pid}/stat")).map_err(failed)?;
+        let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        let mut processes = BTreeMap::new();
+        for entry in fs::read_dir("/proc").map_err(failed)?.flatten() {
+            let name = entry.file_name().into_string().unwrap_or_default();
+            if let Ok(pid) = name.parse()
+                && let Some((parent, ticks)) = stat(pid)
+            {
+                children.entry(parent).or_default().push(pid);
+                processes.insert(pid, ticks);
+            }
+        }
+        let per_second = u32::try_from(rustix::param::clock_ticks_per_second()).unwrap_or(100);
+        let mut usage = Self::default();
+        let mut left = vec![pid];
+        while let Some(pid) = left.pop() {
+            left.extend(children.get(&pid).into_iter().flatten());
+            let ticks = processes.get(&pid).copied().unwrap_or(0);
+            usage.cpu_seconds += f64::from(ticks) / f64::from(per_second);
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            usage.resident_bytes += kilobytes(&status, "VmRSS:") * 1024;
+            usage.peak_bytes += kilobytes(&status, "VmHWM:") * 1024;
+        }
+        Ok(usage)
+    }
+}
+
+/// Returns a process's parent and its clock ticks; none if it has gone.
+fn stat(pid: u32) -> Option<(u32, u32)> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // Behind the name, which may hold anything: the state, the parent, ..., and from the twelfth on
+    // utime, stime, and those of children that have ended.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_ascii_whitespace().skip(1);
+    let parent = fields.next()?.parse().ok()?;
+    let ticks = fields.skip(9).take(4);
+    Some((
+        parent,
+        ticks.filter_map(|field| field.parse::<u32>().ok()).sum(),
+    ))
+}
+
+fn kilobytes(status: &str, name: &str) -> u64 {
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    let number = line.and_then(|line| line.split_ascii_whitespace().next());
+    number.and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_has_used_what_it_used() {
+        let own = std::process::id();
+        let before = Usage::of(own).unwrap();
+        assert!(1024 * 1024 < before.resident_bytes);
+        assert!(before.resident_bytes <= before.peak_bytes);
+        let mut sum = 0_u64;
+        loop {
+            sum = (0..1_000_000).fold(sum, u64::wrapping_add);
+            let after = Usage::of(own).unwrap();
+            if before.cpu_seconds + 0.05 < after.cpu_seconds {
+                break;
+            }
+        }
+        assert!(Usage::of(u32::MAX).is_err(), "{sum}");
     }
 }

@@ -8,8 +8,9 @@ use std::thread;
 use tracing::{debug, error};
 
 use super::super::committer::{Order, SharedDisk};
+use super::super::mailbox::Mail;
 use super::super::reader::{Purpose, Request};
-use super::{Mail, Owner};
+use super::Owner;
 use crate::broker::recovery::{FoundBody, SearchPosition};
 use crate::broker::{Room, Snapshot, WantedBody};
 use crate::limits;

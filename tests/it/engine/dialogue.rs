@@ -229,7 +229,7 @@ impl Player {
         while let Some(event) = self.engine.poll_event() {
             text.push_str(&format!("E: {}\n", event_words(&event)));
         }
-        let mut output = self.engine.take_output(self.now);
+        let mut output = crate::rig::said_by(&mut self.engine, self.now);
         while !output.is_empty() {
             text.push_str(&format!("S: {}\n", take_frame(&mut output)));
         }

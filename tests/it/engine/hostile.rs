@@ -241,7 +241,7 @@ impl Victim {
 
     /// Reads what the engine says as a strict peer would.
     fn check_output(&mut self) {
-        let output = self.engine.take_output(self.now);
+        let output = crate::rig::said_by(&mut self.engine, self.now);
         self.written += output.len();
         let mut rest = &output[..];
         while !rest.is_empty() {
@@ -300,7 +300,7 @@ impl Victim {
             self.engine.detach(link, None);
             self.engine.accept_link(link, Accept::default());
         }
-        assert!(self.engine.take_output(self.now).is_empty());
+        assert!(crate::rig::said_by(&mut self.engine, self.now).is_empty());
     }
 }
 

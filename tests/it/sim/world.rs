@@ -10,13 +10,15 @@ use jitney::address::{Address, EntityAddress};
 use jitney::amqp::{Accept, LinkId, Outcome, Refusal, Value as AmqpValue};
 use jitney::broker::recovery::{FoundBody, SearchPosition};
 use jitney::broker::{
-    Broker, ConnectionId, Profile, Reply, Room, Routed, Snapshot, Surroundings, WantedBody,
+    Broker, ConnectionId, Input, Profile, Reply, Room, Routed, Snapshot, Surroundings, WantedBody,
 };
 use jitney::entity::queue::{Description, ReceiveMode};
 use jitney::entity::rules::{
     CorrelationFields, CorrelationFilter, Filter, Rule, Value as RuleValue,
 };
-use jitney::entity::{BodyRef, EntityId, Journal, Record, SequenceNumber};
+use jitney::entity::{
+    BodyRef, Budget, EntityId, Journal, Memory, MemoryPages, Record, SequenceNumber,
+};
 use jitney::storage::{self, CheckpointAt, Committer, Disk, Error, Frame, Options, Writer};
 use jitney::time::Timestamp;
 use jitney::{limits, message};
@@ -69,6 +71,8 @@ pub(super) struct World {
     paths: Vec<String>,
     /// What has left, for clients to read.
     pub(super) released: Vec<Sight>,
+    /// Bytes of answers that their clients have read, and the broker is not told of.
+    answered: Vec<(ConnectionId, u64)>,
     pub(super) trace: Trace,
     random: Stream,
     segment_bytes: u64,
@@ -160,6 +164,7 @@ impl World {
             entities: entities.to_vec(),
             paths: entities.iter().map(|it| it.path.clone()).collect(),
             released: Vec::new(),
+            answered: Vec::new(),
             trace,
             random,
             segment_bytes,
@@ -248,6 +253,10 @@ impl World {
             group,
             replies: &mut replies,
         };
+        for (connection, bytes) in self.answered.drain(..) {
+            self.broker
+                .apply(&mut around, connection, Input::Answered(bytes));
+        }
         match act.input(&self.paths) {
             Some((connection, input)) => {
                 self.broker
@@ -255,6 +264,7 @@ impl World {
             }
             None => self.broker.handle_timeout(&mut around),
         }
+        self.broker.relieve();
         let sights = self.look_at(&replies)?;
         for sight in &sights {
             self.trace.note(|| format!("    {sight:?}"));
@@ -288,6 +298,10 @@ impl World {
         let pin = self.auditor.released(pending.pin);
         pin.map_err(|error| format!("{sight:?}: {error}"))?;
         self.released.push(sight);
+        if let Reply::Respond(_, response) = &pending.routed.reply {
+            let answer = (pending.routed.connection, response.bytes());
+            self.answered.push(answer);
+        }
         Ok(())
     }
 
@@ -621,7 +635,9 @@ struct Started {
 
 /// Recovers what a disk holds, as `jitney serve` does.
 fn start(disk: &Arc<FaultyDisk>, random: &mut Stream, segment_bytes: u64) -> Result<Started, Stop> {
-    let mut broker = Broker::new(random.next(), Profile::Development);
+    let number = random.next();
+    let mut broker = Broker::new(number, Profile::Development);
+    broker.set_memory(memory(number));
     let options = Options {
         segment_bytes,
         cache_bytes: random.index(20_000),
@@ -648,6 +664,18 @@ fn start(disk: &Arc<FaultyDisk>, random: &mut Stream, segment_bytes: u64) -> Res
         last: recovered.last_frame,
         newest: recovered.newest.as_millis(),
     })
+}
+
+/// Makes memory that is short more often than not: then what nothing happens to is packed after each
+/// step, and lies in memory or on pages.
+fn memory(number: u64) -> Memory {
+    let of = |sizes: [usize; 4], number: u64| sizes[usize::try_from(number % 4).expect("few")];
+    let budget = Budget {
+        open: of([0, 0, 2_000, 1_000_000], number),
+        packed: of([0, 100, 1_000, usize::MAX], number >> 8),
+        total: usize::MAX,
+    };
+    Memory::new(budget, Some(Box::new(MemoryPages)))
 }
 
 /// Makes a rule that takes a color, or all.

@@ -1,0 +1,240 @@
+//! What the queues' indexes may take of memory, and where the rest of them goes.
+//!
+//! A part of an index is *open*, as it is worked on; *packed*, some bytes a message; or a *page*:
+//! packed, and kept by a [`PageStore`] outside of memory. What is neither near a queue's ends nor
+//! in use is packed when the open parts are beyond their budget, and what is packed goes to the
+//! store when that is beyond its own.
+//!
+//! Everything that is held is counted here, by what holds it, until it is dropped: a snapshot for a
+//! checkpoint shares the parts of its queue, and each counts once.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+
+/// Keeps pages where they are not in the way, until the process ends.
+pub trait PageStore: fmt::Debug + Send + Sync {
+    /// Keeps some bytes for as long as the page lives; `None` if there is no room for them.
+    fn put(&self, bytes: &[u8]) -> Option<Box<dyn Page>>;
+}
+
+/// Bytes that a store keeps; its room is free again when this is dropped.
+pub trait Page: fmt::Debug + Send + Sync {
+    /// Returns the bytes. What cannot be read ends the process: messages are not guessed.
+    fn read(&self) -> Bytes;
+}
+
+/// What may be held in memory, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// Of open parts of indexes.
+    pub open: usize,
+    /// Of packed ones.
+    pub packed: usize,
+    /// Of all that is counted.
+    pub total: usize,
+}
+
+impl Default for Budget {
+    /// What is packed stays in memory, and nothing else has a bound.
+    fn default() -> Self {
+        Self {
+            open: crate::limits::OPEN_INDEX_BYTES,
+            packed: usize::MAX,
+            total: usize::MAX,
+        }
+    }
+}
+
+/// The memory of one namespace's queues: what is held of it, and how much may be.
+#[derive(Debug, Clone, Default)]
+pub struct Memory(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    budget: Budget,
+    store: Option<Box<dyn PageStore>>,
+    open: AtomicUsize,
+    packed: AtomicUsize,
+    other: AtomicUsize,
+}
+
+/// What memory is held for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Parts of indexes that are open.
+    Open,
+    /// Packed ones.
+    Packed,
+    /// What has to be at hand whatever comes.
+    Other,
+}
+
+/// Some memory that is held: counted until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Held {
+    memory: Memory,
+    purpose: Purpose,
+    bytes: usize,
+}
+
+impl Memory {
+    /// Takes the budget, and where pages are kept.
+    #[must_use]
+    pub fn new(budget: Budget, store: Option<Box<dyn PageStore>>) -> Self {
+        Self(Arc::new(Shared {
+            budget,
+            store,
+            ..Shared::default()
+        }))
+    }
+
+    /// Returns all that is counted, in bytes.
+    #[must_use]
+    pub fn counted(&self) -> usize {
+        let of = |count: &AtomicUsize| count.load(Ordering::Relaxed);
+        of(&self.0.open) + of(&self.0.packed) + of(&self.0.other)
+    }
+
+    /// Returns the budget.
+    #[must_use]
+    pub fn budget(&self) -> Budget {
+        self.0.budget
+    }
+
+    /// Returns the bytes of open parts beyond their budget.
+    pub(crate) fn open_beyond(&self) -> usize {
+        let open = self.0.open.load(Ordering::Relaxed);
+        open.saturating_sub(self.0.budget.open)
+    }
+
+    /// Begins to hold some bytes.
+    pub(crate) fn hold(&self, purpose: Purpose, bytes: usize) -> Held {
+        self.counter(purpose).fetch_add(bytes, Ordering::Relaxed);
+        Held {
+            memory: self.clone(),
+            purpose,
+            bytes,
+        }
+    }
+
+    /// Gives bytes to the store if the packed ones have no room beside the others.
+    pub(crate) fn page(&self, bytes: &[u8]) -> Option<Box<dyn Page>> {
+        let packed = self.0.packed.load(Ordering::Relaxed);
+        if packed.saturating_add(bytes.len()) <= self.0.budget.packed {
+            return None;
+        }
+        self.0.store.as_ref()?.put(bytes)
+    }
+
+    fn counter(&self, purpose: Purpose) -> &AtomicUsize {
+        match purpose {
+            Purpose::Open => &self.0.open,
+            Purpose::Packed => &self.0.packed,
+            Purpose::Other => &self.0.other,
+        }
+    }
+}
+
+impl Held {
+    /// Holds more or less from now on.
+    pub(crate) fn resize(&mut self, bytes: usize) {
+        let counter = self.memory.counter(self.purpose);
+        if self.bytes < bytes {
+            counter.fetch_add(bytes - self.bytes, Ordering::Relaxed);
+        } else {
+            counter.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
+        }
+        self.bytes = bytes;
+    }
+
+    /// Returns how many bytes are held.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Returns whose memory it is.
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+}
+
+impl Clone for Held {
+    fn clone(&self) -> Self {
+        self.memory.hold(self.purpose, self.bytes)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let counter = self.memory.counter(self.purpose);
+        counter.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// Pages in memory: for tests, in which what is kept must only not be where it was.
+#[derive(Debug, Default)]
+pub struct MemoryPages;
+
+#[derive(Debug)]
+struct MemoryPage(Bytes);
+
+impl PageStore for MemoryPages {
+    fn put(&self, bytes: &[u8]) -> Option<Box<dyn Page>> {
+        Some(Box::new(MemoryPage(Bytes::copy_from_slice(bytes))))
+    }
+}
+
+impl Page for MemoryPage {
+    fn read(&self) -> Bytes {
+        self.0.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_held_counts_until_it_is_dropped() {
+        let memory = Memory::default();
+        let mut open = memory.hold(Purpose::Open, 100);
+        let copy = open.clone();
+        let other = memory.hold(Purpose::Other, 7);
+        assert_eq!(memory.counted(), 207);
+        open.resize(10);
+        drop(copy);
+        assert_eq!(memory.counted(), 17);
+        open.resize(30);
+        drop(other);
+        assert_eq!((memory.counted(), open.bytes()), (30, 30));
+        drop(open);
+        assert_eq!(memory.counted(), 0);
+    }
+
+    #[test]
+    fn pages_are_what_is_beyond_the_budget_of_packed_bytes() {
+        let (open, packed, total) = (10, 10, usize::MAX);
+        let budget = Budget {
+            open,
+            packed,
+            total,
+        };
+        let memory = Memory::new(budget, Some(Box::new(MemoryPages)));
+        let held = memory.hold(Purpose::Packed, 6);
+        assert!(memory.page(b"four").is_none());
+        let page = memory.page(b"fives").expect("a store of memory has room");
+        assert_eq!(page.read(), "fives");
+        drop(held);
+        assert!(memory.page(b"fives").is_none());
+        assert!(
+            Memory::new(budget, None)
+                .page(b"more than ten bytes")
+                .is_none()
+        );
+        let _open = memory.hold(Purpose::Open, 15);
+        assert_eq!(memory.open_beyond(), 5);
+    }
+}

@@ -1,0 +1,172 @@
+//! The owner's mailbox: what it is told and asked, and how much of it may wait.
+//!
+//! Invariant: what waits is bounded in bytes, and everybody comes in turn: a connection that has a
+//! lot to say waits for room like one that has little, and is then before or behind it by one read.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::time::Instant;
+
+use super::outbox::Outbox;
+use super::{owner, reader};
+use crate::broker::administration::{Answer, Operation, OperationRefused};
+use crate::broker::{Authority, ConnectionId, Input, Origin, Peer, TokenRefused};
+use crate::limits;
+use crate::storage;
+
+/// What reaches the owner.
+#[derive(Debug)]
+pub(super) enum Mail {
+    /// A connection is there, and comes from there.
+    Connected(ConnectionId, Arc<Outbox>, Origin),
+    /// A connection's task has ended.
+    Disconnected(ConnectionId),
+    /// Everything that one read of a connection produced, and its place in the mailbox.
+    Inputs(ConnectionId, Vec<Input>, Place),
+    /// What does this token give?
+    Authorize(
+        Box<Inquiry>,
+        oneshot::Sender<Result<Authority, TokenRefused>>,
+    ),
+    /// Do this to entities; answer when it is durable.
+    Administer(Box<Administration>, oneshot::Sender<Administered>),
+    /// These keys sign identity tokens from now on.
+    IdentityKeys(String),
+    /// Bytes that were asked for have been read.
+    Read(reader::Done),
+    /// A checkpoint has been written.
+    CheckpointWritten(Result<owner::Written, storage::Error>),
+    /// End all links and connections, and then stop when they have gone.
+    Stop,
+}
+
+/// A question about a token.
+#[derive(Debug)]
+pub(super) struct Inquiry {
+    pub(super) peer: Peer,
+    /// The host that is meant, if it is known.
+    pub(super) host: Option<String>,
+    pub(super) token: Option<String>,
+    /// The path that it is to hold for.
+    pub(super) path: String,
+    /// Further tokens, for entities that another is to forward to.
+    pub(super) supplementary: Vec<String>,
+}
+
+/// An operation, for whom, and where.
+#[derive(Debug)]
+pub(super) struct Administration {
+    pub(super) host: Option<String>,
+    pub(super) authority: Authority,
+    pub(super) operation: Operation,
+}
+
+/// What came of an operation.
+pub(super) type Administered = Result<Answer, OperationRefused>;
+
+/// Room in the mailbox that a batch takes until the owner is done with it.
+pub(super) type Place = OwnedSemaphorePermit;
+
+/// Where mail for the owner is handed in.
+#[derive(Debug, Clone)]
+pub(super) struct Mailbox {
+    mail: mpsc::Sender<Mail>,
+    /// In units of [`UNIT`] bytes.
+    room: Arc<Semaphore>,
+}
+
+/// Bytes that room is given out in.
+const UNIT: usize = 1024;
+/// Room of all batches together.
+const ROOM: usize = limits::MAILBOX_BYTES_MAX / UNIT;
+
+impl Mailbox {
+    pub(super) fn new(mail: mpsc::Sender<Mail>) -> Self {
+        let room = Arc::new(Semaphore::new(ROOM));
+        Self { mail, room }
+    }
+
+    /// Hands something in when there is room for it; `None` if the owner has gone.
+    pub(super) async fn send(&self, mail: Mail) -> Option<()> {
+        self.mail.send(mail).await.ok()
+    }
+
+    /// Hands in what a connection has read, of so many bytes, when it is its turn and there is room;
+    /// `None` if the owner has gone.
+    pub(super) async fn send_inputs(
+        &self,
+        id: ConnectionId,
+        inputs: Vec<Input>,
+        bytes: usize,
+    ) -> Option<()> {
+        let weight = bytes + inputs.len() * size_of::<Input>();
+        let units = u32::try_from(weight.div_ceil(UNIT).clamp(1, ROOM)).unwrap_or(u32::MAX);
+        let place = Arc::clone(&self.room)
+            .acquire_many_owned(units)
+            .await
+            .ok()?;
+        self.send(Mail::Inputs(id, inputs, place)).await
+    }
+}
+
+/// Signs that the owner and the disk are alive, which everybody can read without asking.
+#[derive(Debug)]
+pub(super) struct Vitals {
+    began: Instant,
+    /// Messages would be taken.
+    has_room: AtomicBool,
+    /// When the turn that the owner is in began; 0 between turns.
+    turn: AtomicU64,
+    /// Since when the oldest group waits for the disk; 0 if there is none.
+    sync: AtomicU64,
+}
+
+impl Vitals {
+    pub(super) fn new() -> Self {
+        Self {
+            began: Instant::now(),
+            has_room: AtomicBool::new(true),
+            turn: AtomicU64::new(0),
+            sync: AtomicU64::new(0),
+        }
+    }
+
+    /// Returns whether a send to some entity would be taken now, or after a wait that ends.
+    pub(super) fn are_good(&self) -> bool {
+        /// What lasts longer does not end by itself.
+        const STUCK: Duration = Duration::from_secs(30);
+        let stuck = u64::try_from(STUCK.as_millis()).unwrap_or(u64::MAX);
+        let now = self.stamp(Instant::now());
+        let lasts = |since: &AtomicU64| match since.load(Ordering::Relaxed) {
+            0 => false,
+            since => stuck < now.saturating_sub(since),
+        };
+        self.has_room.load(Ordering::Relaxed) && !lasts(&self.turn) && !lasts(&self.sync)
+    }
+
+    pub(super) fn set_room(&self, has_room: bool) {
+        self.has_room.store(has_room, Ordering::Relaxed);
+    }
+
+    /// The owner begins a turn.
+    pub(super) fn turns(&self) {
+        self.turn
+            .store(self.stamp(Instant::now()), Ordering::Relaxed);
+    }
+
+    /// The owner has ended a turn; a group waits for the disk since then.
+    pub(super) fn rests(&self, syncs_since: Option<Instant>) {
+        let since = syncs_since.map_or(0, |since| self.stamp(since));
+        self.sync.store(since, Ordering::Relaxed);
+        self.turn.store(0, Ordering::Relaxed);
+    }
+
+    /// Milliseconds since the start, and never 0.
+    fn stamp(&self, at: Instant) -> u64 {
+        let millis = at.saturating_duration_since(self.began).as_millis();
+        u64::try_from(millis).unwrap_or(u64::MAX).max(1)
+    }
+}
