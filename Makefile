@@ -13,7 +13,7 @@ CARGO ?= cargo
 PYTHON ?= python3
 REQUIREMENTS := $(wildcard interop-tests/*/requirements.txt)
 
-.PHONY: help run build check test sim crash mutants interop interop-all bench certs clean
+.PHONY: help run build check test sim crash mutants interop interop-all bench instructions certs clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -50,6 +50,9 @@ interop-all: build .venv/made
 
 bench: build ## the table of budgets, measured (some 15 minutes); PEERS=1 measures other brokers too; ARGS="--row 4" for one row
 	interop-tests/bench/run $(ARGS)
+
+instructions: ## instructions for one message in the broker's core, beside the last release's; needs valgrind
+	interop-tests/bench/instructions $(ARGS)
 
 certs: build ## certificates for TLS in certs/, by a local authority; ARGS="--name broker.test" for others
 	target/release/jitney certs certs $(ARGS)

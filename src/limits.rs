@@ -75,6 +75,11 @@ pub const IN_FLIGHT_BYTES_MIN: usize = 1024 * 1024;
 pub const MAILBOX_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Bytes that are read from the disk for one connection at a time, what is read ahead among them.
 pub const READ_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// Messages of one queue whose time has come that one step sees to: some milliseconds. What is not
+/// seen to yet is not given out either.
+pub const DUE_MESSAGES: usize = 1_000;
+/// Queues whose time has come that one step sees to.
+pub const DUE_QUEUES: usize = 64;
 /// Messages looked at in one step of a compaction: about a tenth of a millisecond.
 pub const COMPACTION_SCAN: usize = 4_096;
 /// Nominal size of a segment of the log, bytes: zero-filled in 30 to 200 ms, and small enough that

@@ -27,6 +27,7 @@ mod links;
 mod serial;
 mod session;
 mod state;
+mod table;
 #[cfg(test)]
 mod tests;
 mod trace;

@@ -213,11 +213,12 @@ impl Queue {
 
     /// Makes scheduled messages active whose time has come, as if they were sent now: with new
     /// numbers, in the order of their times.
-    pub(super) fn activate_due(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn activate_due(&mut self, cx: &mut Context<'_>, left: &mut usize) {
         while let Some(&(due, ordinal)) = self.scheduled.first() {
-            if cx.now < due {
+            if cx.now < due || *left == 0 {
                 return;
             }
+            *left -= 1;
             let Some(mut entry) = self.forget(ordinal) else {
                 return;
             };

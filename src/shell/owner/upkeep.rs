@@ -162,7 +162,7 @@ impl Owner {
         let work = move || {
             match storage::write_checkpoint(&*disk, at, |emit| snapshot.records(emit)) {
                 // The owner is gone when the broker stops; the checkpoint is good all the same.
-                Ok(()) => drop(owner.blocking_send(Mail::CheckpointWritten(Ok(Written(at))))),
+                Ok(at) => drop(owner.blocking_send(Mail::CheckpointWritten(Ok(Written(at))))),
                 Err(error) => drop(owner.blocking_send(Mail::CheckpointWritten(Err(error)))),
             }
         };

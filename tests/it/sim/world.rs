@@ -459,7 +459,7 @@ impl World {
                     .note(|| format!("checkpoint after group {group}"));
                 let disk: &dyn Disk = &*self.disk;
                 match storage::write_checkpoint(disk, at, |emit| snapshot.records(emit)) {
-                    Ok(()) => {
+                    Ok(at) => {
                         self.upkeep.checkpoints += 1;
                         self.writer.checkpoint_written(at);
                     }
