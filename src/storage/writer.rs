@@ -129,7 +129,7 @@ impl Writer {
         let length = u32::try_from(records).expect("limits keep a group below 4 GiB");
         let span = self.open.len().next_multiple_of(FRAME_ALIGNMENT);
         self.open.resize(span, 0);
-        self.usual = span.max(self.usual - self.usual / 16);
+        self.usual = span.max(self.usual - self.usual / 64);
         let frame = std::mem::take(&mut self.open);
         let alive = std::mem::take(&mut self.open_alive);
         let position = self.position.to_u64();
@@ -165,6 +165,11 @@ impl Writer {
             return self.open.get(start..end).map(Bytes::copy_from_slice);
         }
         self.cache.find(body)
+    }
+
+    /// Says how many bytes of recent groups and of read ones may stay in memory.
+    pub fn set_cache_bytes(&mut self, bytes: usize) {
+        self.cache.set_budget(bytes, self.durable);
     }
 
     /// Keeps in memory what was read.

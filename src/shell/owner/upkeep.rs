@@ -71,6 +71,7 @@ impl Owner {
     /// Does some of what is to be done; the writer has just sealed its group.
     pub(super) fn maintain(&mut self) {
         self.set_room();
+        self.broker.relieve();
         self.take_checkpoint();
         self.compact();
         if self.upkeep.reads == 0 {
@@ -96,7 +97,7 @@ impl Owner {
         self.upkeep.sending_on.is_empty()
             && self.broker.has_wanted()
             && self.upkeep.room == Room::Enough
-            && self.in_flight_bytes < limits::IN_FLIGHT_BYTES_MAX
+            && self.in_flight_bytes < self.pace.most
     }
 
     /// Reads bytes that messages need to go on from one entity to another; most are in memory.
