@@ -13,6 +13,7 @@ import asyncio
 import os
 import resource
 import shutil
+import signal
 import sys
 import time
 import traceback
@@ -250,6 +251,8 @@ def main() -> int:
     if most < CROWD + 1_000:
         print(f"FAILED  {most} descriptors are too few: ulimit -n {2 * CROWD}\noverload: 0 passed, 1 failed")
         return 1
+    # Whoever ends it early ends its broker too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     work = Path(os.environ.get("JITNEY_WORK", HERE.parent / ".work" / "overload"))
     words = sys.argv[1:]
     tests = [test for test in TESTS if not words or any(word in test.run.__name__ for word in words)]

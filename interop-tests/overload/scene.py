@@ -102,7 +102,7 @@ async def calm(pair: Pair) -> dict[str, Any]:
         await pair.mark()
         await asyncio.sleep(CALM)
         seen = await pair.mark()
-        if seen["received"] > 10 and seen["received_ms"]["max"] < 1000 * CALM:
+        if seen["received"] > 2 and seen["received_ms"]["max"] < 1000 * CALM:
             return seen
         assert time.monotonic() < deadline, f"the pair does not come to rest: {describe(seen)}"
 
