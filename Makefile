@@ -13,7 +13,7 @@ CARGO ?= cargo
 PYTHON ?= python3
 REQUIREMENTS := $(filter-out interop-tests/bench/%,$(wildcard interop-tests/*/requirements.txt))
 
-.PHONY: help run build check test sim crash mutants interop interop-all bench growth certs clean
+.PHONY: help run build check test sim crash mutants interop interop-all bench growth instructions certs clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -30,7 +30,7 @@ check: ## the quick part: format, clippy, unit, transcript and hostile tests, do
 	$(CARGO) test --locked -- --skip sim::
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --document-private-items
 
-test: check sim interop-all ## everything CI runs: check, sim, and against the release binary crash and interop
+test: check sim interop-all instructions ## everything CI runs: check, sim, and against the release binary crash and interop
 
 sim: ## the broker under simulation: SEEDS=200 of them, or the one of SEED=42
 	SEEDS=$(SEEDS) $(if $(SEED),SEED=$(SEED)) $(CARGO) test --locked --test it -- sim:: --nocapture
@@ -54,6 +54,9 @@ bench: build ## the table of budgets, measured (some 15 minutes); PEERS=1 measur
 growth: build interop-tests/bench/.venv/made ## how costs grow, with curves; ARGS="connections queues" for some
 	interop-tests/bench/growth.py measure $(ARGS)
 	interop-tests/bench/.venv/bin/python interop-tests/bench/growth.py plot
+
+instructions: ## instructions for one message in the broker's core, beside the last release's; needs valgrind
+	interop-tests/bench/instructions $(ARGS)
 
 certs: build ## certificates for TLS in certs/, by a local authority; ARGS="--name broker.test" for others
 	target/release/jitney certs certs $(ARGS)

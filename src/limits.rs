@@ -75,6 +75,11 @@ pub const IN_FLIGHT_BYTES_MIN: usize = 1024 * 1024;
 pub const MAILBOX_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Bytes that are read from the disk for one connection at a time, what is read ahead among them.
 pub const READ_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// Messages of one queue whose time has come that one step sees to: some milliseconds. What is not
+/// seen to yet is not given out either.
+pub const DUE_MESSAGES: usize = 1_000;
+/// Queues whose time has come that one step sees to.
+pub const DUE_QUEUES: usize = 64;
 /// Messages looked at in one step of a compaction: about a tenth of a millisecond.
 pub const COMPACTION_SCAN: usize = 4_096;
 /// Nominal size of a segment of the log, bytes: zero-filled in 30 to 200 ms, and small enough that
@@ -89,14 +94,19 @@ pub const OPEN_INDEX_BYTES: usize = 32 * 1024 * 1024;
 pub const RELIEF_LOOKS: usize = 64;
 /// Parts of one queue's index that are packed then: some microseconds each.
 pub const RELIEF_CHUNKS: usize = 4;
+/// Records of a recovery after which queues are looked at so.
+pub const RELIEF_RECORDS: u64 = 256;
 /// Bytes that are read from the log behind a body that is wanted: the next ones will be too.
 pub const READ_AHEAD_BYTES: usize = 256 * 1024;
 /// Bytes that recovery reads at a time.
 pub const RECOVERY_READ_BYTES: usize = 1024 * 1024;
 /// Bytes of records in one checksummed block of a checkpoint.
 pub const CHECKPOINT_BLOCK_BYTES: usize = 64 * 1024;
-/// Prepared segments that are kept when segments are removed; more are given back to the system.
-pub const SPARE_SEGMENTS_MAX: usize = 3;
+/// Prepared segments that are kept when segments are removed: as many as busy queues fill between two
+/// checkpoints, for a new one is filled with zeros first. More are given back to the system.
+pub const SPARE_SEGMENTS_MAX: usize = 8;
+/// Those that are kept when little is written.
+pub const SPARE_SEGMENTS_KEPT: usize = 3;
 /// Length of the name of a subscription or a rule, characters: the service's limit.
 pub const PART_NAME_LENGTH_MAX: usize = 50;
 /// Bytes of records at which a group is handed to the disk, though more inputs wait: one input of
@@ -184,6 +194,14 @@ pub const UNADMITTED_SESSIONS_MAX: usize = 64;
 pub const VISITS_PER_ADDRESS_MAX: usize = 1_000;
 /// Such connections in all, some 50 KiB each at most.
 pub const VISITS_MAX: usize = 8_192;
+/// Connections that wait until one of their address has proved a right or gone, a descriptor and a
+/// kilobyte each: more than ten thousand clients that come back at once.
+pub const VISITS_WAITING_MAX: usize = 16_384;
+/// Descriptors that are kept for the log and all else that is not a connection; of few, a quarter.
+pub const DESCRIPTORS_KEPT: usize = 128;
+/// Of those, for connections to the addresses of health and administration when all others are
+/// taken.
+pub const SIDE_PLACES: usize = 32;
 /// Bytes of the head of an HTTP request: a token, and what else is there.
 pub const HTTP_HEAD_BYTES_MAX: usize = 64 * 1024;
 /// How long the head of an HTTP request, and its body, may take, and the pause between two.

@@ -6,13 +6,16 @@
 //!                            any error, or the end of the bytes ──────────────────► Finished
 //! ```
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
-use bytes::BytesMut;
+use bytes::{Buf, BytesMut};
 
 use super::frame::{self, Frame, FrameKind};
 use super::link::Link;
+use super::names::Names;
 use super::session::Session;
+use super::table::Table;
+use super::transfers::Transfer;
 use super::wire::{List, ListWriter, Malformed};
 use super::{Condition, Config, Event, Identity, LinkId, Refusal, SessionId, state, trace};
 use crate::limits;
@@ -27,15 +30,18 @@ pub struct Connection {
     pub(super) identity: Identity,
     pub(super) events: VecDeque<Event>,
     pub(super) out: BytesMut,
-    pub(super) sessions: BTreeMap<SessionId, Session>,
+    pub(super) sessions: Table<SessionId, Box<Session>>,
     /// Our sessions by the channels on which the peer sends.
-    pub(super) by_channel: BTreeMap<u16, SessionId>,
-    pub(super) links: BTreeMap<LinkId, Link>,
+    pub(super) by_channel: Table<u16, SessionId>,
+    pub(super) links: Table<LinkId, Box<Link>>,
+    pub(super) names: Names,
     pub(super) next_link: u32,
     /// Sessions with dispositions that wait to be put together.
     pub(super) unflushed: Vec<SessionId>,
     /// Bytes of transfers that wait for the windows of their sessions.
     pub(super) waiting_bytes: usize,
+    /// Sessions with large messages of which there are more frames to make.
+    pub(super) unfinished: Vec<SessionId>,
     /// Bytes of messages of which there is more to come.
     pub(super) partial_bytes: usize,
     pub(super) peer_frame_max: u32,
@@ -76,6 +82,13 @@ pub(super) enum Phase {
     Finished,
 }
 
+/// What is left to be done for a frame.
+enum Dispatched {
+    Done,
+    /// Take this transfer, whose payload begins there in the frame's body.
+    Transfer(SessionId, Transfer, usize),
+}
+
 /// Frames before the connection is opened: SASL takes two, pipelined opens one.
 const FRAMES_UNOPENED_MAX: usize = 8;
 /// How long the peer's close is waited for.
@@ -106,12 +119,14 @@ impl Connection {
             identity: Identity::Unnamed,
             events: VecDeque::new(),
             out: BytesMut::new(),
-            sessions: BTreeMap::new(),
-            by_channel: BTreeMap::new(),
-            links: BTreeMap::new(),
+            sessions: Table::default(),
+            by_channel: Table::default(),
+            links: Table::default(),
+            names: Names::default(),
             next_link: 0,
             unflushed: Vec::new(),
             waiting_bytes: 0,
+            unfinished: Vec::new(),
             partial_bytes: 0,
             peer_frame_max: limits::FRAME_SIZE_MIN,
             peer_channel_max: 0,
@@ -157,6 +172,7 @@ impl Connection {
         if self.phase == Phase::Finished {
             return;
         }
+        self.rest();
         if self.deadline.is_some_and(|deadline| deadline <= now) {
             return self.finish(None);
         }
@@ -178,6 +194,19 @@ impl Connection {
         if self.keep_alive_at().is_some_and(|at| at <= now) {
             self.sent_at = now;
             frame::write_empty(&mut self.out);
+        }
+    }
+
+    /// Gives memory back that a burst has left: nothing has happened for a while.
+    fn rest(&mut self) {
+        if self.events.is_empty() {
+            self.events = VecDeque::new();
+        }
+        if self.out.is_empty() {
+            self.out = BytesMut::new();
+        }
+        for session in self.sessions.values_mut() {
+            session.unsettled.rest();
         }
     }
 
@@ -229,8 +258,8 @@ impl Connection {
         self.phase == Phase::Finished
     }
 
-    /// Returns how many bytes of transfers wait for the peer to open its sessions' windows: memory
-    /// that no socket pushes back on.
+    /// Returns how many bytes of transfers wait for the peer to open its sessions' windows, or for the
+    /// frames before them: memory that no socket pushes back on.
     #[must_use]
     pub fn waiting_bytes(&self) -> usize {
         self.waiting_bytes
@@ -293,7 +322,9 @@ impl Connection {
     fn forget_links(&mut self) {
         self.sessions.clear();
         self.links.clear();
+        self.names.clear();
         self.waiting_bytes = 0;
+        self.unfinished.clear();
         self.partial_bytes = 0;
     }
 
@@ -334,7 +365,7 @@ impl Connection {
                 limits::FRAME_SIZE_UNOPENED_MAX
             }
         };
-        let frame = match frame::take(input, size_max) {
+        let frame = match frame::find(input, size_max) {
             Ok(Some(frame)) => frame,
             Ok(None) => return false,
             Err(refusal) => {
@@ -344,46 +375,62 @@ impl Connection {
                 return false;
             }
         };
-        trace::frame(trace::Direction::In, frame.kind, frame.channel, &frame.body);
-        if matches!(self.phase, Phase::Sasl | Phase::Open) {
-            self.frames_unopened += 1;
-            if FRAMES_UNOPENED_MAX < self.frames_unopened {
-                self.fail(
-                    now,
-                    frame::framing("too many frames before an open".to_owned()),
-                );
-                return false;
+        let body = input.get(frame.body..frame.size).unwrap_or_default();
+        trace::frame(trace::Direction::In, frame.kind, frame.channel, body);
+        let done = self
+            .bound_strangers(body.len())
+            .and_then(|()| self.dispatch(&frame, body));
+        match done {
+            Ok(Dispatched::Done) => input.advance(frame.size),
+            // The only frames of which something stays: a part of the buffer that was read into.
+            Ok(Dispatched::Transfer(session, transfer, payload)) => {
+                let mut bytes = input.split_to(frame.size).freeze();
+                bytes.advance(frame.body + payload);
+                if let Err(refusal) = self.handle_transfer(session, transfer, bytes) {
+                    self.end_session(session, &refusal);
+                }
             }
-        }
-        if self.phase == Phase::Opened && self.end == End::Server && !self.config.trusts_peer {
-            self.stranger_bytes += frame.body.len().max(limits::STRANGER_FRAME_BYTES);
-            if limits::STRANGER_BYTES_MAX < self.stranger_bytes {
-                let condition = Condition::ResourceLimitExceeded;
-                let description = "Too much was sent before a token was accepted.".to_owned();
-                self.fail(
-                    now,
-                    Refusal {
-                        condition,
-                        description,
-                    },
-                );
-                return false;
+            Err(refusal) => {
+                input.advance(frame.size);
+                self.fail(now, refusal);
             }
-        }
-        if let Err(refusal) = self.dispatch(&frame) {
-            self.fail(now, refusal);
         }
         true
     }
 
-    fn dispatch(&mut self, frame: &Frame) -> Result<(), Refusal> {
+    /// Counts what a peer costs that has not opened or proved a right.
+    fn bound_strangers(&mut self, bytes: usize) -> Result<(), Refusal> {
+        if matches!(self.phase, Phase::Sasl | Phase::Open) {
+            self.frames_unopened += 1;
+            if FRAMES_UNOPENED_MAX < self.frames_unopened {
+                return Err(frame::framing("too many frames before an open".to_owned()));
+            }
+        }
+        if self.phase == Phase::Opened && self.end == End::Server && !self.config.trusts_peer {
+            self.stranger_bytes += bytes.max(limits::STRANGER_FRAME_BYTES);
+            if limits::STRANGER_BYTES_MAX < self.stranger_bytes {
+                let condition = Condition::ResourceLimitExceeded;
+                let description = "Too much was sent before a token was accepted.".to_owned();
+                return Err(Refusal {
+                    condition,
+                    description,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn dispatch(&mut self, frame: &Frame, body: &[u8]) -> Result<Dispatched, Refusal> {
         match (self.phase, frame.kind) {
-            (Phase::Sasl, FrameKind::Sasl) => self.handle_sasl(&frame.body),
             (Phase::Open | Phase::Opened | Phase::Closing, FrameKind::Amqp) => {
-                if frame.body.is_empty() {
-                    return Ok(());
+                if body.is_empty() {
+                    return Ok(Dispatched::Done);
                 }
-                self.handle_performative(frame)
+                self.handle_performative(frame.channel, body)
+            }
+            (Phase::Sasl, FrameKind::Sasl) => {
+                self.handle_sasl(body)?;
+                Ok(Dispatched::Done)
             }
             (_, kind) => Err(frame::framing(format!(
                 "a frame of {kind:?} out of its place"
@@ -391,44 +438,45 @@ impl Connection {
         }
     }
 
-    fn handle_performative(&mut self, frame: &Frame) -> Result<(), Refusal> {
-        let (code, list, payload) = split(&frame.body).map_err(undecodable)?;
+    fn handle_performative(&mut self, channel: u16, body: &[u8]) -> Result<Dispatched, Refusal> {
+        let (code, list, payload) = split(body).map_err(undecodable)?;
         if self.phase == Phase::Open && code != 0x10 {
             return Err(illegal("the first frame is not an open"));
         }
         if self.phase == Phase::Closing && code != 0x18 {
-            return Ok(());
+            return Ok(Dispatched::Done);
         }
         match code {
-            0x10 => self.handle_open(list),
+            0x10 => self.handle_open(list)?,
             0x18 => {
                 let error = error_field(list).map_err(undecodable)?;
                 self.handle_close(error);
-                Ok(())
             }
-            0x11 => self.handle_begin(frame.channel, list),
+            0x11 => self.handle_begin(channel, list)?,
             _ => {
-                let Some(&session) = self.by_channel.get(&frame.channel) else {
+                let Some(&session) = self.by_channel.get(channel) else {
                     // An end for a channel that has none may cross our own.
                     return if code == 0x17 {
-                        Ok(())
+                        Ok(Dispatched::Done)
                     } else {
-                        Err(illegal(&format!(
-                            "channel {} has no session",
-                            frame.channel
-                        )))
+                        Err(illegal(&format!("channel {channel} has no session")))
                     };
                 };
-                let payload = frame.body.slice_ref(payload);
                 let result = match code {
                     0x12 => self.handle_attach(session, list),
                     0x13 => self.handle_flow(session, list),
-                    0x14 => self.handle_transfer(session, list, payload),
+                    0x14 => match Transfer::read(list) {
+                        Ok(transfer) => {
+                            let payload = body.len() - payload.len();
+                            return Ok(Dispatched::Transfer(session, transfer, payload));
+                        }
+                        Err(error) => Err(undecodable(error)),
+                    },
                     0x15 => self.handle_disposition(session, list),
                     0x16 => self.handle_detach(session, list),
                     0x17 => {
                         let error = error_field(list).map_err(undecodable)?;
-                        self.handle_end(frame.channel, session, error.as_ref());
+                        self.handle_end(channel, session, error.as_ref());
                         Ok(())
                     }
                     other => {
@@ -439,9 +487,9 @@ impl Connection {
                 if let Err(refusal) = result {
                     self.end_session(session, &refusal);
                 }
-                Ok(())
             }
         }
+        Ok(Dispatched::Done)
     }
 
     fn handle_close(&mut self, error: Option<Refusal>) {

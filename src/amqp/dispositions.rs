@@ -11,7 +11,7 @@ use super::link::FlowState;
 use super::links::Answer;
 use super::state::{self, DeliveryState};
 use super::unsettled::Decision;
-use super::wire::{List, Malformed};
+use super::wire::{List, Malformed, SmallFrame};
 use super::{Connection, DeliveryId, Event, LinkId, Outcome, Refusal, SessionId};
 
 /// Deliveries in a row with the same outcome, that the peer has not been told of.
@@ -42,7 +42,7 @@ impl Connection {
         outcome: &Outcome,
         settled: bool,
     ) {
-        let Some(link) = self.links.get_mut(&id) else {
+        let Some(link) = self.links.get_mut(id) else {
             return;
         };
         let session = link.session;
@@ -61,10 +61,10 @@ impl Connection {
     /// Answers a receiver's decision about a message that went out; one that is settled already
     /// needs no answer.
     pub fn settle_outgoing(&mut self, id: LinkId, delivery: DeliveryId, outcome: &Outcome) {
-        let Some(session) = self.links.get(&id).map(|link| link.session) else {
+        let Some(session) = self.links.get(id).map(|link| link.session) else {
             return;
         };
-        let Some(state) = self.sessions.get_mut(&session) else {
+        let Some(state) = self.sessions.get_mut(session) else {
             return;
         };
         if state.unsettled.settle(delivery.0) {
@@ -73,7 +73,7 @@ impl Connection {
     }
 
     fn settle(&mut self, id: SessionId, side: Side, delivery: DeliveryId, outcome: &Outcome) {
-        let Some(session) = self.sessions.get_mut(&id) else {
+        let Some(session) = self.sessions.get_mut(id) else {
             return;
         };
         let waiting = match side {
@@ -82,7 +82,7 @@ impl Connection {
         };
         if let Some(range) = waiting
             && range.last.wrapping_add(1) == delivery.0
-            && range.outcome == *outcome
+            && is_same(&range.outcome, outcome)
         {
             range.last = delivery.0;
             return;
@@ -104,7 +104,7 @@ impl Connection {
     /// Writes the dispositions that waited for neighbours.
     pub(super) fn flush_dispositions(&mut self) {
         while let Some(id) = self.unflushed.pop() {
-            let Some(session) = self.sessions.get_mut(&id) else {
+            let Some(session) = self.sessions.get_mut(id) else {
                 continue;
             };
             session.unflushed = false;
@@ -127,7 +127,7 @@ impl Connection {
         if !peer.receiver {
             return Ok(());
         }
-        let Some(session) = self.sessions.get_mut(&id) else {
+        let Some(session) = self.sessions.get_mut(id) else {
             return Ok(());
         };
         let (outcome, transaction) = match peer.state {
@@ -162,9 +162,24 @@ impl Connection {
     }
 }
 
+/// Compares outcomes: both are mostly the first.
+#[inline]
+fn is_same(one: &Outcome, other: &Outcome) -> bool {
+    matches!((one, other), (Outcome::Accepted, Outcome::Accepted)) || one == other
+}
+
 fn write_range(out: &mut BytesMut, id: SessionId, side: Side, range: &Range) {
+    let receiver = side == Side::Received;
+    if matches!(range.outcome, Outcome::Accepted) {
+        let mut frame = SmallFrame::begin(id.0, 0x15);
+        frame.boolean(receiver);
+        frame.uint(range.first);
+        frame.uint(range.last);
+        frame.boolean(true);
+        frame.raw(state::ACCEPTED);
+        return frame::write_small(out, id.0, frame);
+    }
     frame::write(out, FrameKind::Amqp, id.0, |out| {
-        let receiver = side == Side::Received;
         let numbers = (range.first, range.last);
         state::write_disposition(out, receiver, numbers, true, &range.outcome);
     });

@@ -1,7 +1,8 @@
 //! Frames: a length, a channel, a body [2.3].
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::BytesMut;
 
+use super::wire::SmallFrame;
 use super::{Condition, Refusal, trace};
 use crate::limits;
 
@@ -19,17 +20,20 @@ pub(super) enum FrameKind {
     Sasl,
 }
 
-/// A whole frame.
-#[derive(Debug)]
+/// A whole frame at the front of what was read.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Frame {
     pub(super) kind: FrameKind,
     pub(super) channel: u16,
-    /// The performative and its payload; empty in a frame that only keeps the connection alive.
-    pub(super) body: Bytes,
+    /// Where its body begins: the performative and its payload; empty in a frame that only keeps the
+    /// connection alive.
+    pub(super) body: usize,
+    /// Its bytes in all.
+    pub(super) size: usize,
 }
 
-/// Takes the next whole frame out of what was read; none if there is not enough yet.
-pub(super) fn take(input: &mut BytesMut, size_max: u32) -> Result<Option<Frame>, Refusal> {
+/// Finds the next whole frame of what was read; none if there is not enough yet.
+pub(super) fn find(input: &[u8], size_max: u32) -> Result<Option<Frame>, Refusal> {
     let Some(head) = input.first_chunk::<FRAME_HEAD_BYTES>() else {
         return Ok(None);
     };
@@ -41,8 +45,8 @@ pub(super) fn take(input: &mut BytesMut, size_max: u32) -> Result<Option<Frame>,
         )));
     }
     let size = usize::try_from(size).unwrap_or(usize::MAX);
-    let head = usize::from(doff) * 4;
-    if head < FRAME_HEAD_BYTES || size < head {
+    let body = usize::from(doff) * 4;
+    if body < FRAME_HEAD_BYTES || size < body {
         return Err(framing(format!(
             "a frame of {size} bytes with a data offset of {doff}"
         )));
@@ -55,12 +59,11 @@ pub(super) fn take(input: &mut BytesMut, size_max: u32) -> Result<Option<Frame>,
     if input.len() < size {
         return Ok(None);
     }
-    let mut body = input.split_to(size).freeze();
-    body.advance(head);
     Ok(Some(Frame {
         kind,
         channel: u16::from_be_bytes([c0, c1]),
         body,
+        size,
     }))
 }
 
@@ -72,18 +75,29 @@ pub(super) fn write(
     write: impl FnOnce(&mut BytesMut),
 ) {
     let start = out.len();
-    out.put_u32(0);
-    out.put_u8(2);
-    out.put_u8(match kind {
+    let [c0, c1] = channel.to_be_bytes();
+    let kind_byte = match kind {
         FrameKind::Amqp => 0,
         FrameKind::Sasl => 1,
-    });
-    out.put_u16(channel);
+    };
+    out.extend_from_slice(&[0, 0, 0, 0, 2, kind_byte, c0, c1]);
     write(out);
     let size = u32::try_from(out.len() - start).unwrap_or(u32::MAX);
-    for (slot, byte) in out.iter_mut().skip(start).zip(size.to_be_bytes()) {
-        *slot = byte;
+    if let Some(slot) = out.get_mut(start..).and_then(<[u8]>::first_chunk_mut) {
+        *slot = size.to_be_bytes();
     }
+    trace_written(out, start, kind, channel);
+}
+
+/// Writes a frame that has no payload.
+pub(super) fn write_small(out: &mut BytesMut, channel: u16, frame: SmallFrame) {
+    let start = out.len();
+    frame.end(out, 0);
+    trace_written(out, start, FrameKind::Amqp, channel);
+}
+
+/// Traces a frame that was written from here to the end.
+pub(super) fn trace_written(out: &BytesMut, start: usize, kind: FrameKind, channel: u16) {
     if let Some(body) = out.get(start + FRAME_HEAD_BYTES..) {
         trace::frame(trace::Direction::Out, kind, channel, body);
     }
@@ -119,12 +133,11 @@ mod tests {
         write(&mut out, FrameKind::Amqp, 7, |body| {
             body.extend_from_slice(b"abc");
         });
-        let mut partial = BytesMut::from(&out[..10]);
-        assert!(take(&mut partial, 512).unwrap().is_none());
-        assert_eq!(partial.len(), 10);
-        let frame = take(&mut out, 512).unwrap().unwrap();
-        assert_eq!((frame.channel, &frame.body[..]), (7, &b"abc"[..]));
-        assert!(out.is_empty());
+        assert!(find(&out[..10], 512).unwrap().is_none());
+        let frame = find(&out, 512).unwrap().unwrap();
+        let body = &out[frame.body..frame.size];
+        assert_eq!((frame.channel, body), (7, &b"abc"[..]));
+        assert_eq!(frame.size, out.len());
     }
 
     #[test]
@@ -136,10 +149,7 @@ mod tests {
             [0, 0, 0, 8, 3, 0, 0, 0],
             [0, 0, 0, 8, 2, 9, 0, 0],
         ] {
-            assert!(
-                take(&mut BytesMut::from(&head[..]), 512).is_err(),
-                "{head:?}"
-            );
+            assert!(find(&head, 512).is_err(), "{head:?}");
         }
     }
 }

@@ -7,8 +7,8 @@ use fe2o3_amqp_types::messaging::{Source, Target};
 use super::api::SESSION_FILTER;
 use super::connection::undecodable;
 use super::link::{FlowState, Incoming, Link, LinkPhase, Outgoing, PeerAttach};
-use super::session::{SessionFlow, Waiting};
-use super::wire::{List, ListWriter, Malformed, descriptor};
+use super::session::{SessionFlow, Waiting, What};
+use super::wire::{List, ListWriter, Malformed, SmallFrame, descriptor};
 use super::{
     Accept, Attach, Condition, Connection, Event, Fields, LinkId, LinkRole, LinkTarget, Refusal,
     SessionId, SettleMode, Value, serial, state,
@@ -23,7 +23,7 @@ impl Connection {
     ) -> Result<(), Refusal> {
         let peer = read_attach(session, &mut list).map_err(undecodable)?;
         let handle_max = self.config.handle_max;
-        let Some(state) = self.sessions.get(&session) else {
+        let Some(state) = self.sessions.get(session) else {
             return Ok(());
         };
         if handle_max < peer.handle {
@@ -36,17 +36,14 @@ impl Connection {
                 description,
             });
         }
-        if state.by_handle.contains_key(&peer.handle) {
+        if state.by_handle.get(peer.handle).is_some() {
             let description = format!("The handle {} is attached already.", peer.handle);
             return Err(Refusal {
                 condition: Condition::HandleInUse,
                 description,
             });
         }
-        let same = |link: &Link| link.name == peer.name && link.role == peer.role;
-        let known = self.links.iter().find(|(_, link)| same(link));
-        let known = known.map(|(&id, link)| (id, link.phase));
-        match known {
+        match self.link_named(&peer.name, peer.role) {
             Some((id, LinkPhase::Asking)) => {
                 return self.attach_answered(id, peer).map_err(undecodable);
             }
@@ -54,6 +51,17 @@ impl Connection {
             Some((_, LinkPhase::Detaching)) | None => {}
         }
         self.attach_asked(session, peer)
+    }
+
+    /// Finds the link that has a name now; one that ends has it no more.
+    fn link_named(&self, name: &str, role: LinkRole) -> Option<(LinkId, LinkPhase)> {
+        let mut named = self.names.find(name, role).filter_map(|id| {
+            let link = self.links.get(id)?;
+            let ends = link.phase == LinkPhase::Detaching;
+            let same = link.name == name && link.role == role;
+            (same && !ends).then_some((id, link.phase))
+        });
+        named.next()
     }
 
     fn attach_asked(&mut self, session: SessionId, peer: PeerAttach) -> Result<(), Refusal> {
@@ -66,8 +74,8 @@ impl Connection {
         }
         let handle = self
             .sessions
-            .get(&session)
-            .and_then(super::session::Session::free_handle);
+            .get(session)
+            .and_then(|session| session.free_handle());
         let Some(handle) = handle else {
             let description = "There are no more handles.".to_owned();
             return Err(Refusal {
@@ -93,8 +101,8 @@ impl Connection {
             rcv_settle_mode: peer.rcv_settle_mode,
             flow,
         };
-        self.links.insert(id, link);
-        if let Some(state) = self.sessions.get_mut(&session) {
+        self.keep_link(id, link);
+        if let Some(state) = self.sessions.get_mut(session) {
             state.by_handle.insert(peer.handle, id);
             state.handles.insert(handle, id);
         }
@@ -111,10 +119,10 @@ impl Connection {
 
     fn attach_answered(&mut self, id: LinkId, peer: PeerAttach) -> Result<(), Malformed> {
         let attach = Box::new(peer.attach?);
-        if let Some(link) = self.links.get_mut(&id) {
+        if let Some(link) = self.links.get_mut(id) {
             link.peer_handle = Some(peer.handle);
             link.phase = LinkPhase::Attached;
-            if let Some(state) = self.sessions.get_mut(&link.session) {
+            if let Some(state) = self.sessions.get_mut(link.session) {
                 state.by_handle.insert(peer.handle, id);
             }
         }
@@ -124,7 +132,7 @@ impl Connection {
 
     /// Lets a link in that the peer asked for: what it said is echoed (`protocol.md` §0.1).
     pub fn accept_link(&mut self, id: LinkId, accept: Accept) {
-        let Some(link) = self.links.get_mut(&id) else {
+        let Some(link) = self.links.get_mut(id) else {
             return;
         };
         if link.phase != LinkPhase::Asked {
@@ -150,7 +158,7 @@ impl Connection {
     /// Turns a link away: an attach that leads nowhere, and a detach that says why
     /// (`protocol.md` §3.4).
     pub fn refuse_link(&mut self, id: LinkId, refusal: Refusal) {
-        let Some(link) = self.links.get_mut(&id) else {
+        let Some(link) = self.links.get_mut(id) else {
             return;
         };
         if link.phase != LinkPhase::Asked {
@@ -165,7 +173,7 @@ impl Connection {
     /// Ends a link.
     pub fn detach(&mut self, id: LinkId, refusal: Option<Refusal>) {
         self.flush_dispositions();
-        let Some(link) = self.links.get_mut(&id) else {
+        let Some(link) = self.links.get_mut(id) else {
             return;
         };
         let phase = std::mem::replace(&mut link.phase, LinkPhase::Detaching);
@@ -180,7 +188,7 @@ impl Connection {
 
     /// Drops what is on its way on a link that goes.
     fn forget_deliveries(&mut self, id: LinkId) {
-        let Some(link) = self.links.get_mut(&id) else {
+        let Some(link) = self.links.get_mut(id) else {
             return;
         };
         self.partial_bytes = self.partial_bytes.saturating_sub(link.partial_bytes());
@@ -189,7 +197,7 @@ impl Connection {
             FlowState::Incoming(incoming) => incoming.partial = None,
             FlowState::Outgoing(_) => {
                 self.drop_waiting(session, id);
-                if let Some(state) = self.sessions.get_mut(&session) {
+                if let Some(state) = self.sessions.get_mut(session) {
                     state.unsettled.forget(id);
                 }
             }
@@ -236,7 +244,7 @@ impl Connection {
         (source, target): (Bytes, Bytes),
         mode: SettleMode,
     ) -> Option<LinkId> {
-        let handle = self.sessions.get(&session)?.free_handle()?;
+        let handle = self.sessions.get(session)?.free_handle()?;
         let flow = match role {
             LinkRole::Incoming => FlowState::Incoming(Incoming::default()),
             LinkRole::Outgoing => FlowState::Outgoing(Outgoing::default()),
@@ -259,8 +267,8 @@ impl Connection {
             rcv_settle_mode,
             flow,
         };
-        self.links.insert(id, link);
-        self.sessions.get_mut(&session)?.handles.insert(handle, id);
+        self.keep_link(id, link);
+        self.sessions.get_mut(session)?.handles.insert(handle, id);
         self.write_attach(id, Some(&source), Some(&target), &Accept::default());
         Some(id)
     }
@@ -279,14 +287,14 @@ impl Connection {
             .raw()
             .and_then(|error| error.map(state::error).transpose());
         let error = error.map_err(undecodable)?;
-        let Some(state) = self.sessions.get_mut(&session) else {
+        let Some(state) = self.sessions.get_mut(session) else {
             return Ok(());
         };
-        let Some(id) = state.by_handle.remove(&handle) else {
+        let Some(id) = state.by_handle.remove(handle) else {
             return Err(unattached(handle));
         };
         self.flush_dispositions();
-        let phase = self.links.get(&id).map(|link| link.phase);
+        let phase = self.links.get(id).map(|link| link.phase);
         match phase {
             Some(LinkPhase::Asked) => self.detach(id, None),
             Some(LinkPhase::Attached | LinkPhase::Asking) => self.write_detach(id, None),
@@ -312,13 +320,13 @@ impl Connection {
             }
             return Ok(());
         };
-        let Some(state) = self.sessions.get(&session) else {
+        let Some(state) = self.sessions.get(session) else {
             return Ok(());
         };
-        let Some(&id) = state.by_handle.get(&handle) else {
+        let Some(&id) = state.by_handle.get(handle) else {
             return Err(unattached(handle));
         };
-        let Some(link) = self.links.get_mut(&id) else {
+        let Some(link) = self.links.get_mut(id) else {
             return Ok(());
         };
         if link.phase == LinkPhase::Detaching {
@@ -356,7 +364,7 @@ impl Connection {
     /// Says that all that a drain was to bring has been sent: what is left of the credit up to
     /// `limit` is used up. Credit that came after the drain stays.
     pub fn drained(&mut self, id: LinkId, limit: u32) {
-        let Some(link) = self.links.get_mut(&id) else {
+        let Some(link) = self.links.get_mut(id) else {
             return;
         };
         let FlowState::Outgoing(outgoing) = &mut link.flow else {
@@ -366,11 +374,11 @@ impl Connection {
         if within && serial::ahead(outgoing.delivery_count, limit).is_some() {
             outgoing.delivery_count = limit;
         }
-        let state = self.sessions.get_mut(&link.session);
+        let state = self.sessions.get_mut(link.session);
         if let Some(state) = state.filter(|state| !state.waiting.is_empty()) {
             state.waiting.push_back(Waiting {
                 link: id,
-                frame: None,
+                what: What::Drained,
             });
             return;
         }
@@ -379,7 +387,7 @@ impl Connection {
 
     /// Grants credit on an incoming link (client role): so many deliveries from now on.
     pub fn grant_credit(&mut self, id: LinkId, credit: u32) {
-        let Some(link) = self.links.get_mut(&id) else {
+        let Some(link) = self.links.get_mut(id) else {
             return;
         };
         if let FlowState::Incoming(incoming) = &mut link.flow {
@@ -390,14 +398,14 @@ impl Connection {
     }
 
     pub(super) fn write_link_flow(&mut self, id: LinkId, answer: Answer) {
-        let Some(link) = self.links.get_mut(&id) else {
+        let Some(link) = self.links.get_mut(id) else {
             return;
         };
         // Before our attach the peer does not know the handle.
         if link.phase == LinkPhase::Asked {
             return;
         }
-        let Some(session) = self.sessions.get_mut(&link.session) else {
+        let Some(session) = self.sessions.get_mut(link.session) else {
             return;
         };
         session.unreported = 0;
@@ -408,25 +416,18 @@ impl Connection {
             }
             FlowState::Outgoing(outgoing) => (outgoing.delivery_count, outgoing.credit()),
         };
-        let (handle, channel) = (link.handle, link.session.0);
-        super::frame::write(
-            &mut self.out,
-            super::frame::FrameKind::Amqp,
-            channel,
-            |out| {
-                let mut list = ListWriter::begin(out, 0x13);
-                session.write_flow(&mut list);
-                list.uint(handle);
-                list.uint(delivery_count);
-                list.uint(credit);
-                if answer == Answer::Drained {
-                    list.uint(0);
-                    list.boolean(true);
-                    list.boolean(false);
-                }
-                list.end();
-            },
-        );
+        let channel = link.session.0;
+        let mut frame = SmallFrame::begin(channel, 0x13);
+        session.write_flow(&mut frame);
+        frame.uint(link.handle);
+        frame.uint(delivery_count);
+        frame.uint(credit);
+        if answer == Answer::Drained {
+            frame.uint(0);
+            frame.boolean(true);
+            frame.boolean(false);
+        }
+        super::frame::write_small(&mut self.out, channel, frame);
     }
 
     fn write_attach(
@@ -436,7 +437,7 @@ impl Connection {
         target: Option<&[u8]>,
         accept: &Accept,
     ) {
-        let Some(link) = self.links.get(&id) else {
+        let Some(link) = self.links.get(id) else {
             return;
         };
         let properties = state::encode_map(accept.properties.as_ref());
@@ -473,7 +474,7 @@ impl Connection {
     }
 
     fn write_detach(&mut self, id: LinkId, refusal: Option<&Refusal>) {
-        let Some(link) = self.links.get(&id) else {
+        let Some(link) = self.links.get(id) else {
             return;
         };
         super::frame::write(
@@ -510,11 +511,22 @@ impl Connection {
 
     fn drop_link(&mut self, id: LinkId) {
         self.forget_deliveries(id);
-        if let Some(link) = self.links.remove(&id)
-            && let Some(session) = self.sessions.get_mut(&link.session)
+        if let Some(link) = self.take_link(id)
+            && let Some(session) = self.sessions.get_mut(link.session)
         {
-            session.handles.remove(&link.handle);
+            session.handles.remove(link.handle);
         }
+    }
+
+    fn keep_link(&mut self, id: LinkId, link: Link) {
+        self.names.insert(&link.name, link.role, id);
+        self.links.insert(id, Box::new(link));
+    }
+
+    pub(super) fn take_link(&mut self, id: LinkId) -> Option<Box<Link>> {
+        let link = self.links.remove(id)?;
+        self.names.remove(&link.name, link.role, id);
+        Some(link)
     }
 
     fn new_link_id(&mut self) -> LinkId {

@@ -24,9 +24,11 @@ mod frame;
 mod handshake;
 mod link;
 mod links;
+mod names;
 mod serial;
 mod session;
 mod state;
+mod table;
 #[cfg(test)]
 mod tests;
 mod trace;

@@ -3,7 +3,7 @@
 //! Invariants: no transfer frame leaves while the peer's incoming window is closed; frames leave
 //! in the order of their deliveries; `next_outgoing_id` counts those that left.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use bytes::Bytes;
 
@@ -12,8 +12,10 @@ use super::dispositions::Range;
 use super::frame::{self, FrameKind};
 use super::link::LinkPhase;
 use super::links::Answer;
+use super::table::Table;
+use super::transfers::Rest;
 use super::unsettled::Unsettled;
-use super::wire::{List, ListWriter, Malformed};
+use super::wire::{List, ListWriter, Malformed, SmallFrame};
 use super::{Condition, Connection, Event, LinkId, Refusal, SessionId, serial, state};
 use crate::limits;
 
@@ -30,9 +32,9 @@ pub(super) struct Session {
     /// What waits for the peer's window.
     pub(super) waiting: VecDeque<Waiting>,
     /// Our links by the peer's handles.
-    pub(super) by_handle: BTreeMap<u32, LinkId>,
+    pub(super) by_handle: Table<u32, LinkId>,
     /// Our own handles that are taken.
-    pub(super) handles: BTreeMap<u32, LinkId>,
+    pub(super) handles: Table<u32, LinkId>,
     pub(super) peer_handle_max: u32,
     pub(super) unsettled: Unsettled,
     /// Dispositions to be sent as one: of messages that came in, and of those that went out.
@@ -42,13 +44,36 @@ pub(super) struct Session {
     pub(super) unflushed: bool,
 }
 
-/// Something that is to be sent when the peer's window opens, in its turn.
+/// Something that is to be sent when the peer's window opens, or there is room for it, in its turn.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) link: LinkId,
-    /// A transfer's frame; none for the answer to a drain, which must not overtake one.
-    pub(super) frame: Option<Bytes>,
+    pub(super) what: What,
 }
+
+/// What it is that waits.
+#[derive(Debug)]
+pub(super) enum What {
+    /// A transfer's frame.
+    Frame(Bytes),
+    /// The rest of a large message, of which frames are made when they can be sent.
+    Rest(Rest),
+    /// The answer to a drain, which must not overtake a transfer.
+    Drained,
+}
+
+impl What {
+    fn len(&self) -> usize {
+        match self {
+            Self::Frame(frame) => frame.len(),
+            Self::Rest(rest) => rest.payload.len(),
+            Self::Drained => 0,
+        }
+    }
+}
+
+/// Bytes of output at which no more frames of large messages are made.
+const OUTPUT_BYTES: usize = 256 * 1024;
 
 /// The first number of transfers and deliveries, as the service has it (`protocol.md` §1.4).
 const FIRST_ID: u32 = 1;
@@ -62,8 +87,8 @@ impl Session {
             next_outgoing_id: FIRST_ID,
             remote_window: 0,
             waiting: VecDeque::new(),
-            by_handle: BTreeMap::new(),
-            handles: BTreeMap::new(),
+            by_handle: Table::default(),
+            handles: Table::default(),
             peer_handle_max: u32::MAX,
             unsettled: Unsettled::new(FIRST_ID),
             settled_in: None,
@@ -79,25 +104,19 @@ impl Session {
     }
 
     /// Writes the session's part of a flow: always complete (`protocol.md` §0.1).
-    pub(super) fn write_flow(&self, list: &mut ListWriter<'_>) {
+    pub(super) fn write_flow(&self, flow: &mut SmallFrame) {
         // Null until the peer's begin has told where it begins to count [2.7.4].
         match self.peer_channel {
-            Some(_) => list.uint(self.next_incoming_id),
-            None => list.null(),
+            Some(_) => flow.uint(self.next_incoming_id),
+            None => flow.null(),
         }
-        list.uint(limits::INCOMING_WINDOW);
-        list.uint(self.next_outgoing_id);
-        list.uint(limits::INCOMING_WINDOW);
+        flow.uint(limits::INCOMING_WINDOW);
+        flow.uint(self.next_outgoing_id);
+        flow.uint(limits::INCOMING_WINDOW);
     }
 
     pub(super) fn free_handle(&self) -> Option<u32> {
-        let mut free = 0;
-        for &taken in self.handles.keys() {
-            if free < taken {
-                break;
-            }
-            free = taken + 1;
-        }
+        let free = self.handles.first_free();
         (free <= self.peer_handle_max).then_some(free)
     }
 }
@@ -132,14 +151,14 @@ impl Connection {
             return None;
         }
         let id = self.free_channel()?;
-        self.sessions.insert(id, Session::new(None));
+        self.sessions.insert(id, Box::new(Session::new(None)));
         self.write_begin(id, None);
         Some(id)
     }
 
     pub(super) fn handle_begin(&mut self, channel: u16, mut list: List<'_>) -> Result<(), Refusal> {
         let begin = PeerBegin::read(&mut list).map_err(undecodable)?;
-        if self.by_channel.get(&channel).is_some_and(|&id| id != ENDED) {
+        if self.by_channel.get(channel).is_some_and(|id| *id != ENDED) {
             return Err(not_allowed(format!(
                 "Channel {channel} has a session already."
             )));
@@ -164,7 +183,7 @@ impl Connection {
         };
         let mut session = Session::new(Some(channel));
         session.take_begin(&begin);
-        self.sessions.insert(id, session);
+        self.sessions.insert(id, Box::new(session));
         self.by_channel.insert(channel, id);
         self.write_begin(id, Some(channel));
         Ok(())
@@ -176,7 +195,7 @@ impl Connection {
         id: SessionId,
         begin: &PeerBegin,
     ) -> Result<(), Refusal> {
-        let session = self.sessions.get_mut(&id);
+        let session = self.sessions.get_mut(id);
         let Some(session) = session.filter(|session| session.peer_channel.is_none()) else {
             return Err(not_allowed(format!(
                 "There is no begin on channel {} to be answered.",
@@ -219,7 +238,7 @@ impl Connection {
     /// Ends a session, for the peer broke a rule of it.
     pub(super) fn end_session(&mut self, id: SessionId, refusal: &Refusal) {
         self.flush_dispositions();
-        let Some(session) = self.sessions.get(&id) else {
+        let Some(session) = self.sessions.get(id) else {
             return;
         };
         let channel = session.peer_channel;
@@ -235,15 +254,14 @@ impl Connection {
     }
 
     fn drop_session(&mut self, id: SessionId, error: Option<&Refusal>) {
-        let Some(mut session) = self.sessions.remove(&id) else {
+        let Some(mut session) = self.sessions.remove(id) else {
             return;
         };
         for waiting in session.waiting.drain(..) {
-            let length = waiting.frame.as_ref().map_or(0, Bytes::len);
-            self.waiting_bytes = self.waiting_bytes.saturating_sub(length);
+            self.waiting_bytes = self.waiting_bytes.saturating_sub(waiting.what.len());
         }
         for id in session.handles.into_values() {
-            let Some(link) = self.links.remove(&id) else {
+            let Some(link) = self.take_link(id) else {
                 continue;
             };
             self.partial_bytes = self.partial_bytes.saturating_sub(link.partial_bytes());
@@ -257,41 +275,69 @@ impl Connection {
         }
     }
 
+    /// Makes more frames of large messages, now that there is room for them: to be called when
+    /// output was taken, as long as [`Connection::has_more`] says so.
+    pub fn go_on(&mut self) {
+        for id in std::mem::take(&mut self.unfinished) {
+            self.flush_waiting(id);
+        }
+    }
+
+    /// Returns whether more output can be made by [`Connection::go_on`].
+    #[must_use]
+    pub fn has_more(&self) -> bool {
+        !self.unfinished.is_empty()
+    }
+
     /// Sends what waited for the peer's window, as far as it is open.
     pub(super) fn flush_waiting(&mut self, id: SessionId) {
-        while let Some(session) = self.sessions.get_mut(&id)
-            && let Some(next) = session.waiting.front()
+        let payload_max = frame::payload_max(self.peer_frame_max);
+        while let Some(session) = self.sessions.get_mut(id)
+            && let Some(next) = session.waiting.front_mut()
         {
-            let link = next.link;
-            match &next.frame {
-                Some(_) if session.remote_window == 0 => return,
-                Some(body) => {
-                    session.remote_window -= 1;
-                    session.next_outgoing_id = session.next_outgoing_id.wrapping_add(1);
-                    self.waiting_bytes = self.waiting_bytes.saturating_sub(body.len());
-                    frame::write(&mut self.out, FrameKind::Amqp, id.0, |out| {
-                        out.extend_from_slice(body);
-                    });
-                    session.waiting.pop_front();
+            let (link, start) = (next.link, self.out.len());
+            let is_done = match &mut next.what {
+                What::Frame(_) | What::Rest(_) if session.remote_window == 0 => return,
+                What::Rest(_) if OUTPUT_BYTES <= start => {
+                    if !self.unfinished.contains(&id) {
+                        self.unfinished.push(id);
+                    }
+                    return;
                 }
-                None => {
+                What::Frame(frame) => {
+                    self.waiting_bytes = self.waiting_bytes.saturating_sub(frame.len());
+                    self.out.extend_from_slice(frame);
+                    true
+                }
+                What::Rest(rest) => {
+                    let written = rest.write(&mut self.out, id, payload_max);
+                    self.waiting_bytes = self.waiting_bytes.saturating_sub(written);
+                    rest.payload.is_empty()
+                }
+                What::Drained => {
                     session.waiting.pop_front();
                     self.write_link_flow(link, Answer::Drained);
+                    continue;
                 }
+            };
+            session.remote_window -= 1;
+            session.next_outgoing_id = session.next_outgoing_id.wrapping_add(1);
+            frame::trace_written(&self.out, start, FrameKind::Amqp, id.0);
+            if is_done {
+                session.waiting.pop_front();
             }
         }
     }
 
     /// Drops what waits for a link that goes: its handle means nothing behind its detach.
     pub(super) fn drop_waiting(&mut self, id: SessionId, link: LinkId) {
-        let Some(session) = self.sessions.get_mut(&id) else {
+        let Some(session) = self.sessions.get_mut(id) else {
             return;
         };
         let bytes = &mut self.waiting_bytes;
         session.waiting.retain(|waiting| {
             if waiting.link == link {
-                let length = waiting.frame.as_ref().map_or(0, Bytes::len);
-                *bytes = bytes.saturating_sub(length);
+                *bytes = bytes.saturating_sub(waiting.what.len());
             }
             waiting.link != link
         });
@@ -299,7 +345,7 @@ impl Connection {
 
     /// Takes the session's part of a flow.
     pub(super) fn take_session_flow(&mut self, id: SessionId, flow: &SessionFlow) {
-        if let Some(session) = self.sessions.get_mut(&id) {
+        if let Some(session) = self.sessions.get_mut(id) {
             // Null next-incoming-id: the peer has not seen our begin [2.7.4].
             let seen = flow.next_incoming_id.unwrap_or(FIRST_ID);
             let in_flight = serial::ahead(seen, session.next_outgoing_id).unwrap_or(0);
@@ -309,20 +355,18 @@ impl Connection {
     }
 
     pub(super) fn write_session_flow(&mut self, id: SessionId) {
-        let Some(session) = self.sessions.get_mut(&id) else {
+        let Some(session) = self.sessions.get_mut(id) else {
             return;
         };
         session.unreported = 0;
-        frame::write(&mut self.out, FrameKind::Amqp, id.0, |out| {
-            let mut list = ListWriter::begin(out, 0x13);
-            session.write_flow(&mut list);
-            list.end();
-        });
+        let mut flow = SmallFrame::begin(id.0, 0x13);
+        session.write_flow(&mut flow);
+        frame::write_small(&mut self.out, id.0, flow);
     }
 
     fn free_channel(&self) -> Option<SessionId> {
         let mut free = 0;
-        for taken in self.sessions.keys() {
+        for (taken, _) in self.sessions.iter() {
             if free < taken.0 {
                 break;
             }

@@ -154,6 +154,34 @@ fn messages_of_many_frames_arrive_whole_and_are_settled_together() {
 }
 
 #[test]
+fn frames_of_a_large_message_are_made_as_output_is_taken() {
+    const LENGTH: usize = 3 * 1024 * 1024;
+    let (mut pair, receiver, sender) = Pair::attached(LinkRole::Incoming);
+    pair.client.grant_credit(receiver, 10);
+    pair.run();
+    let body: Vec<u8> = (0..LENGTH).map(|n| (n % 251).to_le_bytes()[0]).collect();
+    let rest = bytes::Bytes::copy_from_slice(&body[7..]);
+    let payload: &[&[u8]] = &[&body[..7]];
+    pair.server
+        .deliver_with(sender, delivery(payload), rest)
+        .unwrap();
+    pair.server.deliver(sender, delivery(&[b"short"])).unwrap();
+    assert!(LENGTH / 2 < pair.server.waiting_bytes());
+    let mut received = Vec::new();
+    while pair.server.has_more() || pair.server.output_bytes() > 0 {
+        assert!(pair.server.output_bytes() < 512 * 1024, "a share at a time");
+        received.extend(pair.run().0);
+        pair.server.go_on();
+    }
+    let payloads = received.iter().map(|event| match event {
+        Event::Transfer { payload, .. } => &payload[..],
+        other => panic!("{other:?}"),
+    });
+    assert!(payloads.eq([&body[..], b"short"]));
+    assert_eq!(pair.server.waiting_bytes(), 0);
+}
+
+#[test]
 fn a_message_larger_than_the_link_takes_is_rejected_and_the_link_lives_on() {
     let (mut pair, sender, _) = Pair::attached(LinkRole::Outgoing);
     pair.client
@@ -274,6 +302,36 @@ fn a_refused_link_is_attached_to_nothing_and_detached_with_the_reason() {
     };
     assert_eq!(attach.target, LinkTarget::Node(None));
     assert_eq!(error.as_ref(), Some(&refusal));
+}
+
+#[test]
+fn a_name_goes_to_the_link_that_was_attached_last_and_each_before_it_ends_once() {
+    let mut pair = Pair::new(Identity::Anonymous);
+    pair.run();
+    let session = pair.client.begin().unwrap();
+    for name in ["other", "l", "l", "l"] {
+        let mode = SettleMode::OnReceipt;
+        pair.client
+            .attach(session, name, LinkRole::Incoming, "q", mode)
+            .unwrap();
+    }
+    // Also when all are read before the peer has heard of an end.
+    let (_, events) = pair.run();
+    let told = events.iter().map(|event| match event {
+        Event::AttachRequested(link, _) => (link.0, "attaches"),
+        Event::Detached { link, .. } => (link.0, "ends"),
+        other => panic!("{other:?}"),
+    });
+    let [a, b, c, d, e, f] = told.collect::<Vec<_>>()[..] else {
+        panic!("{events:?}")
+    };
+    assert_eq!(
+        [a.1, b.1, c.1, d.1, e.1, f.1],
+        [
+            "attaches", "attaches", "ends", "attaches", "ends", "attaches"
+        ]
+    );
+    assert_eq!((c.0, e.0), (b.0, d.0));
 }
 
 #[test]

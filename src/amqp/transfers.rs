@@ -1,14 +1,14 @@
 //! Transfers, both ways: where the messages are.
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 
 use super::connection::undecodable;
 use super::frame::{self, FrameKind};
 use super::link::{FlowState, LinkPhase, Partial};
 use super::links::{Answer, unattached};
-use super::session::Waiting;
+use super::session::{Waiting, What};
 use super::state::DeliveryState;
-use super::wire::{List, ListWriter, Malformed};
+use super::wire::{List, Malformed, SmallFrame};
 use super::{
     Condition, Connection, CreditLost, Delivery, DeliveryId, Event, LinkId, Outcome, Refusal,
     Rejection, SessionId, SettleMode,
@@ -16,18 +16,18 @@ use super::{
 use crate::limits;
 
 /// A transfer's fields, as far as they matter to us [2.7.5].
-struct Transfer {
+pub(super) struct Transfer {
     handle: u32,
     delivery: Option<u32>,
     message_format: u32,
     settled: bool,
     more: bool,
-    state: Option<DeliveryState>,
+    transaction: Option<Bytes>,
     aborted: bool,
 }
 
 impl Transfer {
-    fn read(list: &mut List<'_>) -> Result<Self, Malformed> {
+    pub(super) fn read(mut list: List<'_>) -> Result<Self, Malformed> {
         let handle = list.uint()?.ok_or(Malformed::Missing("handle"))?;
         let delivery = list.uint()?;
         let _tag = list.binary()?;
@@ -40,14 +40,16 @@ impl Transfer {
             message_format,
             settled,
             more,
-            state: None,
+            transaction: None,
             aborted: false,
         };
         if list.is_empty() {
             return Ok(transfer);
         }
         let _rcv_settle_mode = list.ubyte()?;
-        transfer.state = list.raw()?.map(DeliveryState::decode).transpose()?;
+        if let Some(state) = list.raw()? {
+            transfer.transaction = DeliveryState::decode(state)?.transaction;
+        }
         let _resume = list.boolean()?;
         transfer.aborted = list.boolean()?.unwrap_or_default();
         Ok(transfer)
@@ -58,17 +60,16 @@ impl Connection {
     pub(super) fn handle_transfer(
         &mut self,
         id: SessionId,
-        mut list: List<'_>,
+        transfer: Transfer,
         payload: Bytes,
     ) -> Result<(), Refusal> {
-        let transfer = Transfer::read(&mut list).map_err(undecodable)?;
-        let Some(session) = self.sessions.get_mut(&id) else {
+        let Some(session) = self.sessions.get_mut(id) else {
             return Ok(());
         };
         session.next_incoming_id = session.next_incoming_id.wrapping_add(1);
         session.unreported += 1;
         let refresh = limits::INCOMING_WINDOW / 2 <= session.unreported;
-        let Some(&link) = session.by_handle.get(&transfer.handle) else {
+        let Some(&link) = session.by_handle.get(transfer.handle) else {
             return Err(unattached(transfer.handle));
         };
         // Eagerly: what peers count, they count from our last flow.
@@ -78,14 +79,14 @@ impl Connection {
         self.take_transfer(link, transfer, payload)
     }
 
-    /// Puts the frames of a delivery together, and reports it when it is whole.
+    /// Reports a delivery when it is whole.
     fn take_transfer(
         &mut self,
         id: LinkId,
         transfer: Transfer,
         payload: Bytes,
     ) -> Result<(), Refusal> {
-        let Some(link) = self.links.get_mut(&id) else {
+        let Some(link) = self.links.get_mut(id) else {
             return Ok(());
         };
         let phase = link.phase;
@@ -98,6 +99,43 @@ impl Connection {
                 condition: Condition::NotAllowed,
                 description,
             });
+        };
+        let size_max = match phase {
+            // Nobody has looked yet at who sends this.
+            LinkPhase::Asked => u64::from(limits::FRAME_SIZE_MAX),
+            LinkPhase::Asking | LinkPhase::Attached | LinkPhase::Detaching => incoming.size_max(),
+        };
+        // Nearly every message is one frame.
+        if let (None, Some(delivery)) = (&incoming.partial, transfer.delivery)
+            && !transfer.more
+            && !transfer.aborted
+            && u64::try_from(payload.len()).is_ok_and(|length| length <= size_max)
+        {
+            incoming.delivery_count = incoming.delivery_count.wrapping_add(1);
+            self.events.push_back(Event::Transfer {
+                link: id,
+                delivery: DeliveryId(delivery),
+                payload,
+                message_format: transfer.message_format,
+                settled: transfer.settled,
+                transaction: transfer.transaction,
+            });
+            return Ok(());
+        }
+        self.take_part(id, transfer, payload, size_max)
+    }
+
+    /// Puts a frame to those before it of the same delivery.
+    fn take_part(
+        &mut self,
+        id: LinkId,
+        transfer: Transfer,
+        payload: Bytes,
+        size_max: u64,
+    ) -> Result<(), Refusal> {
+        let link = self.links.get_mut(id);
+        let Some(FlowState::Incoming(incoming)) = link.map(|link| &mut link.flow) else {
+            return Ok(());
         };
         let mut partial = match incoming.partial.take() {
             Some(partial) => partial,
@@ -116,11 +154,6 @@ impl Connection {
         partial.settled |= transfer.settled;
         let length = before + payload.len();
         let others = self.partial_bytes.saturating_sub(before);
-        let size_max = match phase {
-            // Nobody has looked yet at who sends this.
-            LinkPhase::Asked => u64::from(limits::FRAME_SIZE_MAX),
-            LinkPhase::Asking | LinkPhase::Attached | LinkPhase::Detaching => incoming.size_max(),
-        };
         if size_max < u64::try_from(length).unwrap_or(u64::MAX)
             || (transfer.more && limits::PARTIAL_BYTES_MAX < others + length)
         {
@@ -192,8 +225,23 @@ impl Connection {
         id: LinkId,
         delivery: Delivery<'_>,
     ) -> Result<DeliveryId, CreditLost> {
+        self.deliver_with(id, delivery, Bytes::new())
+    }
+
+    /// Sends a message as [`Connection::deliver`] does, with `rest` behind its payload. Of a large one
+    /// the rest is kept, and made into frames as they are sent ([`Connection::go_on`]).
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Connection::deliver`].
+    pub fn deliver_with(
+        &mut self,
+        id: LinkId,
+        delivery: Delivery<'_>,
+        rest: Bytes,
+    ) -> Result<DeliveryId, CreditLost> {
         let payload_max = frame::payload_max(self.peer_frame_max);
-        let link = self.links.get_mut(&id).ok_or(CreditLost)?;
+        let link = self.links.get_mut(id).ok_or(CreditLost)?;
         let (LinkPhase::Attached, FlowState::Outgoing(outgoing)) = (link.phase, &mut link.flow)
         else {
             return Err(CreditLost);
@@ -203,60 +251,106 @@ impl Connection {
         }
         outgoing.delivery_count = outgoing.delivery_count.wrapping_add(1);
         let (handle, session) = (link.handle, link.session);
-        let state = self.sessions.get_mut(&session).ok_or(CreditLost)?;
+        let state = self.sessions.get_mut(session).ok_or(CreditLost)?;
         let number = match delivery.settle_mode {
             SettleMode::OnSend => state.unsettled.push_settled(),
             SettleMode::OnReceipt => state.unsettled.push(id, delivery.tag),
         };
-        let total: usize = delivery.payload.iter().map(|piece| piece.len()).sum();
+        let before: usize = delivery.payload.iter().map(|piece| piece.len()).sum();
+        let total = before + rest.len();
+        let head = Head {
+            channel: session.0,
+            handle,
+            number: Some(number),
+            delivery: &delivery,
+            more: payload_max < total,
+        };
+        // Nearly every message is one frame that may leave.
+        if !head.more && state.remote_window > 0 && state.waiting.is_empty() {
+            state.remote_window -= 1;
+            state.next_outgoing_id = state.next_outgoing_id.wrapping_add(1);
+            let start = self.out.len();
+            head.write(&mut self.out, total);
+            for piece in delivery.payload {
+                self.out.extend_from_slice(piece);
+            }
+            self.out.extend_from_slice(&rest);
+            frame::trace_written(&self.out, start, FrameKind::Amqp, session.0);
+        } else {
+            self.deliver_in_parts(id, session, head, rest);
+        }
+        Ok(DeliveryId(number))
+    }
+
+    /// Sends a message in as many frames as it takes, those behind the peer's window when it opens.
+    fn deliver_in_parts(
+        &mut self,
+        id: LinkId,
+        session: SessionId,
+        mut head: Head<'_>,
+        mut rest: Bytes,
+    ) {
+        let payload_max = frame::payload_max(self.peer_frame_max);
+        let Some(state) = self.sessions.get_mut(session) else {
+            return;
+        };
+        let delivery = head.delivery;
+        let before: usize = delivery.payload.iter().map(|piece| piece.len()).sum();
         let mut pieces = Pieces {
             pieces: delivery.payload,
-            left: total,
+            rest: &rest,
+            left: before + rest.len(),
         };
-        let mut first = true;
         loop {
+            if head.number.is_none() && pieces.left <= rest.len() && LARGE_BYTES < pieces.left {
+                rest.advance(rest.len() - pieces.left);
+                self.waiting_bytes += rest.len();
+                let settled = delivery.settle_mode == SettleMode::OnSend;
+                state.waiting.push_back(Waiting {
+                    link: id,
+                    what: What::Rest(Rest {
+                        handle: head.handle,
+                        settled,
+                        payload: rest,
+                    }),
+                });
+                return self.flush_waiting(session);
+            }
             let size = pieces.left.min(payload_max);
-            let head = Head {
-                handle,
-                number: first.then_some(number),
-                delivery: &delivery,
-                more: size < pieces.left,
-            };
             let last = !head.more;
             if state.remote_window > 0 && state.waiting.is_empty() {
                 state.remote_window -= 1;
                 state.next_outgoing_id = state.next_outgoing_id.wrapping_add(1);
-                frame::write(&mut self.out, FrameKind::Amqp, session.0, |out| {
-                    head.write(out);
-                    pieces.take(size, out);
-                });
+                let start = self.out.len();
+                head.write(&mut self.out, size);
+                pieces.take(size, &mut self.out);
+                frame::trace_written(&self.out, start, FrameKind::Amqp, session.0);
             } else {
-                let mut body = BytesMut::with_capacity(size + 64);
-                head.write(&mut body);
-                pieces.take(size, &mut body);
-                self.waiting_bytes += body.len();
+                let mut frame = BytesMut::new();
+                head.write(&mut frame, size);
+                pieces.take(size, &mut frame);
+                self.waiting_bytes += frame.len();
                 state.waiting.push_back(Waiting {
                     link: id,
-                    frame: Some(body.freeze()),
+                    what: What::Frame(frame.freeze()),
                 });
             }
-            first = false;
             if last {
-                return Ok(DeliveryId(number));
+                return;
             }
+            head.number = None;
+            head.more = payload_max < pieces.left;
         }
     }
 }
 
 impl Partial {
     fn begin(transfer: &Transfer) -> Result<Self, Malformed> {
-        let delivery = transfer.delivery;
-        let state = transfer.state.as_ref();
         Ok(Self {
-            delivery: delivery.ok_or(Malformed::Missing("delivery-id"))?,
+            delivery: transfer.delivery.ok_or(Malformed::Missing("delivery-id"))?,
             message_format: transfer.message_format,
             settled: transfer.settled,
-            transaction: state.and_then(|state| state.transaction.clone()),
+            transaction: transfer.transaction.clone(),
             bytes: BytesMut::new(),
             too_large: false,
         })
@@ -271,8 +365,9 @@ impl Partial {
     }
 }
 
-/// A transfer's performative, as we write it.
+/// A transfer's frame before its payload, as we write it.
 struct Head<'a> {
+    channel: u16,
     handle: u32,
     /// In the first frame of a delivery only.
     number: Option<u32>,
@@ -281,40 +376,72 @@ struct Head<'a> {
 }
 
 impl Head<'_> {
-    fn write(&self, out: &mut BytesMut) {
-        let mut list = ListWriter::begin(out, 0x14);
-        list.uint(self.handle);
+    /// Appends it, for so many bytes of payload.
+    fn write(&self, out: &mut BytesMut, payload: usize) {
+        let mut frame = SmallFrame::begin(self.channel, 0x14);
+        frame.uint(self.handle);
         match self.number {
             Some(number) => {
-                list.uint(number);
-                list.binary(&self.delivery.tag);
-                list.uint(self.delivery.message_format);
+                frame.uint(number);
+                frame.tag(self.delivery.tag);
+                frame.uint(self.delivery.message_format);
             }
             None => {
-                list.null();
-                list.null();
-                list.null();
+                frame.null();
+                frame.null();
+                frame.null();
             }
         }
-        list.boolean(self.delivery.settle_mode == SettleMode::OnSend);
-        list.boolean(self.more);
-        list.end();
+        frame.boolean(self.delivery.settle_mode == SettleMode::OnSend);
+        frame.boolean(self.more);
+        frame.end(out, payload);
+    }
+}
+
+/// The rest of a large message behind its first frames.
+#[derive(Debug)]
+pub(super) struct Rest {
+    handle: u32,
+    settled: bool,
+    pub(super) payload: Bytes,
+}
+
+/// Bytes of a message's rest of which frames are not made all at once.
+const LARGE_BYTES: usize = 256 * 1024;
+
+impl Rest {
+    /// Appends the next frame; returns how much of the payload it takes.
+    pub(super) fn write(&mut self, out: &mut BytesMut, session: SessionId, most: usize) -> usize {
+        let size = self.payload.len().min(most);
+        let mut frame = SmallFrame::begin(session.0, 0x14);
+        frame.uint(self.handle);
+        frame.null();
+        frame.null();
+        frame.null();
+        frame.boolean(self.settled);
+        frame.boolean(size < self.payload.len());
+        frame.end(out, size);
+        out.extend_from_slice(&self.payload.split_to(size));
+        size
     }
 }
 
 /// A payload in pieces, taken from the front.
 struct Pieces<'a> {
     pieces: &'a [&'a [u8]],
+    /// What stands behind them.
+    rest: &'a [u8],
+    /// Bytes that have not been taken.
     left: usize,
 }
 
 impl Pieces<'_> {
     /// Appends the next `size` bytes.
     fn take(&mut self, size: usize, out: &mut BytesMut) {
-        let total: usize = self.pieces.iter().map(|piece| piece.len()).sum();
-        let mut skip = total - self.left;
+        let before: usize = self.pieces.iter().map(|piece| piece.len()).sum();
+        let mut skip = before + self.rest.len() - self.left;
         let mut wanted = size;
-        for &piece in self.pieces {
+        for piece in self.pieces.iter().copied().chain([self.rest]) {
             let (skipped, piece) = piece.split_at(skip.min(piece.len()));
             skip -= skipped.len();
             let (taken, _) = piece.split_at(wanted.min(piece.len()));

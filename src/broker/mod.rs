@@ -36,6 +36,7 @@ use crate::amqp::{Accept, DeliveryId, Event, LinkId, Outcome, Refusal, SessionId
 use crate::entity::queue::{Arriving, ConsumerId, Context, Description, Effects, Handover, Queue};
 use crate::entity::rules::{Match, RuleSet};
 use crate::entity::{BodyRef, EntityId, Journal, LockToken, Random, Record, SequenceNumber};
+use crate::limits;
 use crate::message::Message;
 use crate::time::Timestamp;
 
@@ -310,16 +311,26 @@ impl Broker {
         }
     }
 
-    /// Does what is due.
+    /// Does what is due, or some of it: then [`Broker::poll_timeout`] stays where it is.
     pub fn handle_timeout(&mut self, around: &mut Surroundings<'_>) {
         self.end_transactions(around.now);
         self.end_tokens(around);
         self.delete_idle(around);
-        while let Some(&(at, id)) = self.deadlines.first() {
-            if around.now < at {
+        loop {
+            let due = self
+                .deadlines
+                .iter()
+                .take_while(|&&(at, _)| at <= around.now);
+            let due: Vec<EntityId> = due.take(limits::DUE_QUEUES).map(|&(_, id)| id).collect();
+            let mut is_left = due.is_empty();
+            for id in due {
+                self.with_queue(around, id, |_, _| ());
+                is_left |= self.is_due(around.now, id);
+            }
+            // Others have their turn, however much one queue has to do.
+            if is_left {
                 return;
             }
-            self.with_queue(around, id, |_, _| ());
         }
     }
 
@@ -498,7 +509,7 @@ impl Broker {
             effects: &mut effects,
         };
         if node.armed.is_some_and(|at| at <= around.now) {
-            node.queue.handle_timeout(&mut cx);
+            node.queue.handle_timeout(&mut cx, limits::DUE_MESSAGES);
         }
         let result = step(&mut node.queue, &mut cx);
         // A departure is recorded where it arrives, in this same group.

@@ -149,8 +149,8 @@ impl Broker {
         messages: &[Message],
     ) -> Result<(), Refusal> {
         if self.room == Room::None {
-            let text = "The broker's disk is full: messages are received and settled, and none are \
-                        taken until there is space again.";
+            let text = "The broker's disk or memory is full: messages are received and settled, and \
+                        none are taken until there is room again.";
             return Err(self.refuse(around, Condition::ResourceLimitExceeded, text, ""));
         }
         for message in messages {

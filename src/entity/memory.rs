@@ -10,7 +10,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
@@ -59,6 +59,8 @@ struct Shared {
     open: AtomicUsize,
     packed: AtomicUsize,
     other: AtomicUsize,
+    /// It was full when somebody last asked.
+    full: AtomicBool,
 }
 
 /// What memory is held for.
@@ -98,10 +100,16 @@ impl Memory {
         of(&self.0.open) + of(&self.0.packed) + of(&self.0.other)
     }
 
-    /// Returns the budget.
+    /// Returns whether all that is counted is as much as there may be; and then until it is a
+    /// sixteenth less.
     #[must_use]
-    pub fn budget(&self) -> Budget {
-        self.0.budget
+    pub fn is_full(&self) -> bool {
+        let total = self.0.budget.total;
+        let was_full = self.0.full.load(Ordering::Relaxed);
+        let bound = if was_full { total - total / 16 } else { total };
+        let is_full = bound <= self.counted();
+        self.0.full.store(is_full, Ordering::Relaxed);
+        is_full
     }
 
     /// Returns the bytes of open parts beyond their budget.
@@ -212,6 +220,23 @@ mod tests {
         assert_eq!((memory.counted(), open.bytes()), (30, 30));
         drop(open);
         assert_eq!(memory.counted(), 0);
+    }
+
+    #[test]
+    fn what_was_full_is_full_until_there_is_some_room() {
+        let budget = Budget {
+            total: 160,
+            ..Budget::default()
+        };
+        let memory = Memory::new(budget, None);
+        let mut held = memory.hold(Purpose::Other, 155);
+        assert!(!memory.is_full());
+        held.resize(160);
+        assert!(memory.is_full());
+        held.resize(150);
+        assert!(memory.is_full());
+        held.resize(149);
+        assert!(!memory.is_full());
     }
 
     #[test]

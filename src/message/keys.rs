@@ -26,7 +26,7 @@ impl Message {
     /// Returns the group-id: the message session's id.
     #[must_use]
     pub fn group_id(&self) -> Option<&str> {
-        self.property(10).and_then(text)
+        self.encoded_group_id().and_then(text)
     }
 
     /// Returns the annotation x-opt-partition-key.
@@ -39,7 +39,7 @@ impl Message {
     /// with `scoped` its partition key too. `None` without a message-id.
     #[must_use]
     pub fn duplicate_key(&self, scoped: bool) -> Option<u128> {
-        let id = self.property(0).filter(|id| *id != [0x40])?;
+        let id = self.message_id()?;
         let hash = hash_id(Hash::new(), id);
         let scope = if scoped { self.partition_key() } else { None };
         Some(

@@ -30,7 +30,7 @@ pub use batch::split_batch;
 pub use control::Control;
 pub use parse::Message;
 pub use properties::{Field, same_name};
-pub use render::render;
+pub use render::{render, render_front};
 pub use scalar::Scalar;
 
 /// Message-format of a batch: its data sections hold whole messages (`protocol.md` §4.4).

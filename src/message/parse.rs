@@ -1,11 +1,12 @@
 //! Finding a message's sections, in one pass.
 
-use std::ops::Range;
-
 use bytes::Bytes;
 
 use super::Malformed;
-use super::value::{count, elements, entries, extent, section, text, timestamp, uint};
+use super::value::{
+    count, elements, entries, extent, is_called, is_text, section, text, text_bytes, timestamp,
+    uint,
+};
 use crate::shape::{Misshapen, value_length};
 use crate::time::{Millis, Timestamp};
 
@@ -14,20 +15,57 @@ use crate::time::{Millis, Timestamp};
 pub struct Message {
     bytes: Bytes,
     pub(super) sections: Sections,
+    message_id: Place,
+    group_id: Place,
+    /// The header's ttl, milliseconds; 0 is none.
+    time_to_live: u32,
+}
+
+/// Where something is in a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Place {
+    start: u32,
+    /// No value is empty: what ends where it starts is not there.
+    end: u32,
+}
+
+impl Place {
+    /// Takes a place in a message, of which no part lies beyond 4 GiB.
+    fn new(start: usize, end: usize) -> Self {
+        let narrow = |at| u32::try_from(at).unwrap_or(u32::MAX);
+        let (start, end) = (narrow(start), narrow(end));
+        Self { start, end }
+    }
+
+    /// Returns the bytes there; none if nothing is there.
+    pub(super) fn of(self, bytes: &[u8]) -> Option<&[u8]> {
+        if self == Self::default() {
+            return None;
+        }
+        bytes.get(self.start()..self.end())
+    }
+
+    fn start(self) -> usize {
+        usize::try_from(self.start).unwrap_or(usize::MAX)
+    }
+
+    fn end(self) -> usize {
+        usize::try_from(self.end).unwrap_or(usize::MAX)
+    }
 }
 
 /// Where the values of sections are, behind their descriptors; those of the body with them.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sections {
-    pub(super) header: Option<Range<usize>>,
-    pub(super) delivery_annotations: Option<Range<usize>>,
-    pub(super) message_annotations: Option<Range<usize>>,
-    pub(super) properties: Option<Range<usize>>,
-    pub(super) application_properties: Option<Range<usize>>,
-    pub(super) body: Option<Range<usize>>,
+    pub(super) header: Place,
+    pub(super) delivery_annotations: Place,
+    pub(super) message_annotations: Place,
+    pub(super) properties: Place,
+    pub(super) application_properties: Place,
+    pub(super) body: Place,
+    pub(super) footer: Place,
     /// A descriptor in the body is not written `00 53 xx`, as Python takes for granted.
     pub(super) body_is_wordy: bool,
-    pub(super) footer: Option<Range<usize>>,
 }
 
 /// The bytes of a descriptor as we write it: `00 53 xx`.
@@ -38,9 +76,10 @@ impl Sections {
     /// (`protocol.md` §4.5).
     ///
     /// `length` measures the value of a section, and checks it if it is a sender's.
+    #[inline]
     pub(super) fn find(
         bytes: &[u8],
-        length: impl Fn(u64, &[u8]) -> Result<usize, Misshapen>,
+        length: impl Fn(u64, &[u8]) -> Result<usize, Malformed>,
     ) -> Result<Self, Malformed> {
         let mut found = Self::default();
         let mut body_code = None;
@@ -48,34 +87,28 @@ impl Sections {
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
             let (code, value) = section(rest)?;
             let start = at + rest.len() - value.len();
-            let length = length(code, value).map_err(|error| Malformed(error.to_string()))?;
-            let end = start + length;
-            let (slot, kind) = match code {
-                0x70 => (&mut found.header, Kind::List),
-                0x71 => (&mut found.delivery_annotations, Kind::Map),
-                0x72 => (&mut found.message_annotations, Kind::Map),
-                0x73 => (&mut found.properties, Kind::List),
-                0x74 => (&mut found.application_properties, Kind::Map),
+            let next = start + length(code, value)?;
+            let is_wordy = start - at != DESCRIPTOR_SIZE;
+            let slot = match code {
+                0x70 => &mut found.header,
+                0x71 => &mut found.delivery_annotations,
+                0x72 => &mut found.message_annotations,
+                0x73 => &mut found.properties,
+                0x74 => &mut found.application_properties,
                 0x75..=0x77 => {
-                    match code {
-                        0x75 => Kind::Binary.check(value, code)?,
-                        0x76 => Kind::List.check(value, code)?,
-                        _ => {}
-                    }
-                    found.add_body(at..end, code, &mut body_code)?;
-                    found.body_is_wordy |= start - at != DESCRIPTOR_SIZE;
-                    at = end;
+                    found.add_body(Place::new(at, next), code, &mut body_code)?;
+                    found.body_is_wordy |= is_wordy;
+                    at = next;
                     continue;
                 }
-                0x78 => (&mut found.footer, Kind::Map),
+                0x78 => &mut found.footer,
                 other => return Err(Malformed(format!("{other:#x} is no section of a message"))),
             };
-            if slot.is_some() {
+            if *slot != Place::default() {
                 return Err(Malformed(format!("the section {code:#x} stands twice")));
             }
-            kind.check(value, code)?;
-            *slot = Some(start..end);
-            at = end;
+            *slot = Place::new(start, next);
+            at = next;
         }
         Ok(found)
     }
@@ -83,16 +116,16 @@ impl Sections {
     /// Adds a body section: data and sequences may follow one another, a value stands alone.
     fn add_body(
         &mut self,
-        place: Range<usize>,
+        place: Place,
         code: u64,
         before: &mut Option<u64>,
     ) -> Result<(), Malformed> {
-        match (&mut self.body, *before) {
-            (None, _) => self.body = Some(place),
-            (Some(body), Some(same)) if same == code && code != 0x77 && body.end == place.start => {
-                body.end = place.end;
+        match *before {
+            None => self.body = place,
+            Some(same) if same == code && code != 0x77 && self.body.end == place.start => {
+                self.body.end = place.end;
             }
-            (Some(_), _) => {
+            Some(_) => {
                 return Err(Malformed(
                     "the body has sections that do not go together".to_owned(),
                 ));
@@ -103,26 +136,28 @@ impl Sections {
     }
 }
 
-/// What a section's value must be: no receiver could read it otherwise.
-enum Kind {
-    Binary,
-    List,
-    Map,
-}
-
-impl Kind {
-    fn check(self, value: &[u8], code: u64) -> Result<(), Malformed> {
-        let constructor = value.first().copied().unwrap_or_default();
-        let fits = match self {
-            Self::Binary => matches!(constructor, 0xa0 | 0xb0),
-            Self::List => matches!(constructor, 0x45 | 0xc0 | 0xd0),
-            Self::Map => matches!(constructor, 0xc1 | 0xd1) && count(value).is_multiple_of(2),
-        };
-        if fits {
-            Ok(())
-        } else {
-            Err(Malformed(format!("the section {code:#x} has another type")))
+/// Measures a section's value, having checked its shape, and that it is of the type that a section
+/// of its kind has: no receiver could read it otherwise.
+fn measure(code: u64, value: &[u8]) -> Result<usize, Malformed> {
+    let length = match code {
+        // Their fields are checked one by one later, and none holds other values.
+        0x70 | 0x73 => extent(value).ok_or(Misshapen::Truncated),
+        _ => value_length(value),
+    };
+    let length = length.map_err(|error| Malformed(error.to_string()))?;
+    let constructor = value.first().copied().unwrap_or_default();
+    let fits = match code {
+        0x70 | 0x73 | 0x76 => matches!(constructor, 0x45 | 0xc0 | 0xd0),
+        0x71 | 0x72 | 0x74 | 0x78 => {
+            matches!(constructor, 0xc1 | 0xd1) && count(value).is_multiple_of(2)
         }
+        0x75 => matches!(constructor, 0xa0 | 0xb0),
+        _ => true,
+    };
+    if fits {
+        Ok(length)
+    } else {
+        Err(Malformed(format!("the section {code:#x} has another type")))
     }
 }
 
@@ -149,6 +184,9 @@ const HEADER: [Field; 5] = [
     Field::Uint,
 ];
 
+/// The place of ttl in it.
+const TIME_TO_LIVE: usize = 2;
+
 /// The fields of the properties [3.2.4].
 const PROPERTIES: [Field; 13] = [
     Field::Id,
@@ -166,18 +204,21 @@ const PROPERTIES: [Field; 13] = [
     Field::Text,
 ];
 
+/// The places in them of what every entity wants to know.
+const MESSAGE_ID: usize = 0;
+const GROUP_ID: usize = 10;
+
 impl Field {
-    fn takes(self, value: &[u8]) -> bool {
-        let constructor = value.first().copied().unwrap_or_default();
+    fn takes(self, constructor: u8, value: &[u8]) -> bool {
         let binary = matches!(constructor, 0xa0 | 0xb0);
         match self {
             Self::Binary => binary,
             Self::Boolean => matches!(constructor, 0x41 | 0x42 | 0x56),
             Self::Id => {
                 let number = matches!(constructor, 0x44 | 0x53 | 0x80 | 0x98);
-                number || binary || text(value).is_some()
+                number || binary || is_text(value)
             }
-            Self::Text => text(value).is_some(),
+            Self::Text => is_text(value),
             Self::Timestamp => constructor == 0x83,
             Self::Ubyte => constructor == 0x50,
             Self::Uint => matches!(constructor, 0x43 | 0x52 | 0x70),
@@ -187,27 +228,45 @@ impl Field {
 
 /// Checks the fields of a list section. A wrong one would break every receiver of the message in
 /// turn (Python calls a constructor with all that is there), and never its sender.
-fn check_fields(list: &[u8], fields: &[Field]) -> Result<(), Malformed> {
-    let told = count(list);
+///
+/// Reports each field that is not null, by its index and where it begins in the list.
+fn check_fields(
+    list: &[u8],
+    fields: &[Field],
+    mut report: impl FnMut(usize, usize, &[u8]),
+) -> Result<(), Malformed> {
+    let values = elements(list);
+    let (told, mut rest) = (values.left(), values.rest());
     if fields.len() < told {
         return Err(Malformed(format!("a section has {told} fields")));
     }
-    let mut values = elements(list);
-    for (place, field) in fields.iter().take(told).enumerate() {
-        let value = values.next();
-        let value = value.ok_or_else(|| Malformed("the bytes end within a field".to_owned()))?;
-        if value != [0x40] && !field.takes(value) {
+    let cut = || Malformed("the bytes end within a field".to_owned());
+    for (index, field) in (0..told).zip(fields) {
+        let (&constructor, after) = rest.split_first().ok_or_else(cut)?;
+        if constructor == NULL {
+            rest = after;
+            continue;
+        }
+        let at = list.len() - rest.len();
+        let length = extent(rest).ok_or_else(cut)?;
+        let (value, after) = rest.split_at_checked(length).ok_or_else(cut)?;
+        rest = after;
+        if !field.takes(constructor, value) {
             return Err(Malformed(format!(
-                "the field {place} of a section is no {field:?}"
+                "the field {index} of a section is no {field:?}"
             )));
         }
+        report(index, at, value);
     }
-    if values.end() {
+    if rest.is_empty() {
         Ok(())
     } else {
         Err(Malformed("a section is longer than its fields".to_owned()))
     }
 }
+
+/// The constructor of null, and all of it.
+const NULL: u8 = 0x40;
 
 impl Message {
     /// Finds a message's sections, having checked that all of it has the shape of AMQP values.
@@ -216,15 +275,34 @@ impl Message {
     ///
     /// [`Malformed`] says what is wrong, as a clause for a sentence.
     pub fn parse(bytes: Bytes) -> Result<Self, Malformed> {
-        let sections = Sections::find(&bytes, |code, value| match code {
-            // Their fields are checked one by one below, and none holds other values.
-            0x70 | 0x73 => extent(value).ok_or(Misshapen::Truncated),
-            _ => value_length(value),
-        })?;
-        let at = |place: &Option<Range<usize>>| bytes.get(place.clone()?);
-        check_fields(at(&sections.header).unwrap_or_default(), &HEADER)?;
-        check_fields(at(&sections.properties).unwrap_or_default(), &PROPERTIES)?;
-        Ok(Self { bytes, sections })
+        let sections = Sections::find(&bytes, measure)?;
+        let mut time_to_live = 0;
+        if let Some(header) = sections.header.of(&bytes) {
+            check_fields(header, &HEADER, |index, _, value| {
+                if index == TIME_TO_LIVE {
+                    time_to_live = uint(value).unwrap_or(0);
+                }
+            })?;
+        }
+        let (mut message_id, mut group_id) = (Place::default(), Place::default());
+        if let Some(properties) = sections.properties.of(&bytes) {
+            let start = sections.properties.start();
+            check_fields(properties, &PROPERTIES, |index, at, value| {
+                let place = Place::new(start + at, start + at + value.len());
+                match index {
+                    MESSAGE_ID => message_id = place,
+                    GROUP_ID => group_id = place,
+                    _ => {}
+                }
+            })?;
+        }
+        Ok(Self {
+            bytes,
+            sections,
+            message_id,
+            group_id,
+            time_to_live,
+        })
     }
 
     /// Returns the message as its sender encoded it.
@@ -239,9 +317,7 @@ impl Message {
     /// creation-time and absolute-expiry-time.
     #[must_use]
     pub fn time_to_live(&self) -> Option<Millis> {
-        let millis = self
-            .list_field(self.sections.header.as_ref(), 2)
-            .and_then(uint)?;
+        let millis = self.time_to_live;
         if millis == u32::MAX
             && let (Some(creation), Some(expiry)) = (self.time(9), self.time(8))
             && creation < expiry
@@ -263,34 +339,40 @@ impl Message {
     /// Returns the length of the message-id in characters, if it is a string.
     #[must_use]
     pub fn message_id_length(&self) -> usize {
-        characters(self.list_field(self.sections.properties.as_ref(), 0))
+        self.message_id().map_or(0, characters)
     }
 
-    /// Returns a field of the properties.
-    pub(super) fn property(&self, index: usize) -> Option<&[u8]> {
-        self.list_field(self.sections.properties.as_ref(), index)
+    /// Returns the message-id as it is encoded; `None` if it is null.
+    pub(super) fn message_id(&self) -> Option<&[u8]> {
+        self.message_id.of(&self.bytes)
+    }
+
+    /// Returns the group-id as it is encoded; `None` if it is null.
+    pub(super) fn encoded_group_id(&self) -> Option<&[u8]> {
+        self.group_id.of(&self.bytes)
     }
 
     /// Returns a timestamp of the properties.
     fn time(&self, index: usize) -> Option<Timestamp> {
-        let millis = self
-            .list_field(self.sections.properties.as_ref(), index)
-            .and_then(timestamp)?;
+        let properties = self.sections.properties.of(&self.bytes)?;
+        let millis = elements(properties).nth(index).and_then(timestamp)?;
         Some(Timestamp::from_millis(millis))
     }
 
+    #[inline]
     pub(super) fn annotation(&self, name: &str) -> Option<&[u8]> {
-        let map = self.bytes.get(self.sections.message_annotations.clone()?)?;
+        let map = self.sections.message_annotations.of(&self.bytes)?;
         entries(map)
-            .find(|(key, _)| text(key) == Some(name))
+            .find(|(key, _)| is_called(key, name))
             .map(|(_, value)| value)
-    }
-
-    fn list_field(&self, section: Option<&Range<usize>>, index: usize) -> Option<&[u8]> {
-        elements(self.bytes.get(section?.clone())?).nth(index)
     }
 }
 
-fn characters(value: Option<&[u8]>) -> usize {
-    value.and_then(text).map_or(0, |text| text.chars().count())
+/// Returns the length of a string in characters; 0 of anything else.
+fn characters(value: &[u8]) -> usize {
+    match text_bytes(value) {
+        Some(text) if text.is_ascii() => text.len(),
+        Some(_) => text(value).map_or(0, |text| text.chars().count()),
+        None => 0,
+    }
 }

@@ -1,8 +1,7 @@
 //! What rules read of a message, in place.
 
-use std::ops::Range;
-
-use super::value::{elements, entries, text};
+use super::parse::Place;
+use super::value::{elements, entries, is_called, text};
 use super::{Amendments, Message};
 
 /// A field of the properties section that rules compare, and may change. Service Bus's names.
@@ -78,7 +77,7 @@ impl Message {
     /// Returns the encoded value of a field of the properties; `None` if it is null.
     #[must_use]
     pub fn field(&self, field: Field) -> Option<&[u8]> {
-        let fields = self.section(self.sections.properties.as_ref());
+        let fields = self.section(self.sections.properties);
         elements(fields)
             .nth(field.index())
             .filter(|value| *value != [0x40])
@@ -86,25 +85,23 @@ impl Message {
 
     /// Returns names and encoded values of the application-properties.
     pub fn application_properties(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        let map = self.section(self.sections.application_properties.as_ref());
+        let map = self.section(self.sections.application_properties);
         entries(map).filter_map(|(key, value)| Some((text(key)?, value)))
     }
 
     /// Returns the encoded value of a message annotation; `None` if it is null.
     #[must_use]
     pub fn message_annotation(&self, name: &str) -> Option<&[u8]> {
-        let map = self.section(self.sections.message_annotations.as_ref());
-        let mut found = entries(map).filter(|(key, _)| text(key) == Some(name));
+        let map = self.section(self.sections.message_annotations);
+        let mut found = entries(map).filter(|(key, _)| is_called(key, name));
         found
             .next()
             .map(|(_, value)| value)
             .filter(|value| *value != [0x40])
     }
 
-    fn section(&self, place: Option<&Range<usize>>) -> &[u8] {
-        place
-            .and_then(|place| self.bytes().get(place.clone()))
-            .unwrap_or_default()
+    fn section(&self, place: Place) -> &[u8] {
+        place.of(self.bytes()).unwrap_or_default()
     }
 }
 

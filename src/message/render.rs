@@ -2,10 +2,9 @@
 
 use super::parse::Sections;
 use super::value::{
-    begin_compound, elements, end_compound, entries, extent, section, text, write_text,
+    begin_compound, elements, end_compound, entries, extent, is_called, section, text, write_text,
 };
-use super::{Amendments, Field, MessageState, Stamps};
-use crate::shape::Misshapen;
+use super::{Amendments, Field, Malformed, MessageState, Stamps};
 use crate::time::{Millis, Timestamp};
 
 const LOCK_TOKEN: &str = "x-opt-lock-token";
@@ -31,29 +30,112 @@ const OURS: [&str; 8] = [
 ///
 /// `message` was parsed when it was taken in; of bytes that are no message, all is appended.
 pub fn render(out: &mut Vec<u8>, message: &[u8], stamps: &Stamps) {
-    let trusted = |_, value: &[u8]| extent(value).ok_or(Misshapen::Truncated);
+    let rest = render_front(out, message, stamps);
+    out.extend_from_slice(rest);
+}
+
+/// Appends the front of a message as [`render`] does, and returns what stands behind it: bytes of
+/// the sender's that need not be copied.
+pub fn render_front<'m>(out: &mut Vec<u8>, message: &'m [u8], stamps: &Stamps) -> &'m [u8] {
+    let amended = stamps.amendments.as_deref();
+    let amended = amended.filter(|amended| !amended.leaves_properties());
+    if let (Some(front), None) = (Front::find(message), amended) {
+        front.write(out, stamps);
+        return front.rest;
+    }
+    let trusted = |_, value: &[u8]| extent(value).ok_or_else(cut);
     let Ok(sections) = Sections::find(message, trusted) else {
-        return out.extend_from_slice(message);
+        return message;
     };
-    let at =
-        |range: &Option<std::ops::Range<usize>>| range.clone().and_then(|range| message.get(range));
-    out.reserve(message.len() + 256);
-    header(out, at(&sections.header), stamps);
-    delivery_annotations(out, at(&sections.delivery_annotations), stamps);
-    annotations(out, at(&sections.message_annotations), stamps);
-    properties(out, at(&sections.properties), stamps);
-    let own = at(&sections.application_properties);
-    application_properties(out, own, stamps.amendments.as_deref());
-    let own = at(&sections.body).unwrap_or_default();
+    let front = Front {
+        header: sections.header.of(message),
+        delivery_annotations: sections.delivery_annotations.of(message),
+        message_annotations: sections.message_annotations.of(message),
+        properties: sections.properties.of(message),
+        rest: &[],
+    };
+    front.write(out, stamps);
+    let own = sections.application_properties.of(message);
+    application_properties(out, own, amended);
+    let own = sections.body.of(message).unwrap_or_default();
     if sections.body_is_wordy {
         wordy_body(out, own);
     } else {
         out.extend_from_slice(own);
     }
-    if let Some(own) = at(&sections.footer) {
+    if let Some(own) = sections.footer.of(message) {
         out.extend_from_slice(&[0x00, 0x53, 0x78]);
         out.extend_from_slice(own);
     }
+    &[]
+}
+
+/// What a delivery writes anew, and what stands behind it.
+struct Front<'m> {
+    header: Option<&'m [u8]>,
+    delivery_annotations: Option<&'m [u8]>,
+    message_annotations: Option<&'m [u8]>,
+    properties: Option<&'m [u8]>,
+    /// Application-properties, body and footer, with their descriptors.
+    rest: &'m [u8],
+}
+
+impl<'m> Front<'m> {
+    /// Finds it in a message as nearly all are: the sections in the order of the specification, each
+    /// once, their descriptors written `00 53 xx`.
+    fn find(message: &'m [u8]) -> Option<Self> {
+        let mut front = Self {
+            header: None,
+            delivery_annotations: None,
+            message_annotations: None,
+            properties: None,
+            rest: message,
+        };
+        let mut last = 0;
+        while let [0x00, 0x53, code @ 0x70..=0x73, value @ ..] = front.rest {
+            let (value, rest) = value.split_at_checked(extent(value)?)?;
+            if *code <= last {
+                return None;
+            }
+            let slot = match code {
+                0x70 => &mut front.header,
+                0x71 => &mut front.delivery_annotations,
+                0x72 => &mut front.message_annotations,
+                _ => &mut front.properties,
+            };
+            *slot = Some(value);
+            last = *code;
+            front.rest = rest;
+        }
+        let mut rest = front.rest;
+        while !rest.is_empty() {
+            let [0x00, 0x53, code @ 0x74..=0x78, value @ ..] = rest else {
+                return None;
+            };
+            if *code < last {
+                return None;
+            }
+            last = *code;
+            rest = value.get(extent(value)?..)?;
+        }
+        Some(front)
+    }
+
+    fn write(&self, out: &mut Vec<u8>, stamps: &Stamps) {
+        out.reserve(FRONT_BYTES);
+        header(out, self.header, stamps);
+        delivery_annotations(out, self.delivery_annotations, stamps);
+        annotations(out, self.message_annotations, stamps);
+        properties(out, self.properties, stamps);
+    }
+}
+
+/// Room for what stands in front of most messages: stamps, and properties of a usual size.
+const FRONT_BYTES: usize = 512;
+
+#[cold]
+fn cut() -> Malformed {
+    Malformed("the bytes end within a section".to_owned())
 }
 
 /// Writes the body's sections as the sender had them, but for their descriptors: Python skips two
@@ -76,17 +158,25 @@ fn header(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
     let (durable, priority, _ttl, first_acquirer) = (next(), next(), next(), next());
     out.extend_from_slice(&[0x00, 0x53, 0x70]);
     let list = begin_compound(out, 0xd0);
-    out.extend_from_slice(durable);
-    out.extend_from_slice(priority);
+    short(out, durable);
+    short(out, priority);
     if stamps.time_to_live == Millis::MAX {
         out.push(0x40);
     } else {
         let millis = stamps.time_to_live.as_millis();
         uint(out, u32::try_from(millis).unwrap_or(u32::MAX));
     }
-    out.extend_from_slice(first_acquirer);
+    short(out, first_acquirer);
     uint(out, stamps.delivery_count);
     end_compound(out, list, 5);
+}
+
+/// Appends a value that has one or two bytes mostly.
+fn short(out: &mut Vec<u8>, value: &[u8]) {
+    match value {
+        [byte] => out.push(*byte),
+        value => out.extend_from_slice(value),
+    }
 }
 
 /// Writes the sender's delivery-annotations, and the lock's token: some SDKs take it from here
@@ -97,68 +187,84 @@ fn delivery_annotations(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) 
     }
     out.extend_from_slice(&[0x00, 0x53, 0x71]);
     let map = begin_compound(out, 0xd1);
-    let mut count = 0;
-    for (key, value) in entries(own.unwrap_or_default()) {
-        if text(key) != Some(LOCK_TOKEN) {
-            out.extend_from_slice(key);
-            out.extend_from_slice(value);
-            count += 2;
-        }
-    }
+    let mut count = own.map_or(0, |own| others(out, own, &[LOCK_TOKEN]));
     if let Some(token) = stamps.lock_token {
-        fixed(out, LOCK_TOKEN, 0x98, &token);
+        let entry = *b"\xa3\x10x-opt-lock-token\x98\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
+        out.extend_from_slice(&with(entry, entry.len() - token.len(), token));
         count += 2;
     }
     end_compound(out, map, count);
 }
 
-fn annotations(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
-    out.extend_from_slice(&[0x00, 0x53, 0x72]);
-    let map = begin_compound(out, 0xd1);
+/// Appends the entries of a sender's map but those with these names, and returns how many keys and
+/// values they are.
+fn others(out: &mut Vec<u8>, own: &[u8], names: &[&str]) -> usize {
     let mut count = 0;
-    for (key, value) in entries(own.unwrap_or_default()) {
-        if !text(key).is_some_and(|name| OURS.contains(&name)) {
+    for (key, value) in entries(own) {
+        if !names.iter().any(|name| is_called(key, name)) {
             out.extend_from_slice(key);
             out.extend_from_slice(value);
             count += 2;
         }
     }
-    let enqueued_number = stamps.enqueued_sequence_number.to_be_bytes();
-    fixed(
-        out,
-        "x-opt-sequence-number",
-        0x81,
-        &stamps.sequence_number.to_be_bytes(),
-    );
-    fixed(out, "x-opt-enqueue-sequence-number", 0x81, &enqueued_number);
-    let enqueued_time = stamps.enqueued_time.as_millis().to_be_bytes();
-    fixed(out, "x-opt-enqueued-time", 0x83, &enqueued_time);
+    count
+}
+
+fn annotations(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
+    out.extend_from_slice(&[0x00, 0x53, 0x72]);
+    let map = begin_compound(out, 0xd1);
+    let mut count = own.map_or(0, |own| others(out, own, &OURS));
+    out.extend_from_slice(&usual_stamps(stamps));
+    count += 8;
+    if let Some(until) = stamps.locked_until {
+        let entry = *b"\xa3\x12x-opt-locked-until\x83\0\0\0\0\0\0\0\0";
+        let until = until.as_millis().to_be_bytes();
+        out.extend_from_slice(&with(entry, entry.len() - until.len(), until));
+        count += 2;
+    }
+    if let Some(partition) = stamps.partition_id {
+        out.extend_from_slice(b"\xa3\x12x-opt-partition-id\x61");
+        out.extend_from_slice(&partition.to_be_bytes());
+        count += 2;
+    }
+    if let Some(source) = &stamps.dead_letter_source {
+        out.extend_from_slice(b"\xa3\x17x-opt-deadletter-source");
+        write_text(out, 0xa1, source);
+        count += 2;
+    }
+    end_compound(out, map, count);
+}
+
+/// The entries that every message has, as they are encoded: one piece of a known size, so that it is
+/// written as such.
+fn usual_stamps(stamps: &Stamps) -> [u8; 128] {
+    const NUMBER: usize = 24;
+    const ENQUEUED_NUMBER: usize = NUMBER + 8 + 32;
+    const ENQUEUED_TIME: usize = ENQUEUED_NUMBER + 8 + 22;
+    const STATE: usize = ENQUEUED_TIME + 8 + 22;
+    let entries = *b"\xa3\x15x-opt-sequence-number\x81\0\0\0\0\0\0\0\0\
+        \xa3\x1dx-opt-enqueue-sequence-number\x81\0\0\0\0\0\0\0\0\
+        \xa3\x13x-opt-enqueued-time\x83\0\0\0\0\0\0\0\0\
+        \xa3\x13x-opt-message-state\x71\0\0\0\0";
     let state: i32 = match stamps.state {
         MessageState::Active => 0,
         MessageState::Deferred => 1,
         MessageState::Scheduled => 2,
     };
-    fixed(out, "x-opt-message-state", 0x71, &state.to_be_bytes());
-    count += 8;
-    if let Some(until) = stamps.locked_until {
-        fixed(
-            out,
-            "x-opt-locked-until",
-            0x83,
-            &until.as_millis().to_be_bytes(),
-        );
-        count += 2;
+    let enqueued_time = stamps.enqueued_time.as_millis().to_be_bytes();
+    let entries = with(entries, NUMBER, stamps.sequence_number.to_be_bytes());
+    let enqueued_number = stamps.enqueued_sequence_number.to_be_bytes();
+    let entries = with(entries, ENQUEUED_NUMBER, enqueued_number);
+    let entries = with(entries, ENQUEUED_TIME, enqueued_time);
+    with(entries, STATE, state.to_be_bytes())
+}
+
+/// Puts bytes into the place that is left for them.
+fn with<const N: usize, const M: usize>(mut bytes: [u8; N], at: usize, value: [u8; M]) -> [u8; N] {
+    if let Some(slot) = bytes.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
+        *slot = value;
     }
-    if let Some(partition) = stamps.partition_id {
-        fixed(out, "x-opt-partition-id", 0x61, &partition.to_be_bytes());
-        count += 2;
-    }
-    if let Some(source) = &stamps.dead_letter_source {
-        write_text(out, 0xa3, "x-opt-deadletter-source");
-        write_text(out, 0xa1, source);
-        count += 2;
-    }
-    end_compound(out, map, count);
+    bytes
 }
 
 /// Writes the properties as the sender had them, but for what is amended, a message-id where it gave none, and the
@@ -168,8 +274,8 @@ fn properties(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
     const CREATION_TIME: usize = 9;
     const NULL: &[u8] = &[0x40];
     out.extend_from_slice(&[0x00, 0x53, 0x73]);
-    let mut fields = elements(own.unwrap_or_default()).peekable();
-    let has_id = fields.peek().is_some_and(|id| *id != NULL);
+    let mut fields = elements(own.unwrap_or_default());
+    let has_id = fields.clone().next().is_some_and(|id| id != NULL);
     let lives_on = stamps.time_to_live == Millis::MAX;
     let amended = stamps.amendments.as_deref();
     let amended = amended.filter(|amended| amended.changes_fields());
@@ -235,7 +341,7 @@ fn timestamp(out: &mut Vec<u8>, at: Timestamp) {
 
 /// Writes the application-properties: what was not amended as the sender had it, then the rest.
 fn application_properties(out: &mut Vec<u8>, own: Option<&[u8]>, amended: Option<&Amendments>) {
-    let Some(amended) = amended.filter(|amended| !amended.leaves_properties()) else {
+    let Some(amended) = amended else {
         if let Some(own) = own {
             out.extend_from_slice(&[0x00, 0x53, 0x74]);
             out.extend_from_slice(own);
@@ -258,12 +364,6 @@ fn application_properties(out: &mut Vec<u8>, own: Option<&[u8]>, amended: Option
         count += 2;
     }
     end_compound(out, map, count);
-}
-
-fn fixed(out: &mut Vec<u8>, name: &str, code: u8, value: &[u8]) {
-    write_text(out, 0xa3, name);
-    out.push(code);
-    out.extend_from_slice(value);
 }
 
 fn uint(out: &mut Vec<u8>, value: u32) {

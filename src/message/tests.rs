@@ -279,7 +279,8 @@ prop_compose! {
 }
 
 fn found(message: &[u8]) -> parse::Sections {
-    parse::Sections::find(message, |_, value| crate::shape::value_length(value)).unwrap()
+    let length = |_, value: &[u8]| Ok(crate::shape::value_length(value).unwrap());
+    parse::Sections::find(message, length).unwrap()
 }
 
 /// Whether every section begins with `00 53 xx`.
@@ -376,9 +377,9 @@ proptest! {
         prop_assert!(descriptors_are_compact(&out));
         let sorted_all = |all: Option<DeliveryAnnotations>| all.map(|all| sorted(&all.0));
         prop_assert_eq!(sorted_all(got.delivery_annotations), sorted_all(annotations));
-        let place = found(&out).message_annotations.unwrap();
+        let place = found(&out).message_annotations.of(&out).unwrap();
         let got_annotations = got.message_annotations.unwrap().0;
-        prop_assert_eq!(value::count(&out[place]), 2 * got_annotations.len());
+        prop_assert_eq!(value::count(place), 2 * got_annotations.len());
         prop_assert_eq!(sorted(&got_annotations),
             sorted(&expected_annotations(sent.message_annotations, &stamps)));
 
@@ -419,10 +420,10 @@ proptest! {
         }
         stamps.amendments = Some(Arc::new(amendments));
         let out: Bytes = rendered(&section.into(), &stamps).into();
-        let place = found(&out).application_properties.unwrap();
+        let place = found(&out).application_properties.of(&out).unwrap();
         // The other codec would keep the last of two equal names, and not tell.
-        prop_assert_eq!(value::count(&out[place.clone()]), 2 * expected.len());
-        let got: Value = serde_amqp::from_slice(&out[place]).unwrap();
+        prop_assert_eq!(value::count(place), 2 * expected.len());
+        let got: Value = serde_amqp::from_slice(place).unwrap();
         let Value::Map(got) = got else { panic!("{got:?}") };
         prop_assert_eq!(sorted(&got), expected);
     }

@@ -3,24 +3,57 @@
 use super::Malformed;
 use crate::shape::value_length;
 
+/// What a constructor says of the bytes behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Width {
+    /// So many.
+    Fixed(u8),
+    /// One byte tells how many more.
+    Byte,
+    /// Four bytes tell how many more.
+    Word,
+    /// It is none that could be told without a look at what is there.
+    Other,
+}
+
+#[expect(
+    clippy::indexing_slicing,
+    reason = "evaluated by the compiler, which would refuse it"
+)]
+const WIDTHS: [Width; 256] = {
+    let mut widths = [Width::Other; 256];
+    let mut code = 0;
+    while code < widths.len() {
+        widths[code] = match code {
+            0x40..=0x45 => Width::Fixed(0),
+            0x50..=0x56 => Width::Fixed(1),
+            0x60 | 0x61 => Width::Fixed(2),
+            0x70..=0x74 => Width::Fixed(4),
+            0x80..=0x84 => Width::Fixed(8),
+            0x94 | 0x98 => Width::Fixed(16),
+            0xa0 | 0xa1 | 0xa3 | 0xc0 | 0xc1 | 0xe0 => Width::Byte,
+            0xb0 | 0xb1 | 0xb3 | 0xd0 | 0xd1 | 0xf0 => Width::Word,
+            _ => Width::Other,
+        };
+        code += 1;
+    }
+    widths
+};
+
 /// Returns how many bytes the value at the front takes, without a look into it: for values whose
 /// shape has been checked, or that must not hold others.
+#[inline]
 pub(super) fn extent(value: &[u8]) -> Option<usize> {
     let (&code, rest) = value.split_first()?;
-    let size = match code {
-        0x40..=0x45 => 0,
-        0x50..=0x56 => 1,
-        0x60 | 0x61 => 2,
-        0x70..=0x74 => 4,
-        0x80..=0x84 => 8,
-        0x94 | 0x98 => 16,
-        0xa0 | 0xa1 | 0xa3 | 0xc0 | 0xc1 | 0xe0 => 1 + usize::from(*rest.first()?),
-        0xb0 | 0xb1 | 0xb3 | 0xd0 | 0xd1 | 0xf0 => {
+    let size = match *WIDTHS.get(usize::from(code))? {
+        Width::Fixed(size) => usize::from(size),
+        Width::Byte => 1 + usize::from(*rest.first()?),
+        Width::Word => {
             let size = u32::from_be_bytes(*rest.first_chunk()?);
             usize::try_from(size).ok()?.checked_add(4)?
         }
         // A described value: rare, and not worth a second way to follow it.
-        _ => return value_length(value).ok(),
+        Width::Other => return value_length(value).ok(),
     };
     (size <= rest.len()).then_some(1 + size)
 }
@@ -32,16 +65,22 @@ pub(super) struct Values<'a> {
     left: usize,
 }
 
-impl Values<'_> {
-    /// Returns whether all bytes have been read.
-    pub(super) const fn end(&self) -> bool {
-        self.rest.is_empty()
+impl<'a> Values<'a> {
+    /// Returns the bytes that have not been read.
+    pub(super) const fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// Returns how many values have not been read.
+    pub(super) const fn left(&self) -> usize {
+        self.left
     }
 }
 
 impl<'a> Iterator for Values<'a> {
     type Item = &'a [u8];
 
+    #[inline]
     fn next(&mut self) -> Option<&'a [u8]> {
         self.left = self.left.checked_sub(1)?;
         let length = extent(self.rest)?;
@@ -75,14 +114,27 @@ pub(super) fn entries(value: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     std::iter::from_fn(move || Some((elements.next()?, elements.next()?)))
 }
 
-/// Returns the text of a string or a symbol.
-pub(super) fn text(value: &[u8]) -> Option<&str> {
+/// Returns the bytes of a string or a symbol, which should be text.
+pub(super) fn text_bytes(value: &[u8]) -> Option<&[u8]> {
     match value {
-        [0xa1 | 0xa3, _, text @ ..] | [0xb1 | 0xb3, _, _, _, _, text @ ..] => {
-            std::str::from_utf8(text).ok()
-        }
+        [0xa1 | 0xa3, _, text @ ..] | [0xb1 | 0xb3, _, _, _, _, text @ ..] => Some(text),
         _ => None,
     }
+}
+
+/// Returns the text of a string or a symbol.
+pub(super) fn text(value: &[u8]) -> Option<&str> {
+    std::str::from_utf8(text_bytes(value)?).ok()
+}
+
+/// Returns whether a value is a string or a symbol.
+pub(super) fn is_text(value: &[u8]) -> bool {
+    text_bytes(value).is_some_and(|text| text.is_ascii() || std::str::from_utf8(text).is_ok())
+}
+
+/// Returns whether a value is a string or symbol with this text.
+pub(super) fn is_called(value: &[u8], name: &str) -> bool {
+    text_bytes(value) == Some(name.as_bytes())
 }
 
 /// Returns the bytes of a binary.
@@ -112,7 +164,17 @@ pub(super) fn timestamp(value: &[u8]) -> Option<i64> {
 }
 
 /// Reads the descriptor of a section; returns its code and what stands behind it.
+#[inline]
 pub(super) fn section(bytes: &[u8]) -> Result<(u64, &[u8]), Malformed> {
+    match bytes {
+        [0x00, 0x53, code, rest @ ..] => Ok((u64::from(*code), rest)),
+        _ => wordy_section(bytes),
+    }
+}
+
+/// Reads a descriptor that is not written in the shortest way.
+#[cold]
+fn wordy_section(bytes: &[u8]) -> Result<(u64, &[u8]), Malformed> {
     const NAMES: [&str; 9] = [
         "amqp:header:list",
         "amqp:delivery-annotations:map",
@@ -125,7 +187,6 @@ pub(super) fn section(bytes: &[u8]) -> Result<(u64, &[u8]), Malformed> {
         "amqp:footer:map",
     ];
     match bytes {
-        [0x00, 0x53, code, rest @ ..] => Ok((u64::from(*code), rest)),
         [0x00, 0x80, rest @ ..] => {
             let (code, rest) = rest
                 .split_first_chunk::<8>()
@@ -157,9 +218,9 @@ pub(super) fn begin_compound(out: &mut Vec<u8>, code: u8) -> usize {
 pub(super) fn end_compound(out: &mut [u8], head: usize, count: usize) {
     let size = u32::try_from(out.len() - head - 4).unwrap_or(u32::MAX);
     let count = u32::try_from(count).unwrap_or(u32::MAX);
-    let bytes = size.to_be_bytes().into_iter().chain(count.to_be_bytes());
-    for (slot, byte) in out.iter_mut().skip(head).zip(bytes) {
-        *slot = byte;
+    let both = u64::from(size) << 32 | u64::from(count);
+    if let Some(slot) = out.get_mut(head..).and_then(<[u8]>::first_chunk_mut) {
+        *slot = both.to_be_bytes();
     }
 }
 

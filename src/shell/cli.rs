@@ -10,6 +10,7 @@ use super::bench::{self, BenchCommand};
 use super::certs::{self, CertsArgs};
 use super::committer::Sync;
 use super::logging::{self, LogFormat};
+use super::memory::{self, Size};
 use super::oidc::OidcArgs;
 use super::serve;
 use super::tls::TlsArgs;
@@ -77,9 +78,14 @@ pub struct ServeArgs {
     /// When records are synced to the disk.
     #[arg(long, value_enum, default_value_t = SyncArg::Always)]
     pub sync: SyncArg,
-    /// Memory for the bodies of recent messages, in MiB.
-    #[arg(long, value_name = "MIB", default_value_t = 64)]
-    pub cache_mb: usize,
+    /// The most memory that the broker takes, such as 512MiB or 2GB; beyond it no messages are
+    /// taken. Without it there is no bound.
+    #[arg(long, value_name = "SIZE", value_parser = memory::parse_limit)]
+    pub memory_limit: Option<Size>,
+    /// Memory for the bodies of recent messages, in MiB; 64, or a quarter of the limit if that is
+    /// less.
+    #[arg(long, value_name = "MIB")]
+    pub cache_mb: Option<usize>,
     /// How log lines are written.
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
@@ -229,6 +235,21 @@ mod tests {
         assert_eq!(args.listeners.http_port, Some(8080));
         assert!(parsed(&["serve", "--ephemeral", "--data-dir", "d"]).is_err());
         assert!(parsed(&["serve", "--amqp", "everywhere"]).is_err());
+    }
+
+    #[test]
+    fn a_limit_of_memory_has_a_unit_and_is_not_too_little() {
+        let Ok(Command::Serve(args)) = parsed(&["serve", "--memory-limit", "512MiB"]) else {
+            panic!("it is a command");
+        };
+        assert_eq!(
+            (args.memory_limit, args.cache_mb),
+            (Some(Size(512 << 20)), None)
+        );
+        let text = parsed(&["serve", "--memory-limit", "1MiB"]).unwrap_err();
+        assert!(text.contains("64MiB is the least"), "{text}");
+        let text = parsed(&["serve", "--memory-limit", "lots"]).unwrap_err();
+        assert!(text.contains("as in 512MiB"), "{text}");
     }
 
     #[test]

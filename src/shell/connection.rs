@@ -228,6 +228,9 @@ impl<S: Stream> Task<S> {
         if self.outgoing.is_empty() {
             self.outbox.take(&mut self.outgoing);
         }
+        if self.output.len() < OUTPUT_BYTES {
+            self.engine.go_on();
+        }
         while self.output.len() + self.engine.output_bytes() < OUTPUT_BYTES
             && let Some(outgoing) = self.outgoing.pop_front()
         {
@@ -245,7 +248,8 @@ impl<S: Stream> Task<S> {
         let before = self.output.len();
         self.output.poll_write(&mut self.stream, cx)?;
         let has_room = |bytes: usize| bytes <= before && self.output.len() < bytes;
-        let goes_on = (self.output.len() < OUTPUT_BYTES && !self.outgoing.is_empty())
+        let waits = !self.outgoing.is_empty() || self.engine.has_more();
+        let goes_on = (self.output.len() < OUTPUT_BYTES && waits)
             || has_room(OUTPUT_BYTES)
             || has_room(OUTPUT_BYTES_MAX)
             || (!reads && self.output.is_flushed());
@@ -389,11 +393,12 @@ impl<S: Stream> Task<S> {
 
     fn transmit(&mut self, link: LinkId, handover: Handover, body: bytes::Bytes) {
         self.rendered.clear();
-        message::render(&mut self.rendered, &body, &handover.stamps);
+        let rest = message::render_front(&mut self.rendered, &body, &handover.stamps);
         let settle_mode = match handover.mode {
             ReceiveMode::PeekLock => SettleMode::OnReceipt,
             ReceiveMode::ReceiveAndDelete => SettleMode::OnSend,
         };
+        let rest = body.slice_ref(rest);
         let payload: &[&[u8]] = &[&self.rendered];
         let delivery = Delivery {
             tag: handover.token.to_tag(),
@@ -401,7 +406,7 @@ impl<S: Stream> Task<S> {
             message_format: 0,
             payload,
         };
-        if self.engine.deliver(link, delivery).is_ok() {
+        if self.engine.deliver_with(link, delivery, rest).is_ok() {
             return;
         }
         match handover.mode {

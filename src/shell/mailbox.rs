@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
 
+use super::memory::Pressure;
 use super::outbox::Outbox;
 use super::{owner, reader};
 use crate::broker::administration::{Answer, Operation, OperationRefused};
@@ -37,6 +38,8 @@ pub(super) enum Mail {
     IdentityKeys(String),
     /// Bytes that were asked for have been read.
     Read(reader::Done),
+    /// The process is too large, or is not any more.
+    Pressure(Pressure),
     /// A checkpoint has been written.
     CheckpointWritten(Result<owner::Written, storage::Error>),
     /// End all links and connections, and then stop when they have gone.

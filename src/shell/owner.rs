@@ -21,11 +21,12 @@ use tracing::{info, warn};
 use super::clock::Clock;
 use super::committer::{Committer, Order, Progress, SharedDisk};
 use super::mailbox::{Administered, Administration, Inquiry, Mail, Vitals};
+use super::memory::{Plan, Pressure};
 use super::outbox::{Outbox, Outgoing};
 use super::reader;
 use crate::amqp::{Condition, Refusal};
 use crate::broker::{Broker, ConnectionId, Reply, Room, Routed, Surroundings};
-use crate::entity::BodyRef;
+use crate::entity::{BodyRef, Memory};
 use crate::limits;
 use crate::storage::{Stretch, Writer};
 use crate::time::Timestamp;
@@ -71,6 +72,8 @@ pub(super) struct Owner {
     keys_wanted: Arc<Notify>,
     vitals: Arc<Vitals>,
     pace: Pace,
+    memory: Memory,
+    pressure: Pressure,
     stopping: bool,
 }
 
@@ -86,6 +89,8 @@ pub(super) struct Parts {
     pub(super) disk: SharedDisk,
     pub(super) keys_wanted: Arc<Notify>,
     pub(super) vitals: Arc<Vitals>,
+    pub(super) memory: Memory,
+    pub(super) plan: Plan,
 }
 
 /// A timer's end when there is none: clocks that are moved are seen by then.
@@ -106,16 +111,14 @@ struct Connection {
 /// that a slow disk must have few.
 struct Pace {
     bytes: usize,
-}
-
-impl Default for Pace {
-    fn default() -> Self {
-        let bytes = limits::IN_FLIGHT_BYTES_MAX;
-        Self { bytes }
-    }
+    most: usize,
 }
 
 impl Pace {
+    fn new(most: usize) -> Self {
+        Self { bytes: most, most }
+    }
+
     /// Takes the time from a group's end to its being durable.
     fn learn(&mut self, took: Duration) {
         /// Longer than this is too long to stand behind.
@@ -123,7 +126,7 @@ impl Pace {
         if LONG < took {
             self.bytes = (self.bytes / 2).max(limits::IN_FLIGHT_BYTES_MIN);
         } else if took < LONG / 4 {
-            self.bytes = (self.bytes + self.bytes / 8).min(limits::IN_FLIGHT_BYTES_MAX);
+            self.bytes = (self.bytes + self.bytes / 8).min(self.most);
         }
     }
 }
@@ -141,6 +144,8 @@ impl Owner {
             disk,
             keys_wanted,
             vitals,
+            memory,
+            plan,
         } = parts;
         let progress = committer.progress();
         let durable = progress.borrow().durable;
@@ -167,7 +172,9 @@ impl Owner {
             upkeep: upkeep::Upkeep::default(),
             keys_wanted,
             vitals,
-            pace: Pace::default(),
+            pace: Pace::new(plan.in_flight),
+            memory,
+            pressure: plan.no_pressure(),
             stopping: false,
         }
     }
@@ -281,6 +288,10 @@ impl Owner {
             Mail::IdentityKeys(keys) => {
                 // Who fetched them has checked them.
                 let _ = self.broker.set_identity_keys(&keys);
+            }
+            Mail::Pressure(pressure) => {
+                self.writer.set_cache_bytes(pressure.cache);
+                self.pressure = pressure;
             }
             Mail::Read(done) => self.take_read(now, done),
             Mail::CheckpointWritten(written) => self.checkpoint_written(written),
@@ -500,7 +511,8 @@ impl Owner {
     }
 
     fn set_room(&mut self) {
-        let room = if self.writer.accepts_messages() {
+        let memory_is_full = self.pressure.full || self.memory.is_full();
+        let room = if self.writer.accepts_messages() && !memory_is_full {
             Room::Enough
         } else {
             Room::None
@@ -510,11 +522,16 @@ impl Owner {
             self.vitals.set_room(room == Room::Enough);
             self.broker.set_room(room);
             match room {
+                Room::None if memory_is_full => warn!(
+                    counted = self.memory.counted(),
+                    "memory is full, as --memory-limit has it: no more messages are taken until \
+                     there is room; receivers go on"
+                ),
                 Room::None => warn!(
                     "the disk is full: no more messages are taken until there is space; receivers \
                      go on"
                 ),
-                Room::Enough => info!("there is space on the disk again: messages are taken"),
+                Room::Enough => info!("there is room again: messages are taken"),
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -22,16 +23,22 @@ use super::disk::FileDisk;
 use super::doors::{self, House, Visits};
 use super::keys;
 use super::mailbox::{Mail, Mailbox, Vitals};
+use super::memory::{self, Plan};
 use super::oidc::{self, KeySource, OidcError};
 use super::owner::{Owner, Parts};
+use super::pages::PageFile;
 use super::reader::Reader;
 use super::tls::{self, Tls, TlsError};
+use super::visits::{Door, Places};
 use crate::broker::{Broker, Profile, Surroundings};
 use crate::config::Config;
+use crate::entity::{Memory, PageStore};
 use crate::limits;
 use crate::storage::memory::MemoryDisk;
 use crate::storage::{self, Recovered};
 
+/// The flag of the addresses of health and administration.
+const HTTP: &str = "--http";
 /// How long connections have to take their leave.
 const STOP_WAIT: Duration = Duration::from_secs(5);
 
@@ -87,7 +94,7 @@ enum StartError {
 
 async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     let config = super::cli::load_config(args.config.as_deref()).map_err(StartError::Config)?;
-    allow_descriptors();
+    let places = Places::new(allow_descriptors());
     // Ports first: who cannot have them must not touch the data of who has.
     let listeners = listen_all(&args.listeners).await?;
     let prepared = prepare(args, &config, &listeners)?;
@@ -106,7 +113,14 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
         disk: prepared.disk,
         keys_wanted: Arc::clone(&keys_wanted),
         vitals: Arc::clone(&vitals),
+        memory: prepared.memory.clone(),
+        plan: prepared.plan,
     };
+    tokio::spawn(memory::watch(
+        prepared.plan,
+        prepared.memory,
+        sender.clone(),
+    ));
     let mut owner = tokio::spawn(Owner::new(parts).run());
     let (stop, stopped) = watch::channel(false);
     if let Some(source) = prepared.key_source {
@@ -124,14 +138,20 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
         owner: Mailbox::new(sender.clone()),
         vitals: Arc::clone(&vitals),
         tls: prepared.tls,
-        visits: Visits::default(),
+        visits: Visits::new(places.count()),
+        visits_aside: Visits::new(places.count()),
+        places,
         is_open: prepared.profile == Profile::Development,
         stopped,
         refusals: AtomicU64::new(0),
     });
-    let doors = listeners
-        .into_iter()
-        .map(|listener| tokio::spawn(doors::open(listener.socket, Arc::clone(&house))));
+    let doors = listeners.into_iter().map(|listener| {
+        tokio::spawn(doors::open(
+            listener.socket,
+            door(listener.flag),
+            Arc::clone(&house),
+        ))
+    });
     let doors: Vec<_> = doors.collect();
     // The emulator's words: tools wait for this line (`emulator.md` A.3).
     info!("Emulator Service is Successfully Up!");
@@ -171,6 +191,8 @@ struct Prepared {
     tls: Arc<Tls>,
     key_source: Option<KeySource>,
     profile: Profile,
+    memory: Memory,
+    plan: Plan,
 }
 
 fn prepare(
@@ -181,10 +203,9 @@ fn prepare(
     let profile = keys::profile(args, config, listeners)?;
     let (issuer, key_source) = args.oidc.parse()?.unzip();
     let directory = (!args.ephemeral).then_some(args.data_dir.as_path());
-    let disk: SharedDisk = match directory {
-        None => Arc::new(MemoryDisk::new()),
-        Some(directory) => FileDisk::open(directory)?,
-    };
+    let cache = args.cache_mb.map(|mib| mib * 1024 * 1024);
+    let plan = Plan::new(args.memory_limit, cache, memory::machine());
+    let (disk, memory) = open(directory, &plan)?;
     let certs = directory.map(|directory| directory.join("certs"));
     // Certificates may have to be made, which takes as long as the rest: beside it.
     let tls_args = args.tls.clone();
@@ -196,7 +217,13 @@ fn prepare(
     let seed = RandomState::new().hash_one(std::process::id());
     let mut broker = Broker::new(seed, profile);
     broker.set_token_issuer(issuer);
-    let recovered = recover(&mut broker, &disk, seed, args.cache_mb)?;
+    broker.set_memory(memory.clone());
+    let mut options = storage::Options::new(seed);
+    options.cache_bytes = plan.cache;
+    if directory.is_none() {
+        options.segment_bytes = plan.segment;
+    }
+    let recovered = recover(&mut broker, &disk, options)?;
     let Recovered {
         mut writer,
         committer,
@@ -232,16 +259,37 @@ fn prepare(
         tls,
         key_source,
         profile,
+        memory,
+        plan,
     })
 }
 
-/// Takes as many descriptors as the system gives: each connection is one.
-fn allow_descriptors() {
+/// Opens what messages are kept on, and makes room for what indexes do not need in memory.
+fn open(directory: Option<&Path>, plan: &Plan) -> Result<(SharedDisk, Memory), StartError> {
+    let Some(directory) = directory else {
+        let memory = Memory::new(plan.budget, None);
+        return Ok((Arc::new(MemoryDisk::within(&memory)), memory));
+    };
+    let disk = FileDisk::open(directory)?;
+    let pages: Box<dyn PageStore> = Box::new(PageFile::create(directory)?);
+    Ok((disk, Memory::new(plan.budget, Some(pages))))
+}
+
+/// Takes as many descriptors as the system gives, and returns their number: each connection is one.
+fn allow_descriptors() -> usize {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     if let Err(error) = setrlimit(Resource::Nofile, limit) {
         warn!(%error, "the limit of open files stays as it is");
     }
+    let count = getrlimit(Resource::Nofile).current.map(usize::try_from);
+    // Without a limit there are as many as can be counted.
+    count.and_then(Result::ok).unwrap_or(usize::MAX)
+}
+
+/// Health and administration are asked for at addresses of their own.
+fn door(flag: &str) -> Door {
+    if flag == HTTP { Door::Side } else { Door::Main }
 }
 
 /// Takes the keys of identity tokens to the owner.
@@ -266,7 +314,7 @@ async fn listen_all(args: &ListenArgs) -> Result<Vec<Listener>, StartError> {
     let named = [
         ("--amqp", &args.amqp),
         ("--amqps", &args.amqps),
-        ("--http", &args.http),
+        (HTTP, &args.http),
         ("--https", &args.https),
     ];
     let mut listeners = Vec::new();
@@ -321,14 +369,14 @@ async fn listen(flag: &'static str, address: SocketAddr) -> Result<Listener, Sta
 fn recover(
     broker: &mut Broker,
     disk: &SharedDisk,
-    seed: u64,
-    cache_mb: usize,
+    options: storage::Options,
 ) -> Result<Recovered, StartError> {
-    let options = storage::Options {
-        cache_bytes: cache_mb * 1024 * 1024,
-        ..storage::Options::new(seed)
-    };
+    let mut records: u64 = 0;
     let mut replay = |record: &crate::entity::Record<'_>, body| {
+        records += 1;
+        if records.is_multiple_of(limits::RELIEF_RECORDS) {
+            broker.relieve();
+        }
         broker
             .replay(record, body)
             .map_err(|error| error.to_string())

@@ -63,6 +63,13 @@ impl Cache {
         }
     }
 
+    /// Takes another budget, and lets go what is beyond it.
+    pub(super) fn set_budget(&mut self, budget: usize, durable: u64) {
+        self.budget = budget;
+        self.evict(durable);
+        self.evict_reads();
+    }
+
     /// Keeps a frame with so many live bodies.
     pub(super) fn push_frame(&mut self, number: u64, position: u64, frame: BytesMut, alive: u32) {
         let held = frame.capacity();
@@ -169,6 +176,11 @@ impl Cache {
             Some(old) => self.read_bytes -= old.bytes.len(),
             None => self.read_order.push_back(position),
         }
+        self.evict_reads();
+    }
+
+    /// Lets old reads go.
+    fn evict_reads(&mut self) {
         while self.budget / 4 < self.read_bytes {
             let Some(oldest) = self.read_order.pop_front() else {
                 return;

@@ -28,7 +28,7 @@ pub fn write_checkpoint(
     disk: &dyn Disk,
     at: CheckpointAt,
     records: impl FnOnce(&mut dyn FnMut(&Record<'_>)),
-) -> Result<(), Error> {
+) -> Result<CheckpointAt, Error> {
     let number = at.position.to_u64();
     let mut sink = disk.write_checkpoint(number)?;
     let header = CheckpointHeader {
@@ -47,13 +47,14 @@ pub fn write_checkpoint(
     });
     result?;
     blocks.finish()?;
+    let bytes = blocks.bytes;
     sink.finish()?;
     for older in disk.checkpoints()? {
         if older < number {
             disk.remove_checkpoint(older)?;
         }
     }
-    Ok(())
+    Ok(CheckpointAt { bytes, ..at })
 }
 
 struct Blocks<'a> {
@@ -61,6 +62,8 @@ struct Blocks<'a> {
     sink: &'a mut dyn CheckpointSink,
     block: BytesMut,
     count: u64,
+    /// Bytes of all blocks.
+    bytes: u64,
 }
 
 impl<'a> Blocks<'a> {
@@ -72,6 +75,7 @@ impl<'a> Blocks<'a> {
             sink,
             block,
             count: 0,
+            bytes: 0,
         }
     }
 
@@ -104,6 +108,7 @@ impl<'a> Blocks<'a> {
             *to = from;
         }
         self.sink.write(&self.block)?;
+        self.bytes += u64_of(self.block.len());
         self.block.truncate(BLOCK_HEADER);
         Ok(())
     }
@@ -181,6 +186,7 @@ pub(super) fn read(
         frame: header.frame,
         newest: Timestamp::from_millis(header.newest),
         appended: 0,
+        bytes: 0,
     }))
 }
 

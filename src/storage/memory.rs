@@ -10,17 +10,20 @@ use bytes::Bytes;
 
 use super::layout::{u64_of, usize_of};
 use super::{CheckpointSink, Disk, Error, SegmentId};
+use crate::entity::{Held as MemoryHeld, Memory, Purpose};
 
 /// Segments and checkpoints in memory; removing them frees it.
 #[derive(Debug, Default)]
 pub struct MemoryDisk {
     held: Mutex<Held>,
+    /// Whose part it is.
+    memory: Memory,
 }
 
 #[derive(Debug, Default)]
 struct Held {
     segments: BTreeMap<SegmentId, Segment>,
-    checkpoints: BTreeMap<u64, Vec<u8>>,
+    checkpoints: BTreeMap<u64, (Vec<u8>, MemoryHeld)>,
 }
 
 impl Held {
@@ -32,10 +35,14 @@ impl Held {
 
 /// Parts as they were written, by their offsets; they do not overlap. What lies between them is
 /// zero.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Segment {
     parts: BTreeMap<usize, Bytes>,
+    counted: MemoryHeld,
 }
+
+/// What a part takes beside its bytes, about.
+const PART_BYTES: usize = 128;
 
 impl Segment {
     fn length(&self) -> usize {
@@ -49,6 +56,8 @@ impl Segment {
             self.clear(at, end);
         }
         if !bytes.is_empty() {
+            let counted = self.counted.bytes() + bytes.len() + PART_BYTES;
+            self.counted.resize(counted);
             self.parts.insert(at, bytes);
         }
     }
@@ -73,6 +82,9 @@ impl Segment {
                 self.parts.insert(end, part.slice(end - start..));
             }
         }
+        let all = self.parts.values();
+        self.counted
+            .resize(all.map(|part| part.len() + PART_BYTES).sum());
     }
 
     fn read(&self, offset: usize, into: &mut [u8]) -> usize {
@@ -105,6 +117,15 @@ impl MemoryDisk {
         Self::default()
     }
 
+    /// Makes an empty one that is counted, and has no more room when too much is.
+    #[must_use]
+    pub fn within(memory: &Memory) -> Self {
+        Self {
+            memory: memory.clone(),
+            ..Self::default()
+        }
+    }
+
     fn held(&self) -> MutexGuard<'_, Held> {
         // Every change is done in one step: a thread that panicked left nothing half done.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
@@ -122,7 +143,11 @@ impl Disk for MemoryDisk {
     }
 
     fn start_segment(&self, segment: SegmentId) -> Result<(), Error> {
-        self.held().segments.entry(segment).or_default();
+        let mut held = self.held();
+        held.segments.entry(segment).or_insert_with(|| Segment {
+            parts: BTreeMap::new(),
+            counted: self.memory.hold(Purpose::Other, 0),
+        });
         Ok(())
     }
 
@@ -174,7 +199,7 @@ impl Disk for MemoryDisk {
     }
 
     fn has_room(&self) -> bool {
-        true
+        !self.memory.is_full()
     }
 
     fn write_checkpoint(&self, number: u64) -> Result<Box<dyn CheckpointSink + '_>, Error> {
@@ -195,7 +220,7 @@ impl Disk for MemoryDisk {
             .checkpoints
             .get(&number)
             .ok_or_else(|| missing("read checkpoint", number))?;
-        Ok(copy(bytes, offset, into))
+        Ok(copy(&bytes.0, offset, into))
     }
 
     fn remove_checkpoint(&self, number: u64) -> Result<(), Error> {
@@ -217,7 +242,9 @@ impl CheckpointSink for Sink<'_> {
     }
 
     fn finish(self: Box<Self>) -> Result<(), Error> {
-        self.disk.held().checkpoints.insert(self.number, self.bytes);
+        let counted = self.disk.memory.hold(Purpose::Other, self.bytes.len());
+        let checkpoint = (self.bytes, counted);
+        self.disk.held().checkpoints.insert(self.number, checkpoint);
         Ok(())
     }
 }

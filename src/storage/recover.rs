@@ -77,6 +77,7 @@ pub fn recover(
         frame: 0,
         newest: Timestamp::EPOCH,
         appended: 0,
+        bytes: 0,
     });
     let committer = Committer::new(Arc::clone(&disk), store, current, last_frame);
     let position = end;

@@ -194,7 +194,7 @@ impl Model {
             }
         });
         match written {
-            Ok(()) => self.writer.checkpoint_written(at),
+            Ok(at) => self.writer.checkpoint_written(at),
             Err(error) => {
                 self.writer.checkpoint_failed();
                 return Err(error);

@@ -44,6 +44,8 @@ pub struct CheckpointAt {
     pub(super) newest: Timestamp,
     /// Bytes of frames before it, counted as [`Writer`] does.
     pub(super) appended: u64,
+    /// Bytes of its records, when it is written.
+    pub(super) bytes: u64,
 }
 
 /// The writing end of the log.
@@ -127,7 +129,7 @@ impl Writer {
         let length = u32::try_from(records).expect("limits keep a group below 4 GiB");
         let span = self.open.len().next_multiple_of(FRAME_ALIGNMENT);
         self.open.resize(span, 0);
-        self.usual = span.max(self.usual - self.usual / 16);
+        self.usual = span.max(self.usual - self.usual / 64);
         let frame = std::mem::take(&mut self.open);
         let alive = std::mem::take(&mut self.open_alive);
         let position = self.position.to_u64();
@@ -163,6 +165,11 @@ impl Writer {
             return self.open.get(start..end).map(Bytes::copy_from_slice);
         }
         self.cache.find(body)
+    }
+
+    /// Says how many bytes of recent groups and of read ones may stay in memory.
+    pub fn set_cache_bytes(&mut self, bytes: usize) {
+        self.cache.set_budget(bytes, self.durable);
     }
 
     /// Keeps in memory what was read.
@@ -205,11 +212,10 @@ impl Writer {
             let (old, current) = (self.checkpoint.position.segment, self.position.segment);
             return self.usage.has_empty_from(old, current);
         }
-        // A checkpoint writes what is alive: four times that must have been written in between.
-        let worth = self
-            .usage
-            .alive_count()
-            .saturating_mul(4 * ALIVE_RECORD_BYTES);
+        // A checkpoint writes what is alive, and what is remembered otherwise: four times that must
+        // have been written in between.
+        let alive = self.usage.alive_count().saturating_mul(ALIVE_RECORD_BYTES);
+        let worth = alive.max(self.checkpoint.bytes).saturating_mul(4);
         self.options.segment_bytes.max(worth) <= behind
     }
 
@@ -226,10 +232,12 @@ impl Writer {
             frame: self.sealed,
             newest: self.newest,
             appended: self.appended,
+            bytes: 0,
         }
     }
 
-    /// Says that this checkpoint is on the disk.
+    /// Says that this checkpoint is on the disk: what
+    /// [`write_checkpoint`](super::write_checkpoint) returned.
     pub fn checkpoint_written(&mut self, at: CheckpointAt) {
         self.checkpoint = at;
         self.checkpoint_retry = 0;

@@ -217,7 +217,7 @@ pub enum OperationRefused {
     /// There are as many as there may be.
     #[error("{0}")]
     QuotaExceeded(String),
-    /// Nothing can be recorded now: the disk is full.
+    /// Nothing can be recorded now: the disk or the memory is full.
     #[error("{0}")]
     Busy(String),
 }

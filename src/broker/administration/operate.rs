@@ -469,7 +469,7 @@ impl Administration<'_, '_> {
         match self.broker.room {
             Room::Enough => Ok(()),
             Room::None => Err(OperationRefused::Busy(
-                "The disk is full: nothing can be made or changed until there is space.".to_owned(),
+                "The disk or the memory is full: nothing can be made or changed until there is room.".to_owned(),
             )),
         }
     }

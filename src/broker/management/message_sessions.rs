@@ -54,7 +54,8 @@ impl Operation<'_, '_> {
         };
         self.check_holder(&session)?;
         if state.is_some() && self.broker.room == Room::None {
-            let text = "The broker's disk is full: no state is set until there is space again.";
+            let text =
+                "The broker's disk or memory is full: no state is set until there is room again.";
             return Err(self.refuse(Condition::ResourceLimitExceeded, text));
         }
         let held = self.broker.held_bytes(self.queue);

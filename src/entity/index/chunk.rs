@@ -169,6 +169,12 @@ impl Chunk {
         self.entries.iter().filter(|entry| !entry.gone)
     }
 
+    /// Returns the entries from an ordinal on that are not gone.
+    pub(super) fn living_from(&self, ordinal: u64) -> impl Iterator<Item = &Entry> {
+        let rest = self.entries.get(start(&self.entries, ordinal)..);
+        rest.unwrap_or_default().iter().filter(|entry| !entry.gone)
+    }
+
     /// Returns the ordinals of messages whose life is over at `now`, and begins to wait for the
     /// others.
     pub(super) fn expired(&mut self, now: Timestamp) -> Vec<u64> {
@@ -262,6 +268,24 @@ pub(super) fn position(entries: &[Entry], ordinal: u64) -> Option<usize> {
     entries
         .binary_search_by_key(&ordinal, |entry| entry.ordinal)
         .ok()
+}
+
+/// Finds the first entry from an ordinal on: where it stands when nothing is missing before it, else
+/// by search.
+fn start(entries: &[Entry], ordinal: u64) -> usize {
+    let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
+        return 0;
+    };
+    if last.ordinal < ordinal {
+        return entries.len();
+    }
+    let guess = usize::try_from(ordinal.saturating_sub(first.ordinal)).unwrap_or(usize::MAX);
+    let is_there =
+        |entry: &Entry| entry.ordinal == ordinal || (guess == 0 && ordinal < entry.ordinal);
+    if entries.get(guess).is_some_and(is_there) {
+        return guess;
+    }
+    entries.partition_point(|entry| entry.ordinal < ordinal)
 }
 
 fn earliest<'e>(entries: impl Iterator<Item = &'e Entry>) -> Timestamp {

@@ -236,9 +236,8 @@ impl Index {
                 Entries::Packed(packed) => 0 < packed.available,
             };
             if may_have {
-                let mut rest = self.open(at)?.living();
-                let found = rest.find(|entry| ordinal <= entry.ordinal && entry.is_available());
-                if let Some(entry) = found {
+                let mut rest = self.open(at)?.living_from(ordinal);
+                if let Some(entry) = rest.find(|entry| entry.is_available()) {
                     return Some((entry.ordinal, entry.body));
                 }
             }

@@ -78,6 +78,30 @@ fn a_snapshot_does_not_change() {
     );
 }
 
+/// `cargo test --release --lib -- --ignored --nocapture costs_the_index`: a message that is added,
+/// locked and removed, with others waiting behind the first.
+#[test]
+#[ignore = "a measurement"]
+#[expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
+fn what_a_message_costs_the_index() {
+    for waiting in [100, 10_000, 1_000_000] {
+        let mut index = Index::default();
+        (1..=waiting).for_each(|ordinal| index.insert(entry(ordinal, 60_000)));
+        let began = std::time::Instant::now();
+        let count = 2_000_000;
+        for ordinal in 1..=count {
+            index.insert(entry(waiting + ordinal, 60_000));
+            assert!(index.update(ordinal, |entry| entry.locked = true).is_some());
+            assert!(index.remove(ordinal).is_some());
+        }
+        let took = began.elapsed().as_nanos();
+        eprintln!(
+            "{waiting} waiting: {} ns a message",
+            took / u128::from(count)
+        );
+    }
+}
+
 /// Memory in which nothing stays open that need not, and little stays at all.
 fn tight(packed: usize) -> Memory {
     let budget = Budget {

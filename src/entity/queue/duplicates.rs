@@ -1,6 +1,7 @@
 //! What was accepted within the window, so that it is not accepted again.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use crate::limits;
 use crate::time::{Millis, Timestamp};
@@ -9,11 +10,24 @@ use crate::time::{Millis, Timestamp};
 ///
 /// Memory: some 50 bytes a key, [`limits::DUPLICATE_KEYS_MAX`] keys at most; beyond, the oldest are
 /// forgotten before their window ends.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Duplicates {
     keys: BTreeSet<u128>,
-    order: VecDeque<(Timestamp, u128)>,
+    order: Order,
 }
+
+/// Keys and their times, the oldest first, in lists that are shared copy-on-write: a snapshot of a
+/// million costs a thousand pointers.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Order {
+    lists: VecDeque<Arc<Vec<(Timestamp, u128)>>>,
+    /// How many at the front of the first list are gone.
+    gone: usize,
+    len: usize,
+}
+
+/// Keys in one list.
+const LIST_LENGTH: usize = 1_024;
 
 impl Duplicates {
     /// Remembers a key; returns `false` if it is known already.
@@ -22,37 +36,86 @@ impl Duplicates {
         if !self.keys.insert(key) {
             return false;
         }
-        self.order.push_back((now, key));
-        if limits::DUPLICATE_KEYS_MAX < self.order.len()
-            && let Some((_, oldest)) = self.order.pop_front()
-        {
-            self.keys.remove(&oldest);
+        self.order.push(now, key);
+        if limits::DUPLICATE_KEYS_MAX < self.order.len {
+            self.pop();
         }
         true
     }
 
-    /// Returns the keys with their times, the oldest first.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (Timestamp, u128)> {
-        self.order.iter().copied()
+    /// Returns the keys with their times as they are now.
+    pub(super) fn snapshot(&self) -> Order {
+        self.order.clone()
     }
 
     /// Returns how many keys are known.
+    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.order.len()
+        self.order.len
     }
 
-    /// Returns the bytes that it takes, about: a key stands in a tree and in a ring.
+    /// Returns the bytes that it takes, about: a key stands in a tree and in a list.
     pub(super) fn memory(&self) -> usize {
-        self.keys.len() * KEY_BYTES + self.order.capacity() * size_of::<(Timestamp, u128)>()
+        self.keys.len() * (KEY_BYTES + size_of::<(Timestamp, u128)>())
     }
 
     fn forget(&mut self, now: Timestamp, window: Millis) {
-        while let Some(&(at, key)) = self.order.front() {
+        while let Some((at, _)) = self.order.first() {
             if now < at.after(window) {
                 return;
             }
-            self.order.pop_front();
+            self.pop();
+        }
+    }
+
+    fn pop(&mut self) {
+        if let Some((_, key)) = self.order.first() {
+            self.order.pop();
             self.keys.remove(&key);
+        }
+    }
+}
+
+impl Order {
+    /// Returns the keys with their times, the oldest first.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Timestamp, u128)> {
+        let all = self.lists.iter().flat_map(|list| list.iter().copied());
+        all.skip(self.gone)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    fn first(&self) -> Option<(Timestamp, u128)> {
+        self.lists.front()?.get(self.gone).copied()
+    }
+
+    fn push(&mut self, at: Timestamp, key: u128) {
+        if self
+            .lists
+            .back()
+            .is_none_or(|list| LIST_LENGTH <= list.len())
+        {
+            self.lists.push_back(Arc::default());
+        }
+        if let Some(list) = self.lists.back_mut() {
+            Arc::make_mut(list).push((at, key));
+            self.len += 1;
+        }
+    }
+
+    /// Takes the oldest out; there is one.
+    fn pop(&mut self) {
+        self.gone += 1;
+        self.len -= 1;
+        if self
+            .lists
+            .front()
+            .is_some_and(|list| list.len() <= self.gone)
+        {
+            self.lists.pop_front();
+            self.gone = 0;
         }
     }
 }
@@ -75,5 +138,21 @@ mod tests {
             "the window counts from the first"
         );
         assert_eq!(known.len(), 1);
+    }
+
+    #[test]
+    fn a_snapshot_has_what_was_known_then_oldest_first() {
+        let (mut known, window) = (Duplicates::default(), Millis::from_millis(5_000));
+        for key in 0..3_000_u128 {
+            let at = Timestamp::from_millis(i64::try_from(key).unwrap());
+            assert!(known.insert(at, window, key));
+        }
+        let snapshot = known.snapshot();
+        assert!(known.insert(Timestamp::from_millis(7_000), window, 9_999));
+        let keys: Vec<u128> = snapshot.iter().map(|(_, key)| key).collect();
+        assert!(keys.into_iter().eq(0..3_000));
+        let keys: Vec<u128> = known.snapshot().iter().map(|(_, key)| key).collect();
+        assert!(keys.into_iter().eq((2_001..3_000).chain([9_999])));
+        assert_eq!(known.len(), 1_000);
     }
 }

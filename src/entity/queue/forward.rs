@@ -184,7 +184,7 @@ impl Queue {
         self.add(entry);
         let no_session = lost.then(DeadLetter::without_session);
         if let Some(reason) = arriving.dead_letter.or(no_session) {
-            self.dead_letter(cx, ordinal, reason);
+            self.dead_letter(cx, ordinal, Arc::new(reason.into_amendments()));
         }
     }
 

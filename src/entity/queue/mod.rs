@@ -27,6 +27,7 @@ mod description;
 mod duplicates;
 mod forward;
 mod numbers;
+mod ordinals;
 mod receive;
 mod replay;
 mod send;
@@ -82,6 +83,10 @@ pub struct Queue {
     locks: LockTable,
     consumers: consumers::Consumers,
     bytes: u64,
+    /// Some of what is there has expired and is not seen to yet: nothing is given out meanwhile.
+    is_behind: bool,
+    /// The amendments that were read last in a replay, for the next message may have the same.
+    replayed: Option<(Box<[u8]>, Arc<Amendments>)>,
     /// What it holds beside its messages' entries.
     held: Held,
 }
@@ -171,6 +176,8 @@ impl Queue {
             locks: LockTable::default(),
             consumers: consumers::Consumers::default(),
             bytes: 0,
+            is_behind: false,
+            replayed: None,
             held: Memory::default().hold(Purpose::Other, 0),
         }
     }
@@ -214,15 +221,18 @@ impl Queue {
         self.description = description;
     }
 
-    /// Does what is due by `now`: ends of locks, activations, ends of life.
-    pub fn handle_timeout(&mut self, cx: &mut Context<'_>) {
-        self.end_locks(cx);
+    /// Does what is due by `now`: ends of locks, activations, ends of life; of so many messages at
+    /// most. What is left is due still.
+    pub fn handle_timeout(&mut self, cx: &mut Context<'_>, most: usize) {
+        let mut left = most;
+        self.end_locks(cx, &mut left);
         self.end_sessions(cx);
-        self.activate_due(cx);
-        self.expire(cx);
+        self.activate_due(cx, &mut left);
+        self.expire(cx, &mut left);
+        self.is_behind = self.index.next_expiry().is_some_and(|next| next <= cx.now);
         self.dispatch(cx);
         debug_assert!(
-            self.poll_timeout().is_none_or(|next| cx.now < next),
+            left == 0 || self.poll_timeout().is_none_or(|next| cx.now < next),
             "due work is left"
         );
         self.check();
@@ -231,21 +241,19 @@ impl Queue {
     /// Returns the time at which [`Queue::handle_timeout`] has something to do.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Timestamp> {
-        let due = self.scheduled.first().map(|&(due, _)| due);
-        let session = self
-            .sessions
-            .as_ref()
-            .and_then(sessions::Sessions::next_deadline);
-        [
-            self.locks.next_deadline(),
-            due,
-            self.index.next_expiry(),
-            session,
-        ]
-        .into_iter()
-        .flatten()
-        .min()
-        .filter(|&next| next < Timestamp::MAX)
+        // Asked after every step: no list is made of these.
+        let mut next = self.locks.next_deadline().unwrap_or(Timestamp::MAX);
+        if let Some(&(due, _)) = self.scheduled.first() {
+            next = next.min(due);
+        }
+        if let Some(expiry) = self.index.next_expiry() {
+            next = next.min(expiry);
+        }
+        let sessions = self.sessions.as_ref();
+        if let Some(end) = sessions.and_then(sessions::Sessions::next_deadline) {
+            next = next.min(end);
+        }
+        (next < Timestamp::MAX).then_some(next)
     }
 
     /// Returns the queue's id.
@@ -355,16 +363,22 @@ impl Queue {
     }
 
     /// Sends a message to the dead-letter queue, or drops it where there is none to send it to.
-    fn dead_letter(&mut self, cx: &mut Context<'_>, ordinal: u64, reason: DeadLetter) {
+    fn dead_letter(&mut self, cx: &mut Context<'_>, ordinal: u64, reason: Arc<Amendments>) {
         let Kind::Main { dead_letters } = self.kind else {
             return;
         };
         let Some(mut entry) = self.forget(ordinal) else {
             return;
         };
-        let mut amendments = entry.amendments.as_deref().cloned().unwrap_or_default();
-        amendments.merge(reason.into_amendments());
-        entry.amendments = (!amendments.is_empty()).then(|| Arc::new(amendments));
+        // Thousands that expire together share what is said of them.
+        entry.amendments = match entry.amendments.take() {
+            None => (!reason.is_empty()).then_some(reason),
+            Some(own) => {
+                let mut amendments = Arc::unwrap_or_clone(own);
+                amendments.merge(Arc::unwrap_or_clone(reason));
+                Some(Arc::new(amendments))
+            }
+        };
         entry.locked = false;
         entry.state = StoredState::Active;
         let departure = Departure::new(self.id, dead_letters, entry);

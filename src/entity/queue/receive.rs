@@ -1,6 +1,6 @@
 //! Giving messages out, and what receivers decide about them.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use super::{
     Amendments, ConsumerId, Context, Delivery, Handover, Kind, LockToken, MessageSession, Queue,
@@ -64,6 +64,10 @@ pub enum SettlementRefused {
      not exist."
 )]
 pub struct DeferredRefused;
+
+/// What is said of a dead letter that expired.
+static EXPIRED: LazyLock<Arc<Amendments>> =
+    LazyLock::new(|| Arc::new(DeadLetter::expired().into_amendments()));
 
 impl DeadLetter {
     /// Makes one of the broker's own reasons.
@@ -180,6 +184,9 @@ impl Queue {
 
     /// Gives out what can be given out.
     pub fn dispatch(&mut self, cx: &mut Context<'_>) {
+        if self.is_behind {
+            return;
+        }
         if self.sessions.is_some() {
             self.dispatch_sessions(cx);
             self.end_drains(cx);
@@ -245,7 +252,9 @@ impl Queue {
                 self.remove(cx, ordinal);
             }
             Settlement::Abandon(amendments) => self.fail(cx, ordinal, Some(amendments)),
-            Settlement::DeadLetter(reason) => self.dead_letter(cx, ordinal, reason),
+            Settlement::DeadLetter(reason) => {
+                self.dead_letter(cx, ordinal, Arc::new(reason.into_amendments()));
+            }
             Settlement::Defer(amendments) => self.defer(cx, ordinal, amendments),
             Settlement::Release => self.unlock(cx, ordinal),
         }
@@ -345,19 +354,23 @@ impl Queue {
     }
 
     /// Ends the locks that are over: each counts as a failed delivery.
-    pub(super) fn end_locks(&mut self, cx: &mut Context<'_>) {
-        while let Some(lock) = self.locks.pop_expired(cx.now) {
+    pub(super) fn end_locks(&mut self, cx: &mut Context<'_>, left: &mut usize) {
+        while 0 < *left
+            && let Some(lock) = self.locks.pop_expired(cx.now)
+        {
+            *left -= 1;
             self.fail(cx, lock.ordinal, None);
         }
     }
 
     /// Ends the messages whose life is over.
-    pub(super) fn expire(&mut self, cx: &mut Context<'_>) {
-        loop {
+    pub(super) fn expire(&mut self, cx: &mut Context<'_>, left: &mut usize) {
+        while 0 < *left {
             let expired = self.index.expired(cx.now);
             if expired.is_empty() {
                 return;
             }
+            *left = left.saturating_sub(expired.len());
             for ordinal in expired {
                 self.expire_one(cx, ordinal);
             }
@@ -435,9 +448,8 @@ impl Queue {
         if let (Some(sessions), Some(name)) = (&mut self.sessions, name) {
             let token = self.locks.insert(ordinal, Timestamp::MAX, nonce);
             sessions.set_available(name, ordinal, false);
-            sessions.lock(name, ordinal, token);
-            let holder = sessions.holder(name.as_str());
-            return (token, holder.map_or(cx.now, |holder| holder.until));
+            let until = sessions.lock(name, ordinal, token);
+            return (token, until.unwrap_or(cx.now));
         }
         let until = cx.now.after(self.description.lock_duration);
         (self.locks.insert(ordinal, until, nonce), until)
@@ -458,7 +470,8 @@ impl Queue {
         let Some(count) = count else { return };
         let max = self.description.max_delivery_count;
         if max <= count && matches!(self.kind, Kind::Main { .. }) {
-            self.dead_letter(cx, ordinal, DeadLetter::too_many_deliveries(max));
+            let reason = DeadLetter::too_many_deliveries(max).into_amendments();
+            self.dead_letter(cx, ordinal, Arc::new(reason));
             return;
         }
         self.record_change(cx, ordinal);
@@ -494,7 +507,7 @@ impl Queue {
 
     fn expire_one(&mut self, cx: &mut Context<'_>, ordinal: u64) {
         if self.description.dead_letter_on_expiration && matches!(self.kind, Kind::Main { .. }) {
-            self.dead_letter(cx, ordinal, DeadLetter::expired());
+            self.dead_letter(cx, ordinal, Arc::clone(&EXPIRED));
         } else {
             self.remove(cx, ordinal);
         }

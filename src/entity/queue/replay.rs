@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::duplicates::Duplicates;
+use super::duplicates::Order;
 use super::{
     Amendments, BodyRef, Departure, EntityId, Entry, Frozen, Kind, MessageSession, Passage, Queue,
     Record, SequenceNumber, Timestamp, number,
@@ -17,7 +17,7 @@ pub struct Snapshot {
     next: Vec<SequenceNumber>,
     index: Frozen,
     states: Vec<(MessageSession, Timestamp, Bytes)>,
-    duplicates: Duplicates,
+    duplicates: Order,
 }
 
 /// Why a record cannot have happened: the log is not one that this broker wrote.
@@ -233,7 +233,7 @@ impl Queue {
             next: self.numbers.iter().map(number).collect(),
             index: self.index.freeze(),
             states: self.session_states(),
-            duplicates: self.duplicates.clone(),
+            duplicates: self.duplicates.snapshot(),
         }
     }
 
@@ -293,13 +293,20 @@ impl Queue {
     }
 
     fn read_amendments(
-        &self,
+        &mut self,
         number: SequenceNumber,
         bytes: Option<&[u8]>,
     ) -> Result<Option<Arc<Amendments>>, Replayed> {
         let Some(bytes) = bytes else { return Ok(None) };
+        if let Some((_, known)) = self.replayed.as_ref().filter(|(last, _)| **last == *bytes) {
+            return Ok(Some(Arc::clone(known)));
+        }
         match Amendments::decode(bytes) {
-            Ok(amendments) => Ok(Some(Arc::new(amendments))),
+            Ok(amendments) => {
+                let amendments = Arc::new(amendments);
+                self.replayed = Some((bytes.into(), Arc::clone(&amendments)));
+                Ok(Some(amendments))
+            }
             Err(_) => Err(self.malformed(number, "its amendments cannot be read")),
         }
     }

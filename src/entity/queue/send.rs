@@ -213,11 +213,12 @@ impl Queue {
 
     /// Makes scheduled messages active whose time has come, as if they were sent now: with new
     /// numbers, in the order of their times.
-    pub(super) fn activate_due(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn activate_due(&mut self, cx: &mut Context<'_>, left: &mut usize) {
         while let Some(&(due, ordinal)) = self.scheduled.first() {
-            if cx.now < due {
+            if cx.now < due || *left == 0 {
                 return;
             }
+            *left -= 1;
             let Some(mut entry) = self.forget(ordinal) else {
                 return;
             };
@@ -230,11 +231,12 @@ impl Queue {
     }
 
     /// Puts an entry into its place in every index.
-    pub(super) fn add(&mut self, entry: Entry) {
+    pub(super) fn add(&mut self, mut entry: Entry) {
         self.bytes += u64::from(entry.body.length);
         let (ordinal, state) = (entry.ordinal, entry.state);
         if let (Some(sessions), Some(name)) = (&mut self.sessions, &entry.message_session) {
-            sessions.add(name, ordinal);
+            // The name that all of the session share, and by which it is found at once.
+            entry.message_session = sessions.add(name, ordinal);
         }
         self.index.insert(entry);
         match state {

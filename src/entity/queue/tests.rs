@@ -69,7 +69,7 @@ impl Bench {
             random: &mut self.random,
             effects: &mut effects,
         };
-        self.main.handle_timeout(&mut cx);
+        self.main.handle_timeout(&mut cx, usize::MAX);
         let result = step(&mut self.main, &mut cx);
         for departure in std::mem::take(&mut cx.effects.departures) {
             self.dead.arrive(&mut cx, departure, Arriving::default());

@@ -207,8 +207,7 @@ impl Client {
 
     /// Writes what there is, as far as the socket takes it.
     pub(super) fn write(&mut self) -> Result<(), String> {
-        self.engine
-            .take_output(self.clock.now(), &mut self.output);
+        self.engine.take_output(self.clock.now(), &mut self.output);
         while !self.output.is_empty() {
             match self.stream.try_write(&self.output) {
                 Ok(count) => self.output.advance(count),

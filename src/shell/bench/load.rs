@@ -318,6 +318,7 @@ fn sending(args: &LoadArgs, pair: usize) -> Sending {
     let sessions = args.message_sessions.unwrap_or(0);
     Sending {
         messages: plan(args).messages.map(|all| share(all, args.pairs, pair)),
+        warm_up: share(args.warm_up, args.pairs, pair),
         size: args.size,
         batch: args.batch,
         window: args.window,

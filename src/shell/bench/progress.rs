@@ -23,6 +23,8 @@ pub(super) struct Progress {
     senders_left: AtomicUsize,
     sent: AtomicU64,
     over: AtomicBool,
+    /// When all connections were there, microseconds since 1970.
+    started: OnceLock<u64>,
     began: OnceLock<Mark>,
     ended: OnceLock<Mark>,
     first_accepted: OnceLock<u64>,
@@ -30,6 +32,9 @@ pub(super) struct Progress {
     finished: watch::Sender<bool>,
     events: mpsc::Sender<Said>,
 }
+
+/// What a message of the warm-up carries instead of the time at which it was due.
+pub(super) const NOT_COUNTED: u64 = 0;
 
 /// What a load is to do.
 #[derive(Debug, Clone)]
@@ -62,8 +67,6 @@ pub(super) enum Said {
 #[derive(Debug, Clone)]
 pub(super) struct Mark {
     pub(super) at: Instant,
-    /// Microseconds since 1970.
-    pub(super) micros: u64,
     pub(super) accepted: u64,
     pub(super) received: u64,
     pub(super) usage: Result<Option<Usage>, String>,
@@ -103,6 +106,7 @@ impl Progress {
             senders_left: AtomicUsize::new(plan.senders),
             sent: AtomicU64::new(0),
             over: AtomicBool::new(false),
+            started: OnceLock::new(),
             began: OnceLock::new(),
             ended: OnceLock::new(),
             first_accepted: OnceLock::new(),
@@ -115,6 +119,7 @@ impl Progress {
 
     /// All connections are there: counting begins at once without a warm-up.
     pub(super) fn begin(&self) {
+        self.started.get_or_init(unix_micros);
         if self.plan.warm_up == 0 {
             self.count();
         }
@@ -133,13 +138,11 @@ impl Progress {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Returns since when messages count, microseconds since 1970; none during the warm-up and after
-    /// the end.
-    pub(super) fn counts_since(&self) -> Option<u64> {
-        match (self.began.get(), self.ended.get()) {
-            (Some(began), None) => Some(began.micros),
-            (None | Some(_), _) => None,
-        }
+    /// Returns whether the latency of a message counts that was due then, microseconds since 1970:
+    /// not if another load sent it, and not after the end.
+    pub(super) fn counts(&self, due: u64) -> bool {
+        let started = self.started.get().is_some_and(|started| *started <= due);
+        started && self.ended.get().is_none()
     }
 
     pub(super) fn say(&self, said: Said) {
@@ -226,7 +229,6 @@ impl Progress {
     fn mark(&self) -> Mark {
         Mark {
             at: Instant::now(),
-            micros: unix_micros(),
             accepted: self.accepted.load(Ordering::Relaxed),
             received: self.received.load(Ordering::Relaxed),
             usage: self.plan.pid.map(Usage::of).transpose(),
@@ -267,6 +269,19 @@ mod tests {
         assert!(matches!(told.try_recv(), Ok(Said::Finished)));
         let (began, ended) = progress.marks().unwrap();
         assert_eq!((began.received, ended.received), (4, 10));
+    }
+
+    #[test]
+    fn latency_counts_of_what_was_sent_between_begin_and_end() {
+        let (progress, _told) = progress(PLAN);
+        assert!(!progress.counts(unix_micros()));
+        let before = unix_micros() - 1;
+        progress.begin();
+        assert!(progress.counts(unix_micros()));
+        assert!(!progress.counts(before));
+        assert!(!progress.counts(NOT_COUNTED));
+        progress.end();
+        assert!(!progress.counts(unix_micros()));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 
 use super::client::{Turn, Work};
 use super::encode::unix_micros;
-use super::progress::Progress;
+use super::progress::{NOT_COUNTED, Progress};
 use super::report::histogram;
 use super::sender::STAMP_BYTES;
 use crate::amqp::{Connection, Event, LinkId, Outcome};
@@ -71,11 +71,11 @@ impl Receiver {
         let Some(stamp) = stamp.map(|stamp| u64::from_be_bytes(*stamp)) else {
             return;
         };
-        let since = match self.receiving.counted {
-            Counted::Own => self.progress.counts_since(),
-            Counted::All => Some(0),
+        let counts = match self.receiving.counted {
+            Counted::Own => self.progress.counts(stamp),
+            Counted::All => stamp != NOT_COUNTED,
         };
-        if since.is_some_and(|since| since <= stamp) {
+        if counts {
             let now = unix_micros();
             self.early += u64::from(now < stamp);
             self.latency.saturating_record(now.saturating_sub(stamp));

@@ -245,6 +245,8 @@ impl Desk {
                 _ => {}
             }
         }
+        // Decisions are gathered until something is written; a request would go before them.
+        self.client.write()?;
         Ok(numbers.into_iter().collect())
     }
 }

@@ -8,7 +8,7 @@ use hdrhistogram::Histogram;
 
 use super::client::{Turn, Work};
 use super::encode::{self, Scheduled, unix_micros};
-use super::progress::Progress;
+use super::progress::{NOT_COUNTED, Progress};
 use super::report::histogram;
 use crate::amqp::{Connection, Delivery, Event, LinkId, Outcome, SettleMode};
 use crate::message::BATCH_FORMAT;
@@ -18,11 +18,16 @@ pub(super) const STAMP_BYTES: usize = 8;
 /// Bytes that are handed to the connection before it writes: more would only wait there.
 const QUEUE_BYTES: usize = 256 * 1024;
 
+/// How long a sender sleeps at least between messages that are due more often than that.
+const GRAIN: Duration = Duration::from_micros(100);
+
 /// What is sent, and when.
 #[derive(Debug, Clone)]
 pub(super) struct Sending {
     /// Messages; none goes on until the time is up.
     pub(super) messages: Option<u64>,
+    /// The first of them, whose latency does not count.
+    pub(super) warm_up: u64,
     pub(super) size: usize,
     /// Messages in one transfer.
     pub(super) batch: usize,
@@ -143,6 +148,15 @@ impl Sender {
         Some(began + first + Duration::from_nanos(nanos.saturating_mul(self.made)))
     }
 
+    /// Returns when to look again: at a fast pace not for each message, for that would take the
+    /// machine from the broker.
+    fn awake_at(&self, at: Instant, now: Instant) -> Instant {
+        match self.sending.rate {
+            Some((interval, _)) if interval < GRAIN => at.max(now + GRAIN),
+            Some(_) | None => at,
+        }
+    }
+
     /// Makes the next message; returns whether the connection took it.
     fn send(&mut self, engine: &mut Connection, stamp: u64) -> bool {
         let turn = usize::try_from(self.made).unwrap_or(usize::MAX);
@@ -159,7 +173,16 @@ impl Sender {
             Due::At(millis) => Some(millis),
         };
         // Of a scheduled message the delay counts that the broker adds.
-        let shown = due.map_or(stamp, |due| due * 1_000);
+        let shown = if self.sent < self.sending.warm_up {
+            NOT_COUNTED
+        } else {
+            due.map_or(stamp, |due| due * 1_000)
+        };
+        let counted = if shown == NOT_COUNTED {
+            NOT_COUNTED
+        } else {
+            stamp
+        };
         head.write(shown, due);
         self.body.write(shown, due);
         let mut tag = [0; 16];
@@ -177,7 +200,7 @@ impl Sender {
         if engine.deliver(link, delivery).is_err() {
             return false;
         }
-        self.due.push_back(Some(stamp));
+        self.due.push_back(Some(counted));
         self.made += 1;
         let batch = u64::try_from(self.sending.batch).unwrap_or(1);
         self.sent += batch;
@@ -197,11 +220,7 @@ impl Sender {
         }
         self.unsettled -= self.sending.batch;
         self.accepted += u64::try_from(self.sending.batch).unwrap_or(1);
-        if self
-            .progress
-            .counts_since()
-            .is_some_and(|since| since <= due)
-        {
+        if self.progress.counts(due) {
             self.latency
                 .saturating_record(unix_micros().saturating_sub(due));
         }
@@ -238,7 +257,7 @@ impl Work for Sender {
             let next = self.next_at();
             let now = Instant::now();
             let late = match next {
-                Some(at) if now < at => return Turn::Until(at),
+                Some(at) if now < at => return Turn::Until(self.awake_at(at, now)),
                 Some(at) => now - at,
                 None => Duration::ZERO,
             };

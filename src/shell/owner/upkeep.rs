@@ -71,6 +71,7 @@ impl Owner {
     /// Does some of what is to be done; the writer has just sealed its group.
     pub(super) fn maintain(&mut self) {
         self.set_room();
+        self.broker.relieve();
         self.take_checkpoint();
         self.compact();
         if self.upkeep.reads == 0 {
@@ -96,7 +97,7 @@ impl Owner {
         self.upkeep.sending_on.is_empty()
             && self.broker.has_wanted()
             && self.upkeep.room == Room::Enough
-            && self.in_flight_bytes < limits::IN_FLIGHT_BYTES_MAX
+            && self.in_flight_bytes < self.pace.most
     }
 
     /// Reads bytes that messages need to go on from one entity to another; most are in memory.
@@ -162,7 +163,7 @@ impl Owner {
         let work = move || {
             match storage::write_checkpoint(&*disk, at, |emit| snapshot.records(emit)) {
                 // The owner is gone when the broker stops; the checkpoint is good all the same.
-                Ok(()) => drop(owner.blocking_send(Mail::CheckpointWritten(Ok(Written(at))))),
+                Ok(at) => drop(owner.blocking_send(Mail::CheckpointWritten(Ok(Written(at))))),
                 Err(error) => drop(owner.blocking_send(Mail::CheckpointWritten(Err(error)))),
             }
         };
