@@ -44,11 +44,11 @@ RUNS = int(os.environ.get("RUNS", "3"))
 # Latency is measured at this rate, messages a second, for so long.
 MODEST_RATE = 2_000
 MODEST_SECONDS = 4.0
-# Links of one connection stay below the handles of one session.
-LINKS_MAX = 2_500
 # Credit of all receiving links of a load together, and credit that one link has at least.
 CREDIT = 1_000
 CREDIT_MIN = 2
+# Publishes on their way to a topic all of whose subscriptions match.
+FAN_OUT_MIN = 10
 # Requests of the management node whose latency is measured.
 REQUESTS = 2_000
 # Scheduled messages are due long after the measurement.
@@ -232,8 +232,9 @@ def subscriptions(count: int) -> Iterator[tuple[str, Point]]:
         yield "one matches", {**point, "copy": point["cpu"]}
     with broker(queues(topics=[topic("all", lambda _: {})])) as jitney:
         copies = {"source": "all/Subscriptions/s{}", "sources": count, "copies": count} if count > 1 else {"source": "all/Subscriptions/s0"}
-        # A publish is some hundred thousand copies a second, however many at a time.
-        fan_out = {"node": "all", "credit": credit(count), "window": max(1, CREDIT // count), **copies}
+        # A publish to a thousand is a thousand messages: some of them on their way are many.
+        some = max(FAN_OUT_MIN, CREDIT // count)
+        fan_out = {"node": "all", "credit": some, "window": some, **copies}
         warm(jitney, **fan_out)
         point = saturated(jitney, **fan_out)
         latency = paced(jitney, rate=max(1, MODEST_RATE // count), **fan_out)
@@ -242,12 +243,8 @@ def subscriptions(count: int) -> Iterator[tuple[str, Point]]:
 
 def sessions(count: int) -> Iterator[tuple[str, Point]]:
     with broker(queues("bench", RequiresSession=True)) as jitney:
-        held = {"node": "bench", "message_sessions": count, "pairs": pairs_for(count), "credit": credit(count)}
+        held = {"node": "bench", "message_sessions": count, "pairs": min(4, count), "credit": credit(count)}
         yield "each held by a receiver", usual(jitney, **held)
-
-
-def pairs_for(links: int) -> int:
-    return max(1, -(-links // LINKS_MAX))
 
 
 def scheduled(count: int) -> Iterator[tuple[str, Point]]:
@@ -359,7 +356,22 @@ def plot() -> None:
         if curve.name in results:
             draw(curve, results[curve.name]["points"])
             page = replaced(page, curve.name, table(curve, results[curve.name]))
-    PAGE.write_text(page)
+    PAGE.write_text(replaced(page, "summary", summary(results)))
+
+
+def summary(results: dict[str, Any]) -> str:
+    """The broker's CPU time at the smallest and the largest value of each curve."""
+    lines = ["| what grows | from | to | measured | at the first | at the last | ratio |", "|---" * 7 + "|"]
+    for curve in CURVES:
+        points = results.get(curve.name, {}).get("points", [])
+        key = next((key for panel in curve.panels for key in panel.figures if key in ("cpu", "copy", "per_kib")), "cpu")
+        for series in dict.fromkeys(point["series"] for point in points):
+            first, *_, last = [point for point in points if point["series"] == series and key in point] or [None, None]
+            if first and first["at"] < last["at"]:
+                ratio = last[key] / first[key]
+                figures = [f"{first['at']:,}", f"{last['at']:,}", f"{WORDS[key]}, {series}", spoken(first[key]), spoken(last[key]), f"{ratio:.2f}"]
+                lines.append(f"| {curve.axis} | " + " | ".join(figures) + " |")
+    return "\n".join(lines)
 
 
 def draw(curve: Curve, points: list[Point]) -> None:
