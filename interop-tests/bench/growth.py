@@ -5,9 +5,9 @@
     growth.py plot                               draw docs/performance/*.svg and the tables of docs/growth.md from it
     growth.py list                               the curves
 
-RUNS=1 measures each throughput once. Each value is measured on a broker of its own, with fresh data, warmed by a load that does not count: throughput and the
-broker's CPU time while senders and receivers are as fast as they can, latency at a modest rate, then memory. Only `plot`
-needs a package (requirements.txt).
+Each value is measured on a broker of its own, with fresh data, warmed by a load that does not count: throughput and the
+broker's CPU time while senders and receivers are as fast as they can, latency at a modest rate, then memory. RUNS=1 measures
+each throughput once, to try. Only `plot` needs a package (requirements.txt).
 """
 
 from __future__ import annotations
@@ -366,8 +366,9 @@ def summary(results: dict[str, Any]) -> str:
         points = results.get(curve.name, {}).get("points", [])
         key = next((key for panel in curve.panels for key in panel.figures if key in ("cpu", "copy", "per_kib")), "cpu")
         for series in dict.fromkeys(point["series"] for point in points):
-            first, *_, last = [point for point in points if point["series"] == series and key in point] or [None, None]
-            if first and first["at"] < last["at"]:
+            line = [point for point in points if point["series"] == series and key in point]
+            if len(line) > 1:
+                first, last = line[0], line[-1]
                 ratio = last[key] / first[key]
                 figures = [f"{first['at']:,}", f"{last['at']:,}", f"{WORDS[key]}, {series}", spoken(first[key]), spoken(last[key]), f"{ratio:.2f}"]
                 lines.append(f"| {curve.axis} | " + " | ".join(figures) + " |")
@@ -430,7 +431,8 @@ def short(number: int) -> str:
 
 WORDS = {
     "rate": "messages/s", "cpu": "CPU s / M", "p50": "p50 ms", "p99": "p99 ms", "resident": "RSS MiB", "mib": "MiB/s",
-    "per_kib": "CPU µs / KiB", "sent": "MiB more when sent", "received": "and received", "peak": "peak RSS MiB", "copy": "CPU µs / copy", "copies": "copies/s",
+    "per_kib": "CPU µs / KiB", "sent": "MiB more when sent", "received": "and received", "peak": "peak RSS MiB",
+    "copy": "CPU µs / copy", "copies": "copies/s",
     "each": "bytes each", "fill": "CPU s / M to fill", "disk": "disk MiB", "told_p50": "told p50 ms", "told_p99": "told p99 ms",
     "recovery": "start s", "resident_after": "RSS MiB", "one_p50": "one: p50 ms", "one_p99": "one: p99 ms", "start": "start ms", "idle": "idle MiB",
 }
