@@ -411,11 +411,13 @@ def draw(curve: Curve, points: list[Point]) -> None:
         if axis.get_legend_handles_labels()[1]:
             axis.legend(frameon=False, fontsize=7)
     path = RESULTS.parent / f"{curve.name}.svg"
-    figure.savefig(path, metadata={"Date": None, "Creator": None})
+    figure.savefig(path, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     pyplot.close(figure)
-    # Whoever shows it has a font; and no spaces at the ends of lines.
+    # Whoever shows it has a font; and nobody needs its names and indents.
     text = re.sub(r"font-family: [^;]*;", "font-family: sans-serif;", path.read_text())
-    path.write_text("".join(line.rstrip() + "\n" for line in text.splitlines()))
+    text = re.sub(r'<g id="[^"]*">', "<g>", text)
+    text = re.sub(r' transform="rotate\(-0 [^"]*"', "", text)
+    path.write_text("".join(line.strip() + "\n" for line in text.splitlines() if line.strip()))
 
 
 def short(number: int) -> str:
