@@ -403,10 +403,10 @@ def draw(curve: Curve, points: list[Point]) -> None:
         axis.set_xlabel(curve.axis)
         if panel.from_zero:
             axis.set_ylim(bottom=0)
-            axis.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
         else:
             axis.set_yscale("log")
             axis.yaxis.set_minor_formatter(NullFormatter())
+        axis.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
         axis.grid(axis="y", linewidth=0.3)
         if axis.get_legend_handles_labels()[1]:
             axis.legend(frameon=False, fontsize=7)
@@ -414,7 +414,7 @@ def draw(curve: Curve, points: list[Point]) -> None:
     figure.savefig(path, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     pyplot.close(figure)
     # Whoever shows it has a font; and nobody needs its names and indents.
-    text = re.sub(r"font-family: [^;]*;", "font-family: sans-serif;", path.read_text())
+    text = re.sub(r'font-family: [^;"]*', "font-family: sans-serif", path.read_text())
     text = re.sub(r'<g id="[^"]*">', "<g>", text)
     text = re.sub(r' transform="rotate\(-0 [^"]*"', "", text)
     path.write_text("".join(line.strip() + "\n" for line in text.splitlines() if line.strip()))
