@@ -131,14 +131,17 @@ async def requesters_that_never_read(scene: Scene) -> None:
         if window:
             peer.transport.pause_reading()
         asked, deadline = 0, time.monotonic() + 5
+        # Whether each was accepted, as far as it is told.
+        answers: list[bool] = []
         while time.monotonic() < deadline and not peer.lost.done() and not any(link.ended for link in links):
             for link in links:
                 while 0 < link.credit < WIDE:
-                    peer.transfer(link, request("com.microsoft:peek-message", arguments, "answers"), lambda _accepted: None)
+                    peer.transfer(link, request("com.microsoft:peek-message", arguments, "answers"), answers.append)
                     asked += 1
             await asyncio.sleep(0.1)
         how = "reads nothing" if window else "has shut its window"
-        scene.say(f"{asked} requests for 1 MiB each by one who {how}; {peer.wrong or links[0].ended or 'nothing was refused'}")
+        told = peer.wrong or links[0].ended or f"{answers.count(False)} were refused"
+        scene.say(f"{asked} requests for 1 MiB each by one who {how}: {told}")
         peer.drop()
 
 
@@ -191,9 +194,10 @@ async def ten_thousand_connections_at_once(scene: Scene) -> None:
     sent = await scene.deposit("other", CROWD, 200)
     seen: crew.Crowd = await load.end()
     scene.say(
-        f"{CROWD} connections with a receiver each: all were in after {seen.seconds:.1f} s, having been turned away {seen.again} times; "
+        f"{CROWD} connections with a receiver each: all were in after {seen.seconds:.1f} s, having been turned away {sum(seen.retries.values())} times; "
         f"{each:.1f} KiB each"
     )
+    assert not seen.retries["TimeoutError"], f"{seen.retries['TimeoutError']} connections were not answered"
     # One message to each, whoever had to wait.
     check_numbers(sent, seen.drained)
 
@@ -207,6 +211,7 @@ async def reconnect_storms(scene: Scene) -> None:
         f"{connections} connections were in, and back again {times} times, after {back} s, having been turned away "
         f"{sum(seen.retries.values())} times; {len(seen.completed)} messages completed"
     )
+    assert not seen.retries["TimeoutError"], f"{seen.retries['TimeoutError']} connections were not answered"
     drained = await scene.drained("storm")
     accepted, completed, unsure = set(seen.sent.accepted), set(seen.completed), set(seen.unsure)
     came = completed | set(drained.numbers)
