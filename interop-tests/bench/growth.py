@@ -316,7 +316,7 @@ CURVES = (
 )
 
 
-def measure(names: list[str], values: list[int]) -> None:
+def measure(names: list[str], values: list[int], note: str) -> None:
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for curve in CURVES:
         if names and curve.name not in names:
@@ -325,7 +325,8 @@ def measure(names: list[str], values: list[int]) -> None:
             began = time.monotonic()
             points = [{"at": value, "series": series, **figures} for series, figures in curve.measure(value)]
             kept = [point for point in results.get(curve.name, {}).get("points", []) if point["at"] != value]
-            results[curve.name] = {**conditions(), "points": sorted(kept + [rounded(point) for point in points], key=lambda point: point["at"])}
+            kept = sorted(kept + [rounded(point) for point in points], key=lambda point: point["at"])
+            results[curve.name] = {**conditions(), "note": note, "points": kept}
             RESULTS.parent.mkdir(parents=True, exist_ok=True)
             RESULTS.write_text(json.dumps(results, indent=1) + "\n")
             print(f"{curve.name} {value:,}: {time.monotonic() - began:.0f} s", flush=True)
@@ -353,9 +354,12 @@ def plot() -> None:
     results = json.loads(RESULTS.read_text())
     page = PAGE.read_text()
     for curve in CURVES:
+        text = "Not measured yet."
         if curve.name in results:
             draw(curve, results[curve.name]["points"])
-            page = replaced(page, curve.name, table(curve, results[curve.name]))
+            image = f"![{curve.title}]({RESULTS.parent.name}/{curve.name}.svg)"
+            text = f"{image}\n\n{table(curve, results[curve.name])}"
+        page = replaced(page, curve.name, text)
     PAGE.write_text(replaced(page, "summary", summary(results)))
 
 
@@ -449,7 +453,8 @@ def table(curve: Curve, result: dict[str, Any]) -> str:
         lines += [f"| {series}: {curve.axis} | " + " | ".join(WORDS[key] for key in keys) + " |", "|---" * (len(keys) + 1) + "|"]
         lines += [f"| {point['at']:,} | " + " | ".join(spoken(point.get(key)) for key in keys) + " |" for point in points]
         lines.append("")
-    lines.append(f"{result['date']}, {result['cores']} cores, {result['version']} ({result['commit']}).")
+    note = f" {result['note']}" if result.get("note") else ""
+    lines.append(f"{result['date']}, {result['cores']} cores, {result['version']} ({result['commit']}).{note}")
     return "\n".join(lines)
 
 
@@ -475,11 +480,12 @@ def main() -> None:
     measuring = commands.add_parser("measure", help="measure curves into docs/performance/growth.json")
     measuring.add_argument("curves", nargs="*", metavar="CURVE")
     measuring.add_argument("--at", type=int, nargs="+", default=[], metavar="N", help="only at these values")
+    measuring.add_argument("--note", default="", help="what else is to be said of these figures, for the page")
     commands.add_parser("plot", help="draw the curves and fill in docs/growth.md")
     commands.add_parser("list", help="print the curves")
     arguments = parser.parse_args()
     if arguments.command == "measure":
-        measure(arguments.curves, arguments.at)
+        measure(arguments.curves, arguments.at, arguments.note)
     elif arguments.command == "plot":
         plot()
     else:
