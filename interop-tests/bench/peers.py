@@ -77,8 +77,9 @@ def run(command: Sequence[str | Path], timeout: float = INSTALL_DEADLINE, **opti
     except subprocess.TimeoutExpired:
         raise Unavailable(f"{words[0]} was not done after {timeout:.0f} s") from None
     if done.returncode != 0:
-        last = [line for line in done.stdout.splitlines() if line.strip()][-1:]
-        raise Unavailable(f"{words[0]} failed: {' '.join(last)[:200]}")
+        lines = [line.strip() for line in done.stdout.splitlines() if line.strip()] or [f"exit code {done.returncode}"]
+        told = [line for line in lines if line.startswith(("E: ", "[ERROR] "))] or lines[-1:]
+        raise Unavailable(f"{Path(words[0]).name} failed: {told[0][:300]}")
     return done.stdout
 
 
@@ -620,7 +621,7 @@ def compare(
         try:
             entry["version"] = peer.install()
             entry["figures"] = Series(peer.start, runs, backlog, start_jitney if ours else None).measure()
-        except (Unavailable, MeasureError) as error:
+        except (Unavailable, MeasureError, OSError) as error:
             entry["unavailable"] = str(error)
             say(f"{peer.name}: {error}")
         if ours and "figures" in entry:
@@ -663,7 +664,7 @@ def markdown(entries: Sequence[dict[str, Any]]) -> str:
         cells.append(f"{waiting['restart_seconds']:.2f} s")
         lines.append("| " + " | ".join(cells) + " |")
     settings = [f"{entry['name']}: {entry['setting']}" for entry in entries if "figures" in entry]
-    told = "In brackets: how many times better Jitney was, measured in turn with that broker." if any("ratio" in e for e in entries) else ""
+    told = "In brackets: how many times better Jitney was, measured in turn with that broker."
     return "\n".join([*lines, "", told, "", *(f"- {line}" for line in settings + reasons)])
 
 
