@@ -19,6 +19,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shutil
 import signal
 import socket
@@ -77,8 +78,10 @@ def run(command: Sequence[str | Path], timeout: float = INSTALL_DEADLINE, **opti
     except subprocess.TimeoutExpired:
         raise Unavailable(f"{words[0]} was not done after {timeout:.0f} s") from None
     if done.returncode != 0:
-        last = [line for line in done.stdout.splitlines() if line.strip()][-1:]
-        raise Unavailable(f"{words[0]} failed: {' '.join(last)[:200]}")
+        plain = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)
+        lines = [line.strip() for line in plain.splitlines() if line.strip()] or [f"exit code {done.returncode}"]
+        told = [line for line in lines if line.startswith(("E: ", "[ERROR] "))] or lines[-1:]
+        raise Unavailable(f"{Path(words[0]).name} failed: {told[0][:300]}")
     return done.stdout
 
 
@@ -159,9 +162,11 @@ class Peer(Process):
             raise MeasureError(f"{self.name} did not end on SIGTERM") from None
 
     def kill(self) -> None:
-        """Ends it as a power cut would, as far as a process can."""
+        """Ends it as a power cut would, as far as a process can; returns when all of its processes are gone."""
+        pids = self.tree()
         self.process.kill()
         self.process.wait()
+        wait_until(lambda: not any(Process(pid).exists() for pid in pids))
 
     def main_pid(self) -> int:
         """The process that is told to end."""
@@ -271,7 +276,7 @@ class RabbitMQ43Quorum(RabbitMQ):
 
 class RabbitMQ43QuorumDefaults(RabbitMQ43Quorum):
     key, name = "rabbitmq-4.3-defaults", "RabbitMQ 4.3, quorum queue, as shipped"
-    setting = "no setting changed; every command synced"
+    setting = "flow control as shipped; every command synced"
     advanced = "defaults.config"
 
 
@@ -320,7 +325,8 @@ class Artemis(Peer):
             shutil.rmtree(scratch, ignore_errors=True)
             scratch.mkdir()
             artifact = f"org.apache.activemq:apache-artemis:{cls.version}:tar.gz:bin"
-            run(["mvn", "-B", "-q", f"{cls.plugin}:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={scratch}"], cwd=scratch)
+            copy = [f"{cls.plugin}:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={scratch}"]
+            run(["mvn", "-B", "-q", *copy], cwd=scratch)
             run(["tar", "xzf", scratch / f"apache-artemis-{cls.version}-bin.tar.gz", "-C", scratch])
             (scratch / cls.home().name).rename(cls.home())
             shutil.rmtree(scratch)
@@ -620,7 +626,7 @@ def compare(
         try:
             entry["version"] = peer.install()
             entry["figures"] = Series(peer.start, runs, backlog, start_jitney if ours else None).measure()
-        except (Unavailable, MeasureError) as error:
+        except (Unavailable, MeasureError, OSError) as error:
             entry["unavailable"] = str(error)
             say(f"{peer.name}: {error}")
         if ours and "figures" in entry:
@@ -663,7 +669,7 @@ def markdown(entries: Sequence[dict[str, Any]]) -> str:
         cells.append(f"{waiting['restart_seconds']:.2f} s")
         lines.append("| " + " | ".join(cells) + " |")
     settings = [f"{entry['name']}: {entry['setting']}" for entry in entries if "figures" in entry]
-    told = "In brackets: how many times better Jitney was, measured in turn with that broker." if any("ratio" in e for e in entries) else ""
+    told = "In brackets: how many times better Jitney was, measured in turn with that broker."
     return "\n".join([*lines, "", told, "", *(f"- {line}" for line in settings + reasons)])
 
 
