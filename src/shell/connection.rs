@@ -71,6 +71,7 @@ pub(super) async fn serve(stream: impl Stream, guest: Guest, clock: Arc<Clock>, 
         output: Output::default(),
         inputs: Vec::new(),
         read: 0,
+        whole: 0,
         outgoing: VecDeque::new(),
         rendered: Vec::new(),
         sent: Sent::default(),
@@ -108,6 +109,8 @@ struct Task<S> {
     inputs: Vec<Input>,
     /// Bytes that were read since the owner was told.
     read: usize,
+    /// Bytes of whole messages that the owner was not told of: they wait for room in its mailbox.
+    whole: usize,
     /// Taken from the outbox, and not yet made into bytes.
     outgoing: VecDeque<Outgoing>,
     rendered: Vec<u8>,
@@ -158,11 +161,13 @@ impl<S: Stream> Task<S> {
             self.turn();
             if !self.inputs.is_empty() {
                 let inputs = std::mem::take(&mut self.inputs);
-                let bytes = std::mem::take(&mut self.read);
+                let bytes = std::mem::take(&mut self.read).max(self.whole);
                 let sent = owner.send_inputs(self.id, inputs, bytes).await;
                 if sent.is_none() {
                     return Ok(());
                 }
+                self.whole = 0;
+                self.partials.set(self.engine.partial_bytes());
             }
             let ends = self.engine.is_finished() || at_end;
             if ends && self.output.is_flushed() {
@@ -242,6 +247,7 @@ impl<S: Stream> Task<S> {
         self.take_events();
         self.engine
             .take_output(self.clock.now(), self.output.bytes());
+        self.partials.set(self.engine.partial_bytes() + self.whole);
     }
 
     /// Writes what there is and reads what has come. Is ready when bytes were read, or when more can
@@ -275,9 +281,9 @@ impl<S: Stream> Task<S> {
 
     fn handle_bytes(&mut self, at_end: bool) {
         let now = self.clock.now();
-        self.engine.set_partial_room(self.partials.room());
+        let room = self.partials.room().saturating_sub(self.whole);
+        self.engine.set_partial_room(room);
         self.engine.handle_bytes(now, self.incoming.bytes());
-        self.partials.set(self.engine.partial_bytes());
         if at_end {
             self.engine.handle_eof(now);
         }
@@ -307,13 +313,13 @@ impl<S: Stream> Task<S> {
                     self.stalled.remove(link);
                 }
                 Event::Closed { .. } => self.closed = true,
+                Event::Transfer { payload, .. } => self.whole += payload.len(),
                 Event::AttachAnswered(..)
                 | Event::AttachRequested(..)
                 | Event::Authenticating { .. }
                 | Event::Disposition { .. }
                 | Event::Opened { .. }
-                | Event::RefusedInTransaction { .. }
-                | Event::Transfer { .. } => {}
+                | Event::RefusedInTransaction { .. } => {}
             }
             self.inputs.push(Input::Event(event));
         }

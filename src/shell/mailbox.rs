@@ -83,7 +83,7 @@ pub(super) struct Mailbox {
     partials_max: usize,
 }
 
-/// A connection's part of the bytes of messages that are not whole yet.
+/// A connection's part of the bytes of messages that are not whole yet, or wait to be handed in.
 #[derive(Debug)]
 pub(super) struct Partials {
     all: Arc<AtomicUsize>,
