@@ -47,7 +47,7 @@ pub const MESSAGE_ID_LENGTH_MAX: usize = 128;
 pub const DEAD_LETTER_TEXT_MAX: usize = 4_096;
 /// Bytes of messages handed to one receiver that are not yet written to its peer: with large
 /// messages the way out is bounded by this, with small ones by credit. Bytes.
-pub const RECEIVER_WINDOW_BYTES: i64 = 4 * 1024 * 1024;
+pub const RECEIVER_WINDOW_BYTES: i64 = 1024 * 1024;
 /// Bytes of messages handed to all receivers of one connection that are not yet written to its
 /// peer, beyond what one step of a queue hands out.
 pub const CONNECTION_WINDOW_BYTES: u64 = 16 * 1024 * 1024;
