@@ -550,7 +550,7 @@ fn resolve(
     let find = |body: BodyRef| -> Option<Bytes> {
         let found = writer
             .cached(body)
-            .or_else(|| stretches.iter().find_map(|read| read.body(body)))?;
+            .or_else(|| stretches.iter().find_map(|read| read.copy(body)))?;
         let is_copied = is_behind && found.len() < limits::COPIED_BODY_BYTES;
         Some(if is_copied {
             Bytes::copy_from_slice(&found)

@@ -25,6 +25,21 @@ impl Stretch {
     }
 }
 
+impl Stretch {
+    /// Returns a body as [`Stretch::body`] does, in memory of its own if it is small: who has it for
+    /// long must not keep the whole stretch.
+    #[must_use]
+    pub fn copy(&self, body: BodyRef) -> Option<Bytes> {
+        let found = self.body(body)?;
+        let is_small = found.len() < limits::COPIED_BODY_BYTES;
+        Some(if is_small {
+            Bytes::copy_from_slice(&found)
+        } else {
+            found
+        })
+    }
+}
+
 /// Reads a body, and what lies behind it in its segment: the bodies that are wanted next; but
 /// nothing behind `until`, which is what
 /// [`Writer::readable_until`](super::Writer::readable_until) said before the read. Bytes that are
