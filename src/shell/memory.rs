@@ -76,7 +76,7 @@ const LEAST: Size = Size(64 << 20);
 /// # Errors
 ///
 /// If it is no size, or less than [`LEAST`].
-pub fn parse_limit(text: &str) -> Result<Size, String> {
+pub(super) fn parse_limit(text: &str) -> Result<Size, String> {
     let size: Size = text.parse()?;
     if size.0 < LEAST.0 {
         return Err(format!("{size} is too little; {LEAST} is the least"));

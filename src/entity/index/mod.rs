@@ -231,17 +231,18 @@ impl Index {
     pub(super) fn first_available(&mut self, ordinal: u64) -> Option<(u64, BodyRef)> {
         let (Ok(mut at) | Err(mut at)) = self.find(ordinal >> CHUNK_BITS);
         loop {
-            let may_have = match &self.slots.get(at)?.entries {
-                Entries::Open(_) => true,
-                Entries::Packed(packed) => 0 < packed.available,
-            };
-            if may_have {
-                let mut rest = self.open(at)?.living_from(ordinal);
-                if let Some(entry) = rest.find(|entry| entry.is_available()) {
-                    return Some((entry.ordinal, entry.body));
+            match &self.slots.get(at)?.entries {
+                Entries::Open(chunk) => {
+                    let mut rest = chunk.living_from(ordinal);
+                    if let Some(entry) = rest.find(|entry| entry.is_available()) {
+                        return Some((entry.ordinal, entry.body));
+                    }
+                    at += 1;
                 }
+                // The next turn looks at it.
+                Entries::Packed(packed) if 0 < packed.available => self.unpack(at),
+                Entries::Packed(_) => at += 1,
             }
-            at += 1;
         }
     }
 

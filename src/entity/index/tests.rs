@@ -95,7 +95,10 @@ fn what_a_message_costs_the_index() {
             assert!(index.remove(ordinal).is_some());
         }
         let took = began.elapsed().as_nanos();
-        eprintln!("{waiting} waiting: {} ns a message", took / u128::from(count));
+        eprintln!(
+            "{waiting} waiting: {} ns a message",
+            took / u128::from(count)
+        );
     }
 }
 
