@@ -30,7 +30,7 @@ check: ## the quick part: format, clippy, unit, transcript and hostile tests, do
 	$(CARGO) test --locked -- --skip sim::
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --document-private-items
 
-test: check sim interop-all ## everything CI runs: check, sim, and against the release binary crash and interop
+test: check sim interop-all instructions ## everything CI runs: check, sim, and against the release binary crash and interop
 
 sim: ## the broker under simulation: SEEDS=200 of them, or the one of SEED=42
 	SEEDS=$(SEEDS) $(if $(SEED),SEED=$(SEED)) $(CARGO) test --locked --test it -- sim:: --nocapture

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use bytes::{Buf, BytesMut};
 use jitney::shape;
 use serde_amqp::Value;
 use serde_amqp::primitives::Binary;
@@ -218,13 +217,12 @@ impl Client {
     }
 
     /// Takes all that the broker has written.
-    pub(crate) fn take(&mut self, bytes: &mut BytesMut) {
-        if bytes.starts_with(b"AMQP") {
-            bytes.advance(8);
-        }
-        while let Some(head) = bytes.first_chunk::<4>() {
+    pub(crate) fn take(&mut self, bytes: &[u8]) {
+        let mut rest = bytes.strip_prefix(b"AMQP\x00\x01\x00\x00").unwrap_or(bytes);
+        while let Some(head) = rest.first_chunk::<4>() {
             let size = usize::try_from(u32::from_be_bytes(*head)).unwrap();
-            let frame = bytes.split_to(size);
+            let (frame, after) = rest.split_at(size);
+            rest = after;
             let body = &frame[8..];
             if body.is_empty() {
                 continue;

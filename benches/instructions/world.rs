@@ -128,7 +128,8 @@ impl World {
         }
         serve_turn(self);
         for (peer, client) in self.peers.iter_mut().zip(&mut self.clients) {
-            client.take(&mut peer.output);
+            client.take(&peer.output);
+            peer.output.clear();
         }
     }
 
@@ -149,13 +150,14 @@ impl World {
             self.sealed += 1;
             self.committer.write(&[frame]).expect("memory is written");
             self.committer.sync().expect("memory is synced");
-            self.writer.durable(self.sealed);
         }
         let mut pending = std::mem::take(&mut self.pending);
         for routed in pending.drain(..) {
             self.release(routed);
         }
         self.pending = pending;
+        // Only now: what was received and deleted was needed until here.
+        self.writer.durable(self.sealed);
     }
 
     fn release(&mut self, routed: Routed) {
@@ -238,6 +240,7 @@ impl Peer {
                 };
                 let sent = self.engine.deliver(link, delivery);
                 sent.expect("responses have credit");
+                self.inputs.push(Input::Answered(response.bytes()));
             }
             Outgoing::Reply(reply) => self.carry_out(reply),
         }

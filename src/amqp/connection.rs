@@ -169,6 +169,7 @@ impl Connection {
         if self.phase == Phase::Finished {
             return;
         }
+        self.rest();
         if self.deadline.is_some_and(|deadline| deadline <= now) {
             return self.finish(None);
         }
@@ -190,6 +191,19 @@ impl Connection {
         if self.keep_alive_at().is_some_and(|at| at <= now) {
             self.sent_at = now;
             frame::write_empty(&mut self.out);
+        }
+    }
+
+    /// Gives memory back that a burst has left: nothing has happened for a while.
+    fn rest(&mut self) {
+        if self.events.is_empty() {
+            self.events = VecDeque::new();
+        }
+        if self.out.is_empty() {
+            self.out = BytesMut::new();
+        }
+        for session in self.sessions.values_mut() {
+            session.unsettled.rest();
         }
     }
 

@@ -59,6 +59,10 @@ impl<K: Copy + Ord, V> Table<K, V> {
         self.entries.iter().map(|(key, value)| (*key, value))
     }
 
+    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
+        self.entries.iter_mut().map(|(_, value)| value)
+    }
+
     pub(super) fn into_values(self) -> impl Iterator<Item = V> {
         self.entries.into_iter().map(|(_, value)| value)
     }

@@ -156,27 +156,29 @@ fn messages_of_many_frames_arrive_whole_and_are_settled_together() {
 #[test]
 fn frames_of_a_large_message_are_made_as_output_is_taken() {
     const LENGTH: usize = 3 * 1024 * 1024;
-    let (mut pair, sender, _) = Pair::attached(LinkRole::Outgoing);
+    let (mut pair, receiver, sender) = Pair::attached(LinkRole::Incoming);
+    pair.client.grant_credit(receiver, 10);
+    pair.run();
     let body: Vec<u8> = (0..LENGTH).map(|n| (n % 251).to_le_bytes()[0]).collect();
     let rest = bytes::Bytes::copy_from_slice(&body[7..]);
     let payload: &[&[u8]] = &[&body[..7]];
-    pair.client
+    pair.server
         .deliver_with(sender, delivery(payload), rest)
         .unwrap();
-    pair.client.deliver(sender, delivery(&[b"short"])).unwrap();
-    assert!(LENGTH / 2 < pair.client.waiting_bytes());
+    pair.server.deliver(sender, delivery(&[b"short"])).unwrap();
+    assert!(LENGTH / 2 < pair.server.waiting_bytes());
     let mut received = Vec::new();
-    while pair.client.has_more() || pair.client.output_bytes() > 0 {
-        assert!(pair.client.output_bytes() < 512 * 1024, "a share at a time");
-        received.extend(pair.run().1);
-        pair.client.go_on();
+    while pair.server.has_more() || pair.server.output_bytes() > 0 {
+        assert!(pair.server.output_bytes() < 512 * 1024, "a share at a time");
+        received.extend(pair.run().0);
+        pair.server.go_on();
     }
     let payloads = received.iter().map(|event| match event {
         Event::Transfer { payload, .. } => &payload[..],
         other => panic!("{other:?}"),
     });
     assert!(payloads.eq([&body[..], b"short"]));
-    assert_eq!(pair.client.waiting_bytes(), 0);
+    assert_eq!(pair.server.waiting_bytes(), 0);
 }
 
 #[test]

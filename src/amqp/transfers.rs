@@ -238,7 +238,7 @@ impl Connection {
         &mut self,
         id: LinkId,
         delivery: Delivery<'_>,
-        mut rest: Bytes,
+        rest: Bytes,
     ) -> Result<DeliveryId, CreditLost> {
         let payload_max = frame::payload_max(self.peer_frame_max);
         let link = self.links.get_mut(id).ok_or(CreditLost)?;
@@ -258,17 +258,48 @@ impl Connection {
         };
         let before: usize = delivery.payload.iter().map(|piece| piece.len()).sum();
         let total = before + rest.len();
-        let mut pieces = Pieces {
-            pieces: delivery.payload,
-            rest: &rest,
-            left: total,
-        };
-        let mut head = Head {
+        let head = Head {
             channel: session.0,
             handle,
             number: Some(number),
             delivery: &delivery,
             more: payload_max < total,
+        };
+        // Nearly every message is one frame that may leave.
+        if !head.more && state.remote_window > 0 && state.waiting.is_empty() {
+            state.remote_window -= 1;
+            state.next_outgoing_id = state.next_outgoing_id.wrapping_add(1);
+            let start = self.out.len();
+            head.write(&mut self.out, total);
+            for piece in delivery.payload {
+                self.out.extend_from_slice(piece);
+            }
+            self.out.extend_from_slice(&rest);
+            frame::trace_written(&self.out, start, FrameKind::Amqp, session.0);
+        } else {
+            self.deliver_in_parts(id, session, head, rest);
+        }
+        Ok(DeliveryId(number))
+    }
+
+    /// Sends a message in as many frames as it takes, those behind the peer's window when it opens.
+    fn deliver_in_parts(
+        &mut self,
+        id: LinkId,
+        session: SessionId,
+        mut head: Head<'_>,
+        mut rest: Bytes,
+    ) {
+        let payload_max = frame::payload_max(self.peer_frame_max);
+        let Some(state) = self.sessions.get_mut(session) else {
+            return;
+        };
+        let delivery = head.delivery;
+        let before: usize = delivery.payload.iter().map(|piece| piece.len()).sum();
+        let mut pieces = Pieces {
+            pieces: delivery.payload,
+            rest: &rest,
+            left: before + rest.len(),
         };
         loop {
             if head.number.is_none() && pieces.left <= rest.len() && LARGE_BYTES < pieces.left {
@@ -278,13 +309,12 @@ impl Connection {
                 state.waiting.push_back(Waiting {
                     link: id,
                     what: What::Rest(Rest {
-                        handle,
+                        handle: head.handle,
                         settled,
                         payload: rest,
                     }),
                 });
-                self.flush_waiting(session);
-                return Ok(DeliveryId(number));
+                return self.flush_waiting(session);
             }
             let size = pieces.left.min(payload_max);
             let last = !head.more;
@@ -306,7 +336,7 @@ impl Connection {
                 });
             }
             if last {
-                return Ok(DeliveryId(number));
+                return;
             }
             head.number = None;
             head.more = payload_max < pieces.left;

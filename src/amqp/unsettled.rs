@@ -121,15 +121,17 @@ impl Unsettled {
             }
             sent.decided |= decision == Decision::Pending;
         };
-        let mut settled = Vec::new();
-        for (&number, sent) in self.stragglers.range_mut(from..=to) {
-            word(number, sent);
-            if decision == Decision::Final {
-                settled.push(number);
+        if !self.stragglers.is_empty() {
+            let mut settled = Vec::new();
+            for (&number, sent) in self.stragglers.range_mut(from..=to) {
+                word(number, sent);
+                if decision == Decision::Final {
+                    settled.push(number);
+                }
             }
-        }
-        for number in settled {
-            self.stragglers.remove(&number);
+            for number in settled {
+                self.stragglers.remove(&number);
+            }
         }
         let base = self.first;
         let at = |number: u64| usize::try_from(number.saturating_sub(base)).unwrap_or(usize::MAX);
@@ -143,7 +145,10 @@ impl Unsettled {
                 self.taken -= 1;
             }
         }
-        self.tidy();
+        // Whoever only decides leaves everything in its place.
+        if decision == Decision::Final {
+            self.tidy();
+        }
     }
 
     /// Forgets the deliveries of a link that has gone.
@@ -156,6 +161,11 @@ impl Unsettled {
             }
         }
         self.tidy();
+    }
+
+    /// Gives memory back that is not used.
+    pub(super) fn rest(&mut self) {
+        self.slots.shrink_to_fit();
     }
 
     fn next(&self) -> u64 {
@@ -172,11 +182,19 @@ impl Unsettled {
     }
 
     /// Restores the promises: no empty slot in front, few empty ones at all, and a bound.
+    #[inline]
     fn tidy(&mut self) {
         while let Some(None) = self.slots.front() {
             self.slots.pop_front();
             self.first += 1;
         }
+        if SLOTS_MIN < self.slots.len() || !self.stragglers.is_empty() {
+            self.tidy_many();
+        }
+    }
+
+    /// Does what is to be done only where there are many, or stragglers.
+    fn tidy_many(&mut self) {
         while SLOTS_MIN < self.slots.len() && self.taken < self.slots.len() / 4 {
             if let Some(Some(sent)) = self.slots.pop_front() {
                 self.stragglers.insert(self.first, sent);

@@ -220,7 +220,12 @@ impl<'a> List<'a> {
             return Ok(None);
         }
         self.left -= 1;
-        let length = shape::value_length(self.rest)?;
+        let length = match self.rest {
+            [0x40, ..] => 1,
+            // An outcome without fields, as most are.
+            [0x00, 0x53, _, 0x45, ..] => 4,
+            rest => shape::value_length(rest)?,
+        };
         let (value, rest) = self
             .rest
             .split_at_checked(length)

@@ -66,9 +66,6 @@ pub(super) struct Sections {
     pub(super) footer: Place,
     /// A descriptor in the body is not written `00 53 xx`, as Python takes for granted.
     pub(super) body_is_wordy: bool,
-    /// Application-properties, body and footer, with their descriptors, if they are what the message
-    /// ends with, in this order, and their descriptors are written `00 53 xx`.
-    pub(super) end: Option<Place>,
 }
 
 /// The bytes of a descriptor as we write it: `00 53 xx`.
@@ -86,14 +83,12 @@ impl Sections {
     ) -> Result<Self, Malformed> {
         let mut found = Self::default();
         let mut body_code = None;
-        let mut end = End::default();
         let mut at = 0;
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
             let (code, value) = section(rest)?;
             let start = at + rest.len() - value.len();
             let next = start + length(code, value)?;
             let is_wordy = start - at != DESCRIPTOR_SIZE;
-            end.add(at, code, is_wordy);
             let slot = match code {
                 0x70 => &mut found.header,
                 0x71 => &mut found.delivery_annotations,
@@ -115,7 +110,6 @@ impl Sections {
             *slot = Place::new(start, next);
             at = next;
         }
-        found.end = end.place(at);
         Ok(found)
     }
 
@@ -139,30 +133,6 @@ impl Sections {
         }
         *before = Some(code);
         Ok(())
-    }
-}
-
-/// Finds out whether a message ends with sections that are delivered as they are.
-#[derive(Debug, Default)]
-struct End {
-    start: Option<usize>,
-    last: u64,
-    is_mixed: bool,
-}
-
-impl End {
-    fn add(&mut self, at: usize, code: u64, is_wordy: bool) {
-        if code < 0x74 {
-            self.is_mixed |= self.start.is_some();
-            return;
-        }
-        self.start.get_or_insert(at);
-        self.is_mixed |= is_wordy || code < self.last;
-        self.last = code;
-    }
-
-    fn place(self, end: usize) -> Option<Place> {
-        (!self.is_mixed).then(|| Place::new(self.start.unwrap_or(end), end))
     }
 }
 
@@ -239,8 +209,7 @@ const MESSAGE_ID: usize = 0;
 const GROUP_ID: usize = 10;
 
 impl Field {
-    fn takes(self, value: &[u8]) -> bool {
-        let constructor = value.first().copied().unwrap_or_default();
+    fn takes(self, constructor: u8, value: &[u8]) -> bool {
         let binary = matches!(constructor, 0xa0 | 0xb0);
         match self {
             Self::Binary => binary,
@@ -266,32 +235,38 @@ fn check_fields(
     fields: &[Field],
     mut report: impl FnMut(usize, usize, &[u8]),
 ) -> Result<(), Malformed> {
-    let mut values = elements(list);
-    let told = values.left();
+    let values = elements(list);
+    let (told, mut rest) = (values.left(), values.rest());
     if fields.len() < told {
         return Err(Malformed(format!("a section has {told} fields")));
     }
-    for (index, field) in fields.iter().take(told).enumerate() {
-        let at = list.len() - values.rest().len();
-        let Some(value) = values.next() else {
-            return Err(Malformed("the bytes end within a field".to_owned()));
-        };
-        if value == [0x40] {
+    let cut = || Malformed("the bytes end within a field".to_owned());
+    for (index, field) in (0..told).zip(fields) {
+        let (&constructor, after) = rest.split_first().ok_or_else(cut)?;
+        if constructor == NULL {
+            rest = after;
             continue;
         }
-        if !field.takes(value) {
+        let at = list.len() - rest.len();
+        let length = extent(rest).ok_or_else(cut)?;
+        let (value, after) = rest.split_at_checked(length).ok_or_else(cut)?;
+        rest = after;
+        if !field.takes(constructor, value) {
             return Err(Malformed(format!(
                 "the field {index} of a section is no {field:?}"
             )));
         }
         report(index, at, value);
     }
-    if values.rest().is_empty() {
+    if rest.is_empty() {
         Ok(())
     } else {
         Err(Malformed("a section is longer than its fields".to_owned()))
     }
 }
+
+/// The constructor of null, and all of it.
+const NULL: u8 = 0x40;
 
 impl Message {
     /// Finds a message's sections, having checked that all of it has the shape of AMQP values.
@@ -384,6 +359,7 @@ impl Message {
         Some(Timestamp::from_millis(millis))
     }
 
+    #[inline]
     pub(super) fn annotation(&self, name: &str) -> Option<&[u8]> {
         let map = self.sections.message_annotations.of(&self.bytes)?;
         entries(map)

@@ -37,20 +37,24 @@ pub fn render(out: &mut Vec<u8>, message: &[u8], stamps: &Stamps) {
 /// Appends the front of a message as [`render`] does, and returns what stands behind it: bytes of
 /// the sender's that need not be copied.
 pub fn render_front<'m>(out: &mut Vec<u8>, message: &'m [u8], stamps: &Stamps) -> &'m [u8] {
+    let amended = stamps.amendments.as_deref();
+    let amended = amended.filter(|amended| !amended.leaves_properties());
+    if let (Some(front), None) = (Front::find(message), amended) {
+        front.write(out, stamps);
+        return front.rest;
+    }
     let trusted = |_, value: &[u8]| extent(value).ok_or_else(cut);
     let Ok(sections) = Sections::find(message, trusted) else {
         return message;
     };
-    out.reserve(FRONT_BYTES);
-    header(out, sections.header.of(message), stamps);
-    delivery_annotations(out, sections.delivery_annotations.of(message), stamps);
-    annotations(out, sections.message_annotations.of(message), stamps);
-    properties(out, sections.properties.of(message), stamps);
-    let amended = stamps.amendments.as_deref();
-    let amended = amended.filter(|amended| !amended.leaves_properties());
-    if let (Some(end), None) = (sections.end, amended) {
-        return end.of(message).unwrap_or_default();
-    }
+    let front = Front {
+        header: sections.header.of(message),
+        delivery_annotations: sections.delivery_annotations.of(message),
+        message_annotations: sections.message_annotations.of(message),
+        properties: sections.properties.of(message),
+        rest: &[],
+    };
+    front.write(out, stamps);
     let own = sections.application_properties.of(message);
     application_properties(out, own, amended);
     let own = sections.body.of(message).unwrap_or_default();
@@ -66,13 +70,73 @@ pub fn render_front<'m>(out: &mut Vec<u8>, message: &'m [u8], stamps: &Stamps) -
     &[]
 }
 
-#[cold]
-fn cut() -> Malformed {
-    Malformed("the bytes end within a section".to_owned())
+/// What a delivery writes anew, and what stands behind it.
+struct Front<'m> {
+    header: Option<&'m [u8]>,
+    delivery_annotations: Option<&'m [u8]>,
+    message_annotations: Option<&'m [u8]>,
+    properties: Option<&'m [u8]>,
+    /// Application-properties, body and footer, with their descriptors.
+    rest: &'m [u8],
+}
+
+impl<'m> Front<'m> {
+    /// Finds it in a message as nearly all are: the sections in the order of the specification, each
+    /// once, their descriptors written `00 53 xx`.
+    fn find(message: &'m [u8]) -> Option<Self> {
+        let mut front = Self {
+            header: None,
+            delivery_annotations: None,
+            message_annotations: None,
+            properties: None,
+            rest: message,
+        };
+        let mut last = 0;
+        while let [0x00, 0x53, code @ 0x70..=0x73, value @ ..] = front.rest {
+            let (value, rest) = value.split_at_checked(extent(value)?)?;
+            if *code <= last {
+                return None;
+            }
+            let slot = match code {
+                0x70 => &mut front.header,
+                0x71 => &mut front.delivery_annotations,
+                0x72 => &mut front.message_annotations,
+                _ => &mut front.properties,
+            };
+            *slot = Some(value);
+            last = *code;
+            front.rest = rest;
+        }
+        let mut rest = front.rest;
+        while !rest.is_empty() {
+            let [0x00, 0x53, code @ 0x74..=0x78, value @ ..] = rest else {
+                return None;
+            };
+            if *code < last {
+                return None;
+            }
+            last = *code;
+            rest = value.get(extent(value)?..)?;
+        }
+        Some(front)
+    }
+
+    fn write(&self, out: &mut Vec<u8>, stamps: &Stamps) {
+        out.reserve(FRONT_BYTES);
+        header(out, self.header, stamps);
+        delivery_annotations(out, self.delivery_annotations, stamps);
+        annotations(out, self.message_annotations, stamps);
+        properties(out, self.properties, stamps);
+    }
 }
 
 /// Room for what stands in front of most messages: stamps, and properties of a usual size.
 const FRONT_BYTES: usize = 512;
+
+#[cold]
+fn cut() -> Malformed {
+    Malformed("the bytes end within a section".to_owned())
+}
 
 /// Writes the body's sections as the sender had them, but for their descriptors: Python skips two
 /// bytes and takes the third for the section's code, whatever stands there.

@@ -69,6 +69,8 @@ pub(super) struct Output {
     bytes: BytesMut,
     /// How many of them are written.
     written: usize,
+    /// Bytes that are written at a time, about: the most of the last times.
+    usual: usize,
     /// Bytes were written that the stream may hold back.
     needs_flush: bool,
 }
@@ -122,8 +124,8 @@ impl Output {
             flushed?;
             self.needs_flush = false;
         }
-        // A buffer that was used by little is much too large.
-        if KEPT_BYTES < self.bytes.capacity() && self.written * 16 < self.bytes.capacity() {
+        self.usual = self.written.max(self.usual - self.usual / 16);
+        if self.usual.max(KEPT_BYTES) * 8 < self.bytes.capacity() {
             self.bytes = BytesMut::new();
         }
         self.bytes.clear();

@@ -25,6 +25,8 @@ use std::time::Duration;
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
 use rustix::io::{Errno, pwritev};
 
+use tracing::debug;
+
 use super::files;
 use crate::limits;
 use crate::storage::{CheckpointSink, Disk, Error, SegmentId};
@@ -33,6 +35,8 @@ use crate::storage::{CheckpointSink, Disk, Error, SegmentId};
 const RETRY: Duration = Duration::from_secs(1);
 /// Files that are kept open.
 const HANDLES_MAX: usize = 16;
+/// How long prepared segments lie unused before there are too many of them.
+const IDLE: Duration = Duration::from_secs(30);
 /// Bytes of zeros that are written at a time.
 const WRITE_BYTES: usize = 1024 * 1024;
 /// Parts that are written with one call: the system's limit.
@@ -396,10 +400,20 @@ impl Shared {
         let mut spares = locked(&self.spares);
         while !spares.stop {
             if !spares.ready.is_empty() {
-                spares = self
+                let before = spares.ready.len();
+                let waited = self
                     .changed
-                    .wait(spares)
+                    .wait_timeout(spares, IDLE)
                     .unwrap_or_else(PoisonError::into_inner);
+                spares = waited.0;
+                let is_idle = waited.1.timed_out() && before == spares.ready.len();
+                if is_idle && limits::SPARE_SEGMENTS_KEPT < before {
+                    // Many were in use together; one at a time goes back to the system.
+                    let removed = spares.ready.pop().map(fs::remove_file);
+                    if let Some(Err(error)) = removed {
+                        debug!(%error, "a spare segment cannot be removed");
+                    }
+                }
                 continue;
             }
             let hurry = std::mem::take(&mut spares.hurry);

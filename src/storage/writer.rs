@@ -129,7 +129,7 @@ impl Writer {
         let length = u32::try_from(records).expect("limits keep a group below 4 GiB");
         let span = self.open.len().next_multiple_of(FRAME_ALIGNMENT);
         self.open.resize(span, 0);
-        self.usual = span.max(self.usual - self.usual / 16);
+        self.usual = span.max(self.usual - self.usual / 64);
         let frame = std::mem::take(&mut self.open);
         let alive = std::mem::take(&mut self.open_alive);
         let position = self.position.to_u64();

@@ -71,8 +71,6 @@ pub(super) struct World {
     paths: Vec<String>,
     /// What has left, for clients to read.
     pub(super) released: Vec<Sight>,
-    /// Bytes of answers that their clients have read, and the broker is not told of.
-    answered: Vec<(ConnectionId, u64)>,
     pub(super) trace: Trace,
     random: Stream,
     segment_bytes: u64,
@@ -164,7 +162,6 @@ impl World {
             entities: entities.to_vec(),
             paths: entities.iter().map(|it| it.path.clone()).collect(),
             released: Vec::new(),
-            answered: Vec::new(),
             trace,
             random,
             segment_bytes,
@@ -253,16 +250,23 @@ impl World {
             group,
             replies: &mut replies,
         };
-        for (connection, bytes) in self.answered.drain(..) {
-            self.broker
-                .apply(&mut around, connection, Input::Answered(bytes));
-        }
         match act.input(&self.paths) {
             Some((connection, input)) => {
                 self.broker
                     .apply(&mut around, ConnectionId(connection), input);
             }
             None => self.broker.handle_timeout(&mut around),
+        }
+        // Clients read their answers at once, so that none has to wait for others to be read.
+        let mut read = 0;
+        while read < around.replies.len() {
+            let answers = around.replies[read..].iter().filter_map(answered);
+            let answers: Vec<_> = answers.collect();
+            read = around.replies.len();
+            for (connection, bytes) in answers {
+                let input = Input::Answered(bytes);
+                self.broker.apply(&mut around, connection, input);
+            }
         }
         self.broker.relieve();
         let sights = self.look_at(&replies)?;
@@ -298,10 +302,6 @@ impl World {
         let pin = self.auditor.released(pending.pin);
         pin.map_err(|error| format!("{sight:?}: {error}"))?;
         self.released.push(sight);
-        if let Reply::Respond(_, response) = &pending.routed.reply {
-            let answer = (pending.routed.connection, response.bytes());
-            self.answered.push(answer);
-        }
         Ok(())
     }
 
@@ -744,5 +744,13 @@ fn refused(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Rejected(Some(rejection)) => condition(&rejection.refusal),
         other => format!("{other:?}"),
+    }
+}
+
+/// The bytes of an answer, and whose it is.
+fn answered(routed: &Routed) -> Option<(ConnectionId, u64)> {
+    match &routed.reply {
+        Reply::Respond(_, response) => Some((routed.connection, response.bytes())),
+        _ => None,
     }
 }
