@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use rustix::thread::disable_transparent_huge_pages;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -145,6 +146,13 @@ impl Plan {
             full: false,
         }
     }
+}
+
+/// Asks the system for small pages only: an allocator that has large ones takes two megabytes where
+/// it needs a few kilobytes, for each thread and kind of allocation.
+pub(super) fn take_small_pages() {
+    // An old system has none but small ones.
+    let _ = disable_transparent_huge_pages(true);
 }
 
 /// Returns the memory of this machine, or of the group of processes that this one is in, if that

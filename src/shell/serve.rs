@@ -41,6 +41,7 @@ const STOP_WAIT: Duration = Duration::from_secs(5);
 
 /// Serves until a signal says to stop.
 pub(super) fn run(args: &ServeArgs) -> ExitCode {
+    memory::take_small_pages();
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
