@@ -194,6 +194,14 @@ pub const UNADMITTED_SESSIONS_MAX: usize = 64;
 pub const VISITS_PER_ADDRESS_MAX: usize = 1_000;
 /// Such connections in all, some 50 KiB each at most.
 pub const VISITS_MAX: usize = 8_192;
+/// Connections that wait until one of their address has proved a right or gone, a descriptor and a
+/// kilobyte each: more than ten thousand clients that come back at once.
+pub const VISITS_WAITING_MAX: usize = 16_384;
+/// Descriptors that are kept for the log and all else that is not a connection; of few, a quarter.
+pub const DESCRIPTORS_KEPT: usize = 128;
+/// Of those, for connections to the addresses of health and administration when all others are
+/// taken.
+pub const SIDE_PLACES: usize = 32;
 /// Bytes of the head of an HTTP request: a token, and what else is there.
 pub const HTTP_HEAD_BYTES_MAX: usize = 64 * 1024;
 /// How long the head of an HTTP request, and its body, may take, and the pause between two.

@@ -12,6 +12,7 @@ use bytes::{Buf, BytesMut};
 
 use super::frame::{self, Frame, FrameKind};
 use super::link::Link;
+use super::names::Names;
 use super::session::Session;
 use super::table::Table;
 use super::transfers::Transfer;
@@ -33,6 +34,7 @@ pub struct Connection {
     /// Our sessions by the channels on which the peer sends.
     pub(super) by_channel: Table<u16, SessionId>,
     pub(super) links: Table<LinkId, Box<Link>>,
+    pub(super) names: Names,
     pub(super) next_link: u32,
     /// Sessions with dispositions that wait to be put together.
     pub(super) unflushed: Vec<SessionId>,
@@ -120,6 +122,7 @@ impl Connection {
             sessions: Table::default(),
             by_channel: Table::default(),
             links: Table::default(),
+            names: Names::default(),
             next_link: 0,
             unflushed: Vec::new(),
             waiting_bytes: 0,
@@ -319,6 +322,7 @@ impl Connection {
     fn forget_links(&mut self) {
         self.sessions.clear();
         self.links.clear();
+        self.names.clear();
         self.waiting_bytes = 0;
         self.unfinished.clear();
         self.partial_bytes = 0;

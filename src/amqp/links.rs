@@ -43,10 +43,7 @@ impl Connection {
                 description,
             });
         }
-        let same = |link: &Link| link.name == peer.name && link.role == peer.role;
-        let known = self.links.iter().find(|(_, link)| same(link));
-        let known = known.map(|(id, link)| (id, link.phase));
-        match known {
+        match self.link_named(&peer.name, peer.role) {
             Some((id, LinkPhase::Asking)) => {
                 return self.attach_answered(id, peer).map_err(undecodable);
             }
@@ -54,6 +51,17 @@ impl Connection {
             Some((_, LinkPhase::Detaching)) | None => {}
         }
         self.attach_asked(session, peer)
+    }
+
+    /// Finds the link that has a name now; one that ends has it no more.
+    fn link_named(&self, name: &str, role: LinkRole) -> Option<(LinkId, LinkPhase)> {
+        let mut named = self.names.find(name, role).filter_map(|id| {
+            let link = self.links.get(id)?;
+            let ends = link.phase == LinkPhase::Detaching;
+            let same = link.name == name && link.role == role;
+            (same && !ends).then_some((id, link.phase))
+        });
+        named.next()
     }
 
     fn attach_asked(&mut self, session: SessionId, peer: PeerAttach) -> Result<(), Refusal> {
@@ -93,7 +101,7 @@ impl Connection {
             rcv_settle_mode: peer.rcv_settle_mode,
             flow,
         };
-        self.links.insert(id, Box::new(link));
+        self.keep_link(id, link);
         if let Some(state) = self.sessions.get_mut(session) {
             state.by_handle.insert(peer.handle, id);
             state.handles.insert(handle, id);
@@ -259,7 +267,7 @@ impl Connection {
             rcv_settle_mode,
             flow,
         };
-        self.links.insert(id, Box::new(link));
+        self.keep_link(id, link);
         self.sessions.get_mut(session)?.handles.insert(handle, id);
         self.write_attach(id, Some(&source), Some(&target), &Accept::default());
         Some(id)
@@ -503,11 +511,22 @@ impl Connection {
 
     fn drop_link(&mut self, id: LinkId) {
         self.forget_deliveries(id);
-        if let Some(link) = self.links.remove(id)
+        if let Some(link) = self.take_link(id)
             && let Some(session) = self.sessions.get_mut(link.session)
         {
             session.handles.remove(link.handle);
         }
+    }
+
+    fn keep_link(&mut self, id: LinkId, link: Link) {
+        self.names.insert(&link.name, link.role, id);
+        self.links.insert(id, Box::new(link));
+    }
+
+    pub(super) fn take_link(&mut self, id: LinkId) -> Option<Box<Link>> {
+        let link = self.links.remove(id)?;
+        self.names.remove(&link.name, link.role, id);
+        Some(link)
     }
 
     fn new_link_id(&mut self) -> LinkId {

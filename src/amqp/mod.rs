@@ -24,6 +24,7 @@ mod frame;
 mod handshake;
 mod link;
 mod links;
+mod names;
 mod serial;
 mod session;
 mod state;

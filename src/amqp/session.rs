@@ -116,13 +116,7 @@ impl Session {
     }
 
     pub(super) fn free_handle(&self) -> Option<u32> {
-        let mut free = 0;
-        for (taken, _) in self.handles.iter() {
-            if free < taken {
-                break;
-            }
-            free = taken + 1;
-        }
+        let free = self.handles.first_free();
         (free <= self.peer_handle_max).then_some(free)
     }
 }
@@ -267,7 +261,7 @@ impl Connection {
             self.waiting_bytes = self.waiting_bytes.saturating_sub(waiting.what.len());
         }
         for id in session.handles.into_values() {
-            let Some(link) = self.links.remove(id) else {
+            let Some(link) = self.take_link(id) else {
                 continue;
             };
             self.partial_bytes = self.partial_bytes.saturating_sub(link.partial_bytes());

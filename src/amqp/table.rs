@@ -77,6 +77,27 @@ impl<K: Copy + Ord, V> Table<K, V> {
     }
 }
 
+impl<V> Table<u32, V> {
+    /// Returns the lowest key that is not taken.
+    pub(super) fn first_free(&self) -> u32 {
+        // A key before the first gap is its own place, and one behind it is more.
+        let is_its_place = |place: usize| {
+            let entry = self.entries.get(place);
+            entry.is_some_and(|(key, _)| usize::try_from(*key) == Ok(place))
+        };
+        let (mut low, mut high) = (0, self.entries.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            if is_its_place(middle) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        u32::try_from(low).unwrap_or(u32::MAX)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -104,6 +125,16 @@ mod tests {
                 prop_assert_eq!(all, model.iter().map(|(key, value)| (*key, value)).collect::<Vec<_>>());
             }
             prop_assert!(table.into_values().eq(model.into_values()));
+        }
+
+        #[test]
+        fn the_first_free_key_is_the_lowest(taken in prop::collection::btree_set(0..40_u32, 0..40)) {
+            let mut table = Table::default();
+            for &key in &taken {
+                table.insert(key, ());
+            }
+            let free = (0..=40).find(|key| !taken.contains(key));
+            prop_assert_eq!(Some(table.first_free()), free);
         }
     }
 }

@@ -305,6 +305,36 @@ fn a_refused_link_is_attached_to_nothing_and_detached_with_the_reason() {
 }
 
 #[test]
+fn a_name_goes_to_the_link_that_was_attached_last_and_each_before_it_ends_once() {
+    let mut pair = Pair::new(Identity::Anonymous);
+    pair.run();
+    let session = pair.client.begin().unwrap();
+    for name in ["other", "l", "l", "l"] {
+        let mode = SettleMode::OnReceipt;
+        pair.client
+            .attach(session, name, LinkRole::Incoming, "q", mode)
+            .unwrap();
+    }
+    // Also when all are read before the peer has heard of an end.
+    let (_, events) = pair.run();
+    let told = events.iter().map(|event| match event {
+        Event::AttachRequested(link, _) => (link.0, "attaches"),
+        Event::Detached { link, .. } => (link.0, "ends"),
+        other => panic!("{other:?}"),
+    });
+    let [a, b, c, d, e, f] = told.collect::<Vec<_>>()[..] else {
+        panic!("{events:?}")
+    };
+    assert_eq!(
+        [a.1, b.1, c.1, d.1, e.1, f.1],
+        [
+            "attaches", "attaches", "ends", "attaches", "ends", "attaches"
+        ]
+    );
+    assert_eq!((c.0, e.0), (b.0, d.0));
+}
+
+#[test]
 fn silence_ends_a_connection_and_empty_frames_break_it() {
     let mut pair = Pair::new(Identity::Anonymous);
     pair.run();

@@ -1,14 +1,12 @@
 //! The doors: every listener takes any protocol, and tells which it is by the first byte
 //! (design.md §9).
 //!
-//! Who comes in has a bounded time to prove a right, and one address has a bounded number of those
-//! that have not proved any. Each is looked after by a task of its own, so that a slow one holds
-//! nobody up.
+//! Who comes in has a place ([`super::visits`]) and a bounded time to prove a right. Each is looked
+//! after by a task of its own, so that a slow one holds nobody up.
 
-use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::io::AsyncBufReadExt as _;
@@ -23,9 +21,10 @@ use super::clock::Clock;
 use super::connection::{self, Guest, Stream};
 use super::mailbox::{Mailbox, Vitals};
 use super::tls::{self, Tls};
+use super::visits::{ADMISSION_DEADLINE, Door, Entry, Place, Places, peer_of};
+pub(super) use super::visits::{Visit, Visits};
 use super::web;
-use crate::broker::{ConnectionId, Origin, Peer};
-use crate::limits;
+use crate::broker::{ConnectionId, Origin};
 
 /// What all who come in share.
 pub(super) struct House {
@@ -34,92 +33,14 @@ pub(super) struct House {
     pub(super) vitals: Arc<Vitals>,
     pub(super) tls: Arc<Tls>,
     pub(super) visits: Visits,
+    /// Those that came by a side door: others do not keep them from asking for health.
+    pub(super) visits_aside: Visits,
+    pub(super) places: Places,
     /// Nothing needs to be proved.
     pub(super) is_open: bool,
     pub(super) stopped: watch::Receiver<bool>,
     /// How many requests were refused.
     pub(super) refusals: AtomicU64,
-}
-
-/// Those that have not proved a right yet, by the machines that they come from.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Visits(Arc<Mutex<Visitors>>);
-
-#[derive(Debug, Default)]
-struct Visitors {
-    by_peer: BTreeMap<Peer, usize>,
-    total: usize,
-    /// When it was last told that there are too many.
-    told: Option<Instant>,
-}
-
-/// One of them; it is over when it is dropped.
-#[derive(Debug)]
-pub(super) struct Visit {
-    visits: Visits,
-    address: IpAddr,
-    deadline: Instant,
-}
-
-impl Visits {
-    /// Lets one more in, if it may be.
-    pub(super) fn enter(&self, address: IpAddr) -> Option<Visit> {
-        /// How often it is told that there are too many.
-        const TELL: Duration = Duration::from_secs(10);
-        let mut visitors = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let peer = peer_of(address);
-        let of_peer = visitors.by_peer.get(&peer).copied().unwrap_or(0);
-        // Who has nobody in yet finds a place, though others have taken all.
-        let max = if of_peer == 0 {
-            limits::VISITS_MAX + limits::VISITS_SPARE
-        } else {
-            limits::VISITS_MAX
-        };
-        if limits::VISITS_PER_ADDRESS_MAX <= of_peer || max <= visitors.total {
-            let now = Instant::now();
-            if visitors.told.is_none_or(|told| told + TELL <= now) {
-                visitors.told = Some(now);
-                warn!(%address, of_peer, total = visitors.total, "too many at the doors");
-            }
-            return None;
-        }
-        visitors.total += 1;
-        *visitors.by_peer.entry(peer).or_default() += 1;
-        Some(Visit {
-            visits: self.clone(),
-            address,
-            deadline: Instant::now() + ADMISSION_DEADLINE,
-        })
-    }
-}
-
-const ADMISSION_DEADLINE: Duration =
-    Duration::from_millis(limits::ADMISSION_DEADLINE.as_millis().cast_unsigned());
-
-impl Visit {
-    /// Returns until when a right must be proved.
-    pub(super) fn deadline(&self) -> Instant {
-        self.deadline
-    }
-
-    /// Returns where it comes from.
-    pub(super) fn address(&self) -> IpAddr {
-        self.address
-    }
-}
-
-impl Drop for Visit {
-    fn drop(&mut self) {
-        let mut visitors = self.visits.0.lock().unwrap_or_else(PoisonError::into_inner);
-        visitors.total -= 1;
-        let peer = peer_of(self.address);
-        if let Some(count) = visitors.by_peer.get_mut(&peer) {
-            *count -= 1;
-            if *count == 0 {
-                visitors.by_peer.remove(&peer);
-            }
-        }
-    }
 }
 
 /// What a first byte announces.
@@ -146,21 +67,34 @@ impl Protocol {
     }
 }
 
+impl House {
+    fn visits_at(&self, door: Door) -> &Visits {
+        match door {
+            Door::Main => &self.visits,
+            Door::Side => &self.visits_aside,
+        }
+    }
+}
+
 /// Takes connections in until it is told to stop, and then waits for all of them.
-pub(super) async fn open(listener: TcpListener, house: Arc<House>) {
+pub(super) async fn open(listener: TcpListener, door: Door, house: Arc<House>) {
     let mut stopped = house.stopped.clone();
     let mut guests = JoinSet::new();
+    // The place of the next one: who has none yet waits where the system keeps it.
+    let mut place = None;
+    let mut told = None;
     loop {
         tokio::select! {
-            accepted = listener.accept() => match accepted {
+            taken = house.places.take(door), if place.is_none() => place = Some(taken),
+            accepted = listener.accept(), if place.is_some() => match accepted {
                 Ok((stream, peer)) => {
-                    if let Some(visit) = house.visits.enter(peer.ip()) {
-                        guests.spawn(meet(Arc::clone(&house), stream, peer, visit));
+                    let entry = house.visits_at(door).admit(peer.ip());
+                    if let (Some(entry), Some(place)) = (entry, place.take()) {
+                        guests.spawn(meet(Arc::clone(&house), stream, peer, entry, place));
                     }
                 }
                 Err(error) => {
-                    // Out of descriptors, most likely: those that are open may end meanwhile.
-                    warn!(%error, "a connection could not be accepted");
+                    tell(&mut told, &error);
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
             },
@@ -172,12 +106,35 @@ pub(super) async fn open(listener: TcpListener, house: Arc<House>) {
     while guests.join_next().await.is_some() {}
 }
 
+/// Tells now and then that a connection could not be accepted: the system is out of something.
+fn tell(told: &mut Option<Instant>, error: &std::io::Error) {
+    const TELL: Duration = Duration::from_secs(10);
+    let now = Instant::now();
+    if told.is_none_or(|told| told + TELL <= now) {
+        *told = Some(now);
+        warn!(%error, "a connection could not be accepted");
+    }
+}
+
 /// Finds out what a peer speaks, and speaks it.
-async fn meet(house: Arc<House>, stream: TcpStream, peer: SocketAddr, visit: Visit) {
+async fn meet(house: Arc<House>, stream: TcpStream, peer: SocketAddr, entry: Entry, _place: Place) {
+    let mut stopped = house.stopped.clone();
+    let visit = match entry {
+        Entry::AtOnce(visit) => visit,
+        Entry::InTurn(turn) => {
+            let visit = tokio::select! {
+                visit = turn.come(Instant::now() + ADMISSION_DEADLINE) => visit,
+                _ = stopped.changed() => None,
+            };
+            let Some(visit) = visit else {
+                return;
+            };
+            visit
+        }
+    };
     if let Err(error) = stream.set_nodelay(true) {
         debug!(%peer, %error, "TCP_NODELAY");
     }
-    let mut stopped = house.stopped.clone();
     let greeted = tokio::select! {
         greeted = timeout_at(visit.deadline(), greet(&house, stream, peer)) => greeted,
         _ = stopped.changed() => return,
@@ -266,16 +223,6 @@ pub(super) async fn serve_amqp(house: &House, stream: impl Stream, origin: Origi
     connection::serve(stream, guest, Arc::clone(&house.clock), house.owner.clone()).await;
 }
 
-/// The machine at an address: of IPv6, its network, for one machine has very many there.
-fn peer_of(address: IpAddr) -> Peer {
-    /// The part that tells machines of one network apart.
-    const HOST_BITS: u32 = 64;
-    match address.to_canonical() {
-        IpAddr::V4(address) => Peer(u128::from(u32::from(address))),
-        IpAddr::V6(address) => Peer(u128::from(address) >> HOST_BITS << HOST_BITS),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -288,27 +235,5 @@ mod tests {
             assert_eq!(Protocol::of(verb.as_bytes()[0]), Protocol::Http, "{verb}");
         }
         assert_eq!(Protocol::of(0), Protocol::Amqp);
-    }
-
-    #[tokio::test]
-    async fn one_address_has_a_bounded_number_of_visits() {
-        let visits = Visits::default();
-        let (many, other) = (IpAddr::from([127, 0, 0, 1]), IpAddr::from([127, 0, 0, 2]));
-        let mut inside: Vec<Visit> = (0..limits::VISITS_PER_ADDRESS_MAX)
-            .map(|_| visits.enter(many).expect("there is room"))
-            .collect();
-        assert!(visits.enter(many).is_none());
-        assert!(visits.enter(other).is_some());
-        inside.pop();
-        assert!(visits.enter(many).is_some());
-    }
-
-    #[test]
-    fn a_network_of_ipv6_is_one_peer() {
-        let one = peer_of("2001:db8::1".parse().unwrap());
-        assert_eq!(one, peer_of("2001:db8::ffff:2".parse().unwrap()));
-        assert_ne!(one, peer_of("2001:db8:0:1::1".parse().unwrap()));
-        let mapped = peer_of("::ffff:10.0.0.1".parse().unwrap());
-        assert_eq!(mapped, peer_of("10.0.0.1".parse().unwrap()));
     }
 }

@@ -32,5 +32,6 @@ mod pages;
 mod reader;
 mod serve;
 mod tls;
+mod visits;
 mod web;
 mod websocket;

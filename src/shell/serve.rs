@@ -29,6 +29,7 @@ use super::owner::{Owner, Parts};
 use super::pages::PageFile;
 use super::reader::Reader;
 use super::tls::{self, Tls, TlsError};
+use super::visits::{Door, Places};
 use crate::broker::{Broker, Profile, Surroundings};
 use crate::config::Config;
 use crate::entity::{Memory, PageStore};
@@ -36,6 +37,8 @@ use crate::limits;
 use crate::storage::memory::MemoryDisk;
 use crate::storage::{self, Recovered};
 
+/// The flag of the addresses of health and administration.
+const HTTP: &str = "--http";
 /// How long connections have to take their leave.
 const STOP_WAIT: Duration = Duration::from_secs(5);
 
@@ -92,7 +95,7 @@ enum StartError {
 
 async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     let config = super::cli::load_config(args.config.as_deref()).map_err(StartError::Config)?;
-    allow_descriptors();
+    let places = Places::new(allow_descriptors());
     // Ports first: who cannot have them must not touch the data of who has.
     let listeners = listen_all(&args.listeners).await?;
     let prepared = prepare(args, &config, &listeners)?;
@@ -136,14 +139,20 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
         owner: Mailbox::new(sender.clone()),
         vitals: Arc::clone(&vitals),
         tls: prepared.tls,
-        visits: Visits::default(),
+        visits: Visits::new(places.count()),
+        visits_aside: Visits::new(places.count()),
+        places,
         is_open: prepared.profile == Profile::Development,
         stopped,
         refusals: AtomicU64::new(0),
     });
-    let doors = listeners
-        .into_iter()
-        .map(|listener| tokio::spawn(doors::open(listener.socket, Arc::clone(&house))));
+    let doors = listeners.into_iter().map(|listener| {
+        tokio::spawn(doors::open(
+            listener.socket,
+            door(listener.flag),
+            Arc::clone(&house),
+        ))
+    });
     let doors: Vec<_> = doors.collect();
     // The emulator's words: tools wait for this line (`emulator.md` A.3).
     info!("Emulator Service is Successfully Up!");
@@ -267,13 +276,21 @@ fn open(directory: Option<&Path>, plan: &Plan) -> Result<(SharedDisk, Memory), S
     Ok((disk, Memory::new(plan.budget, Some(pages))))
 }
 
-/// Takes as many descriptors as the system gives: each connection is one.
-fn allow_descriptors() {
+/// Takes as many descriptors as the system gives, and returns their number: each connection is one.
+fn allow_descriptors() -> usize {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     if let Err(error) = setrlimit(Resource::Nofile, limit) {
         warn!(%error, "the limit of open files stays as it is");
     }
+    let count = getrlimit(Resource::Nofile).current.map(usize::try_from);
+    // Without a limit there are as many as can be counted.
+    count.and_then(Result::ok).unwrap_or(usize::MAX)
+}
+
+/// Health and administration are asked for at addresses of their own.
+fn door(flag: &str) -> Door {
+    if flag == HTTP { Door::Side } else { Door::Main }
 }
 
 /// Takes the keys of identity tokens to the owner.
@@ -298,7 +315,7 @@ async fn listen_all(args: &ListenArgs) -> Result<Vec<Listener>, StartError> {
     let named = [
         ("--amqp", &args.amqp),
         ("--amqps", &args.amqps),
-        ("--http", &args.http),
+        (HTTP, &args.http),
         ("--https", &args.https),
     ];
     let mut listeners = Vec::new();

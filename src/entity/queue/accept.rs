@@ -82,13 +82,10 @@ impl Queue {
         };
         self.consumers.add(consumer, mode);
         match (name, wanted) {
-            (Some(name), _) => {
-                sessions.grant(&name, consumer, until);
-                Ok(Accepted::Granted(SessionGrant {
-                    message_session: name,
-                    until,
-                }))
-            }
+            (Some(name), _) => Ok(Accepted::Granted(SessionGrant {
+                message_session: sessions.grant(&name, consumer, until),
+                until,
+            })),
             (None, Wanted::Next(give_up)) => {
                 sessions.wait(consumer, give_up);
                 Ok(Accepted::Waiting)
@@ -238,9 +235,8 @@ impl Queue {
         while let Some(sessions) = self.sessions.as_mut()
             && let Some((consumer, name)) = sessions.match_waiting()
         {
-            sessions.grant(&name, consumer, until);
             let grant = SessionGrant {
-                message_session: name,
+                message_session: sessions.grant(&name, consumer, until),
                 until,
             };
             cx.effects

@@ -27,6 +27,7 @@ mod description;
 mod duplicates;
 mod forward;
 mod numbers;
+mod ordinals;
 mod receive;
 mod replay;
 mod send;

@@ -448,9 +448,8 @@ impl Queue {
         if let (Some(sessions), Some(name)) = (&mut self.sessions, name) {
             let token = self.locks.insert(ordinal, Timestamp::MAX, nonce);
             sessions.set_available(name, ordinal, false);
-            sessions.lock(name, ordinal, token);
-            let holder = sessions.holder(name.as_str());
-            return (token, holder.map_or(cx.now, |holder| holder.until));
+            let until = sessions.lock(name, ordinal, token);
+            return (token, until.unwrap_or(cx.now));
         }
         let until = cx.now.after(self.description.lock_duration);
         (self.locks.insert(ordinal, until, nonce), until)

@@ -231,11 +231,12 @@ impl Queue {
     }
 
     /// Puts an entry into its place in every index.
-    pub(super) fn add(&mut self, entry: Entry) {
+    pub(super) fn add(&mut self, mut entry: Entry) {
         self.bytes += u64::from(entry.body.length);
         let (ordinal, state) = (entry.ordinal, entry.state);
         if let (Some(sessions), Some(name)) = (&mut self.sessions, &entry.message_session) {
-            sessions.add(name, ordinal);
+            // The name that all of the session share, and by which it is found at once.
+            entry.message_session = sessions.add(name, ordinal);
         }
         self.index.insert(entry);
         match state {

@@ -3,21 +3,29 @@
 //! Promises: a session is held by at most one receiver; it gets the session's messages in the order
 //! of their numbers, the ones given back first; a session that nobody holds, that has no message
 //! and no state is forgotten.
+//!
+//! Sessions stand at places, which their names know: what is done for each message looks for no
+//! text. A name that was made elsewhere is looked up.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
+use super::ordinals::Ordinals;
 use super::{ConsumerId, LockToken, MessageSession, Timestamp};
 
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
-    all: BTreeMap<MessageSession, Session>,
+    /// By place; of one that is forgotten a word stays, to be used again.
+    all: Vec<Option<Box<Session>>>,
+    vacant: Vec<u32>,
+    /// The places of all sessions, in the order of their names.
+    places: BTreeMap<Box<str>, u32>,
     /// Sessions that nobody holds and that have a message to deliver, by the oldest such message.
-    free: BTreeSet<(u64, MessageSession)>,
-    held: BTreeMap<ConsumerId, MessageSession>,
+    free: BTreeSet<(u64, u32)>,
+    held: BTreeMap<ConsumerId, u32>,
     /// When the locks of sessions end.
-    ends: BTreeSet<(Timestamp, MessageSession)>,
+    ends: BTreeSet<(Timestamp, u32)>,
     /// Those who wait for any session, in the order in which they came.
     waiting: BTreeMap<u64, Waiting>,
     /// Their places in that order.
@@ -39,12 +47,13 @@ const SESSION_BYTES: usize = 640;
 /// What a message takes in one of a session's trees.
 const MESSAGE_BYTES: usize = 20;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Session {
+    name: MessageSession,
     /// All its messages.
-    messages: BTreeSet<u64>,
+    messages: Ordinals<()>,
     /// Those that can be delivered.
-    available: BTreeSet<u64>,
+    available: Ordinals<()>,
     /// Under which message it stands among the free ones.
     free_at: Option<u64>,
     holder: Option<Holder>,
@@ -59,7 +68,7 @@ pub(super) struct Holder {
     pub(super) consumer: ConsumerId,
     pub(super) until: Timestamp,
     /// The messages it has locked.
-    pub(super) locked: BTreeMap<u64, LockToken>,
+    pub(super) locked: Ordinals<LockToken>,
 }
 
 /// A receiver that waits for any session.
@@ -72,117 +81,152 @@ struct Waiting {
 impl Sessions {
     /// Returns the name of a session that is known.
     pub(super) fn name(&self, id: &str) -> Option<MessageSession> {
-        self.all.get_key_value(id).map(|(name, _)| name.clone())
+        Some(self.named(id)?.name.clone())
     }
 
-    /// Adds a message.
-    pub(super) fn add(&mut self, name: &MessageSession, ordinal: u64) {
-        let session = self.all.entry(name.clone()).or_default();
-        self.messages += usize::from(session.messages.insert(ordinal));
+    /// Adds a message, and returns the name that its session is found by.
+    pub(super) fn add(&mut self, name: &MessageSession, ordinal: u64) -> Option<MessageSession> {
+        let place = self.enter(name);
+        let session = self.at_mut(place)?;
+        let added = session.messages.insert(ordinal, ()).is_none();
+        let name = session.name.clone();
+        self.messages += usize::from(added);
+        Some(name)
     }
 
     /// Takes a message out.
     pub(super) fn remove(&mut self, name: &MessageSession, ordinal: u64) {
-        if let Some(session) = self.all.get_mut(name) {
-            self.messages -= usize::from(session.messages.remove(&ordinal));
-            self.available -= usize::from(session.available.remove(&ordinal));
-            if let Some(holder) = &mut session.holder {
-                holder.locked.remove(&ordinal);
-            }
-            self.refresh(name);
+        let Some(place) = self.place(name) else {
+            return;
+        };
+        let Some(session) = self.at_mut(place) else {
+            return;
+        };
+        let removed = session.messages.remove(ordinal).is_some();
+        let was_available = session.available.remove(ordinal).is_some();
+        if let Some(holder) = &mut session.holder {
+            holder.locked.remove(ordinal);
         }
+        self.messages -= usize::from(removed);
+        self.available -= usize::from(was_available);
+        self.refresh(place);
     }
 
     /// Says that a message can be delivered, or cannot any more.
     pub(super) fn set_available(&mut self, name: &MessageSession, ordinal: u64, available: bool) {
-        let Some(session) = self.all.get_mut(name) else {
+        let Some(place) = self.place(name) else {
+            return;
+        };
+        let Some(session) = self.at_mut(place) else {
             return;
         };
         if available {
-            self.available += usize::from(session.available.insert(ordinal));
-            self.due
-                .extend(session.holder.as_ref().map(|holder| holder.consumer));
+            let added = session.available.insert(ordinal, ()).is_none();
+            let holder = session.holder.as_ref().map(|holder| holder.consumer);
+            self.available += usize::from(added);
+            self.due.extend(holder);
         } else {
-            self.available -= usize::from(session.available.remove(&ordinal));
+            let removed = session.available.remove(ordinal).is_some();
+            self.available -= usize::from(removed);
         }
-        self.refresh(name);
+        self.refresh(place);
     }
 
     /// Returns the bytes that all of it takes, about.
     pub(super) fn memory(&self) -> usize {
         let states = usize::try_from(self.state_bytes).unwrap_or(usize::MAX);
         let messages = (self.messages + self.available) * MESSAGE_BYTES;
-        states.saturating_add(messages + self.all.len() * SESSION_BYTES)
+        states.saturating_add(messages + self.places.len() * SESSION_BYTES)
     }
 
     /// Returns the lowest message that can be delivered.
     pub(super) fn next(&self, name: &MessageSession) -> Option<u64> {
-        self.all.get(name)?.available.first().copied()
+        self.at(self.place(name)?)?.available.first()
     }
 
     /// Returns the session that a receiver holds.
     pub(super) fn held_by(&self, consumer: ConsumerId) -> Option<&MessageSession> {
-        self.held.get(&consumer)
+        Some(&self.at(*self.held.get(&consumer)?)?.name)
     }
 
     pub(super) fn holder(&self, name: &str) -> Option<&Holder> {
-        self.all.get(name)?.holder.as_ref()
+        self.named(name)?.holder.as_ref()
     }
 
-    /// Gives a session to a receiver; the caller has seen that nobody holds it.
-    pub(super) fn grant(&mut self, name: &MessageSession, consumer: ConsumerId, until: Timestamp) {
-        let session = self.all.entry(name.clone()).or_default();
+    /// Gives a session to a receiver, and returns the session's name; the caller has seen that
+    /// nobody holds it.
+    pub(super) fn grant(
+        &mut self,
+        name: &MessageSession,
+        consumer: ConsumerId,
+        until: Timestamp,
+    ) -> MessageSession {
+        let place = self.enter(name);
+        self.held.insert(consumer, place);
+        self.ends.insert((until, place));
+        self.due.insert(consumer);
+        let Some(session) = self.at_mut(place) else {
+            return name.clone();
+        };
         debug_assert!(session.holder.is_none(), "a session has two holders");
         session.holder = Some(Holder {
             consumer,
             until,
-            locked: BTreeMap::new(),
+            locked: Ordinals::default(),
         });
-        self.held.insert(consumer, name.clone());
-        self.ends.insert((until, name.clone()));
-        self.due.insert(consumer);
-        self.refresh(name);
+        let name = session.name.clone();
+        self.refresh(place);
+        name
     }
 
     /// Moves the end of a session's lock; returns whether there is one.
     pub(super) fn renew(&mut self, name: &str, until: Timestamp) -> bool {
-        let Some(key) = self.name(name) else {
+        let Some(&place) = self.places.get(name) else {
             return false;
         };
-        let session = self.all.get_mut(name);
+        let session = self.at_mut(place);
         let Some(holder) = session.and_then(|session| session.holder.as_mut()) else {
             return false;
         };
-        self.ends.remove(&(holder.until, key.clone()));
-        holder.until = until;
-        self.ends.insert((until, key));
+        let before = std::mem::replace(&mut holder.until, until);
+        self.ends.remove(&(before, place));
+        self.ends.insert((until, place));
         true
     }
 
     /// Takes a session from its holder.
     pub(super) fn release(&mut self, name: &MessageSession) -> Option<Holder> {
-        let holder = self.all.get_mut(name)?.holder.take()?;
+        let place = self.place(name)?;
+        let holder = self.at_mut(place)?.holder.take()?;
         self.held.remove(&holder.consumer);
         self.due.remove(&holder.consumer);
-        self.ends.remove(&(holder.until, name.clone()));
-        self.refresh(name);
+        self.ends.remove(&(holder.until, place));
+        self.refresh(place);
         Some(holder)
     }
 
-    /// Notes that the holder of a session has locked a message.
-    pub(super) fn lock(&mut self, name: &MessageSession, ordinal: u64, token: LockToken) {
-        let session = self.all.get_mut(name);
-        if let Some(holder) = session.and_then(|session| session.holder.as_mut()) {
-            holder.locked.insert(ordinal, token);
-        }
+    /// Notes that the holder of a session has locked a message, and returns until when it may.
+    pub(super) fn lock(
+        &mut self,
+        name: &MessageSession,
+        ordinal: u64,
+        token: LockToken,
+    ) -> Option<Timestamp> {
+        let holder = self.holder_mut(name)?;
+        holder.locked.insert(ordinal, token);
+        Some(holder.until)
     }
 
     /// Notes that a message of a session is not locked any more.
     pub(super) fn unlock(&mut self, name: &MessageSession, ordinal: u64) {
-        let session = self.all.get_mut(name);
-        if let Some(holder) = session.and_then(|session| session.holder.as_mut()) {
-            holder.locked.remove(&ordinal);
+        if let Some(holder) = self.holder_mut(name) {
+            holder.locked.remove(ordinal);
         }
+    }
+
+    fn holder_mut(&mut self, name: &MessageSession) -> Option<&mut Holder> {
+        let place = self.place(name)?;
+        self.at_mut(place)?.holder.as_mut()
     }
 
     /// Lets a receiver wait for any session.
@@ -219,7 +263,8 @@ impl Sessions {
 
     /// Returns the free session with the oldest message.
     pub(super) fn first_free(&self) -> Option<MessageSession> {
-        self.free.first().map(|(_, name)| name.clone())
+        let &(_, place) = self.free.first()?;
+        Some(self.at(place)?.name.clone())
     }
 
     /// Takes the receiver out that has waited longest, if there is a session for it.
@@ -232,8 +277,9 @@ impl Sessions {
 
     /// Returns a session whose lock is over at `now`.
     pub(super) fn expired(&self, now: Timestamp) -> Option<MessageSession> {
-        let (at, name) = self.ends.first()?;
-        (*at <= now).then(|| name.clone())
+        let &(at, place) = self.ends.first()?;
+        let session = self.at(place).filter(|_| at <= now)?;
+        Some(session.name.clone())
     }
 
     /// Returns the time at which a lock or a wait ends.
@@ -253,7 +299,7 @@ impl Sessions {
     /// Takes out a holder that may be able to take a message, with its session.
     pub(super) fn pop_due(&mut self) -> Option<(ConsumerId, MessageSession)> {
         while let Some(consumer) = self.due.pop_first() {
-            if let Some(name) = self.held.get(&consumer) {
+            if let Some(name) = self.held_by(consumer) {
                 return Some((consumer, name.clone()));
             }
         }
@@ -262,15 +308,16 @@ impl Sessions {
 
     /// Sets or clears a session's state; returns how many bytes the one before had.
     pub(super) fn set_state(&mut self, name: &str, state: Option<Bytes>, at: Timestamp) -> usize {
-        let key = self.name(name).unwrap_or_else(|| name.into());
-        let session = self.all.entry(key.clone()).or_default();
-        session.updated = Some(at);
+        let place = self.enter(&name.into());
         let length = state.as_ref().map_or(0, Bytes::len);
-        let before = std::mem::replace(&mut session.state, state);
+        let before = self.at_mut(place).and_then(|session| {
+            session.updated = Some(at);
+            std::mem::replace(&mut session.state, state)
+        });
         let bytes = |length| u64::try_from(length).unwrap_or(u64::MAX);
         let before = before.map_or(0, |state| state.len());
         self.state_bytes = self.state_bytes - bytes(before) + bytes(length);
-        self.refresh(&key);
+        self.refresh(place);
         before
     }
 
@@ -280,60 +327,129 @@ impl Sessions {
     }
 
     pub(super) fn state(&self, name: &str) -> Option<&Bytes> {
-        self.all.get(name)?.state.as_ref()
+        self.named(name)?.state.as_ref()
     }
 
     /// Returns the messages of a session, in order, from one on.
     pub(super) fn messages(&self, name: &str, from: u64) -> impl Iterator<Item = u64> {
-        let session = self.all.get(name);
-        session
-            .into_iter()
-            .flat_map(move |session| session.messages.range(from..).copied())
+        let session = self.named(name).into_iter();
+        session.flat_map(move |session| session.messages.from(from))
     }
 
     /// Returns the sessions that have messages or a state, in the order of their names.
     pub(super) fn in_use(&self) -> impl Iterator<Item = &str> {
-        let in_use = |session: &Session| session.state.is_some() || !session.messages.is_empty();
-        self.all
-            .iter()
-            .filter(move |(_, session)| in_use(session))
-            .map(|(name, _)| name.as_str())
+        let in_use = |session: &&Session| session.state.is_some() || !session.messages.is_empty();
+        self.in_order().filter(in_use).map(Session::id)
     }
 
     /// Returns the sessions whose state was set after a time, in the order of their names.
     pub(super) fn updated_after(&self, time: Timestamp) -> impl Iterator<Item = &str> {
-        self.all
-            .iter()
-            .filter(move |(_, session)| session.updated.is_some_and(|at| time < at))
-            .map(|(name, _)| name.as_str())
+        self.in_order()
+            .filter(move |session| session.updated.is_some_and(|at| time < at))
+            .map(Session::id)
     }
 
     /// Returns the states that are set, with their times.
     pub(super) fn states(&self) -> impl Iterator<Item = (&MessageSession, Timestamp, &Bytes)> {
-        self.all.iter().filter_map(|(name, session)| {
+        self.in_order().filter_map(|session| {
             let state = session.state.as_ref()?;
-            Some((name, session.updated.unwrap_or_default(), state))
+            Some((&session.name, session.updated.unwrap_or_default(), state))
         })
     }
 
+    fn in_order(&self) -> impl Iterator<Item = &Session> {
+        self.places.values().filter_map(|&place| self.at(place))
+    }
+
+    fn at(&self, place: u32) -> Option<&Session> {
+        self.all.get(usize::try_from(place).ok()?)?.as_deref()
+    }
+
+    fn at_mut(&mut self, place: u32) -> Option<&mut Session> {
+        self.all
+            .get_mut(usize::try_from(place).ok()?)?
+            .as_deref_mut()
+    }
+
+    fn named(&self, id: &str) -> Option<&Session> {
+        self.at(*self.places.get(id)?)
+    }
+
+    /// Finds a session: where its name says, or by its text.
+    fn place(&self, name: &MessageSession) -> Option<u32> {
+        let there = self.at(name.place());
+        if there.is_some_and(|session| session.name.is(name)) {
+            return Some(name.place());
+        }
+        self.places.get(name.as_str()).copied()
+    }
+
+    /// Finds a session, or makes it known.
+    fn enter(&mut self, name: &MessageSession) -> u32 {
+        if let Some(place) = self.place(name) {
+            return place;
+        }
+        let place = self.vacant.pop().unwrap_or_else(|| {
+            self.all.push(None);
+            u32::try_from(self.all.len() - 1).unwrap_or(u32::MAX)
+        });
+        let id = name.as_str();
+        self.places.insert(id.into(), place);
+        let slot = usize::try_from(place).ok();
+        if let Some(slot) = slot.and_then(|place| self.all.get_mut(place)) {
+            let session = Session::new(MessageSession::at(id, place));
+            *slot = Some(Box::new(session));
+        }
+        place
+    }
+
     /// Puts a session where it belongs among the free ones, or forgets it.
-    fn refresh(&mut self, name: &MessageSession) {
-        let Some(session) = self.all.get_mut(name) else {
+    fn refresh(&mut self, place: u32) {
+        let Some(session) = self.at_mut(place) else {
             return;
         };
         let wanted = match session.holder {
             Some(_) => None,
-            None => session.available.first().copied(),
+            None => session.available.first(),
         };
-        if session.free_at != wanted {
-            if let Some(at) = session.free_at {
-                self.free.remove(&(at, name.clone()));
+        let before = std::mem::replace(&mut session.free_at, wanted);
+        let is_over =
+            session.messages.is_empty() && session.holder.is_none() && session.state.is_none();
+        if before != wanted {
+            if let Some(at) = before {
+                self.free.remove(&(at, place));
             }
-            session.free_at = wanted;
-            self.free.extend(wanted.map(|at| (at, name.clone())));
+            self.free.extend(wanted.map(|at| (at, place)));
         }
-        if session.messages.is_empty() && session.holder.is_none() && session.state.is_none() {
-            self.all.remove(name);
+        if is_over {
+            self.forget(place);
         }
+    }
+
+    fn forget(&mut self, place: u32) {
+        let slot = usize::try_from(place).ok();
+        let session = slot.and_then(|place| self.all.get_mut(place)?.take());
+        if let Some(session) = session {
+            self.places.remove(session.name.as_str());
+            self.vacant.push(place);
+        }
+    }
+}
+
+impl Session {
+    fn new(name: MessageSession) -> Self {
+        Self {
+            name,
+            messages: Ordinals::default(),
+            available: Ordinals::default(),
+            free_at: None,
+            holder: None,
+            state: None,
+            updated: None,
+        }
+    }
+
+    fn id(&self) -> &str {
+        self.name.as_str()
     }
 }

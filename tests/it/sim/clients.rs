@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use jitney::entity::LockToken;
 use jitney::entity::queue::EntityKind;
+use jitney::limits;
 
 use super::acts::{
     Act, Ask, LinkKey, LinkKind, Part, Place, SESSIONS, Session, TransactionId, Verdict, Wish,
@@ -312,10 +313,44 @@ impl Clients {
     }
 
     fn drop_link(&mut self, at: LinkKey) {
-        if let Some(connection) = self.connections.get_mut(&at.connection) {
-            connection.links.remove(&at.link);
-        }
+        self.forget_link(at);
         self.push(at.connection, Act::Detach { at });
+    }
+
+    /// A link has gone; what was sent on it is written all the same, and counts to its connection.
+    fn forget_link(&mut self, at: LinkKey) {
+        let connection = self.connections.get_mut(&at.connection);
+        let link = connection.and_then(|connection| connection.links.remove(&at.link));
+        if let Some(link) = link.filter(|link| 0 < link.unwritten) {
+            self.tell_written(at, link.unwritten);
+        }
+    }
+
+    fn tell_written(&mut self, at: LinkKey, bytes: u64) {
+        if let Some(connection) = self.connections.get_mut(&at.connection) {
+            connection.inbox.push_front(Act::Written { at, bytes });
+        }
+    }
+
+    /// Writes all that a connection was sent before it is so much that the broker sends it nothing
+    /// more: its auditor knows the windows of links only.
+    fn write_in_time(&mut self, id: u32) {
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
+        let links = connection.links.iter_mut();
+        let all: u64 = links.map(|(_, link)| link.unwritten).sum();
+        if all < limits::CONNECTION_WINDOW_BYTES / 2 {
+            return;
+        }
+        for (&link, state) in &mut connection.links {
+            let at = LinkKey {
+                connection: id,
+                link,
+            };
+            let bytes = std::mem::take(&mut state.unwritten);
+            connection.inbox.push_front(Act::Written { at, bytes });
+        }
     }
 
     fn cut(&mut self) {

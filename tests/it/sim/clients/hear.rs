@@ -14,11 +14,7 @@ impl Clients {
                     link.session = all.find(|&id| Some(session_name(id)) == name);
                 }
             }
-            Sight::Refused(at, _) | Sight::Detached(at, _) => {
-                if let Some(connection) = self.connections.get_mut(&at.connection) {
-                    connection.links.remove(&at.link);
-                }
-            }
+            Sight::Refused(at, _) | Sight::Detached(at, _) => self.forget_link(at),
             Sight::Drained(at, limit) => {
                 if let Some(link) = self.link(at) {
                     let unused = limit.wrapping_sub(link.received);
@@ -54,7 +50,9 @@ impl Clients {
                 delete,
                 seen,
             } => {
+                let bytes = 64 + u64::try_from(seen.padding).expect("fits");
                 let Some(place) = self.link(at).map(|link| link.place) else {
+                    self.tell_written(at, bytes);
                     return Ok(());
                 };
                 let id = self.copy(place, &seen);
@@ -62,8 +60,12 @@ impl Clients {
                 let Some(link) = self.link(at) else {
                     return Ok(());
                 };
-                link.unwritten += 64 + u64::try_from(seen.padding).expect("fits");
+                link.unwritten += bytes;
                 let credit = link.limit.wrapping_sub(link.received);
+                self.write_in_time(at.connection);
+                let Some(link) = self.link(at) else {
+                    return Ok(());
+                };
                 if credit == 0 || credit >= 1 << 31 {
                     if delete {
                         link.stalled.push_back(id);
