@@ -11,9 +11,9 @@ ARGS ?=
 
 CARGO ?= cargo
 PYTHON ?= python3
-REQUIREMENTS := $(wildcard interop-tests/*/requirements.txt)
+REQUIREMENTS := $(filter-out interop-tests/bench/%,$(wildcard interop-tests/*/requirements.txt))
 
-.PHONY: help run build check test sim crash mutants interop interop-all bench instructions certs clean
+.PHONY: help run build check test sim crash mutants interop interop-all bench growth instructions certs clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -51,6 +51,10 @@ interop-all: build .venv/made
 bench: build ## the table of budgets, measured (some 15 minutes); PEERS=1 measures other brokers too; ARGS="--row 4" for one row
 	interop-tests/bench/run $(ARGS)
 
+growth: build interop-tests/bench/.venv/made ## how costs grow, with curves; ARGS="connections queues" for some
+	interop-tests/bench/growth.py measure $(ARGS)
+	interop-tests/bench/.venv/bin/python interop-tests/bench/growth.py plot
+
 instructions: ## instructions for one message in the broker's core, beside the last release's; needs valgrind
 	interop-tests/bench/instructions $(ARGS)
 
@@ -59,10 +63,16 @@ certs: build ## certificates for TLS in certs/, by a local authority; ARGS="--na
 
 clean: ## remove what was built and installed inside the tree
 	$(CARGO) clean
-	rm -rf .venv interop-tests/.work interop-tests/*/node_modules interop-tests/*/target
+	rm -rf .venv interop-tests/bench/.venv interop-tests/.work interop-tests/*/node_modules interop-tests/*/target
 
 # The pinned Python packages of all suites, inside the tree.
 .venv/made: $(REQUIREMENTS)
 	$(PYTHON) -m venv --clear .venv
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check $(addprefix -r ,$(REQUIREMENTS))
+	touch $@
+
+# What draws the curves of `make growth`, apart: no suite needs it.
+interop-tests/bench/.venv/made: interop-tests/bench/requirements.txt
+	$(PYTHON) -m venv --clear interop-tests/bench/.venv
+	interop-tests/bench/.venv/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	touch $@

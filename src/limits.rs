@@ -124,6 +124,9 @@ pub const UNSETTLED_MAX: usize = 262_144;
 pub const CONNECTION_LINKS_MAX: usize = 5_000;
 /// Bytes of messages of one connection of which there are frames to come: two of the largest.
 pub const PARTIAL_BYTES_MAX: usize = 200 * 1024 * 1024;
+/// Bytes of messages of all connections of which there are frames to come: beyond, who begins another
+/// is told that the broker is busy. One of the largest fits.
+pub const PARTIALS_BYTES_MAX: usize = 128 * 1024 * 1024;
 /// A peer that allows us less silence is kept alive no more often.
 pub const KEEP_ALIVE_MIN: Millis = Millis::from_millis(100);
 /// Number spaces of a partitioned entity: the service's count.

@@ -46,7 +46,14 @@ def raise_open_files() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
+def end_in_order() -> None:
+    """Lets SIGTERM unwind the program, so that brokers are ended and directories removed."""
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+
+
 raise_open_files()
+end_in_order()
 
 
 class Process:

@@ -39,6 +39,12 @@ HEAD_BYTES = 15
 # Messages that make a broker warm, and those that are counted in a run.
 WARM = 200_000
 COUNTED = 400_000
+# Messages that wait in the rows about memory and recovery, and in the one about a long queue.
+WAITING = 1_000_000
+LONG = 10_000_000
+# Messages that go through a queue of WAITING until its disk use is looked at, and of how many one is deferred.
+THROUGH = 4_000_000
+DEFER_EVERY = 1_000
 # What the filling of a queue sends in one transfer; 10 million messages would take minutes one by one.
 BATCH = 100
 
@@ -90,7 +96,7 @@ class Run:
         if self.million is None:
             directory = self.stack.enter_context(Scratch())
             with Jitney.start(directory, queues("bench")) as broker:
-                load(broker.address, node="bench", messages=1_000_000, send_only=True)
+                load(broker.address, node="bench", messages=WAITING, send_only=True)
                 # What was needed on the way goes back to the system by and by.
                 time.sleep(3)
                 self.million = (directory, broker.resident_bytes())
@@ -173,9 +179,8 @@ def memory(run: Run) -> Measured:
 
 
 def long_queue(run: Run) -> Measured:
-    count = 10_000_000
     # Bodies, what goes with each, and room for the segments that are being prepared.
-    fits = 1.6 * count * 1024 < shutil.disk_usage(os.environ.get("TMPDIR", "/tmp")).free
+    fits = 1.6 * LONG * 1024 < shutil.disk_usage(os.environ.get("TMPDIR", "/tmp")).free
     size = 1024 if fits else 100
     config = queues("bench", "empty")
     with run.broker(config, warm="empty") as broker:
@@ -185,7 +190,7 @@ def long_queue(run: Run) -> Measured:
             slow = [load(broker.address, duration=3, warm_up=2000, rate=2000, **options) for _ in range(run.runs)]
             return fast, slow
 
-        load(broker.address, node="bench", messages=count, size=size, batch=BATCH, send_only=True)
+        load(broker.address, node="bench", messages=LONG, size=size, batch=BATCH, send_only=True)
         resident = broker.resident_bytes()
         long_fast, long_slow = both("bench")
         # In the same process, so that only what waits is different; its own queue is empty.
@@ -194,7 +199,7 @@ def long_queue(run: Run) -> Measured:
     told = quantiles(long_slow, "acknowledged", "p50", "p99")
     usual = quantiles(slow, "acknowledged", "p50", "p99")
     reads = quantiles(slow, "end_to_end", "p50", "p99")
-    note = "" if fits else f"; bodies of {size} B, for 10 GiB do not fit this disk"
+    note = "" if fits else f"; bodies of {size} B, for 10 GiB do not fit on this disk"
     text = (
         f"{ratio:.2f} x throughput; at 2,000/s told after {told[0]:.2f} / {told[1]:.2f} ms (empty queue beside it "
         f"{usual[0]:.2f} / {usual[1]:.2f}, end to end {reads[0]:.2f} / {reads[1]:.2f}); RSS {resident / MIB:,.0f} MiB{note}"
@@ -237,11 +242,10 @@ def recovery(run: Run) -> Measured:
 
 
 def disk(run: Run) -> Measured:
-    waiting, through, every = 1_000_000, 4_000_000, 1_000
-    alive = (waiting + through // every) * (1024 + HEAD_BYTES)
+    alive = (WAITING + THROUGH // DEFER_EVERY) * (1024 + HEAD_BYTES)
     sizes: list[int] = []
     with run.broker(warm=None) as broker:
-        load(broker.address, node="bench", messages=waiting, batch=BATCH, send_only=True)
+        load(broker.address, node="bench", messages=WAITING, batch=BATCH, send_only=True)
         done = threading.Event()
 
         def watch() -> None:
@@ -251,7 +255,7 @@ def disk(run: Run) -> Measured:
         watcher = threading.Thread(target=watch)
         watcher.start()
         try:
-            report = load(broker.address, node="bench", messages=through, defer_every=every, pid=broker.pid)
+            report = load(broker.address, node="bench", messages=THROUGH, defer_every=DEFER_EVERY, pid=broker.pid)
         finally:
             done.set()
             watcher.join()
@@ -390,6 +394,8 @@ def main() -> int:
             say(f"row {row.number}: {measured.text} [{time.monotonic() - began:.0f} s]")
             command = f"`interop-tests/bench/run --row {row.number}`"
             lines.append(f"| {row.number} | {row.what} | {row.budget} | {row.stretch} | {measured.text} | {command} |")
+        version = subprocess.run([str(binary()), "--version"], capture_output=True, text=True, check=True).stdout.strip()
+        print(f"{version}, {os.cpu_count()} cores, {time.strftime('%Y-%m-%d %H:%M')}, medians of {run.runs}\n")
         print("| # | what | budget | stretch | measured | command |\n|---|---|---|---|---|---|")
         print("\n".join(lines))
         if run.peers is not None:

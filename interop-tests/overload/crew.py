@@ -303,20 +303,18 @@ async def drain(
     of what has come and then nothing for a while, the others think that long about each message. Then all hurry, until peek says
     that the queue is empty."""
     numbers, seen = array("Q"), Counter()
-    came = time.monotonic()
+    came, slowly = time.monotonic(), 0
 
-    def finish(link: Link, delivery: int, payload: bytes) -> None:
+    def take(link: Link, delivery: int, payload: bytes) -> None:
+        nonlocal came, slowly
+        came = time.monotonic()
+        slowly += not cue.ends.is_set()
         number = number_of(payload)
         numbers.append(number)
         seen[number] += 1
         link.accept(delivery, delivery)
         if link.received * 2 >= link.granted:
             link.grant(credit)
-
-    def take(link: Link, delivery: int, payload: bytes) -> None:
-        nonlocal came
-        came = time.monotonic()
-        finish(link, delivery, payload)
 
     async def reads_slowly(peer: Peer) -> None:
         assert peer.transport
@@ -349,7 +347,6 @@ async def drain(
         link.grant(credit)
     if pause:
         await cue.ends.wait()
-    slowly = len(numbers)
     control = await Management(await Peer.connect(port), queue).attach()
     # Peek finds what is locked as well, so nothing is overlooked.
     while len(numbers) < expected or time.monotonic() - came < 0.3 or not await control.is_empty():
@@ -372,17 +369,21 @@ class Crowd:
     """How long it took until all were in, and what they saw."""
 
     seconds: float
-    # Times that somebody was not let in and came again.
-    again: int
+    # Why somebody came again.
+    retries: Counter
     drained: Drained
 
 
 async def persist(port: int, role: Callable[[Peer], Awaitable[Any]], retries: Counter) -> Any:
     """Connects until it is let in and `role` has done what it wants at its beginning, a little later each time, as SDKs do."""
     wait = 0.1
+
+    async def enter() -> Any:
+        return await role(await Peer.connect(port))
+
     while True:
         try:
-            return await asyncio.wait_for(role(await Peer.connect(port)), 30)
+            return await asyncio.wait_for(enter(), 30)
         except (OSError, Ended, asyncio.TimeoutError) as error:
             retries[type(error).__name__] += 1
             await asyncio.sleep(wait)
@@ -414,7 +415,7 @@ async def crowd(cue: Cue, port: int, queue: str, connections: int) -> Crowd:
     for peer in peers:
         peer.close()
     await asyncio.gather(*(peer.lost for peer in peers))
-    return Crowd(seconds, sum(retries.values()), drained)
+    return Crowd(seconds, retries, drained)
 
 
 @dataclass

@@ -44,6 +44,8 @@ pub struct Connection {
     pub(super) unfinished: Vec<SessionId>,
     /// Bytes of messages of which there is more to come.
     pub(super) partial_bytes: usize,
+    /// How many of them there may be.
+    pub(super) partial_room: usize,
     pub(super) peer_frame_max: u32,
     pub(super) peer_channel_max: u16,
     /// How long the peer waits for a frame of ours.
@@ -128,6 +130,7 @@ impl Connection {
             waiting_bytes: 0,
             unfinished: Vec::new(),
             partial_bytes: 0,
+            partial_room: usize::MAX,
             peer_frame_max: limits::FRAME_SIZE_MIN,
             peer_channel_max: 0,
             peer_idle_timeout: None,
@@ -263,6 +266,17 @@ impl Connection {
     #[must_use]
     pub fn waiting_bytes(&self) -> usize {
         self.waiting_bytes
+    }
+
+    /// Returns how many bytes are kept of messages of which there are frames to come.
+    #[must_use]
+    pub fn partial_bytes(&self) -> usize {
+        self.partial_bytes
+    }
+
+    /// Says how many bytes of such messages may be kept: one that goes beyond is refused.
+    pub fn set_partial_room(&mut self, bytes: usize) {
+        self.partial_room = bytes;
     }
 
     /// Closes the connection in order: nothing else is sent or reported any more.

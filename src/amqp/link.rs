@@ -69,6 +69,8 @@ pub(super) struct Partial {
     pub(super) bytes: BytesMut,
     /// It is larger than the link takes: the rest is passed over.
     pub(super) too_large: bool,
+    /// There was no room for more of it.
+    pub(super) no_room: bool,
 }
 
 /// Messages go out.

@@ -203,6 +203,31 @@ fn a_message_larger_than_the_link_takes_is_rejected_and_the_link_lives_on() {
 }
 
 #[test]
+fn a_message_for_which_there_is_no_room_is_refused_for_now_and_the_next_is_taken() {
+    let (mut pair, sender, _) = Pair::attached(LinkRole::Outgoing);
+    pair.server.set_partial_room(1_000);
+    let large = vec![0; 9_000];
+    pair.client.deliver(sender, delivery(&[&large])).unwrap();
+    let (client, server) = pair.run();
+    let [
+        Event::Disposition {
+            outcome: Outcome::Rejected(Some(rejection)),
+            ..
+        },
+    ] = &client[..]
+    else {
+        panic!("{client:?}")
+    };
+    assert_eq!(rejection.refusal.condition, Condition::ServerBusy);
+    assert!(server.is_empty());
+    assert_eq!(pair.server.partial_bytes(), 0);
+    pair.server.set_partial_room(10_000);
+    pair.client.deliver(sender, delivery(&[&large])).unwrap();
+    let (_, server) = pair.run();
+    assert!(matches!(&server[..], [Event::Transfer { .. }]));
+}
+
+#[test]
 fn credit_is_counted_topped_up_and_never_overrun() {
     let (mut pair, sender, incoming) = Pair::attached(LinkRole::Outgoing);
     for _ in 0..10 {

@@ -159,6 +159,9 @@ impl Connection {
         {
             partial.too_large = true;
         }
+        if transfer.more && self.partial_room < others + length {
+            partial.no_room = true;
+        }
         if transfer.more {
             partial.append(&payload);
             self.partial_bytes = others + partial.bytes.len();
@@ -179,7 +182,7 @@ impl Connection {
 
     fn take_whole(&mut self, link: LinkId, partial: Partial, payload: Bytes) {
         let delivery = DeliveryId(partial.delivery);
-        if !partial.too_large {
+        if !partial.is_refused() {
             self.events.push_back(Event::Transfer {
                 link,
                 delivery,
@@ -190,10 +193,17 @@ impl Connection {
             });
             return;
         }
-        let description = "The message is larger than the link's max-message-size.".to_owned();
+        let (condition, description) = if partial.too_large {
+            let text = "The message is larger than the link's max-message-size.";
+            (Condition::MessageSizeExceeded, text)
+        } else {
+            let text =
+                "The broker has too many messages in hand that are not whole yet; try again.";
+            (Condition::ServerBusy, text)
+        };
         let refusal = Refusal {
-            condition: Condition::MessageSizeExceeded,
-            description,
+            condition,
+            description: description.to_owned(),
         };
         if let Some(transaction) = partial.transaction {
             self.events.push_back(Event::RefusedInTransaction {
@@ -353,11 +363,17 @@ impl Partial {
             transaction: transfer.transaction.clone(),
             bytes: BytesMut::new(),
             too_large: false,
+            no_room: false,
         })
     }
 
+    /// Returns whether nothing of it is kept, whatever comes.
+    fn is_refused(&self) -> bool {
+        self.too_large || self.no_room
+    }
+
     fn append(&mut self, payload: &[u8]) {
-        if self.too_large {
+        if self.is_refused() {
             self.bytes = BytesMut::new();
         } else {
             self.bytes.extend_from_slice(payload);

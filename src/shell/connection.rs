@@ -17,7 +17,7 @@ use tracing::{debug, info};
 use super::buffers::{Incoming, Output};
 use super::clock::Clock;
 use super::doors::Visit;
-use super::mailbox::{Mail, Mailbox};
+use super::mailbox::{Mail, Mailbox, Partials};
 use super::outbox::{Outbox, Outgoing};
 use crate::amqp::{self, Condition, Delivery, Event, LinkId, Refusal, SettleMode};
 use crate::broker::{ConnectionId, Input, Origin, Reply};
@@ -67,6 +67,7 @@ pub(super) async fn serve(stream: impl Stream, guest: Guest, clock: Arc<Clock>, 
         outbox,
         visit: Some(guest.visit),
         incoming: Incoming::default(),
+        partials: owner.partials(),
         output: Output::default(),
         inputs: Vec::new(),
         read: 0,
@@ -102,6 +103,7 @@ struct Task<S> {
     /// Held until the peer has proved a right, which it must do by its end.
     visit: Option<Visit>,
     incoming: Incoming,
+    partials: Partials,
     output: Output,
     inputs: Vec<Input>,
     /// Bytes that were read since the owner was told.
@@ -273,7 +275,9 @@ impl<S: Stream> Task<S> {
 
     fn handle_bytes(&mut self, at_end: bool) {
         let now = self.clock.now();
+        self.engine.set_partial_room(self.partials.room());
         self.engine.handle_bytes(now, self.incoming.bytes());
+        self.partials.set(self.engine.partial_bytes());
         if at_end {
             self.engine.handle_eof(now);
         }

@@ -4,7 +4,7 @@
 //! lot to say waits for room like one that has little, and is then before or behind it by one read.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
@@ -79,6 +79,39 @@ pub(super) struct Mailbox {
     mail: mpsc::Sender<Mail>,
     /// In units of [`UNIT`] bytes.
     room: Arc<Semaphore>,
+    partials: Arc<AtomicUsize>,
+    partials_max: usize,
+}
+
+/// A connection's part of the bytes of messages that are not whole yet.
+#[derive(Debug)]
+pub(super) struct Partials {
+    all: Arc<AtomicUsize>,
+    max: usize,
+    own: usize,
+}
+
+impl Partials {
+    /// Returns how many bytes this connection may have.
+    pub(super) fn room(&self) -> usize {
+        let others = self.all.load(Ordering::Relaxed).saturating_sub(self.own);
+        self.max.saturating_sub(others)
+    }
+
+    /// Says how many it has.
+    pub(super) fn set(&mut self, bytes: usize) {
+        if bytes != self.own {
+            self.all.fetch_add(bytes, Ordering::Relaxed);
+            self.all.fetch_sub(self.own, Ordering::Relaxed);
+            self.own = bytes;
+        }
+    }
+}
+
+impl Drop for Partials {
+    fn drop(&mut self) {
+        self.set(0);
+    }
 }
 
 /// Bytes that room is given out in.
@@ -87,9 +120,23 @@ const UNIT: usize = 1024;
 const ROOM: usize = limits::MAILBOX_BYTES_MAX / UNIT;
 
 impl Mailbox {
-    pub(super) fn new(mail: mpsc::Sender<Mail>) -> Self {
-        let room = Arc::new(Semaphore::new(ROOM));
-        Self { mail, room }
+    /// Takes how many bytes of messages that are not whole all connections may have together.
+    pub(super) fn new(mail: mpsc::Sender<Mail>, partials_max: usize) -> Self {
+        Self {
+            mail,
+            room: Arc::new(Semaphore::new(ROOM)),
+            partials: Arc::default(),
+            partials_max,
+        }
+    }
+
+    /// Returns a new connection's part of what all have of messages that are not whole yet.
+    pub(super) fn partials(&self) -> Partials {
+        Partials {
+            all: Arc::clone(&self.partials),
+            max: self.partials_max,
+            own: 0,
+        }
     }
 
     /// Hands something in when there is room for it; `None` if the owner has gone.

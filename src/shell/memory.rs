@@ -104,6 +104,11 @@ pub(super) struct Plan {
 const BASE: usize = 24 << 20;
 
 impl Plan {
+    /// Returns how many bytes of messages there may be of which frames are to come.
+    pub(super) fn partials(&self) -> usize {
+        limits::PARTIALS_BYTES_MAX.min(2 * self.in_flight)
+    }
+
     /// Divides a limit up; without one, only what indexes take is bounded, by `machine`.
     pub(super) fn new(limit: Option<Size>, cache: Option<usize>, machine: Option<u64>) -> Self {
         let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);

@@ -43,6 +43,7 @@ impl Clients {
     pub(in crate::sim) fn read_all(&mut self) -> Vec<Act> {
         let mut acts = Vec::new();
         for (&connection, of) in &mut self.connections {
+            acts.extend(of.inbox.drain(..));
             for (&link, state) in &mut of.links {
                 let at = LinkKey { connection, link };
                 let bytes = std::mem::take(&mut state.unwritten);
