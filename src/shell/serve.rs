@@ -136,7 +136,7 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     tokio::spawn(tls::watch(Arc::clone(&prepared.tls), stopped.clone()));
     let house = Arc::new(House {
         clock: prepared.clock,
-        owner: Mailbox::new(sender.clone(), prepared.plan.partials()),
+        owner: Mailbox::new(sender.clone(), prepared.plan.partials),
         vitals: Arc::clone(&vitals),
         tls: prepared.tls,
         visits: Visits::new(places.count()),
