@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use rustix::thread::disable_transparent_huge_pages;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -95,6 +96,8 @@ pub(super) struct Plan {
     pub(super) budget: Budget,
     /// Records on their way to the disk.
     pub(super) in_flight: usize,
+    /// Messages of which there are frames to come.
+    pub(super) partials: usize,
     /// A segment of a log that is in memory.
     pub(super) segment: u64,
 }
@@ -103,11 +106,6 @@ pub(super) struct Plan {
 const BASE: usize = 24 << 20;
 
 impl Plan {
-    /// Returns how many bytes of messages there may be of which frames are to come.
-    pub(super) fn partials(&self) -> usize {
-        limits::PARTIALS_BYTES_MAX.min(2 * self.in_flight)
-    }
-
     /// Divides a limit up; without one, only what indexes take is bounded, by `machine`.
     pub(super) fn new(limit: Option<Size>, cache: Option<usize>, machine: Option<u64>) -> Self {
         let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
@@ -122,6 +120,7 @@ impl Plan {
                     ..Budget::default()
                 },
                 in_flight: limits::IN_FLIGHT_BYTES_MAX,
+                partials: limits::PARTIALS_BYTES_MAX,
                 segment: limits::SEGMENT_BYTES,
             };
         };
@@ -129,16 +128,21 @@ impl Plan {
         let limit = bytes(limit);
         let cache = cache.unwrap_or(limit / 4).min(limits::LOG_CACHE_BYTES);
         let in_flight = limits::IN_FLIGHT_BYTES_MAX.min(limit / 8);
-        let total = limit - limit / 8 - cache.min(limit / 2) - in_flight;
+        let partials = limits::PARTIALS_BYTES_MAX.min(limit / 8);
+        let spare = BASE + limit / 16;
+        let shares = spare + cache.min(limit / 2) + in_flight + partials;
+        // A small broker's spare is for whoever needs it most.
+        let total = limit.saturating_sub(shares).max(limit / 8);
         Self {
             limit: Some(limit),
             cache,
             budget: Budget {
                 open: limits::OPEN_INDEX_BYTES.min(limit / 16),
-                packed: limit / 16,
-                total: total.saturating_sub(BASE).max(limit / 8 + limit / 16),
+                packed: limit / 32,
+                total,
             },
             in_flight,
+            partials,
             segment,
         }
     }
@@ -150,6 +154,13 @@ impl Plan {
             full: false,
         }
     }
+}
+
+/// Asks the system for small pages only: an allocator that has large ones takes two megabytes where
+/// it needs a few kilobytes, for each thread and kind of allocation.
+pub(super) fn take_small_pages() {
+    // An old system has none but small ones.
+    let _ = disable_transparent_huge_pages(true);
 }
 
 /// Returns the memory of this machine, or of the group of processes that this one is in, if that
@@ -284,11 +295,13 @@ mod tests {
         for mib in [64, 65, 100, 128, 256, 512, 1_024, 16_384] {
             let plan = Plan::new(Some(Size(mib << 20)), None, None);
             let limit = plan.limit.unwrap();
-            let all = plan.cache + plan.budget.total + plan.in_flight + BASE;
-            assert!(all <= limit, "{mib}: {plan:?}");
+            let bounded = plan.cache + plan.in_flight + plan.partials;
+            let all = bounded + plan.budget.total + BASE;
+            assert!(mib < 96 || all <= limit, "{mib}: {plan:?}");
+            assert!(bounded + plan.budget.total <= limit, "{mib}: {plan:?}");
             // There is something left for what is not packed.
             let index = plan.budget.open + plan.budget.packed;
-            assert!(index + limit / 16 <= plan.budget.total, "{mib}: {plan:?}");
+            assert!(index + limit / 64 <= plan.budget.total, "{mib}: {plan:?}");
         }
     }
 

@@ -44,6 +44,7 @@ const STOP_WAIT: Duration = Duration::from_secs(5);
 
 /// Serves until a signal says to stop.
 pub(super) fn run(args: &ServeArgs) -> ExitCode {
+    memory::take_small_pages();
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -135,7 +136,7 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     tokio::spawn(tls::watch(Arc::clone(&prepared.tls), stopped.clone()));
     let house = Arc::new(House {
         clock: prepared.clock,
-        owner: Mailbox::new(sender.clone(), prepared.plan.partials()),
+        owner: Mailbox::new(sender.clone(), prepared.plan.partials),
         vitals: Arc::clone(&vitals),
         tls: prepared.tls,
         visits: Visits::new(places.count()),

@@ -231,17 +231,18 @@ impl Index {
     pub(super) fn first_available(&mut self, ordinal: u64) -> Option<(u64, BodyRef)> {
         let (Ok(mut at) | Err(mut at)) = self.find(ordinal >> CHUNK_BITS);
         loop {
-            let may_have = match &self.slots.get(at)?.entries {
-                Entries::Open(_) => true,
-                Entries::Packed(packed) => 0 < packed.available,
-            };
-            if may_have {
-                let mut rest = self.open(at)?.living_from(ordinal);
-                if let Some(entry) = rest.find(|entry| entry.is_available()) {
-                    return Some((entry.ordinal, entry.body));
+            match &self.slots.get(at)?.entries {
+                Entries::Open(chunk) => {
+                    let mut rest = chunk.living_from(ordinal);
+                    if let Some(entry) = rest.find(|entry| entry.is_available()) {
+                        return Some((entry.ordinal, entry.body));
+                    }
+                    at += 1;
                 }
+                // The next turn looks at it.
+                Entries::Packed(packed) if 0 < packed.available => self.unpack(at),
+                Entries::Packed(_) => at += 1,
             }
-            at += 1;
         }
     }
 
@@ -347,21 +348,30 @@ impl Index {
     /// Finds a chunk's place among the others, or the place where it would be: at once if none is
     /// missing before it, or behind it.
     fn find(&self, number: u64) -> Result<usize, usize> {
-        let (Some(first), Some(last)) = (self.slots.front(), self.slots.back()) else {
+        let Some(first) = self.slots.front() else {
             return Err(0);
         };
-        let count = self.slots.len();
-        let distance = |from: u64, to: u64| usize::try_from(to.checked_sub(from)?).ok();
-        let from_front = distance(first.number, number);
-        let from_back = distance(number, last.number).and_then(|back| count.checked_sub(back + 1));
-        for guess in [from_front, from_back].into_iter().flatten() {
-            let slot = self.slots.get(guess);
-            if slot.is_some_and(|slot| slot.number == number) {
-                return Ok(guess);
-            }
+        let guess = usize::try_from(number.wrapping_sub(first.number)).unwrap_or(usize::MAX);
+        match self.slots.get(guess) {
+            Some(slot) if slot.number == number => Ok(guess),
+            _ => self.search(number),
         }
-        if last.number < number {
+    }
+
+    /// Finds a chunk's place where some are missing before it.
+    fn search(&self, number: u64) -> Result<usize, usize> {
+        let count = self.slots.len();
+        let last = self.slots.back().map_or(0, |slot| slot.number);
+        let Some(back) = last.checked_sub(number) else {
             return Err(count);
+        };
+        let guess = usize::try_from(back).ok();
+        let guess = guess.and_then(|back| count.checked_sub(back + 1));
+        if let Some(guess) = guess
+            && let Some(slot) = self.slots.get(guess)
+            && slot.number == number
+        {
+            return Ok(guess);
         }
         self.slots.binary_search_by_key(&number, |slot| slot.number)
     }
