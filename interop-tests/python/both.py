@@ -108,3 +108,12 @@ async def pages(client, call: str, *args, **kwargs) -> list[list]:
 
 def lock_renewer(kind: str):
     return azure.servicebus.aio.AutoLockRenewer() if kind == "aio" else BlockingRenewer()
+
+
+def failure_callback(kind: str, told):
+    """What a lock renewer calls when it has failed: `told`, as the client wants it."""
+
+    async def call(renewable, error):
+        told(renewable, error)
+
+    return call if kind == "aio" else told

@@ -14,6 +14,7 @@ from azure.servicebus import NEXT_AVAILABLE_SESSION, ServiceBusMessage, ServiceB
 
 import both
 import guarded as guarding
+from middle import Between
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from broker import WORK, Broker, BrokerError  # noqa: E402
@@ -152,6 +153,20 @@ def queue(client, name) -> "Queue":
 @pytest.fixture
 def topic(client, name) -> "Topic":
     return Topic(client, name)
+
+
+@pytest.fixture
+async def between(broker):
+    """What stands between the broker and the clients that are told to go there."""
+    made = await Between.stand(broker.amqp_port)
+    yield made
+    await made.end()
+
+
+@pytest.fixture
+def by_between(connect, connection_string, broker, between):
+    """Makes clients that connect through it."""
+    return lambda **options: connect(connection_string.replace(f":{broker.amqp_port}", f":{between.port}"), **options)
 
 
 @pytest.fixture
