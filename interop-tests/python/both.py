@@ -80,11 +80,12 @@ def client(kind: str, text: str, **options):
     return made if kind == "aio" else Blocking(made)
 
 
-def administrator(kind: str, connection_string: str, **options):
-    """An administration client; `options` are the SDK's."""
-    if kind == "aio":
-        return azure.servicebus.aio.management.ServiceBusAdministrationClient.from_connection_string(connection_string, **options)
-    return Blocking(azure.servicebus.management.ServiceBusAdministrationClient.from_connection_string(connection_string, **options))
+def administrator(kind: str, text: str, **options):
+    """An administration client, from a connection string, or from a host and a `credential`; `options` are the SDK's."""
+    package = azure.servicebus.aio.management if kind == "aio" else azure.servicebus.management
+    maker = package.ServiceBusAdministrationClient
+    made = maker(text, **options) if "credential" in options else maker.from_connection_string(text, **options)
+    return made if kind == "aio" else Blocking(made)
 
 
 def redirect(administrator, address: str) -> None:

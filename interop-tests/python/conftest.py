@@ -14,6 +14,7 @@ from azure.servicebus import NEXT_AVAILABLE_SESSION, ServiceBusMessage, ServiceB
 
 import both
 import guarded as guarding
+from identity import ISSUER, Issuer, identity
 from middle import Between
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -34,6 +35,7 @@ def pytest_sessionstart(session):
     work = Path(os.environ.get("JITNEY_WORK") or WORK / f"python-{kind}")
     name = "guarded-restart" if config.option.markexpr == "restart" else "guarded"
     made = guarding.described(work / name, guarding.ADDRESSES[kind])
+    made.add("--oidc-issuer", ISSUER, "--oidc-jwks", str(Issuer(made.directory).publish()))
     os.environ["JITNEY_GUARDED"] = str(made.directory)
     try:
         made.broker.start()
@@ -196,6 +198,10 @@ class House:
     def of(self, credential, **options):
         """A client that is made with the namespace's name and a credential."""
         return self.connect(self.guarded.address, credential=credential, **{**self.trust, **options})
+
+    def identity(self, kind: str, role: str | None, issuer: Issuer | None = None, **claims):
+        """Somebody with a role, by a token of the issuer that the broker believes, if it is no other."""
+        return identity(kind, issuer or Issuer(self.guarded.directory), role, **claims)
 
     def administrator(self, text: str | None = None, **options):
         return self.administer(text or self.guarded.connection_string(), **{**self.trust, **options})
