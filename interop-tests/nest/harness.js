@@ -7,6 +7,7 @@ const path = require("node:path");
 const readline = require("node:readline");
 const { setTimeout: pause } = require("node:timers/promises");
 const { promisify } = require("node:util");
+const Long = require("long");
 const { ServiceBusClient } = require("@azure/service-bus");
 
 /** How long an expected message may take, milliseconds. */
@@ -78,16 +79,21 @@ async function take(queue, count, options = {}) {
   return messages;
 }
 
+/** Asks again and again, until the answer is one. */
+async function until(ask) {
+  const end = Date.now() + DEADLINE;
+  for (;;) {
+    const answer = await ask();
+    if (answer) return answer;
+    assert.ok(Date.now() < end, `no answer within ${DEADLINE} ms`);
+    await pause(50);
+  }
+}
+
 /** Waits until nothing is there that could be peeked: neither active nor locked, deferred or scheduled. */
 async function emptied(...source) {
   const receiver = client.createReceiver(...source);
-  const end = Date.now() + DEADLINE;
-  for (;;) {
-    const left = await receiver.peekMessages(100, { fromSequenceNumber: undefined });
-    if (left.length === 0) break;
-    assert.ok(Date.now() < end, `${left.length} messages are left`);
-    await pause(50);
-  }
+  await until(async () => (await receiver.peekMessages(1, { fromSequenceNumber: Long.ZERO })).length === 0);
   await receiver.close();
 }
 
@@ -112,4 +118,4 @@ function same(found, wanted) {
   assert.deepEqual(sorted(found), sorted(wanted));
 }
 
-module.exports = { DEADLINE, bodies, broker, client, emptied, post, same, send, start, take, text };
+module.exports = { DEADLINE, bodies, broker, client, emptied, post, same, send, start, take, text, until };

@@ -1,6 +1,7 @@
 const assert = require("node:assert/strict");
 const { after, before, describe, it } = require("node:test");
-const { bodies, broker, client, emptied, same, send, start, take, text } = require("../harness.js");
+const Long = require("long");
+const { bodies, broker, client, emptied, same, send, start, take, text, until } = require("../harness.js");
 
 describe("@team-supercharge/nest-amqp", { timeout: 120_000 }, () => {
   let workshop;
@@ -27,15 +28,26 @@ describe("@team-supercharge/nest-amqp", { timeout: 120_000 }, () => {
       "no-json": "{", "not-a-job": JSON.stringify({ id: 1, hours: 0 }), "too-long": JSON.stringify({ id: "x", hours: 9 }),
       clumsy: JSON.stringify({ id: "clumsy", hours: 1 }), later: JSON.stringify({ id: "later", hours: 1 }),
     };
-    await send("s365", ...Object.entries(jobs).map(([messageId, body]) => text(body, messageId)));
-    const dead = await take("s365", 4, { subQueueType: "deadLetter" });
-    same(dead.map(({ messageId }) => messageId), ["no-json", "not-a-job", "too-long", "clumsy"]);
-    const why = Object.fromEntries(dead.map((each) => [each.messageId, each.deadLetterErrorDescription]));
-    assert.deepEqual([why["too-long"], why.clumsy], ["it takes too long", "it slipped"]);
+    const why = {};
+    for (const [messageId, body] of Object.entries(jobs)) {
+      // One by one: of neighbours that it settles in one turn, rhea 3.0.5 tells the second as it does the first.
+      await send("s365", text(body, messageId));
+      if (messageId === "later") continue;
+      const [dead] = await take("s365", 1, { subQueueType: "deadLetter" });
+      why[dead.messageId] = [dead.deadLetterReason, dead.deadLetterErrorDescription];
+    }
+    const reason = "amqp:precondition-failed";
+    assert.deepEqual(Object.keys(why), Object.keys(jobs).filter((each) => each !== "later"));
+    assert.deepEqual([why["too-long"], why.clumsy], [[reason, "it takes too long"], [reason, "it slipped"]]);
+    assert.match(why["no-json"][1], /JSON/);
+    assert.match(why["not-a-job"][1], /isString.*min/);
     // Its release is a modification that says "undeliverable here", and that is how one defers.
     const receiver = client.createReceiver("s365");
-    const [later] = await receiver.peekMessages(10);
-    assert.deepEqual([later.messageId, later.state], ["later", "deferred"]);
+    const later = await until(async () => {
+      const [found] = await receiver.peekMessages(1, { fromSequenceNumber: Long.ZERO });
+      return found?.state === "deferred" && found;
+    });
+    assert.equal(later.messageId, "later");
     const [again] = await receiver.receiveDeferredMessages(later.sequenceNumber);
     await receiver.completeMessage(again);
     await receiver.close();
