@@ -48,6 +48,7 @@ public final class Main {
             report.failed.incrementAndGet();
             Report.say("FAIL  " + complaint);
         }
+        report.matrix.write(words.length == 0);
         System.out.printf("%d passed, %d failed%n", report.passed.get(), report.failed.get());
         System.exit(report.failed.get() == 0 && report.passed.get() > 0 ? 0 : 1);
     }
@@ -70,6 +71,7 @@ public final class Main {
     private static final class Report implements TestExecutionListener {
         final AtomicInteger passed = new AtomicInteger();
         final AtomicInteger failed = new AtomicInteger();
+        final Matrix matrix = new Matrix();
         private final Map<String, Long> begun = new ConcurrentHashMap<>();
 
         @Override
@@ -81,6 +83,7 @@ public final class Main {
         public void executionSkipped(TestIdentifier test, String reason) {
             failed.incrementAndGet();
             say("FAIL  " + name(test) + ": skipped, " + reason);
+            matrix.add(test, false);
         }
 
         @Override
@@ -90,6 +93,7 @@ public final class Main {
                 return;
             }
             (isFailure ? failed : passed).incrementAndGet();
+            matrix.add(test, !isFailure);
             long milliseconds = (System.nanoTime() - begun.get(test.getUniqueId())) / 1_000_000;
             say((isFailure ? "FAIL  " : "ok    ") + name(test) + " (" + milliseconds + " ms)"
                 + result.getThrowable().map(Report::described).orElse(""));
