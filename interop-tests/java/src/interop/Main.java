@@ -12,6 +12,8 @@ public final class Main {
     private static final Map<String, String> NOT_OFFERED = Map.of(
         "S32", "a closed receiver keeps what it has prefetched until the locks end",
         "S70", "no call for batch deletion",
+        "S313", "a closed receiver keeps what it has prefetched until the locks end",
+        "S323", "makes bodies of one data section or one sequence: S07",
         "S120", NO_LIST,
         "S121", NO_LIST,
         "S122", NO_LIST,
