@@ -102,8 +102,9 @@ pub const READ_AHEAD_BYTES: usize = 256 * 1024;
 pub const RECOVERY_READ_BYTES: usize = 1024 * 1024;
 /// Bytes of records in one checksummed block of a checkpoint.
 pub const CHECKPOINT_BLOCK_BYTES: usize = 64 * 1024;
-/// Prepared segments that are kept when segments are removed: as many as busy queues fill between two
-/// checkpoints, for a new one is filled with zeros first. More are given back to the system.
+/// Prepared segments that are kept when segments are removed, or a quarter of those in use: as many as
+/// busy queues fill between two checkpoints, for a new one is filled with zeros first. More are given
+/// back to the system.
 pub const SPARE_SEGMENTS_MAX: usize = 8;
 /// Those that are kept when little is written.
 pub const SPARE_SEGMENTS_KEPT: usize = 3;
