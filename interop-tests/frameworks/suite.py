@@ -44,7 +44,7 @@ def run_play(name: str, wanted: list[str]) -> dict[str, str | None]:
     play: Play = importlib.import_module(f"{name}_scenarios").PLAY
     chosen = [number for number in play.scenarios if not wanted or number in wanted]
     work = Path(os.environ.get("JITNEY_WORK") or HERE.parent / ".work" / name)
-    house = House(name, work / "namespace", play.entities)
+    house = House(name, work / "namespace", play.entities, play.plain)
     logging.basicConfig(filename=house.directory / "clients.log", format="%(asctime)s %(threadName)s %(name)s %(message)s")
     house.broker.start()
     with ThreadPoolExecutor(max_workers=TOGETHER) as pool:
