@@ -42,8 +42,31 @@ def pytest_sessionstart(session):
         os.environ["JITNEY_GUARDED_FAULT"] = str(error)
 
 
+# What the SDK has no call for, though scenarios.md asks it of every SDK.
+NOT_OFFERED: dict[str, str] = {}
+
+
+def pytest_runtest_logreport(report):
+    """Writes the matrix: one line for each test, by its scenario. Of the workers' reports the one process hears that started them."""
+    place = os.environ.get("JITNEY_WORK")
+    scenario = re.search(r"::test_s(\d+)_", report.nodeid)
+    if not place or not scenario or "PYTEST_XDIST_WORKER" in os.environ:
+        return
+    # A test that is skipped is none, and the preparation and the end of one only speak up when they fail.
+    if report.failed or report.skipped or report.when == "call":
+        tell(f"S{scenario[1]}", "pass" if report.passed else "fail", "" if report.passed else "the suite's log says why")
+
+
+def tell(scenario: str, outcome: str, note: str) -> None:
+    with Path(os.environ["JITNEY_WORK"], "scenarios.tsv").open("a") as file:
+        file.write(f"{scenario}\t{outcome}\t{note}\n")
+
+
 def pytest_sessionfinish(session):
     """Stops it; what is wrong with its end fails the run."""
+    if "JITNEY_WORK" in os.environ and not hasattr(session.config, "workerinput"):
+        for scenario, note in NOT_OFFERED.items():
+            tell(scenario, "not offered", note)
     guarded = getattr(session.config, "guarded", None)
     complaint = guarded and guarding.finish(guarded)
     if complaint:
