@@ -51,7 +51,7 @@ enum ConfigCommand {
 #[derive(Debug, Args)]
 pub struct ServeArgs {
     /// The emulator's Config.json; without one, the file where an image of the emulator has it,
-    /// /ServiceBus_Emulator/ConfigFiles/Config.json; without that, the emulator's default entities.
+    /// `/ServiceBus_Emulator/ConfigFiles/Config.json`; without that, the emulator's default entities.
     #[arg(long, value_name = "FILE", env = "CONFIG_PATH")]
     pub config: Option<PathBuf>,
     /// Where messages are kept.

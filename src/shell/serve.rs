@@ -93,13 +93,17 @@ enum StartError {
     System(#[from] std::io::Error),
 }
 
-async fn serve(args: &ServeArgs) -> Result<(), StartError> {
+fn configuration(args: &ServeArgs) -> Result<Config, StartError> {
     let file = cli::config_file(args.config.as_deref());
     match file {
         Some(file) => info!(file = %file.display(), "entities are those of a configuration"),
         None => info!("there is no configuration: entities are the emulator's default ones"),
     }
-    let config = cli::load_config(file).map_err(StartError::Config)?;
+    cli::load_config(file).map_err(StartError::Config)
+}
+
+async fn serve(args: &ServeArgs) -> Result<(), StartError> {
+    let config = configuration(args)?;
     let places = Places::new(allow_descriptors());
     // Ports first: who cannot have them must not touch the data of who has.
     let listeners = listen_all(&args.listeners).await?;
