@@ -132,6 +132,7 @@ topic("numbers", (scenario) => {
     assert.deepEqual(await schedule(2_000, ...range(1, 10)), range(1, 10));
     const received = await receive(await openReceiver(connection, "s46"), 10);
     assert.deepEqual([bodies(received), numbers(received)], [range(1, 10), range(11, 20)]);
+    await accept(...received);
   });
 
   scenario("S48 S51 a scheduled message is peeked; one for the past comes at once", async (connection) => {
