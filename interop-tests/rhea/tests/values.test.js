@@ -10,6 +10,9 @@ import {
 
 const { message: build } = rhea;
 const MIB = 1024 * 1024;
+/** The service takes no more messages in one batch in its Standard tier. */
+const BATCH_MAX = 4_500;
+const data = (size) => build.data_section(Buffer.alloc(size, 7));
 
 const bytes = (hex) => Buffer.from(hex.replaceAll(" ", ""), "hex");
 
@@ -192,5 +195,27 @@ topic("values", (scenario) => {
     const received = await receiveOne(await openReceiver(connection, "s312"));
     assert.ok(content.equals(received.message.body.content));
     await accept(received);
+  });
+
+  scenario("S310 S311 a batch is full, a message just below the limit and one above", async (connection) => {
+    const sender = await openSender(connection, "s310");
+    assert.equal(Number(sender.max_message_size), MIB);
+    for (const [size, count] of [[1_000, 1_000], [10, BATCH_MAX]]) {
+      const outcome = await sendBatch(sender, range(1, count).map(() => ({ body: data(size) })));
+      assert.deepEqual(outcome, { name: "accepted" });
+      const receiver = await openReceiveAndDelete(connection, "s310");
+      for (const _ of range(1, count / 500)) await receive(receiver, 500);
+      assert.deepEqual(await receiveAvailable(receiver), []);
+    }
+    const other = await openSender(connection, "s311");
+    await sendAccepted(other, { body: data(1_000_000) });
+    assert.deepEqual(await sendBatch(other, [{ body: data(1_000_000) }]), { name: "accepted" });
+    const refused = await Promise.race([
+      send(other, { body: data(1_100_000) }).then(({ error }) => error),
+      new Promise((done) => { other.on("sender_error", () => done(other.error)); }),
+    ]);
+    assert.equal(refused.condition, "amqp:link:message-size-exceeded");
+    const received = await receiveAvailable(await openReceiveAndDelete(connection, "s311"));
+    assert.deepEqual(received.map(({ message }) => message.body.content.length), [1_000_000, 1_000_000]);
   });
 });
