@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { setTimeout as pause } from "node:timers/promises";
 import { withBetween } from "../between.js";
 import {
-  accept, bodies, comes, connectionString, fails, goesOn, inUse, noRenewal, peekAll, receive, receiveNothing, receiveOne, sendTo, topic, until,
-  withClient,
+  accept, bodies, comes, connectionString, fails, goesOn, inUse, noRenewal, peekAll, receive, receiveNothing,
+  receiveOne, sendTo, topic, until, withClient,
 } from "../harness.js";
 
 /** How soon after what was sent a client that had lost its way must have it. */

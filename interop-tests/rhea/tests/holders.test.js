@@ -4,8 +4,9 @@ import assert from "node:assert/strict";
 import { setTimeout as pause } from "node:timers/promises";
 import rhea from "rhea";
 import {
-  ANONYMOUS, accept, bodies, close, closeLink, connect, numbers, openManagement, openReceiveAndDelete, openReceiver, openSender,
-  openSession, range, receive, receiveAvailable, receiveOne, sendAccepted, sendBatch, sessionOf, settle, topic, types,
+  ANONYMOUS, accept, bodies, close, closeLink, connect, numbers, openManagement, openReceiveAndDelete, openReceiver,
+  openSender, openSession, range, receive, receiveAvailable, receiveOne, sendAccepted, sendBatch, sessionOf, settle,
+  topic, types,
 } from "../harness.js";
 
 const { message: build } = rhea;
@@ -148,7 +149,8 @@ topic("holders", (scenario) => {
     for (const _ of range(1, 2)) await settle(await receiveOne(holder), "modified", { delivery_failed: true });
     assert.deepEqual(bodies(await receiveAvailable(holder)), [2]);
     const { message } = await receiveOne(await openReceiver(connection, dead("s131")));
-    assert.deepEqual([message.body, message.group_id, message.application_properties.DeadLetterReason], [1, "x", "MaxDeliveryCountExceeded"]);
+    const { body, group_id: session, application_properties: properties } = message;
+    assert.deepEqual([body, session, properties.DeadLetterReason], [1, "x", "MaxDeliveryCountExceeded"]);
     await sendTo(connection, "s132", "x", "x", "x");
     const taker = await openSession(connection, "s132", "x", { snd_settle_mode: 1, rcv_settle_mode: 0 });
     assert.deepEqual(bodies(await receive(taker, 3)), [1, 2, 3]);
@@ -246,7 +248,8 @@ topic("holders", (scenario) => {
     let scheduled = 0;
     for (; scheduled < 30; scheduled += 1) {
       const encoded = types.wrap_binary(build.encode(later(3_600_000, message())));
-      const { status, condition } = await request("com.microsoft:schedule-message", { messages: [{ "message-id": "id", message: encoded }] });
+      const messages = [{ "message-id": "id", message: encoded }];
+      const { status, condition } = await request("com.microsoft:schedule-message", { messages });
       if (status === 200) continue;
       assert.deepEqual([status, condition], [403, "amqp:resource-limit-exceeded"]);
       break;

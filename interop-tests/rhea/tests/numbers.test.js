@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { setTimeout as pause } from "node:timers/promises";
 import rhea from "rhea";
 import {
-  accept, bodies, connect, close, lockToken, numbers, openManagement, openReceiveAndDelete, openReceiver, openSender, range, receive,
-  receiveAvailable, receiveOne, sendAccepted, sendBatch, settle, topic, types,
+  accept, bodies, connect, close, lockToken, numbers, openManagement, openReceiveAndDelete, openReceiver, openSender,
+  range, receive, receiveAvailable, receiveOne, sendAccepted, sendBatch, settle, topic, types,
 } from "../harness.js";
 
 const { wrap_int: int, wrap_list: list, wrap_long: long, wrap_uint: uint } = types;
