@@ -176,7 +176,7 @@ def performative(frame: bytes) -> int | None:
     if frame[:4] == b"AMQP" or frame[5] != 0 or len(frame) <= frame[4] * 4:
         return None
     body = frame[frame[4] * 4:]
-    return {0x53: body[2], 0x80: body[9]}[body[1]]
+    return body[2] if body[1] == 0x53 else body[9]
 
 
 def fields(frame: bytes) -> list[int | bytes | None]:
