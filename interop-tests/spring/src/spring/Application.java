@@ -1,11 +1,13 @@
 package spring;
 
+import com.azure.messaging.servicebus.ServiceBusReceivedMessage;
 import com.azure.messaging.servicebus.ServiceBusReceivedMessageContext;
 import com.azure.messaging.servicebus.models.DeadLetterOptions;
 import com.azure.messaging.servicebus.models.SubQueue;
 import com.azure.spring.messaging.ConsumerIdentifier;
 import com.azure.spring.messaging.PropertiesSupplier;
 import com.azure.spring.messaging.implementation.annotation.EnableAzureMessaging;
+import com.azure.spring.messaging.servicebus.core.ServiceBusTemplate;
 import com.azure.spring.messaging.servicebus.core.properties.ConsumerProperties;
 import com.azure.spring.messaging.servicebus.core.properties.ProcessorProperties;
 import com.azure.spring.messaging.servicebus.implementation.core.annotation.ServiceBusListener;
@@ -15,12 +17,14 @@ import java.util.Map;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.LinkedBlockingQueue;
+import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.SpringBootConfiguration;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.context.annotation.Bean;
 import org.springframework.messaging.handler.annotation.Header;
 import org.springframework.messaging.handler.annotation.Headers;
 import org.springframework.messaging.handler.annotation.Payload;
+import org.springframework.messaging.support.MessageBuilder;
 
 /** A small program as Spring's users write them: listeners, and what they have been given. */
 @SpringBootConfiguration
@@ -34,6 +38,12 @@ public class Application {
     record Given(Object payload, Map<String, Object> headers) { }
 
     private final Map<String, BlockingQueue<Given>> seen = new ConcurrentHashMap<>();
+
+    private final ObjectProvider<ServiceBusTemplate> template;
+
+    Application(ObjectProvider<ServiceBusTemplate> template) {
+        this.template = template;
+    }
 
     BlockingQueue<Given> seen(String queue) {
         return seen.computeIfAbsent(queue, name -> new LinkedBlockingQueue<>());
@@ -101,10 +111,13 @@ public class Application {
         }
     }
 
-    /** What it returns goes to where the message asks for an answer. */
+    /** Answers to where the message asks for it. */
     @ServiceBusListener(destination = "s404")
-    String answer(@Payload String question) {
-        return "answer to " + question;
+    void answer(@Payload String question,
+            @Header(ServiceBusMessageHeaders.RECEIVED_MESSAGE_CONTEXT) ServiceBusReceivedMessageContext context) {
+        ServiceBusReceivedMessage message = context.getMessage();
+        template.getObject().sendAsync(message.getReplyTo(), MessageBuilder.withPayload("answer to " + question)
+            .setHeader(ServiceBusMessageHeaders.SESSION_ID, message.getReplyToSessionId()).build()).block();
     }
 
     @ServiceBusListener(destination = "s405", group = "all")
