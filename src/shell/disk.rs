@@ -131,7 +131,7 @@ impl FileDisk {
             if let Some(number) = number(name, "spare-", ".seg", 10) {
                 spares.named = spares.named.max(number);
                 spares.ready.push(path);
-            } else if name.ends_with(".seg") {
+            } else if name.strip_suffix(".seg").is_some() {
                 spares.in_use += 1;
             }
         }

@@ -161,7 +161,7 @@ fn a_segment_stays_until_what_is_to_be_read_there_was_read() {
     log.writer.release(body);
     // All of them dead, and the last in the next segment.
     for number in 2.. {
-        let place = put(&mut log, number, &[8; 64 * 1024]);
+        let place = put(&mut log, number, &vec![8; 64 * 1024]);
         log.writer.release(place);
         if layout::Position::of(place).segment != SegmentId(1) {
             break;
