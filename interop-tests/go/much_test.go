@@ -24,17 +24,20 @@ func TestS309_1000_messages_are_held_by_one_link(t *testing.T) {
 	b.same(bodies(receiver.peekAll()), []string{})
 }
 
-// fullBatch is a batch to which messages of a size were added until no more would fit.
+// most is how many messages the service takes in a batch, about, of which the SDK knows nothing.
+const most = 15_000
+
+// fullBatch sends a batch to which messages of a size were added until no more would fit.
 func (s *sender) fullBatch(size int) *azservicebus.MessageBatch {
 	s.b.Helper()
 	limit, cancel := within(deadline)
 	defer cancel()
 	batch, err := s.inner.NewMessageBatch(limit, nil)
 	s.b.must(err)
-	for err == nil {
+	for err == nil && batch.NumMessages() < most {
 		err = batch.AddMessage(ofSize(size), nil)
 	}
-	if !errors.Is(err, azservicebus.ErrMessageTooLarge) {
+	if err != nil && !errors.Is(err, azservicebus.ErrMessageTooLarge) {
 		s.b.Fatalf("the batch is not full, but: %v", err)
 	}
 	s.b.must(s.inner.SendMessageBatch(limit, batch, nil))
@@ -142,7 +145,7 @@ func TestS321_values_of_every_kind_are_bodies(t *testing.T) {
 	b := begin(t)
 	sender, receiver := b.sender("s321"), b.deleting("s321")
 	values := append(scalars(),
-		[2]any{[]any{int64(1), []any{"two", map[string]any{"three": []any{}}}}, nil},
+		[2]any{[]any{int64(1), []any{"two", map[string]any{"three": []any(nil)}}}, nil},
 		[2]any{map[string]any{"list": []any{true, map[any]any{int64(1): "one"}}, "none": nil}, nil},
 		[2]any{map[any]any{"text": int64(1), int64(2): "number"}, nil},
 		[2]any{[]int64{math.MinInt64, 0, math.MaxInt64}, nil}, [2]any{[]string{"", "a", strings.Repeat("b", 300)}, nil},
@@ -184,7 +187,8 @@ func TestS323_sections_stay_apart(t *testing.T) {
 	for _, body := range []azservicebus.AMQPAnnotatedMessageBody{
 		{Data: [][]byte{{1, 2}, {}, {3}}},
 		{Data: many},
-		{Sequence: [][]any{{int64(1), "two"}, {}, {[]any{"three"}, nil}}},
+		// What is empty is read as nil.
+		{Sequence: [][]any{{int64(1), "two"}, nil, {[]any{"three"}, nil}}},
 	} {
 		sender.sendAnnotated(&azservicebus.AMQPAnnotatedMessage{Body: body})
 		b.same(receiver.one().RawAMQPMessage.Body, body)
@@ -238,7 +242,7 @@ func TestS330_a_full_queue_takes_a_batch_whole_or_not_at_all(t *testing.T) {
 	defer cancel()
 	for ; ; scheduled++ {
 		if _, err := sender.inner.ScheduleMessages(limit, []*message{ofSize(100 * 1024)}, later(time.Hour), nil); err != nil {
-			if !strings.Contains(err.Error(), "QuotaExceeded") && !strings.Contains(err.Error(), "quota") {
+			if !strings.Contains(err.Error(), "The maximum entity size has been reached") {
 				b.Fatalf("refused for another reason: %v", err)
 			}
 			break
