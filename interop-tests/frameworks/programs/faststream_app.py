@@ -37,9 +37,13 @@ async def handle(body: Any, message: ServiceBusMessage, kind: str = Context("mes
     return {"answer": what["value"] * 2} if "value" in what else None
 
 
-if "TOPIC" in os.environ:
-    for subscription in ("a", "b"):
+def copier(subscription: str):
+    async def copy(body: dict) -> None:
+        note("copied", subscription=subscription, body=body)
 
-        @broker.subscriber(topic=os.environ["TOPIC"], subscription=subscription)
-        async def copy(body: dict, subscription: str = subscription) -> None:
-            note("copied", subscription=subscription, body=body)
+    return copy
+
+
+if "TOPIC" in os.environ:
+    for name in ("a", "b"):
+        broker.subscriber(topic=os.environ["TOPIC"], subscription=name)(copier(name))
