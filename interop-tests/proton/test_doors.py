@@ -6,9 +6,9 @@ from proton.reactor import Transaction
 from proton.utils import LinkDetached
 
 import client
-from client import DEADLINE, RECEIVER_SECOND, connect, numbered, plain, unique_name
+from client import DEADLINE, InSession, RECEIVER_SECOND, connect, numbered, plain, unique_name
 from places import ADDRESS, Guarded, KEYS, QUEUE_KEY, ROOT, Tokens, authority, signed, trusting
-from test_transactions import InSession, Outcomes
+from test_transactions import Outcomes
 
 SERVICE = "sb://localhost"
 
