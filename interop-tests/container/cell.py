@@ -95,7 +95,7 @@ class Cell:
     def told(self) -> str:
         return self.log.read_text(errors="replace")
 
-    def wait(self, condition, complaint: str, seconds: float = 30):
+    def wait(self, condition, complaint: str, seconds: float = 60):
         deadline = time.monotonic() + seconds
         while True:
             if found := condition():
@@ -110,8 +110,8 @@ class Cell:
         """As Testcontainers for Java does, and .NET did."""
         self.wait(lambda: self.told().count(READY) >= times, "the line that tells that it is ready")
 
-    def end(self, number: int = signal.SIGTERM, seconds: float = 10) -> int:
-        """As `docker stop` does, which waits 10 s; or `docker kill`."""
+    def end(self, number: int = signal.SIGTERM, seconds: float = 20) -> int:
+        """As `docker stop` does, or `docker kill`."""
         os.kill(self.first(), number)
         try:
             code = self.process.wait(seconds)
