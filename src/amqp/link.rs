@@ -227,10 +227,11 @@ mod tests {
 
     #[test]
     fn pieces_of_any_size_are_one_in_their_order() {
-        let sizes = [
+        let mut sizes = vec![
             1, 20_000, 3, 15_000, 15_000, 15_000, 15_000, 15_000, 70_000, 0, 2,
         ];
-        for count in 0..sizes.len() {
+        sizes.extend([PIECES_MAX, 1, 20_000]);
+        for count in 0..=sizes.len() {
             let mut gathered = Gathered::default();
             let mut expected = Vec::new();
             for (fill, size) in (0_u8..).zip(sizes.iter().take(count)) {
