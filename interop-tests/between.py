@@ -12,8 +12,8 @@ prints the port on 127.0.0.1 that it listens at, and then answers each line that
     hold           from now on nothing passes, in either direction, on connections old or new; they stay open
     release        what was held goes on
 
-It ends when its input does. AMQP without TLS only. Between the forced detach and the client's answer the broker's frames for that link
-are dropped, and so is the broker's answer to the detach, which the client does not expect: both sides see a link that ended in good order.
+It ends when its input does. AMQP without TLS only. A forced detach is told to both sides at once: to the client as from the service, to the
+broker as from the client. What they say of that link before they know is dropped, as the service drops it, and so are their answers.
 """
 
 from __future__ import annotations
@@ -24,18 +24,27 @@ import struct
 import sys
 from dataclasses import dataclass, field
 
-ATTACH, FLOW, TRANSFER, DETACH = 0x12, 0x13, 0x14, 0x16
+ATTACH, FLOW, TRANSFER, DETACH, CLOSE = 0x12, 0x13, 0x14, 0x16, 0x18
 # Where a performative has its handle.
 HANDLE = {ATTACH: 1, FLOW: 4, TRANSFER: 0, DETACH: 0}
 
 
 @dataclass
-class Link:
+class End:
+    """Which frames of a link come from one of its two sides."""
+
     channel: int
     handle: int
-    attach: bytes
-    # Detached by us; the broker does not know it yet.
-    forced: bool = False
+
+
+@dataclass
+class Link:
+    name: bytes
+    # What both said when they attached it, for `detach TEXT`.
+    said: bytes
+    ends: dict[str, End] = field(default_factory=dict)
+    # Detached by us: what comes from that side is dropped, up to its own detach.
+    waits_for: set[str] = field(default_factory=set)
 
 
 @dataclass(eq=False)
@@ -44,11 +53,61 @@ class Passage:
 
     client: asyncio.StreamWriter
     broker: asyncio.StreamWriter
-    links: dict[tuple[int, int], Link] = field(default_factory=dict)
-    # Closed by us: the broker's answer to the client's close is not for the client.
+    links: list[Link] = field(default_factory=list)
+    # Closed by us: what the client still says is for nobody.
     closed: bool = False
 
-    def end(self) -> None:
+    def passes(self, side: str, frame: bytes) -> bool:
+        """Notes what links there are; tells whether the other side is to see the frame."""
+        if self.closed:
+            return False
+        kind = performative(frame)
+        if kind not in HANDLE:
+            return True
+        channel, found = struct.unpack(">H", frame[6:8])[0], fields(frame)
+        end = End(channel, found[HANDLE[kind]])
+        if end.handle is None:
+            return True
+        if kind == ATTACH:
+            link = next((each for each in self.links if each.name == found[0] and side not in each.ends), None)
+            if not link:
+                link = Link(found[0], b"")
+                self.links.append(link)
+            link.ends[side] = end
+            link.said += frame
+            return True
+        # A handle may be in use again when the other side has not yet said the last of the link that had it before.
+        links = [each for each in self.links if each.ends.get(side) == end]
+        link = next((each for each in links if side in each.waits_for), links[0] if links else None)
+        if not link:
+            return True
+        dropped = side in link.waits_for
+        if kind == DETACH:
+            link.waits_for.discard(side)
+            del link.ends[side]
+            if not link.ends:
+                self.links.remove(link)
+        return not dropped
+
+    def detach(self, text: bytes) -> int:
+        """The service's detach for the client, and the client's answer for the broker, at once."""
+        found = [each for each in self.links if text in each.said and len(each.ends) == 2 and not each.waits_for]
+        for link in found:
+            link.waits_for = {"client", "broker"}
+            end = link.ends["broker"]
+            self.client.write(ended(end.channel, DETACH, number(end.handle) + b"\x41", 2, error("amqp:link:detach-forced")))
+            end = link.ends["client"]
+            self.broker.write(ended(end.channel, DETACH, number(end.handle) + b"\x41", 2))
+        return len(found)
+
+    def close(self) -> None:
+        """The service's close for the client; the broker sees a client that is gone."""
+        self.closed = True
+        self.client.write(ended(0, CLOSE, b"", 0, error("amqp:connection:forced")))
+        self.broker.transport.abort()
+
+    def cut(self) -> None:
+        self.closed = True
         for writer in (self.client, self.broker):
             writer.transport.abort()
 
@@ -69,97 +128,47 @@ class Between:
             return
         passage = Passage(writer, back)
         self.passages.add(passage)
-        tasks = [asyncio.ensure_future(self.up(reader, back)), asyncio.ensure_future(self.down(passage, far))]
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            self.passages.discard(passage)
-            for task in tasks:
-                task.cancel()
-            # An end in good order, if it was one, with all that was written before.
-            writer.close()
-            back.close()
+        up = asyncio.ensure_future(self.carry(passage, "client", reader, back))
+        down = asyncio.ensure_future(self.carry(passage, "broker", far, writer))
+        await asyncio.wait([up, down], return_when=asyncio.FIRST_COMPLETED)
+        if passage.closed:
+            # The client may answer, and end the connection by itself.
+            await asyncio.wait([up], timeout=10)
+        self.passages.discard(passage)
+        for task in (up, down):
+            task.cancel()
+        # An end in good order, with all that was written before.
+        writer.close()
+        back.close()
 
-    async def up(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """From the client to the broker, as it is."""
-        try:
-            while data := await reader.read(65536):
-                await self.open.wait()
-                writer.write(data)
-                await writer.drain()
-        except OSError:
-            pass
-
-    async def down(self, passage: Passage, reader: asyncio.StreamReader) -> None:
-        """From the broker to the client, frame by frame."""
+    async def carry(self, passage: Passage, side: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """What one side says, frame by frame, to the other."""
         try:
             while True:
                 head = await reader.readexactly(8)
                 frame = head if head[:4] == b"AMQP" else head + await reader.readexactly(struct.unpack(">I", head[:4])[0] - 8)
                 await self.open.wait()
-                if self.passes(passage, frame):
-                    passage.client.write(frame)
-                    await passage.client.drain()
+                if passage.passes(side, frame):
+                    writer.write(frame)
+                    await writer.drain()
         except (OSError, asyncio.IncompleteReadError):
             pass
 
-    def passes(self, passage: Passage, frame: bytes) -> bool:
-        """Notes what links there are; tells whether the client is to see the frame."""
-        if passage.closed:
-            return False
-        kind = performative(frame)
-        if kind not in HANDLE:
-            return True
-        channel, handle = struct.unpack(">H", frame[6:8])[0], fields(frame)[HANDLE[kind]]
-        if handle is None:
-            return True
-        place = (channel, handle)
-        link = passage.links.get(place)
-        if kind == ATTACH:
-            passage.links[place] = Link(channel, handle, frame)
-            return True
-        if kind == DETACH and link:
-            del passage.links[place]
-        return not (link and link.forced)
-
-    def detach(self, text: str) -> int:
-        found = 0
-        for passage in [each for each in self.passages if not each.closed]:
-            for link in passage.links.values():
-                if text.encode() in link.attach and not link.forced:
-                    link.forced = True
-                    found += 1
-                    passage.client.write(ended(link.channel, DETACH, number(link.handle) + b"\x41", 2, "amqp:link:detach-forced"))
-        return found
-
-    def close(self) -> int:
-        passages = [each for each in self.passages if not each.closed]
-        for each in passages:
-            each.client.write(ended(0, 0x18, b"", 0, "amqp:connection:forced"))
-            each.closed = True
-        return len(passages)
-
-    def cut(self) -> int:
-        passages = list(self.passages)
-        for each in passages:
-            each.end()
-        return len(passages)
-
     def obey(self, line: str) -> int:
         verb, _, rest = line.strip().partition(" ")
+        living = [each for each in self.passages if not each.closed]
         if verb == "detach" and rest:
-            return self.detach(rest)
-        if verb == "close":
-            return self.close()
-        if verb == "cut":
-            return self.cut()
-        if verb == "hold":
+            return sum(each.detach(rest.encode()) for each in living)
+        if verb in ("close", "cut"):
+            for each in living:
+                getattr(each, verb)()
+        elif verb == "hold":
             self.open.clear()
-            return len(self.passages)
-        if verb == "release":
+        elif verb == "release":
             self.open.set()
-            return len(self.passages)
-        raise SystemExit(f"between.py: {line!r}?")
+        else:
+            raise SystemExit(f"between.py: {line!r}?")
+        return len(living)
 
 
 def performative(frame: bytes) -> int | None:
@@ -170,15 +179,15 @@ def performative(frame: bytes) -> int | None:
     return {0x53: body[2], 0x80: body[9]}[body[1]]
 
 
-def fields(frame: bytes) -> list[int | None]:
-    """The first fields of a performative, those that are numbers; none for the others."""
+def fields(frame: bytes) -> list[int | bytes | None]:
+    """The first fields of a performative, those that are numbers or texts; none for the others."""
     at = frame[4] * 4
     at += 3 if frame[at + 1] == 0x53 else 10
     kind = frame[at]
     if kind == 0x45:
         return [None] * 5
     count, at = (frame[at + 2], at + 3) if kind == 0xC0 else (struct.unpack(">I", frame[at + 5:at + 9])[0], at + 9)
-    found: list[int | None] = []
+    found: list[int | bytes | None] = []
     while len(found) < min(count, 5):
         kind, at = frame[at], at + 1
         value = None
@@ -190,8 +199,10 @@ def fields(frame: bytes) -> list[int | None]:
             size, value = 4, struct.unpack(">I", frame[at:at + 4])[0]
         elif kind >> 4 in (0xA, 0xC, 0xE):
             size = 1 + frame[at]
+            value = frame[at + 1:at + size] if kind == 0xA1 else None
         elif kind >> 4 in (0xB, 0xD, 0xF):
             size = 4 + struct.unpack(">I", frame[at:at + 4])[0]
+            value = frame[at + 4:at + size] if kind == 0xB1 else None
         else:
             size = {0x5: 1, 0x6: 2, 0x7: 4, 0x8: 8, 0x9: 16}[kind >> 4]
         found.append(value)
@@ -203,12 +214,15 @@ def number(value: int) -> bytes:
     return b"\x70" + struct.pack(">I", value)
 
 
-def ended(channel: int, kind: int, before: bytes, count: int, condition: str) -> bytes:
-    """A detach or a close with an error."""
+def error(condition: str) -> bytes:
     text = b"The service ends it, for reasons of its own."
     inner = b"\xa3" + bytes([len(condition)]) + condition.encode() + b"\xa1" + bytes([len(text)]) + text + b"\x40"
-    error = b"\x00\x53\x1d\xd0" + struct.pack(">II", len(inner) + 4, 3) + inner
-    body = b"\x00\x53" + bytes([kind]) + b"\xd0" + struct.pack(">II", len(before) + len(error) + 4, count + 1) + before + error
+    return b"\x00\x53\x1d\xd0" + struct.pack(">II", len(inner) + 4, 3) + inner
+
+
+def ended(channel: int, kind: int, before: bytes, count: int, error: bytes = b"") -> bytes:
+    """A detach or a close; `before` are the fields before its error, `count` of them."""
+    body = b"\x00\x53" + bytes([kind]) + b"\xd0" + struct.pack(">II", len(before) + len(error) + 4, count + bool(error)) + before + error
     return struct.pack(">IBBH", len(body) + 8, 2, 0, channel) + body
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import textwrap
 import tomllib
 import xml.etree.ElementTree as ElementTree
 from collections import defaultdict
@@ -213,6 +214,14 @@ def clients(suite) -> str:
 LEGEND = "✓ passes   ✗ fails   – not offered by this client   · not asked of it (a generic client has no such call)   ? no outcome"
 
 
+def passing(cells: dict[str, Cell]) -> str:
+    return ", ".join(sorted(name for name, cell in cells.items() if cell.outcome == "pass"))
+
+
+def others(cells: dict[str, Cell]) -> list[tuple[str, Cell]]:
+    return sorted((name, cell) for name, cell in cells.items() if cell.outcome != "pass")
+
+
 def shown(matrix: Matrix, width: int = 118) -> str:
     """For a terminal: clients downwards, scenarios in blocks."""
     lines = []
@@ -229,7 +238,8 @@ def shown(matrix: Matrix, width: int = 118) -> str:
             lines += [f"  {name:<{room - 2}}" + " ".join(f"{matrix.sign(name, each):<4}" for each in part).rstrip() for name in names]
     for suite, cells in matrix.programs().items():
         lines += ["", f"{suite}"]
-        lines += [f"  {SIGNS[cell.outcome]} {name}" + (f": {'; '.join(cell.notes)}" if cell.notes else "") for name, cell in cells.items()]
+        lines += textwrap.wrap(passing(cells), width, initial_indent="  ✓ ", subsequent_indent="    ", break_on_hyphens=False)
+        lines += [f"  {SIGNS[cell.outcome]} {name}: {'; '.join(cell.notes)}" for name, cell in others(cells)]
     lines += ["", LEGEND]
     return "\n".join(lines).lstrip("\n")
 
@@ -245,8 +255,9 @@ def written(matrix: Matrix, suites) -> str:
             lines += ["", f"### {section}", "", "| | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
             lines += [f"| {each.number} | " + " | ".join(matrix.sign(name, each) for name in names) + " |" for each in scenarios]
     for suite, cells in matrix.programs().items():
-        lines += ["", f"### {suite}", "", "| | | |", "|---|---|---|"]
-        lines += [f"| {name} | {SIGNS[cell.outcome]} | {'; '.join(cell.notes)} |" for name, cell in cells.items()]
+        lines += ["", f"### {suite}", ""]
+        lines += textwrap.wrap(passing(cells), 140, initial_indent="✓ ", break_on_hyphens=False)
+        lines += ["", *[f"- {SIGNS[cell.outcome]} {name}: {'; '.join(cell.notes)}" for name, cell in others(cells)]]
     lines += ["", "### Not offered, and why", ""]
     numbers = {each.number for each in matrix.scenarios}
     for suite, cells in matrix.cells.items():

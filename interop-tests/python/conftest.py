@@ -14,6 +14,8 @@ from azure.servicebus import NEXT_AVAILABLE_SESSION, ServiceBusMessage, ServiceB
 
 import both
 import guarded as guarding
+from identity import ISSUER, Issuer, identity
+from middle import Between
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from broker import WORK, Broker, BrokerError  # noqa: E402
@@ -33,6 +35,7 @@ def pytest_sessionstart(session):
     work = Path(os.environ.get("JITNEY_WORK") or WORK / f"python-{kind}")
     name = "guarded-restart" if config.option.markexpr == "restart" else "guarded"
     made = guarding.described(work / name, guarding.ADDRESSES[kind])
+    made.add("--oidc-issuer", ISSUER, "--oidc-jwks", str(Issuer(made.directory).publish()))
     os.environ["JITNEY_GUARDED"] = str(made.directory)
     try:
         made.broker.start()
@@ -155,6 +158,20 @@ def topic(client, name) -> "Topic":
 
 
 @pytest.fixture
+async def between(broker):
+    """What stands between the broker and the clients that are told to go there."""
+    made = await Between.stand(broker.amqp_port)
+    yield made
+    await made.end()
+
+
+@pytest.fixture
+def by_between(connect, connection_string, broker, between):
+    """Makes clients that connect through it."""
+    return lambda **options: connect(connection_string.replace(f":{broker.amqp_port}", f":{between.port}"), **options)
+
+
+@pytest.fixture
 def broker() -> Broker:
     return Broker(Path(os.environ["JITNEY_BROKER_STATE"]))
 
@@ -181,6 +198,10 @@ class House:
     def of(self, credential, **options):
         """A client that is made with the namespace's name and a credential."""
         return self.connect(self.guarded.address, credential=credential, **{**self.trust, **options})
+
+    def identity(self, kind: str, role: str | None, issuer: Issuer | None = None, **claims):
+        """Somebody with a role, by a token of the issuer that the broker believes, if it is no other."""
+        return identity(kind, issuer or Issuer(self.guarded.directory), role, **claims)
 
     def administrator(self, text: str | None = None, **options):
         return self.administer(text or self.guarded.connection_string(), **{**self.trust, **options})

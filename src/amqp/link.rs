@@ -114,11 +114,17 @@ impl Incoming {
         self.credit.saturating_sub(open.unwrap_or(0))
     }
 
-    /// Returns how large a message may be, bytes.
-    pub(super) fn size_max(&self) -> u64 {
-        match self.message_size_max {
+    /// Returns how large a message of a format may be, bytes. Where several are in an envelope its
+    /// sections do not count: Python leaves them out when it fills one.
+    pub(super) fn size_max(&self, format: u32) -> u64 {
+        let max = match self.message_size_max {
             0 => limits::MESSAGE_SIZE_MAX,
             max => max,
+        };
+        if format == 0 {
+            max
+        } else {
+            max + limits::ENVELOPE_BYTES
         }
     }
 

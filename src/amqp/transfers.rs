@@ -100,10 +100,16 @@ impl Connection {
                 description,
             });
         };
+        let format = match &incoming.partial {
+            Some(partial) => partial.message_format,
+            None => transfer.message_format,
+        };
         let size_max = match phase {
             // Nobody has looked yet at who sends this.
             LinkPhase::Asked => u64::from(limits::FRAME_SIZE_MAX),
-            LinkPhase::Asking | LinkPhase::Attached | LinkPhase::Detaching => incoming.size_max(),
+            LinkPhase::Asking | LinkPhase::Attached | LinkPhase::Detaching => {
+                incoming.size_max(format)
+            }
         };
         // Nearly every message is one frame.
         if let (None, Some(delivery)) = (&incoming.partial, transfer.delivery)
