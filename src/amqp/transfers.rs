@@ -4,7 +4,7 @@ use bytes::{Buf, Bytes, BytesMut};
 
 use super::connection::undecodable;
 use super::frame::{self, FrameKind};
-use super::link::{FlowState, LinkPhase, Partial};
+use super::link::{FlowState, Gathered, LinkPhase, Partial};
 use super::links::{Answer, unattached};
 use super::session::{Waiting, What};
 use super::state::DeliveryState;
@@ -147,7 +147,7 @@ impl Connection {
             Some(partial) => partial,
             None => Partial::begin(&transfer).map_err(undecodable)?,
         };
-        let before = partial.bytes.len();
+        let before = partial.gathered.len();
         if transfer.aborted {
             // As if it had never been sent: only its credit is used up, and comes back.
             self.partial_bytes = self.partial_bytes.saturating_sub(before);
@@ -169,8 +169,8 @@ impl Connection {
             partial.no_room = true;
         }
         if transfer.more {
-            partial.append(&payload);
-            self.partial_bytes = others + partial.bytes.len();
+            partial.append(payload);
+            self.partial_bytes = others + partial.gathered.len();
             incoming.partial = Some(partial);
             return Ok(());
         }
@@ -179,8 +179,8 @@ impl Connection {
         let payload = if before == 0 {
             payload
         } else {
-            partial.append(&payload);
-            std::mem::take(&mut partial.bytes).freeze()
+            partial.append(payload);
+            std::mem::take(&mut partial.gathered).join()
         };
         self.take_whole(id, partial, payload);
         Ok(())
@@ -367,7 +367,7 @@ impl Partial {
             message_format: transfer.message_format,
             settled: transfer.settled,
             transaction: transfer.transaction.clone(),
-            bytes: BytesMut::new(),
+            gathered: Gathered::default(),
             too_large: false,
             no_room: false,
         })
@@ -378,11 +378,11 @@ impl Partial {
         self.too_large || self.no_room
     }
 
-    fn append(&mut self, payload: &[u8]) {
+    fn append(&mut self, payload: Bytes) {
         if self.is_refused() {
-            self.bytes = BytesMut::new();
+            self.gathered = Gathered::default();
         } else {
-            self.bytes.extend_from_slice(payload);
+            self.gathered.append(payload);
         }
     }
 }
