@@ -190,7 +190,7 @@ class Restarts(Working):
         # Locks are not written down: what was locked is there at once, or when its lock would have ended.
         self.assertEqual(sorted(bodies(self.receive(self.receiver("s243"), 2)), key=str), [2, "committed"])
 
-    def test_s308_s348_a_client_reconnects_by_itself(self):
+    def test_s348_a_client_reconnects_by_itself(self):
         self.connection.close()
         for verb in ("kill", "stop"):
             exchange = Exchange("s348")

@@ -320,3 +320,7 @@ class Transactions(Working):
                 break
         self.assertEqual(self.end(transaction, Transaction.commit), ("not committed", "amqp:transaction:rollback"))
         self.assertEqual((self.here("s247"), self.here("s247b")), ([], []))
+
+    def test_s249_a_coordinator_wants_no_token(self):
+        # Declared with a null global-id; its id is short, and a discharge with `fail` is accepted.
+        self.abort(self.begin())
