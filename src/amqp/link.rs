@@ -87,6 +87,8 @@ pub(super) struct Gathered {
 
 /// A piece of fewer bytes is copied.
 const LARGE_PIECE: usize = 16 * 1024;
+/// More bytes than these are put together as they come: they would be there twice at the end.
+const PIECES_MAX: usize = 4 * 1024 * 1024;
 
 impl Gathered {
     pub(super) fn len(&self) -> usize {
@@ -95,6 +97,11 @@ impl Gathered {
 
     pub(super) fn append(&mut self, piece: Bytes) {
         self.length += piece.len();
+        if PIECES_MAX < self.length {
+            self.merge();
+            self.tail.extend_from_slice(&piece);
+            return;
+        }
         if piece.len() < LARGE_PIECE {
             self.tail.extend_from_slice(&piece);
         } else {
@@ -113,17 +120,28 @@ impl Gathered {
         }
     }
 
-    /// Returns all of it in one. Pieces go as they are copied.
-    pub(super) fn join(mut self) -> Bytes {
+    /// Puts all pieces into the tail.
+    fn merge(&mut self) {
+        if self.pieces.is_empty() {
+            return;
+        }
         self.end_tail();
-        if let (1, Some(only)) = (self.pieces.len(), self.pieces.front()) {
+        self.tail.reserve(self.length);
+        // They go as they are copied.
+        while let Some(piece) = self.pieces.pop_front() {
+            self.tail.extend_from_slice(&piece);
+        }
+    }
+
+    /// Returns all of it in one.
+    pub(super) fn join(mut self) -> Bytes {
+        if self.tail.is_empty()
+            && let (1, Some(only)) = (self.pieces.len(), self.pieces.front())
+        {
             return only.clone();
         }
-        let mut whole = BytesMut::with_capacity(self.length);
-        while let Some(piece) = self.pieces.pop_front() {
-            whole.extend_from_slice(&piece);
-        }
-        whole.freeze()
+        self.merge();
+        self.tail.freeze()
     }
 }
 
@@ -209,10 +227,11 @@ mod tests {
 
     #[test]
     fn pieces_of_any_size_are_one_in_their_order() {
-        let sizes = [
+        let mut sizes = vec![
             1, 20_000, 3, 15_000, 15_000, 15_000, 15_000, 15_000, 70_000, 0, 2,
         ];
-        for count in 0..sizes.len() {
+        sizes.extend([PIECES_MAX, 1, 20_000]);
+        for count in 0..=sizes.len() {
             let mut gathered = Gathered::default();
             let mut expected = Vec::new();
             for (fill, size) in (0_u8..).zip(sizes.iter().take(count)) {
