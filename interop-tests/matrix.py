@@ -193,10 +193,9 @@ def version(pin: str) -> str:
         value = tomllib.loads(text)["dependencies"][package]
         return (value if isinstance(value, str) else value["version"]).lstrip("=")
     elif path.suffix == ".xml":
-        space = {"m": "http://maven.apache.org/POM/4.0.0"}
-        for each in ElementTree.fromstring(text).iter("{*}dependency"):
-            if each.findtext("m:artifactId", namespaces=space) == package:
-                return each.findtext("m:version", default="", namespaces=space)
+        for each in ElementTree.fromstring(text).findall(".//{*}dependency"):
+            if each.findtext("{*}artifactId") == package:
+                return each.findtext("{*}version", default="")
         found = None
     else:
         found = re.search(rf"{re.escape(package)}\S*[=:~ ]+v?(\d\S*)", text)
