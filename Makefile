@@ -42,8 +42,8 @@ crash: build .venv/made ## SIGKILL the real process under load, again and again
 mutants: ## planted bugs that the simulation must find
 	tests/mutants
 
-interop: build .venv/made ## the SDKs against the release binary; LANG=python for one
-	interop-tests/run $(or $(SUITES),python javascript java go go-wss rhea proton samples strangers rust)
+interop: build .venv/made ## every client against the release binary; LANG=python for one
+	interop-tests/run $(or $(SUITES),--clients)
 
 # All suites and the crash test in one table.
 interop-all: build .venv/made

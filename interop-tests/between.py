@@ -24,7 +24,7 @@ import struct
 import sys
 from dataclasses import dataclass, field
 
-ATTACH, FLOW, TRANSFER, DETACH, CLOSE = 0x12, 0x13, 0x14, 0x16, 0x18
+ATTACH, FLOW, TRANSFER, DETACH, END, CLOSE = 0x12, 0x13, 0x14, 0x16, 0x17, 0x18
 # Where a performative has its handle.
 HANDLE = {ATTACH: 1, FLOW: 4, TRANSFER: 0, DETACH: 0}
 
@@ -62,6 +62,11 @@ class Passage:
         if self.closed:
             return False
         kind = performative(frame)
+        if kind == END:
+            # Of a session that has ended, no link is left, detached or not.
+            channel = struct.unpack(">H", frame[6:8])[0]
+            for link in [each for each in self.links if side in each.ends and each.ends[side].channel == channel]:
+                self.leave(link, side)
         if kind not in HANDLE:
             return True
         channel, found = struct.unpack(">H", frame[6:8])[0], fields(frame)
@@ -83,11 +88,15 @@ class Passage:
             return True
         dropped = side in link.waits_for
         if kind == DETACH:
-            link.waits_for.discard(side)
-            del link.ends[side]
-            if not link.ends:
-                self.links.remove(link)
+            self.leave(link, side)
         return not dropped
+
+    def leave(self, link: Link, side: str) -> None:
+        """One side has said its last of a link."""
+        link.waits_for.discard(side)
+        del link.ends[side]
+        if not link.ends:
+            self.links.remove(link)
 
     def detach(self, text: bytes) -> int:
         """The service's detach for the client, and the client's answer for the broker, at once."""
@@ -176,7 +185,7 @@ def performative(frame: bytes) -> int | None:
     if frame[:4] == b"AMQP" or frame[5] != 0 or len(frame) <= frame[4] * 4:
         return None
     body = frame[frame[4] * 4:]
-    return {0x53: body[2], 0x80: body[9]}[body[1]]
+    return body[2] if body[1] == 0x53 else body[9]
 
 
 def fields(frame: bytes) -> list[int | bytes | None]:

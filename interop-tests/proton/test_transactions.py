@@ -38,7 +38,9 @@ class Outcomes(TransactionHandler):
         self.said.append(what)
 
 
-class Transactions(TestCase):
+class Working(TestCase):
+    """A test that works in transactions."""
+
     def begin(self, connection=None, **options) -> Transaction:
         """A transaction that the broker has declared; Proton names descriptors by symbols."""
         connection = connection or self.connection
@@ -90,6 +92,8 @@ class Transactions(TestCase):
     def not_done(self, delivery: Delivery, condition: str):
         self.assertEqual((delivery.remote_state, delivery.remote.condition.name), (Delivery.REJECTED, condition))
 
+
+class Transactions(Working):
     def test_s231_what_is_sent_in_a_transaction_arrives_when_it_is_committed(self):
         transaction = self.begin()
         sender = self.sender("s231")
@@ -316,3 +320,7 @@ class Transactions(TestCase):
                 break
         self.assertEqual(self.end(transaction, Transaction.commit), ("not committed", "amqp:transaction:rollback"))
         self.assertEqual((self.here("s247"), self.here("s247b")), ([], []))
+
+    def test_s249_a_coordinator_wants_no_token(self):
+        # Declared with a null global-id; its id is short, and a discharge with `fail` is accepted.
+        self.abort(self.begin())
