@@ -6,8 +6,8 @@ use std::{collections::HashMap, future::Future, sync::Arc, time::Duration};
 
 use azure_core_rest::{HttpClient, Request, Response, StatusCode, Url, headers::HeaderName};
 use azure_messaging_servicebus::service_bus::{
-    PeekLockResponse, QueueClient, SendMessageOptions, SettableBrokerProperties, SubscriptionReceiver,
-    TopicClient,
+    PeekLockResponse, QueueClient, SendMessageOptions, SettableBrokerProperties,
+    SubscriptionReceiver, TopicClient,
 };
 use time::OffsetDateTime;
 
@@ -30,7 +30,10 @@ struct There {
 impl HttpClient for There {
     async fn execute_request(&self, request: &Request) -> azure_core_rest::Result<Response> {
         let mut request = request.clone();
-        let (path, query) = (request.url().path().to_owned(), request.url().query().map(str::to_owned));
+        let (path, query) = (
+            request.url().path().to_owned(),
+            request.url().query().map(str::to_owned),
+        );
         let url = request.url_mut();
         *url = self.base.clone();
         url.set_path(&path);
@@ -47,11 +50,23 @@ fn there() -> Outcome<Arc<dyn HttpClient>> {
 }
 
 fn queue(name: &str) -> Outcome<QueueClient> {
-    Ok(QueueClient::new(there()?, "jitney", name, RULE, KEY.to_owned())?)
+    Ok(QueueClient::new(
+        there()?,
+        "jitney",
+        name,
+        RULE,
+        KEY.to_owned(),
+    )?)
 }
 
 fn topic(name: &str) -> Outcome<TopicClient> {
-    Ok(TopicClient::new(there()?, "jitney", name, RULE, KEY.to_owned())?)
+    Ok(TopicClient::new(
+        there()?,
+        "jitney",
+        name,
+        RULE,
+        KEY.to_owned(),
+    )?)
 }
 
 fn run(test: impl Future<Output = Outcome>) {
@@ -69,8 +84,13 @@ fn run(test: impl Future<Output = Outcome>) {
 
 /// The status of a refusal.
 fn refused<T>(result: azure_core_rest::Result<T>) -> StatusCode {
-    let Err(error) = result else { panic!("it succeeded") };
-    error.as_http_error().expect("an answer of the broker").status()
+    let Err(error) = result else {
+        panic!("it succeeded")
+    };
+    error
+        .as_http_error()
+        .expect("an answer of the broker")
+        .status()
 }
 
 async fn locked(queue: &QueueClient) -> Outcome<PeekLockResponse> {
@@ -88,8 +108,13 @@ fn s341_a_message_is_sent_and_received_and_deleted() {
         }
         assert_eq!(queue.receive_and_delete_message().await?, "one");
         assert_eq!(queue.receive_and_delete_message().await?, "two ü");
-        let nothing = queue.peek_lock_message2(Some(Duration::from_secs(1))).await?;
-        assert_eq!((nothing.status(), &*nothing.body()), (&StatusCode::NoContent, ""));
+        let nothing = queue
+            .peek_lock_message2(Some(Duration::from_secs(1)))
+            .await?;
+        assert_eq!(
+            (nothing.status(), &*nothing.body()),
+            (&StatusCode::NoContent, "")
+        );
         Ok(())
     });
 }
@@ -102,12 +127,24 @@ fn s342_a_locked_message_is_deleted_unlocked_or_renewed() {
         queue.send_message("1", None).await?;
         let first = locked(&queue).await?;
         let properties = first.broker_properties().ok_or("broker properties")?;
-        assert_eq!((properties.delivery_count, properties.sequence_number), (1, 1));
-        assert_eq!((&*properties.state, properties.message_id.is_empty()), ("Active", false));
-        assert!(properties.enqueued_time_utc.is_some_and(|time| time >= sent));
+        assert_eq!(
+            (properties.delivery_count, properties.sequence_number),
+            (1, 1)
+        );
+        assert_eq!(
+            (&*properties.state, properties.message_id.is_empty()),
+            ("Active", false)
+        );
+        assert!(
+            properties
+                .enqueued_time_utc
+                .is_some_and(|time| time >= sent)
+        );
         assert!(properties.locked_until_utc > OffsetDateTime::now_utc() + Duration::from_secs(50));
         // Nobody else's.
-        let nothing = queue.peek_lock_message2(Some(Duration::from_secs(1))).await?;
+        let nothing = queue
+            .peek_lock_message2(Some(Duration::from_secs(1)))
+            .await?;
         assert_eq!(nothing.status(), &StatusCode::NoContent);
         first.renew_message_lock().await?;
         first.unlock_message().await?;
@@ -119,8 +156,13 @@ fn s342_a_locked_message_is_deleted_unlocked_or_renewed() {
         assert_eq!(refused(first.delete_message().await), StatusCode::NotFound);
         assert_eq!(refused(first.unlock_message().await), StatusCode::NotFound);
         again.delete_message().await?;
-        assert_eq!(refused(again.renew_message_lock().await), StatusCode::NotFound);
-        let nothing = queue.peek_lock_message2(Some(Duration::from_secs(1))).await?;
+        assert_eq!(
+            refused(again.renew_message_lock().await),
+            StatusCode::NotFound
+        );
+        let nothing = queue
+            .peek_lock_message2(Some(Duration::from_secs(1)))
+            .await?;
         assert_eq!(nothing.status(), &StatusCode::NoContent);
         Ok(())
     });
@@ -159,18 +201,29 @@ fn s343_properties_go_there_and_back() {
         let options = SendMessageOptions {
             content_type: Some("application/json".to_owned()),
             broker_properties: Some(properties),
-            custom_properties: Some(custom.map(|(name, value)| (name.to_owned(), value.to_owned())).into()),
+            custom_properties: Some(
+                custom
+                    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                    .into(),
+            ),
         };
         queue.send_message("{}", Some(options)).await?;
         let message = locked(&queue).await?;
         let properties = message.broker_properties().ok_or("broker properties")?;
         assert_eq!(properties.message_id, "message");
-        assert!((properties.time_to_live - 90.5).abs() < 0.01, "{}", properties.time_to_live);
+        assert!(
+            (properties.time_to_live - 90.5).abs() < 0.01,
+            "{}",
+            properties.time_to_live
+        );
         let Custom(found) = message.custom_properties()?;
         for (name, value) in custom {
             assert_eq!(found.get(name).map(String::as_str), Some(value), "{name}");
         }
-        assert_eq!(found.get("content-type").map(String::as_str), Some("application/json"));
+        assert_eq!(
+            found.get("content-type").map(String::as_str),
+            Some("application/json")
+        );
         message.delete_message().await?;
         Ok(())
     });
@@ -189,7 +242,9 @@ fn s344_a_message_comes_at_its_time_and_is_waited_for() {
             ..Default::default()
         };
         queue.send_message("later", Some(options)).await?;
-        let nothing = queue.peek_lock_message2(Some(Duration::from_secs(1))).await?;
+        let nothing = queue
+            .peek_lock_message2(Some(Duration::from_secs(1)))
+            .await?;
         assert_eq!(nothing.status(), &StatusCode::NoContent);
         let message = locked(&queue).await?;
         // The time is told in whole seconds.
@@ -204,11 +259,15 @@ fn s345_topics_are_sent_to_and_subscriptions_received_from() {
     run(async {
         let topic = topic("s345t")?;
         topic.topic_sender().send_message("1", None).await?;
-        let receivers: Vec<SubscriptionReceiver> =
-            ["a", "b"].map(|name| topic.subscription_receiver(name)).into();
+        let receivers: Vec<SubscriptionReceiver> = ["a", "b"]
+            .map(|name| topic.subscription_receiver(name))
+            .into();
         assert_eq!(receivers[0].receive_and_delete_message().await?, "1");
         let message = receivers[1].peek_lock_message2(WAIT).await?;
-        assert_eq!((message.status(), &*message.body()), (&StatusCode::Created, "1"));
+        assert_eq!(
+            (message.status(), &*message.body()),
+            (&StatusCode::Created, "1")
+        );
         message.delete_message().await?;
         topic.topic_sender().send_message("2", None).await?;
         assert_eq!(receivers[0].peek_lock_message(WAIT).await?, "2");
@@ -220,13 +279,25 @@ fn s345_topics_are_sent_to_and_subscriptions_received_from() {
 fn s346_what_is_not_there_is_gone() {
     run(async {
         let nowhere = queue("no-such-queue")?;
-        assert_eq!(refused(nowhere.send_message("1", None).await), StatusCode::Gone);
-        assert_eq!(refused(nowhere.receive_and_delete_message().await), StatusCode::Gone);
+        assert_eq!(
+            refused(nowhere.send_message("1", None).await),
+            StatusCode::Gone
+        );
+        assert_eq!(
+            refused(nowhere.receive_and_delete_message().await),
+            StatusCode::Gone
+        );
         let subscription = topic("s345t")?.subscription_receiver("no-such");
-        assert_eq!(refused(subscription.peek_lock_message(WAIT).await), StatusCode::Gone);
+        assert_eq!(
+            refused(subscription.peek_lock_message(WAIT).await),
+            StatusCode::Gone
+        );
         // Too large for its queue.
         let small = queue("s12")?;
-        assert_eq!(refused(small.send_message(&"x".repeat(100 << 10), None).await), StatusCode::Forbidden);
+        assert_eq!(
+            refused(small.send_message(&"x".repeat(100 << 10), None).await),
+            StatusCode::Forbidden
+        );
         Ok(())
     });
 }
