@@ -66,7 +66,7 @@ def work_goes_through(scene: Scene) -> None:
     worker(scene, AHEAD="10")
     caller = Caller(scene)
     results = [caller.call("add", number, 1, 0.5) for number in range(20)]
-    answers = [result.get(timeout=40) for result in results]
+    answers = [result.get(timeout=60) for result in results]
     check(answers == [number + 1.5 for number in range(20)], f"the answers were {answers}")
     noted = sorted(note["numbers"][0] for note in scene.notes("added"))
     check(noted == list(range(20)), f"it did {noted}")
@@ -78,8 +78,8 @@ def a_task_fails_and_is_tried_again(scene: Scene) -> None:
     worker(scene)
     caller = Caller(scene)
     good, bad = caller.call("fail", 2), caller.call("fail", 9)
-    check(good.get(timeout=40) == "at last", "it did not succeed at last")
-    error = bad.get(timeout=40, propagate=False)
+    check(good.get(timeout=60) == "at last", "it did not succeed at last")
+    error = bad.get(timeout=60, propagate=False)
     check(bad.state == "FAILURE" and str(error) == "not yet", f"the other is {bad.state}: {error!r}")
     tries = sorted(note["retries"] for note in scene.notes("tried"))
     check(tries == [0, 0, 1, 1, 2, 2, 3], f"the tries were {tries}")
@@ -181,7 +181,7 @@ def answers_by_the_broker(scene: Scene) -> None:
     worker(scene, BACKEND="rpc://")
     caller = Caller(scene, backend="rpc://")
     results = [caller.call("add", number, 1) for number in range(5)]
-    answers = [result.get(timeout=40) for result in results]
+    answers = [result.get(timeout=60) for result in results]
     check(answers == [1, 2, 3, 4, 5], f"the answers were {answers}")
 
 
@@ -210,9 +210,9 @@ def one_after_another(scene: Scene) -> None:
     steps = chain(task("add", 1, 2), task("add", 10), task("add", 100), app=caller.app).apply_async()
     many = group([task("add", number, number) for number in range(5)], app=caller.app).apply_async()
     sums = chord([task("add", number, 1) for number in range(4)], task("total"), app=caller.app).apply_async()
-    check(steps.get(timeout=40) == 113, f"the chain gave {steps.result}")
-    check(many.get(timeout=40) == [0, 2, 4, 6, 8], "the group gave something else")
-    check(sums.get(timeout=40) == 10, f"the chord gave {sums.result}")
+    check(steps.get(timeout=60) == 113, f"the chain gave {steps.result}")
+    check(many.get(timeout=60) == [0, 2, 4, 6, 8], "the group gave something else")
+    check(sums.get(timeout=60) == 10, f"the chord gave {sums.result}")
     wait(lambda: not scene.left(queue(scene)), "the queue is empty")
 
 

@@ -34,7 +34,7 @@ KEY_NAME = "RootManageSharedAccessKey"
 KEY = base64.b64encode(hashlib.sha256(b"namespace 0").digest()).decode()
 
 # For anything that should happen soon. A busy machine takes seconds to start an interpreter.
-SOON = 40.0
+SOON = 60.0
 
 
 class Failure(Exception):
@@ -111,9 +111,15 @@ class Program:
 
     process: subprocess.Popen
     log: Path
+    meant: bool = False
+
+    def failed(self) -> bool:
+        """It has ended, and nobody had told it to."""
+        return not self.meant and self.process.poll() is not None
 
     def end(self, number: int, seconds: float = SOON) -> int:
         """Sends a signal to the program itself, and returns its exit code."""
+        self.meant = True
         self.process.send_signal(number)
         try:
             return self.process.wait(seconds)
@@ -122,6 +128,7 @@ class Program:
 
     def kill(self) -> None:
         """As if the machine that it runs on had lost its power."""
+        self.meant = True
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -181,7 +188,14 @@ class Scene:
 
     def wait_for(self, what: str, count: int = 1, seconds: float = SOON, **values) -> list[dict]:
         named = " ".join([what, *(f"{name}={value}" for name, value in values.items())])
-        return wait(lambda: len(found := self.notes(what, **values)) >= count and found, f"{count} notes of {named}", seconds)
+
+        def noted() -> list[dict] | None:
+            found = self.notes(what, **values)
+            for each in self.programs:
+                check(len(found) >= count or not each.failed(), f"{each.log.name} has ended, without {count} notes of {named}")
+            return found if len(found) >= count else None
+
+        return wait(noted, f"{count} notes of {named}", seconds)
 
     def client(self) -> ServiceBusClient:
         return ServiceBusClient.from_connection_string(self.house.connection_string)

@@ -7,6 +7,7 @@ const { AsyncLocalStorageContextManager } = require("@opentelemetry/context-asyn
 const { context, trace } = require("@opentelemetry/api");
 const { registerInstrumentations } = require("@opentelemetry/instrumentation");
 const { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } = require("@opentelemetry/sdk-trace-base");
+const { setTimeout: pause } = require("node:timers/promises");
 const { createAzureSdkInstrumentation } = require("@azure/opentelemetry-instrumentation-azure-sdk");
 
 const exporter = new InMemorySpanExporter();
@@ -37,6 +38,9 @@ async function main(text, queue) {
       processError: async ({ error }) => { failed(error); },
     });
   });
+  // What the processor completes by itself it completes after its callback.
+  const completed = () => exporter.getFinishedSpans().filter(({ name }) => name === "ServicebusReceiver.complete").length;
+  while (completed() < 2) await pause(20);
   await client.close();
   const spans = exporter.getFinishedSpans().map((span) => ({
     name: span.name,

@@ -3,4 +3,7 @@
 const dns = require("node:dns");
 
 const { lookup } = dns;
-dns.lookup = (name, options, done) => lookup(name.endsWith(".servicebus.windows.net") ? process.env.JITNEY_SHIPPED_HOST : name, options, done);
+dns.lookup = (name, ...rest) => {
+  const ours = name.endsWith(".servicebus.windows.net");
+  return lookup(ours ? process.env.JITNEY_SHIPPED_HOST : name, ...rest);
+};

@@ -92,7 +92,8 @@ def environment(**more: str) -> dict[str, str]:
 def run_mocha(package: str, tests: list[str], limit_of_one: int, outcomes: Outcomes, **more: str) -> None:
     """Runs tests that a package ships, by mocha, and tells what became of each."""
     log = DIRECTORY / f"{package}.log"
-    command = ["node", str(MODULES / "mocha" / "bin" / "mocha"), "--recursive", "--exit", "--reporter", "json", "--timeout", str(limit_of_one)]
+    mocha = str(MODULES / "mocha" / "bin" / "mocha")
+    command = ["node", mocha, "--recursive", "--exit", "--reporter", "json", "--timeout", str(limit_of_one)]
     began = time.monotonic()
     with log.open("wb") as sink:
         try:
@@ -154,8 +155,8 @@ def main() -> int:
         run_mocha("systemic-azure-bus", ["test"], 20_000, outcomes, AZURE_SERVICEBUS_CONNECTION_STRING=string)
         keys = {"ServiceBusQueueKeyNames": "RootManageSharedAccessKey", "ServiceBusQueueKeys": KEY}
         run_mocha(
-            "amqp10", ["test/integration/servicebus/queues"], 20_000, outcomes, ServiceBusNamespace=NAMESPACE, ServiceBusQueueNames="queue",
-            ValidProcessVersions="v", **keys,
+            "amqp10", ["test/integration/servicebus/queues"], 20_000, outcomes, ServiceBusNamespace=NAMESPACE,
+            ServiceBusQueueNames="queue", ValidProcessVersions="v", **keys,
         )
         one = {"ServiceBusNamespace": HOST, "ServiceBusQueueName": "example", "ServiceBusTopicName": "topic"}
         one |= {"ServiceBusTopicSubscriptionName": "subscription"}

@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::*;
 use crate::entity::queue::{Description, EntityKind, ReceiveMode};
+use crate::message::Message;
 use crate::time::Millis;
 
 /// A broker, and another one that is made of the records of the first.

@@ -4,7 +4,8 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { pattern } from "../doors.js";
 import {
-  completeAll, fails, inMilliseconds, noRenewal, numbers, peekAll, range, receive, receiveNothing, receiveOne, sendNumbered, topic,
+  completeAll, fails, inMilliseconds, noRenewal, numbers, peekAll, range, receive, receiveNothing, receiveOne,
+  sendNumbered, topic,
 } from "../harness.js";
 
 const MIB = 1024 * 1024;

@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import {
-  at, bodies, deadLetters, fails, inMilliseconds, noRenewal, peekAll, receive, receiveNothing, receiveOne, sendNumbered, topic,
+  at, bodies, deadLetters, fails, inMilliseconds, noRenewal, peekAll, receive, receiveNothing, receiveOne,
+  sendNumbered, topic,
 } from "../harness.js";
 
 /**

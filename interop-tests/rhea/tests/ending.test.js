@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { setTimeout as pause } from "node:timers/promises";
 import { withBetween } from "../../javascript/between.js";
 import {
-  ANONYMOUS, accept, bodies, close, connect, ended, event, lockToken, openManagement, openReceiver, openSender, openSession, receive,
-  receiveAvailable, receiveOne, send, sendAccepted, sessionOf, topic, types,
+  ANONYMOUS, accept, bodies, close, connect, ended, event, lockToken, openManagement, openReceiver, openSender,
+  openSession, receive, receiveAvailable, receiveOne, send, sendAccepted, sessionOf, topic, types,
 } from "../harness.js";
 
 const DETACHED = "amqp:link:detach-forced";

@@ -4,12 +4,15 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import rhea from "rhea";
 import {
-  accept, bodies, numbers, openManagement, openReceiveAndDelete, openReceiver, openSender, range, receive, receiveAvailable, receiveOne, send,
-  sendAccepted, sendBatch, settle, topic, types,
+  accept, bodies, numbers, openManagement, openReceiveAndDelete, openReceiver, openSender, range, receive,
+  receiveAvailable, receiveOne, send, sendAccepted, sendBatch, settle, topic, types,
 } from "../harness.js";
 
 const { message: build } = rhea;
 const MIB = 1024 * 1024;
+/** The service takes no more messages in one batch in its Standard tier. */
+const BATCH_MAX = 4_500;
+const data = (size) => build.data_section(Buffer.alloc(size, 7));
 
 const bytes = (hex) => Buffer.from(hex.replaceAll(" ", ""), "hex");
 
@@ -21,8 +24,10 @@ const SCALARS = {
   "ulong 0": "44", "ulong 0, long": "80 0000000000000000", "ulong 255": "53 ff", "ulong 2^64 - 1": "80 ffffffffffffffff",
   "byte -128": "51 80", "byte 127": "51 7f", "short -32768": "61 8000", "short 32767": "61 7fff",
   "int -1": "54 ff", "int 1, long": "71 00000001", "int -2^31": "71 80000000", "int 2^31 - 1": "71 7fffffff",
-  "long -1": "55 ff", "long 1, long": "81 0000000000000001", "long -2^63": "81 8000000000000000", "long 2^63 - 1": "81 7fffffffffffffff",
-  "float 0": "72 00000000", "float -0": "72 80000000", "float 1.5": "72 3fc00000", "float infinity": "72 7f800000", "float NaN": "72 7fc00000",
+  "long -1": "55 ff", "long 1, long": "81 0000000000000001", "long -2^63": "81 8000000000000000",
+  "long 2^63 - 1": "81 7fffffffffffffff",
+  "float 0": "72 00000000", "float -0": "72 80000000", "float 1.5": "72 3fc00000",
+  "float infinity": "72 7f800000", "float NaN": "72 7fc00000",
   "double 0": "82 0000000000000000", "double -0": "82 8000000000000000", "double, the largest": "82 7fefffffffffffff",
   "double, the least": "82 0000000000000001", "double -infinity": "82 fff0000000000000", "double NaN": "82 7ff8000000000001",
   "decimal32": "74 22500001", "decimal64": "84 2238000000000001", "decimal128": "94 22080000000000000000000000000001",
@@ -153,7 +158,8 @@ topic("values", (scenario) => {
     };
     const message = (body, more) => ({ body, application_properties: trace, ...more });
     const soon = { message_annotations: { "x-opt-scheduled-enqueue-time": types.wrap_timestamp(Date.now() + 1_000) } };
-    await sendAccepted(await openSender(connection, "s326"), message("plain"), message("deferred"), message("dead"), message("scheduled", soon));
+    const sent = [message("plain"), message("deferred"), message("dead"), message("scheduled", soon)];
+    await sendAccepted(await openSender(connection, "s326"), ...sent);
     await sendAccepted(await openSender(connection, "s326t"), message("topic"));
     const receiver = await openReceiver(connection, "s326");
     const [plain, deferred, dead] = await receive(receiver, 3);
@@ -192,5 +198,27 @@ topic("values", (scenario) => {
     const received = await receiveOne(await openReceiver(connection, "s312"));
     assert.ok(content.equals(received.message.body.content));
     await accept(received);
+  });
+
+  scenario("S310 S311 a batch is full, a message just below the limit and one above", async (connection) => {
+    const sender = await openSender(connection, "s310");
+    assert.equal(Number(sender.max_message_size), MIB);
+    for (const [size, count] of [[1_000, 1_000], [10, BATCH_MAX]]) {
+      const outcome = await sendBatch(sender, range(1, count).map(() => ({ body: data(size) })));
+      assert.deepEqual(outcome, { name: "accepted" });
+      const receiver = await openReceiveAndDelete(connection, "s310");
+      for (const _ of range(1, count / 500)) await receive(receiver, 500);
+      assert.deepEqual(await receiveAvailable(receiver), []);
+    }
+    const other = await openSender(connection, "s311");
+    await sendAccepted(other, { body: data(1_000_000) });
+    assert.deepEqual(await sendBatch(other, [{ body: data(1_000_000) }]), { name: "accepted" });
+    const refused = await Promise.race([
+      send(other, { body: data(1_100_000) }).then(({ error }) => error),
+      new Promise((done) => { other.on("sender_error", () => done(other.error)); }),
+    ]);
+    assert.equal(refused.condition, "amqp:link:message-size-exceeded");
+    const received = await receiveAvailable(await openReceiveAndDelete(connection, "s311"));
+    assert.deepEqual(received.map(({ message }) => message.body.content.length), [1_000_000, 1_000_000]);
   });
 });
