@@ -209,7 +209,7 @@ def clients(suite) -> str:
     return ", ".join(f"{pin.rsplit('/', 1)[-1].split(':')[-1]} {version(pin)}" for pin in suite.pins)
 
 
-LEGEND = "✓ passes   ✗ fails   – not offered by this client   · not asked of it (a generic client has no such call)   ? no outcome"
+LEGEND = "✓ passes   ✗ fails   – not offered by this client   · not asked of this kind of client   ? no outcome"
 
 
 def passing(cells: dict[str, Cell]) -> str:
