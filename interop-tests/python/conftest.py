@@ -6,11 +6,13 @@ import os
 import re
 import sys
 import time
+from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 from azure.servicebus import NEXT_AVAILABLE_SESSION, ServiceBusMessage, ServiceBusReceiveMode, ServiceBusSubQueue
+from azure.servicebus.exceptions import MessagingEntityNotFoundError, ServiceBusAuthenticationError
 
 import both
 import guarded as guarding
@@ -375,6 +377,16 @@ async def receive(receiver, count: int, within: float = 20.0) -> list:
         assert left > 0, f"{len(found)} of {count} messages arrived within {within} s: {bodies(found)}"
         found += await receiver.receive_messages(max_message_count=count - len(found), max_wait_time=left)
     return found
+
+
+@contextmanager
+def not_there():
+    """Asserts that the SDK is told, and tells, that there is no such entity. Of one that it opens a link to it hears that with
+    the answer to its token, and so calls it an error of authentication; of one that goes while it has a link, by its name."""
+    with pytest.raises((ServiceBusAuthenticationError, MessagingEntityNotFoundError)) as told:
+        yield
+    text = f"{told.value} {told.value.inner_exception}"
+    assert re.search("The messaging entity .* could not be found", text), text
 
 
 async def nothing(receiver, wait: float = 1.0) -> None:
