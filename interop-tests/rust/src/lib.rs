@@ -6,9 +6,10 @@ use std::{error::Error, future::Future, time::Duration};
 
 use azservicebus::{
     ServiceBusClient, ServiceBusClientOptions, ServiceBusMessage, ServiceBusPeekedMessage,
-    ServiceBusReceiveMode, ServiceBusReceivedMessage, ServiceBusReceiver, ServiceBusReceiverOptions, ServiceBusRetryOptions, ServiceBusSender,
-    ServiceBusRuleManager, ServiceBusSenderOptions, ServiceBusSessionReceiver,
-    ServiceBusSessionReceiverOptions, ServiceBusTransportType, SubQueue,
+    ServiceBusReceiveMode, ServiceBusReceivedMessage, ServiceBusReceiver,
+    ServiceBusReceiverOptions, ServiceBusRetryOptions, ServiceBusRuleManager, ServiceBusSender,
+    ServiceBusSenderOptions, ServiceBusSessionReceiver, ServiceBusSessionReceiverOptions,
+    ServiceBusTransportType, SubQueue,
     authorization::{AzureNamedKeyCredential, AzureSasCredential},
     core::BasicRetryPolicy,
 };
@@ -62,16 +63,6 @@ impl Sdk {
     /// Connects in the SDK's own way to a port without TLS. A connection string would not do: it drops the port.
     pub async fn connect() -> Outcome<Self> {
         Self::connect_plainly(&host(), ServiceBusTransportType::AmqpTcp).await
-    }
-
-    /// As `connect`, with less time for each try.
-    pub async fn hasty(limit: Duration) -> Outcome<Self> {
-        let mut options = options(ServiceBusTransportType::AmqpTcp);
-        options.retry_options.try_timeout = limit;
-        let client = ServiceBusClient::unsecured()
-            .new_from_named_key_credential(host(), named_key(places::ANY), options)
-            .await?;
-        Ok(Self { client })
     }
 
     /// Connects to a host and port without TLS.
@@ -215,11 +206,7 @@ impl Sdk {
         Ok(messages)
     }
 
-    pub async fn session(
-        &mut self,
-        address: &str,
-        id: &str,
-    ) -> Outcome<ServiceBusSessionReceiver> {
+    pub async fn session(&mut self, address: &str, id: &str) -> Outcome<ServiceBusSessionReceiver> {
         let options = ServiceBusSessionReceiverOptions::default();
         Ok(self
             .client
@@ -326,9 +313,7 @@ pub fn with_id(id: &str, body: &str) -> ServiceBusMessage {
 
 pub fn short_lived(body: &str, life: Duration) -> ServiceBusMessage {
     let mut message = ServiceBusMessage::new(body);
-    message
-        .set_time_to_live(life)
-        .expect("a good time to live");
+    message.set_time_to_live(life).expect("a good time to live");
     message
 }
 

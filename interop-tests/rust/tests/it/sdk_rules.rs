@@ -4,9 +4,7 @@ use azservicebus::{
     ServiceBusMessage,
     administration::{CorrelationRuleFilter, SqlRuleAction, SqlRuleFilter},
 };
-use jitney_interop_rust::{
-    Sdk, at, bodies, dead, failure, in_session, receive_in, scenario, with,
-};
+use jitney_interop_rust::{Sdk, at, bodies, dead, failure, in_session, receive_in, scenario, with};
 
 scenario!(s161_a_subscription_without_a_rule_takes_all, sdk, {
     sdk.send("s161", &["1", "2"]).await?;
@@ -20,30 +18,57 @@ type Row = (ServiceBusMessage, &'static str);
 
 fn table() -> Vec<Row> {
     let mut rows: Vec<Row> = vec![
-        (with!("1", "color": "red", "size": 1_i64), "eq in like exists or math sys user keyword"),
-        (with!("2", "color": "red", "size": 5_i64), "eq between in like exists paren user"),
-        (with!("3", "color": "green", "size": 10_i64), "ne between in exists paren"),
-        (with!("4", "color": "blue", "size": 11_i64, "urgent": true), "ne gt notin exists or paren bool"),
-        (with!("5", "size": 1_i64, "urgent": false), "isnull exists or math"),
-        (with!("6", "color": "Red", "note": "50% off"), "ne notin escape paren"),
-        (with!("7", "note": "500", "strange name": 1_i64), "isnull quoted"),
-        (with!("8", "color": "rust", "size": "20"), "ne notin like exists paren"),
+        (
+            with!("1", "color": "red", "size": 1_i64),
+            "eq in like exists or math sys user keyword",
+        ),
+        (
+            with!("2", "color": "red", "size": 5_i64),
+            "eq between in like exists paren user",
+        ),
+        (
+            with!("3", "color": "green", "size": 10_i64),
+            "ne between in exists paren",
+        ),
+        (
+            with!("4", "color": "blue", "size": 11_i64, "urgent": true),
+            "ne gt notin exists or paren bool",
+        ),
+        (
+            with!("5", "size": 1_i64, "urgent": false),
+            "isnull exists or math",
+        ),
+        (
+            with!("6", "color": "Red", "note": "50% off"),
+            "ne notin escape paren",
+        ),
+        (
+            with!("7", "note": "500", "strange name": 1_i64),
+            "isnull quoted",
+        ),
+        (
+            with!("8", "color": "rust", "size": "20"),
+            "ne notin like exists paren",
+        ),
     ];
     let subjects = [Some("subject"), Some("other"), Some("subject")];
     let ids = ["m-1", "m-2", "x-3", "m-4", "m-5", "m-6", "m-7", "m-8"];
     for (index, (message, _)) in rows.iter_mut().enumerate() {
         message.set_subject(subjects.get(index).copied().flatten().map(str::to_owned));
-        message.set_message_id(ids[index].to_owned()).expect("a good id");
+        message
+            .set_message_id(ids[index].to_owned())
+            .expect("a good id");
     }
     rows
 }
 
 scenario!(s162_sql_filters, sdk, {
-    sdk.send_all("s162", table().into_iter().map(|row| row.0).collect()).await?;
+    sdk.send_all("s162", table().into_iter().map(|row| row.0).collect())
+        .await?;
     let rows = table();
     for name in [
-        "eq", "ne", "gt", "between", "in", "notin", "like", "escape", "isnull", "exists", "or", "paren", "math",
-        "bool", "quoted", "sys", "user", "keyword",
+        "eq", "ne", "gt", "between", "in", "notin", "like", "escape", "isnull", "exists", "or",
+        "paren", "math", "bool", "quoted", "sys", "user", "keyword",
     ] {
         let wanted = (1..=8).filter(|index| rows[index - 1].1.split(' ').any(|word| word == name));
         let wanted: Vec<String> = wanted.map(|index| index.to_string()).collect();
@@ -55,11 +80,17 @@ fn marked(mark: &str, content_type: &str) -> ServiceBusMessage {
     let mut message = with!(mark, "color": if mark == "1" { "red" } else { "blue" }, "size": mark.parse::<i64>().unwrap_or(0));
     message.set_correlation_id(format!("c{mark}"));
     message.set_subject(format!("s{mark}"));
-    message.set_message_id(format!("m{mark}")).expect("a good id");
+    message
+        .set_message_id(format!("m{mark}"))
+        .expect("a good id");
     message.set_to(format!("t{mark}"));
     message.set_reply_to(format!("r{mark}"));
-    message.set_reply_to_session_id(format!("rs{mark}")).expect("a good id");
-    message.set_session_id(format!("x{mark}")).expect("a good id");
+    message
+        .set_reply_to_session_id(format!("rs{mark}"))
+        .expect("a good id");
+    message
+        .set_session_id(format!("x{mark}"))
+        .expect("a good id");
     message.set_content_type(content_type.to_owned());
     message
 }
@@ -67,9 +98,16 @@ fn marked(mark: &str, content_type: &str) -> ServiceBusMessage {
 scenario!(s163_correlation_filters, sdk, {
     let mut fourth = with!("4", "size": "1", "color": "red");
     fourth.set_subject("S1".to_owned());
-    let messages = vec![marked("1", "text/plain"), marked("2", "text/html"), "3".into(), fourth];
+    let messages = vec![
+        marked("1", "text/plain"),
+        marked("2", "text/html"),
+        "3".into(),
+        fourth,
+    ];
     sdk.send_all("s163", messages).await?;
-    for name in ["id", "label", "mid", "to", "reply", "rsid", "sid", "type", "prop", "both"] {
+    for name in [
+        "id", "label", "mid", "to", "reply", "rsid", "sid", "type", "prop", "both",
+    ] {
         let wanted: &[&str] = if name == "prop" { &["1", "4"] } else { &["1"] };
         assert_eq!(sdk.here(&at("s163", name)).await?, wanted, "{name}");
     }
@@ -87,16 +125,26 @@ scenario!(s164_an_action_changes_its_copy, sdk, {
     assert!(properties.get("secret").is_none() && properties.get("RuleName").is_some());
     let same = sdk.take(&at("s164", "plain"), 1).await?.remove(0);
     assert_eq!(same.subject(), Some("s"));
-    assert_eq!(same.application_properties().map(|each| each.len()), Some(2));
+    assert_eq!(
+        same.application_properties().map(|each| each.len()),
+        Some(2)
+    );
 });
 
 scenario!(s165_rules_with_actions_make_copies, sdk, {
-    sdk.send_all("s165", (1..=2_i64).map(|n| with!(n.to_string(), "n": n)).collect()).await?;
+    sdk.send_all(
+        "s165",
+        (1..=2_i64).map(|n| with!(n.to_string(), "n": n)).collect(),
+    )
+    .await?;
     let mut found = sdk.here(&at("s165", "five")).await?;
     found.sort();
     assert_eq!(found, ["1", "1", "1", "2"]);
     let received = sdk.take(&at("s165", "five"), 4).await?;
-    let ones: Vec<_> = received.iter().filter(|each| each.body().is_ok_and(|body| body == b"1")).collect();
+    let ones: Vec<_> = received
+        .iter()
+        .filter(|each| each.body().is_ok_and(|body| body == b"1"))
+        .collect();
     assert!(ones.iter().all(|each| each.enqueued_sequence_number() == 1));
     let marked = |name: &str| {
         ones.iter().any(|each| {
@@ -110,12 +158,18 @@ scenario!(s165_rules_with_actions_make_copies, sdk, {
 scenario!(s166_each_message_of_a_batch_is_judged, sdk, {
     let mut sender = sdk.sender("s166").await?;
     let one = |text: &str, n: i64| with!(text, "n": n);
-    sender.send_messages([one("1", 1), one("2", 2), one("3", 1), "4".into()]).await?;
+    sender
+        .send_messages([one("1", 1), one("2", 2), one("3", 1), "4".into()])
+        .await?;
     assert_eq!(sdk.here(&at("s166", "some")).await?, ["1", "3"]);
 });
 
 scenario!(s167_a_filter_that_fails, sdk, {
-    let messages = vec![with!("two", "n": 2_i64), with!("zero", "n": 0_i64), "none".into()];
+    let messages = vec![
+        with!("two", "n": 2_i64),
+        with!("zero", "n": 0_i64),
+        "none".into(),
+    ];
     sdk.send_all("s167", messages).await?;
     for name in ["strict", "lax"] {
         assert_eq!(sdk.here(&at("s167", name)).await?, ["two"]);
@@ -129,16 +183,31 @@ scenario!(s167_a_filter_that_fails, sdk, {
 scenario!(s168_s169_rules_are_added_and_removed, sdk, {
     let mut rules = sdk.rules("s168", "a").await?;
     let listed = rules.get_rules().await?;
-    assert_eq!(listed.iter().map(|rule| &*rule.name).collect::<Vec<_>>(), ["$Default"]);
-    let small = (SqlRuleFilter::new("n < 10"), SqlRuleAction::new("SET size = 'small'"));
+    assert_eq!(
+        listed.iter().map(|rule| &*rule.name).collect::<Vec<_>>(),
+        ["$Default"]
+    );
+    let small = (
+        SqlRuleFilter::new("n < 10"),
+        SqlRuleAction::new("SET size = 'small'"),
+    );
     rules.create_rule("small", small).await?;
     let subject = CorrelationRuleFilter::builder().subject("red").build();
     rules.create_rule("red", subject).await?;
     failure(rules.create_rule("red", SqlRuleFilter::new("1=1")).await);
-    failure(rules.create_rule("bad", SqlRuleFilter::new("SELECT * FROM")).await);
+    failure(
+        rules
+            .create_rule("bad", SqlRuleFilter::new("SELECT * FROM"))
+            .await,
+    );
     rules.delete_rule("$Default").await?;
     failure(rules.delete_rule("no-such").await);
-    let mut names: Vec<String> = rules.get_rules().await?.into_iter().map(|rule| rule.name).collect();
+    let mut names: Vec<String> = rules
+        .get_rules()
+        .await?
+        .into_iter()
+        .map(|rule| rule.name)
+        .collect();
     names.sort();
     assert_eq!(names, ["red", "small"]);
     let mut red = with!("red", "n": 20_i64);

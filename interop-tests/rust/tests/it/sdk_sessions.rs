@@ -18,7 +18,10 @@ fn said(id: &str, texts: &[&str]) -> Vec<ServiceBusMessage> {
 
 /// The same of several sessions, each text's first letter being its session.
 fn mixed(texts: &[&str]) -> Vec<ServiceBusMessage> {
-    texts.iter().map(|text| in_session(&text[..1], text)).collect()
+    texts
+        .iter()
+        .map(|text| in_session(&text[..1], text))
+        .collect()
 }
 
 async fn nothing(receiver: &mut ServiceBusSessionReceiver, wait: Duration) -> Outcome {
@@ -33,20 +36,24 @@ async fn nothing(receiver: &mut ServiceBusSessionReceiver, wait: Duration) -> Ou
 async fn held(address: &str, id: &str) -> Outcome {
     let mut other = Sdk::connect().await?;
     let text = failure(other.session(address, id).await);
-    assert!(text.to_lowercase().contains("cannot") || text.contains("locked"), "{text}");
+    assert!(
+        text.to_lowercase().contains("cannot") || text.contains("locked"),
+        "{text}"
+    );
     Ok(())
 }
 
-/// That there is no next session for that long.
+/// That there is no next session for that long. The SDK has no time-out for it: the broker's is 65 s.
 async fn no_session(address: &str, wait: Duration) -> Outcome {
-    let mut other = Sdk::hasty(wait).await?;
-    let text = failure(other.next_session(address).await);
-    assert!(text.to_lowercase().contains("time"), "{text}");
+    let mut other = Sdk::connect().await?;
+    let accepted = tokio::time::timeout(wait, other.next_session(address)).await;
+    assert!(accepted.is_err(), "it goes on waiting");
     Ok(())
 }
 
 scenario!(s101_a_session_is_accepted_by_name, sdk, {
-    sdk.send_all("s101", mixed(&["a1", "b1", "a2", "b2", "a3"])).await?;
+    sdk.send_all("s101", mixed(&["a1", "b1", "a2", "b2", "a3"]))
+        .await?;
     for (id, wanted) in [("a", vec!["a1", "a2", "a3"]), ("b", vec!["b1", "b2"])] {
         let mut receiver = sdk.session("s101", id).await?;
         assert_eq!(receiver.session_id(), id);
@@ -54,8 +61,6 @@ scenario!(s101_a_session_is_accepted_by_name, sdk, {
         assert_eq!(bodies(&received), wanted);
         assert!(received.iter().all(|each| each.session_id() == Some(id)));
         nothing(&mut receiver, A_WHILE).await?;
-        let left = receiver.session_locked_until() - OffsetDateTime::now_utc();
-        assert!((left - time::Duration::MINUTE).abs() < time::Duration::seconds(10), "{left}");
         receiver.dispose().await?;
     }
 });
@@ -70,22 +75,16 @@ scenario!(s102_the_next_session_is_accepted, sdk, {
 scenario!(s103_each_session_has_one_receiver, sdk, {
     sdk.send_all("s103", mixed(&["x", "y"])).await?;
     let mut other = Sdk::connect().await?;
-    let mut receivers = [sdk.next_session("s103").await?, other.next_session("s103").await?];
+    let mut receivers = [
+        sdk.next_session("s103").await?,
+        other.next_session("s103").await?,
+    ];
     assert_ne!(receivers[0].session_id(), receivers[1].session_id());
     for receiver in &mut receivers {
         let id = receiver.session_id().to_owned();
         assert_eq!(bodies(&receive_in(receiver, 1).await?), [id]);
     }
     no_session("s103", Duration::from_secs(3)).await?;
-});
-
-scenario!(s104_the_next_session_is_waited_for_in_vain, sdk, {
-    // As long as the client gives each try.
-    drop(sdk);
-    let began = OffsetDateTime::now_utc();
-    no_session("s104", Duration::from_secs(4)).await?;
-    let waited = OffsetDateTime::now_utc() - began;
-    assert!(waited > time::Duration::seconds(3) && waited < time::Duration::seconds(10), "{waited}");
 });
 
 scenario!(s105_the_next_session_is_waited_for, sdk, {
@@ -147,7 +146,14 @@ scenario!(s110_a_sessions_lock_is_renewed, sdk, {
     }
     held("s110", "x").await?;
     receiver.complete_message(&received[0]).await?;
-    until(async || Ok(sdk.here("s110").await?.is_empty().then_some(()))).await?;
+    let left = async || {
+        Ok(receiver
+            .peek_messages(1, Some(1))
+            .await?
+            .is_empty()
+            .then_some(()))
+    };
+    until(left).await?;
 });
 
 scenario!(s111_a_sessions_lock_ends, sdk, {
@@ -161,7 +167,10 @@ scenario!(s111_a_sessions_lock_ends, sdk, {
     failure(first.renew_session_lock().await);
     failure(first.session_state().await);
     let received = receive_in(&mut receiver, 1).await?;
-    assert_eq!((bodies(&received), received[0].delivery_count()), (vec!["1".to_owned()], Some(2)));
+    assert_eq!(
+        (bodies(&received), received[0].delivery_count()),
+        (vec!["1".to_owned()], Some(2))
+    );
 });
 
 scenario!(s113_giving_a_session_up_is_no_delivery, sdk, {
@@ -181,7 +190,10 @@ scenario!(s115_an_abandoned_message_comes_first, sdk, {
     let first = receive_in(&mut receiver, 1).await?;
     receiver.abandon_message(&first[0], None).await?;
     let received = receive_in(&mut receiver, 3).await?;
-    assert_eq!((bodies(&received), numbers(&received)[0]), (vec!["1".into(), "2".into(), "3".into()], numbers(&first)[0]));
+    assert_eq!(
+        (bodies(&received), numbers(&received)[0]),
+        (vec!["1".into(), "2".into(), "3".into()], numbers(&first)[0])
+    );
     assert_eq!(received[0].delivery_count(), Some(2));
 });
 
@@ -189,20 +201,29 @@ scenario!(s117_messages_go_to_who_holds_the_session, sdk, {
     let mut receiver = sdk.session("s117", "x").await?;
     sdk.send_all("s117", said("x", &["1", "2", "3"])).await?;
     no_session("s117", Duration::from_secs(3)).await?;
-    assert_eq!(bodies(&receive_in(&mut receiver, 3).await?), ["1", "2", "3"]);
+    assert_eq!(
+        bodies(&receive_in(&mut receiver, 3).await?),
+        ["1", "2", "3"]
+    );
 });
 
 scenario!(s118_sessions_have_states, sdk, {
+    // A state that is null, as one is that was never set, it cannot read.
     let mut x = sdk.session("s118", "x").await?;
-    assert!(x.session_state().await?.is_empty());
-    x.set_session_state(vec![0, 255]).await?;
-    assert_eq!(x.session_state().await?, [0, 255]);
+    failure(x.session_state().await);
+    for state in [[0, 255], [1, 2]] {
+        x.set_session_state(state.into()).await?;
+        assert_eq!(x.session_state().await?, state);
+    }
     x.set_session_state(Vec::new()).await?;
-    assert!(x.session_state().await?.is_empty());
+    failure(x.session_state().await);
 });
 
 scenario!(s119_a_state_stays_without_messages, sdk, {
-    for state in [b"idle".to_vec(), (0..=250).cycle().take(200 << 10).collect()] {
+    for state in [
+        b"idle".to_vec(),
+        (0..=250).cycle().take(200 << 10).collect(),
+    ] {
         let mut receiver = sdk.session("s119", "idle").await?;
         receiver.set_session_state(state.clone()).await?;
         receiver.dispose().await?;
@@ -222,22 +243,31 @@ scenario!(s124_deferred_messages_stay_in_their_session, sdk, {
     receiver.dispose().await?;
     let mut other = Sdk::connect().await?;
     let mut y = other.session("s124", "y").await?;
-    failure(y.receive_deferred_message(received[0].sequence_number()).await);
+    failure(
+        y.receive_deferred_message(received[0].sequence_number())
+            .await,
+    );
     let mut receiver = sdk.session("s124", "x").await?;
-    let deferred = receiver.receive_deferred_messages(numbers(&received)).await?;
+    let deferred = receiver
+        .receive_deferred_messages(numbers(&received).into_iter())
+        .await?;
     assert_eq!(bodies(&deferred), ["1", "2"]);
     for message in &deferred {
         assert_eq!(message.state(), ServiceBusMessageState::Deferred);
         receiver.complete_message(message).await?;
     }
-    assert!(sdk.here("s124").await?.is_empty());
+    assert!(receiver.peek_messages(1, Some(1)).await?.is_empty());
 });
 
 scenario!(s125_a_message_is_scheduled_in_a_session, sdk, {
     let due = OffsetDateTime::now_utc() + time::Duration::seconds(3);
     let mut sender = sdk.sender("s125").await?;
-    let kept = sender.schedule_message(in_session("x", "kept"), due).await?;
-    let gone = sender.schedule_message(in_session("x", "gone"), due).await?;
+    let kept = sender
+        .schedule_message(in_session("x", "kept"), due)
+        .await?;
+    let gone = sender
+        .schedule_message(in_session("x", "gone"), due)
+        .await?;
     sender.cancel_scheduled_message(gone).await?;
     let mut receiver = sdk.next_session("s125").await?;
     assert!(OffsetDateTime::now_utc() > due - time::Duration::SECOND);
@@ -248,7 +278,8 @@ scenario!(s125_a_message_is_scheduled_in_a_session, sdk, {
 });
 
 scenario!(s126_a_session_is_peeked, sdk, {
-    sdk.send_all("s126", mixed(&["a1", "b1", "a2", "b2", "b3"])).await?;
+    sdk.send_all("s126", mixed(&["a1", "b1", "a2", "b2", "b3"]))
+        .await?;
     let mut receiver = sdk.session("s126", "a").await?;
     let found = receiver.peek_messages(100, Some(1)).await?;
     let found: Vec<_> = found.iter().map(jitney_interop_rust::peeked_body).collect();
@@ -258,7 +289,10 @@ scenario!(s126_a_session_is_peeked, sdk, {
 scenario!(s127_a_message_needs_a_session, sdk, {
     let mut sender = sdk.sender("s127").await?;
     let text = failure(sender.send_message("none").await);
-    assert!(text.contains("The SessionId was not set on a message"), "{text}");
+    assert!(
+        text.contains("The SessionId was not set on a message"),
+        "{text}"
+    );
     sdk.send_all("s127", said("x", &["1"])).await?;
     let mut receiver = sdk.session("s127", "x").await?;
     assert_eq!(numbers(&receive_in(&mut receiver, 1).await?), [1]);
@@ -290,6 +324,7 @@ scenario!(s130_dead_letters_have_no_sessions, sdk, {
             ..Default::default()
         };
         receiver.dead_letter_message(&received[0], options).await?;
+        receiver.dispose().await?;
     }
     let mut letters = sdk.dead_letters("s130").await?;
     for message in receive(&mut letters, 2).await? {
@@ -309,7 +344,10 @@ scenario!(s131_deliveries_are_bounded_in_a_session, sdk, {
     }
     assert_eq!(bodies(&receive_in(&mut receiver, 1).await?), ["2"]);
     let letters = sdk.take(&dead("s131"), 1).await?;
-    assert_eq!(letters[0].dead_letter_reason(), Some("MaxDeliveryCountExceeded"));
+    assert_eq!(
+        letters[0].dead_letter_reason(),
+        Some("MaxDeliveryCountExceeded")
+    );
 });
 
 scenario!(s132_a_session_is_received_and_deleted, sdk, {
@@ -317,8 +355,11 @@ scenario!(s132_a_session_is_received_and_deleted, sdk, {
     let mut receiver = sdk
         .session_in_mode("s132", "x", ServiceBusReceiveMode::ReceiveAndDelete)
         .await?;
-    assert_eq!(bodies(&receive_in(&mut receiver, 3).await?), ["1", "2", "3"]);
-    assert!(sdk.here("s132").await?.is_empty());
+    assert_eq!(
+        bodies(&receive_in(&mut receiver, 3).await?),
+        ["1", "2", "3"]
+    );
+    assert!(receiver.peek_messages(1, Some(1)).await?.is_empty());
 });
 
 scenario!(s133_an_expired_message_grants_no_session, sdk, {
@@ -337,7 +378,10 @@ scenario!(s135_a_batch_may_be_of_several_sessions, sdk, {
     sender.send_messages(mixed(&["a1", "b1", "a2"])).await?;
     for (id, wanted) in [("a", vec!["a1", "a2"]), ("b", vec!["b1"])] {
         let mut receiver = sdk.session("s135", id).await?;
-        assert_eq!(bodies(&receive_in(&mut receiver, u32::try_from(wanted.len())?).await?), wanted);
+        assert_eq!(
+            bodies(&receive_in(&mut receiver, u32::try_from(wanted.len())?).await?),
+            wanted
+        );
         receiver.dispose().await?;
     }
 });
@@ -346,7 +390,10 @@ scenario!(s136_session_ids_are_of_many_kinds, sdk, {
     for id in ["1", &"x".repeat(128), "a b/c\\ü"] {
         sdk.send_all("s136", said(id, &["1"])).await?;
         let mut receiver = sdk.session("s136", id).await?;
-        assert_eq!((receiver.session_id(), receiver.session_id().len()), (id, id.len()));
+        assert_eq!(
+            (receiver.session_id(), receiver.session_id().len()),
+            (id, id.len())
+        );
         assert_eq!(bodies(&receive_in(&mut receiver, 1).await?), ["1"]);
         receiver.dispose().await?;
     }
@@ -365,4 +412,35 @@ scenario!(s145_a_subscription_may_have_sessions, sdk, {
     x.dispose().await?;
     let mut x = sdk.session(&at("s145", "s"), "x").await?;
     assert_eq!(x.session_state().await?, b"state");
+});
+
+scenario!(s116_workers_share_sessions, sdk, {
+    for number in 1..=20 {
+        let messages = (0..10).map(|id| in_session(&id.to_string(), &number.to_string()));
+        sdk.send_all("s116", messages.collect()).await?;
+    }
+    let worker = async || -> Outcome<Vec<(String, Vec<String>)>> {
+        let mut done = Vec::new();
+        let mut sdk = Sdk::connect().await?;
+        let wait = Duration::from_secs(5);
+        while let Ok(receiver) = tokio::time::timeout(wait, sdk.next_session("s116")).await {
+            let mut receiver = receiver?;
+            let mut seen = Vec::new();
+            while seen.len() < 20 {
+                for message in receive_in(&mut receiver, 1).await? {
+                    receiver.complete_message(&message).await?;
+                    seen.push(body(&message));
+                }
+            }
+            done.push((receiver.session_id().to_owned(), seen));
+            receiver.dispose().await?;
+        }
+        Ok(done)
+    };
+    let (one, two, three) = tokio::join!(worker(), worker(), worker());
+    let mut done = [one?, two?, three?].concat();
+    done.sort();
+    let all: Vec<String> = (1..=20).map(|number| number.to_string()).collect();
+    let wanted: Vec<_> = (0..10).map(|id| (id.to_string(), all.clone())).collect();
+    assert_eq!(done, wanted);
 });
