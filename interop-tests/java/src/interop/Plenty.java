@@ -18,6 +18,10 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import reactor.core.publisher.Flux;
@@ -27,21 +31,29 @@ import reactor.core.publisher.Mono;
 class Plenty extends Scenarios {
     /** By the asynchronous client: a blocking receive may end before all have come, and locks what comes after it. */
     @Test
-    void s309_a_thousand_unsettled_on_one_link() {
+    void s309_a_thousand_unsettled_on_one_link() throws Exception {
         sendNumbered("s309", 1000);
         ServiceBusReceiverAsyncClient receiver = client.keep(client.receivers("s309").disableAutoComplete()
             .prefetchCount(1000).buildAsyncClient());
-        List<ServiceBusReceivedMessage> messages = new ArrayList<>();
+        List<ServiceBusReceivedMessage> messages = Collections.synchronizedList(new ArrayList<>());
+        AtomicInteger completed = new AtomicInteger();
         // The stream, and with it the link, is open until the last of them is completed.
-        assertTrue(receiver.receiveMessages().concatMap(message -> {
+        CompletableFuture<Boolean> all = receiver.receiveMessages().concatMap(message -> {
             messages.add(message);
             if (messages.size() < 1000) {
                 return Mono.empty();
             }
             List<ServiceBusReceivedMessage> shuffled = new ArrayList<>(messages);
             Collections.shuffle(shuffled, new Random(309));
-            return Flux.fromIterable(shuffled).concatMap(receiver::complete).then(Mono.just(true));
-        }).blockFirst(Duration.ofSeconds(60)));
+            return Flux.fromIterable(shuffled)
+                .concatMap(each -> receiver.complete(each).doOnSuccess(done -> completed.incrementAndGet()))
+                .then(Mono.just(true));
+        }).next().toFuture();
+        try {
+            all.get(60, TimeUnit.SECONDS);
+        } catch (TimeoutException error) {
+            throw new AssertionError(messages.size() + " came, " + completed + " are completed", error);
+        }
         assertEquals(range(1, 1000), numbers(messages));
         assertEquals(List.of(), peekAll(client.receiver("s309")));
     }
