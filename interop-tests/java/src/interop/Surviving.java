@@ -240,7 +240,7 @@ class Surviving extends Scenarios {
         receiver.complete(receiveOne(receiver));
         Place.open().control("stop");
         Place.open().control("start");
-        sender.sendMessage(message("after"));
+        Networks.sendInTime(sender, message("after"));
         ServiceBusReceivedMessage after = receiveOne(receiver);
         assertEquals("after", after.getBody().toString());
         receiver.complete(after);

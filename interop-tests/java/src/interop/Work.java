@@ -63,6 +63,10 @@ final class Work {
         return Scenarios.bodies(messages);
     }
 
+    synchronized List<ServiceBusReceivedMessage> messages() {
+        return List.copyOf(messages);
+    }
+
     synchronized List<Throwable> errors() {
         return List.copyOf(errors);
     }
