@@ -15,6 +15,8 @@ NOT_OFFERED = {
     "S304": "as S301: a session's link is not made anew",
     "S307": "no time-out of a send: its retries have one, and leave the send as it is",
     "S313": "gives back nothing of what it has prefetched",
+    "S321": "its bodies are one data section",
+    "S323": "its bodies are one data section",
     "S327": NO_ANSWER,
     "S269": "S264 with the emulator's key: it has no emulator's connection string",
     "S251": "the host it names is the one that it connects to",
