@@ -64,7 +64,7 @@ certs: build ## certificates for TLS in certs/, by a local authority; ARGS="--na
 
 clean: ## remove what was built and installed inside the tree
 	$(CARGO) clean
-	rm -rf .venv interop-tests/bench/.venv interop-tests/.work interop-tests/*/node_modules interop-tests/*/target
+	rm -rf .venv interop-tests/.work interop-tests/*/.venv interop-tests/*/node_modules interop-tests/*/target
 
 # The pinned Python packages of all suites, inside the tree.
 .venv/made: $(REQUIREMENTS)

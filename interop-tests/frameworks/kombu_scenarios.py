@@ -164,10 +164,9 @@ def queues_are_made_counted_purged_deleted(scene: Scene) -> None:
                 check(len(receiver.peek_messages(100)) == 12, "the queue is not called as it should be")
         count = channel.queue_declare(queue.name, passive=True).message_count
         check(count == 12, f"it counts {count}")
-        # One purge ends with the first short answer of the SDK's, whatever is still there.
-        purged = wait(lambda: (gone.append(queue.purge()), sum(gone) >= 12 and sum(gone))[1], "12 messages are purged")
-        check(purged == 12, f"it purged {gone}")
-        check(channel.queue_declare(queue.name, passive=True).message_count == 0, "it is not empty")
+        # One purge ends with the first short answer of the SDK's, whatever is still there, and does not count what was on its way then.
+        wait(lambda: gone.append(queue.purge()) or not channel.queue_declare(queue.name, passive=True).message_count, "it is empty")
+        check(sum(gone) <= 12, f"it purged {gone}")
         queue.delete()
         try:
             channel.queue_mgmt_service.get_queue(f"own-{scene.queue}_host_1")

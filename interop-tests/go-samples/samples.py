@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / each) for each in ("samples", "python", "")]
+sys.path[:0] = [str(HERE.parent / each) for each in ("python", "")]
 import guarded  # noqa: E402
-from issuer import Issuer  # noqa: E402
+from provider import Provider  # noqa: E402
 
 MODULE = "github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 ADDRESS = "127.0.0.29"
@@ -112,18 +112,6 @@ def build() -> None:
         shutil.copy(HERE / "harness" / file, target)
     for package in PACKAGES:
         subprocess.run(["go", "test", "-c", "-o", binary(package), f"./{package.directory}"], cwd=module(), check=True)
-
-
-class Provider(Issuer):
-    """The identity provider: Go's client asks with a query where Python's has none."""
-
-    def handler(self):
-        class Handler(super().handler()):
-            def do_GET(self):
-                self.path = self.path.partition("?")[0]
-                super().do_GET()
-
-        return Handler
 
 
 # The rules that the module's own template (test-resources.bicep) makes, and its queues.

@@ -12,6 +12,8 @@ const { ServiceBusClient } = require("@azure/service-bus");
 
 /** How long an expected message may take, milliseconds. */
 const DEADLINE = 20_000;
+/** How long a program may take to be loaded. */
+const OPENING = 60_000;
 
 const client = new ServiceBusClient(process.env.JITNEY_CONNECTION_STRING, {
   retryOptions: { maxRetries: 3, retryDelayInMs: 200, timeoutInMs: DEADLINE },
@@ -22,11 +24,15 @@ async function start(name) {
   const program = spawn(process.execPath, [path.join(__dirname, "target", `${name}.js`)], { stdio: ["ignore", "pipe", "inherit"] });
   const ended = once(program, "exit");
   const lines = readline.createInterface({ input: program.stdout });
+  const late = pause(OPENING, undefined, { ref: false });
   const [line] = await Promise.race([
     once(lines, "line"),
     ended.then(([code]) => { throw new Error(`${name} ended with ${code}`); }),
-    pause(DEADLINE, undefined, { ref: false }).then(() => { throw new Error(`${name} does not open`); }),
-  ]);
+    late.then(() => { throw new Error(`${name} does not open`); }),
+  ]).catch((error) => {
+    program.kill("SIGKILL");
+    throw error;
+  });
   lines.on("line", (more) => process.stdout.write(`${more}\n`));
   const match = /^open(?: at (\S+))?$/.exec(line);
   assert.ok(match, line);

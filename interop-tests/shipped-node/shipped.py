@@ -24,7 +24,7 @@ from broker import Broker, binary  # noqa: E402
 
 DIRECTORY = Path(os.environ["JITNEY_WORK"]) / "shipped"
 MODULES = HERE / "node_modules"
-ADDRESS = "127.0.0.28"
+ADDRESS = "127.0.0.31"
 NAMESPACE = "shipped"
 HOST = f"{NAMESPACE}.servicebus.windows.net"
 KEY = "a2V5IG9mIHRoZSBzaGlwcGVkIHRlc3RzLCBvdXJzIQ=="
@@ -40,7 +40,8 @@ CONFIG = {"UserConfig": {"Namespaces": [{
     ],
     "Queues": [{"Name": name, "Properties": PROPERTIES} for name in ("queue", "example")],
     "Topics": [
-        {"Name": "stress.test", "Subscriptions": [{"Name": "stress.test.assess", "Properties": PROPERTIES}]},
+        # Three deliveries, as the tests that retry a message expect.
+        {"Name": "stress.test", "Subscriptions": [{"Name": "stress.test.assess", "Properties": {**PROPERTIES, "MaxDeliveryCount": 3}}]},
         {"Name": "duplicates.test", "Subscriptions": [{"Name": "test", "Properties": PROPERTIES}]},
         {"Name": "topic", "Subscriptions": [{"Name": "subscription", "Properties": PROPERTIES}]},
     ],

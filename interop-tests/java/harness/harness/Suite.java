@@ -23,8 +23,8 @@ import org.junit.platform.launcher.core.LauncherDiscoveryRequestBuilder;
 import org.junit.platform.launcher.core.LauncherFactory;
 
 /**
- * What the suites in Java share: runs the topics and scenarios named, or all of a package; prints one line for each, and
- * the closing line that the runner reads; writes what became of them.
+ * What the suites in Java share: runs the topics and scenarios named, or all of a package; prints one line for each,
+ * and the closing line that the runner reads; writes what became of them.
  */
 public final class Suite {
     /** Scenarios mostly wait, for locks to expire and messages to come due: many run at once. */

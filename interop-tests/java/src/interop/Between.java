@@ -9,7 +9,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.TimeUnit;
 
-/** What stands between a client and the open broker: the network, and the service's reasons of its own ({@code between.py}). */
+/** What stands between a client and the open broker: the network, and the service's own reasons ({@code between.py}). */
 final class Between implements AutoCloseable {
     private final Process process;
     private final BufferedReader answers;

@@ -26,7 +26,7 @@ class Plenty extends Scenarios {
     void s309_a_thousand_unsettled_on_one_link() {
         sendNumbered("s309", 1000);
         ServiceBusReceiverClient receiver = client.receiver("s309");
-        List<ServiceBusReceivedMessage> messages = receive(receiver, 1000);
+        List<ServiceBusReceivedMessage> messages = receive(receiver, 1000, Duration.ofSeconds(60));
         assertEquals(range(1, 1000), numbers(messages));
         List<ServiceBusReceivedMessage> shuffled = new ArrayList<>(messages);
         Collections.shuffle(shuffled, new Random(309));

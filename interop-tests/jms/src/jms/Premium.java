@@ -230,8 +230,8 @@ class Premium extends Scenarios {
             JMSContext two = premium(null);
             Topic topic = one.createTopic("s397");
             String name = isDurable ? "durable" : "volatile";
-            JMSConsumer a = isDurable ? one.createSharedDurableConsumer(topic, name) : one.createSharedConsumer(topic, name);
-            JMSConsumer b = isDurable ? two.createSharedDurableConsumer(topic, name) : two.createSharedConsumer(topic, name);
+            JMSConsumer a = shared(one, topic, name, isDurable);
+            JMSConsumer b = shared(two, topic, name, isDurable);
             CompletableFuture<Integer> count = CompletableFuture.supplyAsync(() -> drained(a));
             send(premium(null), topic, 1, 40);
             int others = drained(b);
@@ -239,7 +239,7 @@ class Premium extends Scenarios {
             a.close();
             b.close();
             send(two, topic, 41, 41);
-            JMSConsumer c = isDurable ? two.createSharedDurableConsumer(topic, name) : two.createSharedConsumer(topic, name);
+            JMSConsumer c = shared(two, topic, name, isDurable);
             if (isDurable) {
                 assertEquals(texts(41, 41), texts(c, 1));
                 c.close();
@@ -248,6 +248,10 @@ class Premium extends Scenarios {
                 receiveNothing(c);
             }
         }
+    }
+
+    private static JMSConsumer shared(JMSContext context, Topic topic, String name, boolean isDurable) {
+        return isDurable ? context.createSharedDurableConsumer(topic, name) : context.createSharedConsumer(topic, name);
     }
 
     private static int drained(JMSConsumer consumer) {

@@ -93,7 +93,8 @@ class Programs {
     }
 
     private static ServiceBusReceivedMessage deadLetter(String queue) {
-        return looking(queue, true, receiver -> receiver.receiveMessages(1, DEADLINE).stream().findFirst().orElseThrow());
+        return looking(queue, true,
+            receiver -> receiver.receiveMessages(1, DEADLINE).stream().findFirst().orElseThrow());
     }
 
     /** Nothing is left, soon. */
@@ -151,8 +152,8 @@ class Programs {
         Map<Object, List<Object>> sessions = new TreeMap<>();
         for (int n = 0; n < 20; n += 1) {
             Given message = next("s402");
-            sessions.computeIfAbsent(message.headers().get(ServiceBusMessageHeaders.SESSION_ID), id -> new ArrayList<>())
-                .add(message.payload());
+            Object session = message.headers().get(ServiceBusMessageHeaders.SESSION_ID);
+            sessions.computeIfAbsent(session, id -> new ArrayList<>()).add(message.payload());
         }
         for (String session : List.of("a", "b", "c", "d", "e")) {
             assertEquals(List.of(session + 1, session + 2, session + 3, session + 4), sessions.get(session));
