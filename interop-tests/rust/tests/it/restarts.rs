@@ -1,6 +1,6 @@
 //! What is there after the broker was killed and started again. These run one by one, after the others.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use azservicebus::{
     ServiceBusMessageState, ServiceBusPeekedMessage, administration::SqlRuleFilter,
@@ -19,6 +19,7 @@ fn broker(verbs: &[&str]) -> Outcome {
         let status = Command::new("sh")
             .arg("-c")
             .arg(format!("{control} {verb}"))
+            .stdout(Stdio::null())
             .status()?;
         assert!(status.success(), "{verb}");
     }
