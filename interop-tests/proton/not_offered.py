@@ -10,7 +10,7 @@ NOT_OFFERED = {
     "S215": BATCH,
     "S263": "no WebSockets",
     "S297": "no choice of the address that a connection comes from",
-    "S308": "its blocking client makes no connection anew, and its other one loses its place (S348)",
+    "S308": "its blocking client makes no connection anew; its other one does (S348)",
     "S323": "its messages have one data section or one value",
     "S324": "it encodes its messages itself",
 }

@@ -2,6 +2,7 @@
 
 mod generic;
 mod generic_doors;
+mod restarts;
 mod sdk_deferring;
 mod sdk_doors;
 mod sdk_expiring;

@@ -226,3 +226,18 @@ scenario!(s172_an_action_moves_a_message_to_a_session, sdk, {
     let mut receiver = other.session(&at("s172", "s"), "moved").await?;
     assert_eq!(bodies(&receive_in(&mut receiver, 1).await?), ["1"]);
 });
+
+scenario!(s322_properties_of_every_kind, sdk, {
+    let message = with!(
+        "1", "true": true, "false": false, "ubyte": u8::MAX, "ushort": u16::MAX, "uint": u32::MAX, "ulong": u64::MAX,
+        "byte": i8::MIN, "short": i16::MIN, "int": i32::MIN, "long": i64::MIN, "zero": 0_i64, "float": 1.5_f32,
+        "double": -2.25_f64, "infinite": f64::INFINITY, "char": '€', "string": "ü€😀", "empty": ""
+    );
+    let sent = message
+        .application_properties()
+        .ok_or("properties")?
+        .clone();
+    sdk.send_message("s322", message).await?;
+    let received = sdk.take("s322", 1).await?.remove(0);
+    assert_eq!(received.application_properties(), Some(&sent));
+});
