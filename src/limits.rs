@@ -244,3 +244,9 @@ pub const STRANGER_FRAME_BYTES: usize = 1024;
 pub const VISITS_SPARE: usize = 1_024;
 /// Characters of what a stranger wrote that are logged.
 pub const LOGGED_MAX: usize = 64;
+/// How long a receive over HTTP waits for a message, if it does not say so, and at most: the service's
+/// default.
+pub const REST_WAIT_MAX: Millis = Millis::from_secs(60);
+/// Bytes of the list of messages in one request: the Premium tier's limit of a batch is 1 MiB, and
+/// JSON takes more.
+pub const REST_BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;

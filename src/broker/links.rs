@@ -219,7 +219,7 @@ impl Broker {
     }
 
     /// Checks that messages can be received from an entity at all.
-    fn check_receivable(
+    pub(super) fn check_receivable(
         &mut self,
         around: &Surroundings<'_>,
         queue: EntityId,

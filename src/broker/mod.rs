@@ -23,6 +23,7 @@ pub mod management;
 mod memory;
 mod onward;
 pub mod recovery;
+pub mod rest;
 mod send;
 mod settle;
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! synced. Groups are pipelined: while one is being synced the broker goes on, and the next sync
 //! takes all that has gathered.
 
+mod messages;
 mod upkeep;
 
 pub(super) use upkeep::Written;
@@ -20,7 +21,7 @@ use tracing::{info, warn};
 
 use super::clock::Clock;
 use super::committer::{Committer, Order, Progress, SharedDisk};
-use super::mailbox::{Administered, Administration, Inquiry, Mail, Vitals};
+use super::mailbox::{Administered, Administration, Inquiry, Mail, Messaged, Vitals};
 use super::memory::{Plan, Pressure};
 use super::outbox::{Outbox, Outgoing};
 use super::reader;
@@ -37,6 +38,8 @@ enum Told {
     Reply(Routed),
     /// To an administrator.
     Administered(oneshot::Sender<Administered>, Box<Administered>),
+    /// To whom asked for something about messages.
+    Messaged(oneshot::Sender<Messaged>, Messaged),
 }
 
 /// The owner of the broker and of the log's end.
@@ -288,6 +291,10 @@ impl Owner {
                 let rests_on = self.newest();
                 self.hold(rests_on, Told::Administered(answer, Box::new(done)));
             }
+            Mail::Message(request, answer, _room) => self.operate(now, *request, answer),
+            Mail::Receive(connection, link, request) => {
+                self.hand_out(now, (connection, link), *request);
+            }
             Mail::IdentityKeys(keys) => {
                 // Who fetched them has checked them.
                 let _ = self.broker.set_identity_keys(&keys);
@@ -352,6 +359,9 @@ impl Owner {
             Told::Administered(answer, done) => {
                 // Who asked may have gone.
                 let _ = answer.send(*done);
+            }
+            Told::Messaged(answer, done) => {
+                let _ = answer.send(done);
             }
         }
     }
