@@ -75,7 +75,8 @@ fn made(headers: &[(&str, &str)], body: &[u8]) -> Message {
     let headers = headers
         .iter()
         .map(|(name, value)| (*name, value.as_bytes()));
-    let mut composer = draft(headers).unwrap().begin(THEN);
+    let headers: Vec<_> = headers.collect();
+    let mut composer = draft(&headers).unwrap().begin(THEN);
     composer.push(body);
     Message::parse(composer.finish()).unwrap()
 }
