@@ -34,7 +34,7 @@ class Plenty extends Scenarios {
     void s309_a_thousand_unsettled_on_one_link() throws Exception {
         sendNumbered("s309", 1000);
         ServiceBusReceiverAsyncClient receiver = client.keep(client.receivers("s309").disableAutoComplete()
-            .prefetchCount(1000).buildAsyncClient());
+            .prefetchCount(100).buildAsyncClient());
         List<ServiceBusReceivedMessage> messages = Collections.synchronizedList(new ArrayList<>());
         AtomicInteger completed = new AtomicInteger();
         // The stream, and with it the link, is open until the last of them is completed.
