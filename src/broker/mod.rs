@@ -38,7 +38,6 @@ use crate::entity::queue::{Arriving, ConsumerId, Context, Description, Effects, 
 use crate::entity::rules::{Match, RuleSet};
 use crate::entity::{BodyRef, EntityId, Journal, LockToken, Random, Record, SequenceNumber};
 use crate::limits;
-use crate::message::Message;
 use crate::time::Timestamp;
 
 pub use access::{
@@ -152,7 +151,7 @@ pub struct Broker {
     moved_bodies: BTreeMap<u64, (EntityId, SequenceNumber, BodyRef)>,
     /// Messages that have just come in, by the position of their bytes: those that go on at once
     /// need not be read.
-    at_hand: BTreeMap<u64, Message>,
+    at_hand: bodies::AtHand,
     /// Queues from which messages cannot go on before their bytes have been read.
     stalled: BTreeSet<EntityId>,
     /// Queues that messages are being sent on from in this step.
@@ -279,7 +278,7 @@ impl Broker {
             topics: BTreeMap::new(),
             bodies: bodies::SharedBodies::default(),
             moved_bodies: BTreeMap::new(),
-            at_hand: BTreeMap::new(),
+            at_hand: bodies::AtHand::default(),
             stalled: BTreeSet::new(),
             sending_on: BTreeSet::new(),
             deadlines: BTreeSet::new(),

@@ -8,6 +8,7 @@
 //! text. A name that was made elsewhere is looked up.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use bytes::Bytes;
 
@@ -21,6 +22,9 @@ pub(super) struct Sessions {
     vacant: Vec<u32>,
     /// The places of all sessions, in the order of their names.
     places: BTreeMap<Box<str>, u32>,
+    /// The places of all sessions by the hashes of their names: with thousands of them a search that
+    /// compares texts goes to a dozen places in memory.
+    hashes: BTreeSet<(u64, u32)>,
     /// Sessions that nobody holds and that have a message to deliver, by the oldest such message.
     free: BTreeSet<(u64, u32)>,
     held: BTreeMap<ConsumerId, u32>,
@@ -43,7 +47,7 @@ pub(super) struct Sessions {
 }
 
 /// What a session takes, with its name and a node of each tree that it stands in.
-const SESSION_BYTES: usize = 640;
+const SESSION_BYTES: usize = 660;
 /// What a message takes in one of a session's trees.
 const MESSAGE_BYTES: usize = 20;
 
@@ -181,7 +185,7 @@ impl Sessions {
 
     /// Moves the end of a session's lock; returns whether there is one.
     pub(super) fn renew(&mut self, name: &str, until: Timestamp) -> bool {
-        let Some(&place) = self.places.get(name) else {
+        let Some(place) = self.find(name) else {
             return false;
         };
         let session = self.at_mut(place);
@@ -372,7 +376,14 @@ impl Sessions {
     }
 
     fn named(&self, id: &str) -> Option<&Session> {
-        self.at(*self.places.get(id)?)
+        self.at(self.find(id)?)
+    }
+
+    fn find(&self, id: &str) -> Option<u32> {
+        let hash = hash(id);
+        let mut found = self.hashes.range((hash, 0)..=(hash, u32::MAX));
+        let is_it = |place| self.at(place).is_some_and(|session| session.id() == id);
+        found.find_map(|&(_, place)| is_it(place).then_some(place))
     }
 
     /// Finds a session: where its name says, or by its text.
@@ -381,7 +392,7 @@ impl Sessions {
         if there.is_some_and(|session| session.name.is(name)) {
             return Some(name.place());
         }
-        self.places.get(name.as_str()).copied()
+        self.find(name.as_str())
     }
 
     /// Finds a session, or makes it known.
@@ -395,6 +406,7 @@ impl Sessions {
         });
         let id = name.as_str();
         self.places.insert(id.into(), place);
+        self.hashes.insert((hash(id), place));
         let slot = usize::try_from(place).ok();
         if let Some(slot) = slot.and_then(|place| self.all.get_mut(place)) {
             let session = Session::new(MessageSession::at(id, place));
@@ -430,7 +442,8 @@ impl Sessions {
         let slot = usize::try_from(place).ok();
         let session = slot.and_then(|place| self.all.get_mut(place)?.take());
         if let Some(session) = session {
-            self.places.remove(session.name.as_str());
+            self.places.remove(session.id());
+            self.hashes.remove(&(hash(session.id()), place));
             self.vacant.push(place);
         }
     }
@@ -452,4 +465,10 @@ impl Session {
     fn id(&self) -> &str {
         self.name.as_str()
     }
+}
+
+fn hash(id: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    id.hash(&mut hasher);
+    hasher.finish()
 }
