@@ -4,7 +4,9 @@
 
 use std::{collections::HashMap, future::Future, sync::Arc, time::Duration};
 
-use azure_core_rest::{HttpClient, Request, Response, StatusCode, Url, headers::HeaderName};
+use azure_core_rest::{
+    HttpClient, Request, Response, StatusCode, Url, error::ErrorKind, headers::HeaderName,
+};
 use azure_messaging_servicebus::service_bus::{
     PeekLockResponse, QueueClient, SendMessageOptions, SettableBrokerProperties,
     SubscriptionReceiver, TopicClient,
@@ -87,10 +89,10 @@ fn refused<T>(result: azure_core_rest::Result<T>) -> StatusCode {
     let Err(error) = result else {
         panic!("it succeeded")
     };
-    error
-        .as_http_error()
-        .expect("an answer of the broker")
-        .status()
+    match error.kind() {
+        ErrorKind::HttpResponse { status, .. } => *status,
+        other => panic!("no answer of the broker: {other:?}"),
+    }
 }
 
 async fn locked(queue: &QueueClient) -> Outcome<PeekLockResponse> {
