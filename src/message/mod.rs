@@ -12,6 +12,7 @@ mod amendments;
 mod amendments_tests;
 mod batch;
 mod control;
+mod jms;
 mod keys;
 mod parse;
 mod properties;
