@@ -42,8 +42,8 @@ crash: build .venv/made ## SIGKILL the real process under load, again and again
 mutants: ## planted bugs that the simulation must find
 	tests/mutants
 
-interop: build .venv/made ## the SDKs against the release binary; LANG=python for one
-	interop-tests/run $(or $(SUITES),python javascript java go go-wss rhea proton samples strangers rust)
+interop: build .venv/made ## every client against the release binary; LANG=python for one
+	interop-tests/run $(or $(SUITES),--clients)
 
 # All suites and the crash test in one table.
 interop-all: build .venv/made
@@ -64,7 +64,7 @@ certs: build ## certificates for TLS in certs/, by a local authority; ARGS="--na
 
 clean: ## remove what was built and installed inside the tree
 	$(CARGO) clean
-	rm -rf .venv interop-tests/bench/.venv interop-tests/.work interop-tests/*/node_modules interop-tests/*/target
+	rm -rf .venv interop-tests/.work interop-tests/*/.venv interop-tests/*/node_modules interop-tests/*/target
 
 # The pinned Python packages of all suites, inside the tree.
 .venv/made: $(REQUIREMENTS)

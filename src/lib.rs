@@ -13,6 +13,7 @@ pub mod config;
 pub mod entity;
 pub mod limits;
 pub mod message;
+pub mod rest;
 pub mod shape;
 pub mod shell;
 pub mod storage;

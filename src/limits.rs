@@ -27,8 +27,11 @@ pub const LINK_CREDIT: u32 = 1_000;
 pub const MESSAGE_SIZE_DEFAULT: u64 = 1024 * 1024;
 /// Largest message that any entity may allow, bytes: the Premium tier's limit.
 pub const MESSAGE_SIZE_MAX: u64 = 100 * 1024 * 1024;
-/// Messages in one batch: bounds the work of one transfer.
-pub const BATCH_MESSAGES_MAX: usize = 10_000;
+/// Bytes of a batch's own sections, beside those of its messages: the service's limit for a message's
+/// headers.
+pub const ENVELOPE_BYTES: u64 = 64 * 1024;
+/// Messages in one batch: what Premium takes; bounds the work of one transfer.
+pub const BATCH_MESSAGES_MAX: usize = 15_885;
 /// Most messages that one peek returns.
 pub const PEEK_MESSAGES_MAX: usize = 250;
 /// Body bytes after which a peek or a deferred receive returns what it has.
@@ -102,8 +105,9 @@ pub const READ_AHEAD_BYTES: usize = 256 * 1024;
 pub const RECOVERY_READ_BYTES: usize = 1024 * 1024;
 /// Bytes of records in one checksummed block of a checkpoint.
 pub const CHECKPOINT_BLOCK_BYTES: usize = 64 * 1024;
-/// Prepared segments that are kept when segments are removed: as many as busy queues fill between two
-/// checkpoints, for a new one is filled with zeros first. More are given back to the system.
+/// Prepared segments that are kept when segments are removed, or a quarter of those in use: as many as
+/// busy queues fill between two checkpoints, for a new one is filled with zeros first. More are given
+/// back to the system.
 pub const SPARE_SEGMENTS_MAX: usize = 8;
 /// Those that are kept when little is written.
 pub const SPARE_SEGMENTS_KEPT: usize = 3;
@@ -240,3 +244,9 @@ pub const STRANGER_FRAME_BYTES: usize = 1024;
 pub const VISITS_SPARE: usize = 1_024;
 /// Characters of what a stranger wrote that are logged.
 pub const LOGGED_MAX: usize = 64;
+/// How long a receive over HTTP waits for a message, if it does not say so, and at most: the service's
+/// default.
+pub const REST_WAIT_MAX: Millis = Millis::from_secs(60);
+/// Bytes of the list of messages in one request: the Premium tier's limit of a batch is 1 MiB, and
+/// JSON takes more.
+pub const REST_BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;

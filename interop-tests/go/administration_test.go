@@ -435,12 +435,12 @@ func TestS280_what_is_deleted_is_gone_with_its_messages_and_links(t *testing.T) 
 	o.createSubscription("s280t", "b", nil)
 	_, err = o.admin.DeleteSubscription(limit, "s280t", "a", nil)
 	o.must(err)
-	o.condition(o.receiver("s280t/a").try(), amqp.ErrCondNotFound)
+	o.notFound(o.receiver("s280t/a").try())
 	o.receiver("s280t/b").nothingFor(100 * time.Millisecond)
 	_, err = o.admin.DeleteTopic(limit, "s280t", nil)
 	o.must(err)
-	o.condition(o.receiver("s280t/b").try(), amqp.ErrCondNotFound)
-	o.condition(o.sender("s280t").try(text(1)), amqp.ErrCondNotFound)
+	o.notFound(o.receiver("s280t/b").try())
+	o.notFound(o.sender("s280t").try(text(1)))
 }
 
 func TestS281_what_is_not_there_is_not_found(t *testing.T) {

@@ -144,6 +144,14 @@ func (b *bench) code(err error, wanted azservicebus.Code) {
 	}
 }
 
+// notFound checks that there is no such entity, which is told with the answer to the token for it.
+func (b *bench) notFound(err error) {
+	b.Helper()
+	b.code(err, azservicebus.CodeNotFound)
+	b.same(strings.Contains(err.Error(), "The messaging entity "), true)
+	b.same(strings.Contains(err.Error(), " could not be found"), true)
+}
+
 func hasCode(err error, wanted azservicebus.Code) bool {
 	var found *azservicebus.Error
 	return errors.As(err, &found) && found.Code == wanted

@@ -132,6 +132,29 @@ export async function sendNumbered(client, queue, count) {
   await sender.close();
 }
 
+/** An open sender and an open receiver, both used already. */
+export async function inUse(client, queue) {
+  const [sender, receiver] = [client.createSender(queue), client.createReceiver(queue, noRenewal)];
+  await sender.sendMessages({ body: "before" });
+  await receiver.completeMessage(await receiveOne(receiver));
+  return { sender, receiver };
+}
+
+/** Uses them again, whatever has happened to them. */
+export async function goesOn({ sender, receiver }) {
+  await sender.sendMessages({ body: "after" });
+  await comes(receiver);
+}
+
+/** Checks that what was sent after it comes, once, and nothing else. */
+export async function comes(receiver) {
+  const message = await receiveOne(receiver);
+  assert.equal(message.body, "after");
+  await receiver.completeMessage(message);
+  await receiveNothing(receiver);
+  assert.deepEqual(await peekAll(receiver), []);
+}
+
 export async function fails(promise, code, pattern = /./) {
   await assert.rejects(promise, (error) => {
     assert.equal(error.code, code, `wanted ${code}, got ${error.code}: ${error.message}`);

@@ -28,7 +28,8 @@ KEYS = {ROOT: "cm9vdCBrZXkgb2YgdGhlIGd1YXJkZWQgYnJva2VyIQ==", "listener": "a key
 QUEUE_KEY = "a key of s291"
 
 RIGHTS = {ROOT: ["Manage", "Send", "Listen"], "listener": ["Listen"], "speaker": ["Send"]}
-QUEUES = ["s264", "s265", "s265b", "s291b", "s291t", "s292", "s293", "s295", "s295b"]
+QUEUES = ["s264", "s265", "s265b", "s291b", "s291t", "s292", "s293", "s294", "s294/below", "s294b", "s295", "s295b", "s296", "s298", "s299"]
+ELSEWHERE = "a key of the other namespace"
 CONFIG = {"UserConfig": {"Namespaces": [{
     "Name": "guarded",
     "AuthorizationRules": [{"Name": name, "Rights": rights, "PrimaryKey": KEYS[name]} for name, rights in RIGHTS.items()],
@@ -37,6 +38,11 @@ CONFIG = {"UserConfig": {"Namespaces": [{
         {"Name": "s291s", "Properties": {"RequiresSession": True}},
         *({"Name": name} for name in QUEUES),
     ],
+    "Topics": [],
+}, {
+    "Name": "elsewhere",
+    "AuthorizationRules": [{"Name": ROOT, "Rights": RIGHTS[ROOT], "PrimaryKey": ELSEWHERE}],
+    "Queues": [{"Name": "s299"}],
     "Topics": [],
 }]}}
 

@@ -1,6 +1,8 @@
+from proton import Message
 from proton.utils import LinkDetached
 
-from client import TestCase, connect, numbered
+from client import TestCase, connect, number, numbered, unique_name
+from places import ROOT, Tokens, signed
 
 
 class Connecting(TestCase):
@@ -35,3 +37,19 @@ class Connecting(TestCase):
         self.addCleanup(connection.close)
         connection.create_sender("s05").send(numbered(1)[0])
         self.assertEqual(connection.create_receiver("s05").receive().body, 1)
+
+    def test_s06_a_token_is_answered(self):
+        tokens = Tokens(self.connection)
+        resource = "sb://localhost/s06"
+        self.assertEqual(tokens.put(resource, signed(resource, ROOT, "SAS_KEY_VALUE")), 202)
+        self.assertEqual(tokens.put(resource, "no token"), 401)
+        self.send("s06", *numbered(1))
+
+    def test_s251_a_connection_is_in_the_namespace_that_it_names(self):
+        other = self.other(virtual_host="other.example")
+        for connection, body in ((self.connection, "first"), (other, "other")):
+            connection.create_sender("s251", name=unique_name()).send(Message(body=body))
+            message, _ = self.receive_one(self.receiver("s251", connection=connection))
+            self.assertEqual((message.body, number(message)), (body, 1))
+        self.receiver("s251only", connection=other)
+        self.refused(self.receiver, "s251only", condition="amqp:not-found")

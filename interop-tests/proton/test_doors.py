@@ -1,14 +1,15 @@
 import os
 import time
 
-from proton import ConnectionException, Message, SSLException
+from proton import ConnectionException, Endpoint, Message, SSLException, int32
 from proton.reactor import Transaction
 from proton.utils import LinkDetached
 
 import client
-from client import DEADLINE, RECEIVER_SECOND, connect, numbered, plain, unique_name
-from places import ADDRESS, Guarded, KEYS, QUEUE_KEY, ROOT, Tokens, authority, signed, trusting
-from test_transactions import InSession, Outcomes
+from client import DEADLINE, InSession, RECEIVER_SECOND, connect, numbered, plain, unique_name
+from management import Management, longs
+from places import ADDRESS, ELSEWHERE, Guarded, KEYS, QUEUE_KEY, ROOT, Tokens, authority, signed, trusting
+from test_transactions import Outcomes
 
 SERVICE = "sb://localhost"
 
@@ -180,3 +181,66 @@ class Doors(client.TestCase):
         self.assertIn("ExpiredToken", str(raised.exception))
         self.assertTrue(0 <= time.time() - expiry < 1.5, time.time() - expiry)
         stays.send(Message(body=1))
+
+    def test_s294_tokens_that_are_none_and_good_ones(self):
+        resource = f"{SERVICE}/s294"
+        good = signed(resource, ROOT)
+        sr, sig, se, skn = good.removeprefix("SharedAccessSignature ").split("&")
+        bad = [
+            "", "text", good.removeprefix("SharedAccessSignature "), good.replace(sig, "sig=AAAA"), good.replace(se, "se=1"),
+            good.replace(se, "se=never"), good.replace(skn, "skn=no-such-rule"), good.replace(f"&{skn}", ""),
+            good.replace(f"&{se}", ""), f"{good}&{se}", signed(resource, "listener", KEYS[ROOT]),
+            signed(resource, ROOT, expiry=int(time.time()) - 600), signed(f"{SERVICE}/s294b", ROOT),
+        ]
+        for token in bad:
+            connection = guarded.nameless()
+            self.assertEqual(Tokens(connection).put(resource, token), 401, token)
+            self.denied(connection, "s294")
+            connection.close()
+        for token, reach in (
+            (good, "s294"), (signed(f"{SERVICE}/s294", ROOT), "s294/below"), (signed(SERVICE, ROOT), "s294b"),
+            (signed(f"amqps://localhost:5671/s294", ROOT), "s294"), (signed(f"{SERVICE.upper()}/S294", ROOT), "s294"),
+            ("SharedAccessSignature " + "&".join((se, skn, sig, sr)), "s294"),
+        ):
+            connection = guarded.nameless()
+            self.assertEqual(Tokens(connection).put(f"{SERVICE}/{reach}", token), 202, token)
+            self.sender_of(connection, reach).close()
+            connection.close()
+
+    def test_s296_each_operation_wants_its_right(self):
+        listener, speaker = self.opened(guarded.plain, "listener"), self.opened(guarded.plain, "speaker")
+        listening, speaking = Management(self, "s296", listener), Management(self, "s296", speaker)
+        [number] = speaking.schedule([Message(body="later")], 4_000_000_000_000)
+        self.assertEqual([message.body for message in listening.peek()], ["later"])
+        denied = (401, "amqp:unauthorized-access")
+        cancel = {"sequence-numbers": longs(number)}
+        listening.refused("cancel-scheduled-message", cancel, *denied)
+        peek = {"from-sequence-number": 1, "message-count": int32(1)}
+        speaking.refused("peek-message", peek, *denied)
+        for operation in ("renew-lock", "receive-by-sequence-number", "update-disposition", "get-message-sessions"):
+            self.assertEqual(speaking.send_request(operation, {}).properties["statusCode"], 401, operation)
+        speaking.cancel(number)
+        self.assertEqual(listening.peek(), [])
+
+    def test_s298_a_token_is_replaced_by_one_that_gives_less(self):
+        connection, other = self.opened(guarded.nameless), self.opened(guarded.nameless)
+        tokens, resource = Tokens(connection), f"{SERVICE}/s298"
+        self.assertEqual(tokens.put(resource, signed(resource, ROOT)), 202)
+        sender, receiver = self.sender_of(connection, "s298"), self.receiver_of(connection, "s298")
+        sender.send(Message(body=1))
+        self.denied(other, "s298")
+        with self.assertRaises(LinkDetached) as raised:
+            self.assertEqual(tokens.put(resource, signed(resource, "speaker")), 202)
+            connection.wait(lambda: receiver.link.state & Endpoint.REMOTE_CLOSED, msg="end of the receiver")
+        self.assertEqual(raised.exception.condition, "amqp:unauthorized-access")
+        sender.send(Message(body=2))
+
+    def test_s299_a_key_is_good_in_its_namespace(self):
+        here = self.opened(guarded.plain, ROOT)
+        there = self.opened(guarded.plain, ROOT, ELSEWHERE, virtual_host="elsewhere.servicebus.windows.net", sni="localhost")
+        for connection, body in ((here, "here"), (there, "there")):
+            self.sender_of(connection, "s299").send(Message(body=body))
+            message, _ = self.receive_one(self.receiver_of(connection, "s299"))
+            self.assertEqual((message.body, message.annotations["x-opt-sequence-number"]), (body, 1))
+        self.refused(self.sender_of, there, "s291", condition="amqp:not-found")
+        self.denied(self.opened(guarded.plain, ROOT, ELSEWHERE), "s299")

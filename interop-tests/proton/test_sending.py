@@ -4,7 +4,6 @@ from proton import (
     Array, Data, Described, Message, UNDESCRIBED, byte, char, decimal32, decimal64, decimal128, float32, int32, short,
     symbol, timestamp, ubyte, uint, ulong, ushort,
 )
-from proton.utils import SendException
 
 from client import AT_MOST_ONCE, TestCase, bodies, numbered, plain
 
@@ -96,8 +95,3 @@ class Sending(TestCase):
         for message in numbered(3):
             sender.link.send(message)
         self.assertEqual(bodies(self.receive(self.receiver("s14"), 3)), [1, 2, 3])
-
-    def test_s67_a_full_queue_rejects(self):
-        with self.assertRaises(SendException) as raised:
-            self.send("s67", *[Message(body=bytes(100 * 1024), inferred=True) for _ in range(30)])
-        self.assertEqual(raised.exception.state, 0x25)

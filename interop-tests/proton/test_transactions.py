@@ -1,17 +1,14 @@
-import os
-import shlex
-import subprocess
-
-from proton import (
-    Array, Data, Delivery, Described, Link, Message, Timeout, UNDESCRIBED, int32, symbol, timestamp, uint, ulong,
-)
+from proton import Delivery, Described, Message, Timeout, symbol, ulong
 from proton.handlers import TransactionHandler
-from proton.reactor import Filter, LinkOption, Transaction
+from proton.reactor import Transaction
 
-from client import RECEIVER_FIRST, RECEIVER_SECOND, TestCase, bodies, connect, counts, numbered, unique_name
+from client import InSession, TestCase, bodies, connect, counts, numbered, unique_name
+from management import Management, disposition
 
 TRANSACTIONAL = 0x34
 UNKNOWN = "amqp:transaction:unknown-id"
+# Milliseconds since 1970: when nothing that is scheduled comes.
+FAR = 4_000_000_000_000
 
 
 class Outcomes(TransactionHandler):
@@ -41,84 +38,9 @@ class Outcomes(TransactionHandler):
         self.said.append(what)
 
 
-class InSession(LinkOption):
-    """A receiver of one message session."""
+class Working(TestCase):
+    """A test that works in transactions."""
 
-    def __init__(self, name: str):
-        self.filter = Filter({symbol("com.microsoft:session-filter"): name})
-
-    def apply(self, link: Link) -> None:
-        RECEIVER_SECOND.apply(link)
-        self.filter.apply(link)
-
-    def test(self, link: Link) -> bool:
-        return link.is_receiver
-
-
-class ReplyTo(LinkOption):
-    """A receiver whose target is where answers are to go."""
-
-    def __init__(self, address: str):
-        self.address = address
-
-    def apply(self, link: Link) -> None:
-        RECEIVER_FIRST.apply(link)
-        link.target.address = self.address
-
-
-def disposition(status: str, token) -> dict:
-    return {"disposition-status": status, "lock-tokens": Array(UNDESCRIBED, Data.UUID, token)}
-
-
-class Management:
-    """The management node of an entity, asked in a transaction or outside."""
-
-    def __init__(self, test: "Transactions", entity: str):
-        self.test, self.reply_to = test, unique_name()
-        address = f"{entity}/$management"
-        self.requests = test.sender(address)
-        self.responses = test.receiver(address, ReplyTo(self.reply_to))
-
-    def ask(self, operation: str, body: dict, transaction: Transaction | None = None) -> Message:
-        request = Message(
-            id=unique_name(), reply_to=self.reply_to, properties={"operation": f"com.microsoft:{operation}"}, body=body,
-        )
-        if transaction is None:
-            self.requests.send(request)
-        else:
-            self.test.send_in(transaction, self.requests, request)
-        response, _ = self.test.receive_one(self.responses)
-        self.test.assertEqual(response.correlation_id, request.id)
-        self.test.assertIn(response.properties["statusCode"], (200, 204), response.properties)
-        return response
-
-    def dispose(self, message: Message, status: str) -> None:
-        """Settles a message by the lock token that came with it."""
-        self.ask("update-disposition", disposition(status, message.instructions["x-opt-lock-token"]))
-
-    def schedule(self, transaction: Transaction | None = None) -> int:
-        """Schedules a message for the far future; its number."""
-        message = Message(body="later")
-        message.annotations = {symbol("x-opt-scheduled-enqueue-time"): timestamp(4_000_000_000_000)}
-        entry = {"message-id": unique_name(), "message": message.encode()}
-        numbers = self.ask("schedule-message", {"messages": [entry]}, transaction).body["sequence-numbers"]
-        self.test.assertEqual(len(numbers.elements), 1)
-        return numbers.elements[0]
-
-    def peeked(self) -> list[int]:
-        """The numbers of all messages."""
-        response = self.ask("peek-message", {"from-sequence-number": 1, "message-count": int32(100)})
-        if response.properties["statusCode"] == 204:
-            return []
-        numbers = []
-        for entry in response.body["messages"]:
-            message = Message()
-            message.decode(bytes(entry["message"]))
-            numbers.append(message.annotations["x-opt-sequence-number"])
-        return numbers
-
-
-class Transactions(TestCase):
     def begin(self, connection=None, **options) -> Transaction:
         """A transaction that the broker has declared; Proton names descriptors by symbols."""
         connection = connection or self.connection
@@ -167,18 +89,11 @@ class Transactions(TestCase):
         id, confirmed = delivery.remote.data
         self.assertEqual((id, confirmed.descriptor), (transaction.id, ulong(outcome)))
 
-    def refused(self, delivery: Delivery, condition: str):
+    def not_done(self, delivery: Delivery, condition: str):
         self.assertEqual((delivery.remote_state, delivery.remote.condition.name), (Delivery.REJECTED, condition))
 
-    def here(self, address: str) -> list:
-        """What is available at an address; it is given back."""
-        receiver = self.receiver(address)
-        received = self.available(receiver)
-        for _, delivery in received:
-            self.settle(delivery, Delivery.RELEASED)
-        receiver.close()
-        return bodies(received)
 
+class Transactions(Working):
     def test_s231_what_is_sent_in_a_transaction_arrives_when_it_is_committed(self):
         transaction = self.begin()
         sender = self.sender("s231")
@@ -290,9 +205,9 @@ class Transactions(TestCase):
         self.commit(never)
         never.id = b"never"
         for transaction, (_, delivery) in zip((elsewhere, done, never), self.receive(receiver, 3)):
-            self.refused(self.try_send(transaction, sender, Message(body="refused")), UNKNOWN)
+            self.not_done(self.try_send(transaction, sender, Message(body="refused")), UNKNOWN)
             self.try_settle(transaction, delivery, Delivery.ACCEPTED)
-            self.refused(delivery, UNKNOWN)
+            self.not_done(delivery, UNKNOWN)
         # Of these, what was declared elsewhere can be discharged there.
         for transaction in (done, never):
             self.assertEqual(self.end(transaction, Transaction.commit), ("not committed", UNKNOWN))
@@ -308,7 +223,7 @@ class Transactions(TestCase):
         transaction = self.begin()
         self.send_in(transaction, sender, *numbered(100))
         refusal = self.try_send(transaction, sender, Message(body="one more"))
-        self.refused(refusal, "amqp:not-allowed")
+        self.not_done(refusal, "amqp:not-allowed")
         self.assertIn("Can't send more than 100 messages in a single transaction", refusal.remote.condition.description)
         # What was refused in a transaction spoils it: some clients do not look at the refusal.
         self.assertEqual(self.end(transaction, Transaction.commit), ("not committed", "amqp:transaction:rollback"))
@@ -324,16 +239,15 @@ class Transactions(TestCase):
         delivery.local.undeliverable = True
         self.settle(delivery, Delivery.MODIFIED)
         management = Management(self, "s240")
-        kept = management.schedule()
-        wanted = {"sequence-numbers": Array(UNDESCRIBED, Data.LONG, 1), "receiver-settle-mode": uint(1)}
-        deferred = management.ask("receive-by-sequence-number", wanted).body["messages"]
-        complete = disposition("completed", deferred[0]["lock-token"])
+        [kept] = management.schedule([Message(body="later")], FAR)
+        [(_, token)] = management.by_number(1)
+        complete = disposition("completed", token)
         for discharge in (self.abort, self.commit):
             before = management.peeked()
             self.assertEqual(before, [1, kept])
             transaction = self.begin()
-            scheduled = management.schedule(transaction)
-            management.ask("cancel-scheduled-message", {"sequence-numbers": Array(UNDESCRIBED, Data.LONG, kept)}, transaction)
+            [scheduled] = management.schedule([Message(body="later")], FAR, transaction=transaction)
+            management.cancel(kept, transaction=transaction)
             management.ask("update-disposition", complete, transaction)
             self.assertEqual(management.peeked(), before)
             discharge(transaction)
@@ -402,29 +316,11 @@ class Transactions(TestCase):
         for _ in range(15):
             delivery = self.try_send(transaction, sender, Message(body=bytes(100 * 1024), inferred=True))
             if delivery.remote_state != TRANSACTIONAL:
-                self.refused(delivery, "amqp:resource-limit-exceeded")
+                self.not_done(delivery, "amqp:resource-limit-exceeded")
                 break
         self.assertEqual(self.end(transaction, Transaction.commit), ("not committed", "amqp:transaction:rollback"))
         self.assertEqual((self.here("s247"), self.here("s247b")), ([], []))
 
-    def test_s243_what_was_committed_survives_a_kill_and_nothing_else(self):
-        # Proton does not close a connection that was cut without waiting for the answer.
-        self.connection.close()
-        self.connection = connect()
-        self.send("s243", *numbered(2))
-        deliveries = [delivery for _, delivery in self.receive(self.receiver("s243"), 2)]
-        sender = self.sender("s243")
-        committed, left = self.begin(), self.begin()
-        for transaction, delivery, body in ((committed, deliveries[0], "committed"), (left, deliveries[1], "left")):
-            self.settle_in(transaction, delivery, Delivery.ACCEPTED)
-            self.send_in(transaction, sender, Message(body=body))
-        self.commit(committed)
-        for verb in ("kill", "start"):
-            subprocess.run([*shlex.split(os.environ["JITNEY_BROKER_CONTROL"]), verb], check=True, timeout=60)
-        self.connection = connect()
-        self.addCleanup(self.connection.close)
-        management = Management(self, "s243")
-        self.assertEqual(management.peeked(), [2, 3])
-        receiver = self.receiver("s243")
-        # Locks are not written down: what was locked is there at once, or when its lock would have ended.
-        self.assertEqual(sorted(bodies(self.receive(receiver, 2)), key=str), [2, "committed"])
+    def test_s249_a_coordinator_wants_no_token(self):
+        # Declared with a null global-id; its id is short, and a discharge with `fail` is accepted.
+        self.abort(self.begin())

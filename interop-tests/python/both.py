@@ -80,11 +80,12 @@ def client(kind: str, text: str, **options):
     return made if kind == "aio" else Blocking(made)
 
 
-def administrator(kind: str, connection_string: str, **options):
-    """An administration client; `options` are the SDK's."""
-    if kind == "aio":
-        return azure.servicebus.aio.management.ServiceBusAdministrationClient.from_connection_string(connection_string, **options)
-    return Blocking(azure.servicebus.management.ServiceBusAdministrationClient.from_connection_string(connection_string, **options))
+def administrator(kind: str, text: str, **options):
+    """An administration client, from a connection string, or from a host and a `credential`; `options` are the SDK's."""
+    package = azure.servicebus.aio.management if kind == "aio" else azure.servicebus.management
+    maker = package.ServiceBusAdministrationClient
+    made = maker(text, **options) if "credential" in options else maker.from_connection_string(text, **options)
+    return made if kind == "aio" else Blocking(made)
 
 
 def redirect(administrator, address: str) -> None:
@@ -108,3 +109,12 @@ async def pages(client, call: str, *args, **kwargs) -> list[list]:
 
 def lock_renewer(kind: str):
     return azure.servicebus.aio.AutoLockRenewer() if kind == "aio" else BlockingRenewer()
+
+
+def failure_callback(kind: str, told):
+    """What a lock renewer calls when it has failed: `told`, as the client wants it."""
+
+    async def call(renewable, error):
+        told(renewable, error)
+
+    return call if kind == "aio" else told

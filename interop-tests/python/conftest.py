@@ -6,14 +6,18 @@ import os
 import re
 import sys
 import time
+from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 from azure.servicebus import NEXT_AVAILABLE_SESSION, ServiceBusMessage, ServiceBusReceiveMode, ServiceBusSubQueue
+from azure.servicebus.exceptions import MessagingEntityNotFoundError, ServiceBusAuthenticationError
 
 import both
 import guarded as guarding
+from identity import ISSUER, Issuer, identity
+from middle import Between
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from broker import WORK, Broker, BrokerError  # noqa: E402
@@ -33,6 +37,7 @@ def pytest_sessionstart(session):
     work = Path(os.environ.get("JITNEY_WORK") or WORK / f"python-{kind}")
     name = "guarded-restart" if config.option.markexpr == "restart" else "guarded"
     made = guarding.described(work / name, guarding.ADDRESSES[kind])
+    made.add("--oidc-issuer", ISSUER, "--oidc-jwks", str(Issuer(made.directory).publish()))
     os.environ["JITNEY_GUARDED"] = str(made.directory)
     try:
         made.broker.start()
@@ -42,8 +47,41 @@ def pytest_sessionstart(session):
         os.environ["JITNEY_GUARDED_FAULT"] = str(error)
 
 
+# What the SDK has no call for.
+NOT_OFFERED: dict[str, str] = {
+    **dict.fromkeys(("S05", "S06", "S14"), "signs in by CBS only, and sends nothing settled"),
+    **dict.fromkeys(("S21", "S59"), "no properties to modify when it abandons or defers"),
+    **dict.fromkeys(("S68", "S69", "S71", "S137", "S171"), "no way to a request of one's own to the management node"),
+    "S70": "no batch deletion",
+    "S107": "an accept cannot be given up before its time",
+    "S114": "no way to cut a connection without closing it",
+    **{f"S{number}": "no transactions" for number in range(231, 250)},
+    **dict.fromkeys(("S314", "S315", "S316", "S317", "S318"), "no processor that calls back; its renewer: S29, S112"),
+    "S324": "cannot send bytes that it has not encoded itself",
+}
+
+
+def pytest_runtest_logreport(report):
+    """Writes the matrix: one line for each test, by its scenario. Of the workers' reports the one process hears that started them."""
+    place = os.environ.get("JITNEY_WORK")
+    scenario = re.search(r"::test_s(\d+)_", report.nodeid)
+    if not place or not scenario or "PYTEST_XDIST_WORKER" in os.environ:
+        return
+    # A test that is skipped is none, and the preparation and the end of one only speak up when they fail.
+    if report.failed or report.skipped or report.when == "call":
+        tell(f"S{scenario[1]}", "pass" if report.passed else "fail", "" if report.passed else "the suite's log says why")
+
+
+def tell(scenario: str, outcome: str, note: str) -> None:
+    with Path(os.environ["JITNEY_WORK"], "scenarios.tsv").open("a") as file:
+        file.write(f"{scenario}\t{outcome}\t{note}\n")
+
+
 def pytest_sessionfinish(session):
     """Stops it; what is wrong with its end fails the run."""
+    if "JITNEY_WORK" in os.environ and not hasattr(session.config, "workerinput"):
+        for scenario, note in NOT_OFFERED.items():
+            tell(scenario, "not offered", note)
     guarded = getattr(session.config, "guarded", None)
     complaint = guarded and guarding.finish(guarded)
     if complaint:
@@ -132,6 +170,20 @@ def topic(client, name) -> "Topic":
 
 
 @pytest.fixture
+async def between(broker):
+    """What stands between the broker and the clients that are told to go there."""
+    made = await Between.stand(broker.amqp_port)
+    yield made
+    await made.end()
+
+
+@pytest.fixture
+def by_between(connect, connection_string, broker, between):
+    """Makes clients that connect through it."""
+    return lambda **options: connect(connection_string.replace(f":{broker.amqp_port}", f":{between.port}"), **options)
+
+
+@pytest.fixture
 def broker() -> Broker:
     return Broker(Path(os.environ["JITNEY_BROKER_STATE"]))
 
@@ -158,6 +210,10 @@ class House:
     def of(self, credential, **options):
         """A client that is made with the namespace's name and a credential."""
         return self.connect(self.guarded.address, credential=credential, **{**self.trust, **options})
+
+    def identity(self, kind: str, role: str | None, issuer: Issuer | None = None, **claims):
+        """Somebody with a role, by a token of the issuer that the broker believes, if it is no other."""
+        return identity(kind, issuer or Issuer(self.guarded.directory), role, **claims)
 
     def administrator(self, text: str | None = None, **options):
         return self.administer(text or self.guarded.connection_string(), **{**self.trust, **options})
@@ -321,6 +377,16 @@ async def receive(receiver, count: int, within: float = 20.0) -> list:
         assert left > 0, f"{len(found)} of {count} messages arrived within {within} s: {bodies(found)}"
         found += await receiver.receive_messages(max_message_count=count - len(found), max_wait_time=left)
     return found
+
+
+@contextmanager
+def not_there():
+    """Asserts that the SDK is told, and tells, that there is no such entity. Of one that it opens a link to it hears that with
+    the answer to its token, and so calls it an error of authentication; of one that goes while it has a link, by its name."""
+    with pytest.raises((ServiceBusAuthenticationError, MessagingEntityNotFoundError)) as told:
+        yield
+    text = f"{told.value} {told.value.inner_exception}"
+    assert re.search("The messaging entity .* could not be found", text), text
 
 
 async def nothing(receiver, wait: float = 1.0) -> None:

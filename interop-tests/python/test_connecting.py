@@ -4,10 +4,8 @@ import json
 import urllib.request
 import os
 
-import pytest
-from azure.servicebus.exceptions import MessagingEntityNotFoundError
 
-from conftest import Queue, bodies, complete, nothing, receive
+from conftest import Queue, bodies, complete, not_there, nothing, receive
 
 
 async def test_s01_a_message_goes_through(queue):
@@ -20,12 +18,12 @@ async def test_s01_a_message_goes_through(queue):
 
 
 async def test_s02_an_unknown_queue_cannot_be_sent_to(client):
-    with pytest.raises(MessagingEntityNotFoundError, match="The messaging entity .* could not be found"):
+    with not_there():
         await Queue(client, "no-such-queue").send("lost")
 
 
 async def test_s02_an_unknown_queue_cannot_be_received_from(client):
-    with pytest.raises(MessagingEntityNotFoundError, match="The messaging entity .* could not be found"):
+    with not_there():
         async with Queue(client, "no-such-queue").receiver() as receiver:
             await receiver.receive_messages(max_wait_time=1)
 

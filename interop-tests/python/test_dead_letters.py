@@ -24,7 +24,7 @@ async def test_s38_dead_letters_can_be_peeked_received_and_settled(queue):
         await receiver.abandon_message(two)
         await receiver.defer_message(three)
         (again,) = await receive(receiver, 1)
-        assert (str(again), again.delivery_count) == ("2", two.delivery_count + 1)
+        assert (str(again), again.delivery_count) == ("2", two.delivery_count)
         await receiver.complete_message(again)
         await nothing(receiver)
         (deferred,) = await receiver.receive_deferred_messages([three.sequence_number])

@@ -93,3 +93,15 @@ async def test_s75_a_stop_is_orderly_and_counts_survive(queue, connect, broker):
         (message,) = await receive(receiver, 1)
         assert (str(message), message.delivery_count) == ("counted", 1)
         await receiver.complete_message(message)
+
+
+async def test_s308_links_recover_from_a_stop_in_good_order(queue, broker):
+    async with queue.sender() as sender, queue.receiver() as receiver:
+        await sender.send_messages(ServiceBusMessage("before"))
+        await complete(receiver, await receive(receiver, 1))
+        await restart(broker, broker.stop)
+        await sender.send_messages(ServiceBusMessage("after"))
+        messages = await receive(receiver, 1)
+        assert bodies(messages) == ["after"]
+        await complete(receiver, messages)
+        await nothing(receiver)

@@ -215,7 +215,10 @@ fn times(out: &mut Writer, view: &EntityView) {
     let history = view.description.history;
     out.leaf("CreatedAt", text::time(history.created_at));
     out.leaf("UpdatedAt", text::time(history.updated_at));
-    out.leaf("AccessedAt", text::time_or_never(view.accessed_at));
+    // A subscription counts as used when it is made, as Go's own tests show.
+    let made = (view.description.kind == EntityKind::Subscription).then_some(history.created_at);
+    let accessed_at = view.accessed_at.or(made);
+    out.leaf("AccessedAt", text::time_or_never(accessed_at));
 }
 
 /// Returns where messages go on as a URL: clients turn paths into one before they send them back.

@@ -1,5 +1,7 @@
 //! One link: what was agreed at its attach, and its flow state [2.6.7].
 
+use std::collections::VecDeque;
+
 use bytes::{Bytes, BytesMut};
 
 use super::wire::Malformed;
@@ -66,11 +68,81 @@ pub(super) struct Partial {
     pub(super) message_format: u32,
     pub(super) settled: bool,
     pub(super) transaction: Option<Bytes>,
-    pub(super) bytes: BytesMut,
+    pub(super) gathered: Gathered,
     /// It is larger than the link takes: the rest is passed over.
     pub(super) too_large: bool,
     /// There was no room for more of it.
     pub(super) no_room: bool,
+}
+
+/// Pieces of a message, put together once when all of them are there. Large ones stay in the memory
+/// that they came in.
+#[derive(Debug, Default)]
+pub(super) struct Gathered {
+    pieces: VecDeque<Bytes>,
+    /// Small ones that have come since, copied: each would keep what came around it.
+    tail: BytesMut,
+    length: usize,
+}
+
+/// A piece of fewer bytes is copied.
+const LARGE_PIECE: usize = 16 * 1024;
+/// More bytes than these are put together as they come: they would be there twice at the end.
+const PIECES_MAX: usize = 4 * 1024 * 1024;
+
+impl Gathered {
+    pub(super) fn len(&self) -> usize {
+        self.length
+    }
+
+    pub(super) fn append(&mut self, piece: Bytes) {
+        self.length += piece.len();
+        if PIECES_MAX < self.length {
+            self.merge();
+            self.tail.extend_from_slice(&piece);
+            return;
+        }
+        if piece.len() < LARGE_PIECE {
+            self.tail.extend_from_slice(&piece);
+        } else {
+            self.end_tail();
+            self.pieces.push_back(piece);
+        }
+        if 4 * LARGE_PIECE <= self.tail.len() {
+            self.end_tail();
+        }
+    }
+
+    fn end_tail(&mut self) {
+        if !self.tail.is_empty() {
+            self.pieces
+                .push_back(std::mem::take(&mut self.tail).freeze());
+        }
+    }
+
+    /// Puts all pieces into the tail.
+    fn merge(&mut self) {
+        if self.pieces.is_empty() {
+            return;
+        }
+        self.end_tail();
+        self.tail.reserve(self.length);
+        // They go as they are copied.
+        while let Some(piece) = self.pieces.pop_front() {
+            self.tail.extend_from_slice(&piece);
+        }
+    }
+
+    /// Returns all of it in one.
+    pub(super) fn join(mut self) -> Bytes {
+        if self.tail.is_empty()
+            && let (1, Some(only)) = (self.pieces.len(), self.pieces.front())
+        {
+            return only.clone();
+        }
+        self.merge();
+        self.tail.freeze()
+    }
 }
 
 /// Messages go out.
@@ -89,7 +161,7 @@ impl Link {
             FlowState::Incoming(incoming) => incoming
                 .partial
                 .as_ref()
-                .map_or(0, |partial| partial.bytes.len()),
+                .map_or(0, |partial| partial.gathered.len()),
             FlowState::Outgoing(_) => 0,
         }
     }
@@ -114,11 +186,17 @@ impl Incoming {
         self.credit.saturating_sub(open.unwrap_or(0))
     }
 
-    /// Returns how large a message may be, bytes.
-    pub(super) fn size_max(&self) -> u64 {
-        match self.message_size_max {
+    /// Returns how large a message of a format may be, bytes. Where several are in an envelope its
+    /// sections do not count: Python leaves them out when it fills one.
+    pub(super) fn size_max(&self, format: u32) -> u64 {
+        let max = match self.message_size_max {
             0 => limits::MESSAGE_SIZE_MAX,
             max => max,
+        };
+        if format == 0 {
+            max
+        } else {
+            max + limits::ENVELOPE_BYTES
         }
     }
 
@@ -141,4 +219,27 @@ pub(super) struct PeerAttach {
     pub(super) rcv_settle_mode: u8,
     /// What the owner sees; its source, target or properties may be no such thing.
     pub(super) attach: Result<Attach, Malformed>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_of_any_size_are_one_in_their_order() {
+        let mut sizes = vec![
+            1, 20_000, 3, 15_000, 15_000, 15_000, 15_000, 15_000, 70_000, 0, 2,
+        ];
+        sizes.extend([PIECES_MAX, 1, 20_000]);
+        for count in 0..=sizes.len() {
+            let mut gathered = Gathered::default();
+            let mut expected = Vec::new();
+            for (fill, size) in (0_u8..).zip(sizes.iter().take(count)) {
+                gathered.append(Bytes::from(vec![fill; *size]));
+                expected.resize(expected.len() + size, fill);
+                assert_eq!(gathered.len(), expected.len());
+            }
+            assert_eq!(gathered.join(), expected);
+        }
+    }
 }

@@ -75,8 +75,11 @@ impl What {
 /// Bytes of output at which no more frames of large messages are made.
 const OUTPUT_BYTES: usize = 256 * 1024;
 
-/// The first number of transfers and deliveries, as the service has it (`protocol.md` §1.4).
+/// The first number of transfers, as the service has it (`protocol.md` §1.4).
 const FIRST_ID: u32 = 1;
+/// The first number of deliveries, as the service has it. Proton's engine insists on it in a session
+/// that it begins anew on another connection.
+const FIRST_DELIVERY: u32 = 0;
 
 impl Session {
     fn new(peer_channel: Option<u16>) -> Self {
@@ -90,7 +93,7 @@ impl Session {
             by_handle: Table::default(),
             handles: Table::default(),
             peer_handle_max: u32::MAX,
-            unsettled: Unsettled::new(FIRST_ID),
+            unsettled: Unsettled::new(FIRST_DELIVERY),
             settled_in: None,
             settled_out: None,
             unflushed: false,

@@ -4,7 +4,7 @@ use bytes::{Buf, Bytes, BytesMut};
 
 use super::connection::undecodable;
 use super::frame::{self, FrameKind};
-use super::link::{FlowState, LinkPhase, Partial};
+use super::link::{FlowState, Gathered, LinkPhase, Partial};
 use super::links::{Answer, unattached};
 use super::session::{Waiting, What};
 use super::state::DeliveryState;
@@ -100,10 +100,16 @@ impl Connection {
                 description,
             });
         };
+        let format = match &incoming.partial {
+            Some(partial) => partial.message_format,
+            None => transfer.message_format,
+        };
         let size_max = match phase {
             // Nobody has looked yet at who sends this.
             LinkPhase::Asked => u64::from(limits::FRAME_SIZE_MAX),
-            LinkPhase::Asking | LinkPhase::Attached | LinkPhase::Detaching => incoming.size_max(),
+            LinkPhase::Asking | LinkPhase::Attached | LinkPhase::Detaching => {
+                incoming.size_max(format)
+            }
         };
         // Nearly every message is one frame.
         if let (None, Some(delivery)) = (&incoming.partial, transfer.delivery)
@@ -141,7 +147,7 @@ impl Connection {
             Some(partial) => partial,
             None => Partial::begin(&transfer).map_err(undecodable)?,
         };
-        let before = partial.bytes.len();
+        let before = partial.gathered.len();
         if transfer.aborted {
             // As if it had never been sent: only its credit is used up, and comes back.
             self.partial_bytes = self.partial_bytes.saturating_sub(before);
@@ -163,8 +169,8 @@ impl Connection {
             partial.no_room = true;
         }
         if transfer.more {
-            partial.append(&payload);
-            self.partial_bytes = others + partial.bytes.len();
+            partial.append(payload);
+            self.partial_bytes = others + partial.gathered.len();
             incoming.partial = Some(partial);
             return Ok(());
         }
@@ -173,8 +179,8 @@ impl Connection {
         let payload = if before == 0 {
             payload
         } else {
-            partial.append(&payload);
-            std::mem::take(&mut partial.bytes).freeze()
+            partial.append(payload);
+            std::mem::take(&mut partial.gathered).join()
         };
         self.take_whole(id, partial, payload);
         Ok(())
@@ -361,7 +367,7 @@ impl Partial {
             message_format: transfer.message_format,
             settled: transfer.settled,
             transaction: transfer.transaction.clone(),
-            bytes: BytesMut::new(),
+            gathered: Gathered::default(),
             too_large: false,
             no_room: false,
         })
@@ -372,11 +378,11 @@ impl Partial {
         self.too_large || self.no_room
     }
 
-    fn append(&mut self, payload: &[u8]) {
+    fn append(&mut self, payload: Bytes) {
         if self.is_refused() {
-            self.bytes = BytesMut::new();
+            self.gathered = Gathered::default();
         } else {
-            self.bytes.extend_from_slice(payload);
+            self.gathered.append(payload);
         }
     }
 }

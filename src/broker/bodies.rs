@@ -1,9 +1,10 @@
 //! Bytes that several messages share: a topic's message is stored once, for all its subscriptions,
-//! and counts once to what the topic holds.
+//! and counts once to what the topic holds. And messages whose bytes are at hand.
 
 use std::collections::BTreeMap;
 
 use crate::entity::{BodyRef, EntityId};
+use crate::message::Message;
 
 /// The bytes of messages that came through a topic, and who has them.
 #[derive(Debug, Default)]
@@ -24,6 +25,39 @@ struct Shared {
 
 /// What the count for some bytes takes, in a tree's node that is half full.
 const SHARED_BYTES: usize = 44;
+
+/// Messages that have just come, or were just read, by their bytes' positions.
+#[derive(Debug, Default)]
+pub(super) struct AtHand {
+    /// Ascending.
+    messages: Vec<(u64, Message)>,
+}
+
+/// Messages for which room is kept.
+const AT_HAND_KEPT: usize = 256;
+
+impl AtHand {
+    pub(super) fn insert(&mut self, position: u64, message: Message) {
+        let before = |&(other, _): &(u64, Message)| other < position;
+        // Nearly always the last.
+        if self.messages.last().is_none_or(before) {
+            self.messages.push((position, message));
+        } else {
+            let at = self.messages.partition_point(before);
+            self.messages.insert(at, (position, message));
+        }
+    }
+
+    pub(super) fn get(&self, position: u64) -> Option<&Message> {
+        let found = self.messages.binary_search_by_key(&position, |(at, _)| *at);
+        Some(&self.messages.get(found.ok()?)?.1)
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.messages.clear();
+        self.messages.shrink_to(AT_HAND_KEPT);
+    }
+}
 
 impl SharedBodies {
     /// Counts one message more that has these bytes: a copy of one that a topic has.

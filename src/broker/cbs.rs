@@ -1,7 +1,10 @@
 //! `$cbs`: where peers put tokens (`protocol.md` §2).
 
+use super::access::resource_path;
 use super::management::{Body, Request, Status};
-use super::{Broker, ConnectionId, Fault, Surroundings};
+use super::{Broker, ConnectionId, Fault, Surroundings, errors};
+use crate::address::{Address, EntityAddress};
+use crate::amqp::Refusal;
 
 impl Broker {
     /// Answers a request to `$cbs`. 202 for a token that was taken, as documented.
@@ -16,7 +19,13 @@ impl Broker {
             "put-token" => match (request.kind.as_deref(), request.body_text()) {
                 (Some(kind), Some(token)) => {
                     match self.put_token(around, connection, kind, audience, &token) {
-                        Ok(()) => Status::accepted(),
+                        Ok(()) => match self.missing(around, connection, audience) {
+                            None => Status::accepted(),
+                            Some(refusal) => {
+                                self.delete_token(around, connection, audience);
+                                Status::failed(refusal)
+                            }
+                        },
                         // It is to try again, and not to take its key for a wrong one.
                         Err(refused) if matches!(refused.fault, Fault::Throttled(_)) => {
                             Status::busy(refused.to_string())
@@ -38,5 +47,27 @@ impl Broker {
             )),
         };
         (status, Body::Empty)
+    }
+
+    /// Says that there is no entity that a token is for; who may not know has been refused before.
+    fn missing(
+        &mut self,
+        around: &Surroundings<'_>,
+        connection: ConnectionId,
+        audience: &str,
+    ) -> Option<Refusal> {
+        let path = resource_path(audience);
+        let Ok(Address::Entity(address)) = Address::parse_literal(&path) else {
+            return None;
+        };
+        let within = EntityAddress {
+            path: format!("{}{}", self.connection(connection).prefix, address.path),
+            queue: address.queue,
+        };
+        if self.resolve(&within).is_some() {
+            return None;
+        }
+        let text = address.to_string();
+        Some(errors::not_found(&text, around.now, &mut self.random))
     }
 }

@@ -91,7 +91,9 @@ impl Broker {
     /// others are read.
     pub(super) fn decide(&mut self, around: &mut Surroundings<'_>, id: EntityId) {
         let at_hand = std::mem::take(&mut self.at_hand);
-        self.step(around, id, |queue, cx| queue.decide(cx, &at_hand));
+        self.step(around, id, |queue, cx| {
+            queue.decide(cx, &|position| at_hand.get(position));
+        });
         self.at_hand = at_hand;
         if self.queue(id).is_some_and(Queue::is_undecided) {
             self.stalled.insert(id);

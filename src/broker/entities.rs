@@ -15,11 +15,14 @@ use crate::time::{Millis, Timestamp};
 pub enum EntityRefused {
     /// A property that is fixed when an entity is made has another value.
     #[error(
-        "'{path}' was made with {property} {is}, which cannot be changed: delete it, or ask for {is}"
+        "The value for the {property} property of an existing {kind:?} cannot be changed: '{path}' was \
+         made with {is}; delete it, or ask for {is}"
     )]
     Fixed {
         /// The entity.
         path: String,
+        /// What it is.
+        kind: EntityKind,
         /// The property, as the administration API calls it.
         property: &'static str,
         /// Its value.
@@ -611,10 +614,11 @@ fn check_fixed(path: &str, is: &Description, wanted: &Description) -> Result<(),
     ];
     match fixed.into_iter().find(|(_, is, wanted)| is != wanted) {
         None => Ok(()),
-        Some((property, is, _)) => Err(EntityRefused::Fixed {
+        Some((property, value, _)) => Err(EntityRefused::Fixed {
             path: path.to_owned(),
+            kind: is.kind,
             property,
-            is,
+            is: value,
         }),
     }
 }

@@ -120,6 +120,7 @@ impl Broker {
         let (id, address) = match self.node_at(around, connection, text, Right::Send)? {
             Found::Service(node) => {
                 if node == ServiceNode::Cbs {
+                    self.check_one_cbs(around, connection)?;
                     service.message_size_max = limits::CBS_MESSAGE_BYTES_MAX;
                 }
                 return Ok((Link::Requests { node, session }, Some(service)));
@@ -517,6 +518,23 @@ impl Broker {
             | Link::Requests { .. }
             | Link::Responses(_) => {}
         }
+    }
+
+    /// Refuses a second link to `$cbs`: there is one on a connection, as with the service
+    /// (`protocol.md` §2.1).
+    fn check_one_cbs(
+        &mut self,
+        around: &Surroundings<'_>,
+        connection: ConnectionId,
+    ) -> Result<(), Refusal> {
+        let mut links = self.connection(connection).links.values();
+        let is_cbs =
+            |link: &Link| matches!(link, Link::Requests { node, .. } if *node == ServiceNode::Cbs);
+        if links.any(is_cbs) {
+            let text = "The $cbs node has already been opened.";
+            return Err(self.refuse(around, Condition::NotAllowed, text, "$cbs"));
+        }
+        Ok(())
     }
 
     /// Finds what an address names. Who has no right to it is not told whether it is there.

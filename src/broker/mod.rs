@@ -27,6 +27,7 @@ pub mod management;
 mod memory;
 mod onward;
 pub mod recovery;
+pub mod rest;
 mod send;
 mod settle;
 #[cfg(test)]
@@ -41,7 +42,6 @@ use crate::entity::queue::{Arriving, ConsumerId, Context, Description, Effects, 
 use crate::entity::rules::{Match, RuleSet};
 use crate::entity::{BodyRef, EntityId, Journal, LockToken, Random, Record, SequenceNumber};
 use crate::limits;
-use crate::message::Message;
 use crate::time::Timestamp;
 
 pub use access::{
@@ -155,7 +155,7 @@ pub struct Broker {
     moved_bodies: BTreeMap<u64, (EntityId, SequenceNumber, BodyRef)>,
     /// Messages that have just come in, by the position of their bytes: those that go on at once
     /// need not be read.
-    at_hand: BTreeMap<u64, Message>,
+    at_hand: bodies::AtHand,
     /// Queues from which messages cannot go on, or be given to who selects, before their bytes have been
     /// read.
     stalled: BTreeSet<EntityId>,
@@ -289,7 +289,7 @@ impl Broker {
             topics: BTreeMap::new(),
             bodies: bodies::SharedBodies::default(),
             moved_bodies: BTreeMap::new(),
-            at_hand: BTreeMap::new(),
+            at_hand: bodies::AtHand::default(),
             stalled: BTreeSet::new(),
             sending_on: BTreeSet::new(),
             deadlines: BTreeSet::new(),

@@ -134,7 +134,7 @@ impl Broker {
         number: SequenceNumber,
         body: BodyRef,
     ) -> bool {
-        let Some(message) = self.at_hand.get(&body.position).cloned() else {
+        let Some(message) = self.at_hand.get(body.position).cloned() else {
             return false;
         };
         let seed = self.random.next_u64();
@@ -213,7 +213,7 @@ impl Broker {
         path: &str,
     ) -> bool {
         let target = self.resolve_path(path);
-        let message = self.at_hand.get(&body.position).cloned();
+        let message = self.at_hand.get(body.position).cloned();
         let needs_bytes = target.and_then(|id| self.queue(id)).is_some_and(|queue| {
             let description = queue.description();
             description.detects_duplicates || description.partitioned

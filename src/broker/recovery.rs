@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Broker, Surroundings, address};
 use crate::entity::queue::{Description, Replayed, Snapshot as QueueSnapshot};
 use crate::entity::rules::Rule;
-use crate::entity::{BodyRef, EntityId, Passage, Record, SequenceNumber};
+use crate::entity::{BodyRef, EntityId, Passage, Positions, Record, SequenceNumber};
 use crate::time::Timestamp;
 
 /// The namespace as it was at one moment.
@@ -181,12 +181,12 @@ impl Broker {
         }
     }
 
-    /// Looks for messages whose bytes lie in a range of positions, at most `scan` messages far;
+    /// Looks for messages whose bytes lie in some ranges of positions, at most `scan` messages far;
     /// returns where to go on, or `None` when all have been looked at.
     #[must_use]
     pub fn search_bodies(
         &self,
-        positions: &std::ops::Range<u64>,
+        positions: &Positions,
         from: SearchPosition,
         scan: usize,
     ) -> (Vec<FoundBody>, Option<SearchPosition>) {

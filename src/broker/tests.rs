@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::*;
 use crate::entity::queue::{Description, EntityKind, ReceiveMode};
+use crate::message::Message;
 use crate::time::Millis;
 
 /// A broker, and another one that is made of the records of the first.
@@ -230,9 +231,11 @@ fn a_topic_s_message_is_stored_once_and_gone_when_all_subscriptions_are_done_wit
 fn shared_bytes_are_moved_once() {
     let mut bench = Bench::new();
     bench.send("t", message("x"));
-    let (found, _) = bench
-        .broker
-        .search_bodies(&(0..9), recovery::SearchPosition::default(), 100);
+    let (found, _) = bench.broker.search_bodies(
+        &std::iter::once(0..9).collect(),
+        recovery::SearchPosition::default(),
+        100,
+    );
     assert!(found.is_empty(), "the topic has it no more");
     let body = bench.journal.bodies[0].clone();
     for path in ["t/Subscriptions/a", "t/Subscriptions/b"] {

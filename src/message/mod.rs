@@ -11,6 +11,7 @@ mod amendments;
 #[cfg(test)]
 mod amendments_tests;
 mod batch;
+mod compose;
 mod control;
 mod jms;
 mod keys;
@@ -28,6 +29,7 @@ use crate::time::{Millis, Timestamp};
 
 pub use amendments::Amendments;
 pub use batch::split_batch;
+pub use compose::{Composer, Draft};
 pub use control::Control;
 pub use parse::Message;
 pub use properties::{Field, same_name};

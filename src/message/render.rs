@@ -215,7 +215,7 @@ fn annotations(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
     let map = begin_compound(out, 0xd1);
     let mut count = own.map_or(0, |own| others(out, own, &OURS));
     out.extend_from_slice(&usual_stamps(stamps));
-    count += 8;
+    count += 4 + unusual_stamps(out, stamps);
     if let Some(until) = stamps.locked_until {
         let entry = *b"\xa3\x12x-opt-locked-until\x83\0\0\0\0\0\0\0\0";
         let until = until.as_millis().to_be_bytes();
@@ -237,26 +237,33 @@ fn annotations(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
 
 /// The entries that every message has, as they are encoded: one piece of a known size, so that it is
 /// written as such.
-fn usual_stamps(stamps: &Stamps) -> [u8; 128] {
+fn usual_stamps(stamps: &Stamps) -> [u8; 62] {
     const NUMBER: usize = 24;
-    const ENQUEUED_NUMBER: usize = NUMBER + 8 + 32;
-    const ENQUEUED_TIME: usize = ENQUEUED_NUMBER + 8 + 22;
-    const STATE: usize = ENQUEUED_TIME + 8 + 22;
+    const ENQUEUED_TIME: usize = NUMBER + 8 + 22;
     let entries = *b"\xa3\x15x-opt-sequence-number\x81\0\0\0\0\0\0\0\0\
-        \xa3\x1dx-opt-enqueue-sequence-number\x81\0\0\0\0\0\0\0\0\
-        \xa3\x13x-opt-enqueued-time\x83\0\0\0\0\0\0\0\0\
-        \xa3\x13x-opt-message-state\x71\0\0\0\0";
+        \xa3\x13x-opt-enqueued-time\x83\0\0\0\0\0\0\0\0";
+    let enqueued_time = stamps.enqueued_time.as_millis().to_be_bytes();
+    let entries = with(entries, NUMBER, stamps.sequence_number.to_be_bytes());
+    with(entries, ENQUEUED_TIME, enqueued_time)
+}
+
+/// Writes what the service leaves out where it is 0: the number that a message had in its first
+/// entity, and its state. Returns how many keys and values were written.
+fn unusual_stamps(out: &mut Vec<u8>, stamps: &Stamps) -> usize {
+    let mut count = 0;
+    if stamps.enqueued_sequence_number != 0 {
+        out.extend_from_slice(b"\xa3\x1dx-opt-enqueue-sequence-number\x81");
+        out.extend_from_slice(&stamps.enqueued_sequence_number.to_be_bytes());
+        count += 2;
+    }
     let state: i32 = match stamps.state {
-        MessageState::Active => 0,
+        MessageState::Active => return count,
         MessageState::Deferred => 1,
         MessageState::Scheduled => 2,
     };
-    let enqueued_time = stamps.enqueued_time.as_millis().to_be_bytes();
-    let entries = with(entries, NUMBER, stamps.sequence_number.to_be_bytes());
-    let enqueued_number = stamps.enqueued_sequence_number.to_be_bytes();
-    let entries = with(entries, ENQUEUED_NUMBER, enqueued_number);
-    let entries = with(entries, ENQUEUED_TIME, enqueued_time);
-    with(entries, STATE, state.to_be_bytes())
+    out.extend_from_slice(b"\xa3\x13x-opt-message-state\x71");
+    out.extend_from_slice(&state.to_be_bytes());
+    count + 2
 }
 
 /// Puts bytes into the place that is left for them.

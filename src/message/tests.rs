@@ -305,8 +305,10 @@ fn expected_annotations(own: Option<MessageAnnotations>, stamps: &Stamps) -> Ann
         };
         [
             "x-opt-sequence-number",
+            "x-opt-enqueue-sequence-number",
             "x-opt-locked-until",
             "x-opt-lock-token",
+            "x-opt-message-state",
         ]
         .contains(&name.as_str())
     };
@@ -316,16 +318,17 @@ fn expected_annotations(own: Option<MessageAnnotations>, stamps: &Stamps) -> Ann
         all.insert(OwnedKey::Symbol(Symbol::from(name)), value);
     };
     stamp("x-opt-sequence-number", Value::Long(stamps.sequence_number));
-    let number = Value::Long(stamps.enqueued_sequence_number);
-    stamp("x-opt-enqueue-sequence-number", number);
+    if stamps.enqueued_sequence_number != 0 {
+        let number = Value::Long(stamps.enqueued_sequence_number);
+        stamp("x-opt-enqueue-sequence-number", number);
+    }
     let time = |time: Timestamp| Value::Timestamp(time.as_millis().into());
     stamp("x-opt-enqueued-time", time(stamps.enqueued_time));
-    let state = match stamps.state {
-        MessageState::Active => 0,
-        MessageState::Deferred => 1,
-        MessageState::Scheduled => 2,
-    };
-    stamp("x-opt-message-state", Value::Int(state));
+    match stamps.state {
+        MessageState::Active => {}
+        MessageState::Deferred => stamp("x-opt-message-state", Value::Int(1)),
+        MessageState::Scheduled => stamp("x-opt-message-state", Value::Int(2)),
+    }
     if let Some(until) = stamps.locked_until {
         stamp("x-opt-locked-until", time(until));
     }

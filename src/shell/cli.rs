@@ -50,7 +50,8 @@ enum ConfigCommand {
 /// What `jitney serve` is told.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// The emulator's Config.json; without one, the emulator's default entities.
+    /// The emulator's Config.json; without one, the file where an image of the emulator has it,
+    /// `/ServiceBus_Emulator/ConfigFiles/Config.json`; without that, the emulator's default entities.
     #[arg(long, value_name = "FILE", env = "CONFIG_PATH")]
     pub config: Option<PathBuf>,
     /// Where messages are kept.
@@ -184,6 +185,17 @@ fn check(file: &Path) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Where an image of the emulator has its configuration: what Testcontainers copies there is not
+/// named otherwise (`emulator.md` A.3).
+const IMAGE_CONFIG: &str = "/ServiceBus_Emulator/ConfigFiles/Config.json";
+
+/// Returns the configuration's file: the one that was named, or the one of an image, if there is
+/// one.
+pub(super) fn config_file(named: Option<&Path>) -> Option<&Path> {
+    let image = Path::new(IMAGE_CONFIG);
+    named.or_else(|| image.exists().then_some(image))
 }
 
 /// Reads a configuration, or gives the default one.

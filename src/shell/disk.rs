@@ -66,6 +66,8 @@ struct Shared {
 #[derive(Default)]
 struct Spares {
     ready: Vec<PathBuf>,
+    /// Segments of the log that are in use.
+    in_use: usize,
     /// Names given so far.
     named: u64,
     /// The system's answer to the last attempt to prepare one.
@@ -129,6 +131,8 @@ impl FileDisk {
             if let Some(number) = number(name, "spare-", ".seg", 10) {
                 spares.named = spares.named.max(number);
                 spares.ready.push(path);
+            } else if name.strip_suffix(".seg").is_some() {
+                spares.in_use += 1;
             }
         }
         sync_directory(directory)?;
@@ -239,6 +243,7 @@ impl Disk for FileDisk {
                 .wait(spares)
                 .unwrap_or_else(PoisonError::into_inner);
         };
+        spares.in_use += 1;
         drop(spares);
         self.shared.changed.notify_all();
         fs::rename(&spare, &path).map_err(failure("rename", &spare))?;
@@ -257,7 +262,9 @@ impl Disk for FileDisk {
         let mut spares = locked(&self.shared.spares);
         // A backup may hold the file under another name: its bytes must stay as they are.
         let fits = metadata.nlink() == 1 && self.shared.segment_bytes <= metadata.len();
-        if !fits || limits::SPARE_SEGMENTS_MAX <= spares.ready.len() {
+        spares.in_use = spares.in_use.saturating_sub(1);
+        let most = limits::SPARE_SEGMENTS_MAX.max(spares.in_use / 4);
+        if !fits || most <= spares.ready.len() {
             drop(spares);
             return fs::remove_file(&path).map_err(failed);
         }
@@ -671,7 +678,7 @@ mod tests {
             let mut log = storage::recover(Arc::clone(&disk), options, &mut replay).unwrap();
             assert_eq!(found.len(), life * 40);
             for body in found {
-                let read = storage::read_ahead(&*disk, body, u64::MAX).unwrap();
+                let read = storage::read_ahead(&*disk, body, 1024, u64::MAX).unwrap();
                 assert!(read.body(body).unwrap() == vec![3; 100_000]);
             }
             for number in 0..40 {

@@ -43,6 +43,22 @@ pub(super) struct House {
     pub(super) refusals: AtomicU64,
 }
 
+/// What the URLs begin with by which a peer has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scheme {
+    Http,
+    Https,
+}
+
+impl Scheme {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+}
+
 /// What a first byte announces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Protocol {
@@ -141,10 +157,10 @@ async fn meet(house: Arc<House>, stream: TcpStream, peer: SocketAddr, entry: Ent
     };
     match greeted {
         Ok(Some(Greeted::Plain(protocol, stream, origin))) => {
-            speak(&house, protocol, stream, origin, visit).await;
+            speak(&house, protocol, (stream, Scheme::Http), origin, visit).await;
         }
         Ok(Some(Greeted::Secure(protocol, stream, origin))) => {
-            speak(&house, protocol, *stream, origin, visit).await;
+            speak(&house, protocol, (*stream, Scheme::Https), origin, visit).await;
         }
         Ok(None) => {}
         Err(_) => debug!(%peer, "nothing was said in time"),
@@ -154,12 +170,12 @@ async fn meet(house: Arc<House>, stream: TcpStream, peer: SocketAddr, entry: Ent
 async fn speak(
     house: &Arc<House>,
     protocol: Protocol,
-    stream: impl Stream + 'static,
+    (stream, scheme): (impl Stream + 'static, Scheme),
     origin: Origin,
     visit: Visit,
 ) {
     match protocol {
-        Protocol::Http => web::serve(house, stream, origin, visit).await,
+        Protocol::Http => web::serve(house, stream, scheme, origin, visit).await,
         // TLS was taken off before.
         Protocol::Amqp | Protocol::Tls => serve_amqp(house, stream, origin, visit).await,
     }
@@ -211,8 +227,7 @@ fn introduce(stream: &TlsStream<TcpStream>, origin: &mut Origin) {
 
 /// Serves AMQP on whatever carries it.
 pub(super) async fn serve_amqp(house: &House, stream: impl Stream, origin: Origin, visit: Visit) {
-    static NEXT: AtomicU32 = AtomicU32::new(1);
-    let id = ConnectionId(NEXT.fetch_add(1, Ordering::Relaxed));
+    let id = next_id();
     debug!(connection = id.0, peer = %visit.address(), "connected");
     let guest = Guest {
         id,
@@ -221,6 +236,12 @@ pub(super) async fn serve_amqp(house: &House, stream: impl Stream, origin: Origi
         is_trusted: house.is_open,
     };
     connection::serve(stream, guest, Arc::clone(&house.clock), house.owner.clone()).await;
+}
+
+/// Returns a name for a connection that no other has had.
+pub(super) fn next_id() -> ConnectionId {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    ConnectionId(NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 #[cfg(test)]

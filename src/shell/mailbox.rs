@@ -13,8 +13,9 @@ use tokio::time::Instant;
 use super::memory::Pressure;
 use super::outbox::Outbox;
 use super::{owner, reader};
+use crate::amqp::LinkId;
 use crate::broker::administration::{Answer, Operation, OperationRefused};
-use crate::broker::{Authority, ConnectionId, Input, Origin, Peer, TokenRefused};
+use crate::broker::{Authority, ConnectionId, Input, Origin, Peer, TokenRefused, rest};
 use crate::limits;
 use crate::storage;
 
@@ -34,6 +35,14 @@ pub(super) enum Mail {
     ),
     /// Do this to entities; answer when it is durable.
     Administer(Box<Administration>, oneshot::Sender<Administered>),
+    /// Do this to messages; answer when it is durable. What is sent has its place in the mailbox.
+    Message(
+        Box<MessageRequest>,
+        oneshot::Sender<Messaged>,
+        Option<Place>,
+    ),
+    /// Hand one message out to a connection, over a new link.
+    Receive(ConnectionId, LinkId, Box<ReceiveRequest>),
     /// These keys sign identity tokens from now on.
     IdentityKeys(String),
     /// Bytes that were asked for have been read.
@@ -69,6 +78,25 @@ pub(super) struct Administration {
 
 /// What came of an operation.
 pub(super) type Administered = Result<Answer, OperationRefused>;
+
+/// An operation on messages, for whom, and where.
+#[derive(Debug)]
+pub(super) struct MessageRequest {
+    pub(super) host: Option<String>,
+    pub(super) authority: Authority,
+    pub(super) operation: rest::Operation,
+}
+
+/// What came of it.
+pub(super) type Messaged = Result<rest::Done, rest::Refused>;
+
+/// A receive of one message, for whom, and where.
+#[derive(Debug)]
+pub(super) struct ReceiveRequest {
+    pub(super) host: Option<String>,
+    pub(super) authority: Authority,
+    pub(super) receive: rest::Receive,
+}
 
 /// Room in the mailbox that a batch takes until the owner is done with it.
 pub(super) type Place = OwnedSemaphorePermit;
@@ -153,12 +181,15 @@ impl Mailbox {
         bytes: usize,
     ) -> Option<()> {
         let weight = bytes + inputs.len() * size_of::<Input>();
-        let units = u32::try_from(weight.div_ceil(UNIT).clamp(1, ROOM)).unwrap_or(u32::MAX);
-        let place = Arc::clone(&self.room)
-            .acquire_many_owned(units)
-            .await
-            .ok()?;
+        let place = self.place(weight).await?;
         self.send(Mail::Inputs(id, inputs, place)).await
+    }
+
+    /// Waits for room for so many bytes.
+    pub(super) async fn place(&self, bytes: usize) -> Option<Place> {
+        let units = u32::try_from(bytes.div_ceil(UNIT).clamp(1, ROOM)).unwrap_or(u32::MAX);
+        let room = Arc::clone(&self.room);
+        room.acquire_many_owned(units).await.ok()
     }
 }
 

@@ -25,6 +25,7 @@ mod keys;
 mod logging;
 mod mailbox;
 mod memory;
+mod messages;
 mod oidc;
 mod outbox;
 mod owner;

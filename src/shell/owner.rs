@@ -4,6 +4,7 @@
 //! synced. Groups are pipelined: while one is being synced the broker goes on, and the next sync
 //! takes all that has gathered.
 
+mod messages;
 mod upkeep;
 
 pub(super) use upkeep::Written;
@@ -20,7 +21,7 @@ use tracing::{info, warn};
 
 use super::clock::Clock;
 use super::committer::{Committer, Order, Progress, SharedDisk};
-use super::mailbox::{Administered, Administration, Inquiry, Mail, Vitals};
+use super::mailbox::{Administered, Administration, Inquiry, Mail, Messaged, Vitals};
 use super::memory::{Plan, Pressure};
 use super::outbox::{Outbox, Outgoing};
 use super::reader;
@@ -37,6 +38,8 @@ enum Told {
     Reply(Routed),
     /// To an administrator.
     Administered(oneshot::Sender<Administered>, Box<Administered>),
+    /// To whom asked for something about messages.
+    Messaged(oneshot::Sender<Messaged>, Messaged),
 }
 
 /// The owner of the broker and of the log's end.
@@ -257,7 +260,10 @@ impl Owner {
                 }
             }
             Mail::Disconnected(id) => {
-                self.connections.remove(&id);
+                let gone = self.connections.remove(&id);
+                for routed in gone.into_iter().flat_map(|gone| gone.held) {
+                    for_each_body(&routed.reply, |body| self.writer.unpin(body));
+                }
             }
             Mail::Authorize(inquiry, answer) => {
                 let Inquiry {
@@ -284,6 +290,10 @@ impl Owner {
                 });
                 let rests_on = self.newest();
                 self.hold(rests_on, Told::Administered(answer, Box::new(done)));
+            }
+            Mail::Message(request, answer, _room) => self.operate(now, *request, answer),
+            Mail::Receive(connection, link, request) => {
+                self.hand_out(now, (connection, link), *request);
             }
             Mail::IdentityKeys(keys) => {
                 // Who fetched them has checked them.
@@ -350,6 +360,9 @@ impl Owner {
                 // Who asked may have gone.
                 let _ = answer.send(*done);
             }
+            Told::Messaged(answer, done) => {
+                let _ = answer.send(done);
+            }
         }
     }
 
@@ -402,16 +415,30 @@ impl Owner {
             return;
         };
         if !connection.held.is_empty() {
+            for_each_body(&routed.reply, |body| self.writer.pin(body));
             connection.held.push_back(routed);
             return;
         }
         match resolve(&self.writer, &[], connection.is_behind, routed) {
             Ok(outgoing) => self.queue(id, outgoing),
             Err(routed) => {
+                for_each_body(&routed.reply, |body| self.writer.pin(body));
                 connection.held.push_back(*routed);
                 self.read_for(id);
             }
         }
+    }
+
+    /// Asks for bytes. Their segments stay until they are there, whoever wanted them.
+    fn read(&mut self, purpose: reader::Purpose, wanted: Vec<BodyRef>) {
+        for &body in &wanted {
+            self.writer.pin(body);
+        }
+        self.reader.read(reader::Request {
+            purpose,
+            wanted,
+            until: self.writer.readable_until(),
+        });
     }
 
     /// Asks for the bytes that a connection's held replies need.
@@ -422,24 +449,21 @@ impl Owner {
         let mut wanted = Vec::new();
         let (mut bytes, mut stretch) = (0, None);
         for routed in &connection.held {
-            for body in bodies(&routed.reply) {
+            for_each_body(&routed.reply, |body| {
                 bytes += reader::cost(&mut stretch, body);
                 wanted.push(body);
-            }
+            });
             if limits::READ_BYTES_MAX <= bytes {
                 break;
             }
         }
-        self.upkeep.reads += 1;
-        self.reader.read(reader::Request {
-            purpose: reader::Purpose::Deliver(id),
-            wanted,
-            until: self.writer.readable_until(),
-        });
+        self.read(reader::Purpose::Deliver(id), wanted);
     }
 
     fn take_read(&mut self, now: Timestamp, done: reader::Done) {
-        self.upkeep.reads -= 1;
+        for &body in &done.wanted {
+            self.writer.unpin(body);
+        }
         let id = match done.purpose {
             reader::Purpose::Deliver(id) => id,
             reader::Purpose::Compact => return self.relocate(now, &done.stretches),
@@ -451,9 +475,11 @@ impl Owner {
         let is_behind = connection.is_behind;
         let mut held = std::mem::take(&mut connection.held);
         while let Some(routed) = held.pop_front() {
+            for_each_body(&routed.reply, |body| self.writer.unpin(body));
             match resolve(&self.writer, &done.stretches, is_behind, routed) {
                 Ok(outgoing) => self.queue(id, outgoing),
                 Err(routed) => {
+                    for_each_body(&routed.reply, |body| self.writer.pin(body));
                     held.push_front(*routed);
                     break;
                 }
@@ -550,7 +576,7 @@ fn resolve(
     let find = |body: BodyRef| -> Option<Bytes> {
         let found = writer
             .cached(body)
-            .or_else(|| stretches.iter().find_map(|read| read.copy(body)))?;
+            .or_else(|| stretches.iter().find_map(|read| read.keep(body)))?;
         let is_copied = is_behind && found.len() < limits::COPIED_BODY_BYTES;
         Some(if is_copied {
             Bytes::copy_from_slice(&found)
@@ -594,10 +620,10 @@ fn resolve(
     }
 }
 
-fn bodies(reply: &Reply) -> Vec<BodyRef> {
+fn for_each_body(reply: &Reply, mut visit: impl FnMut(BodyRef)) {
     match reply {
-        Reply::Deliver(_, handover) => vec![handover.body],
-        Reply::Respond(_, response) => response.bodies().collect(),
+        Reply::Deliver(_, handover) => visit(handover.body),
+        Reply::Respond(_, response) => response.bodies().for_each(visit),
         Reply::AcceptLink(..)
         | Reply::RefuseLink(..)
         | Reply::Drained(..)
@@ -606,6 +632,6 @@ fn bodies(reply: &Reply) -> Vec<BodyRef> {
         | Reply::Detach(..)
         | Reply::Authenticated(_)
         | Reply::Admitted
-        | Reply::Close => Vec::new(),
+        | Reply::Close => {}
     }
 }

@@ -36,6 +36,7 @@ pub(super) enum Purpose {
 #[derive(Debug)]
 pub(super) struct Done {
     pub(super) purpose: Purpose,
+    pub(super) wanted: Vec<BodyRef>,
     pub(super) stretches: Vec<Stretch>,
 }
 
@@ -53,9 +54,10 @@ impl Reader {
         let (requests, taken) = mpsc::channel::<Request>();
         let work = move || {
             for request in taken {
-                let stretches = read(&disk, &request.wanted, request.until);
+                let stretches = read(&disk, &request);
                 let done = Done {
                     purpose: request.purpose,
+                    wanted: request.wanted,
                     stretches,
                 };
                 if owner.blocking_send(Mail::Read(done)).is_err() {
@@ -91,13 +93,24 @@ pub(super) fn cost(start: &mut Option<u64>, body: BodyRef) -> usize {
 }
 
 /// Reads every body; one stretch serves all the bodies that lie in it.
-fn read(disk: &SharedDisk, wanted: &[BodyRef], until: u64) -> Vec<Stretch> {
+fn read(disk: &SharedDisk, request: &Request) -> Vec<Stretch> {
     let mut stretches: Vec<Stretch> = Vec::new();
-    for &body in wanted {
-        if stretches.iter().rev().any(|read| read.body(body).is_some()) {
+    let wanted = &request.wanted;
+    for (at, &body) in wanted.iter().enumerate() {
+        // A delivery that is not what was written is read again by itself.
+        let is_checked_later = matches!(request.purpose, Purpose::Deliver(_));
+        let mut read = stretches.iter_mut().rev();
+        if read.any(|read| read.serves(body) && (is_checked_later || read.body(body).is_some())) {
             continue;
         }
-        match storage::read_ahead(&**disk, body, until) {
+        let ahead = match request.purpose {
+            // Who receives wants what is behind it next.
+            Purpose::Deliver(_) => limits::READ_AHEAD_BYTES,
+            Purpose::Compact | Purpose::SendOn => {
+                gap(wanted.get(at + 1..).unwrap_or_default(), body)
+            }
+        };
+        match storage::read_ahead(&**disk, body, ahead, request.until) {
             Ok(stretch) => stretches.push(stretch),
             Err(error) => {
                 error!(%error, "the log cannot be read; the broker ends");
@@ -107,3 +120,16 @@ fn read(disk: &SharedDisk, wanted: &[BodyRef], until: u64) -> Vec<Stretch> {
     }
     stretches
 }
+
+/// Returns how many bytes behind a body have what is wanted next: none, if that is far away.
+fn gap(next: &[BodyRef], body: BodyRef) -> usize {
+    let end = |body: BodyRef| body.position + u64::from(body.length);
+    let near = next.iter().map_while(|next| {
+        let ahead = usize::try_from(end(*next).checked_sub(end(body))?).ok()?;
+        (ahead <= limits::READ_AHEAD_BYTES).then_some(ahead)
+    });
+    near.last().map_or(0, |ahead| ahead + READ_SLACK)
+}
+
+/// Room for the sum behind a body.
+const READ_SLACK: usize = 16;

@@ -16,7 +16,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 use tracing::{error, info, warn};
 
-use super::cli::{ListenArgs, ServeArgs};
+use super::cli::{self, ListenArgs, ServeArgs};
 use super::clock::Clock;
 use super::committer::{Committer, SharedDisk, Sync};
 use super::disk::FileDisk;
@@ -93,8 +93,17 @@ enum StartError {
     System(#[from] std::io::Error),
 }
 
+fn configuration(args: &ServeArgs) -> Result<Config, StartError> {
+    let file = cli::config_file(args.config.as_deref());
+    match file {
+        Some(file) => info!(file = %file.display(), "entities are those of a configuration"),
+        None => info!("there is no configuration: entities are the emulator's default ones"),
+    }
+    cli::load_config(file).map_err(StartError::Config)
+}
+
 async fn serve(args: &ServeArgs) -> Result<(), StartError> {
-    let config = super::cli::load_config(args.config.as_deref()).map_err(StartError::Config)?;
+    let config = configuration(args)?;
     let places = Places::new(allow_descriptors());
     // Ports first: who cannot have them must not touch the data of who has.
     let listeners = listen_all(&args.listeners).await?;

@@ -1,4 +1,4 @@
-//! HTTP: health, the authority's certificate, WebSockets, and the administration API.
+//! HTTP: health, the authority's certificate, WebSockets, the administration API, and messages.
 //!
 //! A request of the administration API is checked for its rights before its body is read, and its
 //! body is read before it is understood: a stranger costs a bounded number of bytes, and no parsing.
@@ -13,25 +13,28 @@ use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{Extension, FromRequestParts as _, Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 use tower_service::Service as _;
 use tracing::{debug, info};
 
 use super::connection::Stream;
-use super::doors::{self, House, Visit};
+use super::doors::{self, House, Scheme, Visit};
 use super::mailbox::{Administration, Inquiry, Mail};
+use super::messages;
 use super::websocket::ByteStream;
 use crate::admin::{self, Asked, Refusal, Tracking};
 use crate::broker::administration::OperationRefused;
-use crate::broker::{Fault, Origin, TokenRefused};
+use crate::broker::{Authority, Fault, Origin, TokenRefused};
 use crate::limits;
+use crate::rest;
 
 const HEALTHY: &str = r#"{"status":"healthy","message":"Service is healthy."}"#;
 const UNHEALTHY: &str =
@@ -41,7 +44,7 @@ const WEBSOCKET: &str = "/$servicebus/websocket";
 /// The subprotocols of the SDKs and of everybody else; the one that is asked for is answered.
 const SUBPROTOCOLS: [&str; 2] = ["AMQPWSB10", "amqp"];
 
-const READ_DEADLINE: Duration =
+pub(super) const READ_DEADLINE: Duration =
     Duration::from_millis(limits::HTTP_READ_DEADLINE.as_millis().cast_unsigned());
 
 /// How long an answer that is under way may take when a connection is to end.
@@ -58,8 +61,11 @@ const SUPPLEMENTARY: [&str; 2] = [
 
 /// Who makes the requests of a connection.
 #[derive(Clone)]
-struct Caller {
-    origin: Arc<Origin>,
+pub(super) struct Caller {
+    pub(super) origin: Arc<Origin>,
+    pub(super) scheme: Scheme,
+    /// Where its receives wait.
+    pub(super) receives: mpsc::Sender<messages::Wanted>,
     address: IpAddr,
     /// Held until a request proves a right.
     visit: Arc<Mutex<Option<Visit>>>,
@@ -69,15 +75,36 @@ struct Caller {
 pub(super) async fn serve(
     house: &Arc<House>,
     stream: impl Stream + 'static,
+    scheme: Scheme,
     origin: Origin,
     visit: Visit,
 ) {
+    let origin = Arc::new(origin);
+    // Requests come one after the other, and so do receives.
+    let (receives, wanted) = mpsc::channel(1);
+    let (end, ending) = watch::channel(false);
     let caller = Caller {
-        origin: Arc::new(origin),
+        origin: Arc::clone(&origin),
+        scheme,
+        receives,
         address: visit.address(),
         // Where nothing needs to be proved, nobody is a stranger.
         visit: Arc::new(Mutex::new((!house.is_open).then_some(visit))),
     };
+    tokio::join!(
+        // What the requests hold goes with it, and so the receives end.
+        answer_all(house, stream, caller, end),
+        messages::hand_out(house, &origin, wanted, ending),
+    );
+}
+
+/// Answers requests; says that the connection is ending before it waits for the last of them.
+async fn answer_all(
+    house: &Arc<House>,
+    stream: impl Stream + 'static,
+    caller: Caller,
+    end: watch::Sender<bool>,
+) {
     let stranger = Arc::clone(&caller.visit);
     let begun = Instant::now();
     let router = router(Arc::clone(house));
@@ -110,6 +137,7 @@ pub(super) async fn serve(
     let ended = match ended {
         Ok(ended) => ended,
         Err(()) => {
+            let _ = end.send(true);
             connection.as_mut().graceful_shutdown();
             // Who does not read its last answer has had its time.
             timeout(LAST_WAIT, connection).await.unwrap_or(Ok(()))
@@ -151,7 +179,7 @@ fn router(house: Arc<House>) -> Router {
         .route("/ca.pem", get(authority))
         .route(WEBSOCKET, get(websocket))
         .route(&format!("{WEBSOCKET}/"), get(websocket))
-        .fallback(administer)
+        .fallback(requested)
         .with_state(house)
 }
 
@@ -212,8 +240,8 @@ async fn websocket(
         })
 }
 
-/// The administration API (`protocol.md` §11).
-async fn administer(
+/// All else is about messages, or about entities.
+async fn requested(
     State(house): State<Arc<House>>,
     Extension(caller): Extension<Caller>,
     request: Request,
@@ -222,6 +250,15 @@ async fn administer(
     if house.is_open && is_of_a_page(&parts.headers) {
         return foreign();
     }
+    let (method, uri) = (parts.method.as_str(), &parts.uri);
+    match rest::Asked::read(method, uri.path(), uri.query()).transpose() {
+        Some(asked) => messages::answer(&house, &caller, asked, &parts, body).await,
+        None => administer(&house, &caller, &parts, body).await,
+    }
+}
+
+/// The administration API (`protocol.md` §11).
+async fn administer(house: &House, caller: &Caller, parts: &Parts, body: Body) -> Response {
     let host = host(&parts.headers, &caller.origin);
     let text = |name| {
         parts
@@ -249,9 +286,9 @@ async fn administer(
             .filter_map(|name| Some(parts.headers.get(*name)?.to_str().ok()?.to_owned()))
             .collect(),
     };
-    let answer = answer(&house, &caller, asked, inquiry, body).await;
+    let answer = answer(house, caller, asked, inquiry, body).await;
     respond(answer.unwrap_or_else(|refusal| {
-        let id = tracking_id(&house);
+        let id = tracking_id(house);
         refusal.render(&Tracking {
             id: &id,
             system: host.split([':', '.']).next().unwrap_or_default(),
@@ -269,15 +306,7 @@ async fn answer(
     body: Body,
 ) -> Result<admin::Response, Refusal> {
     let host = inquiry.host.clone();
-    let path = inquiry.path.clone();
-    let authorized = ask(house, |answer| Mail::Authorize(Box::new(inquiry), answer)).await;
-    let authority = authorized.ok_or_else(stopping)?.map_err(|refused| {
-        let peer = caller.address;
-        let path: String = path.chars().take(limits::LOGGED_MAX).collect();
-        info!(%peer, path, fault = ?refused.fault, "a request was refused");
-        of_token(&refused)
-    })?;
-    *of_visit(&caller.visit) = None;
+    let authority = authorize(house, caller, inquiry).await?;
     let asked = asked?;
     let body = if asked.needs_body() {
         read(body).await?
@@ -295,6 +324,24 @@ async fn answer(
     });
     let answer = done.await.ok_or_else(stopping)??;
     Ok(asked.render(&answer))
+}
+
+/// Finds out what somebody may who makes a request.
+pub(super) async fn authorize(
+    house: &House,
+    caller: &Caller,
+    inquiry: Inquiry,
+) -> Result<Authority, OperationRefused> {
+    let path = inquiry.path.clone();
+    let authorized = ask(house, |answer| Mail::Authorize(Box::new(inquiry), answer)).await;
+    let authority = authorized.ok_or_else(stopping)?.map_err(|refused| {
+        let peer = caller.address;
+        let path: String = path.chars().take(limits::LOGGED_MAX).collect();
+        info!(%peer, path, fault = ?refused.fault, "a request was refused");
+        of_token(&refused)
+    })?;
+    *of_visit(&caller.visit) = None;
+    Ok(authority)
 }
 
 /// Reads a body that has a bounded length and comes in a bounded time.
@@ -315,20 +362,20 @@ fn is_too_long(error: &axum::Error) -> bool {
     source.is_some_and(<dyn std::error::Error>::is::<http_body_util::LengthLimitError>)
 }
 
-fn of_token(refused: &TokenRefused) -> Refusal {
+fn of_token(refused: &TokenRefused) -> OperationRefused {
     let text = format!("SubCode={}. {refused}", refused.sub_code());
-    Refusal::Operation(match refused.fault {
+    match refused.fault {
         Fault::Throttled(_) => OperationRefused::Busy(text),
         _ => OperationRefused::Unauthorized(text),
-    })
+    }
 }
 
-fn stopping() -> Refusal {
-    Refusal::Operation(OperationRefused::Busy("The broker is stopping.".to_owned()))
+fn stopping() -> OperationRefused {
+    OperationRefused::Busy("The broker is stopping.".to_owned())
 }
 
 /// Makes a name for a refusal, by which it is found again.
-fn tracking_id(house: &House) -> String {
+pub(super) fn tracking_id(house: &House) -> String {
     let count = house.refusals.fetch_add(1, Ordering::Relaxed);
     let bits = RandomState::new().hash_one(count);
     let (a, b) = (bits >> 32, bits & 0xffff_ffff);
@@ -358,7 +405,10 @@ fn respond(answer: admin::Response) -> Response {
 }
 
 /// Asks the owner something; `None` if it has gone.
-async fn ask<T>(house: &House, mail: impl FnOnce(oneshot::Sender<T>) -> Mail) -> Option<T> {
+pub(super) async fn ask<T>(
+    house: &House,
+    mail: impl FnOnce(oneshot::Sender<T>) -> Mail,
+) -> Option<T> {
     let (answer, answered) = oneshot::channel();
     house.owner.send(mail(answer)).await?;
     answered.await.ok()
@@ -386,7 +436,7 @@ fn foreign() -> Response {
 }
 
 /// Finds the host that a request is for, with its port.
-fn host(headers: &HeaderMap, origin: &Origin) -> String {
+pub(super) fn host(headers: &HeaderMap, origin: &Origin) -> String {
     let header = headers
         .get(header::HOST)
         .and_then(|host| host.to_str().ok());

@@ -200,7 +200,7 @@ impl Cache {
             return Some(found);
         }
         let (_, stretch) = self.reads.range(..=body.position).next_back()?;
-        stretch.copy(body)
+        stretch.keep(body)
     }
 
     /// Finds the frame that a position lies in, or behind.

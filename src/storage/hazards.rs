@@ -47,7 +47,7 @@ fn bytes_read_ahead_of_what_was_written_are_never_taken_for_a_body() {
         .unwrap();
     let first = put(&mut log, 1, &[1; 1024]);
     let mut log = open(&disk);
-    let read = read_ahead(&*disk, first, log.writer.readable_until()).unwrap();
+    let read = read_ahead(&*disk, first, 1024, log.writer.readable_until()).unwrap();
     log.writer.insert_read(read);
     let second = put(&mut log, 2, &[2; 1024]);
     for number in 3..200 {
@@ -87,7 +87,7 @@ fn a_body_that_has_changed_on_the_disk_is_never_handed_out() {
         disk.write(SegmentId(1), offset, &[&[8]]).unwrap();
         let until = log.writer.readable_until();
         for body in &bodies {
-            let read = read_ahead(&*disk, *body, until);
+            let read = read_ahead(&*disk, *body, 1024, until);
             assert_eq!(read.is_err(), body == damaged, "{body:?}");
             if let Ok(read) = read {
                 assert!(read.body(*damaged).is_none());
@@ -124,11 +124,11 @@ fn small_bodies_that_are_all_alive_are_not_compacted_for_ever() {
             let at = log.writer.checkpoint_at();
             log.writer.checkpoint_written(at);
             let _ = log.writer.take_removable();
-            let Some(range) = log.writer.compaction_candidate() else {
+            let Some(positions) = log.writer.compaction_candidates() else {
                 continue;
             };
             for (at, old) in (0..).zip(&mut bodies) {
-                if range.contains(&old.position) {
+                if positions.contains(old.position) {
                     let record = Record::Relocated {
                         entity: EntityId(3),
                         number: SequenceNumber(number(at)),
@@ -149,4 +149,30 @@ fn small_bodies_that_are_all_alive_are_not_compacted_for_ever() {
             "{relocated} with bodies of {length} bytes"
         );
     }
+}
+
+#[test]
+fn a_segment_stays_until_what_is_to_be_read_there_was_read() {
+    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+    let mut log = open(&disk);
+    let body = put(&mut log, 1, &[7; 100]);
+    log.writer.pin(body);
+    log.writer.pin(body);
+    log.writer.release(body);
+    // All of them dead, and the last in the next segment.
+    for number in 2.. {
+        let place = put(&mut log, number, &vec![8; 64 * 1024]);
+        log.writer.release(place);
+        if layout::Position::of(place).segment != SegmentId(1) {
+            break;
+        }
+    }
+    put(&mut log, 0, &[]);
+    let at = log.writer.checkpoint_at();
+    log.writer.checkpoint_written(at);
+    for _ in 0..2 {
+        assert_eq!(log.writer.take_removable(), [], "it is to be read");
+        log.writer.unpin(body);
+    }
+    assert_eq!(log.writer.take_removable(), [SegmentId(1)]);
 }

@@ -1,5 +1,7 @@
 //! Reading the log: a window that moves over a segment, and bodies.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 
 use super::layout::{BODY_CHECKSUM, Position, body_checksum, u64_of, usize_of};
@@ -12,6 +14,8 @@ use crate::limits;
 pub struct Stretch {
     pub(super) position: u64,
     pub(super) bytes: Bytes,
+    /// Bytes of bodies in here that were wanted when it was read.
+    wanted: usize,
 }
 
 impl Stretch {
@@ -23,46 +27,66 @@ impl Stretch {
         let sum = self.bytes.get(end..)?.first_chunk()?;
         (body_checksum(&bytes) == u32::from_le_bytes(*sum)).then_some(bytes)
     }
-}
 
-impl Stretch {
-    /// Returns a body as [`Stretch::body`] does, in memory of its own if it is small: who has it for
-    /// long must not keep the whole stretch.
+    /// Returns a body as [`Stretch::body`] does, to be kept for as long as it takes: in memory of its
+    /// own if it is small and little else of the stretch was wanted, which would be kept with it.
     #[must_use]
-    pub fn copy(&self, body: BodyRef) -> Option<Bytes> {
+    pub fn keep(&self, body: BodyRef) -> Option<Bytes> {
         let found = self.body(body)?;
         let is_small = found.len() < limits::COPIED_BODY_BYTES;
-        Some(if is_small {
+        let is_copied = is_small && 4 * self.wanted < self.bytes.len();
+        Some(if is_copied {
             Bytes::copy_from_slice(&found)
         } else {
             found
         })
     }
+
+    /// Counts one more body as wanted, if it lies in here; says whether it does. Whether it is what
+    /// was written, [`Stretch::body`] tells.
+    pub fn serves(&mut self, body: BodyRef) -> bool {
+        let Some(place) = place(self.position, &self.bytes, body) else {
+            return false;
+        };
+        let has_sum = place.end + BODY_CHECKSUM <= self.bytes.len();
+        self.wanted += if has_sum { place.len() } else { 0 };
+        has_sum
+    }
 }
 
-/// Reads a body, and what lies behind it in its segment: the bodies that are wanted next; but
-/// nothing behind `until`, which is what
+/// Reads a body, and up to `ahead` bytes that lie behind it in its segment: the bodies that are
+/// wanted next; but nothing behind `until`, which is what
 /// [`Writer::readable_until`](super::Writer::readable_until) said before the read. Bytes that are
 /// kept in memory must be those that are there for good.
 ///
 /// # Errors
 ///
 /// [`Error::Corrupt`] if the body is not there as it was written.
-pub fn read_ahead(disk: &dyn Disk, body: BodyRef, until: u64) -> Result<Stretch, Error> {
+pub fn read_ahead(
+    disk: &dyn Disk,
+    body: BodyRef,
+    ahead: usize,
+    until: u64,
+) -> Result<Stretch, Error> {
     let Position { segment, offset } = Position::of(body);
     let least = u64::from(body.length) + u64_of(BODY_CHECKSUM);
     let bytes = if let Some(shared) = disk.share(segment, offset, usize_of(least)) {
         shared
     } else {
         let readable = until.saturating_sub(body.position);
-        let most = least + u64_of(limits::READ_AHEAD_BYTES);
+        let most = least + u64_of(ahead);
         let mut bytes = vec![0; usize_of(most.min(readable).max(least))];
         let count = disk.read(segment, offset, &mut bytes)?;
         bytes.truncate(count);
         Bytes::from(bytes)
     };
     let position = body.position;
-    let stretch = Stretch { position, bytes };
+    let wanted = usize_of(least);
+    let stretch = Stretch {
+        position,
+        bytes,
+        wanted,
+    };
     if stretch.body(body).is_none() {
         return Err(Error::Corrupt {
             segment,
@@ -75,12 +99,14 @@ pub fn read_ahead(disk: &dyn Disk, body: BodyRef, until: u64) -> Result<Stretch,
 
 /// Returns a body's bytes, if all of them are in the stretch.
 pub(super) fn slice(position: u64, bytes: &Bytes, body: BodyRef) -> Option<Bytes> {
-    let start = body.position.checked_sub(position)?;
-    let end = start.checked_add(u64::from(body.length))?;
-    if u64_of(bytes.len()) < end {
-        return None;
-    }
-    Some(bytes.slice(usize::try_from(start).ok()?..usize::try_from(end).ok()?))
+    Some(bytes.slice(place(position, bytes, body)?))
+}
+
+/// Returns where a body is in a stretch, if all of it is there.
+fn place(position: u64, bytes: &Bytes, body: BodyRef) -> Option<Range<usize>> {
+    let start = usize::try_from(body.position.checked_sub(position)?).ok()?;
+    let end = start.checked_add(usize::try_from(body.length).ok()?)?;
+    (end <= bytes.len()).then_some(start..end)
 }
 
 /// Reads a segment from front to back, a stretch at a time.

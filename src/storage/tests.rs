@@ -17,6 +17,8 @@ const OPTIONS: Options = Options {
     store: 0x5eed,
 };
 const QUEUE: EntityId = EntityId(3);
+/// Bytes that are read behind a body.
+const AHEAD: usize = 256;
 
 /// Messages by their numbers: where each is, and what it must be.
 type Messages = BTreeMap<u64, BodyRef>;
@@ -211,18 +213,18 @@ impl Model {
         Ok(())
     }
 
-    /// Appends the survivors of one segment anew.
+    /// Appends the survivors of some segments anew.
     fn compact(&mut self) -> Result<(), Error> {
         self.sync()?;
-        let Some(positions) = self.writer.compaction_candidate() else {
+        let Some(positions) = self.writer.compaction_candidates() else {
             return Ok(());
         };
         let messages = self.messages.clone();
         for (number, old) in messages
             .into_iter()
-            .filter(|(_, at)| positions.contains(&at.position))
+            .filter(|(_, at)| positions.contains(at.position))
         {
-            let read = read_ahead(&*self.disk, old, self.writer.readable_until())?;
+            let read = read_ahead(&*self.disk, old, AHEAD, self.writer.readable_until())?;
             let body = read.body(old).unwrap();
             self.writer.insert_read(read);
             let record = Record::Relocated {
@@ -276,7 +278,7 @@ impl Model {
         assert_eq!(found, self.states[&last], "after frame {last}");
         for (&number, &place) in &messages {
             let until = recovered.writer.readable_until();
-            let read = read_ahead(&*self.disk, place, until).unwrap();
+            let read = read_ahead(&*self.disk, place, AHEAD, until).unwrap();
             let length = self.lengths[&number];
             assert_eq!(
                 read.body(place).unwrap(),

@@ -1,11 +1,10 @@
 //! What is alive in each segment, and so which can go and which are worth compacting.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 
 use super::SegmentId;
 use super::layout::Position;
-use crate::entity::BodyRef;
+use crate::entity::{BodyRef, Positions};
 
 /// The segments of the log and what lives in them.
 #[derive(Debug, Default)]
@@ -32,6 +31,8 @@ struct Segment {
     released_in: u64,
     /// Not to be compacted again before the log has turned over this much.
     compact_after: u64,
+    /// Bodies here that are to be read, dead or alive.
+    pins: u64,
 }
 
 impl Usage {
@@ -92,13 +93,29 @@ impl Usage {
         }
     }
 
-    /// Takes out the segments before this one that hold nothing alive, now nor in what is durable.
+    /// Keeps a body's segment until it was read, though nothing may be alive there by then.
+    pub(super) fn pin(&mut self, body: BodyRef) {
+        if let Some(segment) = self.segments.get_mut(&Position::of(body).segment) {
+            segment.pins += 1;
+        }
+    }
+
+    /// Takes back a [`Usage::pin`].
+    pub(super) fn unpin(&mut self, body: BodyRef) {
+        if let Some(segment) = self.segments.get_mut(&Position::of(body).segment) {
+            debug_assert!(0 < segment.pins, "{body:?} was never to be read");
+            segment.pins = segment.pins.saturating_sub(1);
+        }
+    }
+
+    /// Takes out the segments before this one that hold nothing alive, now nor in what is durable,
+    /// and from which nothing is to be read.
     pub(super) fn take_removable(&mut self, before: SegmentId, durable: u64) -> Vec<SegmentId> {
         let segments = &self.segments;
         let dead = self.empty.range(..before).copied().filter(|id| {
             segments
                 .get(id)
-                .is_some_and(|segment| segment.released_in <= durable)
+                .is_some_and(|segment| segment.pins == 0 && segment.released_in <= durable)
         });
         let removable: Vec<SegmentId> = dead.collect();
         for id in &removable {
@@ -110,49 +127,60 @@ impl Usage {
         removable
     }
 
-    /// Returns the positions of the segment before this one with the least alive, when more than a
-    /// fifth of the log, and a quarter of that segment, is dead.
+    /// Returns the positions of segments before this one that are worth compacting, those with the
+    /// least alive first: where next to nothing is alive it costs next to nothing; others are for
+    /// when more than a fifth of the log, and a quarter of themselves, is dead.
     ///
+    /// Several go together, because whoever compacts them looks through all messages for theirs.
     /// Survivors gather: a segment full of them is not chosen again, one that messages passed
     /// through is. So one log does for both, and little is written twice (`docs/log-format.md`).
-    pub(super) fn compaction_candidate(
+    pub(super) fn compaction_candidates(
         &mut self,
         before: SegmentId,
         segment_bytes: u64,
-    ) -> Option<Range<u64>> {
+    ) -> Option<Positions> {
         if self.turnover < self.looked_at + segment_bytes / 16 {
             return None;
         }
         self.looked_at = self.turnover;
         // Four segments are in use however little is alive.
-        if self.length <= self.alive + self.alive / 4 + 4 * segment_bytes {
-            return None;
-        }
+        let is_much_dead = self.alive + self.alive / 4 + 4 * segment_bytes < self.length;
         let turnover = self.turnover;
         let worth = |segment: &Segment| {
+            let is_nearly_dead = 8 * segment.alive < segment.length;
+            let is_partly_dead = 4 * segment.alive < 3 * segment.length;
             0 < segment.alive_count
-                && 4 * segment.alive < 3 * segment.length
                 && segment.compact_after <= turnover
+                && (is_nearly_dead || is_much_dead && is_partly_dead)
         };
-        let (&id, segment) = self
+        let mut candidates: Vec<(SegmentId, &mut Segment)> = self
             .segments
             .range_mut(..before)
             .filter(|(_, segment)| worth(segment))
-            .min_by_key(|(_, segment)| segment.alive)?;
-        // What is left of it after one attempt is being read, or changes hands: not at once again.
-        segment.compact_after = turnover + segment_bytes;
-        let next = SegmentId(id.0 + 1);
-        Some(
-            Position {
-                segment: id,
-                offset: 0,
-            }
-            .to_u64()..Position {
-                segment: next,
-                offset: 0,
-            }
-            .to_u64(),
-        )
+            .map(|(&id, segment)| (id, segment))
+            .collect();
+        candidates.sort_by_key(|(_, segment)| segment.alive);
+        // What survives takes new room first: not much of it at once.
+        let (mut survives, mut dead) = (0, 0);
+        let enough = candidates.iter().position(|(_, segment)| {
+            survives += segment.alive;
+            segment_bytes / 4 < survives
+        });
+        candidates.truncate(enough.map_or(candidates.len(), |enough| enough.max(1)));
+        for (_, segment) in &candidates {
+            dead += segment.length.saturating_sub(segment.alive);
+        }
+        if dead == 0 || !is_much_dead && dead < 2 * segment_bytes {
+            return None;
+        }
+        let positions = candidates.into_iter().map(|(id, segment)| {
+            // What is left of it after one attempt is being read, or changes hands: not at once
+            // again.
+            segment.compact_after = turnover + segment_bytes;
+            let begin = |id| Position::begin(id).to_u64();
+            begin(id)..begin(SegmentId(id.0 + 1))
+        });
+        Some(positions.collect())
     }
 
     pub(super) fn alive_count(&self) -> u64 {

@@ -6,7 +6,6 @@
 //! alive until the frame that says so is durable.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
@@ -17,7 +16,7 @@ use super::layout::{FRAME_ALIGNMENT, FRAME_HEADER, Position, u64_of};
 use super::reading::Stretch;
 use super::usage::Usage;
 use super::{Disk, Error, Options, SegmentId};
-use crate::entity::{BodyRef, Journal, Record};
+use crate::entity::{BodyRef, Journal, Positions, Record};
 use crate::time::Timestamp;
 
 /// One group commit, ready to be written: its records are kept all or none.
@@ -212,10 +211,10 @@ impl Writer {
             let (old, current) = (self.checkpoint.position.segment, self.position.segment);
             return self.usage.has_empty_from(old, current);
         }
-        // A checkpoint writes what is alive, and what is remembered otherwise: four times that must
-        // have been written in between.
+        // A checkpoint writes what is alive, and what is remembered otherwise: eight times that must
+        // have been written in between, which a recovery reads in a second for some gigabytes.
         let alive = self.usage.alive_count().saturating_mul(ALIVE_RECORD_BYTES);
-        let worth = alive.max(self.checkpoint.bytes).saturating_mul(4);
+        let worth = alive.max(self.checkpoint.bytes).saturating_mul(8);
         self.options.segment_bytes.max(worth) <= behind
     }
 
@@ -248,15 +247,25 @@ impl Writer {
         self.checkpoint_retry = self.appended + self.options.segment_bytes / 64;
     }
 
-    /// Returns the positions of an old segment with little alive, that should be appended anew.
+    /// Returns the positions of old segments with little alive, that should be appended anew.
     #[must_use]
-    pub fn compaction_candidate(&mut self) -> Option<Range<u64>> {
+    pub fn compaction_candidates(&mut self) -> Option<Positions> {
         self.usage
-            .compaction_candidate(self.position.segment, self.options.segment_bytes)
+            .compaction_candidates(self.position.segment, self.options.segment_bytes)
+    }
+
+    /// Keeps a body's segment until [`Writer::unpin`]: it will be read, and may be dead by then.
+    pub fn pin(&mut self, body: BodyRef) {
+        self.usage.pin(body);
+    }
+
+    /// Says that a body that was pinned was read, or is not wanted any more.
+    pub fn unpin(&mut self, body: BodyRef) {
+        self.usage.unpin(body);
     }
 
     /// Takes out the segments that nothing needs: wholly before the newest written checkpoint,
-    /// nothing alive, and durably so.
+    /// nothing alive, durably so, and nothing pinned.
     #[must_use]
     pub fn take_removable(&mut self) -> Vec<SegmentId> {
         self.usage

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// A module, and the modules of ours that it may import.
-const TABLE: [(&str, &str); 12] = [
+const TABLE: [(&str, &str); 13] = [
     ("time", ""),
     ("limits", "time"),
     ("shape", "limits"),
@@ -14,11 +14,12 @@ const TABLE: [(&str, &str); 12] = [
     ("entity", "time limits address message"),
     ("broker", "time limits shape address amqp message entity"),
     ("admin", "time limits address entity broker"),
+    ("rest", "time limits message entity broker"),
     ("storage", "time limits entity"),
     ("config", "time limits address"),
     (
         "shell",
-        "time limits shape address amqp message entity broker admin storage config",
+        "time limits shape address amqp message entity broker admin rest storage config",
     ),
 ];
 

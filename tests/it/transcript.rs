@@ -75,6 +75,10 @@ fn describe(mut answer: &[u8], played: &mut String) {
         let (frame, rest) = answer.split_at(size);
         let channel = u16::from_be_bytes([frame[6], frame[7]]);
         writeln!(played, "S: ch={channel} {}", words(&frame[8..])).unwrap();
+        let sought = described_properties();
+        if frame.windows(sought.len()).any(|window| window == sought) {
+            writeln!(played, "S: with the described properties, byte for byte").unwrap();
+        }
         answer = rest;
     }
 }
@@ -99,7 +103,7 @@ const PERFORMATIVES: [(&str, u8, &str); 10] = [
     (
         "attach",
         0x12,
-        "name:string handle:uint role:role snd-settle-mode:ubyte rcv-settle-mode:ubyte source:source target:target unsettled:null incomplete:null initial-delivery-count:uint max-message-size:ulong offered-capabilities:null desired-capabilities:null timeout:timeout",
+        "name:string handle:uint role:role snd-settle-mode:ubyte rcv-settle-mode:ubyte source:source target:target unsettled:null incomplete:null initial-delivery-count:uint max-message-size:ulong offered-capabilities:null desired-capabilities:null properties:link",
     ),
     (
         "flow",
@@ -148,6 +152,9 @@ fn encode(said: &str) -> Vec<u8> {
         .split_ascii_whitespace()
         .map(|field| {
             let (field, kind) = field.split_once(':').unwrap();
+            if kind == "link" {
+                return link_properties(&mut given);
+            }
             given
                 .remove(field)
                 .map_or(Value::Null, |text| value(kind, text))
@@ -175,29 +182,23 @@ fn value(kind: &str, text: &str) -> Value {
         "role" => Value::Bool(text == "receiver"),
         "hex" => Value::Binary(ByteBuf::from(bytes_of(text))),
         // `queue`, `queue/of/SESSION` for a message session of it, `queue/of/` for any.
-        "source" => match text.split_once("/of/") {
-            None => described(0x28, vec![string(text)]),
-            Some((address, session)) => {
+        // `queue/beside/SESSION` for a session that others may have too, as .NET asks for it.
+        "source" => match (text.split_once("/of/"), text.split_once("/beside/")) {
+            (None, None) => described(0x28, vec![string(text)]),
+            (Some((address, session)), _) => {
                 let session = match session {
                     "" => Value::Null,
                     session => string(session),
                 };
-                let mut filter = OrderedMap::new();
-                let name = Symbol::from("com.microsoft:session-filter");
-                filter.insert(Value::Symbol(name), session);
-                let mut fields = vec![string(address)];
-                fields.resize(7, Value::Null);
-                fields.push(Value::Map(filter));
-                described(0x28, fields)
+                filtered(address, "com.microsoft:session-filter", session)
+            }
+            (None, Some((address, session))) => {
+                let name = "com.microsoft:non-exclusive-session-filter:list";
+                let fields = vec![string(session), Value::Null];
+                filtered(address, name, described(0x13_7000_000e, fields))
             }
         },
         "target" if text == "coordinator" => described(0x30, vec![]),
-        "timeout" => {
-            let mut properties = OrderedMap::new();
-            let name = Symbol::from("com.microsoft:timeout");
-            properties.insert(Value::Symbol(name), Value::Uint(text.parse().unwrap()));
-            Value::Map(properties)
-        }
         "target" => described(0x29, vec![Value::String(text.to_owned())]),
         // `in/HEX` for a send in the transaction of this id, `in/HEX/accepted` for an outcome.
         "state" if text.starts_with("in/") => {
@@ -218,6 +219,64 @@ fn value(kind: &str, text: &str) -> Value {
     }
 }
 
+/// A source with a filter.
+fn filtered(address: &str, name: &str, value: Value) -> Value {
+    let mut filter = OrderedMap::new();
+    filter.insert(Value::Symbol(Symbol::from(name)), value);
+    let mut fields = vec![string(address)];
+    fields.resize(7, Value::Null);
+    fields.push(Value::Map(filter));
+    described(0x28, fields)
+}
+
+/// A link's properties: `timeout=MILLIS`, `entity-type=NAME`, `receiver-name=NAME`, `via=ADDRESS`.
+fn link_properties(given: &mut BTreeMap<&str, &str>) -> Value {
+    let mut properties = OrderedMap::new();
+    for (word, name) in [
+        ("timeout", "com.microsoft:timeout"),
+        ("entity-type", "com.microsoft:entity-type"),
+        ("receiver-name", "com.microsoft:receiver-name"),
+        ("via", "com.microsoft:transfer-destination-address"),
+    ] {
+        if let Some(text) = given.remove(word) {
+            let kind = if word == "timeout" { "uint" } else { "string" };
+            properties.insert(Value::Symbol(Symbol::from(name)), value(kind, text));
+        }
+    }
+    if properties.is_empty() {
+        return Value::Null;
+    }
+    Value::Map(properties)
+}
+
+/// Application properties of the types that .NET describes, as it does.
+fn described_properties() -> Vec<u8> {
+    let of = |name: &str, value: Value| {
+        let descriptor = serde_amqp::descriptor::Descriptor::Name(Symbol::from(name));
+        let value = serde_amqp::described::Described { descriptor, value };
+        Value::Described(Box::new(value))
+    };
+    let properties = [
+        (
+            "span",
+            of("com.microsoft:timespan", Value::Long(36_000_000_000)),
+        ),
+        (
+            "place",
+            of("com.microsoft:uri", string("http://localhost/")),
+        ),
+        (
+            "moment",
+            of(
+                "com.microsoft:datetime-offset",
+                Value::Long(637_134_336_000_000_000),
+            ),
+        ),
+    ];
+    let map = properties.map(|(name, value)| (string(name), value));
+    section(0x74, &Value::Map(map.into_iter().collect()))
+}
+
 fn described(code: u64, fields: Vec<Value>) -> Value {
     let descriptor = serde_amqp::descriptor::Descriptor::Code(code);
     let value = Value::List(fields);
@@ -230,13 +289,11 @@ fn described(code: u64, fields: Vec<Value>) -> Value {
 /// What stands behind a transfer: `body=TEXT`, `bytes=N`, `batch=TEXT,TEXT`, or a request by
 /// `operation=NAME`, with `reply-to`, `text=BODY` or entries of the map: `long:NAME`, `int:NAME`.
 ///
-/// `session=NAME` puts a body into a message session, `subject=TEXT` gives it a subject, and
+/// `described` gives a body .NET's described properties; `rule=NAME` is a rule as .NET sends it, that
+/// takes all; `session=NAME` puts a body into a message session, `subject=TEXT` gives it a subject, and
 /// `delivery-time=MILLIS` a time before which it is not to be delivered; `declare` and `discharge=HEX`, with `fail`,
 /// are for the coordinator.
 fn payload(given: &mut BTreeMap<&str, &str>) -> Vec<u8> {
-    let section = |code: u8, value: &Value| {
-        [&[0x00, 0x53, code][..], &serde_amqp::to_vec(value).unwrap()].concat()
-    };
     if given.remove("declare").is_some() {
         return section(0x77, &described(0x31, vec![]));
     }
@@ -264,7 +321,8 @@ fn payload(given: &mut BTreeMap<&str, &str>) -> Vec<u8> {
         return [section(0x72, &Value::Map(annotations)), body].concat();
     }
     if let Some(text) = given.remove("body") {
-        return data(text.as_bytes());
+        let properties = given.remove("described").map(|_| described_properties());
+        return [properties.unwrap_or_default(), data(text.as_bytes())].concat();
     }
     if let Some(count) = given.remove("bytes") {
         return data(&vec![b'x'; count.parse().unwrap()]);
@@ -285,19 +343,31 @@ fn payload(given: &mut BTreeMap<&str, &str>) -> Vec<u8> {
     let properties = Value::List(vec![id, Value::Null, Value::Null, Value::Null, reply_to]);
     let mut application = OrderedMap::new();
     application.insert(string("operation"), string(operation));
-    for name in ["type", "name"] {
-        if let Some(text) = given.remove(name) {
+    for (word, name) in [
+        ("type", "type"),
+        ("name", "name"),
+        ("link", "associated-link-name"),
+        ("tracking-id", "com.microsoft:tracking-id"),
+    ] {
+        if let Some(text) = given.remove(word) {
             application.insert(string(name), string(text));
         }
     }
+    if let Some(text) = given.remove("server-timeout") {
+        let name = string("com.microsoft:server-timeout");
+        application.insert(name, value("uint", text));
+    }
+    let rule = given.remove("rule");
     let body = match given.remove("text") {
         Some(text) => string(&text.replace('_', " ")),
+        None if rule.is_some() => rule_of(rule.unwrap_or_default()),
         None => {
             let entries = std::mem::take(given).into_iter().map(|(name, text)| {
                 let (kind, name) = name.split_once(':').unwrap();
                 let value = match kind {
                     "long" => Value::Long(text.parse().unwrap()),
                     "int" => Value::Int(text.parse().unwrap()),
+                    "timestamp" => Value::Timestamp(text.parse::<i64>().unwrap().into()),
                     _ => string(text),
                 };
                 (string(name), value)
@@ -311,6 +381,29 @@ fn payload(given: &mut BTreeMap<&str, &str>) -> Vec<u8> {
         section(0x77, &body),
     ]
     .concat()
+}
+
+/// The body of a request for a rule: its name twice, and an empty map where there is no action.
+fn rule_of(name: &str) -> Value {
+    let map = |entries: Vec<(&str, Value)>| {
+        let entries = entries
+            .into_iter()
+            .map(|(name, value)| (string(name), value));
+        Value::Map(entries.collect())
+    };
+    let description = map(vec![
+        ("rule-name", string(name)),
+        ("sql-filter", map(vec![("expression", string("1=1"))])),
+        ("sql-rule-action", map(vec![])),
+    ]);
+    map(vec![
+        ("rule-name", string(name)),
+        ("rule-description", description),
+    ])
+}
+
+fn section(code: u8, value: &Value) -> Vec<u8> {
+    [&[0x00, 0x53, code][..], &serde_amqp::to_vec(value).unwrap()].concat()
 }
 
 fn data(body: &[u8]) -> Vec<u8> {

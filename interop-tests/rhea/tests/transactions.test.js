@@ -19,8 +19,11 @@ async function peek(connection, entity) {
   return status === 204 ? [] : body.messages.map(({ message }) => ({ message: rhea.message.decode(message) }));
 }
 
+/** The state that the service leaves out. */
+const ACTIVE = 0;
+
 function states(received) {
-  return received.map(({ message }) => [message.body, message.message_annotations["x-opt-message-state"]]);
+  return received.map(({ message }) => [message.body, message.message_annotations["x-opt-message-state"] ?? ACTIVE]);
 }
 
 function counts(received) {

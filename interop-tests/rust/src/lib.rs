@@ -5,9 +5,11 @@ pub mod places;
 use std::{error::Error, future::Future, time::Duration};
 
 use azservicebus::{
-    ServiceBusClient, ServiceBusClientOptions, ServiceBusMessage, ServiceBusReceivedMessage,
-    ServiceBusReceiver, ServiceBusReceiverOptions, ServiceBusRetryOptions, ServiceBusSender,
-    ServiceBusSenderOptions, ServiceBusTransportType, SubQueue,
+    ServiceBusClient, ServiceBusClientOptions, ServiceBusMessage, ServiceBusPeekedMessage,
+    ServiceBusReceiveMode, ServiceBusReceivedMessage, ServiceBusReceiver,
+    ServiceBusReceiverOptions, ServiceBusRetryOptions, ServiceBusRuleManager, ServiceBusSender,
+    ServiceBusSenderOptions, ServiceBusSessionReceiver, ServiceBusSessionReceiverOptions,
+    ServiceBusTransportType, SubQueue,
     authorization::{AzureNamedKeyCredential, AzureSasCredential},
     core::BasicRetryPolicy,
 };
@@ -156,6 +158,94 @@ impl Sdk {
         Ok(sender.dispose().await?)
     }
 
+    /// Sends messages, one by one.
+    pub async fn send_all(&mut self, address: &str, messages: Vec<ServiceBusMessage>) -> Outcome {
+        let mut sender = self.sender(address).await?;
+        for message in messages {
+            sender.send_message(message).await?;
+        }
+        Ok(sender.dispose().await?)
+    }
+
+    /// All that peek finds at an address: a queue's name, a subscription's path, either's dead letters.
+    pub async fn peeked(&mut self, address: &str) -> Outcome<Vec<ServiceBusPeekedMessage>> {
+        let mut receiver = self.receiver(address).await?;
+        let mut found: Vec<ServiceBusPeekedMessage> = Vec::new();
+        loop {
+            let next = found.last().map_or(1, |last| last.sequence_number() + 1);
+            let page = receiver.peek_messages(100, Some(next)).await?;
+            if page.is_empty() {
+                break;
+            }
+            found.extend(page);
+        }
+        receiver.dispose().await?;
+        Ok(found)
+    }
+
+    /// The bodies of what peek finds.
+    pub async fn here(&mut self, address: &str) -> Outcome<Vec<String>> {
+        let found = self.peeked(address).await?;
+        Ok(found.iter().map(peeked_body).collect())
+    }
+
+    /// Receives messages, and completes them.
+    pub async fn take(
+        &mut self,
+        address: &str,
+        count: u32,
+    ) -> Outcome<Vec<ServiceBusReceivedMessage>> {
+        let mut receiver = self.receiver(address).await?;
+        let mut messages = Vec::new();
+        while messages.len() < usize::try_from(count)? {
+            let message = receive_one(&mut receiver).await?;
+            receiver.complete_message(&message).await?;
+            messages.push(message);
+        }
+        receiver.dispose().await?;
+        Ok(messages)
+    }
+
+    pub async fn session(&mut self, address: &str, id: &str) -> Outcome<ServiceBusSessionReceiver> {
+        let options = ServiceBusSessionReceiverOptions::default();
+        Ok(self
+            .client
+            .accept_session_for_queue(address, id, options)
+            .await?)
+    }
+
+    pub async fn session_in_mode(
+        &mut self,
+        address: &str,
+        id: &str,
+        receive_mode: ServiceBusReceiveMode,
+    ) -> Outcome<ServiceBusSessionReceiver> {
+        let options = ServiceBusSessionReceiverOptions {
+            receive_mode,
+            ..Default::default()
+        };
+        Ok(self
+            .client
+            .accept_session_for_queue(address, id, options)
+            .await?)
+    }
+
+    pub async fn next_session(&mut self, address: &str) -> Outcome<ServiceBusSessionReceiver> {
+        let options = ServiceBusSessionReceiverOptions::default();
+        Ok(self
+            .client
+            .accept_next_session_for_queue(address, options)
+            .await?)
+    }
+
+    pub async fn rules(
+        &mut self,
+        topic: &str,
+        subscription: &str,
+    ) -> Outcome<ServiceBusRuleManager> {
+        Ok(self.client.create_rule_manager(topic, subscription).await?)
+    }
+
     pub async fn send_message(&mut self, queue: &str, message: ServiceBusMessage) -> Outcome {
         let mut sender = self.sender(queue).await?;
         sender.send_message(message).await?;
@@ -178,6 +268,100 @@ fn options(transport_type: ServiceBusTransportType) -> ServiceBusClientOptions {
         transport_type,
         ..Default::default()
     }
+}
+
+/// Defines a test of the SDK: its name, the name of its client, and what it does.
+#[macro_export]
+macro_rules! scenario {
+    ($name:ident, $sdk:ident, $body:block) => {
+        #[test]
+        fn $name() {
+            $crate::run(async {
+                let mut $sdk = $crate::Sdk::connect().await?;
+                $body
+                Ok(())
+            });
+        }
+    };
+}
+
+/// The address of a subscription.
+pub fn at(topic: &str, subscription: &str) -> String {
+    format!("{topic}/Subscriptions/{subscription}")
+}
+
+/// The address of the dead letters of an address.
+pub fn dead(address: &str) -> String {
+    format!("{address}/$DeadLetterQueue")
+}
+
+pub fn in_session(id: &str, body: &str) -> ServiceBusMessage {
+    let mut message = ServiceBusMessage::new(body);
+    message
+        .set_session_id(id.to_owned())
+        .expect("a good session id");
+    message
+}
+
+pub fn with_id(id: &str, body: &str) -> ServiceBusMessage {
+    let mut message = ServiceBusMessage::new(body);
+    message
+        .set_message_id(id.to_owned())
+        .expect("a good message id");
+    message
+}
+
+pub fn short_lived(body: &str, life: Duration) -> ServiceBusMessage {
+    let mut message = ServiceBusMessage::new(body);
+    message.set_time_to_live(life).expect("a good time to live");
+    message
+}
+
+/// A message with application properties.
+#[macro_export]
+macro_rules! with {
+    ($message:expr, $($name:literal: $value:expr),+) => {{
+        let mut message: azservicebus::ServiceBusMessage = $message.into();
+        let properties = message
+            .application_properties_mut()
+            .get_or_insert_with(Default::default);
+        $(properties.insert($name.to_owned(), $value.into());)+
+        message
+    }};
+}
+
+pub fn peeked_body(message: &ServiceBusPeekedMessage) -> String {
+    String::from_utf8_lossy(message.body().expect("one data section")).into_owned()
+}
+
+/// Waits until something holds, asking again and again.
+pub async fn until<T>(mut ask: impl AsyncFnMut() -> Outcome<Option<T>>) -> Outcome<T> {
+    let end = tokio::time::Instant::now() + DEADLINE;
+    loop {
+        if let Some(found) = ask().await? {
+            return Ok(found);
+        }
+        if tokio::time::Instant::now() > end {
+            return Err("it did not come about in time".into());
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// Receives exactly `count` messages of a session.
+pub async fn receive_in(
+    receiver: &mut ServiceBusSessionReceiver,
+    count: u32,
+) -> Outcome<Vec<ServiceBusReceivedMessage>> {
+    let mut messages = Vec::new();
+    while messages.len() < usize::try_from(count)? {
+        let message = receiver
+            .receive_message_with_max_wait_time(DEADLINE)
+            .await?
+            .ok_or("a message of the session")?;
+        messages.push(message);
+    }
+    Ok(messages)
 }
 
 /// Receives exactly `count` messages.

@@ -23,6 +23,7 @@ use crate::time::{Millis, Timestamp};
 
 pub use jwt::{JwksError, TokenIssuer};
 use sas::SasToken;
+pub(super) use sas::resource_path;
 
 /// How tokens and rights are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -340,7 +341,7 @@ impl Broker {
             let connection = self.connection(id);
             (connection.prefix.clone(), connection.origin.peer)
         };
-        let audience = format!("{prefix}{}", sas::resource_path(audience));
+        let audience = format!("{prefix}{}", resource_path(audience));
         let verified = self.verify(around.now, peer, &prefix, token, &audience);
         let verified = verified.inspect_err(|refused| {
             let audience: String = audience.chars().take(limits::LOGGED_MAX).collect();
@@ -387,7 +388,7 @@ impl Broker {
         audience: &str,
     ) {
         let connection = self.connection(id);
-        let audience = format!("{}{}", connection.prefix, sas::resource_path(audience));
+        let audience = format!("{}{}", connection.prefix, resource_path(audience));
         let is_that = |old: &Grant| old.is_of_token && old.scope == audience;
         connection.grants.retain(|old| !is_that(old));
         self.end_unauthorized(around, id, "");

@@ -114,7 +114,7 @@ const NAMES: [&str; 4] = ["sr", "sig", "se", "skn"];
 
 /// Finds the path in what a client calls a resource or an audience: scheme, host, port, query and
 /// the management node are not looked at (`protocol.md` §2.4).
-pub(super) fn resource_path(text: &str) -> String {
+pub(in crate::broker) fn resource_path(text: &str) -> String {
     let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
     let path = rest.split_once('/').map_or("", |(_, path)| path);
     let path = path.split(['?', '#']).next().unwrap_or_default();

@@ -240,10 +240,26 @@ fn a_stranger_learns_nothing_of_what_there_is() {
     attach(&mut bench, 3, LinkRole::Incoming, "nothing/$management");
     assert_eq!(told(&mut bench), ["-1", "-2", "-3"]);
     for link in 10..20 {
-        attach(&mut bench, link, LinkRole::Incoming, "$cbs");
+        attach(&mut bench, link, LinkRole::Outgoing, "$cbs");
     }
     let told = told(&mut bench);
     assert_eq!(&told[..5], ["+10", "+11", "+12", "+13", "-14"]);
+}
+
+#[test]
+fn cbs_is_opened_once_on_a_connection() {
+    let mut bench = guarded();
+    attach(&mut bench, 1, LinkRole::Incoming, "$cbs");
+    attach(&mut bench, 2, LinkRole::Outgoing, "$cbs");
+    assert_eq!(told(&mut bench), ["+1", "+2"]);
+    attach(&mut bench, 3, LinkRole::Incoming, "$cbs");
+    let refused = bench.told.iter().any(|routed| {
+        let Reply::RefuseLink(LinkId(3), why) = &routed.reply else {
+            return false;
+        };
+        why.condition == Condition::NotAllowed
+    });
+    assert!(refused);
 }
 
 #[test]

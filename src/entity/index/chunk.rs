@@ -1,12 +1,13 @@
 //! Some neighbouring entries of an index: open, or packed.
 
-use std::ops::{Deref, Range};
+use std::ops::Deref;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::{Entry, packed};
 use crate::entity::memory::{Held, Memory, Page, Purpose};
+use crate::entity::positions::Positions;
 use crate::entity::record::StoredState;
 use crate::time::Timestamp;
 
@@ -248,10 +249,10 @@ impl Packed {
         packed::unpack(bytes, self.alive)
     }
 
-    /// Returns whether a body may lie in a range of positions.
-    pub(super) fn may_lie_within(&self, positions: &Range<u64>) -> bool {
+    /// Returns whether a body may lie in some ranges of positions.
+    pub(super) fn may_lie_within(&self, positions: &Positions) -> bool {
         let (low, high) = self.positions;
-        low < positions.end && positions.start <= high
+        positions.meet(low, high)
     }
 }
 

@@ -18,11 +18,11 @@ mod packed;
 mod tests;
 
 use std::collections::{BTreeSet, VecDeque};
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::memory::Memory;
 use super::message_session::MessageSession;
+use super::positions::Positions;
 use super::record::{BodyRef, SequenceNumber, StoredState};
 use crate::message::Amendments;
 use crate::time::{Millis, Timestamp};
@@ -246,17 +246,17 @@ impl Index {
         }
     }
 
-    /// Returns messages, from an ordinal on, whose bodies lie in a range of positions; and where to
-    /// go on, or `None` at the end. It looks at no more than about `scan` entries.
+    /// Returns messages, from an ordinal on, whose bodies lie in some ranges of positions; and where
+    /// to go on, or `None` at the end. It looks at no more than about `scan` entries.
     pub(super) fn bodies_within(
         &self,
-        positions: &Range<u64>,
+        positions: &Positions,
         from: u64,
         scan: usize,
     ) -> (Vec<(u64, BodyRef)>, Option<u64>) {
         let mut found = Vec::new();
         let mut look = |entry: &Entry| {
-            if from <= entry.ordinal && positions.contains(&entry.body.position) {
+            if from <= entry.ordinal && positions.contains(entry.body.position) {
                 found.push((entry.ordinal, entry.body));
             }
         };

@@ -183,9 +183,10 @@ fn a_search_for_bodies_passes_over_what_lies_elsewhere() {
         index.insert(entry);
     }
     index.relieve(usize::MAX);
-    let (found, rest) = index.bodies_within(&(12_000..12_010), 0, 90 * PASSING_OVER);
+    let within = std::iter::once(12_000..12_010).collect();
+    let (found, rest) = index.bodies_within(&within, 0, 90 * PASSING_OVER);
     assert_eq!((found, rest), (Vec::new(), Some(90 * 128)));
-    let (found, rest) = index.bodies_within(&(12_000..12_010), 90 * 128, 1_000);
+    let (found, rest) = index.bodies_within(&within, 90 * 128, 1_000);
     let found: Vec<u64> = found.into_iter().map(|(ordinal, _)| ordinal).collect();
     assert_eq!((found, rest), ((12_000..12_010).collect(), None));
 }
@@ -394,7 +395,8 @@ impl Pair {
         let available = available.map(|(&ordinal, entry)| (ordinal, entry.body));
         assert_eq!(self.index.first_available(probe), available);
         let within = 1_000..2_000_u64;
-        let (bodies, rest) = self.index.bodies_within(&within, probe, usize::MAX);
+        let positions = std::iter::once(within.clone()).collect();
+        let (bodies, rest) = self.index.bodies_within(&positions, probe, usize::MAX);
         let expected = self.model.range(probe..);
         let expected = expected.filter(|(_, entry)| within.contains(&entry.body.position));
         let expected = expected.map(|(&ordinal, entry)| (ordinal, entry.body));

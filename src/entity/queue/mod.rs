@@ -60,7 +60,7 @@ pub use description::{Description, EntityKind, History, Status};
 pub use forward::{Arriving, Departure};
 pub use receive::{DeadLetter, DeferredRefused, LockLost, Settlement, SettlementRefused};
 pub use replay::{Replayed, Snapshot};
-pub use scan::Finding;
+pub use scan::{AtHand, Finding};
 pub use send::{Arrival, SendRefused, Taken};
 
 /// A queue, or the dead-letter queue of one.

@@ -1,6 +1,5 @@
 //! Giving messages out, and what receivers decide about them.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use super::{
@@ -219,7 +218,7 @@ impl Queue {
     /// Gives out what receivers find that go through the queue on their own, without any bytes.
     fn scan_at_once(&mut self, cx: &mut Context<'_>) {
         if !self.consumers.scans().is_empty() {
-            self.scan(cx, &BTreeMap::new());
+            self.scan(cx, &|_| None);
         }
     }
 
@@ -472,14 +471,16 @@ impl Queue {
         ordinal: u64,
         amendments: Option<Amendments>,
     ) {
+        // Of a dead letter nothing more is counted, as Go's own tests show.
+        let counts = matches!(self.kind, Kind::Main { .. });
         let count = self.index.update(ordinal, |entry| {
-            entry.delivery_count = entry.delivery_count.saturating_add(1);
+            entry.delivery_count = entry.delivery_count.saturating_add(u32::from(counts));
             amend(&mut entry.amendments, amendments);
             entry.delivery_count
         });
         let Some(count) = count else { return };
         let max = self.description.max_delivery_count;
-        if max <= count && matches!(self.kind, Kind::Main { .. }) {
+        if max <= count && counts {
             let reason = DeadLetter::too_many_deliveries(max).into_amendments();
             self.dead_letter(cx, ordinal, Arc::new(reason));
             return;

@@ -9,6 +9,7 @@ use super::{
     Amendments, BodyRef, Departure, EntityId, Entry, Frozen, Kind, MessageSession, Passage, Queue,
     Record, SequenceNumber, Timestamp, number,
 };
+use crate::entity::Positions;
 
 /// A queue as it was at one moment, shared with it until either changes.
 #[derive(Debug, Clone)]
@@ -259,7 +260,7 @@ impl Queue {
     #[must_use]
     pub fn bodies_within(
         &self,
-        positions: &std::ops::Range<u64>,
+        positions: &Positions,
         from: u64,
         scan: usize,
     ) -> (Vec<(SequenceNumber, BodyRef)>, Option<u64>) {

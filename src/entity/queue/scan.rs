@@ -15,6 +15,9 @@ use super::{
 use crate::entity::rules::{Facts, SqlFilter};
 use crate::message::{Amendments, Message};
 
+/// Finds the message whose bytes are at a position, if it is at hand.
+pub type AtHand<'m> = &'m dyn Fn(u64) -> Option<&'m Message>;
+
 /// What a receiver that goes through a queue on its own does with what it finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Finding {
@@ -150,7 +153,7 @@ impl Queue {
 
     /// Lets receivers go on that wait for bytes of messages, as far as these messages are at hand, by
     /// the positions of their bytes.
-    pub fn decide(&mut self, cx: &mut Context<'_>, at_hand: &BTreeMap<u64, Message>) {
+    pub fn decide(&mut self, cx: &mut Context<'_>, at_hand: AtHand<'_>) {
         if !self.is_behind {
             self.scan(cx, at_hand);
             self.end_drains(cx);
@@ -159,7 +162,7 @@ impl Queue {
 
     /// Gives out what receivers find that go through the queue on their own, a message to each in
     /// turn.
-    pub(super) fn scan(&mut self, cx: &mut Context<'_>, at_hand: &BTreeMap<u64, Message>) {
+    pub(super) fn scan(&mut self, cx: &mut Context<'_>, at_hand: AtHand<'_>) {
         let mut ids: Vec<ConsumerId> = self.consumers.scans().keys().copied().collect();
         while !ids.is_empty() {
             ids.retain(|&id| self.scan_one(cx, id, at_hand));
@@ -167,12 +170,7 @@ impl Queue {
     }
 
     /// Looks at one message for a receiver; returns whether it can look at another.
-    fn scan_one(
-        &mut self,
-        cx: &mut Context<'_>,
-        id: ConsumerId,
-        at_hand: &BTreeMap<u64, Message>,
-    ) -> bool {
+    fn scan_one(&mut self, cx: &mut Context<'_>, id: ConsumerId, at_hand: AtHand<'_>) -> bool {
         if let Some(scan) = self.consumers.scan_mut(id) {
             scan.undecided = false;
         }
@@ -235,7 +233,7 @@ impl Queue {
         id: ConsumerId,
         ordinal: u64,
         body: BodyRef,
-        at_hand: &BTreeMap<u64, Message>,
+        at_hand: AtHand<'_>,
     ) -> Option<bool> {
         let Some(selector) = self
             .consumers
@@ -245,7 +243,7 @@ impl Queue {
         else {
             return Some(true);
         };
-        let message = at_hand.get(&body.position)?;
+        let message = at_hand(body.position)?;
         let Some(entry) = self.index.get(ordinal) else {
             return Some(false);
         };

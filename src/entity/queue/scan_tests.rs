@@ -113,7 +113,9 @@ fn select(bench: &mut Bench, id: ConsumerId, text: &str, credit: u32) -> Vec<Del
 }
 
 fn decide(bench: &mut Bench, at_hand: &BTreeMap<u64, Message>) -> Vec<Delivery> {
-    bench.step(|queue, cx| queue.decide(cx, at_hand)).1
+    bench
+        .step(|queue, cx| queue.decide(cx, &|at| at_hand.get(&at)))
+        .1
 }
 
 #[test]

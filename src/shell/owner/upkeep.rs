@@ -1,7 +1,6 @@
 //! What the log needs now and then: checkpoints, compaction, the removal of old segments.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::sync::Arc;
 use std::thread;
 
@@ -9,10 +8,11 @@ use tracing::{debug, error};
 
 use super::super::committer::{Order, SharedDisk};
 use super::super::mailbox::Mail;
-use super::super::reader::{Purpose, Request};
+use super::super::reader::Purpose;
 use super::Owner;
 use crate::broker::recovery::{FoundBody, SearchPosition};
 use crate::broker::{Room, Snapshot, WantedBody};
+use crate::entity::Positions;
 use crate::limits;
 use crate::storage::{self, CheckpointAt, Stretch};
 use crate::time::Timestamp;
@@ -23,8 +23,6 @@ pub(in super::super) struct Written(CheckpointAt);
 
 pub(super) struct Upkeep {
     pub(super) room: Room,
-    /// Reads under way: their segments must stay.
-    pub(super) reads: usize,
     checkpoint: Checkpoint,
     compaction: Option<Compaction>,
     /// Messages that go on from one entity to another when their bytes have been read.
@@ -43,12 +41,12 @@ enum Checkpoint {
     BeingWritten,
 }
 
-/// A segment's survivors on their way to the log's end.
+/// The survivors of some segments on their way to the log's end.
 struct Compaction {
-    positions: Range<u64>,
+    positions: Positions,
     /// Where to look for more; `None` at the end.
     search: Option<SearchPosition>,
-    /// Those that were found and wait to be read.
+    /// Those that were found and wait to be read: pinned.
     waiting: VecDeque<FoundBody>,
     /// Those that are being read.
     found: Vec<FoundBody>,
@@ -59,7 +57,6 @@ impl Default for Upkeep {
         let (checkpoint, compaction) = (Checkpoint::None, None);
         Self {
             room: Room::Enough,
-            reads: 0,
             checkpoint,
             compaction,
             sending_on: Vec::new(),
@@ -74,15 +71,13 @@ impl Owner {
         self.broker.relieve();
         self.take_checkpoint();
         self.compact();
-        if self.upkeep.reads == 0 {
-            let removable = self.writer.take_removable();
-            if !removable.is_empty() {
-                debug!(
-                    count = removable.len(),
-                    "removing segments that hold nothing alive"
-                );
-                self.committer.order(Order::Remove(removable));
-            }
+        let removable = self.writer.take_removable();
+        if !removable.is_empty() {
+            debug!(
+                count = removable.len(),
+                "removing segments that hold nothing alive"
+            );
+            self.committer.order(Order::Remove(removable));
         }
     }
 
@@ -114,12 +109,8 @@ impl Owner {
             self.seal();
             return;
         }
-        self.upkeep.reads += 1;
-        self.reader.read(Request {
-            purpose: Purpose::SendOn,
-            wanted: wanted.iter().map(|wanted| wanted.body).collect(),
-            until: self.writer.readable_until(),
-        });
+        let bodies = wanted.iter().map(|wanted| wanted.body);
+        self.read(Purpose::SendOn, bodies.collect());
         self.upkeep.sending_on = wanted;
     }
 
@@ -191,7 +182,7 @@ impl Owner {
         let Some(compaction) = &mut self.upkeep.compaction else {
             self.upkeep.compaction =
                 self.writer
-                    .compaction_candidate()
+                    .compaction_candidates()
                     .map(|positions| Compaction {
                         positions,
                         search: Some(SearchPosition::default()),
@@ -207,6 +198,7 @@ impl Owner {
             return self.read_survivors();
         }
         let Some(search) = compaction.search else {
+            debug!(positions = ?compaction.positions, "survivors stand at the log's end now");
             self.upkeep.compaction = None;
             self.broker.end_search();
             return;
@@ -215,6 +207,10 @@ impl Owner {
             self.broker
                 .search_bodies(&compaction.positions, search, limits::COMPACTION_SCAN);
         compaction.search = rest;
+        // Until they are read: all of them may be gone by then.
+        for found in &found {
+            self.writer.pin(found.body);
+        }
         compaction.waiting = found.into();
         self.read_survivors();
     }
@@ -231,13 +227,13 @@ impl Owner {
             bytes += usize::try_from(found.body.length).unwrap_or(limits::COMPACTION_BYTES);
             compaction.found.push(found);
         }
-        if !compaction.found.is_empty() {
-            self.upkeep.reads += 1;
-            self.reader.read(Request {
-                purpose: Purpose::Compact,
-                wanted: compaction.found.iter().map(|found| found.body).collect(),
-                until: self.writer.readable_until(),
-            });
+        let bodies: Vec<_> = compaction.found.iter().map(|found| found.body).collect();
+        if bodies.is_empty() {
+            return;
+        }
+        self.read(Purpose::Compact, bodies.clone());
+        for body in bodies {
+            self.writer.unpin(body);
         }
     }
 

@@ -287,6 +287,7 @@ pub(super) fn read_message(bytes: &[u8]) -> Result<Seen, String> {
     };
     let state = match annotations.get("x-opt-message-state") {
         Some(Value::Int(state)) => *state,
+        None => 0,
         other => return Err(format!("x-opt-message-state is {other:?}")),
     };
     let lock_token = match delivery
@@ -316,7 +317,10 @@ pub(super) fn read_message(bytes: &[u8]) -> Result<Seen, String> {
         message_id: message_id.clone(),
         padding: body.len() - 8,
         number: long("x-opt-sequence-number")?,
-        enqueued_number: long("x-opt-enqueue-sequence-number")?,
+        enqueued_number: match annotations.get("x-opt-enqueue-sequence-number") {
+            None => 0,
+            Some(_) => long("x-opt-enqueue-sequence-number")?,
+        },
         enqueued_at: time("x-opt-enqueued-time")?.ok_or("no x-opt-enqueued-time")?,
         locked_until: time("x-opt-locked-until")?,
         lock_token,

@@ -17,7 +17,7 @@ use jitney::entity::rules::{
     CorrelationFields, CorrelationFilter, Filter, Rule, Value as RuleValue,
 };
 use jitney::entity::{
-    BodyRef, Budget, EntityId, Journal, Memory, MemoryPages, Record, SequenceNumber,
+    BodyRef, Budget, EntityId, Journal, Memory, MemoryPages, Positions, Record, SequenceNumber,
 };
 use jitney::storage::{self, CheckpointAt, Committer, Disk, Error, Frame, Options, Writer};
 use jitney::time::Timestamp;
@@ -94,7 +94,7 @@ pub(super) struct World {
 #[derive(Default)]
 struct Upkeep {
     checkpoint: Option<(u64, CheckpointAt, Snapshot)>,
-    compaction: Option<(std::ops::Range<u64>, Option<SearchPosition>)>,
+    compaction: Option<(Positions, Option<SearchPosition>)>,
     /// How often each was done.
     checkpoints: usize,
     removed: usize,
@@ -374,7 +374,7 @@ impl World {
         if let Some(bytes) = self.writer.cached(body) {
             return Ok(bytes);
         }
-        let read = storage::read_ahead(&*self.disk, body, self.writer.readable_until());
+        let read = storage::read_ahead(&*self.disk, body, 4096, self.writer.readable_until());
         let read = read.map_err(|error| Stop::Wrong(format!("{body:?}: {error}")))?;
         Ok(read.body(body).expect("it was read for that"))
     }
@@ -474,7 +474,7 @@ impl World {
 
     fn compact(&mut self) -> Result<(), Stop> {
         let Some((positions, search)) = self.upkeep.compaction.take() else {
-            let candidate = self.writer.compaction_candidate();
+            let candidate = self.writer.compaction_candidates();
             let begin = Some(SearchPosition::default());
             self.upkeep.compaction = candidate.map(|positions| (positions, begin));
             return Ok(());

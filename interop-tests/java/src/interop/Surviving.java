@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.azure.core.amqp.AmqpRetryOptions;
 import com.azure.messaging.servicebus.ServiceBusReceivedMessage;
 import com.azure.messaging.servicebus.ServiceBusReceiverClient;
 import com.azure.messaging.servicebus.ServiceBusRuleManagerClient;
@@ -226,5 +227,24 @@ class Surviving extends Scenarios {
         client.topicSender("s170").sendMessages(List.of(with("n", 2), with("n", 1)));
         assertEquals(List.of("1"), bodies(receive(client.receiver("s170/a"), 1)));
         assertEquals(List.of("1"), bodies(peekAll(client.receiver("s170/a"))));
+    }
+
+    /** With clients whose own reconnection is to bring them back: the broker force-detaches their links as it ends. */
+    @Test
+    void s308_a_sender_and_a_receiver_survive_a_stop_in_good_order() throws Exception {
+        Connection connection = connect();
+        connection.builder().retryOptions(new AmqpRetryOptions().setDelay(Duration.ofMillis(200)));
+        ServiceBusSenderClient sender = connection.sender("s308");
+        ServiceBusReceiverClient receiver = connection.receiver("s308");
+        sender.sendMessage(message("before"));
+        receiver.complete(receiveOne(receiver));
+        Place.open().control("stop");
+        Place.open().control("start");
+        Networks.sendInTime(sender, message("after"));
+        ServiceBusReceivedMessage after = receiveOne(receiver);
+        assertEquals("after", after.getBody().toString());
+        receiver.complete(after);
+        receiveNothing(receiver);
+        assertEquals(List.of(), peekAll(connection.receiver("s308")));
     }
 }

@@ -197,8 +197,8 @@ fn s07_every_kind_of_body_comes_back() {
 fn s11_a_message_of_many_frames_comes_back() {
     run(async {
         let mut peer = Peer::anonymous().await?;
-        let mut sender = peer.sender("s11").await?;
-        let mut receiver = peer.receiver("s11", ReceiverSettleMode::First).await?;
+        let mut sender = peer.sender("s352").await?;
+        let mut receiver = peer.receiver("s352", ReceiverSettleMode::First).await?;
         for size in [64 * 1024, 900 * 1024] {
             let bytes: Vec<u8> = (0..=250).cycle().take(size).collect();
             accepted(sender.send(Data(Binary::from(bytes.clone()))).await?);
@@ -281,8 +281,8 @@ fn s20_s32_modified_counts_a_delivery_and_released_does_not() {
 fn s22_a_rejected_message_is_dead_lettered() {
     run(async {
         let mut peer = Peer::anonymous().await?;
-        peer.send("s22", &[22]).await?;
-        let mut receiver = peer.receiver("s22", ReceiverSettleMode::First).await?;
+        peer.send("s353", &[22]).await?;
+        let mut receiver = peer.receiver("s353", ReceiverSettleMode::First).await?;
         let delivery = receive_one(&mut receiver).await?;
         let error = definitions::Error::new(
             ErrorCondition::Custom("my:reason".into()),
@@ -291,7 +291,7 @@ fn s22_a_rejected_message_is_dead_lettered() {
         );
         receiver.reject(&delivery, error).await?;
         let mut dead_letters = peer
-            .receiver("s22/$DeadLetterQueue", ReceiverSettleMode::First)
+            .receiver("s353/$DeadLetterQueue", ReceiverSettleMode::First)
             .await?;
         let dead = receive_one(&mut dead_letters).await?;
         assert_eq!(value(&dead), Some(22));

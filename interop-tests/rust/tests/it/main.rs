@@ -2,10 +2,16 @@
 
 mod generic;
 mod generic_doors;
+mod restarts;
 mod sdk_deferring;
 mod sdk_doors;
+mod sdk_expiring;
+mod sdk_forwarding;
 mod sdk_peeking;
 mod sdk_receiving;
+mod sdk_rules;
 mod sdk_scheduling;
 mod sdk_sending;
+mod sdk_sessions;
 mod sdk_settling;
+mod sdk_topics;

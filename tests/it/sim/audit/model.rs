@@ -545,7 +545,7 @@ impl Model {
         let group = round.group;
         let queue = self.queue_mut(place);
         let message = queue.messages.get_mut(&ordinal).expect("it was found");
-        message.delivery_count += 1;
+        message.delivery_count += u32::from(!place.is_dead());
         message.lock = None;
         message.modify(properties, group);
         if !place.is_dead() && max <= message.delivery_count {

@@ -1,0 +1,43 @@
+"""S270: who has a token does what its roles say."""
+
+import time
+
+import pytest
+from azure.core.exceptions import ClientAuthenticationError
+from azure.servicebus.exceptions import ServiceBusAuthenticationError, ServiceBusAuthorizationError
+
+from conftest import Queue, bodies
+from identity import Issuer
+from test_keys import ONCE, denied, denied_receiving, denied_sending, works
+
+
+async def test_s270_an_identity_does_what_its_roles_say(guarded, kind, tmp_path):
+    def queue(role, **told) -> Queue:
+        return Queue(guarded.of(guarded.identity(kind, role, **told), **ONCE), "s270")
+
+    def office(role, **told):
+        return guarded.administrator(guarded.guarded.address, credential=guarded.identity(kind, role, **told))
+
+    owner = office("Owner")
+    await owner.create_queue("s270")
+    assert (await owner.get_queue("s270")).max_delivery_count == 10
+    await works(queue("Owner"))
+    await queue("Sender").send("sent")
+    assert bodies(await queue("Receiver").take(1)) == ["sent"]
+    await denied_receiving(queue("Sender"))
+    await denied_sending(queue("Receiver"))
+
+    strangers = tmp_path / "strangers"
+    strangers.mkdir()
+    now = int(time.time())
+    for role, told in (
+        (None, {}), ("Owner", {"aud": "https://vault.azure.net"}), ("Owner", {"iss": "https://other.invalid"}),
+        ("Owner", {"exp": now - 3600}), ("Owner", {"nbf": now + 3600}), ("Owner", {"issuer": Issuer(strangers)}),
+    ):
+        with pytest.raises((ServiceBusAuthenticationError, ServiceBusAuthorizationError)):
+            await queue(role, **told).send("denied")
+    await denied(queue(None))
+    for role, told in (("Sender", {}), ("Receiver", {}), (None, {}), ("Owner", {"exp": now - 3600})):
+        with pytest.raises(ClientAuthenticationError):
+            await office(role, **told).create_queue("s270b")
+    assert await guarded.queue("s270").left() == []

@@ -1,0 +1,235 @@
+//! Messages taken in, handed out and settled without AMQP, by who may and by who may not.
+
+use super::*;
+use crate::amqp::Event;
+use crate::broker::tests::Bench;
+use crate::broker::{Input, Peer};
+use crate::entity::Rights;
+use crate::entity::queue::{Description, Handover};
+use crate::message::Draft;
+use crate::time::Millis;
+
+const CONNECTION: ConnectionId = ConnectionId(9);
+
+fn message(word: &str) -> Message {
+    let mut composer = Draft::default().begin(Timestamp::EPOCH);
+    composer.push(word.as_bytes());
+    Message::parse(composer.finish()).unwrap()
+}
+
+fn operate(bench: &mut Bench, operation: Operation) -> Result<Done, Refused> {
+    let done = bench.run(|broker, around| {
+        let authority = broker.authorize(around.now, Peer(0), None, None, "", &[]);
+        broker.message_operation(around, None, &authority.unwrap(), operation)
+    });
+    bench.check_replay();
+    done
+}
+
+fn send(bench: &mut Bench, path: &str, words: &[&str]) -> Result<Done, Refused> {
+    let operation = Operation::Send {
+        path: path.to_owned(),
+        messages: words.iter().map(|word| message(word)).collect(),
+    };
+    operate(bench, operation)
+}
+
+fn wish(bench: &mut Bench, token: LockToken, wish: Wish) -> Result<Done, Refused> {
+    let path = "q".to_owned();
+    operate(bench, Operation::Locked { path, token, wish })
+}
+
+fn receive(bench: &mut Bench, link: u32, path: &str, mode: ReceiveMode) {
+    let path = path.to_owned();
+    bench.run(|broker, around| {
+        let authority = broker.authorize(around.now, Peer(0), None, None, "", &[]);
+        let receive = Receive { path, mode };
+        let at = (CONNECTION, LinkId(link));
+        broker.receive_one(around, at, None, &authority.unwrap(), &receive);
+    });
+}
+
+fn input(bench: &mut Bench, input: Input) {
+    bench.run(|broker, around| broker.apply(around, CONNECTION, input));
+}
+
+/// Takes what was told last: a message.
+fn handed(bench: &mut Bench) -> Handover {
+    match bench.told.pop().map(|routed| routed.reply) {
+        Some(Reply::Deliver(_, handover)) => handover,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn refused(bench: &mut Bench) -> Refused {
+    match bench.told.pop().map(|routed| routed.reply) {
+        Some(Reply::RefuseLink(_, refusal)) => refusal.into(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_message_is_sent_locked_renewed_given_back_and_completed() {
+    let mut bench = Bench::new();
+    assert_eq!(send(&mut bench, "q", &["a"]), Ok(Done::Done));
+    receive(&mut bench, 1, "q", ReceiveMode::PeekLock);
+    let first = handed(&mut bench);
+    assert_eq!(first.stamps.delivery_count, 0);
+    bench.now = bench.now.after(Millis::from_secs(20));
+    let until = bench.now.after(Description::default().lock_duration);
+    let renewed = wish(&mut bench, first.token, Wish::Renew);
+    assert_eq!(renewed, Ok(Done::Renewed(until)));
+    assert_eq!(wish(&mut bench, first.token, Wish::Unlock), Ok(Done::Done));
+    receive(&mut bench, 2, "Q", ReceiveMode::PeekLock);
+    let second = handed(&mut bench);
+    assert_eq!(second.stamps.delivery_count, 1);
+    assert_ne!(first.token, second.token);
+    for lost in [Wish::Complete, Wish::Renew, Wish::Unlock] {
+        let done = wish(&mut bench, first.token, lost);
+        assert!(matches!(done, Err(Refused::NoLock(_))), "{done:?}");
+    }
+    let done = wish(&mut bench, second.token, Wish::Complete);
+    assert_eq!(done, Ok(Done::Done));
+    let queue = bench.broker.find(&address("q")).unwrap();
+    assert!(queue.is_empty());
+}
+
+fn address(path: &str) -> EntityAddress {
+    EntityAddress {
+        path: path.to_owned(),
+        queue: SubQueue::Main,
+    }
+}
+
+#[test]
+fn a_receive_waits_for_one_message_and_takes_no_more() {
+    let mut bench = Bench::new();
+    receive(&mut bench, 1, "q", ReceiveMode::ReceiveAndDelete);
+    assert!(bench.told.is_empty());
+    assert_eq!(send(&mut bench, "q", &["a", "b"]), Ok(Done::Done));
+    handed(&mut bench);
+    assert!(bench.told.is_empty());
+    let queue = bench.broker.find(&address("q")).unwrap();
+    assert_eq!(queue.len(), 1);
+    bench.check_replay();
+}
+
+#[test]
+fn what_is_given_back_unread_was_not_delivered() {
+    let mut bench = Bench::new();
+    send(&mut bench, "q", &["a"]).unwrap();
+    receive(&mut bench, 1, "q", ReceiveMode::PeekLock);
+    let token = handed(&mut bench).token;
+    let link = LinkId(1);
+    let none = Event::Credit {
+        link,
+        limit: 0,
+        drain: false,
+    };
+    input(&mut bench, Input::Event(none));
+    input(&mut bench, Input::Returned { token, link });
+    input(&mut bench, Input::Written { link, bytes: 9 });
+    let gone = Event::Detached { link, error: None };
+    input(&mut bench, Input::Event(gone));
+    assert!(bench.told.is_empty());
+    receive(&mut bench, 2, "q", ReceiveMode::PeekLock);
+    assert_eq!(handed(&mut bench).stamps.delivery_count, 0);
+}
+
+#[test]
+fn a_receive_that_has_waited_long_enough_is_told_so() {
+    let mut bench = Bench::new();
+    receive(&mut bench, 1, "q", ReceiveMode::PeekLock);
+    let drain = Event::Credit {
+        link: LinkId(1),
+        limit: 1,
+        drain: true,
+    };
+    input(&mut bench, Input::Event(drain));
+    let told = bench.told.pop().map(|routed| routed.reply);
+    assert!(matches!(told, Some(Reply::Drained(LinkId(1), 1))));
+    send(&mut bench, "q", &["a"]).unwrap();
+    assert!(bench.told.is_empty());
+}
+
+#[test]
+fn what_cannot_be_asked_of_an_entity_is_refused() {
+    let mut bench = Bench::new();
+    let sessions = Description {
+        requires_session: true,
+        ..Description::default()
+    };
+    bench.run(|broker, around| broker.ensure_entity(around, "s", sessions).unwrap());
+    for path in ["nowhere", "q/$management", "$cbs"] {
+        let done = send(&mut bench, path, &["a"]);
+        assert!(matches!(done, Err(Refused::Gone(_))), "{path}: {done:?}");
+        receive(&mut bench, 1, path, ReceiveMode::PeekLock);
+        assert!(matches!(refused(&mut bench), Refused::Gone(_)), "{path}");
+    }
+    for path in ["t/Subscriptions/a", "q/$DeadLetterQueue", "s"] {
+        let done = send(&mut bench, path, &["a"]);
+        assert!(matches!(done, Err(Refused::Invalid(_))), "{path}: {done:?}");
+    }
+    for path in ["t", "s", "one"] {
+        receive(&mut bench, 1, path, ReceiveMode::PeekLock);
+        assert!(matches!(refused(&mut bench), Refused::Invalid(_)), "{path}");
+    }
+    let large = "x".repeat(1024 * 1024);
+    let done = send(&mut bench, "q", &["small", &large]);
+    assert!(matches!(done, Err(Refused::Forbidden(_))), "{done:?}");
+    assert!(bench.broker.find(&address("q")).unwrap().is_empty());
+}
+
+#[test]
+fn a_topic_takes_what_its_subscriptions_hand_out() {
+    let mut bench = Bench::new();
+    send(&mut bench, "t", &["a"]).unwrap();
+    receive(&mut bench, 1, "t/subscriptions/a", ReceiveMode::PeekLock);
+    let token = handed(&mut bench).token;
+    receive(&mut bench, 2, "/t/Subscriptions/b", ReceiveMode::PeekLock);
+    handed(&mut bench);
+    let path = "t/subscriptions/a".to_owned();
+    let wish = Wish::Complete;
+    let done = operate(&mut bench, Operation::Locked { path, token, wish });
+    assert_eq!(done, Ok(Done::Done));
+}
+
+#[test]
+fn each_operation_needs_its_right() {
+    let mut bench = Bench::new();
+    for (right, sends) in [(Right::Send, true), (Right::Listen, false)] {
+        let rights = Rights {
+            send: right == Right::Send,
+            listen: right == Right::Listen,
+            manage: false,
+        };
+        let authority = Authority::of("q", rights);
+        let (sent, received) = bench.run(|broker, around| {
+            let send = Operation::Send {
+                path: "q".to_owned(),
+                messages: vec![message("a")],
+            };
+            let sent = broker.message_operation(around, None, &authority, send);
+            let receive = Receive {
+                path: "q".to_owned(),
+                mode: ReceiveMode::ReceiveAndDelete,
+            };
+            let at = (CONNECTION, LinkId(1));
+            broker.receive_one(around, at, None, &authority, &receive);
+            let received = around.replies.pop().map(|routed| routed.reply);
+            (sent, received)
+        });
+        let kept_out = matches!(sent, Err(Refused::Unauthorized(_)));
+        assert_eq!(kept_out, !sends, "{sent:?}");
+        let kept_out = matches!(received, Some(Reply::RefuseLink(..)));
+        assert_eq!(kept_out, sends, "{received:?}");
+        let elsewhere = bench.run(|broker, around| {
+            let send = Operation::Send {
+                path: "two".to_owned(),
+                messages: vec![message("a")],
+            };
+            broker.message_operation(around, None, &authority, send)
+        });
+        assert!(matches!(elsewhere, Err(Refused::Unauthorized(_))));
+    }
+}

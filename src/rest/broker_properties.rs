@@ -1,0 +1,136 @@
+//! The header `BrokerProperties`: what the service knows of a message, as an object of JSON.
+
+use serde_json::{Map, Value};
+
+use super::{Refusal, times, values};
+use crate::entity::queue::{Handover, ReceiveMode};
+use crate::message::{Amendments, Draft, Field, Message, MessageState, Scalar};
+use crate::time::Millis;
+
+/// The time to live of what lives for ever, in seconds: .NET's longest span of time.
+const FOR_EVER: f64 = 922_337_203_685.477_5;
+
+/// Names of fields of the properties.
+const FIELDS: [(&str, Field); 7] = [
+    ("CorrelationId", Field::CorrelationId),
+    ("Label", Field::Label),
+    ("MessageId", Field::MessageId),
+    ("ReplyTo", Field::ReplyTo),
+    ("ReplyToSessionId", Field::ReplyToSessionId),
+    ("SessionId", Field::SessionId),
+    ("To", Field::To),
+];
+
+/// Reads what a sender says of a message. What is not a sender's to say, and what is not known, is
+/// left alone.
+pub(super) fn read(object: &Map<String, Value>, draft: &mut Draft) -> Result<(), Refusal> {
+    for (name, value) in object {
+        let known = |other: &&str| name.eq_ignore_ascii_case(other);
+        if let Some((_, field)) = FIELDS.iter().find(|(other, _)| known(other)) {
+            let text = text(name, value)?;
+            draft.fields.extend(text.map(|text| (*field, text)));
+        } else if known(&"PartitionKey") {
+            draft.partition_key = text(name, value)?;
+        } else if known(&"ScheduledEnqueueTimeUtc") {
+            let text = text(name, value)?;
+            let due = text.map(|text| times::read(&text).ok_or_else(|| wrong(name, "a time")));
+            draft.due = due.transpose()?;
+        } else if known(&"TimeToLive") || known(&"TimeToLiveTimeSpan") {
+            draft.time_to_live = time_to_live(name, value)?;
+        }
+    }
+    Ok(())
+}
+
+fn text(name: &str, value: &Value) -> Result<Option<String>, Refusal> {
+    match value {
+        Value::Null => Ok(None),
+        Value::String(text) if text.is_empty() => Ok(None),
+        Value::String(text) => Ok(Some(text.clone())),
+        Value::Number(number) => Ok(Some(number.to_string())),
+        Value::Bool(_) | Value::Array(_) | Value::Object(_) => Err(wrong(name, "a text")),
+    }
+}
+
+/// Reads a number of seconds, or a span of time; for ever is none.
+fn time_to_live(name: &str, value: &Value) -> Result<Option<Millis>, Refusal> {
+    let life = match value {
+        Value::Null => return Ok(None),
+        Value::Number(number) => number.as_f64().and_then(times::seconds),
+        Value::String(text) => times::span(text),
+        Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    };
+    let life = life.ok_or_else(|| wrong(name, "a number of seconds, 0 or more"))?;
+    let for_ever = times::seconds(FOR_EVER).unwrap_or(Millis::MAX);
+    Ok(Some(life).filter(|life| *life < for_ever))
+}
+
+fn wrong(name: &str, allowed: &str) -> Refusal {
+    Refusal::Malformed(format!("BrokerProperties: {name} must be {allowed}"))
+}
+
+/// Writes what a receiver is told of a message.
+pub(super) fn write(message: &Message, amended: &Amendments, handover: &Handover) -> String {
+    let stamps = &handover.stamps;
+    let mut object = Map::new();
+    for (name, field) in FIELDS {
+        let value = amended.field_of(message, field).map(Scalar::decode);
+        if let Some(text) = value.and_then(|value| told(&value)) {
+            object.insert(name.to_owned(), text.into());
+        }
+    }
+    let mut set = |name: &str, value: Value| {
+        object.entry(name).or_insert(value);
+    };
+    let default_id = u128::from_be_bytes(stamps.default_message_id);
+    set("MessageId", format!("{default_id:032x}").into());
+    if let Some(key) = message.partition_key() {
+        set("PartitionKey", key.into());
+    }
+    if let Some(due) = message.scheduled_enqueue_time() {
+        set("ScheduledEnqueueTimeUtc", times::http(due).into());
+    }
+    if let Some(source) = &stamps.dead_letter_source {
+        set("DeadLetterSource", (**source).into());
+    }
+    let count = stamps.delivery_count.saturating_add(1);
+    set("DeliveryCount", count.into());
+    let number = stamps.enqueued_sequence_number;
+    set("EnqueuedSequenceNumber", number.into());
+    set("EnqueuedTimeUtc", times::http(stamps.enqueued_time).into());
+    set("SequenceNumber", stamps.sequence_number.into());
+    if handover.mode == ReceiveMode::PeekLock {
+        let token = values::hyphenated(handover.token.to_uuid());
+        set("LockToken", token.into());
+        let until = stamps.locked_until.map(times::http);
+        set("LockedUntilUtc", until.into());
+    }
+    let state = match stamps.state {
+        MessageState::Active => "Active",
+        MessageState::Deferred => "Deferred",
+        MessageState::Scheduled => "Scheduled",
+    };
+    set("State", state.into());
+    set("TimeToLive", seconds(stamps.time_to_live).into());
+    values::ascii(&Value::Object(object).to_string())
+}
+
+fn seconds(life: Millis) -> f64 {
+    if life == Millis::MAX {
+        return FOR_EVER;
+    }
+    let seconds = f64::from(u32::try_from(life.as_millis() / 1000).unwrap_or(u32::MAX));
+    let rest = u32::try_from(life.as_millis() % 1000).unwrap_or_default();
+    seconds + f64::from(rest) / 1000.0
+}
+
+/// Returns the text of a field; binaries have none.
+fn told(value: &Scalar<'_>) -> Option<String> {
+    Some(match value {
+        Scalar::Text(text) => text.clone().into_owned(),
+        Scalar::Long(number) => number.to_string(),
+        Scalar::Ulong(number) => number.to_string(),
+        Scalar::Uuid(bytes) => values::hyphenated(*bytes),
+        _ => return None,
+    })
+}

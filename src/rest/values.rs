@@ -1,0 +1,116 @@
+//! Values of application-properties, as headers and JSON have them.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::times;
+use crate::message::Scalar;
+use crate::time::Timestamp;
+
+/// Reads the value of a header: text stands in double quotes, numbers, `true` and `false` do not.
+/// Anything else is text too.
+pub(super) fn read(text: &str) -> Scalar<'static> {
+    let text = text.trim();
+    if let Some(inner) = text
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'))
+    {
+        let escaped = serde_json::from_str(text);
+        return Scalar::Text(escaped.unwrap_or_else(|_| inner.to_owned()).into());
+    }
+    let number = text.parse().ok().and_then(Scalar::from_integer);
+    match text {
+        "true" | "True" => Scalar::Boolean(true),
+        "false" | "False" => Scalar::Boolean(false),
+        text => number
+            .or_else(|| double(text))
+            .unwrap_or_else(|| Scalar::Text(text.to_owned().into())),
+    }
+}
+
+/// Reads a number that is no integer; words like `inf` are none.
+fn double(text: &str) -> Option<Scalar<'static>> {
+    let begins = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
+    let ends = text.ends_with(|c: char| c.is_ascii_digit() || c == '.');
+    let number = text.parse().ok().filter(|_| begins && ends);
+    number.map(Scalar::Double)
+}
+
+/// Reads a value of a batch; `None` if it is none that a property can have.
+pub(super) fn of_json(value: &Value) -> Option<Scalar<'static>> {
+    match value {
+        Value::Null => Some(Scalar::Null),
+        Value::Bool(value) => Some(Scalar::Boolean(*value)),
+        Value::Number(number) => {
+            let integer = number.as_i64().map(Scalar::Long);
+            let integer = integer.or_else(|| number.as_u64().map(Scalar::Ulong));
+            integer.or_else(|| number.as_f64().map(Scalar::Double))
+        }
+        Value::String(text) => Some(Scalar::Text(text.clone().into())),
+        Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// Writes the value of a header; `None` where there is no way to.
+pub(super) fn write(value: &Scalar<'_>) -> Option<String> {
+    Some(match value {
+        Scalar::Boolean(value) => value.to_string(),
+        // With a point, so that it is read as such.
+        Scalar::Double(value) if value.is_finite() => format!("{value:?}"),
+        Scalar::Double(value) => quoted(&value.to_string()),
+        Scalar::Duration(ticks) => quoted(&times::write_span(*ticks)),
+        Scalar::Long(value) => value.to_string(),
+        Scalar::Text(text) => quoted(text),
+        Scalar::Timestamp(ticks) => {
+            let at = Timestamp::from_millis(ticks.div_euclid(10_000));
+            quoted(&times::http(at))
+        }
+        Scalar::Ulong(value) => value.to_string(),
+        Scalar::Uuid(bytes) => quoted(&hyphenated(*bytes)),
+        Scalar::Null | Scalar::Opaque(_) => return None,
+    })
+}
+
+fn quoted(text: &str) -> String {
+    ascii(&Value::from(text).to_string())
+}
+
+/// Writes JSON with the characters that a header can have.
+pub(super) fn ascii(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    let mut units = [0; 2];
+    for c in json.chars() {
+        // JSON leaves this one as it is, and HTTP allows no control character.
+        if c.is_ascii() && c != '\u{7f}' {
+            out.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut units) {
+            let _ = write!(out, "\\u{unit:04x}");
+        }
+    }
+    out
+}
+
+/// Writes a UUID.
+pub(super) fn hyphenated(bytes: [u8; 16]) -> String {
+    let digits = format!("{:032x}", u128::from_be_bytes(bytes));
+    let mut out = String::with_capacity(36);
+    for (at, digit) in digits.chars().enumerate() {
+        if matches!(at, 8 | 12 | 16 | 20) {
+            out.push('-');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Reads a UUID, with hyphens or without.
+pub(super) fn uuid(text: &str) -> Option<[u8; 16]> {
+    let text = text.trim_matches(['{', '}']);
+    let digits: String = text.chars().filter(|c| *c != '-').collect();
+    let is_one = digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let number = u128::from_str_radix(&digits, 16).ok().filter(|_| is_one);
+    number.map(u128::to_be_bytes)
+}
