@@ -25,6 +25,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::doors::{self, House};
+use super::heads::Spelling;
 use super::mailbox::{Inquiry, Mail, Mailbox, MessageRequest, Messaged, Partials, ReceiveRequest};
 use super::outbox::{Outbox, Outgoing};
 use super::web::{self, Caller, READ_DEADLINE};
@@ -141,8 +142,10 @@ impl Request<'_> {
 
     /// Reads what is sent.
     async fn messages(&self, body: Body, partials: &mut Partials) -> Result<Vec<Message>, Refusal> {
+        let spelling = self.parts.extensions.get::<Spelling>();
+        let spelling = spelling.cloned().unwrap_or_default();
         let headers = self.parts.headers.iter();
-        let headers = headers.map(|(name, value)| (name.as_str(), value.as_bytes()));
+        let headers = headers.map(|(name, value)| (spelling.of(name.as_str()), value.as_bytes()));
         let headers: Vec<(&str, &[u8])> = headers.collect();
         let now = self.house.clock.now();
         match rest::sent(&headers)? {

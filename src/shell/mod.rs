@@ -20,6 +20,7 @@ mod connection;
 pub mod disk;
 mod doors;
 mod files;
+mod heads;
 mod install;
 mod keys;
 mod logging;

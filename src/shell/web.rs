@@ -3,6 +3,7 @@
 //! A request of the administration API is checked for its rights before its body is read, and its
 //! body is read before it is understood: a stranger costs a bounded number of bytes, and no parsing.
 
+use std::convert::Infallible;
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
@@ -27,6 +28,7 @@ use tracing::{debug, info};
 
 use super::connection::Stream;
 use super::doors::{self, House, Scheme, Visit};
+use super::heads::Head;
 use super::mailbox::{Administration, Inquiry, Mail};
 use super::messages;
 use super::websocket::ByteStream;
@@ -108,6 +110,8 @@ async fn answer_all(
     let stranger = Arc::clone(&caller.visit);
     let begun = Instant::now();
     let router = router(Arc::clone(house));
+    let head = Head::default();
+    let stream = head.watch(stream);
     let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
         let mut request = request.map(Body::new);
         // URL libraries encode the dollar sign.
@@ -115,7 +119,16 @@ async fn answer_all(
             decode_dollar(request.uri_mut());
         }
         request.extensions_mut().insert(caller.clone());
-        router.clone().call(request)
+        request.extensions_mut().insert(head.take());
+        let (answered, head) = (router.clone().call(request), head.clone());
+        async move {
+            let response = answered.await?;
+            // Behind an upgrade there are no heads.
+            if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+                head.resume();
+            }
+            Ok::<_, Infallible>(response)
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
