@@ -166,6 +166,13 @@ pub fn namespace_prefix(name: &str) -> String {
     format!("//{}/", key(name))
 }
 
+/// Returns what stands before a path as the clients of its namespace know it.
+#[must_use]
+pub fn namespace_of(path: &str) -> &str {
+    let known = without_namespace(path);
+    path.strip_suffix(known).unwrap_or_default()
+}
+
 /// Returns a path as the clients of its namespace know it.
 #[must_use]
 pub fn without_namespace(path: &str) -> &str {

@@ -139,6 +139,10 @@ pub struct Accept {
     pub credit: u32,
     /// The message session that is granted, told in the filter that asked for one.
     pub message_session: Option<String>,
+    /// What the node is called that the peer asked for without naming it.
+    pub address: Option<String>,
+    /// How deliveries will be settled; as was asked for, if not given.
+    pub settle_mode: Option<SettleMode>,
 }
 
 /// What is told to the peer when something cannot be: an error in AMQP's three fields, the third
@@ -296,6 +300,8 @@ pub enum Event {
         hostname: Option<String>,
         /// What SASL told.
         identity: Identity,
+        /// It says that it brings JMS 2.0.
+        is_client_provider: bool,
     },
     /// The peer wants a link: answer with `accept_link` or `refuse_link`.
     AttachRequested(LinkId, Box<Attach>),
@@ -378,25 +384,6 @@ impl Attach {
         }
     }
 
-    /// Returns the message session that the source's filter asks for (`protocol.md` §5.4).
-    #[must_use]
-    pub fn session_filter(&self) -> Option<SessionFilter> {
-        let filter = self.source.as_ref()?.filter.as_ref()?;
-        let (_, value) = filter
-            .iter()
-            .find(|(name, _)| name.as_str() == SESSION_FILTER)?;
-        let value = match value {
-            Value::Described(described) => &described.value,
-            plain => plain,
-        };
-        Some(match value {
-            Value::String(id) => SessionFilter::Named(id.clone()),
-            Value::Symbol(id) => SessionFilter::Named(id.as_str().to_owned()),
-            Value::Null => SessionFilter::Next,
-            _ => SessionFilter::Malformed,
-        })
-    }
-
     /// Returns a link property that is a number of milliseconds, in whatever type.
     #[must_use]
     pub fn millis(&self, name: &str) -> Option<Millis> {
@@ -443,4 +430,22 @@ pub enum SessionFilter {
     Next,
     /// Neither a string nor null.
     Malformed,
+}
+
+/// The selector that a receiver has: which messages it takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SelectorFilter {
+    /// This condition.
+    Text(String),
+    /// No string.
+    Malformed,
+}
+
+/// A node that a peer asks for without naming it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DynamicNode {
+    /// A queue.
+    Queue,
+    /// A topic.
+    Topic,
 }

@@ -50,6 +50,8 @@ pub struct Connection {
     pub(super) peer_channel_max: u16,
     /// How long the peer waits for a frame of ours.
     pub(super) peer_idle_timeout: Option<Millis>,
+    /// Capabilities that our open offers.
+    pub(super) offered: Vec<&'static str>,
     received_at: Timestamp,
     sent_at: Timestamp,
     /// When an unopened or closing connection is given up.
@@ -134,6 +136,7 @@ impl Connection {
             peer_frame_max: limits::FRAME_SIZE_MIN,
             peer_channel_max: 0,
             peer_idle_timeout: None,
+            offered: Vec::new(),
             received_at: now,
             sent_at: now,
             deadline: Some(now.after(limits::OPEN_DEADLINE)),

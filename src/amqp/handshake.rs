@@ -1,11 +1,12 @@
 //! Headers, SASL and open: how a connection begins.
 
 use bytes::{Buf, BytesMut};
+use serde_amqp::primitives::Symbol;
 
 use super::connection::{End, Phase, illegal, undecodable};
 use super::frame::{self, AMQP_HEADER, FrameKind, HEADER_BYTES, SASL_HEADER};
 use super::wire::{List, ListWriter, Malformed};
-use super::{Condition, Connection, Event, Identity, Refusal, trace};
+use super::{Condition, Connection, Event, Identity, Refusal, Value, state, trace};
 use crate::limits;
 use crate::time::Millis;
 
@@ -14,6 +15,12 @@ use crate::time::Millis;
 const MECHANISMS: [&str; 3] = ["MSSBCBS", "PLAIN", "ANONYMOUS"];
 /// Offered after them to a peer that showed a certificate.
 const EXTERNAL: &str = "EXTERNAL";
+
+/// Capabilities that are offered to who desires them: JMS clients do not go on without.
+const DELAYED_DELIVERY: &str = "DELAYED_DELIVERY";
+const SHARED_SUBSCRIPTIONS: &str = "SHARED-SUBS";
+/// The property by which Microsoft's JMS client says what it is.
+const CLIENT_PROVIDER: &str = "com.microsoft:is-client-provider";
 
 impl Connection {
     /// Takes a protocol header; returns whether there may be more to read.
@@ -178,24 +185,17 @@ impl Connection {
 
     fn write_mechanisms(&mut self) {
         let external = self.config.has_certificate.then_some(EXTERNAL);
-        let names = MECHANISMS.into_iter().chain(external);
-        let count = names.clone().count();
+        let names: Vec<&str> = MECHANISMS.into_iter().chain(external).collect();
         frame::write(&mut self.out, FrameKind::Sasl, 0, |out| {
-            let mut array = Vec::new();
-            for name in names {
-                array.push(u8::try_from(name.len()).unwrap_or(u8::MAX));
-                array.extend_from_slice(name.as_bytes());
-            }
-            let count = u8::try_from(count).unwrap_or(u8::MAX);
-            let size = u8::try_from(array.len() + 2).unwrap_or(u8::MAX);
             let mut list = ListWriter::begin(out, 0x40);
-            list.raw(&[&[0xe0, size, count, 0xa3][..], &array].concat());
+            list.raw(&symbols(&names));
             list.end();
         });
     }
 
     pub(super) fn write_open(&mut self) {
         let config = self.config.clone();
+        let offered = self.offered.clone();
         self.write(0, |out| {
             let mut list = ListWriter::begin(out, 0x10);
             list.string(&config.container_id);
@@ -206,6 +206,11 @@ impl Connection {
             list.uint(config.frame_size_max);
             list.ushort(config.channel_max);
             list.uint(u32::try_from(config.idle_timeout.as_millis()).unwrap_or(u32::MAX));
+            if !offered.is_empty() {
+                list.null();
+                list.null();
+                list.raw(&symbols(&offered));
+            }
             list.end();
         });
     }
@@ -230,6 +235,7 @@ impl Connection {
         self.peer_channel_max = peer.channel_max;
         self.peer_idle_timeout = peer.idle_timeout;
         if self.end == End::Server {
+            self.offered = peer.offers();
             self.write_open();
         }
         self.opened();
@@ -237,6 +243,7 @@ impl Connection {
             container_id: peer.container_id,
             hostname: peer.hostname,
             identity: self.identity.clone(),
+            is_client_provider: peer.is_client_provider,
         });
         Ok(())
     }
@@ -248,6 +255,9 @@ struct PeerOpen {
     frame_size_max: u32,
     channel_max: u16,
     idle_timeout: Option<Millis>,
+    /// What it hopes for.
+    desired: Vec<Symbol>,
+    is_client_provider: bool,
 }
 
 impl PeerOpen {
@@ -261,14 +271,58 @@ impl PeerOpen {
         let channel_max = list.ushort()?.unwrap_or(u16::MAX);
         let idle_timeout = list.uint()?.filter(|&millis| millis > 0);
         let idle_timeout = idle_timeout.map(|millis| Millis::from_millis(i64::from(millis)));
+        let _outgoing_locales = list.raw()?;
+        let _incoming_locales = list.raw()?;
+        let _offered = list.raw()?;
+        let desired = list.raw()?.map(capabilities).unwrap_or_default();
+        // Nothing else is asked of them: what they are made of does not matter.
+        let properties = state::field_map(list.raw()?).unwrap_or_default();
+        let mut properties = properties.iter().flat_map(|fields| fields.iter());
+        let is_client_provider = properties
+            .any(|(name, value)| name.as_str() == CLIENT_PROVIDER && *value == Value::Bool(true));
         Ok(Self {
             container_id,
             hostname,
             frame_size_max,
             channel_max,
             idle_timeout,
+            desired,
+            is_client_provider,
         })
     }
+
+    /// Returns what it hopes for, and gets.
+    fn offers(&self) -> Vec<&'static str> {
+        let desired = |name: &&str| self.desired.iter().any(|wish| wish.as_str() == *name);
+        let shares = self.is_client_provider.then_some(SHARED_SUBSCRIPTIONS);
+        let offers = [DELAYED_DELIVERY].into_iter().chain(shares);
+        offers.filter(desired).collect()
+    }
+}
+
+/// Reads capabilities: a symbol, or several.
+fn capabilities(bytes: &[u8]) -> Vec<Symbol> {
+    let symbol = |value| match value {
+        Value::Symbol(symbol) => Some(symbol),
+        _ => None,
+    };
+    match serde_amqp::from_slice::<Value>(bytes) {
+        Ok(Value::Array(all)) => all.into_iter().filter_map(symbol).collect(),
+        Ok(one) => symbol(one).into_iter().collect(),
+        Err(_) => Vec::new(),
+    }
+}
+
+/// Encodes a few short names as an array of symbols.
+fn symbols(names: &[&str]) -> Vec<u8> {
+    let mut array = Vec::new();
+    for name in names {
+        array.push(u8::try_from(name.len()).unwrap_or(u8::MAX));
+        array.extend_from_slice(name.as_bytes());
+    }
+    let count = u8::try_from(names.len()).unwrap_or(u8::MAX);
+    let size = u8::try_from(array.len() + 2).unwrap_or(u8::MAX);
+    [&[0xe0, size, count, 0xa3][..], &array].concat()
 }
 
 /// Reads a PLAIN response: `[authorization] NUL user NUL password` (RFC 4616).

@@ -4,14 +4,14 @@ use bytes::Bytes;
 use fe2o3_amqp_types::definitions::{ReceiverSettleMode, SenderSettleMode};
 use fe2o3_amqp_types::messaging::{Source, Target};
 
-use super::api::SESSION_FILTER;
 use super::connection::undecodable;
 use super::link::{FlowState, Incoming, Link, LinkPhase, Outgoing, PeerAttach};
 use super::session::{SessionFlow, Waiting, What};
+use super::termini::{decode, grant_session, name_source, name_target, session_source, terminus};
 use super::wire::{List, ListWriter, Malformed, SmallFrame, descriptor};
 use super::{
     Accept, Attach, Condition, Connection, Event, Fields, LinkId, LinkRole, LinkTarget, Refusal,
-    SessionId, SettleMode, Value, serial, state,
+    SessionId, SettleMode, serial, state,
 };
 use crate::limits;
 
@@ -139,16 +139,24 @@ impl Connection {
             return;
         }
         link.phase = LinkPhase::Attached;
+        if accept.settle_mode == Some(SettleMode::OnSend) {
+            link.snd_settle_mode = 1;
+        }
         if let FlowState::Incoming(incoming) = &mut link.flow {
             incoming.credit = accept.credit;
             incoming.tops_up = true;
             incoming.message_size_max = accept.message_size_max;
         }
-        let target = link.target.clone();
-        let source = match (&link.source, accept.message_session.as_deref()) {
-            (Some(source), Some(granted)) => Some(grant_session(source, granted)),
-            (source, _) => source.clone(),
-        };
+        let (mut source, mut target) = (link.source.clone(), link.target.clone());
+        if let (Some(asked), Some(granted)) = (&source, accept.message_session.as_deref()) {
+            source = Some(grant_session(asked, granted));
+        }
+        if let Some(name) = accept.address.as_deref() {
+            match link.role {
+                LinkRole::Incoming => target = target.map(|asked| name_target(&asked, name)),
+                LinkRole::Outgoing => source = Some(name_source(source.as_ref(), name)),
+            }
+        }
         self.write_attach(id, source.as_deref(), target.as_deref(), &accept);
         if accept.credit > 0 {
             self.write_link_flow(id, Answer::Plain);
@@ -639,49 +647,6 @@ fn read_target(bytes: Option<&[u8]>) -> Result<LinkTarget, Malformed> {
         0x30 => Ok(LinkTarget::Coordinator),
         _ => Ok(LinkTarget::Node(Some(decode::<Target>(bytes)?))),
     }
-}
-
-/// Decodes a terminus; the bytes were checked for their shape.
-fn decode<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, Malformed> {
-    serde_amqp::from_slice(bytes).map_err(|_| Malformed::WrongType("a source or target"))
-}
-
-/// Puts the message session that is granted into the filter that asked for one, in the form in which
-/// it asked: described for Go, plain for the others (`protocol.md` §5.4).
-fn grant_session(source: &Bytes, granted: &str) -> Bytes {
-    let Ok(mut source) = decode::<Source>(source) else {
-        return source.clone();
-    };
-    let filter = source.filter.iter_mut().flatten();
-    for (name, value) in filter {
-        if name.as_str() == SESSION_FILTER {
-            match value {
-                Value::Described(described) => described.value = Value::String(granted.to_owned()),
-                plain => *plain = Value::String(granted.to_owned()),
-            }
-        }
-    }
-    serde_amqp::to_vec(&source).map_or_else(|_| Bytes::new(), Bytes::from)
-}
-
-/// Encodes a source or target that has only an address.
-fn terminus(code: u8, address: &str) -> Bytes {
-    let mut out = bytes::BytesMut::new();
-    let mut list = ListWriter::begin(&mut out, code);
-    list.string(address);
-    list.end();
-    out.freeze()
-}
-
-/// Encodes a source whose filter asks for a message session (`protocol.md` §5.4).
-fn session_source(address: &str, message_session: &str) -> Bytes {
-    let mut source = Source::builder().address(address).build();
-    let filter = [(
-        SESSION_FILTER.into(),
-        Value::String(message_session.to_owned()),
-    )];
-    source.filter = Some(filter.into_iter().collect());
-    serde_amqp::to_vec(&source).map_or_else(|_| Bytes::new(), Bytes::from)
 }
 
 pub(super) fn unattached(handle: u32) -> Refusal {

@@ -29,6 +29,7 @@ mod serial;
 mod session;
 mod state;
 mod table;
+mod termini;
 #[cfg(test)]
 mod tests;
 mod trace;
@@ -37,9 +38,9 @@ mod unsettled;
 mod wire;
 
 pub use api::{
-    Accept, Attach, Condition, Config, CreditLost, Delivery, DeliveryId, Event, Fields, Identity,
-    LinkId, LinkRole, LinkTarget, Outcome, Refusal, Rejection, SessionFilter, SessionId,
-    SettleMode, Tag, Value,
+    Accept, Attach, Condition, Config, CreditLost, Delivery, DeliveryId, DynamicNode, Event,
+    Fields, Identity, LinkId, LinkRole, LinkTarget, Outcome, Refusal, Rejection, SelectorFilter,
+    SessionFilter, SessionId, SettleMode, Tag, Value,
 };
 pub use connection::Connection;
 pub use trace::words;

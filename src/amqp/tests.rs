@@ -81,10 +81,9 @@ impl Pair {
         };
         assert_eq!(attach.name, "l");
         let accept = Accept {
-            message_session: None,
             credit: 10,
             message_size_max: 10_000,
-            properties: None,
+            ..Accept::default()
         };
         pair.server.accept_link(*asked, accept);
         pair.run();

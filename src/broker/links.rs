@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::choice::Choice;
 use super::errors::{not_found, refusal};
 use super::management::Call;
 use super::onward::Onward;
@@ -16,7 +17,7 @@ use crate::amqp::{
     SettleMode,
 };
 use crate::entity::Right;
-use crate::entity::queue::{Accepted, EntityKind, ReceiveMode, SessionGrant, Wanted};
+use crate::entity::queue::{Accepted, EntityKind, Finding, ReceiveMode, SessionGrant, Wanted};
 use crate::limits;
 use crate::time::Timestamp;
 
@@ -51,12 +52,13 @@ impl Broker {
         attach: &Attach,
     ) {
         let links = self.connection(connection).links.len();
+        let made = self.queues.len();
         let is_stranger = !self.is_admitted(connection);
         let answer = match attach.role {
             _ if is_stranger && limits::UNADMITTED_LINKS_MAX <= links => {
                 Err(self.unauthorized(around, "", None, ""))
             }
-            LinkRole::Incoming => self.attach_incoming(around, connection, attach),
+            LinkRole::Incoming => self.attach_incoming(around, connection, link, attach),
             LinkRole::Outgoing => self.attach_outgoing(around, connection, link, attach),
         };
         let (state, reply) = match answer {
@@ -68,10 +70,18 @@ impl Broker {
                 self.note_use(around.now, queue);
             }
             self.connection(connection).links.insert(link, state);
+        } else if let Some(holding) = self.connection(connection).holdings.remove(&link) {
+            self.drop_holding(around, &holding);
         }
+        // What was made for it must be there before it is told.
+        let rests_on = if made == self.queues.len() {
+            0
+        } else {
+            around.group
+        };
         around.replies.extend(reply.map(|reply| Routed {
             connection,
-            rests_on: 0,
+            rests_on,
             reply,
         }));
         self.adopt_orphans(around, connection, link);
@@ -79,8 +89,9 @@ impl Broker {
 
     fn attach_incoming(
         &mut self,
-        around: &Surroundings<'_>,
+        around: &mut Surroundings<'_>,
         connection: ConnectionId,
+        link: LinkId,
         attach: &Attach,
     ) -> Result<(Link, Option<Accept>), Refusal> {
         let mut service = Accept {
@@ -100,6 +111,12 @@ impl Broker {
             }
         };
         let session = attach.session;
+        let made = match attach.dynamic() {
+            Some(node) => Some(self.make_dynamic(around, connection, link, node)?),
+            None => None,
+        };
+        let text = made.as_deref().or(text);
+        self.make_named(around, connection, text, attach)?;
         let (id, address) = match self.node_at(around, connection, text, Right::Send)? {
             Found::Service(node) => {
                 if node == ServiceNode::Cbs {
@@ -127,7 +144,8 @@ impl Broker {
             message_size_max: size,
             credit: limits::LINK_CREDIT,
             properties: Some(super::management::batch_size_property(size)),
-            message_session: None,
+            address: made,
+            ..Accept::default()
         };
         let link = Link::Sender {
             queue: id,
@@ -160,7 +178,16 @@ impl Broker {
         attach: &Attach,
     ) -> Result<(Link, Option<Accept>), Refusal> {
         let source = attach.source.as_ref();
+        if source.is_none() && self.connection(connection).brings_jms {
+            return self.give_up(around, (connection, link), attach);
+        }
         let text = source.and_then(|source| source.address.as_deref());
+        let made = match attach.dynamic() {
+            Some(node) => Some(self.make_dynamic(around, connection, link, node)?),
+            None => None,
+        };
+        let text = made.as_deref().or(text);
+        self.make_named(around, connection, text, attach)?;
         let (queue, address) = match self.node_at(around, connection, text, Right::Listen)? {
             Found::Service(node) => {
                 let link = Link::Responses(ResponseLink::new(node, attach));
@@ -168,18 +195,55 @@ impl Broker {
             }
             Found::Queue(queue, address) => (queue, address),
         };
-        self.check_receivable(around, queue, &address)?;
         let mode = match attach.settle_mode() {
             SettleMode::OnSend => ReceiveMode::ReceiveAndDelete,
             SettleMode::OnReceipt => ReceiveMode::PeekLock,
         };
+        if address.queue == SubQueue::Main && self.can_subscribe(connection, queue) {
+            let (id, topic) = ((connection, link), (queue, &address));
+            return self.subscribe(around, id, attach, topic, mode);
+        }
+        self.check_receivable(around, queue, &address)?;
         let consumer = consumer_id(connection, link);
+        if let Some(choice) = self.choice(around, &address, attach)? {
+            self.check_choice(around, queue, &address, attach, &choice)?;
+            let settle_mode = (choice.finding == Finding::Shown).then_some(SettleMode::OnSend);
+            let Choice { finding, selector } = choice;
+            self.with_queue(around, queue, |queue, _| {
+                queue.add_scan(consumer, mode, finding, selector);
+            });
+            let accept = Accept {
+                address: made,
+                settle_mode,
+                ..receiver_accept()
+            };
+            let name = None;
+            return Ok((Link::Receiver { queue, name }, Some(accept)));
+        }
         let wanted = self.wanted_session(around, queue, &address, attach)?;
         let Some(wanted) = wanted else {
             self.with_queue(around, queue, |queue, _| queue.add_consumer(consumer, mode));
             let name = None;
-            return Ok((Link::Receiver { queue, name }, Some(receiver_accept())));
+            let accept = Accept {
+                address: made,
+                ..receiver_accept()
+            };
+            return Ok((Link::Receiver { queue, name }, Some(accept)));
         };
+        let which = (queue, &address);
+        self.accept_session(around, (connection, link), attach, which, (mode, wanted))
+    }
+
+    /// Lets a receiver in to a message session, or lets it wait for one.
+    fn accept_session(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        (connection, link): (ConnectionId, LinkId),
+        attach: &Attach,
+        (queue, address): (EntityId, &EntityAddress),
+        (mode, wanted): (ReceiveMode, SessionFilter),
+    ) -> Result<(Link, Option<Accept>), Refusal> {
+        let consumer = consumer_id(connection, link);
         let accepted = self.with_queue(around, queue, |queue, cx| {
             let wanted = match &wanted {
                 SessionFilter::Named(id) => Wanted::Named(id),
@@ -293,6 +357,9 @@ impl Broker {
         };
         self.let_go(around.now, connection, link, &state);
         self.release(around, connection, link, &state);
+        if let Some(holding) = self.connection(connection).holdings.remove(&link) {
+            self.drop_holding(around, &holding);
+        }
     }
 
     /// A connection ended, and with it all its links and transactions.
@@ -311,6 +378,7 @@ impl Broker {
         for (&link, state) in &state.links {
             self.release(around, connection, link, state);
         }
+        self.drop_holdings(around, state.holdings.into_values());
     }
 
     /// Ends the links that an entity's new properties forbid.
@@ -598,7 +666,7 @@ impl ServiceNode {
     }
 }
 
-fn receiver_accept() -> Accept {
+pub(super) fn receiver_accept() -> Accept {
     Accept {
         message_size_max: limits::MESSAGE_SIZE_MAX,
         ..Accept::default()

@@ -15,9 +15,13 @@ mod access;
 pub mod administration;
 mod bodies;
 mod cbs;
+mod choice;
 mod delivery;
 mod entities;
 mod errors;
+mod jms;
+#[cfg(test)]
+mod jms_tests;
 mod links;
 pub mod management;
 mod memory;
@@ -152,7 +156,8 @@ pub struct Broker {
     /// Messages that have just come in, by the position of their bytes: those that go on at once
     /// need not be read.
     at_hand: bodies::AtHand,
-    /// Queues from which messages cannot go on before their bytes have been read.
+    /// Queues from which messages cannot go on, or be given to who selects, before their bytes have been
+    /// read.
     stalled: BTreeSet<EntityId>,
     /// Queues that messages are being sent on from in this step.
     sending_on: BTreeSet<EntityId>,
@@ -231,7 +236,13 @@ struct Connection {
     grants: Vec<Grant>,
     /// It has proved something once.
     admitted: bool,
+    /// What it calls itself.
+    container_id: String,
+    /// It says that it brings JMS 2.0.
+    brings_jms: bool,
     links: BTreeMap<LinkId, Link>,
+    /// What links of it have for themselves.
+    holdings: BTreeMap<LinkId, jms::Holding>,
     /// Calls whose answers have no link yet.
     orphans: VecDeque<management::Call>,
     /// Bytes of answers that are not yet written.
@@ -458,7 +469,15 @@ impl Broker {
             Event::Authenticating { identity } => {
                 self.authenticate(around, connection, &identity);
             }
-            Event::Opened { hostname, .. } => {
+            Event::Opened {
+                container_id,
+                hostname,
+                is_client_provider,
+                ..
+            } => {
+                let state = self.connection(connection);
+                state.container_id = container_id;
+                state.brings_jms = is_client_provider;
                 self.opened(around, connection, hostname.as_deref());
             }
             Event::Closed { .. } => self.closed(around, connection),
@@ -483,6 +502,8 @@ impl Broker {
             .is_some_and(|node| node.onward.is_some() && !node.queue.is_empty());
         if goes_on {
             self.send_on(around, id);
+        } else if self.queue(id).is_some_and(Queue::is_undecided) {
+            self.decide(around, id);
         }
         Some(result)
     }

@@ -59,14 +59,14 @@ impl Broker {
     #[must_use]
     pub fn wanted(&mut self) -> Vec<WantedBody> {
         while let Some(&entity) = self.stalled.first() {
-            let node = self.node(entity).filter(|node| node.onward.is_some());
-            let waiting = node.map(|node| node.queue.waiting_to_go(limits::READ_BACK_MESSAGES));
+            let waiting = self.node(entity).map(|node| match node.onward {
+                Some(_) => node.queue.waiting_to_go(limits::READ_BACK_MESSAGES),
+                None => node.queue.undecided(limits::READ_BACK_MESSAGES),
+            });
             let waiting = waiting.unwrap_or_default();
             if !waiting.is_empty() {
                 let waiting = waiting.into_iter();
-                return waiting
-                    .map(|(_, body)| WantedBody { entity, body })
-                    .collect();
+                return waiting.map(|body| WantedBody { entity, body }).collect();
             }
             // They were settled, cancelled or deleted meanwhile.
             self.stalled.remove(&entity);

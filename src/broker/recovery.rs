@@ -125,6 +125,7 @@ impl Broker {
 
     /// Gets ready to serve after the last record was replayed.
     pub fn replayed(&mut self, around: &mut Surroundings<'_>) {
+        self.delete_temporary(around);
         self.arm(around.now);
         let ids: Vec<EntityId> = self.queue_ids().collect();
         for id in ids {

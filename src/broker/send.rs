@@ -195,6 +195,7 @@ impl Broker {
             return;
         };
         let keeps = destination.is_some() || node.onward.is_some();
+        let selects = node.queue.has_scans();
         let mut at_hand = std::mem::take(&mut self.at_hand);
         let mut goes_on: Vec<Taken> = Vec::new();
         self.step(around, id, |queue, cx| {
@@ -202,7 +203,7 @@ impl Broker {
                 let arrival = Arrival::of(&message, queue.description());
                 let taken = queue.enqueue(cx, arrival);
                 told(taken.map_or(SequenceNumber(0), |taken| taken.number));
-                if let Some(taken) = taken.filter(|_| keeps) {
+                if let Some(taken) = taken.filter(|_| keeps || selects) {
                     at_hand.insert(taken.body.position, message);
                     goes_on.push(taken);
                 }
@@ -219,6 +220,7 @@ impl Broker {
                 }
             }
             None if keeps => self.send_on(around, id),
+            None if selects => self.decide(around, id),
             None => {}
         }
         self.at_hand.clear();

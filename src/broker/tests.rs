@@ -44,6 +44,17 @@ impl Journal for Replayed {
     }
 }
 
+/// A journal of what follows a restart, which no test reads.
+struct Forgetful;
+
+impl Journal for Forgetful {
+    fn append(&mut self, _: &Record<'_>) -> Option<BodyRef> {
+        None
+    }
+
+    fn release(&mut self, _: BodyRef) {}
+}
+
 /// A message whose body is one word.
 fn message(word: &str) -> Message {
     let mut bytes = vec![0x00, 0x53, 0x75, 0xa0, u8::try_from(word.len()).unwrap()];
@@ -118,6 +129,29 @@ impl Bench {
             self.broker.read_back(&mut around, found);
         }
         result
+    }
+
+    /// Returns the broker that the records make when they have all been replayed.
+    pub(super) fn restarted(self) -> Self {
+        let journal = Replayed {
+            again: Broker::new(3, Profile::Development),
+            bodies: self.journal.bodies,
+            released: Vec::new(),
+        };
+        let mut restarted = Self {
+            now: self.now,
+            broker: self.journal.again,
+            told: Vec::new(),
+            journal,
+        };
+        let mut around = Surroundings {
+            now: restarted.now,
+            journal: &mut Forgetful,
+            group: 1,
+            replies: &mut restarted.told,
+        };
+        restarted.broker.replayed(&mut around);
+        restarted
     }
 
     fn id(&self, path: &str) -> EntityId {

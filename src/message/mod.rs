@@ -13,6 +13,7 @@ mod amendments_tests;
 mod batch;
 mod compose;
 mod control;
+mod jms;
 mod keys;
 mod parse;
 mod properties;

@@ -4,8 +4,8 @@ use bytes::Bytes;
 
 use super::Malformed;
 use super::value::{
-    count, elements, entries, extent, is_called, is_text, section, text, text_bytes, timestamp,
-    uint,
+    count, elements, entries, extent, is_called, is_text, long, section, text, text_bytes,
+    timestamp, uint,
 };
 use crate::shape::{Misshapen, value_length};
 use crate::time::{Millis, Timestamp};
@@ -327,13 +327,21 @@ impl Message {
         (millis > 0).then(|| Millis::from_millis(i64::from(millis)))
     }
 
-    /// Returns the annotation x-opt-scheduled-enqueue-time.
+    /// Returns when it is to become active: the annotation x-opt-scheduled-enqueue-time, or else
+    /// x-opt-delivery-time, which is how clients of JMS say it.
     #[must_use]
     pub fn scheduled_enqueue_time(&self) -> Option<Timestamp> {
-        let millis = self
-            .annotation("x-opt-scheduled-enqueue-time")
-            .and_then(timestamp)?;
-        Some(Timestamp::from_millis(millis))
+        let map = self.sections.message_annotations.of(&self.bytes)?;
+        let mut delivery = None;
+        for (key, value) in entries(map) {
+            if is_called(key, "x-opt-scheduled-enqueue-time") {
+                return timestamp(value).map(Timestamp::from_millis);
+            }
+            if is_called(key, "x-opt-delivery-time") {
+                delivery = timestamp(value).or_else(|| long(value));
+            }
+        }
+        delivery.map(Timestamp::from_millis)
     }
 
     /// Returns the length of the message-id in characters, if it is a string.

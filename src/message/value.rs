@@ -155,6 +155,15 @@ pub(super) fn uint(value: &[u8]) -> Option<u32> {
     }
 }
 
+/// Returns a `long`.
+pub(super) fn long(value: &[u8]) -> Option<i64> {
+    match value {
+        [0x55, small] => Some(i64::from(small.cast_signed())),
+        [0x81, bytes @ ..] => Some(i64::from_be_bytes(bytes.try_into().ok()?)),
+        _ => None,
+    }
+}
+
 /// Returns a `timestamp` in milliseconds.
 pub(super) fn timestamp(value: &[u8]) -> Option<i64> {
     match value {

@@ -215,7 +215,7 @@ fn a_batch_is_a_list_of_messages() {
 #[test]
 fn a_batch_that_is_none_is_refused() {
     let many = format!("[{}{{}}]", "{},".repeat(limits::BATCH_MESSAGES_MAX));
-    let too_many = format!("more than {} messages", limits::BATCH_MESSAGES_MAX);
+    let most = format!("more than {} messages", limits::BATCH_MESSAGES_MAX);
     for (body, why) in [
         ("", "the batch: "),
         ("{}", "a list of messages"),
@@ -226,7 +226,7 @@ fn a_batch_that_is_none_is_refused() {
             "message 1 of the batch: UserProperties: a must be a simple value",
         ),
         (r#"[{"Body":"*","IsBodyBase64":true}]"#, "Body is no base64"),
-        (&many, &too_many),
+        (&many, &most),
     ] {
         let refused = batch(body.as_bytes(), THEN).map(drop);
         let refused = refused.unwrap_err().to_string();

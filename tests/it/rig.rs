@@ -179,6 +179,18 @@ impl Rig {
                     .apply(&mut around, ConnectionId(self.connection), input);
             }
             self.broker.handle_timeout(&mut around);
+            while self.broker.has_wanted() {
+                let wanted = self.broker.wanted().into_iter();
+                let found = wanted.map(|wanted| (wanted, self.bodies.get(wanted.body)));
+                let found = found.collect();
+                let mut around = Surroundings {
+                    now: self.now,
+                    journal: &mut self.bodies,
+                    group: 1,
+                    replies: &mut replies,
+                };
+                self.broker.read_back(&mut around, found);
+            }
             for routed in replies {
                 if routed.connection == ConnectionId(self.connection) {
                     inputs.extend(self.carry_out(routed.reply));

@@ -14,6 +14,7 @@ use serde_amqp::Value;
 use serde_amqp::primitives::{OrderedMap, Symbol};
 use serde_bytes::ByteBuf;
 
+use crate::engine::words as any;
 use crate::rig::Rig;
 
 #[test]
@@ -131,6 +132,12 @@ fn encode(said: &str) -> Vec<u8> {
         ("header", Some("sasl")) => return b"AMQP\x03\x01\x00\x00".to_vec(),
         ("header", Some("amqp")) => return b"AMQP\x00\x01\x00\x00".to_vec(),
         ("raw", Some(hex)) => return bytes_of(hex),
+        // Any performative, in the words of the engine's dialogues.
+        ("frame", Some(_)) => {
+            let body = any::body(said.trim_start_matches("frame "));
+            let size = u32::try_from(body.len() + 8).unwrap().to_be_bytes();
+            return [&size[..], &[2, 0, 0, 0], &body].concat();
+        }
         _ => {}
     }
     let (_, code, fields) = PERFORMATIVES
@@ -283,7 +290,8 @@ fn described(code: u64, fields: Vec<Value>) -> Value {
 /// `operation=NAME`, with `reply-to`, `text=BODY` or entries of the map: `long:NAME`, `int:NAME`.
 ///
 /// `described` gives a body .NET's described properties; `rule=NAME` is a rule as .NET sends it, that
-/// takes all; `session=NAME` puts a body into a message session; `declare` and `discharge=HEX`, with `fail`,
+/// takes all; `session=NAME` puts a body into a message session, `subject=TEXT` gives it a subject, and
+/// `delivery-time=MILLIS` a time before which it is not to be delivered; `declare` and `discharge=HEX`, with `fail`,
 /// are for the coordinator.
 fn payload(given: &mut BTreeMap<&str, &str>) -> Vec<u8> {
     if given.remove("declare").is_some() {
@@ -299,6 +307,18 @@ fn payload(given: &mut BTreeMap<&str, &str>) -> Vec<u8> {
         properties.push(string(session));
         let body = data(given.remove("body").unwrap_or_default().as_bytes());
         return [section(0x73, &Value::List(properties)), body].concat();
+    }
+    if let Some(subject) = given.remove("subject") {
+        let properties = vec![Value::Null, Value::Null, Value::Null, string(subject)];
+        let body = data(given.remove("body").unwrap_or_default().as_bytes());
+        return [section(0x73, &Value::List(properties)), body].concat();
+    }
+    if let Some(time) = given.remove("delivery-time") {
+        let name = Value::Symbol(Symbol::from("x-opt-delivery-time"));
+        let mut annotations = OrderedMap::new();
+        annotations.insert(name, Value::Long(time.parse().unwrap()));
+        let body = data(given.remove("body").unwrap_or_default().as_bytes());
+        return [section(0x72, &Value::Map(annotations)), body].concat();
     }
     if let Some(text) = given.remove("body") {
         let properties = given.remove("described").map(|_| described_properties());

@@ -107,6 +107,7 @@ fn description(kind: EntityKind) -> impl Strategy<Value = Description> {
             forward_to: texts.0,
             forward_dead_letters_to: texts.1,
             user_metadata: texts.2,
+            temporary: false,
             authorization,
             history: History {
                 revision: numbers.3,

@@ -72,7 +72,7 @@ impl Properties {
     /// # Errors
     ///
     /// What is wrong, as a sentence.
-    pub(super) fn describe(
+    pub(in crate::broker) fn describe(
         &self,
         kind: EntityKind,
         existing: Option<&Description>,
@@ -114,6 +114,7 @@ impl Properties {
             forward_to: way(&self.forward_to),
             forward_dead_letters_to: way(&self.forward_dead_letters_to),
             auto_delete_on_idle: self.auto_delete_on_idle.unwrap_or(Millis::MAX),
+            temporary: before.temporary,
             user_metadata: self.user_metadata.clone().filter(|text| !text.is_empty()),
             batched_operations: self.batched_operations.unwrap_or(true),
             supports_ordering: self.supports_ordering.unwrap_or(true),

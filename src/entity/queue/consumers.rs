@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::scan::{Offered, Scan};
 use crate::limits;
 
 /// A receiver of a queue: the broker's name for a link.
@@ -40,6 +41,8 @@ pub(super) struct Consumers {
     /// more.
     turns: VecDeque<ConsumerId>,
     draining: Vec<ConsumerId>,
+    /// The ways of those that go through the queue on their own, and have no turns.
+    scans: BTreeMap<ConsumerId, Scan>,
 }
 
 impl Consumer {
@@ -72,8 +75,36 @@ impl Consumers {
         self.all.insert(id, consumer);
     }
 
+    pub(super) fn add_scan(&mut self, id: ConsumerId, mode: ReceiveMode, scan: Scan) {
+        self.add(id, mode);
+        self.scans.insert(id, scan);
+    }
+
+    pub(super) fn scans(&self) -> &BTreeMap<ConsumerId, Scan> {
+        &self.scans
+    }
+
+    pub(super) fn scan_mut(&mut self, id: ConsumerId) -> Option<&mut Scan> {
+        self.scans.get_mut(&id)
+    }
+
+    /// Notes a message that can be given out.
+    pub(super) fn offer(&mut self, ordinal: u64, offered: Offered) {
+        for scan in self.scans.values_mut() {
+            scan.offer(ordinal, offered);
+        }
+    }
+
+    /// Forgets a message that has gone.
+    pub(super) fn forget(&mut self, ordinal: u64) {
+        for scan in self.scans.values_mut() {
+            scan.forget(ordinal);
+        }
+    }
+
     pub(super) fn remove(&mut self, id: ConsumerId) {
         self.all.remove(&id);
+        self.scans.remove(&id);
         self.turns.retain(|&other| other != id);
         self.draining.retain(|&other| other != id);
     }
@@ -185,15 +216,17 @@ impl Consumers {
 
     /// Ends the drains: what credit is left is used up, for there is nothing to send.
     ///
-    /// One whose way is full goes on draining, for there may be more for it.
+    /// One whose way is full goes on draining, for there may be more for it; and one that waits for
+    /// bytes.
     pub(super) fn end_drains(&mut self) -> Vec<(ConsumerId, u32)> {
         let mut done = Vec::new();
-        let all = &mut self.all;
+        let (all, scans) = (&mut self.all, &self.scans);
         self.draining.retain(|&id| {
             let Some(consumer) = all.get_mut(&id) else {
                 return false;
             };
-            if !consumer.has_window() && consumer.credit() > 0 {
+            let undecided = scans.get(&id).is_some_and(Scan::is_undecided);
+            if (undecided || !consumer.has_window()) && consumer.credit() > 0 {
                 return true;
             }
             consumer.drain = false;
@@ -215,6 +248,9 @@ impl Consumers {
     }
 
     fn enlist(&mut self, id: ConsumerId) {
+        if self.scans.contains_key(&id) {
+            return;
+        }
         if let Some(consumer) = self.all.get_mut(&id)
             && consumer.can_take()
             && !consumer.waiting

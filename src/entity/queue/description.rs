@@ -47,6 +47,9 @@ pub struct Description {
     pub forward_dead_letters_to: Option<String>,
     /// An entity that is not used for so long is deleted; [`Millis::MAX`] for never.
     pub auto_delete_on_idle: Millis,
+    /// It was made for a link, and goes with it; it is not there any more after a restart.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub temporary: bool,
     /// What its users wrote onto it.
     pub user_metadata: Option<String>,
     /// `EnableBatchedOperations`: kept and told; the log always gathers what it writes.
@@ -155,6 +158,7 @@ impl Default for Description {
             forward_to: None,
             forward_dead_letters_to: None,
             auto_delete_on_idle: Millis::MAX,
+            temporary: false,
             user_metadata: None,
             batched_operations: true,
             supports_ordering: true,

@@ -30,6 +30,9 @@ mod numbers;
 mod ordinals;
 mod receive;
 mod replay;
+mod scan;
+#[cfg(test)]
+mod scan_tests;
 mod send;
 #[cfg(test)]
 mod session_tests;
@@ -57,6 +60,7 @@ pub use description::{Description, EntityKind, History, Status};
 pub use forward::{Arriving, Departure};
 pub use receive::{DeadLetter, DeferredRefused, LockLost, Settlement, SettlementRefused};
 pub use replay::{Replayed, Snapshot};
+pub use scan::{AtHand, Finding};
 pub use send::{Arrival, SendRefused, Taken};
 
 /// A queue, or the dead-letter queue of one.
@@ -349,6 +353,7 @@ impl Queue {
         let entry = self.index.remove(ordinal)?;
         self.bytes -= u64::from(entry.body.length);
         self.returned.remove(&ordinal);
+        self.consumers.forget(ordinal);
         if let (Some(sessions), Some(name)) = (&mut self.sessions, &entry.message_session) {
             sessions.remove(name, ordinal);
         }
@@ -387,6 +392,7 @@ impl Queue {
 
     /// Makes a message available that was not.
     fn give_back(&mut self, ordinal: u64) {
+        self.consumers.offer(ordinal, scan::Offered::Again);
         if let Some(sessions) = &mut self.sessions {
             let entry = self.index.get(ordinal);
             if let Some(name) = entry.as_ref().and_then(|e| e.message_session.as_ref()) {

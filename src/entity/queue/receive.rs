@@ -189,6 +189,7 @@ impl Queue {
         }
         if self.sessions.is_some() {
             self.dispatch_sessions(cx);
+            self.scan_at_once(cx);
             self.end_drains(cx);
             return;
         }
@@ -210,10 +211,18 @@ impl Queue {
                     .push(Delivery::Message(consumer, handover));
             }
         }
+        self.scan_at_once(cx);
         self.end_drains(cx);
     }
 
-    fn end_drains(&mut self, cx: &mut Context<'_>) {
+    /// Gives out what receivers find that go through the queue on their own, without any bytes.
+    fn scan_at_once(&mut self, cx: &mut Context<'_>) {
+        if !self.consumers.scans().is_empty() {
+            self.scan(cx, &|_| None);
+        }
+    }
+
+    pub(super) fn end_drains(&mut self, cx: &mut Context<'_>) {
         if self.consumers.is_draining() {
             let drained = self.consumers.end_drains().into_iter();
             let drained = drained.map(|(id, limit)| Delivery::Drained(id, limit));

@@ -1,5 +1,6 @@
 //! Taking messages in: sends, schedules, what arrives from other queues.
 
+use super::scan::Offered;
 use super::{
     BodyRef, Context, Entry, MessageSession, Queue, Record, SequenceNumber, StoredState,
     effective_time_to_live, number,
@@ -240,7 +241,10 @@ impl Queue {
         }
         self.index.insert(entry);
         match state {
-            StoredState::Active => self.give_back(ordinal),
+            StoredState::Active => {
+                self.consumers.offer(ordinal, Offered::New);
+                self.give_back(ordinal);
+            }
             StoredState::Deferred => self.deferred += 1,
             StoredState::Scheduled { due } => {
                 self.scheduled.insert((due, ordinal));

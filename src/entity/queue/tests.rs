@@ -77,7 +77,7 @@ impl Bench {
         (result, effects.deliveries)
     }
 
-    fn send(&mut self, time_to_live: Option<i64>, due: Option<i64>) -> u64 {
+    pub(super) fn send(&mut self, time_to_live: Option<i64>, due: Option<i64>) -> u64 {
         let arrival = Arrival {
             body: b"body",
             time_to_live: time_to_live.map(Millis::from_millis),
@@ -88,16 +88,20 @@ impl Bench {
         taken.unwrap().number.0
     }
 
-    fn receive(&mut self, count: u32) -> Vec<Handover> {
+    pub(super) fn receive(&mut self, count: u32) -> Vec<Handover> {
+        self.receive_by(ONE, count)
+    }
+
+    pub(super) fn receive_by(&mut self, id: ConsumerId, count: u32) -> Vec<Handover> {
         let ((), deliveries) = self.step(|queue, cx| {
-            queue.add_consumer(ONE, ReceiveMode::PeekLock);
-            queue.set_credit(cx, ONE, count, true);
-            queue.remove_consumer(ONE);
+            queue.add_consumer(id, ReceiveMode::PeekLock);
+            queue.set_credit(cx, id, count, true);
+            queue.remove_consumer(id);
         });
         messages(deliveries)
     }
 
-    fn settle(
+    pub(super) fn settle(
         &mut self,
         token: LockToken,
         settlement: Settlement,
@@ -118,7 +122,7 @@ impl Bench {
     }
 }
 
-fn messages(deliveries: Vec<Delivery>) -> Vec<Handover> {
+pub(super) fn messages(deliveries: Vec<Delivery>) -> Vec<Handover> {
     let handovers = deliveries
         .into_iter()
         .filter_map(|delivery| match delivery {
@@ -128,7 +132,7 @@ fn messages(deliveries: Vec<Delivery>) -> Vec<Handover> {
     handovers.collect()
 }
 
-fn numbers(handovers: &[Handover]) -> Vec<i64> {
+pub(super) fn numbers(handovers: &[Handover]) -> Vec<i64> {
     handovers
         .iter()
         .map(|handover| handover.stamps.sequence_number)

@@ -14,6 +14,7 @@ mod evaluate;
 mod kept;
 mod lexer;
 mod parser;
+mod selector;
 mod set;
 mod sql;
 mod system;
@@ -28,6 +29,7 @@ use super::SequenceNumber;
 pub use action::Action;
 pub use correlation::{CorrelationFields, CorrelationFilter, EmptyFilter};
 pub use kept::KeptError;
+pub use selector::selector;
 pub use set::{Match, RuleRefused, RuleSet};
 pub use sql::{Parameters, SqlError, SqlFilter};
 

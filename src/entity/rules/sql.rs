@@ -1,12 +1,14 @@
 //! SQL filters, and what is said about a text that is none.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::Value;
 use super::evaluate::{Expression, Failure, View};
 use super::parser::Parser;
-use crate::message::Scalar;
+use super::{Facts, Value};
+use crate::entity::Random;
+use crate::message::{Amendments, Message, Scalar};
 
 /// Values for the `@names` of an expression, by their names with the `@`.
 pub type Parameters = BTreeMap<String, Value>;
@@ -67,6 +69,19 @@ impl SqlFilter {
     #[must_use]
     pub const fn parameters(&self) -> &Parameters {
         &self.parameters
+    }
+
+    /// Returns whether the condition is true of a message; one that cannot be evaluated is not.
+    #[must_use]
+    pub fn is_true_of(&self, message: &Message, changed: &Amendments, facts: &Facts) -> bool {
+        let random = RefCell::new(Random::new(facts.seed));
+        let view = View {
+            message,
+            changed,
+            facts,
+            random: &random,
+        };
+        self.matches(&view).unwrap_or(false)
     }
 
     /// Returns whether the condition is true of a message: unknown is not.

@@ -14,6 +14,10 @@ pub(super) enum System {
     ExpiresAt,
     Field(Field),
     ForcePersistence,
+    JmsDeliveryMode,
+    JmsExpiration,
+    JmsPriority,
+    JmsTimestamp,
     PartitionKey,
     ScheduledEnqueueTime,
     SequenceNumber,
@@ -34,8 +38,9 @@ pub(super) enum Settable {
     No,
 }
 
-/// Names and what they mean; the older names end in `Utc`.
-const NAMES: [(&str, System); 27] = [
+/// Names and what they mean; the older names end in `Utc`, those that begin with `JMS` are for
+/// selectors.
+const NAMES: [(&str, System); 31] = [
     ("ContentType", System::Field(Field::ContentType)),
     ("CorrelationId", System::Field(Field::CorrelationId)),
     ("DeadLetterSource", System::Absent),
@@ -46,6 +51,10 @@ const NAMES: [(&str, System); 27] = [
     ("ExpiresAt", System::ExpiresAt),
     ("ExpiresAtUtc", System::ExpiresAt),
     ("ForcePersistence", System::ForcePersistence),
+    ("JMSDeliveryMode", System::JmsDeliveryMode),
+    ("JMSExpiration", System::JmsExpiration),
+    ("JMSPriority", System::JmsPriority),
+    ("JMSTimestamp", System::JmsTimestamp),
     ("Label", System::Field(Field::Label)),
     ("LockToken", System::Absent),
     ("LockedUntil", System::Absent),
@@ -92,6 +101,10 @@ impl System {
             | Self::EnqueuedTime
             | Self::ExpiresAt
             | Self::ForcePersistence
+            | Self::JmsDeliveryMode
+            | Self::JmsExpiration
+            | Self::JmsPriority
+            | Self::JmsTimestamp
             | Self::PartitionKey
             | Self::SequenceNumber
             | Self::Size
@@ -121,6 +134,11 @@ impl System {
             Self::Field(field) => identity(decoded(changed.field_of(message, field))),
             // Nothing on the wire says otherwise.
             Self::ForcePersistence => Scalar::Boolean(false),
+            Self::JmsDeliveryMode if message.is_durable() => Scalar::Text("PERSISTENT".into()),
+            Self::JmsDeliveryMode => Scalar::Text("NON_PERSISTENT".into()),
+            Self::JmsExpiration => message.absolute_expiry_time(),
+            Self::JmsPriority => Scalar::Long(message.priority()),
+            Self::JmsTimestamp => message.creation_time(),
             Self::PartitionKey => decoded(message.message_annotation("x-opt-partition-key")),
             Self::ScheduledEnqueueTime => {
                 decoded(message.message_annotation("x-opt-scheduled-enqueue-time"))

@@ -182,10 +182,9 @@ impl Player {
             "accept" => {
                 let number = |name| word(rest, name).map(|n| n.parse().expect("a number"));
                 let accept = Accept {
-                    message_session: None,
                     message_size_max: number("max=").unwrap_or(0),
-                    properties: None,
                     credit: word(rest, "credit=").map_or(0, |n| n.parse().expect("a number")),
+                    ..Accept::default()
                 };
                 engine.accept_link(link, accept);
             }
@@ -371,6 +370,7 @@ fn event_words(event: &Event) -> String {
             container_id,
             hostname,
             identity,
+            ..
         } => {
             let hostname = hostname.as_deref().unwrap_or("-");
             let identity = match identity {

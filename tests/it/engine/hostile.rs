@@ -182,7 +182,6 @@ impl Victim {
                     _ => engine.accept_link(
                         link,
                         Accept {
-                            message_session: None,
                             message_size_max: 1_000,
                             properties: attach.properties,
                             credit: if attach.role == LinkRole::Incoming {
@@ -190,6 +189,7 @@ impl Victim {
                             } else {
                                 0
                             },
+                            ..Accept::default()
                         },
                     ),
                 }

@@ -7,4 +7,4 @@
 
 mod dialogue;
 mod hostile;
-mod words;
+pub mod words;

@@ -1,0 +1,180 @@
+//! Sources and targets: what a peer asks of a node, read, and what it is told, written.
+
+use bytes::Bytes;
+use fe2o3_amqp_types::messaging::{DistributionMode, Source, Target, TerminusDurability};
+use serde_amqp::descriptor::Descriptor;
+
+use super::api::{SESSION_FILTER, SelectorFilter, SessionFilter};
+use super::wire::{ListWriter, Malformed};
+use super::{Attach, DynamicNode, LinkRole, LinkTarget, Value};
+
+/// Apache's filter of JMS selectors, by its code and its name.
+const SELECTOR: (u64, &str) = (0x0000_468c_0000_0004, "apache.org:selector-filter:string");
+/// Apache's filter of messages that come from the same connection.
+const NO_LOCAL: (u64, &str) = (0x0000_468c_0000_0003, "apache.org:no-local-filter:list");
+
+impl Attach {
+    /// Returns whether the peer wants to look at messages and not to take them [3.5.8].
+    #[must_use]
+    pub fn browses(&self) -> bool {
+        let mode = self
+            .source
+            .as_ref()
+            .and_then(|source| source.distribution_mode.as_ref());
+        matches!(mode, Some(DistributionMode::Copy))
+    }
+
+    /// Returns the node that the peer asks for, if it asks for one to be made [3.5.9].
+    #[must_use]
+    pub fn dynamic(&self) -> Option<DynamicNode> {
+        let is_dynamic = match (self.role, &self.target, &self.source) {
+            (LinkRole::Incoming, LinkTarget::Node(Some(target)), _) => target.dynamic,
+            (LinkRole::Outgoing, _, Some(source)) => source.dynamic,
+            (LinkRole::Incoming | LinkRole::Outgoing, ..) => false,
+        };
+        // A receiver's own topic would be one that nobody else can receive from.
+        let is_topic = self.role == LinkRole::Incoming
+            && (self.has_capability("temporary-topic") || self.has_capability("topic"));
+        is_dynamic.then_some(if is_topic {
+            DynamicNode::Topic
+        } else {
+            DynamicNode::Queue
+        })
+    }
+
+    /// Returns whether the peer wants a capability of the node that it names.
+    #[must_use]
+    pub fn has_capability(&self, name: &str) -> bool {
+        let capabilities = match (self.role, &self.target, &self.source) {
+            (LinkRole::Incoming, LinkTarget::Node(Some(target)), _) => target.capabilities.as_ref(),
+            (LinkRole::Outgoing, _, Some(source)) => source.capabilities.as_ref(),
+            (LinkRole::Incoming | LinkRole::Outgoing, ..) => None,
+        };
+        capabilities.is_some_and(|all| all.iter().any(|found| found.as_str() == name))
+    }
+
+    /// Returns whether what the source keeps for the peer is to stay when the peer has gone.
+    #[must_use]
+    pub fn has_durable_source(&self) -> bool {
+        let source = self.source.as_ref();
+        source.is_some_and(|source| source.durable != TerminusDurability::None)
+    }
+
+    /// Returns the message session that the source's filter asks for (`protocol.md` §5.4).
+    #[must_use]
+    pub fn session_filter(&self) -> Option<SessionFilter> {
+        let filter = self.source.as_ref()?.filter.as_ref()?;
+        let (_, value) = filter
+            .iter()
+            .find(|(name, _)| name.as_str() == SESSION_FILTER)?;
+        let value = match value {
+            Value::Described(described) => &described.value,
+            plain => plain,
+        };
+        Some(match value {
+            Value::String(id) => SessionFilter::Named(id.clone()),
+            Value::Symbol(id) => SessionFilter::Named(id.as_str().to_owned()),
+            Value::Null => SessionFilter::Next,
+            _ => SessionFilter::Malformed,
+        })
+    }
+
+    /// Returns the selector that the source's filter has: a condition in the words of JMS.
+    #[must_use]
+    pub fn selector(&self) -> Option<SelectorFilter> {
+        Some(match self.filter_described(SELECTOR)? {
+            Value::String(text) => SelectorFilter::Text(text.clone()),
+            Value::Null => return None,
+            _ => SelectorFilter::Malformed,
+        })
+    }
+
+    /// Returns whether the source's filter leaves out what comes from the same connection.
+    #[must_use]
+    pub fn is_no_local(&self) -> bool {
+        self.filter_described(NO_LOCAL).is_some()
+    }
+
+    /// Finds a filter by what describes it, whatever the peer calls it.
+    fn filter_described(&self, (code, name): (u64, &str)) -> Option<&Value> {
+        let filter = self.source.as_ref()?.filter.as_ref()?;
+        filter.iter().find_map(|(key, value)| match value {
+            Value::Described(described) => {
+                let is_it = match &described.descriptor {
+                    Descriptor::Code(found) => *found == code,
+                    Descriptor::Name(found) => found.as_str() == name,
+                };
+                is_it.then_some(&described.value)
+            }
+            plain => (key.as_str() == name).then_some(plain),
+        })
+    }
+}
+
+/// Decodes a terminus; the bytes were checked for their shape.
+pub(super) fn decode<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, Malformed> {
+    serde_amqp::from_slice(bytes).map_err(|_| Malformed::WrongType("a source or target"))
+}
+
+/// Puts the message session that is granted into the filter that asked for one, in the form in which
+/// it asked: described for Go, plain for the others (`protocol.md` §5.4).
+pub(super) fn grant_session(source: &Bytes, granted: &str) -> Bytes {
+    let Ok(mut source) = decode::<Source>(source) else {
+        return source.clone();
+    };
+    let filter = source.filter.iter_mut().flatten();
+    for (name, value) in filter {
+        if name.as_str() == SESSION_FILTER {
+            match value {
+                Value::Described(described) => described.value = Value::String(granted.to_owned()),
+                plain => *plain = Value::String(granted.to_owned()),
+            }
+        }
+    }
+    encode(&source)
+}
+
+/// Puts the name of a node into the source that asked for it, or makes a source of it.
+pub(super) fn name_source(source: Option<&Bytes>, address: &str) -> Bytes {
+    let Some(source) = source else {
+        return terminus(0x28, address);
+    };
+    let Ok(mut named) = decode::<Source>(source) else {
+        return source.clone();
+    };
+    named.address = Some(address.into());
+    encode(&named)
+}
+
+/// Puts the name of a node into the target that asked for it.
+pub(super) fn name_target(target: &Bytes, address: &str) -> Bytes {
+    let Ok(mut named) = decode::<Target>(target) else {
+        return target.clone();
+    };
+    named.address = Some(address.into());
+    encode(&named)
+}
+
+/// Encodes a source or target that has only an address.
+pub(super) fn terminus(code: u8, address: &str) -> Bytes {
+    let mut out = bytes::BytesMut::new();
+    let mut list = ListWriter::begin(&mut out, code);
+    list.string(address);
+    list.end();
+    out.freeze()
+}
+
+/// Encodes a source whose filter asks for a message session (`protocol.md` §5.4).
+pub(super) fn session_source(address: &str, message_session: &str) -> Bytes {
+    let mut source = Source::builder().address(address).build();
+    let filter = [(
+        SESSION_FILTER.into(),
+        Value::String(message_session.to_owned()),
+    )];
+    source.filter = Some(filter.into_iter().collect());
+    encode(&source)
+}
+
+fn encode<T: serde::Serialize>(terminus: &T) -> Bytes {
+    serde_amqp::to_vec(terminus).map_or_else(|_| Bytes::new(), Bytes::from)
+}

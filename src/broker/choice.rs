@@ -1,0 +1,104 @@
+//! Receivers that look at messages without taking them, or take only some.
+
+use std::sync::Arc;
+
+use super::{Broker, EntityId, Queue, Surroundings};
+use crate::address::EntityAddress;
+use crate::amqp::{Attach, Condition, Refusal, SelectorFilter};
+use crate::entity::queue::Finding;
+use crate::entity::rules::{SqlFilter, selector};
+
+/// What a receiver chooses of a queue's messages.
+#[derive(Debug)]
+pub(super) struct Choice {
+    pub(super) finding: Finding,
+    /// What it takes, or is shown; without one, all.
+    pub(super) selector: Option<Arc<SqlFilter>>,
+}
+
+impl Broker {
+    /// Reads what a receiver chooses; `None` if it takes what comes.
+    pub(super) fn choice(
+        &mut self,
+        around: &Surroundings<'_>,
+        address: &EntityAddress,
+        attach: &Attach,
+    ) -> Result<Option<Choice>, Refusal> {
+        if attach.is_no_local() {
+            let text = "A receiver cannot leave out what its own connection sends (no-local): select \
+                        by a property that the sender sets.";
+            return Err(self.refuse(around, Condition::NotImplemented, text, &address.path));
+        }
+        let selector = self.selector(around, address, attach)?;
+        let finding = if attach.browses() {
+            Finding::Shown
+        } else {
+            Finding::Taken
+        };
+        if finding == Finding::Taken && selector.is_none() {
+            return Ok(None);
+        }
+        let selector = selector.map(Arc::new);
+        Ok(Some(Choice { finding, selector }))
+    }
+
+    /// Reads the selector that a receiver has; an empty one is none.
+    pub(super) fn selector(
+        &mut self,
+        around: &Surroundings<'_>,
+        address: &EntityAddress,
+        attach: &Attach,
+    ) -> Result<Option<SqlFilter>, Refusal> {
+        let text = match attach.selector() {
+            None => return Ok(None),
+            Some(SelectorFilter::Text(text)) if text.trim().is_empty() => return Ok(None),
+            Some(SelectorFilter::Text(text)) => text,
+            Some(SelectorFilter::Malformed) => {
+                let text = "The selector of a receiver must be a string.";
+                return Err(self.refuse(around, Condition::InvalidField, text, &address.path));
+            }
+        };
+        let selector = selector(&text).map_err(|error| {
+            let text = format!("The selector is not valid: {error}.");
+            self.refuse(around, Condition::InvalidField, &text, &address.path)
+        })?;
+        Ok(Some(selector))
+    }
+
+    /// Checks that there is such a choice of an entity's messages: a message session has one receiver,
+    /// who takes them as they come.
+    pub(super) fn check_choice(
+        &mut self,
+        around: &Surroundings<'_>,
+        queue: EntityId,
+        address: &EntityAddress,
+        attach: &Attach,
+        choice: &Choice,
+    ) -> Result<(), Refusal> {
+        let has_sessions = self.queue(queue).is_some_and(Queue::has_sessions);
+        let text = if attach.session_filter().is_some() {
+            "The messages of one session cannot be browsed or selected by a receiver: peek them by the \
+             entity's $management node, or receive them."
+        } else if has_sessions && choice.finding == Finding::Taken {
+            "A receiver of an entity that requires sessions cannot have a selector: accept a session."
+        } else {
+            return Ok(());
+        };
+        Err(self.refuse(around, Condition::NotImplemented, text, &address.path))
+    }
+
+    /// Gives receivers that select what they take of the messages that are at hand; the bytes of
+    /// others are read.
+    pub(super) fn decide(&mut self, around: &mut Surroundings<'_>, id: EntityId) {
+        let at_hand = std::mem::take(&mut self.at_hand);
+        self.step(around, id, |queue, cx| {
+            queue.decide(cx, &|position| at_hand.get(position));
+        });
+        self.at_hand = at_hand;
+        if self.queue(id).is_some_and(Queue::is_undecided) {
+            self.stalled.insert(id);
+        } else {
+            self.stalled.remove(&id);
+        }
+    }
+}

@@ -1,0 +1,428 @@
+//! What is made by attaching to it, and goes by itself: temporary nodes, subscriptions of JMS, entities
+//! that a client of JMS names.
+//!
+//! A temporary node lives as long as the link that asked for it (AMQP's dynamic nodes, 3.5.9). To a
+//! client that says it brings JMS 2.0, a topic can be received from: each receiver has a subscription
+//! then, `NAME$CLIENT$D` or `NAME$CLIENT$ND`, that is made for it. Durable ones stay until they are
+//! given up; others go with the last of their receivers.
+//!
+//! All is made and deleted as an administrator does it, and takes the right to manage. What goes by
+//! itself is known to the log as temporary, and not there any more after a restart.
+
+use super::administration::Properties;
+use super::links::receiver_accept;
+use super::{
+    Broker, ConnectionId, EntityId, Link, Queue, Room, Surroundings, consumer_id, link_of,
+};
+use crate::address::{self, Address, EntityAddress, SubQueue};
+use crate::amqp::{Accept, Attach, Condition, DynamicNode, LinkId, Refusal};
+use crate::entity::Right;
+use crate::entity::queue::{Description, EntityKind, ReceiveMode};
+use crate::entity::rules::{Filter, Rule, SqlFilter};
+use crate::limits;
+
+/// What a link has beside its queue.
+#[derive(Debug)]
+pub(super) enum Holding {
+    /// The entity at this path, which goes with it.
+    Whole(String),
+    /// A subscription, which goes with the last of its receivers.
+    Part(String),
+    /// A subscription that stays, and has no other receiver.
+    Alone,
+    /// A subscription that it gives up: it goes when the link is detached.
+    Leaving(String),
+}
+
+/// How a receiver subscribes to a topic.
+struct Subscribing {
+    path: String,
+    is_durable: bool,
+    is_shared: bool,
+    selector: Option<SqlFilter>,
+}
+
+/// What a new subscription's only rule is called.
+const RULE: &str = "$Default";
+
+impl Broker {
+    /// Makes the node that a peer asks for without naming it, for as long as its link lives; returns
+    /// what it is called.
+    pub(super) fn make_dynamic(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        connection: ConnectionId,
+        link: LinkId,
+        node: DynamicNode,
+    ) -> Result<String, Refusal> {
+        // No entity can be made by such a name, so that what is gone stays gone.
+        let (high, low) = (self.random.next_u64(), self.random.next_u64());
+        let name = format!("$temporary-{high:016x}{low:016x}");
+        let path = format!("{}{name}", self.connection(connection).prefix);
+        self.check_right(around, connection, &path, Some(Right::Manage))?;
+        let kind = match node {
+            DynamicNode::Queue => EntityKind::Queue,
+            DynamicNode::Topic => EntityKind::Topic,
+        };
+        let description = Description {
+            temporary: true,
+            ..self.usual(around, kind)?
+        };
+        self.make_for(around, &path, description, Vec::new())?;
+        self.hold(connection, link, Holding::Whole(path));
+        Ok(name)
+    }
+
+    /// Makes the entity that a client of JMS names, if it is not there and the client may make it.
+    pub(super) fn make_named(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        connection: ConnectionId,
+        text: Option<&str>,
+        attach: &Attach,
+    ) -> Result<(), Refusal> {
+        if !self.connection(connection).brings_jms {
+            return Ok(());
+        }
+        let kind = if attach.has_capability("queue") {
+            EntityKind::Queue
+        } else if attach.has_capability("topic") {
+            EntityKind::Topic
+        } else {
+            return Ok(());
+        };
+        let Ok(Address::Entity(address)) = Address::parse(text.unwrap_or_default()) else {
+            return Ok(());
+        };
+        let path = format!("{}{}", self.connection(connection).prefix, address.path);
+        let is_new = address.queue == SubQueue::Main
+            && address::is_entity_name(&address.path)
+            && self.resolve_path(&path).is_none();
+        if is_new && self.may(connection, &path, Some(Right::Manage)) {
+            let description = self.usual(around, kind)?;
+            self.make_for(around, &path, description, Vec::new())?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether a receiver of this topic gets a subscription of its own.
+    pub(super) fn can_subscribe(&mut self, connection: ConnectionId, topic: EntityId) -> bool {
+        let brings_jms = self.connection(connection).brings_jms;
+        self.queue(topic).is_some_and(|queue| {
+            let description = queue.description();
+            description.kind == EntityKind::Topic && (brings_jms || description.temporary)
+        })
+    }
+
+    /// Lets a receiver in to a topic, by a subscription.
+    pub(super) fn subscribe(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        (connection, link): (ConnectionId, LinkId),
+        attach: &Attach,
+        topic: (EntityId, &EntityAddress),
+        mode: ReceiveMode,
+    ) -> Result<(Link, Option<Accept>), Refusal> {
+        let (base, address) = topic;
+        if attach.is_no_local() {
+            let text = "A subscription cannot leave out what its own connection sends (no-local).";
+            return Err(self.refuse(around, Condition::NotImplemented, text, &address.path));
+        }
+        let mut wanted = self.subscribing(around, connection, attach, address)?;
+        wanted.selector = self.selector(around, address, attach)?;
+        let known = self.resolve_path(&wanted.path);
+        let queue = match known {
+            Some(known) => self.join(around, known, base, &wanted)?,
+            None => None,
+        };
+        let queue = match queue {
+            Some(queue) => queue,
+            None => self.make_subscription(around, connection, base, &wanted)?,
+        };
+        self.check_receivable(around, queue, address)?;
+        if self.queue(queue).is_some_and(Queue::has_sessions) {
+            let text = "It is not possible for an entity that requires sessions to create a \
+                        non-sessionful message receiver.";
+            return Err(self.refuse(around, Condition::NotAllowed, text, &wanted.path));
+        }
+        let consumer = consumer_id(connection, link);
+        self.with_queue(around, queue, |queue, _| queue.add_consumer(consumer, mode));
+        let holding = match (wanted.is_durable, wanted.is_shared) {
+            (true, true) => None,
+            (true, false) => Some(Holding::Alone),
+            (false, true) => Some(Holding::Part(wanted.path)),
+            (false, false) => Some(Holding::Whole(wanted.path)),
+        };
+        if let Some(holding) = holding {
+            self.hold(connection, link, holding);
+        }
+        let name = None;
+        Ok((Link::Receiver { queue, name }, Some(receiver_accept())))
+    }
+
+    /// Reads which subscription a receiver wants. Its name is the link's: of a shared one, what stands
+    /// before a `|`, for several of its links can be in one connection.
+    fn subscribing(
+        &mut self,
+        around: &Surroundings<'_>,
+        connection: ConnectionId,
+        attach: &Attach,
+        topic: &EntityAddress,
+    ) -> Result<Subscribing, Refusal> {
+        let is_durable = attach.has_durable_source();
+        let is_shared = attach.has_capability("shared");
+        let client = self.connection(connection).container_id.clone();
+        let name = if !is_durable && !is_shared {
+            let (high, low) = (self.random.next_u64(), self.random.next_u64());
+            format!("{high:016x}{low:016x}$$ND")
+        } else {
+            let name = match attach.name.split_once('|') {
+                Some((name, _)) if is_shared => name,
+                _ => &attach.name,
+            };
+            let is_global = is_shared && attach.has_capability("global");
+            subscription_name(name, if is_global { "" } else { &client }, is_durable)
+        };
+        if !is_name(&name) {
+            let text = format!(
+                "'{name}' cannot be the name of a subscription: it is made of the subscription's name \
+                 and the client id, has {} characters at most, and no '/'.",
+                limits::PATH_LENGTH_MAX
+            );
+            return Err(self.refuse(around, Condition::InvalidField, &text, &topic.path));
+        }
+        Ok(Subscribing {
+            path: address::subscription(&topic.path, &name),
+            is_durable,
+            is_shared,
+            selector: None,
+        })
+    }
+
+    /// Checks that a receiver may have a subscription that is there. One that asks for other messages
+    /// than it has gets a new one in its place, as JMS wants it: then there is `None`.
+    fn join(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        subscription: EntityId,
+        topic: EntityId,
+        wanted: &Subscribing,
+    ) -> Result<Option<EntityId>, Refusal> {
+        let receivers: Vec<_> = self
+            .queue(subscription)
+            .into_iter()
+            .flat_map(Queue::consumers)
+            .map(link_of)
+            .collect();
+        let is_alone = receivers.iter().any(|(connection, link)| {
+            matches!(self.held_by(*connection, *link), Some(Holding::Alone))
+        });
+        let is_same = self.has_selector(topic, subscription, wanted.selector.as_ref());
+        let why = if receivers.is_empty() {
+            if is_same {
+                return Ok(Some(subscription));
+            }
+            self.delete_entity(around, &wanted.path);
+            return Ok(None);
+        } else if is_alone || !wanted.is_shared {
+            "it has a receiver already, and is not shared"
+        } else if !is_same {
+            "its receivers have another selector"
+        } else {
+            return Ok(Some(subscription));
+        };
+        let shown = address::without_namespace(&wanted.path);
+        let text = format!("The subscription '{shown}' cannot be received from: {why}.");
+        let condition = Condition::Other("amqp:resource-locked".to_owned());
+        Err(self.refuse(around, condition, &text, &wanted.path))
+    }
+
+    fn has_selector(
+        &mut self,
+        topic: EntityId,
+        subscription: EntityId,
+        selector: Option<&SqlFilter>,
+    ) -> bool {
+        let mut rules = self.topic(topic).rules.rules(subscription.0);
+        let first = rules.next().map(|rule| &rule.filter);
+        let is_only = rules.next().is_none();
+        is_only
+            && match (first, selector) {
+                (Some(Filter::Sql(filter)), Some(selector)) => filter == selector,
+                (Some(Filter::True), None) => true,
+                _ => false,
+            }
+    }
+
+    fn make_subscription(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        connection: ConnectionId,
+        topic: EntityId,
+        wanted: &Subscribing,
+    ) -> Result<EntityId, Refusal> {
+        self.check_right(around, connection, &wanted.path, Some(Right::Manage))?;
+        let partitioned = self
+            .queue(topic)
+            .is_some_and(|topic| topic.description().partitioned);
+        let description = Description {
+            partitioned,
+            temporary: !wanted.is_durable,
+            ..self.usual(around, EntityKind::Subscription)?
+        };
+        let rules = wanted.selector.iter().map(|selector| Rule {
+            name: RULE.to_owned(),
+            filter: Filter::Sql(selector.clone()),
+            action: None,
+            created_at: around.now,
+        });
+        self.make_for(around, &wanted.path, description, rules.collect())
+    }
+
+    /// Lets a link in by which a durable subscription is given up: its name is the subscription's, and
+    /// it has no source. The answer tells the subscription's topic.
+    pub(super) fn give_up(
+        &mut self,
+        around: &Surroundings<'_>,
+        (connection, link): (ConnectionId, LinkId),
+        attach: &Attach,
+    ) -> Result<(Link, Option<Accept>), Refusal> {
+        let (name, _) = attach.name.split_once('|').unwrap_or((&attach.name, ""));
+        let state = self.connection(connection);
+        let (client, prefix) = (state.container_id.clone(), state.prefix.clone());
+        let client = match attach.name.split_once('|') {
+            Some((_, kind)) if kind.contains("global") => "",
+            _ => client.as_str(),
+        };
+        let name = subscription_name(name, client, true);
+        let topics = self.topics.keys().filter_map(|&topic| {
+            let topic = &self.node(topic)?.address.path;
+            let path = address::subscription(topic, &name);
+            let is_here = address::namespace_of(topic) == prefix;
+            let queue = self.resolve_path(&path).filter(|_| is_here)?;
+            Some((queue, address::without_namespace(topic).to_owned(), path))
+        });
+        let Some((queue, topic, path)) = { topics }.next() else {
+            let text = format!("There is no durable subscription '{name}'.");
+            return Err(self.refuse(around, Condition::NotFound, &text, &name));
+        };
+        self.check_right(around, connection, &path, Some(Right::Manage))?;
+        if self
+            .queue(queue)
+            .is_some_and(|queue| queue.consumers().next().is_some())
+        {
+            let text = format!("The subscription '{name}' has a receiver, and cannot be given up.");
+            let condition = Condition::Other("amqp:resource-locked".to_owned());
+            return Err(self.refuse(around, condition, &text, &path));
+        }
+        self.hold(connection, link, Holding::Leaving(path));
+        let accept = Accept {
+            address: Some(topic),
+            ..receiver_accept()
+        };
+        let name = None;
+        Ok((Link::Receiver { queue, name }, Some(accept)))
+    }
+
+    /// Deletes what a link had for itself that was detached.
+    pub(super) fn drop_holding(&mut self, around: &mut Surroundings<'_>, holding: &Holding) {
+        match holding {
+            Holding::Whole(path) | Holding::Leaving(path) => {
+                self.delete_entity(around, path);
+            }
+            Holding::Part(path) => {
+                let queue = self.resolve_path(path).and_then(|base| self.queue(base));
+                if queue.is_some_and(|queue| queue.consumers().next().is_none()) {
+                    self.delete_entity(around, path);
+                }
+            }
+            Holding::Alone => {}
+        }
+    }
+
+    /// Deletes what links had for themselves whose connection has gone. What was to be given up in
+    /// order is not.
+    pub(super) fn drop_holdings(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        holdings: impl IntoIterator<Item = Holding>,
+    ) {
+        for holding in holdings {
+            if !matches!(holding, Holding::Leaving(_)) {
+                self.drop_holding(around, &holding);
+            }
+        }
+    }
+
+    /// Deletes what links had for themselves before the broker started anew.
+    pub(super) fn delete_temporary(&mut self, around: &mut Surroundings<'_>) {
+        let entities = self.by_path.values();
+        let temporary = entities.filter(|entity| {
+            let queue = self.queue(entity.base);
+            queue.is_some_and(|queue| queue.description().temporary)
+        });
+        let paths: Vec<String> = temporary.map(|entity| entity.path.clone()).collect();
+        for path in paths {
+            self.delete_entity(around, &path);
+        }
+    }
+
+    fn hold(&mut self, connection: ConnectionId, link: LinkId, holding: Holding) {
+        self.connection(connection).holdings.insert(link, holding);
+    }
+
+    fn held_by(&self, connection: ConnectionId, link: LinkId) -> Option<&Holding> {
+        self.connections.get(&connection)?.holdings.get(&link)
+    }
+
+    /// Returns the properties that an administrator's entity has without a word about them.
+    fn usual(
+        &mut self,
+        around: &Surroundings<'_>,
+        kind: EntityKind,
+    ) -> Result<Description, Refusal> {
+        Properties::default()
+            .describe(kind, None, around.now)
+            .map_err(|text| self.refuse(around, Condition::InternalError, &text, ""))
+    }
+
+    /// Makes an entity for a peer, if there is room for it.
+    fn make_for(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        path: &str,
+        description: Description,
+        rules: Vec<Rule>,
+    ) -> Result<EntityId, Refusal> {
+        let why = if self.room == Room::None {
+            Some("The broker's disk or memory is full.".to_owned())
+        } else if limits::ENTITIES_MAX <= self.by_path.len() {
+            let max = limits::ENTITIES_MAX;
+            Some(format!(
+                "There are {max} entities already, and no more may be."
+            ))
+        } else {
+            None
+        };
+        if let Some(why) = why {
+            return Err(self.refuse(around, Condition::ResourceLimitExceeded, &why, path));
+        }
+        self.make_entity(around, path, description, rules)
+            .map_err(|error| {
+                let text = format!("{error}.");
+                self.refuse(around, Condition::ResourceLimitExceeded, &text, path)
+            })
+    }
+}
+
+/// Returns what a subscription is called that a client of JMS has.
+fn subscription_name(name: &str, client: &str, is_durable: bool) -> String {
+    let kind = if is_durable { "D" } else { "ND" };
+    format!("{name}${client}${kind}")
+}
+
+fn is_name(name: &str) -> bool {
+    name.chars().count() <= limits::PATH_LENGTH_MAX
+        && !name.starts_with('$')
+        && !name.contains(|c: char| c.is_control() || "/\\?#".contains(c))
+}

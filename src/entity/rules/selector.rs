@@ -1,0 +1,267 @@
+//! Selectors of JMS, said in the language of rules.
+//!
+//! The two differ in names and in one operator. A bare name is a property of the sender's own; those
+//! that begin with `JMS` are the message's: `sys.` here. `a BETWEEN x AND y` is two comparisons.
+
+use super::sql::{SqlError, SqlFilter};
+use crate::limits;
+
+/// What a selector calls a message's own properties, and what a rule does.
+const HEADERS: [(&str, &str); 12] = [
+    ("JMSCorrelationID", "sys.CorrelationId"),
+    ("JMSDeliveryMode", "sys.JMSDeliveryMode"),
+    ("JMSDestination", "sys.To"),
+    ("JMSExpiration", "sys.JMSExpiration"),
+    ("JMSMessageID", "sys.MessageId"),
+    ("JMSPriority", "sys.JMSPriority"),
+    ("JMSReplyTo", "sys.ReplyTo"),
+    ("JMSTimestamp", "sys.JMSTimestamp"),
+    ("JMSType", "sys.Label"),
+    ("JMSXDeliveryCount", "sys.DeliveryCount"),
+    ("JMSXGroupID", "sys.SessionId"),
+    ("JMS_AMQP_REPLY_TO_GROUP_ID", "sys.ReplyToSessionId"),
+];
+
+const KEYWORDS: [&str; 10] = [
+    "AND", "ESCAPE", "FALSE", "IN", "IS", "LIKE", "NOT", "NULL", "OR", "TRUE",
+];
+
+/// A part of a selector.
+#[derive(Debug, Clone)]
+struct Piece {
+    kind: Kind,
+    text: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    And,
+    Between,
+    Close,
+    Comma,
+    Not,
+    Open,
+    Or,
+    Other,
+}
+
+/// Compiles a selector of JMS.
+///
+/// # Errors
+///
+/// [`SqlError`] says what is wrong, in the words of the rule that it was made to.
+pub fn selector(text: &str) -> Result<SqlFilter, SqlError> {
+    if limits::SQL_LENGTH_MAX < text.chars().count() {
+        // It says so itself.
+        return SqlFilter::parse(text);
+    }
+    let mut pieces = pieces(text);
+    while let Some(at) = pieces.iter().position(|piece| piece.kind == Kind::Between) {
+        if !expand(&mut pieces, at) {
+            let problem = "BETWEEN wants two values, as in 'price BETWEEN 1 AND 10'";
+            return Err(SqlError::new(text, 0, problem.to_owned()));
+        }
+    }
+    let texts: Vec<&str> = pieces.iter().map(|piece| piece.text.as_str()).collect();
+    SqlFilter::parse(&texts.join(" "))
+}
+
+/// Replaces `x [NOT] BETWEEN a AND b` by two comparisons; `false` if it is not complete.
+fn expand(pieces: &mut Vec<Piece>, at: usize) -> bool {
+    let kind = |at: usize| pieces.get(at).map(|piece| piece.kind);
+    let negated = at.checked_sub(1).and_then(kind) == Some(Kind::Not);
+    let end_of_value = at - usize::from(negated);
+    let mut start = end_of_value;
+    let mut depth = 0_usize;
+    while let Some(before) = start.checked_sub(1).and_then(kind) {
+        match before {
+            Kind::Close => depth += 1,
+            Kind::And | Kind::Not | Kind::Open | Kind::Or if depth == 0 => break,
+            Kind::Open => depth -= 1,
+            Kind::And | Kind::Between | Kind::Comma | Kind::Not | Kind::Or | Kind::Other => {}
+        }
+        start -= 1;
+    }
+    let end_of = |from: usize| {
+        let mut depth = 0_usize;
+        let mut end = from;
+        while let Some(next) = kind(end) {
+            match next {
+                Kind::Open => depth += 1,
+                Kind::And | Kind::Close | Kind::Or if depth == 0 => break,
+                Kind::Close => depth -= 1,
+                Kind::And | Kind::Between | Kind::Comma | Kind::Not | Kind::Or | Kind::Other => {}
+            }
+            end += 1;
+        }
+        end
+    };
+    let low_end = end_of(at + 1);
+    let high_end = end_of(low_end + 1);
+    let is_complete = start < end_of_value
+        && at + 1 < low_end
+        && kind(low_end) == Some(Kind::And)
+        && low_end + 1 < high_end;
+    if !is_complete {
+        return false;
+    }
+    let joined = |from: usize, to: usize| {
+        let texts = pieces.get(from..to).unwrap_or_default().iter();
+        let texts: Vec<&str> = texts.map(|piece| piece.text.as_str()).collect();
+        texts.join(" ")
+    };
+    let value = joined(start, end_of_value);
+    let (low, high) = (joined(at + 1, low_end), joined(low_end + 1, high_end));
+    let both = format!("({value} >= {low} AND {value} <= {high})");
+    let text = if negated {
+        format!("(NOT {both})")
+    } else {
+        both
+    };
+    let kind = Kind::Other;
+    pieces.splice(start..high_end, [Piece { kind, text }]);
+    true
+}
+
+/// Takes a selector apart, with each name as a rule would have it. What has no meaning is left as it
+/// is: the rule's parser says so.
+fn pieces(text: &str) -> Vec<Piece> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let (piece, length) = match first {
+            _ if first.is_whitespace() => (None, first.len_utf8()),
+            '\'' => {
+                let length = quoted(rest);
+                (other(rest.get(..length)), length)
+            }
+            '0'..='9' => {
+                let length = number(rest);
+                let digits = rest.get(..length).unwrap_or_default();
+                // Java's suffixes say nothing that the digits do not.
+                (
+                    other(Some(
+                        digits.trim_end_matches(['l', 'L', 'f', 'F', 'd', 'D']),
+                    )),
+                    length,
+                )
+            }
+            _ if first == '_' || first == '$' || first.is_alphabetic() => {
+                let end = rest.find(|c: char| !(c == '_' || c == '$' || c.is_alphanumeric()));
+                let length = end.unwrap_or(rest.len());
+                (rest.get(..length).map(word), length)
+            }
+            _ => {
+                let kind = match first {
+                    '(' => Kind::Open,
+                    ')' => Kind::Close,
+                    ',' => Kind::Comma,
+                    _ => Kind::Other,
+                };
+                // An operator of two characters stays one.
+                let two = rest
+                    .get(..2)
+                    .filter(|two| ["<>", "<=", ">=", "!="].contains(two));
+                let text = two.map_or_else(|| first.to_string(), str::to_owned);
+                let length = text.len();
+                (Some(Piece { kind, text }), length)
+            }
+        };
+        found.extend(piece);
+        rest = rest.get(length.max(1)..).unwrap_or_default();
+    }
+    found
+}
+
+fn other(text: Option<&str>) -> Option<Piece> {
+    let (kind, text) = (Kind::Other, text?.to_owned());
+    Some(Piece { kind, text })
+}
+
+/// Returns the length of a text in quotes, a doubled quote within it included.
+fn quoted(text: &str) -> usize {
+    let mut at = 1;
+    while let Some(end) = text.get(at..).and_then(|rest| rest.find('\'')) {
+        at += end + 1;
+        if !text.get(at..).is_some_and(|rest| rest.starts_with('\'')) {
+            return at;
+        }
+        at += 1;
+    }
+    text.len()
+}
+
+/// Returns the length of a number, its exponent with a sign included.
+fn number(text: &str) -> usize {
+    let mut before = '0';
+    let end = text.find(|c: char| {
+        let signed = (c == '+' || c == '-') && (before == 'e' || before == 'E');
+        before = c;
+        !(signed || c == '.' || c.is_ascii_alphanumeric())
+    });
+    end.unwrap_or(text.len())
+}
+
+fn word(name: &str) -> Piece {
+    let upper = name.to_ascii_uppercase();
+    let kind = match upper.as_str() {
+        "AND" => Kind::And,
+        "BETWEEN" => Kind::Between,
+        "NOT" => Kind::Not,
+        "OR" => Kind::Or,
+        _ => Kind::Other,
+    };
+    let header = HEADERS.iter().find(|(known, _)| *known == name);
+    let text = match header {
+        Some((_, system)) => (*system).to_owned(),
+        None if kind != Kind::Other || KEYWORDS.contains(&upper.as_str()) => upper,
+        None => format!("[{name}]"),
+    };
+    Piece { kind, text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(given: &str, rule: &str) {
+        let found = selector(given).map(|filter| filter.text().to_owned());
+        assert_eq!(found.as_deref(), Ok(rule), "{given}");
+    }
+
+    #[test]
+    fn a_selector_is_said_in_the_language_of_rules() {
+        check("color = 'red'", "[color] = 'red'");
+        check(
+            "JMSType = 'it''s' and jmstype is null",
+            "sys.Label = 'it''s' AND [jmstype] IS NULL",
+        );
+        check(
+            "n BETWEEN 1 AND 2 + m AND NOT b",
+            "([n] >= 1 AND [n] <= 2 + [m]) AND NOT [b]",
+        );
+        check(
+            "a OR (n - 1) not between -1.5e-3D and 7L",
+            "[a] OR (NOT (( [n] - 1 ) >= - 1.5e-3 AND ( [n] - 1 ) <= 7))",
+        );
+        check(
+            "_x LIKE 'a!_%' ESCAPE '!' AND $y IN ('p', 'q')",
+            "[_x] LIKE 'a!_%' ESCAPE '!' AND [$y] IN ( 'p' , 'q' )",
+        );
+        check("JMSPriority>=8", "sys.JMSPriority >= 8");
+    }
+
+    #[test]
+    fn what_is_no_selector_is_refused() {
+        for text in [
+            "",
+            "n BETWEEN 1",
+            "n BETWEEN",
+            "BETWEEN 1 AND 2",
+            "n =",
+            "'open",
+        ] {
+            assert!(selector(text).is_err(), "{text}");
+        }
+    }
+}
