@@ -22,6 +22,7 @@ import com.azure.messaging.servicebus.ServiceBusReceiverClient;
 import com.azure.messaging.servicebus.ServiceBusSenderClient;
 import java.time.Duration;
 import java.time.OffsetDateTime;
+import java.time.temporal.ChronoUnit;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -321,8 +322,9 @@ abstract class Scenarios {
         return (System.nanoTime() - nanoTime) / 1e9;
     }
 
+    /** A time in whole milliseconds, as AMQP has them: later ones are cut off on the way. */
     static OffsetDateTime in(Duration duration) {
-        return OffsetDateTime.now().plus(duration);
+        return OffsetDateTime.now().plus(duration).truncatedTo(ChronoUnit.MILLIS);
     }
 
     static void assertNear(OffsetDateTime time, OffsetDateTime wanted, Duration tolerance) {

@@ -49,6 +49,16 @@ final class Work {
         return mostBusy;
     }
 
+    /** Waits until so many different messages have come. */
+    synchronized void awaitDifferent(int count, Duration deadline) throws InterruptedException {
+        long end = System.nanoTime() + deadline.toNanos();
+        while (bodies().stream().distinct().count() < count) {
+            long remaining = (end - System.nanoTime()) / 1_000_000;
+            assertTrue(remaining > 0, () -> bodies() + ", not " + count + " messages, " + errors);
+            wait(remaining);
+        }
+    }
+
     /** Waits until so many messages have come. */
     synchronized void await(int count, Duration deadline) throws InterruptedException {
         long end = System.nanoTime() + deadline.toNanos();
