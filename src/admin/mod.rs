@@ -24,7 +24,7 @@ use crate::broker::administration::{Answer, EntityView, Listed, More, Operation}
 use crate::entity::queue::EntityKind;
 
 pub use limits::BODY_BYTES_MAX;
-pub use refusal::{Refusal, Tracking};
+pub use refusal::Refusal;
 
 use entry::Told;
 use target::Target;

@@ -3,8 +3,8 @@
 use super::limits::BUSY_SECONDS;
 use super::write::Writer;
 use super::{Response, text};
+use crate::broker::Tracking;
 use crate::broker::administration::OperationRefused;
-use crate::time::Timestamp;
 
 /// Why a request is not done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -30,17 +30,6 @@ pub enum Refusal {
     /// The broker refused it.
     #[error(transparent)]
     Operation(#[from] OperationRefused),
-}
-
-/// What makes a refusal recognizable in logs.
-#[derive(Debug, Clone, Copy)]
-pub struct Tracking<'a> {
-    /// A name that no other refusal has.
-    pub id: &'a str,
-    /// Who refused: the broker, and perhaps the entity.
-    pub system: &'a str,
-    /// When.
-    pub at: Timestamp,
 }
 
 impl Refusal {

@@ -68,6 +68,6 @@ impl Broker {
             return None;
         }
         let text = address.to_string();
-        Some(errors::not_found(&text, around.now, &mut self.random))
+        Some(errors::not_found(&text, around.now, &mut self.tracking))
     }
 }

@@ -7,6 +7,17 @@ use crate::entity::Random;
 use crate::entity::queue::SendRefused;
 use crate::time::Timestamp;
 
+/// What makes a refusal recognizable in logs.
+#[derive(Debug, Clone, Copy)]
+pub struct Tracking<'a> {
+    /// A name that no other refusal has.
+    pub id: &'a str,
+    /// Who refused: the broker, and perhaps the entity.
+    pub system: &'a str,
+    /// When.
+    pub at: Timestamp,
+}
+
 /// Makes a refusal whose description ends as the service's do (`protocol.md` §8.2).
 pub(super) fn refusal(
     condition: Condition,

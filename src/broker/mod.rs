@@ -48,6 +48,7 @@ pub use access::{
     Authority, Fault, Grant, JwksError, Origin, Peer, Profile, TokenIssuer, TokenRefused,
 };
 pub use entities::EntityRefused;
+pub use errors::Tracking;
 pub use management::Response;
 pub use onward::WantedBody;
 pub use recovery::Snapshot;

@@ -25,7 +25,7 @@ use crate::limits;
 use crate::message::{Amendments, Field, Message, Scalar};
 use crate::time::Millis;
 
-pub use refusal::{Refusal, Tracking};
+pub use refusal::Refusal;
 pub use send::{Sent, batch, draft, sent};
 
 /// What a request asks for, as far as its line tells. Paths are encoded as they are in the request.

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::{Response, times};
+use crate::broker::Tracking;
 use crate::broker::rest::Refused;
-use crate::time::Timestamp;
 
 /// Why a request is not done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -18,17 +18,6 @@ pub enum Refusal {
     /// The broker refused it.
     #[error(transparent)]
     Operation(#[from] Refused),
-}
-
-/// What makes a refusal recognizable in logs.
-#[derive(Debug, Clone, Copy)]
-pub struct Tracking<'a> {
-    /// A name that no other refusal has.
-    pub id: &'a str,
-    /// Who refused.
-    pub system: &'a str,
-    /// When.
-    pub at: Timestamp,
 }
 
 impl Refusal {

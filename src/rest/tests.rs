@@ -4,6 +4,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::*;
+use crate::broker::Tracking;
 use crate::broker::rest::Refused;
 use crate::entity::BodyRef;
 use crate::message::{MessageState, Stamps, render};

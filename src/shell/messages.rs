@@ -32,11 +32,11 @@ use super::web::{self, Caller, READ_DEADLINE};
 use crate::amqp::{self, Event, LinkId};
 use crate::broker::administration::OperationRefused;
 use crate::broker::rest::{Operation, Receive, Refused};
-use crate::broker::{Authority, ConnectionId, Input, Origin, Reply};
+use crate::broker::{Authority, ConnectionId, Input, Origin, Reply, Tracking};
 use crate::entity::queue::Handover;
 use crate::limits;
 use crate::message::Message;
-use crate::rest::{self, Asked, Refusal, Sent, Tracking};
+use crate::rest::{self, Asked, Refusal, Sent};
 
 /// A receive that waits, and who waits for it.
 pub(super) struct Wanted {

@@ -32,9 +32,9 @@ use super::heads::Head;
 use super::mailbox::{Administration, Inquiry, Mail};
 use super::messages;
 use super::websocket::ByteStream;
-use crate::admin::{self, Asked, Refusal, Tracking};
+use crate::admin::{self, Asked, Refusal};
 use crate::broker::administration::OperationRefused;
-use crate::broker::{Authority, Fault, Origin, TokenRefused};
+use crate::broker::{Authority, Fault, Origin, TokenRefused, Tracking};
 use crate::limits;
 use crate::rest;
 

@@ -1,7 +1,8 @@
 //! What is not done, and how it is told.
 
-use super::super::{BODY_BYTES_MAX, Refusal, Tracking};
+use super::super::{BODY_BYTES_MAX, Refusal};
 use super::{asked, entry, operation, put};
+use crate::broker::Tracking;
 use crate::broker::administration::OperationRefused;
 use crate::time::Timestamp;
 
