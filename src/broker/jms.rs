@@ -30,8 +30,19 @@ pub(super) enum Holding {
     Part(String),
     /// A subscription that stays, and has no other receiver.
     Alone,
-    /// A subscription that it gives up: it goes when the link is detached.
-    Leaving(String),
+    /// A subscription that it gives up: it goes when the peer detaches the link.
+    Leaving(EntityId, String),
+}
+
+/// How a receiver comes to its subscription.
+enum Joining {
+    /// The subscription is there.
+    Known(EntityId),
+    /// The subscription is to be made.
+    New,
+    /// The subscription is to be made in the place of this one, which takes other messages and has no
+    /// receiver.
+    Replacing(EntityId),
 }
 
 /// How a receiver subscribes to a topic.
@@ -68,6 +79,7 @@ impl Broker {
             temporary: true,
             ..self.usual(around, kind)?
         };
+        self.check_can_make(around, &path, None)?;
         self.make_for(around, &path, description, Vec::new())?;
         self.hold(connection, link, Holding::Whole(path));
         Ok(name)
@@ -100,6 +112,7 @@ impl Broker {
             && self.resolve_path(&path).is_none();
         if is_new && self.may(connection, &path, Some(Right::Manage)) {
             let description = self.usual(around, kind)?;
+            self.check_can_make(around, &path, None)?;
             self.make_for(around, &path, description, Vec::new())?;
         }
         Ok(())
@@ -130,21 +143,25 @@ impl Broker {
         }
         let mut wanted = self.subscribing(around, connection, attach, address)?;
         wanted.selector = self.selector(around, address, attach)?;
-        let known = self.resolve_path(&wanted.path);
-        let queue = match known {
+        let joining = match self.resolve_path(&wanted.path) {
             Some(known) => self.join(around, known, base, &wanted)?,
-            None => None,
+            None => Joining::New,
         };
-        let queue = match queue {
-            Some(queue) => queue,
-            None => self.make_subscription(around, connection, base, &wanted)?,
+        let queue = match joining {
+            Joining::Known(queue) => {
+                self.check_receivable(around, queue, address)?;
+                if self.queue(queue).is_some_and(Queue::has_sessions) {
+                    let text = "It is not possible for an entity that requires sessions to create a \
+                                non-sessionful message receiver.";
+                    return Err(self.refuse(around, Condition::NotAllowed, text, &wanted.path));
+                }
+                queue
+            }
+            Joining::New => self.make_subscription(around, connection, base, &wanted, None)?,
+            Joining::Replacing(old) => {
+                self.make_subscription(around, connection, base, &wanted, Some(old))?
+            }
         };
-        self.check_receivable(around, queue, address)?;
-        if self.queue(queue).is_some_and(Queue::has_sessions) {
-            let text = "It is not possible for an entity that requires sessions to create a \
-                        non-sessionful message receiver.";
-            return Err(self.refuse(around, Condition::NotAllowed, text, &wanted.path));
-        }
         let consumer = consumer_id(connection, link);
         self.with_queue(around, queue, |queue, _| queue.add_consumer(consumer, mode));
         let holding = match (wanted.is_durable, wanted.is_shared) {
@@ -200,14 +217,14 @@ impl Broker {
     }
 
     /// Checks that a receiver may have a subscription that is there. One that asks for other messages
-    /// than it has gets a new one in its place, as JMS wants it: then there is `None`.
+    /// than it has gets a new one in its place, as JMS wants it.
     fn join(
         &mut self,
         around: &mut Surroundings<'_>,
         subscription: EntityId,
         topic: EntityId,
         wanted: &Subscribing,
-    ) -> Result<Option<EntityId>, Refusal> {
+    ) -> Result<Joining, Refusal> {
         let receivers: Vec<_> = self
             .queue(subscription)
             .into_iter()
@@ -219,17 +236,17 @@ impl Broker {
         });
         let is_same = self.has_selector(topic, subscription, wanted.selector.as_ref());
         let why = if receivers.is_empty() {
-            if is_same {
-                return Ok(Some(subscription));
-            }
-            self.delete_entity(around, &wanted.path);
-            return Ok(None);
+            return Ok(if is_same {
+                Joining::Known(subscription)
+            } else {
+                Joining::Replacing(subscription)
+            });
         } else if is_alone || !wanted.is_shared {
             "it has a receiver already, and is not shared"
         } else if !is_same {
             "its receivers have another selector"
         } else {
-            return Ok(Some(subscription));
+            return Ok(Joining::Known(subscription));
         };
         let shown = address::without_namespace(&wanted.path);
         let text = format!("The subscription '{shown}' cannot be received from: {why}.");
@@ -254,12 +271,15 @@ impl Broker {
             }
     }
 
+    /// Makes a subscription, in the place of one that is deleted. Everything is checked first: who is
+    /// refused has deleted nothing.
     fn make_subscription(
         &mut self,
         around: &mut Surroundings<'_>,
         connection: ConnectionId,
         topic: EntityId,
         wanted: &Subscribing,
+        replaced: Option<EntityId>,
     ) -> Result<EntityId, Refusal> {
         self.check_right(around, connection, &wanted.path, Some(Right::Manage))?;
         let partitioned = self
@@ -270,13 +290,27 @@ impl Broker {
             temporary: !wanted.is_durable,
             ..self.usual(around, EntityKind::Subscription)?
         };
-        let rules = wanted.selector.iter().map(|selector| Rule {
+        let filter = match &wanted.selector {
+            Some(selector) => Filter::Sql(selector.clone()),
+            None => Filter::True,
+        };
+        let rule = Rule {
             name: RULE.to_owned(),
-            filter: Filter::Sql(selector.clone()),
+            filter,
             action: None,
             created_at: around.now,
-        });
-        self.make_for(around, &wanted.path, description, rules.collect())
+        };
+        self.check_can_make(around, &wanted.path, replaced)?;
+        let rules = &self.topic(topic).rules;
+        if let Err(why) = rules.check_room(&rule.filter, replaced.map(|id| id.0)) {
+            let text = format!("{why}.");
+            let condition = Condition::ResourceLimitExceeded;
+            return Err(self.refuse(around, condition, &text, &wanted.path));
+        }
+        if replaced.is_some() {
+            self.delete_entity(around, &wanted.path);
+        }
+        self.make_for(around, &wanted.path, description, vec![rule])
     }
 
     /// Lets a link in by which a durable subscription is given up: its name is the subscription's, and
@@ -315,7 +349,7 @@ impl Broker {
             let condition = Condition::Other("amqp:resource-locked".to_owned());
             return Err(self.refuse(around, condition, &text, &path));
         }
-        self.hold(connection, link, Holding::Leaving(path));
+        self.hold(connection, link, Holding::Leaving(queue, path));
         let accept = Accept {
             address: Some(topic),
             ..receiver_accept()
@@ -325,18 +359,37 @@ impl Broker {
     }
 
     /// Deletes what a link had for itself that was detached.
-    pub(super) fn drop_holding(&mut self, around: &mut Surroundings<'_>, holding: &Holding) {
-        match holding {
-            Holding::Whole(path) | Holding::Leaving(path) => {
-                self.delete_entity(around, path);
+    pub(super) fn drop_holding(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        connection: ConnectionId,
+        holding: &Holding,
+    ) {
+        let has_gone = |base: EntityId| {
+            let queue = self.queue(base);
+            queue.is_some_and(|queue| queue.consumers().next().is_none())
+        };
+        let (path, goes) = match holding {
+            Holding::Whole(path) => (path, true),
+            Holding::Part(path) => (path, self.resolve_path(path).is_some_and(has_gone)),
+            // A token may have ended, and a receiver may have come, since the link was let in.
+            Holding::Leaving(base, path) => {
+                let is_it = self.resolve_path(path) == Some(*base);
+                let may = self.may(connection, path, Some(Right::Manage));
+                (path, is_it && may && has_gone(*base))
             }
-            Holding::Part(path) => {
-                let queue = self.resolve_path(path).and_then(|base| self.queue(base));
-                if queue.is_some_and(|queue| queue.consumers().next().is_none()) {
-                    self.delete_entity(around, path);
-                }
-            }
-            Holding::Alone => {}
+            Holding::Alone => return,
+        };
+        if goes {
+            self.delete_entity(around, path);
+        }
+    }
+
+    /// Keeps a subscription that a link was to give up: it is the broker that ends the link, and not
+    /// the peer.
+    pub(super) fn keep_leaving(&mut self, connection: ConnectionId, link: LinkId) {
+        if let Some(Holding::Leaving(..)) = self.held_by(connection, link) {
+            self.connection(connection).holdings.remove(&link);
         }
     }
 
@@ -345,11 +398,12 @@ impl Broker {
     pub(super) fn drop_holdings(
         &mut self,
         around: &mut Surroundings<'_>,
+        connection: ConnectionId,
         holdings: impl IntoIterator<Item = Holding>,
     ) {
         for holding in holdings {
-            if !matches!(holding, Holding::Leaving(_)) {
-                self.drop_holding(around, &holding);
+            if !matches!(holding, Holding::Leaving(..)) {
+                self.drop_holding(around, connection, &holding);
             }
         }
     }
@@ -386,7 +440,26 @@ impl Broker {
             .map_err(|text| self.refuse(around, Condition::InternalError, &text, ""))
     }
 
-    /// Makes an entity for a peer, if there is room for it.
+    /// Checks that there is room for an entity that a peer wants, once another has made room for it.
+    fn check_can_make(
+        &mut self,
+        around: &Surroundings<'_>,
+        path: &str,
+        replaced: Option<EntityId>,
+    ) -> Result<(), Refusal> {
+        let others = self.by_path.len() - usize::from(replaced.is_some());
+        let why = if self.room == Room::None {
+            "The broker's disk or memory is full.".to_owned()
+        } else if limits::ENTITIES_MAX <= others {
+            let max = limits::ENTITIES_MAX;
+            format!("There are {max} entities already, and no more may be.")
+        } else {
+            return Ok(());
+        };
+        Err(self.refuse(around, Condition::ResourceLimitExceeded, &why, path))
+    }
+
+    /// Makes an entity for a peer.
     fn make_for(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -394,19 +467,6 @@ impl Broker {
         description: Description,
         rules: Vec<Rule>,
     ) -> Result<EntityId, Refusal> {
-        let why = if self.room == Room::None {
-            Some("The broker's disk or memory is full.".to_owned())
-        } else if limits::ENTITIES_MAX <= self.by_path.len() {
-            let max = limits::ENTITIES_MAX;
-            Some(format!(
-                "There are {max} entities already, and no more may be."
-            ))
-        } else {
-            None
-        };
-        if let Some(why) = why {
-            return Err(self.refuse(around, Condition::ResourceLimitExceeded, &why, path));
-        }
         self.make_entity(around, path, description, rules)
             .map_err(|error| {
                 let text = format!("{error}.");

@@ -1,9 +1,19 @@
 //! What goes by itself.
 
+use fe2o3_amqp_types::definitions::{ReceiverSettleMode, SenderSettleMode};
+use fe2o3_amqp_types::messaging::{Source, TerminusDurability};
+use serde_amqp::Value;
+use serde_amqp::primitives::Symbol;
+
 use super::*;
-use crate::amqp::DynamicNode;
+use crate::amqp::{
+    Attach, Condition, DynamicNode, Event, Identity, LinkRole, LinkTarget, SessionId,
+};
 use crate::broker::tests::Bench;
+use crate::broker::{Input, Profile, Reply, access};
 use crate::entity::queue::EntityKind;
+use crate::entity::{AuthorizationRule, Key, Rights};
+use crate::time::Timestamp;
 
 const CONNECTION: ConnectionId = ConnectionId(7);
 
@@ -45,4 +55,161 @@ fn temporary_nodes_are_gone_after_a_restart() {
 fn no_administrator_makes_what_is_called_like_a_temporary_node() {
     let name = make(&mut Bench::new(), 1, DynamicNode::Queue);
     assert!(!address::is_entity_name(&name), "{name}");
+}
+
+/// A broker that verifies keys: `root` may do all, `ears` may listen.
+fn guarded() -> Bench {
+    let mut bench = Bench::new();
+    bench.broker.access = access::Access::new(Profile::Verified);
+    let rule = |name: &str, rights| AuthorizationRule {
+        name: name.to_owned(),
+        rights,
+        primary_key: Key::new(name.to_owned()),
+        secondary_key: None,
+        created_at: Timestamp::EPOCH,
+        modified_at: Timestamp::EPOCH,
+    };
+    let ears = Rights {
+        send: false,
+        listen: true,
+        manage: false,
+    };
+    let rules = vec![rule("root", Rights::ALL), rule("ears", ears)];
+    bench.broker.set_authorization("", rules);
+    bench
+}
+
+/// Lets a client of JMS in that is called `mine`, with a key.
+fn enter(bench: &mut Bench, id: ConnectionId, key: &str) {
+    let identity = Identity::Plain {
+        user: key.to_owned(),
+        password: key.to_owned(),
+    };
+    bench.run(|broker, around| broker.authenticate(around, id, &identity));
+    let connection = bench.broker.connection(id);
+    connection.container_id = "mine".to_owned();
+    connection.brings_jms = true;
+}
+
+/// Subscribes to `t` as `news`, durably; returns the condition of a refusal.
+fn subscribe(
+    bench: &mut Bench,
+    (id, link): (ConnectionId, u32),
+    selector: Option<&str>,
+) -> Option<Condition> {
+    let mut source = Source::builder()
+        .address("t")
+        .durable(TerminusDurability::UnsettledState)
+        .build();
+    let filter = selector.map(|text| {
+        let name = Symbol::from("apache.org:selector-filter:string");
+        [(name, Value::String(text.to_owned()))]
+    });
+    source.filter = filter.map(|filter| filter.into_iter().collect());
+    attach(bench, (id, link), Some(source))
+}
+
+/// Asks for the durable subscription `news` to be given up; returns the condition of a refusal.
+fn give_up(bench: &mut Bench, id: ConnectionId, link: u32) -> Option<Condition> {
+    attach(bench, (id, link), None)
+}
+
+fn attach(
+    bench: &mut Bench,
+    (id, link): (ConnectionId, u32),
+    source: Option<Source>,
+) -> Option<Condition> {
+    let attach = Attach {
+        name: "news".to_owned(),
+        role: LinkRole::Outgoing,
+        session: SessionId(0),
+        source,
+        target: LinkTarget::Node(None),
+        snd_settle_mode: SenderSettleMode::default(),
+        rcv_settle_mode: ReceiverSettleMode::default(),
+        message_size_max: 0,
+        properties: None,
+    };
+    bench.told.clear();
+    bench.run(|broker, around| {
+        let event = Event::AttachRequested(LinkId(link), Box::new(attach));
+        broker.apply(around, id, Input::Event(event));
+    });
+    bench.told.drain(..).find_map(|routed| match routed.reply {
+        Reply::RefuseLink(_, refusal) => Some(refusal.condition),
+        _ => None,
+    })
+}
+
+fn detach(bench: &mut Bench, id: ConnectionId, link: u32) {
+    let event = Event::Detached {
+        link: LinkId(link),
+        error: None,
+    };
+    bench.run(|broker, around| broker.apply(around, id, Input::Event(event)));
+}
+
+const SUBSCRIPTION: &str = "t/Subscriptions/news$mine$D";
+const ROOT: ConnectionId = ConnectionId(1);
+const EARS: ConnectionId = ConnectionId(2);
+
+/// Returns which subscription there is, by the id of its queue.
+fn subscription(bench: &Bench) -> Option<EntityId> {
+    bench.broker.resolve_path(SUBSCRIPTION)
+}
+
+#[test]
+fn a_durable_subscription_that_may_not_be_replaced_stays() {
+    let mut bench = guarded();
+    enter(&mut bench, ROOT, "root");
+    enter(&mut bench, EARS, "ears");
+    assert_eq!(subscribe(&mut bench, (ROOT, 1), None), None);
+    detach(&mut bench, ROOT, 1);
+    let made = subscription(&bench);
+    assert!(made.is_some(), "it outlives its receiver");
+    let refused = subscribe(&mut bench, (EARS, 1), Some("a = 1"));
+    assert_eq!(refused, Some(Condition::UnauthorizedAccess));
+    assert_eq!(subscription(&bench), made);
+    // It can be received from with the right to listen, as it is.
+    assert_eq!(subscribe(&mut bench, (EARS, 2), None), None);
+    detach(&mut bench, EARS, 2);
+    assert_eq!(subscription(&bench), made);
+    // Who may manage, and finds no room, deletes nothing either.
+    bench.broker.set_room(Room::None);
+    let refused = subscribe(&mut bench, (ROOT, 2), Some("a = 1"));
+    assert_eq!(refused, Some(Condition::ResourceLimitExceeded));
+    assert_eq!(subscription(&bench), made);
+    bench.broker.set_room(Room::Enough);
+    assert_eq!(subscribe(&mut bench, (ROOT, 3), Some("a = 1")), None);
+    assert_ne!(subscription(&bench), made);
+    bench.check_replay();
+}
+
+#[test]
+fn a_durable_subscription_is_given_up_by_who_may_and_nobody_else() {
+    let mut bench = guarded();
+    enter(&mut bench, ROOT, "root");
+    enter(&mut bench, EARS, "ears");
+    assert_eq!(subscribe(&mut bench, (ROOT, 1), None), None);
+    detach(&mut bench, ROOT, 1);
+    let made = subscription(&bench);
+    let refused = give_up(&mut bench, EARS, 1);
+    assert_eq!(refused, Some(Condition::UnauthorizedAccess));
+    // A receiver comes while the link is there by which it is given up: it stays.
+    assert_eq!(give_up(&mut bench, ROOT, 2), None);
+    assert_eq!(subscribe(&mut bench, (EARS, 3), None), None);
+    detach(&mut bench, ROOT, 2);
+    assert_eq!(subscription(&bench), made);
+    detach(&mut bench, EARS, 3);
+    // The broker ends the link, as it does when a token ends: it stays.
+    assert_eq!(give_up(&mut bench, ROOT, 3), None);
+    bench.run(|broker, around| {
+        let refusal = broker.unauthorized(around, SUBSCRIPTION, None, "");
+        broker.end_link(around, ROOT, LinkId(3), refusal);
+    });
+    assert_eq!(subscription(&bench), made);
+    assert_eq!(give_up(&mut bench, ROOT, 4), None);
+    detach(&mut bench, ROOT, 4);
+    assert_eq!(subscription(&bench), None);
+    bench.check_replay();
 }

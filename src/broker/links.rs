@@ -71,7 +71,7 @@ impl Broker {
             }
             self.connection(connection).links.insert(link, state);
         } else if let Some(holding) = self.connection(connection).holdings.remove(&link) {
-            self.drop_holding(around, &holding);
+            self.drop_holding(around, connection, &holding);
         }
         // What was made for it must be there before it is told.
         let rests_on = if made == self.queues.len() {
@@ -358,7 +358,7 @@ impl Broker {
         self.let_go(around.now, connection, link, &state);
         self.release(around, connection, link, &state);
         if let Some(holding) = self.connection(connection).holdings.remove(&link) {
-            self.drop_holding(around, &holding);
+            self.drop_holding(around, connection, &holding);
         }
     }
 
@@ -378,7 +378,7 @@ impl Broker {
         for (&link, state) in &state.links {
             self.release(around, connection, link, state);
         }
-        self.drop_holdings(around, state.holdings.into_values());
+        self.drop_holdings(around, connection, state.holdings.into_values());
     }
 
     /// Ends the links that an entity's new properties forbid.
@@ -464,6 +464,7 @@ impl Broker {
         refusal: Refusal,
     ) {
         let waiting = matches!(self.link(connection, link), Some(Link::Waiting { .. }));
+        self.keep_leaving(connection, link);
         self.detached(around, connection, link);
         let reply = if waiting {
             Reply::RefuseLink(link, refusal)

@@ -99,13 +99,8 @@ impl RuleSet {
         if self.names.contains_key(&name) {
             return Err(RuleRefused::NameTaken);
         }
+        self.check_room(&rule.filter, None)?;
         let is_sql = matches!(rule.filter, Filter::Sql(_));
-        if is_sql && limits::SQL_RULES_MAX <= self.sql {
-            return Err(RuleRefused::TooManySql);
-        }
-        if !is_sql && limits::CORRELATION_RULES_MAX <= self.rules.len() - self.sql {
-            return Err(RuleRefused::TooManyCorrelation);
-        }
         let key = RuleKey {
             subscription,
             created_at: rule.created_at,
@@ -134,6 +129,27 @@ impl RuleSet {
         }
         self.names.insert(name, key);
         self.rules.insert(key, (rule, place));
+        Ok(())
+    }
+
+    /// Checks that there is room for one more rule with a filter, once the rules of a subscription are
+    /// gone.
+    ///
+    /// # Errors
+    ///
+    /// [`RuleRefused`] says of which kind there are too many.
+    pub fn check_room(&self, filter: &Filter, without: Option<u32>) -> Result<(), RuleRefused> {
+        let gone = || without.into_iter().flat_map(|gone| self.rules(gone));
+        let gone_sql = gone().filter(|rule| matches!(rule.filter, Filter::Sql(_)));
+        let gone_sql = gone_sql.count();
+        let sql = self.sql - gone_sql;
+        if matches!(filter, Filter::Sql(_)) {
+            if limits::SQL_RULES_MAX <= sql {
+                return Err(RuleRefused::TooManySql);
+            }
+        } else if limits::CORRELATION_RULES_MAX + sql <= self.rules.len() - gone().count() {
+            return Err(RuleRefused::TooManyCorrelation);
+        }
         Ok(())
     }
 

@@ -251,6 +251,11 @@ fn sql_filters_are_counted_on_their_own() {
         Err(RuleRefused::TooManySql)
     );
     rules.insert(1, rule("other", wants("a", 1))).unwrap();
+    assert_eq!(
+        rules.check_room(&sql("a=1"), Some(2)),
+        Err(RuleRefused::TooManySql)
+    );
+    assert_eq!(rules.check_room(&sql("a=1"), Some(1)), Ok(()));
     assert!(rules.remove(1, "7"));
     rules.insert(1, rule("more", sql("a=1"))).unwrap();
 }
