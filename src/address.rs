@@ -65,7 +65,11 @@ impl Address {
     /// Percent-encoding is decoded: .NET and Python send URIs, and a literal `%` in a name is rare
     /// (`protocol.md` §3.2). [`Address::parse_literal`] leaves it alone.
     pub fn parse(text: &str) -> Result<Self, InvalidAddress> {
-        let path = without_authority(text);
+        Self::parse_path(without_authority(text))
+    }
+
+    /// Parses the path of a URL: whatever looks like another URL in it is part of the name.
+    pub fn parse_path(path: &str) -> Result<Self, InvalidAddress> {
         match percent_decode_str(path).decode_utf8() {
             Ok(decoded) => Self::of_path(&decoded),
             Err(_) => Self::of_path(path),
@@ -77,7 +81,8 @@ impl Address {
         Self::of_path(without_authority(text))
     }
 
-    fn of_path(path: &str) -> Result<Self, InvalidAddress> {
+    /// Reads a path that is decoded, or whose percent signs are part of the name.
+    pub fn of_path(path: &str) -> Result<Self, InvalidAddress> {
         let path = path.trim_matches('/');
         if path.is_empty() {
             return Err(InvalidAddress::Empty);
@@ -219,14 +224,28 @@ pub fn is_part_name(name: &str) -> bool {
             .all(|c| c.is_alphanumeric() || ".-_~$".contains(c))
 }
 
-/// Drops `scheme://authority` and one leading slash.
+/// Drops `scheme://authority` from the start, and one leading slash.
+///
+/// Only from the start: a right is checked for a path, and must be checked for the same path that is
+/// looked up then.
 #[must_use]
 pub fn without_authority(text: &str) -> &str {
-    let path = match text.split_once("://") {
-        Some((_, rest)) => rest.split_once('/').map_or("", |(_, path)| path),
+    let path = match behind_scheme(text) {
+        Some(rest) => rest.split_once('/').map_or("", |(_, path)| path),
         None => text,
     };
     path.strip_prefix('/').unwrap_or(path)
+}
+
+/// Returns what follows `scheme://`, if the text begins with a scheme (RFC 3986, 3.1).
+#[must_use]
+pub fn behind_scheme(text: &str) -> Option<&str> {
+    let (scheme, rest) = text.split_once("://")?;
+    let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+    is_scheme.then_some(rest)
 }
 
 fn strip_suffix<'a>(path: &'a str, suffix: &str) -> Option<&'a str> {
@@ -270,6 +289,9 @@ mod tests {
         );
         check("$cbs", "cbs");
         check("amqp://host", "Empty");
+        check("q/x://host/other", "entity q/x://host/other");
+        check("a b://host/other", "entity a b://host/other");
+        check("sb://host/q/x://host/other", "entity q/x://host/other");
         check("", "Empty");
         check("/$management", "entity $management");
         check("caf\u{e9}", "entity caf\u{e9}");

@@ -55,7 +55,12 @@ impl Target {
         }
         let parts = path.trim_matches('/').split('/');
         let parts: Vec<String> = parts.map(decode).collect::<Result<_, _>>()?;
-        if parts.iter().any(String::is_empty) {
+        // An encoded slash is one too, and a path that begins with two is one of another namespace.
+        if parts
+            .iter()
+            .flat_map(|part| part.split('/'))
+            .any(str::is_empty)
+        {
             return Err(wrong(
                 "the path",
                 path,

@@ -1,6 +1,6 @@
 //! `$cbs`: where peers put tokens (`protocol.md` §2).
 
-use super::access::resource_path;
+use super::access::audience_path;
 use super::management::{Body, Request, Status};
 use super::{Broker, ConnectionId, Fault, Surroundings, errors};
 use crate::address::{Address, EntityAddress};
@@ -50,14 +50,15 @@ impl Broker {
     }
 
     /// Says that there is no entity that a token is for; who may not know has been refused before.
-    fn missing(
+    pub(super) fn missing(
         &mut self,
         around: &Surroundings<'_>,
         connection: ConnectionId,
         audience: &str,
     ) -> Option<Refusal> {
-        let path = resource_path(audience);
-        let Ok(Address::Entity(address)) = Address::parse_literal(&path) else {
+        // The path for which the token was verified, read as it is: nothing is decoded again.
+        let path = audience_path(audience);
+        let Ok(Address::Entity(address)) = Address::of_path(&path) else {
             return None;
         };
         let within = EntityAddress {

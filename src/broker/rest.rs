@@ -235,13 +235,13 @@ impl Broker {
     ) -> Result<(EntityId, EntityAddress), Refusal> {
         let prefix = self.namespace_of(host);
         // A literal percent sign in a name is rare: decoded first, then as it is written.
-        for address in [Address::parse(path), Address::parse_literal(path)] {
+        for address in [Address::parse_path(path), Address::of_path(path)] {
             let Ok(Address::Entity(address)) = address else {
                 continue;
             };
             let path = format!("{prefix}{}", address.path);
             let address = EntityAddress { path, ..address };
-            let checked = authority.check(&address.resource(), right);
+            let checked = authority.check_messages(&address.resource(), right);
             checked.map_err(|text| {
                 self.refuse(around, Condition::UnauthorizedAccess, &text, &address.path)
             })?;

@@ -12,6 +12,7 @@
     reason = "a test that fails may do so in any way"
 )]
 
+mod authority;
 mod engine;
 mod hostile;
 mod layers;

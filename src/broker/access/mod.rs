@@ -4,6 +4,7 @@
 //! request of the administration API. What it has proved is a [`Grant`]: rights on an entity and
 //! all below it, for a time. A link needs a grant for as long as it lives.
 
+mod grant;
 mod jwt;
 mod sas;
 #[cfg(test)]
@@ -21,9 +22,11 @@ use crate::entity::{AuthorizationRule, EntityId, Right, Rights};
 use crate::limits;
 use crate::time::{Millis, Timestamp};
 
+use grant::is_within;
+pub use grant::{Authority, Grant};
 pub use jwt::{JwksError, TokenIssuer};
-use sas::SasToken;
-pub(super) use sas::resource_path;
+pub(super) use sas::audience_path;
+use sas::{Resource, SasToken};
 
 /// How tokens and rights are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -49,70 +52,6 @@ pub struct Origin {
     pub server_name: Option<String>,
     /// Whom its certificate names, if it showed one and it was verified.
     pub certificate: Option<String>,
-}
-
-/// Rights that were proved.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Grant {
-    /// The key of the path of the entity for which they hold, and for all below; with nothing after
-    /// the prefix of a namespace, for all of that.
-    scope: String,
-    rights: Rights,
-    expires_at: Timestamp,
-    /// A token gave it, and another may take its place.
-    is_of_token: bool,
-}
-
-/// What somebody may who asks for administration.
-#[derive(Debug, Clone)]
-pub struct Authority {
-    /// What its key gives.
-    grant: Grant,
-    /// Where its tokens hold, for entities that another forwards to: that of the request, and those
-    /// that clients send for the targets.
-    reach: Vec<Grant>,
-}
-
-impl Grant {
-    /// Everything, for ever.
-    fn all() -> Self {
-        Self {
-            scope: String::new(),
-            rights: Rights::ALL,
-            expires_at: Timestamp::MAX,
-            is_of_token: false,
-        }
-    }
-
-    /// What a rule gives where it stands, for as long as a connection lasts.
-    fn of_rule((scope, rule): (String, &AuthorizationRule)) -> Self {
-        Self {
-            scope,
-            rights: rule.rights,
-            ..Self::all()
-        }
-    }
-
-    /// Returns when it ends.
-    pub(super) fn expires_at(&self) -> Timestamp {
-        self.expires_at
-    }
-
-    fn covers(&self, path: &str) -> bool {
-        is_within(path, &self.scope)
-    }
-}
-
-/// Returns whether a path is an entity's, or below it; both are keys.
-fn is_within(path: &str, scope: &str) -> bool {
-    if scope.is_empty() {
-        // The first namespace's: no other's paths.
-        return !path.starts_with("//");
-    }
-    match path.strip_prefix(scope) {
-        Some(rest) => rest.is_empty() || rest.starts_with('/') || scope.ends_with('/'),
-        None => false,
-    }
 }
 
 /// What is wrong with a token, in the service's words and numbers (`protocol.md` §11.11).
@@ -341,7 +280,7 @@ impl Broker {
             let connection = self.connection(id);
             (connection.prefix.clone(), connection.origin.peer)
         };
-        let audience = format!("{prefix}{}", resource_path(audience));
+        let audience = format!("{prefix}{}", audience_path(audience));
         let verified = self.verify(around.now, peer, &prefix, token, &audience);
         let verified = verified.inspect_err(|refused| {
             let audience: String = audience.chars().take(limits::LOGGED_MAX).collect();
@@ -388,15 +327,15 @@ impl Broker {
         audience: &str,
     ) {
         let connection = self.connection(id);
-        let audience = format!("{}{}", connection.prefix, resource_path(audience));
+        let audience = format!("{}{}", connection.prefix, audience_path(audience));
         let is_that = |old: &Grant| old.is_of_token && old.scope == audience;
         connection.grants.retain(|old| !is_that(old));
         self.end_unauthorized(around, id, "");
     }
 
-    /// Checks the tokens of a request of the administration API, of which the first must hold for the
-    /// path that it names on a host. What it gives is what its key gives: a request looks at what is
-    /// above its path too.
+    /// Checks the tokens of a request over HTTP, of which the first must hold for the path that it
+    /// names on a host. What the request turns out to be about is checked once more, by what is
+    /// returned here.
     ///
     /// # Errors
     ///
@@ -416,8 +355,11 @@ impl Broker {
                 scope: prefix.to_owned(),
                 ..Grant::all()
             };
-            let reach = vec![grant.clone()];
-            return Ok(Authority { grant, reach });
+            return Ok(Authority {
+                owner: grant.scope.clone(),
+                reach: vec![grant.clone()],
+                grant,
+            });
         }
         let Some(token) = token else {
             return Err(TokenRefused::new(
@@ -427,16 +369,40 @@ impl Broker {
         };
         let resource = format!("{prefix}{}", sas::path_key(path));
         let verified = self.verify(now, peer, prefix, without_scheme(token), &resource)?;
-        let mut reach = vec![verified.reach()];
+        let mut reach = vec![verified.grant.clone()];
         for token in supplementary {
             // One that is good for nothing reaches nothing.
-            let verified = self.verify_token(now, prefix, without_scheme(token), None);
-            reach.extend(verified.ok().map(|verified| verified.reach()));
+            let verified = self.verify_supplementary(now, prefix, without_scheme(token), host);
+            reach.extend(verified.map(|verified| verified.grant));
         }
         Ok(Authority {
             grant: verified.grant,
+            owner: verified.owner,
             reach,
         })
+    }
+
+    /// Verifies a token for whatever it is for.
+    fn verify_supplementary(
+        &self,
+        now: Timestamp,
+        prefix: &str,
+        token: &str,
+        host: Option<&str>,
+    ) -> Option<Verified> {
+        if !sas::is_sas(token) {
+            return self.verify_jwt(now, prefix, token).ok();
+        }
+        let mut token = SasToken::parse(token).ok()?;
+        // JavaScript signs the name of the host here, without a scheme (`protocol.md` §11.2).
+        let host = host.and_then(|host| host.split(':').next());
+        if let Resource::Unclear(name) = &token.resource
+            && host.is_some_and(|host| host.eq_ignore_ascii_case(name))
+            && self.resolve_path(&format!("{prefix}{name}")).is_none()
+        {
+            token.resource = Resource::Path(String::new());
+        }
+        self.verify_sas(now, prefix, token, None).ok()
     }
 
     /// Returns whether a connection may do something with an entity, or, without a right, whether
@@ -573,7 +539,12 @@ impl Broker {
                 "Too many authentications failed; try again later.".to_owned(),
             ));
         }
-        let verified = self.verify_token(now, prefix, token, Some(resource));
+        let verified = if sas::is_sas(token) {
+            SasToken::parse(token)
+                .and_then(|token| self.verify_sas(now, prefix, token, Some(resource)))
+        } else {
+            self.verify_jwt(now, prefix, token)
+        };
         // A token that was signed with a key of ours is nobody's guess.
         let is_guess = |refused: &TokenRefused| {
             matches!(
@@ -587,31 +558,27 @@ impl Broker {
         verified
     }
 
-    /// Verifies a token for a resource, or for whatever it is for.
-    fn verify_token(
-        &self,
-        now: Timestamp,
-        prefix: &str,
-        token: &str,
-        resource: Option<&str>,
-    ) -> Result<Verified, TokenRefused> {
-        if sas::is_sas(token) {
-            self.verify_sas(now, prefix, token, resource)
-        } else {
-            self.verify_jwt(now, prefix, token)
-        }
-    }
-
     /// The algorithm of `protocol.md` §2.5.
     fn verify_sas(
         &self,
         now: Timestamp,
         prefix: &str,
-        token: &str,
+        token: SasToken<'_>,
         resource: Option<&str>,
     ) -> Result<Verified, TokenRefused> {
-        let token = SasToken::parse(token)?;
-        let scope = format!("{prefix}{}", token.resource);
+        let path = match &token.resource {
+            Resource::Path(path) => path,
+            Resource::Unclear(text) => {
+                return Err(TokenRefused::new(
+                    Fault::Malformed,
+                    format!(
+                        "The SAS token is malformed: the field 'sr' is '{text}', which is no URL; \
+                         it must be one, such as 'sb://host/{text}'."
+                    ),
+                ));
+            }
+        };
+        let scope = format!("{prefix}{path}");
         // All keys of the name are tried, that the time tells nothing of which there are.
         let mut proved: Option<(&str, Rights)> = None;
         for (owner, rule) in self.rules_for(prefix, &scope) {
@@ -643,19 +610,19 @@ impl Broker {
             return Err(TokenRefused::new(
                 Fault::Audience,
                 format!(
-                    "The token is for '{}', and does not hold for '{}'.",
-                    token.resource,
+                    "The token is for '{path}', and does not hold for '{}'.",
                     address::without_namespace(resource)
                 ),
             ));
         }
+        let owner = owner.to_owned();
         let grant = Grant {
-            scope: owner.to_owned(),
+            scope,
             rights,
             expires_at: token.expires_at,
             is_of_token: true,
         };
-        Ok(Verified { grant, scope })
+        Ok(Verified { grant, owner })
     }
 
     /// An identity token holds for a whole namespace.
@@ -681,8 +648,8 @@ impl Broker {
             expires_at: claims.expires_at,
             is_of_token: true,
         };
-        let scope = prefix.to_owned();
-        Ok(Verified { grant, scope })
+        let owner = prefix.to_owned();
+        Ok(Verified { grant, owner })
     }
 
     /// Returns the rules whose keys may sign for a resource, and what each is for: those of the
@@ -733,60 +700,10 @@ impl Broker {
     }
 }
 
-/// What a token gives, and where it is good.
+/// What a token gives where it is good, and what its key is for.
 struct Verified {
-    /// What its key gives.
     grant: Grant,
-    /// What it is for.
-    scope: String,
-}
-
-impl Verified {
-    /// Returns what it gives where it is good.
-    fn reach(&self) -> Grant {
-        Grant {
-            scope: self.scope.clone(),
-            ..self.grant.clone()
-        }
-    }
-}
-
-impl Authority {
-    /// Checks that its key gives a right on a path.
-    ///
-    /// # Errors
-    ///
-    /// A sentence for the client.
-    pub(super) fn check(&self, path: &str, right: Right) -> Result<(), String> {
-        self.grant.check(path, right)
-    }
-
-    /// Checks that messages may be sent to an entity, in the name of one that forwards to it.
-    ///
-    /// # Errors
-    ///
-    /// A sentence for the client.
-    pub(super) fn check_target(&self, path: &str) -> Result<(), String> {
-        let mut checked = Ok(());
-        for grant in &self.reach {
-            checked = grant.check(path, Right::Send);
-            if checked.is_ok() {
-                break;
-            }
-        }
-        checked
-    }
-
-    #[cfg(test)]
-    pub(super) fn of(scope: &str, rights: Rights) -> Self {
-        let grant = Grant {
-            scope: scope.to_owned(),
-            rights,
-            ..Grant::all()
-        };
-        let reach = vec![grant.clone()];
-        Self { grant, reach }
-    }
+    owner: String,
 }
 
 /// Takes `Bearer` from an authorization.
@@ -794,23 +711,6 @@ fn without_scheme(token: &str) -> &str {
     let parts = token.split_once(' ');
     let bearer = parts.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("Bearer"));
     bearer.map_or(token, |(_, token)| token.trim())
-}
-
-impl Grant {
-    /// Checks that it gives a right on a path.
-    ///
-    /// # Errors
-    ///
-    /// A sentence for the client.
-    fn check(&self, path: &str, right: Right) -> Result<(), String> {
-        if self.covers(&address::key(path)) && self.rights.allow(right) {
-            return Ok(());
-        }
-        Err(format!(
-            "'{right}' claim is required to perform this operation on '{}'.",
-            address::without_namespace(path)
-        ))
-    }
 }
 
 /// Returns bits from which nobody finds what they were made of.

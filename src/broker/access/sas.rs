@@ -26,9 +26,8 @@ pub(super) struct SasToken<'a> {
     signed: String,
     signature: Vec<u8>,
     names: Vec<Cow<'a, str>>,
-    /// The path of what the token is for, in the form that compares without case; empty for a
-    /// whole namespace.
-    pub(super) resource: String,
+    /// What the token is for.
+    pub(super) resource: Resource,
     /// When it ends.
     pub(super) expires_at: Timestamp,
 }
@@ -78,7 +77,7 @@ impl<'a> SasToken<'a> {
             signed: format!("{resource}\n{expiry}"),
             signature,
             names: names(name),
-            resource: resource_path(&decoded),
+            resource: Resource::read(&decoded),
             expires_at: Timestamp::from_millis(seconds.saturating_mul(1000)),
         })
     }
@@ -112,19 +111,73 @@ pub(super) fn name_of_key(token: &str) -> String {
 /// The fields of a token.
 const NAMES: [&str; 4] = ["sr", "sig", "se", "skn"];
 
-/// Finds the path in what a client calls a resource or an audience: scheme, host, port, query and
-/// the management node are not looked at (`protocol.md` §2.4).
-pub(in crate::broker) fn resource_path(text: &str) -> String {
-    let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
-    let path = rest.split_once('/').map_or("", |(_, path)| path);
+/// What a token says to be for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Resource {
+    /// What is at this path, in the form that compares without case, and all below it; empty for a
+    /// whole namespace.
+    Path(String),
+    /// A name without a scheme, which may be that of a host or that of an entity.
+    Unclear(String),
+}
+
+impl Resource {
+    /// Reads what a token says to be for. Scheme, host, port, query and the management node are not
+    /// looked at (`protocol.md` §2.4).
+    ///
+    /// Without a scheme the first part counts as a host only where it can be nothing else: a token
+    /// for `orders` must not be one for everything on a host of that name.
+    fn read(text: &str) -> Self {
+        if let Some(rest) = address::behind_scheme(text) {
+            return Self::Path(path_behind_host(rest));
+        }
+        let host = text.split_once('/').map_or(text, |(host, _)| host);
+        if is_host(host) || (host.len() < text.len() && host.contains('.')) {
+            return Self::Path(path_behind_host(text));
+        }
+        Self::Unclear(text.to_owned())
+    }
+}
+
+/// Returns whether a name without a scheme is that of a host, and of no entity: it has a port, is a
+/// loopback name, or one of the service's.
+fn is_host(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name.contains(':') || name == "localhost" || SERVICE_HOSTS.iter().any(|it| name.ends_with(it))
+}
+
+/// The domains of the service's namespaces in its clouds.
+const SERVICE_HOSTS: [&str; 3] = [
+    ".servicebus.windows.net",
+    ".servicebus.chinacloudapi.cn",
+    ".servicebus.usgovcloudapi.net",
+];
+
+/// Finds the path in what a client calls an audience. It only chooses a part of what a token is for,
+/// so that a name without a scheme is the entity's.
+pub(in crate::broker) fn audience_path(text: &str) -> String {
+    match Resource::read(text) {
+        Resource::Path(path) => path,
+        Resource::Unclear(text) if text.contains('/') => path_behind_host(&text),
+        Resource::Unclear(text) => path_key(&text),
+    }
+}
+
+/// Finds the path in a URL without its scheme.
+fn path_behind_host(text: &str) -> String {
+    let path = text.split_once('/').map_or("", |(_, path)| path);
     let path = path.split(['?', '#']).next().unwrap_or_default();
     // A URL inside of the token is encoded once more.
     let key = path_key(path);
-    let node = key.strip_suffix("$management").unwrap_or(&key);
-    node.trim_end_matches('/').to_owned()
+    match key.strip_suffix("$management") {
+        Some("") => String::new(),
+        Some(entity) if entity.ends_with('/') => entity.trim_end_matches('/').to_owned(),
+        Some(_) | None => key,
+    }
 }
 
-/// Returns the form of an encoded path that compares without case.
+/// Returns the form of an encoded path that compares without case. It has no slash at its ends, not an
+/// encoded one either: what begins with two is a path of another namespace.
 pub(super) fn path_key(path: &str) -> String {
     let path = percent_decode_str(path).decode_utf8_lossy();
     address::key(path.trim_matches('/'))
@@ -164,7 +217,9 @@ mod tests {
 
     fn check(token: &str, expected: Result<&str, &str>) {
         match (SasToken::parse(token), expected) {
-            (Ok(token), Ok(resource)) => assert_eq!(token.resource, resource),
+            (Ok(token), Ok(resource)) => {
+                assert_eq!(token.resource, Resource::Path(resource.to_owned()));
+            }
             (Err(found), Err(expected)) => {
                 assert!(found.to_string().contains(expected), "{found}");
             }
@@ -175,10 +230,13 @@ mod tests {
     #[test]
     fn a_token_has_four_fields_in_any_order() {
         check(
-            "SharedAccessSignature sr=h%2fa&sig=YmI%3D&se=1&skn=k",
+            "SharedAccessSignature sr=h.x%2fa&sig=YmI%3D&se=1&skn=k",
             Ok("a"),
         );
-        check("sharedaccesssignature skn=k&se=1&sig=YmI=&sr=h", Ok(""));
+        check(
+            "sharedaccesssignature skn=k&se=1&sig=YmI=&sr=localhost",
+            Ok(""),
+        );
         check(
             "SharedAccessSignature sr=a&sig=YmI=&se=1",
             Err("'skn' is missing"),
@@ -206,11 +264,33 @@ mod tests {
             ("amqps://host:5671/q%201/$management", "q 1"),
             ("https://host", ""),
             ("https://host/", ""),
-            ("host/topic/Subscriptions/eu", "topic/subscriptions/eu"),
+            ("host.x/topic/Subscriptions/eu", "topic/subscriptions/eu"),
             ("https://host/q1?api-version=2021-05", "q1"),
             ("sb://host/$management", ""),
+            ("sb://host/q$management", "q$management"),
+            ("sb://host/q/x://host/other", "q/x://host/other"),
+            ("sb://host/%2F%2fother%2Fq", "other/q"),
+            ("localhost", ""),
+            ("host:5671", ""),
+            ("ns.ServiceBus.windows.net", ""),
+            ("127.0.0.1:5671/q", "q"),
         ] {
-            assert_eq!(resource_path(text), path, "{text}");
+            assert_eq!(Resource::read(text), Resource::Path(path.to_owned()));
+            assert_eq!(audience_path(text), path, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_without_a_scheme_is_not_taken_for_a_host() {
+        for (text, as_audience) in [
+            ("queue1", "queue1"),
+            ("orders.created", "orders.created"),
+            ("team/queue1", "queue1"),
+            ("q/x://host/other", "x://host/other"),
+            ("", ""),
+        ] {
+            assert_eq!(Resource::read(text), Resource::Unclear(text.to_owned()));
+            assert_eq!(audience_path(text), as_audience, "{text}");
         }
     }
 
@@ -240,7 +320,7 @@ mod tests {
             let token = SasToken::parse(&token).unwrap_or_else(|error| panic!("{error}"));
             assert!(token.is_signed_with(&key), "{resource}");
             assert!(!token.is_signed_with(&other), "{resource}");
-            assert_eq!(token.resource, "q");
+            assert_eq!(token.resource, Resource::Path("q".to_owned()));
             assert!(token.names("Root Key/x"), "{:?}", token.names);
         }
     }

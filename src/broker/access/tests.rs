@@ -361,3 +361,74 @@ fn a_namespace_has_its_keys_however_its_name_is_written() {
         assert_eq!(put(&mut bench, "sb://h/q", &token), Ok(()), "{host}");
     }
 }
+
+fn authorize(bench: &mut Bench, token: &str, path: &str) -> Result<Authority, Fault> {
+    let broker = &mut bench.broker;
+    let authorized = broker.authorize(bench.now, Peer(1), Some("h"), Some(token), path, &[]);
+    authorized.map_err(|refused| refused.fault)
+}
+
+#[test]
+fn a_request_may_what_its_token_is_for_and_not_what_its_key_is_for() {
+    let mut bench = guarded();
+    let sends = |authority: &Authority, entity| authority.check_messages(entity, Right::Send);
+    for (resource, path, good, bad) in [
+        ("sb://h/q", "/q/messages", "q", "two"),
+        ("https://h/q/messages/head", "/q/messages/head", "q", "two"),
+        ("https://h/q/messages", "/q/messages/head", "Q", "q2"),
+        ("sb://h/q", "/q/x://h/two/messages", "q/below", "two"),
+    ] {
+        let token = sas(resource, "root", "r", NOW + 60);
+        let authority = authorize(&mut bench, &token, path).unwrap();
+        assert_eq!(sends(&authority, good), Ok(()), "{resource}");
+        assert!(sends(&authority, bad).is_err(), "{resource}");
+        assert!(sends(&authority, "").is_err(), "{resource}");
+    }
+    // A subscription is made with a token for that alone, and its topic is looked at for it.
+    let token = sas("https://h/t/Subscriptions/new", "root", "r", NOW + 60);
+    let authority = authorize(&mut bench, &token, "/t/Subscriptions/new").unwrap();
+    let manages = |path| authority.check(path, Right::Manage).is_ok();
+    assert!(manages("t/Subscriptions/new") && !manages("t") && !manages("q"));
+    assert_eq!(authority.check_above("t", Right::Manage), Ok(()));
+}
+
+#[test]
+fn a_name_without_a_scheme_is_not_the_namespace() {
+    let mut bench = guarded();
+    for name in ["q", "orders.v1", "two"] {
+        let token = sas(name, "root", "r", NOW + 60);
+        assert_eq!(put(&mut bench, "sb://h/q", &token), Err(Fault::Malformed));
+        assert_eq!(put(&mut bench, name, &token), Err(Fault::Malformed));
+        let authorized = authorize(&mut bench, &token, "/two").map(drop);
+        assert_eq!(authorized, Err(Fault::Malformed), "{name}");
+    }
+    // JavaScript signs the host like that for the entity that another forwards to.
+    let main = sas("sb://h/q", "root", "r", NOW + 60);
+    for (name, reaches) in [("h", true), ("H", true), ("other", false), ("two", false)] {
+        let token = sas(name, "root", "r", NOW + 60);
+        let host = if name == "two" { "two" } else { "h:5300" };
+        let broker = &mut bench.broker;
+        let authority =
+            broker.authorize(bench.now, Peer(1), Some(host), Some(&main), "/q", &[token]);
+        let checked = authority.unwrap().check_target("two");
+        assert_eq!(checked.is_ok(), reaches, "{name}");
+    }
+}
+
+#[test]
+fn an_audience_tells_nothing_of_entities_beside_it() {
+    let mut bench = guarded();
+    let token = sas("sb://h/q", "root", "r", NOW + 60);
+    for audience in [
+        "sb://h/q/x://h/two",
+        "sb://h/q/x://h/nothing",
+        "sb://h/q/x%3A%2F%2Fh%2Ftwo",
+        "sb://h/q/x%253A%252F%252Fh/two",
+    ] {
+        assert_eq!(put(&mut bench, audience, &token), Ok(()), "{audience}");
+        let missing = bench.run(|broker, around| broker.missing(around, GUEST, audience));
+        assert!(missing.is_some(), "{audience}");
+    }
+    let missing = bench.run(|broker, around| broker.missing(around, GUEST, "sb://h/Q"));
+    assert_eq!(missing, None);
+}

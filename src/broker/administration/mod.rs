@@ -9,6 +9,8 @@ mod properties;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+
 use crate::entity::queue::Description;
 use crate::entity::rules::Rule;
 use crate::time::Timestamp;
@@ -101,6 +103,34 @@ pub enum Operation {
         /// Its name.
         name: String,
     },
+}
+
+impl Operation {
+    /// Returns the path of what it is about, as it stands in the URL of its request: that is what a
+    /// token must be for.
+    pub(super) fn resource(&self) -> Cow<'_, str> {
+        let of_rule = |subscription: &str, name: &str| format!("{subscription}/Rules/{name}");
+        match self {
+            Self::Namespace => Cow::Borrowed("$namespaceinfo"),
+            Self::List { what, .. } => match what {
+                Listed::Queues => Cow::Borrowed("$Resources/Queues"),
+                Listed::Topics => Cow::Borrowed("$Resources/Topics"),
+                Listed::Subscriptions(topic) => Cow::Owned(format!("{topic}/Subscriptions")),
+                Listed::Rules(subscription) => Cow::Owned(format!("{subscription}/Rules")),
+            },
+            Self::Read { path }
+            | Self::CreateEntity { path, .. }
+            | Self::CreateSubscription { path, .. }
+            | Self::Update { path, .. }
+            | Self::Delete { path, .. } => Cow::Borrowed(path),
+            Self::ReadRule { subscription, name } | Self::DeleteRule { subscription, name } => {
+                Cow::Owned(of_rule(subscription, name))
+            }
+            Self::CreateRule { subscription, rule } | Self::UpdateRule { subscription, rule } => {
+                Cow::Owned(of_rule(subscription, &rule.name))
+            }
+        }
+    }
 }
 
 /// What can be listed.

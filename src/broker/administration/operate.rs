@@ -49,6 +49,9 @@ struct Administration<'a, 'b> {
 
 impl Administration<'_, '_> {
     fn run(&mut self, operation: Operation) -> Outcome {
+        let resource = format!("{}{}", self.prefix, operation.resource());
+        let checked = self.authority.check(&resource, Right::Manage);
+        checked.map_err(OperationRefused::Unauthorized)?;
         match operation {
             Operation::Namespace => self.namespace(),
             Operation::Read { path } => {
@@ -350,7 +353,7 @@ impl Administration<'_, '_> {
             let Some(written) = way else { continue };
             // Java makes an address of an address that it has read.
             let mut target = written.as_str();
-            while target.contains("://") {
+            while address::behind_scheme(target).is_some() {
                 target = address::without_authority(target);
             }
             let target = percent_encoding::percent_decode_str(target).decode_utf8_lossy();
@@ -458,10 +461,11 @@ impl Administration<'_, '_> {
         })
     }
 
-    /// Checks that the asker may manage what is at a path, and below it.
+    /// Checks that the asker's key may manage what is at a path, and below it. What its token is for
+    /// was checked for the operation as a whole.
     fn check_right(&self, path: &str) -> Result<(), OperationRefused> {
         let path = format!("{}{path}", self.prefix);
-        let checked = self.authority.check(&path, Right::Manage);
+        let checked = self.authority.check_above(&path, Right::Manage);
         checked.map_err(OperationRefused::Unauthorized)
     }
 
