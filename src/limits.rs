@@ -165,9 +165,21 @@ pub const SQL_STATEMENTS_MAX: usize = 32;
 pub const SQL_DEPTH_MAX: usize = 64;
 /// Characters of a LIKE pattern: it may come from a message, and is tried at each place of a text.
 pub const LIKE_PATTERN_MAX: usize = 1_024;
-/// Steps that one LIKE takes before it is given up: some milliseconds. Only patterns with many
-/// half-matching places take more than a few for each character of the text.
-pub const LIKE_STEPS_MAX: usize = 1_000_000;
+/// Steps that one filter, or one action, takes for one message before it is given up: some 2 ms. A
+/// step is about 10 ns: a part of an expression, a property that is passed, eight bytes searched.
+/// As many LIKEs as a filter has room for can search 30 KiB each.
+pub const FILTER_STEPS_MAX: u64 = 250_000;
+/// Steps that all filters of a topic take for one message: some 100 ms, in shares. Of what is left
+/// each subscription has an equal part, so that one with costly rules spends its own. As many SQL
+/// filters as a topic may have can search 30 KiB each.
+pub const FILTERS_STEPS_MAX: u64 = 10_000_000;
+/// Steps that all actions of a topic take for one message, divided as those of the filters; they
+/// are taken at once, with the copies. A step makes eight bytes, so that the copies of a message
+/// come to 8 MiB at most.
+pub const ACTIONS_STEPS_MAX: u64 = 1_000_000;
+/// Steps that filters and selectors take in one turn of the broker, some 5 ms; what needs more goes
+/// on when others have had their turn.
+pub const SHARE_STEPS: u64 = 500_000;
 /// Bytes of a text that an expression makes or that LIKE goes through.
 pub const SQL_TEXT_BYTES_MAX: usize = 64 * 1024;
 /// SQL filters of all subscriptions of one topic, each looked at in every publish: the service's

@@ -91,10 +91,12 @@ impl Broker {
     /// others are read.
     pub(super) fn decide(&mut self, around: &mut Surroundings<'_>, id: EntityId) {
         let at_hand = std::mem::take(&mut self.at_hand);
+        let mut share = std::mem::take(&mut self.share);
         self.step(around, id, |queue, cx| {
-            queue.decide(cx, &|position| at_hand.get(position));
+            queue.decide(cx, &|position| at_hand.get(position), &mut share);
         });
         self.at_hand = at_hand;
+        self.share = share;
         if self.queue(id).is_some_and(Queue::is_undecided) {
             self.stalled.insert(id);
         } else {

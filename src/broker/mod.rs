@@ -39,7 +39,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::address::{self, EntityAddress, SubQueue};
 use crate::amqp::{Accept, DeliveryId, Event, LinkId, Outcome, Refusal, SessionId};
 use crate::entity::queue::{Arriving, ConsumerId, Context, Description, Effects, Handover, Queue};
-use crate::entity::rules::{Match, RuleSet};
+use crate::entity::rules::{Evaluation, Match, RuleSet, Share};
 use crate::entity::{BodyRef, EntityId, Journal, LockToken, Random, Record, SequenceNumber};
 use crate::limits;
 use crate::time::Timestamp;
@@ -186,6 +186,14 @@ pub struct Broker {
     effects: Effects,
     /// Kept from publish to publish for its memory.
     matches: Vec<Match>,
+    /// Likewise.
+    evaluation: Evaluation,
+    /// What is left of this turn for filters and selectors.
+    share: Share,
+    /// The queue of `stalled` that had its turn last.
+    last_stalled: EntityId,
+    /// For how many messages bytes are wanted at a time: for as many as a share lasts.
+    read_back_count: usize,
 }
 
 /// Whether the store can take more messages.
@@ -202,6 +210,8 @@ pub enum Room {
 struct Topic {
     subscriptions: BTreeSet<EntityId>,
     rules: RuleSet,
+    /// Its first message, if some of the rules have been looked at.
+    paused: Option<Box<onward::Paused>>,
 }
 
 /// An entity: three queues, for messages, dead letters, and what could not be forwarded.
@@ -308,6 +318,10 @@ impl Broker {
             shares: memory::Shares::default(),
             effects: Effects::default(),
             matches: Vec::new(),
+            evaluation: Evaluation::default(),
+            share: Share::default(),
+            last_stalled: EntityId(0),
+            read_back_count: limits::READ_BACK_MESSAGES,
         }
     }
 
@@ -325,6 +339,7 @@ impl Broker {
 
     /// Does what is due, or some of it: then [`Broker::poll_timeout`] stays where it is.
     pub fn handle_timeout(&mut self, around: &mut Surroundings<'_>) {
+        self.share = Share::default();
         self.end_transactions(around.now);
         self.end_tokens(around);
         self.delete_idle(around);

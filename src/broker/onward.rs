@@ -6,12 +6,13 @@
 //! ([`Broker::wanted`]), and what comes behind waits. Nothing of this is lost by a crash: what has
 //! not gone on yet is in its entity still.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
-use super::{Broker, Surroundings};
+use super::{Broker, Surroundings, node_mut};
 use crate::address::{self, EntityAddress, SubQueue};
 use crate::entity::queue::{Arrival, Arriving, DeadLetter, Departure, Description, EntityKind};
-use crate::entity::rules::Match;
+use crate::entity::rules::{Evaluation, Match, Progress, Share};
 use crate::entity::{BodyRef, EntityId, SequenceNumber};
 use crate::limits;
 use crate::message::{Amendments, Field, Message};
@@ -32,6 +33,13 @@ pub struct WantedBody {
     pub entity: EntityId,
     /// Where its bytes are.
     pub body: BodyRef,
+}
+
+/// A topic's first message, some of whose rules have been looked at.
+#[derive(Debug)]
+pub(super) struct Paused {
+    number: SequenceNumber,
+    evaluation: Evaluation,
 }
 
 impl Onward {
@@ -58,13 +66,15 @@ impl Broker {
     /// [`Broker::read_back`].
     #[must_use]
     pub fn wanted(&mut self) -> Vec<WantedBody> {
-        while let Some(&entity) = self.stalled.first() {
+        while let Some(entity) = self.next_stalled() {
+            let count = self.read_back_count;
             let waiting = self.node(entity).map(|node| match node.onward {
-                Some(_) => node.queue.waiting_to_go(limits::READ_BACK_MESSAGES),
-                None => node.queue.undecided(limits::READ_BACK_MESSAGES),
+                Some(_) => node.queue.waiting_to_go(count),
+                None => node.queue.undecided(count),
             });
             let waiting = waiting.unwrap_or_default();
             if !waiting.is_empty() {
+                self.last_stalled = entity;
                 let waiting = waiting.into_iter();
                 return waiting.map(|body| WantedBody { entity, body }).collect();
             }
@@ -72,6 +82,13 @@ impl Broker {
             self.stalled.remove(&entity);
         }
         Vec::new()
+    }
+
+    /// Returns whose turn it is among the queues that cannot go on: each has one after the other.
+    fn next_stalled(&self) -> Option<EntityId> {
+        let after = (Bound::Excluded(self.last_stalled), Bound::Unbounded);
+        let next = self.stalled.range(after).next();
+        next.or_else(|| self.stalled.first()).copied()
     }
 
     /// Lets messages go on whose bytes have been read.
@@ -89,8 +106,15 @@ impl Broker {
                 self.at_hand.insert(wanted.body.position, message);
             }
         }
+        self.share = Share::default();
         self.with_queue(around, entity, |_, _| ());
         self.at_hand.clear();
+        // What a share does not come to is read again.
+        self.read_back_count = if self.share.is_spent() {
+            (self.read_back_count / 2).max(1)
+        } else {
+            (self.read_back_count * 2).min(limits::READ_BACK_MESSAGES)
+        };
     }
 
     /// Sends on what can go on from a queue, one message after the other. What comes to the same
@@ -126,7 +150,8 @@ impl Broker {
         went
     }
 
-    /// Gives a topic's message to the subscriptions that want it; `false` if its bytes are missing.
+    /// Gives a topic's message to the subscriptions that want it; `false` if its bytes are missing, or
+    /// not all rules have been looked at.
     fn publish(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -137,26 +162,57 @@ impl Broker {
         let Some(message) = self.at_hand.get(body.position).cloned() else {
             return false;
         };
-        let seed = self.random.next_u64();
-        let facts = self
-            .queue(topic)
-            .and_then(|queue| queue.facts(number, seed));
         let mut matches = std::mem::take(&mut self.matches);
-        // A dead letter that was forwarded here, or a copy of another topic's, has been changed.
-        let changed = self.queue(topic).and_then(|queue| queue.amendments(number));
-        let unchanged = Amendments::default();
-        let changed = changed.as_deref().unwrap_or(&unchanged);
-        if let (Some(topic), Some(facts)) = (self.topics.get(&topic), facts) {
-            let rules = &topic.rules;
-            rules.matches_amended(&message, changed, &facts, &mut matches);
-        }
+        let progress = self.find_matches(topic, number, &message, &mut matches);
         for found in matches.drain(..) {
             self.give(around, topic, number, &message, found);
         }
         self.matches = matches;
+        if progress == Progress::Paused {
+            return false;
+        }
         // Not by a step of the topic, which would send on what is being sent on.
         self.step(around, topic, |queue, cx| queue.published(cx, number));
         true
+    }
+
+    /// Finds what subscriptions get of a topic's message, as far as this turn's share goes: what has
+    /// been found by then is kept, and nobody gets anything yet.
+    fn find_matches(
+        &mut self,
+        id: EntityId,
+        number: SequenceNumber,
+        message: &Message,
+        matches: &mut Vec<Match>,
+    ) -> Progress {
+        let seed = self.random.next_u64();
+        let queue = node_mut(&mut self.queues, id).map(|node| &node.queue);
+        let facts = queue.and_then(|queue| queue.facts(number, seed));
+        let (Some(topic), Some(facts)) = (self.topics.get_mut(&id), facts) else {
+            return Progress::Done;
+        };
+        // A dead letter that was forwarded here, or a copy of another topic's, has been changed.
+        let changed = queue.and_then(|queue| queue.amendments(number));
+        let unchanged = Amendments::default();
+        let changed = changed.as_deref().unwrap_or(&unchanged);
+        let (rules, share) = (&topic.rules, &mut self.share);
+        let paused = topic.paused.take().filter(|paused| paused.number == number);
+        let mut evaluation = if let Some(paused) = paused {
+            paused.evaluation
+        } else {
+            let mut evaluation = std::mem::take(&mut self.evaluation);
+            rules.begin(&mut evaluation, message, changed, share);
+            evaluation
+        };
+        let progress = rules.evaluate(&mut evaluation, message, changed, &facts, share);
+        match progress {
+            Progress::Done => {
+                rules.copies(&mut evaluation, message, changed, &facts, matches);
+                self.evaluation = evaluation;
+            }
+            Progress::Paused => topic.paused = Some(Box::new(Paused { number, evaluation })),
+        }
+        progress
     }
 
     /// Gives a subscription the copies that its rules make of a message.

@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::*;
 use crate::entity::queue::{Description, EntityKind, ReceiveMode};
+use crate::entity::rules::{Filter, Rule, SqlFilter};
 use crate::message::Message;
 use crate::time::Millis;
 
@@ -105,6 +106,15 @@ impl Bench {
         &mut self,
         step: impl FnOnce(&mut Broker, &mut Surroundings<'_>) -> T,
     ) -> T {
+        let result = self.step(step);
+        while self.broker.has_wanted() {
+            self.go_on();
+        }
+        result
+    }
+
+    /// Runs a step alone: what does not go on in it waits.
+    fn step<T>(&mut self, step: impl FnOnce(&mut Broker, &mut Surroundings<'_>) -> T) -> T {
         let mut around = Surroundings {
             now: self.now,
             journal: &mut self.journal,
@@ -112,23 +122,24 @@ impl Bench {
             replies: &mut self.told,
         };
         self.broker.handle_timeout(&mut around);
-        let result = step(&mut self.broker, &mut around);
-        while self.broker.has_wanted() {
-            let wanted = self.broker.wanted().into_iter();
-            let body = |wanted: WantedBody| {
-                let at = usize::try_from(wanted.body.position - 1).unwrap();
-                (wanted, self.journal.bodies[at].clone())
-            };
-            let found = wanted.map(body).collect();
-            let mut around = Surroundings {
-                now: self.now,
-                journal: &mut self.journal,
-                group: 1,
-                replies: &mut Vec::new(),
-            };
-            self.broker.read_back(&mut around, found);
-        }
-        result
+        step(&mut self.broker, &mut around)
+    }
+
+    /// Lets some messages go on that wait for their bytes.
+    fn go_on(&mut self) {
+        let wanted = self.broker.wanted().into_iter();
+        let body = |wanted: WantedBody| {
+            let at = usize::try_from(wanted.body.position - 1).unwrap();
+            (wanted, self.journal.bodies[at].clone())
+        };
+        let found = wanted.map(body).collect();
+        let mut around = Surroundings {
+            now: self.now,
+            journal: &mut self.journal,
+            group: 1,
+            replies: &mut Vec::new(),
+        };
+        self.broker.read_back(&mut around, found);
     }
 
     /// Returns the broker that the records make when they have all been replayed.
@@ -436,10 +447,10 @@ fn a_circle_of_dead_letters_ends() {
         ..Description::default()
     };
     let failing = || {
-        let filter = crate::entity::rules::SqlFilter::parse("1 / 0 = 1").unwrap();
-        vec![crate::entity::rules::Rule {
+        let filter = SqlFilter::parse("1 / 0 = 1").unwrap();
+        vec![Rule {
             name: "fails".to_owned(),
-            filter: crate::entity::rules::Filter::Sql(filter),
+            filter: Filter::Sql(filter),
             action: None,
             created_at: Timestamp::EPOCH,
         }]
@@ -459,5 +470,50 @@ fn a_circle_of_dead_letters_ends() {
     bench.send("t", message("x"));
     let held = ["t", "u"].map(|path| bench.broker.queue(bench.id(path)).unwrap().len());
     assert_eq!(held, [0, 0], "nothing goes round any more");
+    bench.check_replay();
+}
+
+#[test]
+fn rules_that_take_long_are_looked_at_in_shares_while_others_are_served() {
+    let mut bench = Bench::new();
+    let (a, t, q) = (bench.id("t/Subscriptions/a"), bench.id("t"), bench.id("q"));
+    let costly = ["p LIKE '%x_xxxxy%'"; 33].join(" OR ");
+    for number in 0..100 {
+        let rule = Rule {
+            name: format!("r{number}"),
+            filter: Filter::Sql(SqlFilter::parse(&costly).unwrap()),
+            action: None,
+            created_at: bench.now,
+        };
+        bench.run(|broker, around| broker.keep_rule(around, t, a, rule).unwrap());
+    }
+    let mut bytes = vec![0x00, 0x53, 0x74, 0xd1];
+    let text = vec![b'x'; 30_000];
+    bytes.extend((4 + 3 + 5 + 30_000_u32).to_be_bytes());
+    bytes.extend(2_u32.to_be_bytes());
+    bytes.extend([0xa1, 1, b'p', 0xb1]);
+    bytes.extend(30_000_u32.to_be_bytes());
+    bytes.extend(text);
+    bytes.extend([0x00, 0x53, 0x75, 0xa0, 0]);
+    let costly = Message::parse(bytes.into()).unwrap();
+    // Each share is a turn of its own, and in each of them somebody else is served.
+    bench.step(|broker, around| broker.take_messages(around, t, vec![costly]).unwrap());
+    let mut turns = 0;
+    while bench.broker.has_wanted() {
+        turns += 1;
+        assert_eq!(
+            bench.seen("t/Subscriptions/b"),
+            [],
+            "it is given to all at once"
+        );
+        bench.step(|broker, around| {
+            let sent = broker.take_messages(around, q, vec![message("x")]);
+            assert_eq!(sent.unwrap().len(), 1);
+        });
+        assert_eq!(bench.seen("q").len(), turns);
+        bench.go_on();
+    }
+    assert!((10..30).contains(&turns), "{turns} turns");
+    assert_eq!(bench.seen("t/Subscriptions/b").len(), 1);
     bench.check_replay();
 }

@@ -122,6 +122,12 @@ impl Amendments {
         self.set.is_empty() && self.fields.is_empty()
     }
 
+    /// Returns how many changes there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.set.len() + self.fields.len()
+    }
+
     /// Returns whether no application-property is changed.
     pub(super) fn leaves_properties(&self) -> bool {
         self.set.is_empty()

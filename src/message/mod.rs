@@ -32,7 +32,7 @@ pub use batch::split_batch;
 pub use compose::{Composer, Draft};
 pub use control::Control;
 pub use parse::Message;
-pub use properties::{Field, same_name};
+pub use properties::{Field, Part, same_name};
 pub use render::{render, render_front};
 pub use scalar::Scalar;
 

@@ -25,6 +25,17 @@ pub enum Field {
     To,
 }
 
+/// A section in which rules look for what they compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The sender's own properties.
+    ApplicationProperties,
+    /// What is said to the broker.
+    MessageAnnotations,
+    /// The fields of [`Field`], and others.
+    Properties,
+}
+
 impl Field {
     /// All of them.
     pub const ALL: [Self; 8] = [
@@ -100,6 +111,24 @@ impl Message {
             .filter(|value| *value != [0x40])
     }
 
+    /// Returns about how many steps it takes to look for a name in a section: one for each of its
+    /// values, more for long names, which are checked to be text, and for described values, which are
+    /// read to find their end.
+    #[must_use]
+    pub fn steps_to_search(&self, part: Part) -> u64 {
+        let place = match part {
+            Part::ApplicationProperties => self.sections.application_properties,
+            Part::MessageAnnotations => self.sections.message_annotations,
+            Part::Properties => self.sections.properties,
+        };
+        let steps = elements(self.section(place)).map(|value| match value {
+            [0x00, ..] => 1 + value.len() / 8,
+            [0xa3 | 0xb3 | 0xa1 | 0xb1, ..] => 1 + value.len() / 64,
+            _ => 1,
+        });
+        u64::try_from(steps.sum::<usize>()).unwrap_or(u64::MAX)
+    }
+
     fn section(&self, place: Place) -> &[u8] {
         place.of(self.bytes()).unwrap_or_default()
     }
@@ -141,6 +170,7 @@ impl Amendments {
 /// Returns whether two names are one and the same to a rule: case is ignored.
 #[must_use]
 pub fn same_name(a: &str, b: &str) -> bool {
-    let folded = |name: &str| -> Vec<char> { name.chars().flat_map(char::to_lowercase).collect() };
-    a.eq_ignore_ascii_case(b) || !(a.is_ascii() || b.is_ascii()) && folded(a) == folded(b)
+    let folded = |name| str::chars(name).flat_map(char::to_lowercase);
+    // A name in a message may be long: only one that is the same is read to its end.
+    a.eq_ignore_ascii_case(b) || !b.is_ascii() && folded(a).eq(folded(b)) && !a.is_ascii()
 }

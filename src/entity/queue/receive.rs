@@ -6,6 +6,7 @@ use super::{
     Amendments, ConsumerId, Context, Delivery, Handover, Kind, LockToken, MessageSession, Queue,
     ReceiveMode, SequenceNumber, StoredState, Timestamp, numbers, stamps,
 };
+use crate::entity::rules::Share;
 use crate::limits;
 
 /// What a receiver decides about a message it holds.
@@ -218,7 +219,7 @@ impl Queue {
     /// Gives out what receivers find that go through the queue on their own, without any bytes.
     fn scan_at_once(&mut self, cx: &mut Context<'_>) {
         if !self.consumers.scans().is_empty() {
-            self.scan(cx, &|_| None);
+            self.scan(cx, &|_| None, &mut Share::default());
         }
     }
 

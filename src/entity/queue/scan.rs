@@ -12,7 +12,7 @@ use super::{
     BodyRef, ConsumerId, Context, Delivery, Handover, LockToken, Queue, ReceiveMode, numbers,
     stamps,
 };
-use crate::entity::rules::{Facts, SqlFilter};
+use crate::entity::rules::{Facts, Share, SqlFilter};
 use crate::message::{Amendments, Message};
 
 /// Finds the message whose bytes are at a position, if it is at hand.
@@ -46,7 +46,7 @@ pub(super) struct Scan {
     next: Vec<u64>,
     /// Messages below that place that it is to look at none the less.
     again: BTreeSet<u64>,
-    /// Its next message is one whose bytes must be read first.
+    /// Its next message is one whose bytes must be read first, or that it did not come to.
     undecided: bool,
 }
 
@@ -152,25 +152,31 @@ impl Queue {
     }
 
     /// Lets receivers go on that wait for bytes of messages, as far as these messages are at hand, by
-    /// the positions of their bytes.
-    pub fn decide(&mut self, cx: &mut Context<'_>, at_hand: AtHand<'_>) {
+    /// the positions of their bytes, and as far as a share lasts.
+    pub fn decide(&mut self, cx: &mut Context<'_>, at_hand: AtHand<'_>, share: &mut Share) {
         if !self.is_behind {
-            self.scan(cx, at_hand);
+            self.scan(cx, at_hand, share);
             self.end_drains(cx);
         }
     }
 
     /// Gives out what receivers find that go through the queue on their own, a message to each in
     /// turn.
-    pub(super) fn scan(&mut self, cx: &mut Context<'_>, at_hand: AtHand<'_>) {
+    pub(super) fn scan(&mut self, cx: &mut Context<'_>, at_hand: AtHand<'_>, share: &mut Share) {
         let mut ids: Vec<ConsumerId> = self.consumers.scans().keys().copied().collect();
         while !ids.is_empty() {
-            ids.retain(|&id| self.scan_one(cx, id, at_hand));
+            ids.retain(|&id| self.scan_one(cx, id, at_hand, share));
         }
     }
 
     /// Looks at one message for a receiver; returns whether it can look at another.
-    fn scan_one(&mut self, cx: &mut Context<'_>, id: ConsumerId, at_hand: AtHand<'_>) -> bool {
+    fn scan_one(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: ConsumerId,
+        at_hand: AtHand<'_>,
+        share: &mut Share,
+    ) -> bool {
         if let Some(scan) = self.consumers.scan_mut(id) {
             scan.undecided = false;
         }
@@ -180,7 +186,7 @@ impl Queue {
         let Some((ordinal, body)) = self.found_by(id) else {
             return false;
         };
-        let takes = self.takes(id, ordinal, body, at_hand);
+        let takes = self.takes(id, ordinal, body, at_hand, share);
         let Some(scan) = self.consumers.scan_mut(id) else {
             return false;
         };
@@ -227,13 +233,15 @@ impl Queue {
         None
     }
 
-    /// Says whether a receiver takes a message; `None` if its bytes must be read first.
+    /// Says whether a receiver takes a message; `None` if its bytes must be read first, or the share is
+    /// spent.
     fn takes(
         &self,
         id: ConsumerId,
         ordinal: u64,
         body: BodyRef,
         at_hand: AtHand<'_>,
+        share: &mut Share,
     ) -> Option<bool> {
         let Some(selector) = self
             .consumers
@@ -243,6 +251,9 @@ impl Queue {
         else {
             return Some(true);
         };
+        if share.is_spent() {
+            return None;
+        }
         let message = at_hand(body.position)?;
         let Some(entry) = self.index.get(ordinal) else {
             return Some(false);
@@ -255,7 +266,7 @@ impl Queue {
         };
         let unchanged = Amendments::default();
         let changed = entry.amendments.as_deref().unwrap_or(&unchanged);
-        Some(selector.is_true_of(message, changed, &facts))
+        Some(selector.is_true_of(message, changed, &facts, share))
     }
 
     fn give_found(

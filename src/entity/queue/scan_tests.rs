@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::entity::queue::tests::{Bench, ONE, TWO, messages, numbers};
-use crate::entity::rules::selector;
+use crate::entity::rules::{Share, selector};
 use crate::message::Message;
 
 /// Lets a browser of everything in, with credit.
@@ -114,7 +114,7 @@ fn select(bench: &mut Bench, id: ConsumerId, text: &str, credit: u32) -> Vec<Del
 
 fn decide(bench: &mut Bench, at_hand: &BTreeMap<u64, Message>) -> Vec<Delivery> {
     bench
-        .step(|queue, cx| queue.decide(cx, &|at| at_hand.get(&at)))
+        .step(|queue, cx| queue.decide(cx, &|at| at_hand.get(&at), &mut Share::default()))
         .1
 }
 

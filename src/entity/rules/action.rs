@@ -4,7 +4,7 @@ use super::evaluate::{Expression, Failure, Property, View, kind, text};
 use super::parser::Parser;
 use super::sql::{Parameters, SqlError};
 use crate::limits;
-use crate::message::{Amendments, Field, Message, Scalar, same_name};
+use crate::message::{Amendments, Field, Message, Part, Scalar, same_name};
 
 /// Statements that change a copy, compiled.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +28,9 @@ pub(super) enum Target {
     Nothing,
     User(String),
 }
+
+/// Bytes of changes that are put into a copy in one step.
+const KEPT_PER_STEP: usize = 8;
 
 impl Action {
     /// Compiles statements without parameters.
@@ -69,6 +72,9 @@ impl Action {
     pub(super) fn apply(&self, view: &View<'_>) -> Result<Amendments, Failure> {
         let mut changes = view.changed.clone();
         for statement in &self.statements {
+            let changed = &changes;
+            let part = Part::ApplicationProperties;
+            view.meter.charge_search(view.message, changed, part)?;
             match statement {
                 Statement::Remove(target) => remove(&mut changes, view.message, target),
                 Statement::Set(target, expression) => {
@@ -81,6 +87,7 @@ impl Action {
                 }
             }
         }
+        view.meter.charge_bytes(changes.size(), KEPT_PER_STEP)?;
         if limits::AMENDMENTS_BYTES_MAX < changes.size() {
             return Err(Failure::TooLong(
                 "what the action sets",

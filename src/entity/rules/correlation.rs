@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Value;
 use super::compare::same;
-use super::system::identity;
-use crate::message::{Amendments, Field, Message, Scalar};
+use super::evaluate::{Failure, View};
+use super::system::System;
+use crate::message::{Field, Scalar};
 
 /// What a correlation filter asks for; what is `None` or empty is not asked.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -79,20 +80,17 @@ impl CorrelationFilter {
     }
 
     /// Returns whether a message, with what is changed in it, has all that is asked for.
-    pub(super) fn matches(&self, message: &Message, changed: &Amendments) -> bool {
-        self.tests().all(|(selector, wanted)| {
+    pub(super) fn matches(&self, view: &View<'_>) -> Result<bool, Failure> {
+        for (selector, wanted) in self.tests() {
             let value = match selector {
-                Selector::Field(field) => {
-                    let value = changed.field_of(message, field);
-                    value.map(|value| identity(Scalar::decode(value)))
-                }
-                Selector::Property(name) => {
-                    let found = changed.property_of(message, name);
-                    found.map(|(_, value)| Scalar::decode(value))
-                }
+                Selector::Field(field) => view.system(System::Field(field))?,
+                Selector::Property(name) => view.user(name)?,
             };
-            value.is_some_and(|value| same(&value, &wanted))
-        })
+            if !value.is_some_and(|value| same(&value, &wanted)) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Returns the tests that a message must pass.

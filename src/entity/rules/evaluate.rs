@@ -7,11 +7,13 @@ use std::cell::RefCell;
 use std::cmp::Ordering;
 
 use super::compare::{equal, is_nan, order};
+use super::like::is_like;
 use super::system::{System, hyphenated};
+use super::work::Meter;
 use super::{Facts, Value};
 use crate::entity::Random;
 use crate::limits;
-use crate::message::{Amendments, Message, Scalar};
+use crate::message::{Amendments, Message, Part, Scalar};
 
 /// An expression, or a condition.
 #[derive(Debug, Clone, PartialEq)]
@@ -101,8 +103,8 @@ pub(super) enum Failure {
     System(String),
     #[error("{0} is longer than {1} characters")]
     TooLong(&'static str, usize),
-    #[error("the LIKE takes more than {} steps", limits::LIKE_STEPS_MAX)]
-    TooSlow,
+    #[error("it takes more than the {0} steps that it may take for one message")]
+    TooSlow(u64),
     #[error("{0} and {1} cannot be computed with '{2}'")]
     Unlike(&'static str, &'static str, &'static str),
 }
@@ -115,18 +117,28 @@ pub(super) struct View<'a> {
     pub(super) facts: &'a Facts,
     /// What `newid()` is made of.
     pub(super) random: &'a RefCell<Random>,
+    /// What its evaluation may cost.
+    pub(super) meter: &'a Meter,
 }
+
+/// Bytes of a text that are read, or compared with another, in one step.
+const READ_PER_STEP: usize = 32;
+/// Bytes of a text that are made in one step.
+const MADE_PER_STEP: usize = 8;
 
 impl<'a> View<'a> {
     /// Returns what an expression is worth; a condition is worth true, false or null.
     pub(super) fn value(&self, expression: &'a Expression) -> Result<Scalar<'a>, Failure> {
+        self.meter.charge(1)?;
         match expression {
             Expression::And(both) => self.either(both, false),
             Expression::Arithmetic(arithmetic, both) => {
-                arithmetic.compute(self.value(&both.0)?, self.value(&both.1)?)
+                let result = arithmetic.compute(self.value(&both.0)?, self.value(&both.1)?)?;
+                self.meter.charge_bytes(size(&result), MADE_PER_STEP)?;
+                Ok(result)
             }
             Expression::Compare(comparison, both) => {
-                let truth = comparison.holds(&self.value(&both.0)?, &self.value(&both.1)?);
+                let truth = self.compare(*comparison, &both.0, &both.1)?;
                 Ok(truth_value(truth))
             }
             Expression::Constant(value) => Ok(value.borrowed()),
@@ -176,6 +188,19 @@ impl<'a> View<'a> {
         Ok(second)
     }
 
+    /// Returns whether a comparison holds; `None` for unknown.
+    fn compare(
+        &self,
+        comparison: Comparison,
+        a: &'a Expression,
+        b: &'a Expression,
+    ) -> Result<Option<bool>, Failure> {
+        let (a, b) = (self.value(a)?, self.value(b)?);
+        self.meter
+            .charge_bytes(size(&a).min(size(&b)), READ_PER_STEP)?;
+        Ok(comparison.holds(&a, &b))
+    }
+
     fn is_in(
         &self,
         value: &'a Expression,
@@ -185,7 +210,10 @@ impl<'a> View<'a> {
         let value = self.value(value)?;
         let mut found = Some(false);
         for item in list {
-            match Comparison::Equal.holds(&value, &self.value(item)?) {
+            let item = self.value(item)?;
+            self.meter
+                .charge_bytes(size(&value).min(size(&item)), READ_PER_STEP)?;
+            match Comparison::Equal.holds(&value, &item) {
                 Some(true) => return Ok(Scalar::Boolean(!negated)),
                 Some(false) => {}
                 None => found = None,
@@ -213,38 +241,51 @@ impl<'a> View<'a> {
             return Ok(Scalar::Null);
         };
         Ok(Scalar::Boolean(
-            matches_pattern(&value, &pattern, escape)? != negated,
+            is_like(self.meter, &value, &pattern, escape)? != negated,
         ))
     }
 
     /// Returns the value of a property; `None` if it is not there.
     fn property(&self, property: &'a Property) -> Result<Option<Scalar<'a>>, Failure> {
-        let system = |system: System| {
-            let value = system.of(self.message, self.changed, self.facts);
-            Some(value).filter(|value| *value != Scalar::Null)
-        };
-        let user = |name: &str| {
-            let found = self.changed.property_of(self.message, name);
-            found.map(|(_, value)| Scalar::decode(value))
-        };
         match property {
-            Property::User(name) => Ok(user(name)),
-            Property::System(name) => Ok(system(*name)),
+            Property::User(name) => self.user(name),
+            Property::System(name) => self.system(*name),
             Property::Computed(name) => match self.value(name)? {
                 Scalar::Null => Ok(None),
                 Scalar::Text(name) => match name.split_once('.') {
                     Some((scope, name)) if scope.eq_ignore_ascii_case("sys") => {
                         let named = System::named(name);
-                        Ok(system(named.ok_or_else(|| {
-                            Failure::System(name.chars().take(64).collect())
-                        })?))
+                        self.system(
+                            named
+                                .ok_or_else(|| Failure::System(name.chars().take(64).collect()))?,
+                        )
                     }
-                    Some((scope, name)) if scope.eq_ignore_ascii_case("user") => Ok(user(name)),
-                    _ => Ok(user(&name)),
+                    Some((scope, name)) if scope.eq_ignore_ascii_case("user") => self.user(name),
+                    _ => self.user(&name),
                 },
                 other => Err(Failure::NoText(kind(&other), "property()")),
             },
         }
+    }
+
+    /// Returns one of the message's properties that Service Bus knows.
+    pub(super) fn system(&self, system: System) -> Result<Option<Scalar<'a>>, Failure> {
+        self.meter
+            .charge_search(self.message, self.changed, system.part())?;
+        let value = system.of(self.message, self.changed, self.facts);
+        self.meter.charge_bytes(size(&value), READ_PER_STEP)?;
+        Ok(Some(value).filter(|value| *value != Scalar::Null))
+    }
+
+    /// Returns one of the sender's own properties.
+    pub(super) fn user(&self, name: &str) -> Result<Option<Scalar<'a>>, Failure> {
+        let part = Part::ApplicationProperties;
+        self.meter.charge_search(self.message, self.changed, part)?;
+        let found = self.changed.property_of(self.message, name);
+        let value = found.map(|(_, value)| Scalar::decode(value));
+        let bytes = value.as_ref().map_or(0, size);
+        self.meter.charge_bytes(bytes, READ_PER_STEP)?;
+        Ok(value)
     }
 
     /// Makes a random UUID [RFC 4122 §4.4].
@@ -402,6 +443,22 @@ pub(super) const fn kind(value: &Scalar<'_>) -> &'static str {
     }
 }
 
+/// Returns how many bytes a value has that may have many.
+fn size(value: &Scalar<'_>) -> usize {
+    match value {
+        Scalar::Opaque(bytes) => bytes.len(),
+        Scalar::Text(text) => text.len(),
+        Scalar::Boolean(_)
+        | Scalar::Double(_)
+        | Scalar::Duration(_)
+        | Scalar::Long(_)
+        | Scalar::Null
+        | Scalar::Timestamp(_)
+        | Scalar::Ulong(_)
+        | Scalar::Uuid(_) => 0,
+    }
+}
+
 fn truth_value(truth: Option<bool>) -> Scalar<'static> {
     truth.map_or(Scalar::Null, Scalar::Boolean)
 }
@@ -432,79 +489,4 @@ fn one_character(text: &str) -> Option<char> {
     let mut characters = text.chars();
     let first = characters.next()?;
     characters.next().is_none().then_some(first)
-}
-
-/// A part of a pattern.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Piece {
-    AnyRun,
-    Character(char),
-    One,
-}
-
-fn matches_pattern(text: &str, pattern: &str, escape: Option<char>) -> Result<bool, Failure> {
-    if limits::SQL_TEXT_BYTES_MAX < text.len() {
-        return Err(Failure::TooLong(
-            "the text of a LIKE",
-            limits::SQL_TEXT_BYTES_MAX,
-        ));
-    }
-    let mut pieces = Vec::new();
-    let mut characters = pattern.chars();
-    while let Some(character) = characters.next() {
-        if limits::LIKE_PATTERN_MAX <= pieces.len() {
-            return Err(Failure::TooLong(
-                "the pattern of a LIKE",
-                limits::LIKE_PATTERN_MAX,
-            ));
-        }
-        pieces.push(match character {
-            _ if Some(character) == escape => {
-                Piece::Character(characters.next().ok_or(Failure::EscapeAtEnd)?)
-            }
-            '%' => Piece::AnyRun,
-            '_' => Piece::One,
-            _ => Piece::Character(character),
-        });
-    }
-    matches_pieces(text, &pieces).ok_or(Failure::TooSlow)
-}
-
-/// Matches greedily: only what stands behind the last run that was met can be wrong about where
-/// that ends. `None` if it takes too many steps.
-fn matches_pieces(text: &str, pieces: &[Piece]) -> Option<bool> {
-    let (mut text, mut pieces) = (text, pieces);
-    let mut run: Option<(&str, &[Piece])> = None;
-    for _ in 0..limits::LIKE_STEPS_MAX {
-        let mut rest = text.chars();
-        let next = rest.next();
-        match (pieces.split_first(), next) {
-            (None, None) => return Some(true),
-            (Some((Piece::AnyRun, behind)), _) => {
-                run = Some((text, behind));
-                pieces = behind;
-                continue;
-            }
-            (Some((Piece::One, behind)), Some(_)) => {
-                (text, pieces) = (rest.as_str(), behind);
-                continue;
-            }
-            (Some((Piece::Character(wanted), behind)), Some(found)) if *wanted == found => {
-                (text, pieces) = (rest.as_str(), behind);
-                continue;
-            }
-            _ => {}
-        }
-        // The last run takes one character more.
-        let Some((from, behind)) = run else {
-            return Some(false);
-        };
-        let mut from = from.chars();
-        if from.next().is_none() {
-            return Some(false);
-        }
-        run = Some((from.as_str(), behind));
-        (text, pieces) = (from.as_str(), behind);
-    }
-    None
 }

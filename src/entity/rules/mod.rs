@@ -13,6 +13,7 @@ mod correlation;
 mod evaluate;
 mod kept;
 mod lexer;
+mod like;
 mod parser;
 mod selector;
 mod set;
@@ -20,6 +21,7 @@ mod sql;
 mod system;
 #[cfg(test)]
 mod tests;
+mod work;
 
 use crate::message::Scalar;
 use crate::time::{Millis, Timestamp};
@@ -30,8 +32,9 @@ pub use action::Action;
 pub use correlation::{CorrelationFields, CorrelationFilter, EmptyFilter};
 pub use kept::KeptError;
 pub use selector::selector;
-pub use set::{Match, RuleRefused, RuleSet};
+pub use set::{Evaluation, Match, Progress, RuleRefused, RuleSet};
 pub use sql::{Parameters, SqlError, SqlFilter};
+pub use work::Share;
 
 /// A value of a parameter, or of a property that a correlation filter asks for.
 pub type Value = Scalar<'static>;

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use super::compare::whole;
 use super::correlation::{CorrelationFilter, Selector};
-use super::evaluate::View;
+use super::evaluate::{Failure, View};
 use super::system::identity;
+use super::work::{Allowance, Meter, Share};
 use super::{Facts, Filter, Rule};
 use crate::entity::Random;
 use crate::limits;
-use crate::message::{Amendments, Field, Message, Scalar};
+use crate::message::{Amendments, Field, Message, Part, Scalar};
 use crate::time::Timestamp;
 
 /// What one subscription gets of a message.
@@ -25,6 +26,28 @@ pub struct Match {
     /// Why the first of its rules that could not be evaluated could not be; it counts as one that
     /// does not match.
     pub error: Option<String>,
+}
+
+/// The search for the rules that one message matches. It is made once, and begun again for each
+/// message, for its memory.
+#[derive(Debug, Default)]
+pub struct Evaluation {
+    /// The rules that may match.
+    candidates: Vec<RuleKey>,
+    /// The place of the first that has not been looked at.
+    next: usize,
+    /// Those that match, and those that cannot be evaluated.
+    found: Vec<(RuleKey, Option<Failure>)>,
+    allowance: Allowance,
+}
+
+/// How far an evaluation has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// All rules have been looked at.
+    Done,
+    /// Others have their turn first.
+    Paused,
 }
 
 /// Why a rule cannot be added.
@@ -211,49 +234,108 @@ impl RuleSet {
         self.rules.get(key).map(|(rule, _)| rule)
     }
 
-    /// Puts what subscriptions get of a message in the place of what was in `out`, in the order of
-    /// their numbers. Who gets nothing, and has no failed rule, is not among them.
-    pub fn matches(&self, message: &Message, facts: &Facts, out: &mut Vec<Match>) {
-        self.matches_amended(message, &Amendments::default(), facts, out);
+    /// Begins to find the rules that a message matches.
+    pub fn begin(
+        &self,
+        evaluation: &mut Evaluation,
+        message: &Message,
+        changed: &Amendments,
+        share: &mut Share,
+    ) {
+        /// Finding out whether a rule goes by a property.
+        const STEPS_PER_PROPERTY: u64 = 16;
+        if 0 < self.by_property {
+            let properties = message.steps_to_search(Part::ApplicationProperties);
+            share.spend(properties.saturating_mul(STEPS_PER_PROPERTY));
+        }
+        self.candidates(message, changed, &mut evaluation.candidates);
+        evaluation.next = 0;
+        evaluation.found.clear();
+        let subscriptions = evaluation.candidates.iter().map(|key| key.subscription);
+        evaluation.allowance = Allowance::new(limits::FILTERS_STEPS_MAX, subscriptions);
     }
 
-    /// Does what [`RuleSet::matches`] does for a message that has been changed before: by a rule of
-    /// another topic, or as a dead letter that was forwarded. The changes of its copies have these
-    /// in them; those of a plain copy are these.
-    pub fn matches_amended(
+    /// Finds rules that a message matches, until all are found or the share is spent. Rules that
+    /// come about meanwhile are not looked at.
+    pub fn evaluate(
         &self,
+        evaluation: &mut Evaluation,
+        message: &Message,
+        changed: &Amendments,
+        facts: &Facts,
+        share: &mut Share,
+    ) -> Progress {
+        let (random, meter) = (RefCell::new(Random::new(facts.seed)), Meter::default());
+        let view = View {
+            message,
+            changed,
+            facts,
+            random: &random,
+            meter: &meter,
+        };
+        while let Some(&key) = evaluation.candidates.get(evaluation.next) {
+            if share.is_spent() {
+                return Progress::Paused;
+            }
+            evaluation.next += 1;
+            let Some((rule, _)) = self.rules.get(&key) else {
+                continue;
+            };
+            let allowed = evaluation.allowance.of(key.subscription);
+            meter.begin(allowed.min(limits::FILTER_STEPS_MAX));
+            let matched = match &rule.filter {
+                Filter::Correlation(filter) => filter.matches(&view),
+                Filter::False => Ok(false),
+                Filter::Sql(filter) => filter.matches(&view),
+                Filter::True => Ok(true),
+            };
+            evaluation.allowance.spend(meter.spent());
+            // Finding it takes a step too.
+            share.spend(meter.spent() + 1);
+            match matched {
+                Ok(false) => {}
+                Ok(true) => evaluation.found.push((key, None)),
+                Err(failure) => evaluation.found.push((key, Some(failure))),
+            }
+        }
+        Progress::Done
+    }
+
+    /// Puts what subscriptions get of a message, by the rules that were found, in the place of what
+    /// was in `out`, in the order of their numbers. Who gets nothing, and has no failed rule, is not
+    /// among them. If the message has been changed before, by a rule of another topic or as a dead
+    /// letter that was forwarded, the changes of its copies have these in them.
+    pub fn copies(
+        &self,
+        evaluation: &mut Evaluation,
         message: &Message,
         changed: &Amendments,
         facts: &Facts,
         out: &mut Vec<Match>,
     ) {
         out.clear();
-        let random = RefCell::new(Random::new(facts.seed));
+        let (random, meter) = (RefCell::new(Random::new(facts.seed)), Meter::default());
         let view = View {
             message,
             changed,
             facts,
             random: &random,
+            meter: &meter,
         };
-        for key in self.candidates(message, changed) {
+        let subscriptions = evaluation.found.iter().map(|(key, _)| key.subscription);
+        let mut allowance = Allowance::new(limits::ACTIONS_STEPS_MAX, subscriptions);
+        for (key, failure) in evaluation.found.drain(..) {
             let Some((rule, _)) = self.rules.get(&key) else {
                 continue;
             };
-            let matched = match &rule.filter {
-                Filter::Correlation(filter) => Ok(filter.matches(message, changed)),
-                Filter::False => Ok(false),
-                Filter::Sql(filter) => filter.matches(&view),
-                Filter::True => Ok(true),
+            let allowed = allowance.of(key.subscription);
+            meter.begin(allowed.min(limits::FILTER_STEPS_MAX));
+            let copy = match (failure, &rule.action) {
+                (Some(failure), _) => Err(failure),
+                (None, None) => Ok(None),
+                (None, Some(action)) => action.apply(&view).map(Some),
             };
-            let copy = match matched {
-                Ok(false) => continue,
-                Ok(true) => rule
-                    .action
-                    .as_ref()
-                    .map(|action| action.apply(&view))
-                    .transpose(),
-                Err(error) => Err(error),
-            };
+            allowance.spend(meter.spent());
             let found = entry(out, key.subscription);
             match copy {
                 Ok(None) if matches!(found.copies.first(), Some(None)) => {}
@@ -270,11 +352,17 @@ impl RuleSet {
         }
     }
 
-    /// Returns the rules that may match a message, in order.
-    pub(super) fn candidates(&self, message: &Message, changed: &Amendments) -> Vec<RuleKey> {
-        let mut found: Vec<RuleKey> = self.open.iter().copied().collect();
+    /// Finds the rules that may match a message, in order.
+    pub(super) fn candidates(
+        &self,
+        message: &Message,
+        changed: &Amendments,
+        found: &mut Vec<RuleKey>,
+    ) {
+        found.clear();
+        found.extend(&self.open);
         if self.by_value.is_empty() {
-            return found;
+            return;
         }
         let mut add = |hash| {
             let rules = self
@@ -298,7 +386,6 @@ impl RuleSet {
         found.sort_unstable();
         // Two properties of a message may have one name but for its case.
         found.dedup();
-        found
     }
 
     /// Returns the place of a filter by that of its values for which the fewest other rules ask.

@@ -6,8 +6,10 @@ use std::fmt;
 
 use super::evaluate::{Expression, Failure, View};
 use super::parser::Parser;
+use super::work::{Meter, Share};
 use super::{Facts, Value};
 use crate::entity::Random;
+use crate::limits;
 use crate::message::{Amendments, Message, Scalar};
 
 /// Values for the `@names` of an expression, by their names with the `@`.
@@ -71,17 +73,29 @@ impl SqlFilter {
         &self.parameters
     }
 
-    /// Returns whether the condition is true of a message; one that cannot be evaluated is not.
+    /// Returns whether the condition is true of a message; one that cannot be evaluated is not. What
+    /// it takes is spent of a share.
     #[must_use]
-    pub fn is_true_of(&self, message: &Message, changed: &Amendments, facts: &Facts) -> bool {
+    pub fn is_true_of(
+        &self,
+        message: &Message,
+        changed: &Amendments,
+        facts: &Facts,
+        share: &mut Share,
+    ) -> bool {
         let random = RefCell::new(Random::new(facts.seed));
+        let meter = Meter::default();
         let view = View {
             message,
             changed,
             facts,
             random: &random,
+            meter: &meter,
         };
-        self.matches(&view).unwrap_or(false)
+        meter.begin(limits::FILTER_STEPS_MAX);
+        let is_true = self.matches(&view).unwrap_or(false);
+        share.spend(meter.spent());
+        is_true
     }
 
     /// Returns whether the condition is true of a message: unknown is not.

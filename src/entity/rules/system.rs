@@ -1,7 +1,7 @@
 //! What `sys.` names: the properties that a message has besides the sender's own.
 
 use super::Facts;
-use crate::message::{Amendments, Field, Message, Scalar, same_name};
+use crate::message::{Amendments, Field, Message, Part, Scalar, same_name};
 use crate::time::{Millis, Timestamp};
 
 /// A `sys.` property, by the names of .NET's `BrokeredMessage` and `ServiceBusMessage`.
@@ -111,6 +111,29 @@ impl System {
             | Self::State
             | Self::TimeToLive
             | Self::ViaPartitionKey => Settable::No,
+        }
+    }
+
+    /// Returns the section of a message in which it is looked for.
+    pub(super) const fn part(self) -> Part {
+        match self {
+            Self::PartitionKey | Self::ScheduledEnqueueTime | Self::ViaPartitionKey => {
+                Part::MessageAnnotations
+            }
+            Self::Absent
+            | Self::DeliveryCount
+            | Self::EnqueuedTime
+            | Self::ExpiresAt
+            | Self::Field(_)
+            | Self::ForcePersistence
+            | Self::JmsDeliveryMode
+            | Self::JmsExpiration
+            | Self::JmsPriority
+            | Self::JmsTimestamp
+            | Self::SequenceNumber
+            | Self::Size
+            | Self::State
+            | Self::TimeToLive => Part::Properties,
         }
     }
 

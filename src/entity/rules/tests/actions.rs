@@ -1,7 +1,6 @@
 //! What actions change.
 
 use super::*;
-use crate::limits;
 
 fn sent() -> Sent {
     Sent::default()
@@ -18,11 +17,14 @@ fn applied(action: &str, message: &Message) -> Result<Amendments, String> {
     let changed = Amendments::default();
     let facts = facts();
     let random = RefCell::new(Random::new(1));
+    let meter = Meter::default();
+    meter.begin(limits::FILTER_STEPS_MAX);
     let view = View {
         message,
         changed: &changed,
         facts: &facts,
         random: &random,
+        meter: &meter,
     };
     action.apply(&view).map_err(|failure| failure.to_string())
 }

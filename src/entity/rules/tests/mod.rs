@@ -5,12 +5,15 @@ mod cost;
 mod examples;
 mod laws;
 mod sets;
+mod work;
 
 use std::cell::RefCell;
 
 use super::evaluate::View;
+use super::work::Meter;
 use super::*;
 use crate::entity::Random;
+use crate::limits;
 use crate::message::{Amendments, Field, Message};
 
 /// A message in the making.
@@ -127,6 +130,32 @@ fn facts() -> Facts {
     }
 }
 
+impl RuleSet {
+    /// Puts what subscriptions get of a message in the place of what was in `out`, as a topic does
+    /// it when there is time enough.
+    fn matches(&self, message: &Message, facts: &Facts, out: &mut Vec<Match>) {
+        self.matches_amended(message, &Amendments::default(), facts, out);
+    }
+
+    /// Does so for a message that has been changed before.
+    fn matches_amended(
+        &self,
+        message: &Message,
+        changed: &Amendments,
+        facts: &Facts,
+        out: &mut Vec<Match>,
+    ) {
+        let (mut evaluation, mut share) = (Evaluation::default(), Share::default());
+        self.begin(&mut evaluation, message, changed, &mut share);
+        while self.evaluate(&mut evaluation, message, changed, facts, &mut share)
+            == Progress::Paused
+        {
+            share = Share::default();
+        }
+        self.copies(&mut evaluation, message, changed, facts, out);
+    }
+}
+
 /// What a condition is worth.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Truth {
@@ -140,11 +169,14 @@ fn truth_with(text: &str, parameters: Parameters, message: &Message) -> Truth {
     let matches = |text: &str| {
         let filter = SqlFilter::parse_with(text, parameters.clone());
         let filter = filter.unwrap_or_else(|error| panic!("{text}: {error}"));
+        let meter = Meter::default();
+        meter.begin(limits::FILTER_STEPS_MAX);
         filter.matches(&View {
             message,
             changed: &Amendments::default(),
             facts: &facts(),
             random: &RefCell::new(Random::new(1)),
+            meter: &meter,
         })
     };
     match (matches(text), matches(&format!("NOT ({text})"))) {
