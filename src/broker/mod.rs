@@ -16,6 +16,9 @@ pub mod administration;
 mod bodies;
 mod cbs;
 mod choice;
+mod damage;
+#[cfg(test)]
+mod damage_tests;
 mod delivery;
 mod entities;
 mod errors;
@@ -47,6 +50,7 @@ use crate::time::Timestamp;
 pub use access::{
     Authority, Fault, Grant, JwksError, Origin, Peer, Profile, TokenIssuer, TokenRefused,
 };
+pub use damage::{Contained, Damage};
 pub use entities::EntityRefused;
 pub use errors::Tracking;
 pub use management::Response;

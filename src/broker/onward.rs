@@ -31,6 +31,8 @@ pub(super) enum Onward {
 pub struct WantedBody {
     /// The queue that it waits in.
     pub entity: EntityId,
+    /// Its number there.
+    pub number: SequenceNumber,
     /// Where its bytes are.
     pub body: BodyRef,
 }
@@ -76,7 +78,12 @@ impl Broker {
             if !waiting.is_empty() {
                 self.last_stalled = entity;
                 let waiting = waiting.into_iter();
-                return waiting.map(|body| WantedBody { entity, body }).collect();
+                let wanted = waiting.map(|(number, body)| WantedBody {
+                    entity,
+                    number,
+                    body,
+                });
+                return wanted.collect();
             }
             // They were settled, cancelled or deleted meanwhile.
             self.stalled.remove(&entity);

@@ -57,7 +57,7 @@ impl Journal for Forgetful {
 }
 
 /// A message whose body is one word.
-fn message(word: &str) -> Message {
+pub(super) fn message(word: &str) -> Message {
     let mut bytes = vec![0x00, 0x53, 0x75, 0xa0, u8::try_from(word.len()).unwrap()];
     bytes.extend_from_slice(word.as_bytes());
     Message::parse(bytes.into()).unwrap()
@@ -114,7 +114,10 @@ impl Bench {
     }
 
     /// Runs a step alone: what does not go on in it waits.
-    fn step<T>(&mut self, step: impl FnOnce(&mut Broker, &mut Surroundings<'_>) -> T) -> T {
+    pub(super) fn step<T>(
+        &mut self,
+        step: impl FnOnce(&mut Broker, &mut Surroundings<'_>) -> T,
+    ) -> T {
         let mut around = Surroundings {
             now: self.now,
             journal: &mut self.journal,
@@ -142,6 +145,16 @@ impl Bench {
         self.broker.read_back(&mut around, found);
     }
 
+    /// Returns a message's bytes.
+    pub(super) fn bytes(&self, body: BodyRef) -> Bytes {
+        self.journal.bodies[usize::try_from(body.position - 1).unwrap()].clone()
+    }
+
+    /// Returns where bytes are that nobody has any more.
+    pub(super) fn released(&self) -> &[u64] {
+        &self.journal.released
+    }
+
     /// Returns the broker that the records make when they have all been replayed.
     pub(super) fn restarted(self) -> Self {
         let journal = Replayed {
@@ -165,23 +178,26 @@ impl Bench {
         restarted
     }
 
-    fn id(&self, path: &str) -> EntityId {
-        let (path, queue) = match path.strip_suffix("/transfer") {
-            Some(path) => (path, SubQueue::TransferDeadLetter),
-            None => (path, SubQueue::Main),
+    pub(super) fn id(&self, path: &str) -> EntityId {
+        let (path, queue) = if let Some(path) = path.strip_suffix("/transfer") {
+            (path, SubQueue::TransferDeadLetter)
+        } else if let Some(path) = path.strip_suffix("/dead") {
+            (path, SubQueue::DeadLetter)
+        } else {
+            (path, SubQueue::Main)
         };
         let path = path.to_owned();
         self.broker.resolve(&EntityAddress { path, queue }).unwrap()
     }
 
-    fn send(&mut self, path: &str, message: Message) {
+    pub(super) fn send(&mut self, path: &str, message: Message) {
         let id = self.id(path);
         let taken = self.run(|broker, around| broker.take_messages(around, id, vec![message]));
         assert!(taken.is_ok(), "{taken:?}");
     }
 
     /// Returns numbers and enqueued numbers of what is in a queue.
-    fn seen(&self, path: &str) -> Vec<(i64, i64)> {
+    pub(super) fn seen(&self, path: &str) -> Vec<(i64, i64)> {
         seen(&self.broker, self.id(path))
     }
 

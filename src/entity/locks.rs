@@ -112,6 +112,16 @@ impl LockTable {
         self.take(serial)
     }
 
+    /// Finds the lock of a message. It looks at all locks: for what happens seldom.
+    pub(super) fn of(&self, ordinal: u64) -> Option<LockToken> {
+        let recent = (self.base..).zip(&self.recent);
+        let recent = recent.filter_map(|(serial, lock)| Some((serial, lock.as_ref()?)));
+        let kept = self.kept.iter().map(|(&serial, lock)| (serial, lock));
+        let mut all = recent.chain(kept);
+        let (serial, lock) = all.find(|(_, lock)| lock.ordinal == ordinal)?;
+        Some(LockToken::new(serial, lock.nonce))
+    }
+
     pub(super) fn len(&self) -> usize {
         self.recent_live + self.kept.len()
     }

@@ -39,6 +39,9 @@ pub use scalar::Scalar;
 /// Message-format of a batch: its data sections hold whole messages (`protocol.md` §4.4).
 pub const BATCH_FORMAT: u32 = 0x8001_3700;
 
+/// A message without properties whose body is no bytes.
+pub const EMPTY: &[u8] = &[0x00, 0x53, 0x75, 0xa0, 0x00];
+
 /// Why bytes are not a message, or not one that we can take.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]

@@ -4,6 +4,7 @@
 //! synced. Groups are pipelined: while one is being synced the broker goes on, and the next sync
 //! takes all that has gathered.
 
+mod damage;
 mod messages;
 mod upkeep;
 
@@ -77,6 +78,8 @@ pub(super) struct Owner {
     pace: Pace,
     memory: Memory,
     pressure: Pressure,
+    /// Messages that have lost their bytes since the start.
+    damaged: u64,
     stopping: bool,
 }
 
@@ -178,6 +181,7 @@ impl Owner {
             pace: Pace::new(plan.in_flight),
             memory,
             pressure: plan.no_pressure(),
+            damaged: 0,
             stopping: false,
         }
     }
@@ -466,23 +470,27 @@ impl Owner {
         }
         let id = match done.purpose {
             reader::Purpose::Deliver(id) => id,
-            reader::Purpose::Compact => return self.relocate(now, &done.stretches),
-            reader::Purpose::SendOn => return self.send_on_read(now, &done.stretches),
+            reader::Purpose::Compact => return self.relocate(now, &done),
+            reader::Purpose::SendOn => return self.send_on_read(now, &done),
         };
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
         };
         let is_behind = connection.is_behind;
         let mut held = std::mem::take(&mut connection.held);
+        let mut hits = Vec::new();
         while let Some(routed) = held.pop_front() {
             for_each_body(&routed.reply, |body| self.writer.unpin(body));
             match resolve(&self.writer, &done.stretches, is_behind, routed) {
                 Ok(outgoing) => self.queue(id, outgoing),
-                Err(routed) => {
-                    for_each_body(&routed.reply, |body| self.writer.pin(body));
-                    held.push_front(*routed);
-                    break;
-                }
+                Err(routed) => match self.hit(routed, &done.damages, held.iter()) {
+                    Ok(hit) => hits.push(hit),
+                    Err(routed) => {
+                        for_each_body(&routed.reply, |body| self.writer.pin(body));
+                        held.push_front(*routed);
+                        break;
+                    }
+                },
             }
         }
         for stretch in done.stretches {
@@ -493,6 +501,10 @@ impl Owner {
             if !connection.held.is_empty() {
                 self.read_for(id);
             }
+        }
+        // What the broker says of them comes behind what is held.
+        for hit in hits {
+            self.contain(now, hit, &done.damages);
         }
     }
 

@@ -7,7 +7,7 @@ use tracing::error;
 
 use super::committer::SharedDisk;
 use super::mailbox::Mail;
-use crate::broker::ConnectionId;
+use crate::broker::{ConnectionId, Damage};
 use crate::entity::BodyRef;
 use crate::limits;
 use crate::storage::{self, Stretch};
@@ -38,6 +38,15 @@ pub(super) struct Done {
     pub(super) purpose: Purpose,
     pub(super) wanted: Vec<BodyRef>,
     pub(super) stretches: Vec<Stretch>,
+    /// Bodies that are not what was written.
+    pub(super) damages: Vec<Damage>,
+}
+
+impl Done {
+    /// Returns what is wrong with a body, if it is damaged.
+    pub(super) fn damage_of(&self, body: BodyRef) -> Option<&Damage> {
+        self.damages.iter().find(|damage| damage.body == body)
+    }
 }
 
 /// The owner's hold on the reader's thread.
@@ -54,11 +63,12 @@ impl Reader {
         let (requests, taken) = mpsc::channel::<Request>();
         let work = move || {
             for request in taken {
-                let stretches = read(&disk, &request);
+                let (stretches, damages) = read(&disk, &request);
                 let done = Done {
                     purpose: request.purpose,
                     wanted: request.wanted,
                     stretches,
+                    damages,
                 };
                 if owner.blocking_send(Mail::Read(done)).is_err() {
                     return;
@@ -92,9 +102,10 @@ pub(super) fn cost(start: &mut Option<u64>, body: BodyRef) -> usize {
     length.saturating_add(limits::READ_AHEAD_BYTES)
 }
 
-/// Reads every body; one stretch serves all the bodies that lie in it.
-fn read(disk: &SharedDisk, request: &Request) -> Vec<Stretch> {
+/// Reads every body that is what was written; one stretch serves all the bodies that lie in it.
+fn read(disk: &SharedDisk, request: &Request) -> (Vec<Stretch>, Vec<Damage>) {
     let mut stretches: Vec<Stretch> = Vec::new();
+    let mut damages = Vec::new();
     let wanted = &request.wanted;
     for (at, &body) in wanted.iter().enumerate() {
         // A delivery that is not what was written is read again by itself.
@@ -112,13 +123,17 @@ fn read(disk: &SharedDisk, request: &Request) -> Vec<Stretch> {
         };
         match storage::read_ahead(&**disk, body, ahead, request.until) {
             Ok(stretch) => stretches.push(stretch),
+            Err(error @ storage::Error::Body { .. }) => {
+                let place = error.to_string();
+                damages.push(Damage { body, place });
+            }
             Err(error) => {
                 error!(%error, "the log cannot be read; the broker ends");
                 std::process::exit(1);
             }
         }
     }
-    stretches
+    (stretches, damages)
 }
 
 /// Returns how many bytes behind a body have what is wanted next: none, if that is far away.

@@ -21,6 +21,16 @@ pub enum Error {
         /// What is wrong there.
         what: &'static str,
     },
+    /// The bytes of one message are not what was written, or cannot be read. Everything else is.
+    #[error("segment {segment}, byte {offset}: {what}")]
+    Body {
+        /// Where.
+        segment: SegmentId,
+        /// How far from the segment's begin, bytes.
+        offset: u64,
+        /// What is wrong.
+        what: String,
+    },
     /// A checkpoint is not what was written.
     #[error(
         "checkpoint {number:016x} is damaged: {what}; nothing was changed. Restore the data \
@@ -33,10 +43,13 @@ pub enum Error {
         what: &'static str,
     },
     /// There is no space. What was synced is untouched, and the same may be tried again.
-    #[error("the disk is full; free some space, the broker goes on by itself then")]
+    #[error(
+        "the disk is full, or its quota is used up (ENOSPC, EDQUOT); free some space, the broker goes \
+         on by itself then"
+    )]
     Full,
     /// The system refused an operation.
-    #[error("cannot {what} {place}")]
+    #[error("cannot {what} {place}: {source}")]
     Io {
         /// What was tried: a verb and its object.
         what: &'static str,
@@ -69,4 +82,26 @@ pub enum Error {
         /// What we write.
         known: u32,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_the_system_can_be_read_in_the_message() {
+        for (number, text) in [
+            (5, "Input/output error (os error 5)"),
+            (24, "Too many open files (os error 24)"),
+            (30, "Read-only file system (os error 30)"),
+        ] {
+            let error = Error::Io {
+                what: "open",
+                place: "data/LOCK".to_owned(),
+                source: io::Error::from_raw_os_error(number),
+            };
+            assert_eq!(error.to_string(), format!("cannot open data/LOCK: {text}"));
+        }
+        assert!(Error::Full.to_string().contains("ENOSPC"));
+    }
 }

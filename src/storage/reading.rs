@@ -61,7 +61,7 @@ impl Stretch {
 ///
 /// # Errors
 ///
-/// [`Error::Corrupt`] if the body is not there as it was written.
+/// [`Error::Body`] if the body is not there as it was written.
 pub fn read_ahead(
     disk: &dyn Disk,
     body: BodyRef,
@@ -76,7 +76,8 @@ pub fn read_ahead(
         let readable = until.saturating_sub(body.position);
         let most = least + u64_of(ahead);
         let mut bytes = vec![0; usize_of(most.min(readable).max(least))];
-        let count = disk.read(segment, offset, &mut bytes)?;
+        let read = disk.read(segment, offset, &mut bytes);
+        let count = read.map_err(|error| unreadable(body, error))?;
         bytes.truncate(count);
         Bytes::from(bytes)
     };
@@ -88,14 +89,30 @@ pub fn read_ahead(
         wanted,
     };
     if stretch.body(body).is_none() {
-        return Err(Error::Corrupt {
+        return Err(Error::Body {
             segment,
             offset,
-            what: "a message's bytes are not what was written",
+            what: "its checksum is wrong".to_owned(),
         });
     }
     Ok(stretch)
 }
+
+/// Returns what a failed read means for the body that it was for: a bad sector is its damage alone.
+fn unreadable(body: BodyRef, error: Error) -> Error {
+    let Position { segment, offset } = Position::of(body);
+    match error {
+        Error::Io { source, .. } if source.raw_os_error() == Some(EIO) => Error::Body {
+            segment,
+            offset,
+            what: format!("it cannot be read: {source}"),
+        },
+        error => error,
+    }
+}
+
+/// The system's number for an error of the device, on every system that we know.
+const EIO: i32 = 5;
 
 /// Returns a body's bytes, if all of them are in the stretch.
 pub(super) fn slice(position: u64, bytes: &Bytes, body: BodyRef) -> Option<Bytes> {

@@ -167,6 +167,25 @@ impl Response {
         carried.iter().map(|carried| carried.body)
     }
 
+    /// Keeps of its messages those that `keep` says, which may change them. Without any, it says
+    /// that there is no such message, if it had one.
+    pub(in crate::broker) fn replace(&mut self, keep: impl FnMut(&mut Carried) -> bool) {
+        let Body::Messages(carried) = &mut self.body else {
+            return;
+        };
+        carried.retain_mut(keep);
+        if carried.is_empty() {
+            self.body = Body::Empty;
+            self.status = Status::failed(Refusal {
+                condition: Condition::MessageNotFound,
+                description:
+                    "The bytes of the message are damaged: it is in the dead-letter queue, \
+                              without them."
+                        .to_owned(),
+            });
+        }
+    }
+
     /// Returns how many bytes of memory it takes with its messages, about.
     #[must_use]
     pub fn bytes(&self) -> u64 {

@@ -78,10 +78,10 @@ impl Departure {
 }
 
 impl Queue {
-    /// Returns where the bytes of messages are that can go on now, the first ones first.
+    /// Returns the messages that can go on now and where their bytes are, the first ones first.
     #[must_use]
-    pub fn waiting_to_go(&self, count: usize) -> Vec<BodyRef> {
-        self.going().map(|(_, body)| body).take(count).collect()
+    pub fn waiting_to_go(&self, count: usize) -> Vec<(SequenceNumber, BodyRef)> {
+        self.going().take(count).collect()
     }
 
     fn going(&self) -> impl Iterator<Item = (SequenceNumber, BodyRef)> {

@@ -23,6 +23,9 @@
 mod accept;
 mod browse;
 mod consumers;
+mod damaged;
+#[cfg(test)]
+mod damaged_tests;
 mod description;
 mod duplicates;
 mod forward;

@@ -66,6 +66,11 @@ pub enum SettlementRefused {
 )]
 pub struct DeferredRefused;
 
+/// The application-property that has the reason.
+const REASON: &str = "DeadLetterReason";
+/// The reason of a dead letter whose bytes are damaged.
+const DAMAGED: &str = "MessageDamaged";
+
 /// What is said of a dead letter that expired.
 static EXPIRED: LazyLock<Arc<Amendments>> =
     LazyLock::new(|| Arc::new(DeadLetter::expired().into_amendments()));
@@ -80,6 +85,28 @@ impl DeadLetter {
             description: Some(description),
             amendments,
         }
+    }
+
+    /// The bytes of a message are not what was written.
+    #[must_use]
+    pub fn damaged(place: &str) -> Self {
+        let text = format!(
+            "The bytes of the message in the log are not what was written ({place}). The message is \
+             here without them."
+        );
+        Self::broker(DAMAGED, text)
+    }
+
+    /// Adds the reason that a message has already, if it was dead-lettered before.
+    pub(super) fn after(mut self, amendments: Option<&Amendments>) -> Self {
+        let mut amendments = amendments.cloned().unwrap_or_default();
+        if let (Some(earlier), Some(text)) =
+            (amendments.take_string(REASON), self.description.as_mut())
+        {
+            text.push_str(" It was dead-lettered before: ");
+            text.push_str(&earlier);
+        }
+        self
     }
 
     fn expired() -> Self {
@@ -101,10 +128,16 @@ impl DeadLetter {
         )
     }
 
+    /// Returns what is written onto its message.
+    #[must_use]
+    pub fn amended(self) -> Arc<Amendments> {
+        Arc::new(self.into_amendments())
+    }
+
     pub(super) fn into_amendments(self) -> Amendments {
         let mut amendments = self.amendments;
         let texts = [
-            ("DeadLetterReason", self.reason),
+            (REASON, self.reason),
             ("DeadLetterErrorDescription", self.description),
         ];
         for (name, text) in texts {
@@ -183,6 +216,14 @@ impl Queue {
         self.dispatch(cx);
     }
 
+    /// Takes a message back that is not sent to its receiver, whose credit is used up none the less.
+    pub fn free(&mut self, cx: &mut Context<'_>, token: LockToken) {
+        if let Some(ordinal) = self.end_lock(token) {
+            self.unlock(cx, ordinal);
+        }
+        self.dispatch(cx);
+    }
+
     /// Gives out what can be given out.
     pub fn dispatch(&mut self, cx: &mut Context<'_>) {
         if self.is_behind {
@@ -233,7 +274,7 @@ impl Queue {
     }
 
     /// Ends a lock before its time, and returns its message.
-    fn end_lock(&mut self, token: LockToken) -> Option<u64> {
+    pub(super) fn end_lock(&mut self, token: LockToken) -> Option<u64> {
         let ordinal = self.locks.remove(token)?.ordinal;
         if let Some(sessions) = &mut self.sessions {
             let entry = self.index.get(ordinal);

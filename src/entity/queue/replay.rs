@@ -105,10 +105,9 @@ impl Queue {
             }
             Record::Relocated { number, .. } => {
                 let body = body.ok_or_else(|| self.malformed(number, "it has no body"))?;
-                let ordinal = self.ordinal(number);
-                self.index
-                    .update(ordinal, |entry| entry.body = body)
-                    .ok_or_else(|| self.unknown(number))?;
+                if !self.set_body(number, body) {
+                    return Err(self.unknown(number));
+                }
             }
             Record::Counter { next, .. } => self.numbers.restore(next),
             Record::Alive { .. } => self.replay_alive(record)?,
@@ -222,8 +221,13 @@ impl Queue {
     /// Says that a message's bytes are in another place now; returns whether it is there.
     pub fn set_body(&mut self, number: SequenceNumber, body: BodyRef) -> bool {
         let ordinal = self.ordinal(number);
-        let updated = self.index.update(ordinal, |entry| entry.body = body);
-        updated.is_some()
+        let replaced = |entry: &mut Entry| std::mem::replace(&mut entry.body, body);
+        let Some(old) = self.index.update(ordinal, replaced) else {
+            return false;
+        };
+        // It is shorter where the old bytes were damaged.
+        self.bytes = self.bytes - u64::from(old.length) + u64::from(body.length);
+        true
     }
 
     /// Returns the queue as it is now; it costs a pointer for each 128 messages.

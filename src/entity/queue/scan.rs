@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{
-    BodyRef, ConsumerId, Context, Delivery, Handover, LockToken, Queue, ReceiveMode, numbers,
-    stamps,
+    BodyRef, ConsumerId, Context, Delivery, Handover, LockToken, Queue, ReceiveMode,
+    SequenceNumber, number, numbers, stamps,
 };
 use crate::entity::rules::{Facts, Share, SqlFilter};
 use crate::message::{Amendments, Message};
@@ -121,16 +121,23 @@ impl Queue {
         !self.consumers.scans().is_empty()
     }
 
+    /// Returns whether a receiver is shown messages, which stay as they are.
+    #[must_use]
+    pub fn is_shown(&self, id: ConsumerId) -> bool {
+        let scan = self.consumers.scans().get(&id);
+        scan.is_some_and(|scan| scan.finding == Finding::Shown)
+    }
+
     /// Returns whether a receiver waits for bytes of messages to be read: see [`Queue::undecided`].
     #[must_use]
     pub fn is_undecided(&self) -> bool {
         self.consumers.scans().values().any(Scan::is_undecided)
     }
 
-    /// Returns where the bytes are that receivers wait for: for about so many messages, for each of
-    /// its next ones.
+    /// Returns the messages for whose bytes receivers wait, and where these are: about so many, for
+    /// each receiver its next ones.
     #[must_use]
-    pub fn undecided(&self, count: usize) -> Vec<BodyRef> {
+    pub fn undecided(&self, count: usize) -> Vec<(SequenceNumber, BodyRef)> {
         let scans = self.consumers.scans().values();
         let open: Vec<&Scan> = scans.filter(|scan| scan.undecided).take(count).collect();
         let each = count / open.len().max(1);
@@ -145,7 +152,8 @@ impl Queue {
             });
             let waiting = again.chain(ahead).filter(|entry| entry.is_available());
             for entry in waiting.take(each) {
-                found.insert(entry.body.position, entry.body);
+                let place = entry.body.position;
+                found.insert(place, (number(entry.ordinal), entry.body));
             }
         }
         found.into_values().collect()
@@ -259,7 +267,7 @@ impl Queue {
             return Some(false);
         };
         let facts = Facts {
-            sequence_number: super::number(ordinal),
+            sequence_number: number(ordinal),
             enqueued_time: entry.enqueued_at,
             time_to_live: entry.time_to_live,
             seed: ordinal,

@@ -126,7 +126,8 @@ fn who_selects_gets_what_matches_and_leaves_the_rest() {
     assert!(select(&mut bench, ONE, "n > 4", 2).is_empty());
     assert!(bench.main.is_undecided());
     let wanted = bench.main.undecided(4);
-    let read = |body: &BodyRef| (body.position, sent[&body.position].clone());
+    let read =
+        |(_, body): &(SequenceNumber, BodyRef)| (body.position, sent[&body.position].clone());
     assert_eq!(wanted.len(), 4);
     let first = wanted.iter().map(read).collect();
     let given = decide(&mut bench, &first);

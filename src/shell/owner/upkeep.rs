@@ -8,13 +8,13 @@ use tracing::{debug, error};
 
 use super::super::committer::{Order, SharedDisk};
 use super::super::mailbox::Mail;
-use super::super::reader::Purpose;
+use super::super::reader::{Done, Purpose};
 use super::Owner;
 use crate::broker::recovery::{FoundBody, SearchPosition};
 use crate::broker::{Room, Snapshot, WantedBody};
 use crate::entity::Positions;
 use crate::limits;
-use crate::storage::{self, CheckpointAt, Stretch};
+use crate::storage::{self, CheckpointAt};
 use crate::time::Timestamp;
 
 /// A checkpoint that is on the disk.
@@ -115,14 +115,20 @@ impl Owner {
     }
 
     /// Lets messages go on whose bytes were read.
-    pub(super) fn send_on_read(&mut self, now: Timestamp, stretches: &[Stretch]) {
-        let wanted = std::mem::take(&mut self.upkeep.sending_on).into_iter();
-        let found = wanted.filter_map(|wanted| {
-            let body = stretches.iter().find_map(|read| read.body(wanted.body))?;
-            Some((wanted, body))
+    pub(super) fn send_on_read(&mut self, now: Timestamp, done: &Done) {
+        let wanted = std::mem::take(&mut self.upkeep.sending_on);
+        let found = wanted.iter().filter_map(|wanted| {
+            let mut stretches = done.stretches.iter();
+            let body = stretches.find_map(|read| read.body(wanted.body))?;
+            Some((*wanted, body))
         });
         let found = found.collect();
         self.step(now, |broker, around| broker.read_back(around, found));
+        for wanted in wanted {
+            if let Some(damage) = done.damage_of(wanted.body) {
+                self.contain_in(now, (wanted.entity, wanted.number), damage);
+            }
+        }
     }
 
     fn take_checkpoint(&mut self) {
@@ -238,18 +244,24 @@ impl Owner {
     }
 
     /// Appends what was read at the log's end, if it is still alive.
-    pub(super) fn relocate(&mut self, now: Timestamp, stretches: &[Stretch]) {
+    pub(super) fn relocate(&mut self, now: Timestamp, done: &Done) {
         let Some(compaction) = &mut self.upkeep.compaction else {
             return;
         };
         let found = std::mem::take(&mut compaction.found);
         self.step(now, |broker, around| {
             for found in &found {
-                let body = stretches.iter().find_map(|read| read.body(found.body));
+                let mut stretches = done.stretches.iter();
+                let body = stretches.find_map(|read| read.body(found.body));
                 if let Some(body) = body {
                     broker.relocate(around, found, &body);
                 }
             }
         });
+        for found in found {
+            if let Some(damage) = done.damage_of(found.body) {
+                self.contain_in(now, (found.entity, found.number), damage);
+            }
+        }
     }
 }

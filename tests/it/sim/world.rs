@@ -502,8 +502,11 @@ impl World {
             replies: &mut replies,
         };
         self.broker.relocate(&mut around, found, &body);
-        let (entity, body) = (found.entity, found.body);
-        self.moved.push(WantedBody { entity, body });
+        self.moved.push(WantedBody {
+            entity: found.entity,
+            number: found.number,
+            body: found.body,
+        });
         self.upkeep.relocated += 1;
         if !replies.is_empty() {
             let told = self.look_at(&replies)?;

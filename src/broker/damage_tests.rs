@@ -1,0 +1,224 @@
+//! Messages whose bytes are damaged, in every state that a message can be in; each time the records
+//! make the same broker again.
+
+use super::tests::{Bench, message};
+use super::*;
+use bytes::Bytes;
+
+use crate::entity::queue::{DeadLetter, Delivery, EntityKind, ReceiveMode, Settlement};
+use crate::message::{Amendments, EMPTY};
+
+const CONSUMER: ConsumerId = ConsumerId(7);
+
+fn damage(body: BodyRef) -> Damage {
+    let place = "segment 1, byte 100: its checksum is wrong".to_owned();
+    Damage { body, place }
+}
+
+/// Takes a message out of a queue, locked or deleted.
+fn receive(bench: &mut Bench, path: &str, mode: ReceiveMode) -> Handover {
+    let id = bench.id(path);
+    bench.run(|broker, around| {
+        let mut effects = Effects::default();
+        let node = node_mut(&mut broker.queues, id).unwrap();
+        let mut cx = Context {
+            now: around.now,
+            journal: around.journal,
+            random: &mut broker.random,
+            effects: &mut effects,
+        };
+        node.queue.add_consumer(CONSUMER, mode);
+        node.queue.set_credit(&mut cx, CONSUMER, 1, true);
+        node.queue.remove_consumer(CONSUMER);
+        let given = effects.deliveries.into_iter();
+        let mut given = given.filter_map(|delivery| match delivery {
+            Delivery::Message(_, handover) => Some(handover),
+            _ => None,
+        });
+        given.next().unwrap()
+    })
+}
+
+fn settle(bench: &mut Bench, path: &str, settlement: Settlement) {
+    let token = receive(bench, path, ReceiveMode::PeekLock).token;
+    let id = bench.id(path);
+    bench
+        .run(|broker, around| broker.settle(around, id, token, settlement))
+        .unwrap();
+}
+
+/// Damages the first message of a queue, and contains that.
+fn contain(bench: &mut Bench, path: &str) -> Contained {
+    let id = bench.id(path);
+    let browsed = bench.broker.queue(id).unwrap();
+    let browsed = browsed.browse(SequenceNumber(0), 1, None).remove(0);
+    let number = SequenceNumber(browsed.stamps.sequence_number.cast_unsigned());
+    let found = bench
+        .run(|broker, around| broker.body_damaged(around, id, number, &damage(browsed.body)))
+        .unwrap();
+    let again =
+        bench.run(|broker, around| broker.body_damaged(around, id, number, &damage(browsed.body)));
+    assert_eq!(again, None, "its bytes are others now");
+    found
+}
+
+/// Returns the only message of a queue: its number, its bytes, its reason and what more is said.
+fn only(bench: &Bench, path: &str) -> (i64, Bytes, String, String) {
+    let queue = bench.broker.queue(bench.id(path)).unwrap();
+    let mut all = queue.browse(SequenceNumber(0), 9, None);
+    assert_eq!(all.len(), 1, "{path}");
+    let found = all.remove(0);
+    let mut changed = Amendments::clone(&found.stamps.amendments.unwrap());
+    let mut text = |name| changed.take_string(name).unwrap_or_default();
+    (
+        found.stamps.sequence_number,
+        bench.bytes(found.body),
+        text("DeadLetterReason"),
+        text("DeadLetterErrorDescription"),
+    )
+}
+
+fn check_dead_letter(bench: &Bench, path: &str) {
+    let (number, bytes, reason, text) = only(bench, path);
+    assert_eq!(
+        (number, &bytes[..], reason.as_str()),
+        (1, EMPTY, "MessageDamaged")
+    );
+    assert!(text.contains("segment 1, byte 100"), "{text}");
+    bench.check_replay();
+}
+
+#[test]
+fn in_whatever_state_it_is_a_damaged_message_becomes_a_dead_letter() {
+    type Prepare = fn(&mut Bench);
+    let states: [(&str, Prepare); 4] = [
+        ("active", |_| ()),
+        ("locked", |bench| {
+            receive(bench, "q", ReceiveMode::PeekLock);
+        }),
+        ("deferred", |bench| {
+            settle(bench, "q", Settlement::Defer(Amendments::default()));
+        }),
+        ("failed", |bench| {
+            settle(bench, "q", Settlement::Abandon(Amendments::default()));
+        }),
+    ];
+    for (state, prepare) in states {
+        let mut bench = Bench::new();
+        bench.send("q", message("first"));
+        prepare(&mut bench);
+        bench.send("q", message("next"));
+        let contained = contain(&mut bench, "q");
+        assert_eq!((contained.entity.as_str(), contained.number.0), ("q", 1));
+        check_dead_letter(&bench, "q/dead");
+        assert_eq!(bench.seen("q"), [(2, 0)], "{state}");
+        let rest = bench.broker.queue(bench.id("q")).unwrap().bytes();
+        assert_eq!(rest, 9, "{state}");
+        let bench = bench.restarted();
+        assert_eq!(only(&bench, "q/dead").0, 1);
+    }
+}
+
+#[test]
+fn a_dead_letter_stays_and_says_both_reasons() {
+    let mut bench = Bench::new();
+    bench.send("q", message("first"));
+    let reason = DeadLetter::broker("Poison", "it is bad".to_owned());
+    settle(&mut bench, "q", Settlement::DeadLetter(reason));
+    receive(&mut bench, "q/dead", ReceiveMode::PeekLock);
+    contain(&mut bench, "q/dead");
+    check_dead_letter(&bench, "q/dead");
+    let (.., text) = only(&bench, "q/dead");
+    assert!(
+        text.ends_with("It was dead-lettered before: Poison"),
+        "{text}"
+    );
+    // Its lock is over, and it can be received as it is now.
+    let handover = receive(&mut bench, "q/dead", ReceiveMode::PeekLock);
+    assert_eq!(bench.bytes(handover.body), EMPTY);
+}
+
+#[test]
+fn every_subscription_contains_its_own_copy_of_shared_bytes() {
+    let mut bench = Bench::new();
+    bench.send("t", message("x"));
+    contain(&mut bench, "t/Subscriptions/a");
+    check_dead_letter(&bench, "t/Subscriptions/a/dead");
+    assert!(bench.seen("t/Subscriptions/a").is_empty());
+    assert_eq!(bench.seen("t/Subscriptions/b"), [(1, 1)]);
+    assert!(bench.released().is_empty(), "b has the damaged bytes still");
+    contain(&mut bench, "t/Subscriptions/b");
+    check_dead_letter(&bench, "t/Subscriptions/b/dead");
+    assert_eq!(bench.released(), [1]);
+}
+
+#[test]
+fn a_message_that_cannot_go_on_without_its_bytes_becomes_a_dead_letter_of_where_it_is() {
+    let mut bench = Bench::new();
+    let partitioned = Description {
+        partitioned: true,
+        ..Description::default()
+    };
+    let forwards = Description {
+        forward_to: Some("parts".to_owned()),
+        ..Description::default()
+    };
+    bench.run(|broker, around| {
+        let parts = broker.ensure_entity(around, "parts", partitioned);
+        parts.unwrap();
+    });
+    bench.send("q", message("first"));
+    let id = bench.id("q");
+    bench.step(|broker, around| {
+        let forwarded = broker.ensure_entity(around, "q", forwards);
+        forwarded.unwrap();
+        broker.with_queue(around, id, |_, _| ());
+    });
+    let wanted = bench.broker.wanted();
+    assert_eq!(wanted.len(), 1);
+    let WantedBody {
+        entity,
+        number,
+        body,
+    } = wanted[0];
+    bench.step(|broker, around| {
+        let contained = broker.body_damaged(around, entity, number, &damage(body));
+        assert_eq!(contained.unwrap().entity, "q");
+    });
+    assert!(bench.broker.wanted().is_empty());
+    check_dead_letter(&bench, "q/dead");
+    assert!(bench.seen("q").is_empty() && bench.seen("parts").is_empty());
+}
+
+#[test]
+fn a_message_that_was_received_and_deleted_comes_back_as_a_dead_letter() {
+    for kind in [EntityKind::Queue, EntityKind::Subscription] {
+        let (path, at) = match kind {
+            EntityKind::Subscription => ("t/Subscriptions/a", "t"),
+            _ => ("q", "q"),
+        };
+        let mut bench = Bench::new();
+        bench.send(at, message("first"));
+        let handover = receive(&mut bench, path, ReceiveMode::ReceiveAndDelete);
+        assert!(bench.seen(path).is_empty());
+        let (connection, link) = (ConnectionId(1), LinkId(1));
+        let id = bench.id(path);
+        let contained = bench.run(|broker, around| {
+            let receiver = Link::Receiver {
+                queue: id,
+                name: None,
+            };
+            broker.connection(connection).links.insert(link, receiver);
+            let damage = damage(handover.body);
+            broker.delivery_damaged(around, (connection, link), &handover, &damage, false)
+        });
+        assert_eq!(contained.unwrap().number, SequenceNumber(1));
+        let (number, bytes, reason, _) = only(&bench, &format!("{path}/dead"));
+        assert_eq!(
+            (number, &bytes[..], reason.as_str()),
+            (2, EMPTY, "MessageDamaged")
+        );
+        assert!(bench.seen(path).is_empty());
+        bench.check_replay();
+    }
+}

@@ -1,0 +1,90 @@
+//! Messages whose bytes in the log are not what was written.
+//!
+//! Such a message loses its bytes and nothing else: it gets those of an empty message, and goes to
+//! the dead letters with a reason. A dead letter stays where it is, and is marked.
+
+use std::sync::Arc;
+
+use super::{
+    Amendments, BodyRef, Context, DeadLetter, Entry, Kind, Queue, Record, SequenceNumber, Stamps,
+    StoredState, number,
+};
+use crate::message::{EMPTY, Field};
+use crate::time::Millis;
+
+impl Queue {
+    /// Takes a message whose bytes are damaged out of whatever state it is in, and dead-letters it
+    /// with the bytes of an empty message. Returns where these are; `None` if no message of this
+    /// number has the damaged bytes any more.
+    pub fn contain(
+        &mut self,
+        cx: &mut Context<'_>,
+        number: SequenceNumber,
+        damaged: BodyRef,
+        reason: DeadLetter,
+    ) -> Option<BodyRef> {
+        let ordinal = self.ordinal(number);
+        let entry = self.index.get(ordinal)?;
+        if entry.body != damaged {
+            return None;
+        }
+        let session = entry.message_session.clone();
+        let reason = reason.after(entry.amendments.as_deref());
+        if let Some(token) = self.locks.of(ordinal) {
+            self.end_lock(token);
+        }
+        let body = cx.journal.append(&Record::Relocated {
+            entity: self.id,
+            number,
+            body: EMPTY,
+        });
+        let body = body.expect("a record with a body has a place for it");
+        self.set_body(number, body);
+        cx.journal.release(damaged);
+        let mut reason = reason.into_amendments();
+        if let Some(name) = &session {
+            // Nothing else says it without the sender's bytes.
+            reason.set_field(Field::SessionId, Some(name.as_str()));
+        }
+        match self.kind {
+            Kind::Main { .. } => self.dead_letter(cx, ordinal, Arc::new(reason)),
+            Kind::DeadLetter => self.mark(cx, ordinal, reason),
+        }
+        Some(body)
+    }
+
+    /// Marks a dead letter, which stays.
+    fn mark(&mut self, cx: &mut Context<'_>, ordinal: u64, reason: Amendments) {
+        self.index.update(ordinal, |entry| {
+            super::receive::amend(&mut entry.amendments, Some(reason));
+        });
+        self.record_change(cx, ordinal);
+        self.unlock(cx, ordinal);
+    }
+
+    /// Makes a dead letter of a message that was received and deleted, and whose bytes turned out to
+    /// be damaged before they were sent. It gets a number of its own, and keeps the old one as the
+    /// number under which it was enqueued.
+    pub fn bring_back(&mut self, cx: &mut Context<'_>, stamps: &Stamps, reason: DeadLetter) {
+        let ordinal = self.numbers.take(None);
+        let body = cx.journal.append(&Record::Enqueued {
+            entity: self.id,
+            number: number(ordinal),
+            at: stamps.enqueued_time,
+            time_to_live: Millis::MAX,
+            state: StoredState::Active,
+            message_session: None,
+            duplicate_key: None,
+            body: EMPTY,
+        });
+        let body = body.expect("a record with a body has a place for it");
+        let mut entry = Entry::new(ordinal, body, StoredState::Active);
+        entry.enqueued_at = stamps.enqueued_time;
+        entry.time_to_live = Millis::MAX;
+        entry.enqueued_number = SequenceNumber(stamps.sequence_number.cast_unsigned());
+        entry.delivery_count = stamps.delivery_count;
+        entry.amendments.clone_from(&stamps.amendments);
+        self.add(entry);
+        self.dead_letter(cx, ordinal, Arc::new(reason.into_amendments()));
+    }
+}

@@ -1,0 +1,124 @@
+//! Messages whose bytes in the log are not what was written: the broker contains each, and the
+//! operator is told.
+
+use tracing::error;
+
+use super::{Owner, Told, for_each_body};
+use crate::amqp::LinkId;
+use crate::broker::{ConnectionId, Contained, Damage, Reply, Routed};
+use crate::entity::{EntityId, SequenceNumber};
+use crate::time::Timestamp;
+
+/// A reply that cannot leave as it is, for bytes of it are damaged.
+pub(super) struct Hit {
+    routed: Box<Routed>,
+    /// A drain that is told of behind it has used up its link's credit.
+    is_drained: bool,
+}
+
+impl Owner {
+    /// Returns what a reply is a hit of, if some of its bytes are damaged; `behind` are the replies of
+    /// its connection that come next.
+    pub(super) fn hit<'r>(
+        &self,
+        routed: Box<Routed>,
+        damages: &[Damage],
+        behind: impl Iterator<Item = &'r Routed>,
+    ) -> Result<Hit, Box<Routed>> {
+        let mut is_hit = false;
+        for_each_body(&routed.reply, |body| {
+            is_hit |= damages.iter().any(|damage| damage.body == body);
+        });
+        if !is_hit {
+            return Err(routed);
+        }
+        let is_drained = match &routed.reply {
+            Reply::Deliver(link, _) => self.is_drained((routed.connection, *link), behind),
+            _ => false,
+        };
+        Ok(Hit { routed, is_drained })
+    }
+
+    /// Contains the damages that a reply met, and tells what is left of it.
+    pub(super) fn contain(&mut self, now: Timestamp, hit: Hit, damages: &[Damage]) {
+        let Hit { routed, is_drained } = hit;
+        let Routed {
+            connection,
+            rests_on,
+            reply,
+        } = *routed;
+        match reply {
+            Reply::Deliver(link, handover) => {
+                let damage = damages.iter().find(|damage| damage.body == handover.body);
+                let Some(damage) = damage else { return };
+                let contained = self.step(now, |broker, around| {
+                    let receiver = (connection, link);
+                    broker.delivery_damaged(around, receiver, &handover, damage, is_drained)
+                });
+                self.tell_of_damage(contained);
+            }
+            Reply::Respond(link, mut response) => {
+                let contained = self.step(now, |broker, around| {
+                    let responder = (connection, link);
+                    broker.response_damaged(around, responder, &mut response, damages)
+                });
+                self.tell_of_damage(contained);
+                self.release(Routed {
+                    connection,
+                    rests_on,
+                    reply: Reply::Respond(link, response),
+                });
+            }
+            _ => debug_assert!(false, "only these have bytes"),
+        }
+    }
+
+    /// Contains the damage of a message that the broker itself needed the bytes of.
+    pub(super) fn contain_in(
+        &mut self,
+        now: Timestamp,
+        (queue, number): (EntityId, SequenceNumber),
+        damage: &Damage,
+    ) {
+        let contained = self.step(now, |broker, around| {
+            broker.body_damaged(around, queue, number, damage)
+        });
+        self.tell_of_damage(contained);
+    }
+
+    fn is_drained<'r>(
+        &self,
+        (connection, link): (ConnectionId, LinkId),
+        mut behind: impl Iterator<Item = &'r Routed>,
+    ) -> bool {
+        let drains = |routed: &Routed| {
+            let of_link = matches!(routed.reply, Reply::Drained(drained, _) if drained == link);
+            of_link && routed.connection == connection
+        };
+        let mut pending = self.pending.iter().flatten();
+        behind.any(drains)
+            || pending.any(|told| match told {
+                Told::Reply(routed) => drains(routed),
+                Told::Administered(..) | Told::Messaged(..) => false,
+            })
+    }
+
+    fn tell_of_damage(&mut self, contained: impl IntoIterator<Item = Contained>) {
+        for Contained {
+            entity,
+            number,
+            place,
+        } in contained
+        {
+            self.damaged += 1;
+            error!(
+                %entity,
+                number = number.0,
+                %place,
+                damaged = self.damaged,
+                "the bytes of a message are not what was written: it is in the dead-letter queue \
+                 without them; look at the disk"
+            );
+        }
+    }
+}
