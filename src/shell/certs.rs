@@ -29,6 +29,7 @@ use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 
 use super::files::{self, NotReplaced, Readers};
+use super::print;
 use super::tls::certificate::{Certificate, day};
 
 /// The longest that a certificate may be good: Apple's systems refuse what is good for longer.
@@ -413,15 +414,14 @@ pub(super) fn keep(directory: &Path, now: SystemTime) -> Result<(), CertsError> 
 }
 
 /// Carries `jitney certs` out.
-#[expect(clippy::print_stdout, reason = "what was made is what is asked for")]
 pub(super) fn run(args: &CertsArgs) -> ExitCode {
     match make(args, SystemTime::now()) {
         Ok(lines) => {
-            println!("{lines}");
+            print::line(lines);
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("jitney certs: {error}");
+            print::complain(format_args!("jitney certs: {error}"));
             ExitCode::FAILURE
         }
     }

@@ -12,6 +12,7 @@ use super::committer::Sync;
 use super::logging::{self, LogFormat};
 use super::memory::{self, Size};
 use super::oidc::OidcArgs;
+use super::print;
 use super::serve;
 use super::tls::TlsArgs;
 use crate::config::{self, Config, Namespace};
@@ -158,7 +159,7 @@ pub fn main() -> ExitCode {
                 }
             }
             if let Err(error) = logging::start(args.log_format) {
-                eprintln!("{error}");
+                print::complain(error);
                 return ExitCode::FAILURE;
             }
             serve::run(&args)
@@ -169,7 +170,6 @@ pub fn main() -> ExitCode {
     }
 }
 
-#[expect(clippy::print_stdout, reason = "it is what the command is for")]
 fn check(file: &Path) -> ExitCode {
     match load_config(Some(file)) {
         Ok(config) => {
@@ -177,11 +177,14 @@ fn check(file: &Path) -> ExitCode {
                 config.namespaces.iter().map(count).sum()
             };
             let (queues, topics) = (of(|all| all.queues.len()), of(|all| all.topics.len()));
-            println!("{}: ok ({queues} queues, {topics} topics)", file.display());
+            let file = file.display();
+            print::line(format_args!(
+                "{file}: ok ({queues} queues, {topics} topics)"
+            ));
             ExitCode::SUCCESS
         }
         Err(text) => {
-            eprintln!("{text}");
+            print::complain(text);
             ExitCode::FAILURE
         }
     }

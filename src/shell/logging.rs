@@ -1,9 +1,13 @@
 //! Logs: text for people, JSON for machines, by `RUST_LOG`.
 
+use std::fmt::Display;
 use std::io::IsTerminal as _;
 
 use clap::ValueEnum;
+use tracing::{Level, enabled, error};
 use tracing_subscriber::EnvFilter;
+
+use super::print;
 
 /// How log lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -12,6 +16,15 @@ pub enum LogFormat {
     Json,
     /// For people.
     Text,
+}
+
+/// Tells why the process ends: on standard error, whatever `RUST_LOG` lets through.
+pub(super) fn fatal(text: impl Display) {
+    if enabled!(Level::ERROR) {
+        error!("{text}");
+    } else {
+        print::complain(format_args!("jitney: {text}"));
+    }
 }
 
 /// Begins to write logs to standard error; `RUST_LOG` says which, `info` where it says nothing.
@@ -31,7 +44,9 @@ pub(super) fn start(format: LogFormat) -> Result<(), String> {
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr);
+        .with_writer(std::io::stderr)
+        // Nobody need read the log.
+        .log_internal_errors(false);
     match format {
         LogFormat::Json => subscriber.json().init(),
         LogFormat::Text => subscriber.init(),

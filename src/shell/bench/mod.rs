@@ -23,6 +23,8 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::Value;
 
+use super::print;
+
 /// `jitney bench`.
 #[derive(Debug, Subcommand)]
 pub(super) enum BenchCommand {
@@ -228,18 +230,17 @@ pub(super) fn run(command: &BenchCommand) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(text) => {
-            eprintln!("{text}");
+            print::complain(text);
             ExitCode::FAILURE
         }
     }
 }
 
 /// Prints a report, for programs if there is one for them.
-#[expect(clippy::print_stdout, reason = "it is what the command is for")]
 fn tell(report: &impl Display, json: Option<Value>) {
     match json {
-        Some(json) => println!("{json}"),
-        None => println!("{report}"),
+        Some(json) => print::line(json),
+        None => print::line(report),
     }
 }
 

@@ -1,0 +1,24 @@
+//! What commands say on their standard streams. Nobody need read it: a pipe that was closed, as by
+//! `head`, is no fault of the command.
+
+use std::fmt::Display;
+use std::io::{self, ErrorKind, Write};
+
+/// Writes a line to standard output. If its reader has gone the process ends, and says nothing.
+pub(super) fn line(text: impl Display) {
+    match write_line(&mut io::stdout().lock(), text) {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(error) => complain(format_args!("jitney: standard output: {error}")),
+    }
+}
+
+/// Writes a line to standard error, if anybody reads it.
+pub(super) fn complain(text: impl Display) {
+    let _ = write_line(&mut io::stderr().lock(), text);
+}
+
+fn write_line(stream: &mut impl Write, text: impl Display) -> io::Result<()> {
+    writeln!(stream, "{text}")?;
+    stream.flush()
+}

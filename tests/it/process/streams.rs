@@ -1,0 +1,65 @@
+//! What a process says on its standard streams, and what becomes of it when nobody reads.
+
+use std::io::{BufReader, pipe};
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::process::{ChildStderr, Command, Stdio};
+
+use super::Process;
+
+#[test]
+fn why_the_process_ends_stands_on_standard_error_whatever_is_logged() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    for filter in ["jitney::amqp::frame=trace", "off"] {
+        let data = tempfile::tempdir().unwrap();
+        let before = format!("export RUST_LOG={filter}");
+        let child = Process::spawn(&before, data.path(), &["--amqp", &address]);
+        let output = child.wait_with_output().unwrap();
+        assert!(!output.status.success());
+        let text = String::from_utf8(output.stderr).unwrap();
+        let expected = format!("--amqp: cannot listen on {address}");
+        assert!(text.contains(&expected), "{filter}: {text:?}");
+    }
+}
+
+#[test]
+fn commands_end_quietly_when_nobody_reads_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let certs = directory.path().join("certs").display().to_string();
+    let config = directory.path().join("c.json").display().to_string();
+    let text = r#"{"UserConfig":{"Namespaces":[{"Name":"n","Queues":[{"Name":"q"}]}]}}"#;
+    std::fs::write(&config, text).unwrap();
+    for arguments in [
+        ["certs", &certs].as_slice(),
+        ["config", "check", &config].as_slice(),
+        ["--help"].as_slice(),
+    ] {
+        let (reader, writer) = pipe().unwrap();
+        drop(reader);
+        let output = Command::new(env!("CARGO_BIN_EXE_jitney"))
+            .args(arguments)
+            .stdout(writer)
+            .stderr(Stdio::piped())
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(
+            (text.as_str(), output.status.code()),
+            ("", Some(0)),
+            "{arguments:?}"
+        );
+    }
+}
+
+#[test]
+fn a_broker_goes_on_when_nobody_reads_its_log() {
+    let data = tempfile::tempdir().unwrap();
+    let mut broker = Process::start("export RUST_LOG=debug", data.path(), &[]);
+    let (reader, _) = pipe().unwrap();
+    // The reader of the log has gone.
+    broker.log = BufReader::new(ChildStderr::from(OwnedFd::from(reader)));
+    for _ in 0..3 {
+        assert!(broker.get("/health").starts_with("HTTP/1.1 200"));
+    }
+}
