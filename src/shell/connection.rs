@@ -11,6 +11,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{debug, info};
 
@@ -58,7 +59,8 @@ pub(super) async fn serve(stream: impl Stream, guest: Guest, clock: Arc<Clock>, 
     if owner.send(mail).await.is_none() {
         return;
     }
-    let engine = amqp::Connection::server(config, clock.now());
+    let presence = Presence::new(id, &owner);
+    let engine = amqp::Connection::server(config, clock.elapsed());
     let mut task = Task {
         id,
         stream,
@@ -90,6 +92,51 @@ pub(super) async fn serve(stream: impl Stream, guest: Guest, clock: Arc<Clock>, 
             .push(Input::Event(Event::Closed { error: None }));
     }
     let inputs = std::mem::take(&mut task.inputs);
+    presence.leave(inputs).await;
+}
+
+/// A connection that the owner knows. It is taken out of the broker when its task ends, also by a
+/// panic: its links would keep their messages and message sessions for ever.
+#[derive(Debug)]
+pub(super) struct Presence {
+    id: ConnectionId,
+    owner: Mailbox,
+    has_left: bool,
+}
+
+impl Presence {
+    pub(super) fn new(id: ConnectionId, owner: &Mailbox) -> Self {
+        Self {
+            id,
+            owner: owner.clone(),
+            has_left: false,
+        }
+    }
+
+    /// Tells the owner the last of a connection, whose engine has ended.
+    pub(super) async fn leave(mut self, inputs: Vec<Input>) {
+        self.has_left = true;
+        leave(self.id, &self.owner, inputs).await;
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        if self.has_left {
+            return;
+        }
+        let (id, owner) = (self.id, self.owner.clone());
+        // Without a runtime the process ends, and the owner with it.
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async move {
+                let closed = Input::Event(Event::Closed { error: None });
+                leave(id, &owner, vec![closed]).await;
+            });
+        }
+    }
+}
+
+async fn leave(id: ConnectionId, owner: &Mailbox, inputs: Vec<Input>) {
     // The owner is gone only when the broker stops.
     let _ = owner.send_inputs(id, inputs, 0).await;
     let _ = owner.send(Mail::Disconnected(id)).await;
@@ -470,5 +517,80 @@ impl Sent {
             let bytes = std::mem::take(&mut self.answered);
             inputs.push(Input::Answered(bytes));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+    use std::pin::Pin;
+
+    use tokio::io::ReadBuf;
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::shell::doors::Visits;
+    use crate::time::Timestamp;
+
+    /// A stream that is a bug.
+    struct Panics;
+
+    impl AsyncRead for Panics {
+        fn poll_read(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            _: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            panic!("as it is to");
+        }
+    }
+
+    impl AsyncWrite for Panics {
+        fn poll_write(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_connection_whose_task_panics_is_taken_out_of_the_broker() {
+        let (sender, mut mail) = mpsc::channel(limits::MAILBOX_LENGTH);
+        let visits = Visits::new(100);
+        let guest = Guest {
+            id: ConnectionId(7),
+            origin: Origin::default(),
+            visit: visits.enter(IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap(),
+            is_trusted: true,
+        };
+        let clock = Arc::new(Clock::new(Timestamp::EPOCH));
+        let owner = Mailbox::new(sender, usize::MAX);
+        let served = tokio::spawn(serve(Panics, guest, clock, owner));
+        assert!(matches!(
+            mail.recv().await,
+            Some(Mail::Connected(ConnectionId(7), ..))
+        ));
+        let Some(Mail::Inputs(ConnectionId(7), inputs, _)) = mail.recv().await else {
+            panic!("its end is told");
+        };
+        assert!(matches!(
+            inputs.as_slice(),
+            [Input::Event(Event::Closed { .. })]
+        ));
+        assert!(matches!(
+            mail.recv().await,
+            Some(Mail::Disconnected(ConnectionId(7)))
+        ));
+        assert!(served.await.unwrap_err().is_panic());
     }
 }

@@ -12,10 +12,10 @@ use std::time::Duration;
 use tokio::io::AsyncBufReadExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::server::TlsStream;
-use tracing::{debug, warn};
+use tracing::{debug, error, warn};
 
 use super::clock::Clock;
 use super::connection::{self, Guest, Stream};
@@ -114,12 +114,20 @@ pub(super) async fn open(listener: TcpListener, door: Door, house: Arc<House>) {
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
             },
-            Some(_) = guests.join_next() => {}
+            Some(ended) = guests.join_next() => tell_panic(ended),
             _ = stopped.changed() => break,
         }
     }
     drop(listener);
-    while guests.join_next().await.is_some() {}
+    while let Some(ended) = guests.join_next().await {
+        tell_panic(ended);
+    }
+}
+
+fn tell_panic(ended: Result<(), JoinError>) {
+    if ended.is_err_and(|error| error.is_panic()) {
+        error!("the task of a connection has panicked, which is a bug: the connection has ended");
+    }
 }
 
 /// Tells now and then that a connection could not be accepted: the system is out of something.

@@ -24,6 +24,7 @@ use hyper::body::{Frame, SizeHint};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+use super::connection::Presence;
 use super::doors::{self, House};
 use super::heads::Spelling;
 use super::mailbox::{Inquiry, Mail, Mailbox, MessageRequest, Messaged, Partials, ReceiveRequest};
@@ -343,6 +344,7 @@ pub(super) async fn hand_out(
 struct Receiver {
     id: ConnectionId,
     owner: Mailbox,
+    presence: Presence,
     outbox: Arc<Outbox>,
     outgoing: VecDeque<Outgoing>,
     /// The last link: each message has its own.
@@ -376,6 +378,7 @@ impl Receiver {
         Some(Self {
             id,
             owner: owner.clone(),
+            presence: Presence::new(id, owner),
             outbox,
             outgoing: VecDeque::new(),
             link: LinkId(0),
@@ -383,10 +386,8 @@ impl Receiver {
     }
 
     async fn leave(self) {
-        // The owner is gone only when the broker stops.
         let closed = Input::Event(Event::Closed { error: None });
-        let _ = self.tell(vec![closed]).await;
-        let _ = self.owner.send(Mail::Disconnected(self.id)).await;
+        self.presence.leave(vec![closed]).await;
     }
 
     async fn tell(&self, inputs: Vec<Input>) -> Option<()> {

@@ -6,6 +6,8 @@
 
 mod damage;
 mod messages;
+#[cfg(test)]
+mod tests;
 mod upkeep;
 
 pub(super) use upkeep::Written;

@@ -1,12 +1,10 @@
 //! The reader: the thread that reads bodies which are no longer in memory.
 
 use std::sync::mpsc;
-use std::thread;
-
-use tracing::error;
 
 use super::committer::SharedDisk;
 use super::mailbox::Mail;
+use super::{logging, threads};
 use crate::broker::{ConnectionId, Damage};
 use crate::entity::BodyRef;
 use crate::limits;
@@ -75,15 +73,13 @@ impl Reader {
                 }
             }
         };
-        thread::Builder::new()
-            .name("reader".to_owned())
-            .spawn(work)?;
+        threads::spawn("reader", work)?;
         Ok(Self { requests })
     }
 
     /// Asks for bytes. The requests waiting are at most one for each connection, and one more.
     pub(super) fn read(&self, request: Request) {
-        // The thread ends only after this `Reader`.
+        // The thread ends only after this `Reader`, or ends the process.
         let _ = self.requests.send(request);
     }
 }
@@ -128,7 +124,9 @@ fn read(disk: &SharedDisk, request: &Request) -> (Vec<Stretch>, Vec<Damage>) {
                 damages.push(Damage { body, place });
             }
             Err(error) => {
-                error!(%error, "the log cannot be read; the broker ends");
+                logging::fatal(format_args!(
+                    "the log cannot be read; the broker ends: {error}"
+                ));
                 std::process::exit(1);
             }
         }

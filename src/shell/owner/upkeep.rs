@@ -1,14 +1,15 @@
 //! What the log needs now and then: checkpoints, compaction, the removal of old segments.
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::Arc;
-use std::thread;
 
 use tracing::{debug, error};
 
 use super::super::committer::{Order, SharedDisk};
 use super::super::mailbox::Mail;
 use super::super::reader::{Done, Purpose};
+use super::super::threads;
 use super::Owner;
 use crate::broker::recovery::{FoundBody, SearchPosition};
 use crate::broker::{Room, Snapshot, WantedBody};
@@ -23,13 +24,24 @@ pub(in super::super) struct Written(CheckpointAt);
 
 pub(super) struct Upkeep {
     pub(super) room: Room,
-    checkpoint: Checkpoint,
+    pub(super) checkpoint: Checkpoint,
     compaction: Option<Compaction>,
     /// Messages that go on from one entity to another when their bytes have been read.
     sending_on: Vec<WantedBody>,
+    pub(super) start_thread: StartThread,
 }
 
-enum Checkpoint {
+/// Something that a thread of its own does.
+type Work = Box<dyn FnOnce() + Send>;
+
+/// How the thread of a checkpoint is started, with what is to be done if it panics.
+pub(super) type StartThread = fn(Work, Work) -> io::Result<()>;
+
+fn start_thread(work: Work, panicked: Work) -> io::Result<()> {
+    threads::spawn_watched("checkpoint", work, panicked).map(drop)
+}
+
+pub(super) enum Checkpoint {
     None,
     /// Taken, and not to be written before this group is synced, whatever the policy: it must not
     /// tell of records that the log may not have.
@@ -60,7 +72,16 @@ impl Default for Upkeep {
             checkpoint,
             compaction,
             sending_on: Vec::new(),
+            start_thread,
         }
+    }
+}
+
+fn failed(what: &'static str, source: io::Error) -> storage::Error {
+    storage::Error::Io {
+        what,
+        place: "a checkpoint".to_owned(),
+        source,
     }
 }
 
@@ -131,7 +152,7 @@ impl Owner {
         }
     }
 
-    fn take_checkpoint(&mut self) {
+    pub(super) fn take_checkpoint(&mut self) {
         match &self.upkeep.checkpoint {
             Checkpoint::None if self.writer.checkpoint_due() => {
                 let (group, at) = (self.sealed, self.writer.checkpoint_at());
@@ -154,9 +175,9 @@ impl Owner {
         }
     }
 
-    fn write_checkpoint(&self, at: CheckpointAt, snapshot: Snapshot) {
+    fn write_checkpoint(&mut self, at: CheckpointAt, snapshot: Snapshot) {
         let disk: SharedDisk = Arc::clone(&self.disk);
-        let owner = self.sender.clone();
+        let (owner, owner_of_panic) = (self.sender.clone(), self.sender.clone());
         let work = move || {
             match storage::write_checkpoint(&*disk, at, |emit| snapshot.records(emit)) {
                 // The owner is gone when the broker stops; the checkpoint is good all the same.
@@ -164,11 +185,14 @@ impl Owner {
                 Err(error) => drop(owner.blocking_send(Mail::CheckpointWritten(Err(error)))),
             }
         };
-        if let Err(error) = thread::Builder::new()
-            .name("checkpoint".to_owned())
-            .spawn(work)
-        {
-            error!(%error, "no thread for a checkpoint");
+        let panicked = move || {
+            let source = io::Error::other("its thread has panicked, which is a bug");
+            let failed = Err(failed("write", source));
+            drop(owner_of_panic.blocking_send(Mail::CheckpointWritten(failed)));
+        };
+        let started = (self.upkeep.start_thread)(Box::new(work), Box::new(panicked));
+        if let Err(source) = started {
+            self.checkpoint_written(Err(failed("start the thread of", source)));
         }
     }
 

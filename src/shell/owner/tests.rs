@@ -1,0 +1,75 @@
+//! The owner with a log in memory.
+
+use std::io;
+
+use super::upkeep::Checkpoint;
+use super::*;
+use crate::broker::Profile;
+use crate::entity::{EntityId, Journal as _, Record};
+use crate::shell::committer::Sync;
+use crate::shell::reader::Reader;
+use crate::storage;
+use crate::storage::memory::MemoryDisk;
+
+fn owner() -> Owner {
+    let disk: SharedDisk = Arc::new(MemoryDisk::new());
+    let mut options = storage::Options::new(1);
+    options.segment_bytes = 4_096;
+    let log = storage::recover(Arc::clone(&disk), options, &mut |_, _| Ok(())).unwrap();
+    let (sender, mailbox) = mpsc::channel(limits::MAILBOX_LENGTH);
+    Owner::new(Parts {
+        broker: Broker::new(1, Profile::Development),
+        writer: log.writer,
+        clock: Arc::new(Clock::new(Timestamp::EPOCH)),
+        reader: Reader::start(Arc::clone(&disk), sender.clone()).unwrap(),
+        sender,
+        mailbox,
+        committer: Committer::start(log.committer, Sync::Always, log.last_frame).unwrap(),
+        disk,
+        keys_wanted: Arc::default(),
+        vitals: Arc::new(Vitals::new()),
+        memory: Memory::default(),
+        plan: Plan::new(None, None, None),
+    })
+}
+
+impl Owner {
+    /// Writes until a checkpoint is due, and goes on until it is being written.
+    async fn write_until_checkpoint(&mut self) {
+        while !self.writer.checkpoint_due() {
+            let entity = EntityId(1);
+            self.writer.append(&Record::EntityDeleted { entity });
+            self.seal();
+        }
+        self.take_checkpoint();
+        let sealed = self.sealed;
+        let synced = self.progress.wait_for(|progress| sealed <= progress.synced);
+        drop(synced.await.unwrap());
+        self.take_progress();
+        self.take_checkpoint();
+    }
+}
+
+#[tokio::test]
+async fn a_checkpoint_whose_thread_does_not_start_or_panics_is_followed_by_another() {
+    let mut owner = owner();
+    let usual = owner.upkeep.start_thread;
+    owner.upkeep.start_thread = |_, _| Err(io::ErrorKind::WouldBlock.into());
+    owner.write_until_checkpoint().await;
+    assert!(matches!(owner.upkeep.checkpoint, Checkpoint::None));
+    owner.upkeep.start_thread = |_, panicked| {
+        let panics = Box::new(|| panic!("as it is to"));
+        crate::shell::threads::spawn_watched("checkpoint", panics, panicked).map(drop)
+    };
+    for is_written in [false, true] {
+        owner.write_until_checkpoint().await;
+        assert!(matches!(owner.upkeep.checkpoint, Checkpoint::BeingWritten));
+        let Some(Mail::CheckpointWritten(written)) = owner.mailbox.recv().await else {
+            panic!("nothing else was sent");
+        };
+        assert_eq!(written.is_ok(), is_written);
+        owner.checkpoint_written(written);
+        assert!(matches!(owner.upkeep.checkpoint, Checkpoint::None));
+        owner.upkeep.start_thread = usual;
+    }
+}
