@@ -216,9 +216,15 @@ pub const VISITS_MAX: usize = 8_192;
 /// Connections that wait until one of their address has proved a right or gone, a descriptor and a
 /// kilobyte each: more than ten thousand clients that come back at once.
 pub const VISITS_WAITING_MAX: usize = 16_384;
-/// Descriptors that are kept for the log and all else that is not a connection; of few, a quarter.
+/// Descriptors that are kept for the log and all else that is not a connection; of few, a quarter, and
+/// no fewer than are needed.
 pub const DESCRIPTORS_KEPT: usize = 128;
-/// Of those, for connections to the addresses of health and administration when all others are
+/// What of them the broker needs for itself: listeners, segments of the log, a checkpoint, event loops.
+pub const DESCRIPTORS_OWN: usize = 40;
+/// The fewest descriptors with which the broker starts: its own, some for health and administration,
+/// and some for clients.
+pub const DESCRIPTORS_MIN: usize = 64;
+/// Of those that are kept, for connections to the addresses of health and administration when all others are
 /// taken.
 pub const SIDE_PLACES: usize = 32;
 /// Bytes of the head of an HTTP request: a token, and what else is there.

@@ -11,6 +11,9 @@
 //! and need no new space. The first one of all is only reserved, but for its begin: the broker's
 //! first message should not wait for it. A directory is synced after each name in it that must
 //! stay.
+//!
+//! The directory and the segment that is used next are open before they are needed. Where the process
+//! or the system has no descriptor for another file, opening it is tried again until there is one.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -25,14 +28,16 @@ use std::time::Duration;
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
 use rustix::io::{Errno, pwritev};
 
-use tracing::debug;
+use tracing::{debug, warn};
 
-use super::files;
+use super::{files, threads};
 use crate::limits;
 use crate::storage::{CheckpointSink, Disk, Error, SegmentId};
 
 /// How long to wait before a segment is prepared again for which there was no space.
 const RETRY: Duration = Duration::from_secs(1);
+/// How long to wait before a file is opened again for which there was no descriptor.
+const REOPEN: Duration = Duration::from_millis(100);
 /// Files that are kept open.
 const HANDLES_MAX: usize = 16;
 /// How long prepared segments lie unused before there are too many of them.
@@ -49,7 +54,6 @@ pub struct FileDisk {
     shared: Arc<Shared>,
     helper: Option<thread::JoinHandle<()>>,
     handles: Mutex<BTreeMap<SegmentId, Arc<File>>>,
-    /// Parts of a write on their way into one.
     /// Locked until it is closed.
     _lock: File,
 }
@@ -57,6 +61,8 @@ pub struct FileDisk {
 /// What the preparing thread knows too.
 struct Shared {
     directory: PathBuf,
+    /// To be synced.
+    directory_handle: File,
     segment_bytes: u64,
     spares: Mutex<Spares>,
     changed: Condvar,
@@ -65,7 +71,7 @@ struct Shared {
 
 #[derive(Default)]
 struct Spares {
-    ready: Vec<PathBuf>,
+    ready: Vec<Spare>,
     /// Segments of the log that are in use.
     in_use: usize,
     /// Names given so far.
@@ -75,6 +81,19 @@ struct Spares {
     /// The directory is new: the next one prepared is wanted at once.
     hurry: bool,
     stop: bool,
+}
+
+/// A prepared segment.
+struct Spare {
+    path: PathBuf,
+    /// The one that is used next is open; of many, not all are.
+    file: Option<Arc<File>>,
+}
+
+impl Spare {
+    fn closed(path: PathBuf) -> Self {
+        Self { path, file: None }
+    }
 }
 
 impl FileDisk {
@@ -130,28 +149,30 @@ impl FileDisk {
             }
             if let Some(number) = number(name, "spare-", ".seg", 10) {
                 spares.named = spares.named.max(number);
-                spares.ready.push(path);
+                spares.ready.push(Spare::closed(path));
             } else if name.strip_suffix(".seg").is_some() {
                 spares.in_use += 1;
             }
         }
-        sync_directory(directory)?;
+        let directory_handle = File::open(directory).map_err(&failed)?;
         if let Some(parent) = directory
             .parent()
             .filter(|parent| !parent.as_os_str().is_empty())
         {
-            sync_directory(parent)?;
+            let synced = files::sync_directory(parent);
+            synced.map_err(failure("sync", parent))?;
         }
         let shared = Arc::new(Shared {
             directory: directory.to_owned(),
+            directory_handle,
             segment_bytes,
             spares: Mutex::new(spares),
             changed: Condvar::new(),
             room: AtomicBool::new(true),
         });
+        shared.sync_directory()?;
         let theirs = Arc::clone(&shared);
-        let helper = thread::Builder::new().name("segments".to_owned());
-        let helper = helper.spawn(move || theirs.keep_ready()).map_err(failed)?;
+        let helper = threads::spawn("segments", move || theirs.keep_ready()).map_err(failed)?;
         Ok(Arc::new(Self {
             shared,
             helper: Some(helper),
@@ -173,18 +194,26 @@ impl FileDisk {
     }
 
     fn handle(&self, segment: SegmentId) -> Result<Arc<File>, Error> {
-        let mut handles = locked(&self.handles);
+        let handles = locked(&self.handles);
         if let Some(handle) = handles.get(&segment) {
             return Ok(Arc::clone(handle));
         }
         let path = self.segment_path(segment);
-        let file = File::options().read(true).write(true).open(&path);
+        // Others go on with the files that are open while there is no descriptor for this one.
+        drop(handles);
+        let file = self.shared.open(&path, || open_segment(&path));
         let file = Arc::new(file.map_err(failure("open", &path))?);
+        self.keep(segment, &file);
+        Ok(file)
+    }
+
+    /// Keeps a segment open.
+    fn keep(&self, segment: SegmentId, file: &Arc<File>) {
+        let mut handles = locked(&self.handles);
         if HANDLES_MAX <= handles.len() {
             handles.pop_first();
         }
-        handles.insert(segment, Arc::clone(&file));
-        Ok(file)
+        handles.insert(segment, Arc::clone(file));
     }
 
     /// Returns the numbers in the names that end so, in their order.
@@ -224,7 +253,7 @@ impl Disk for FileDisk {
     fn start_segment(&self, segment: SegmentId) -> Result<(), Error> {
         let path = self.segment_path(segment);
         if path.exists() {
-            return sync_directory(&self.shared.directory);
+            return self.shared.sync_directory();
         }
         let mut spares = locked(&self.shared.spares);
         let spare = loop {
@@ -246,18 +275,29 @@ impl Disk for FileDisk {
         spares.in_use += 1;
         drop(spares);
         self.shared.changed.notify_all();
-        fs::rename(&spare, &path).map_err(failure("rename", &spare))?;
-        sync_directory(&self.shared.directory)
+        fs::rename(&spare.path, &path).map_err(failure("rename", &spare.path))?;
+        if let Some(file) = &spare.file {
+            self.keep(segment, file);
+        }
+        self.shared.sync_directory()
     }
 
     fn remove_segment(&self, segment: SegmentId) -> Result<(), Error> {
-        locked(&self.handles).remove(&segment);
+        let handle = locked(&self.handles).remove(&segment);
         let path = self.segment_path(segment);
         let failed = failure("remove", &path);
         let metadata = match fs::metadata(&path) {
             Ok(metadata) => metadata,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(failed(error)),
+        };
+        // Before the spares are locked: it may have to wait for a descriptor.
+        let file = match handle {
+            Some(file) => file,
+            None => {
+                let opened = self.shared.open(&path, || open_segment(&path));
+                Arc::new(opened.map_err(&failed)?)
+            }
         };
         let mut spares = locked(&self.shared.spares);
         // A backup may hold the file under another name: its bytes must stay as they are.
@@ -269,12 +309,12 @@ impl Disk for FileDisk {
             return fs::remove_file(&path).map_err(failed);
         }
         if self.shared.segment_bytes < metadata.len() {
-            let file = File::options().write(true).open(&path).map_err(&failed)?;
             file.set_len(self.shared.segment_bytes).map_err(&failed)?;
         }
         let spare = self.shared.name(&mut spares);
         fs::rename(&path, &spare).map_err(failed)?;
-        self.shared.add(&mut spares, spare);
+        let file = Some(file);
+        self.shared.add(&mut spares, Spare { path: spare, file });
         Ok(())
     }
 
@@ -345,10 +385,13 @@ impl Disk for FileDisk {
 
     fn write_checkpoint(&self, number: u64) -> Result<Box<dyn CheckpointSink + '_>, Error> {
         let temporary = self.shared.directory.join(CHECKPOINT_TMP);
-        let file = File::create(&temporary).map_err(failure("create", &temporary))?;
+        let file = self
+            .shared
+            .open(&temporary, || create(&temporary))
+            .map_err(failure("create", &temporary))?;
         let path = self.checkpoint_path(number);
         Ok(Box::new(Sink {
-            directory: &self.shared.directory,
+            shared: &self.shared,
             temporary,
             path,
             file,
@@ -361,7 +404,8 @@ impl Disk for FileDisk {
 
     fn read_checkpoint(&self, number: u64, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
         let path = self.checkpoint_path(number);
-        let file = File::open(&path).map_err(failure("open", &path))?;
+        let file = self.shared.open(&path, || File::open(&path));
+        let file = file.map_err(failure("open", &path))?;
         read_full(&file, offset, into).map_err(failure("read", &path))
     }
 
@@ -372,7 +416,7 @@ impl Disk for FileDisk {
 }
 
 struct Sink<'a> {
-    directory: &'a Path,
+    shared: &'a Shared,
     temporary: PathBuf,
     path: PathBuf,
     file: File,
@@ -390,7 +434,7 @@ impl CheckpointSink for Sink<'_> {
             .sync_all()
             .map_err(failure("sync", &self.temporary))?;
         fs::rename(&self.temporary, &self.path).map_err(failure("rename", &self.temporary))?;
-        sync_directory(self.directory)
+        self.shared.sync_directory()
     }
 }
 
@@ -402,11 +446,45 @@ impl Drop for Sink<'_> {
 }
 
 impl Shared {
+    /// Makes durable which names the directory has.
+    fn sync_directory(&self) -> Result<(), Error> {
+        self.directory_handle
+            .sync_all()
+            .map_err(|source| Error::Io {
+                what: "sync",
+                place: self.directory.display().to_string(),
+                source,
+            })
+    }
+
+    /// Opens a file; tries it again while there is no descriptor for it.
+    fn open(&self, path: &Path, open: impl FnMut() -> io::Result<File>) -> io::Result<File> {
+        let wait = || {
+            let spares = locked(&self.spares);
+            let waited = self
+                .changed
+                .wait_timeout_while(spares, REOPEN, |spares| !spares.stop);
+            !waited.unwrap_or_else(PoisonError::into_inner).0.stop
+        };
+        open_patiently(path, open, wait)
+    }
+
+    /// Opens the segment that is used next.
+    fn open_next(spares: &mut Spares) {
+        if let Some(next) = spares.ready.last_mut()
+            && next.file.is_none()
+        {
+            // Where there is no descriptor now, it is opened when it is used.
+            next.file = open_segment(&next.path).ok().map(Arc::new);
+        }
+    }
+
     /// Keeps one segment ready, until told to stop.
     fn keep_ready(&self) {
         let mut spares = locked(&self.spares);
         while !spares.stop {
             if !spares.ready.is_empty() {
+                Self::open_next(&mut spares);
                 let before = spares.ready.len();
                 let waited = self
                     .changed
@@ -416,7 +494,7 @@ impl Shared {
                 let is_idle = waited.1.timed_out() && before == spares.ready.len();
                 if is_idle && limits::SPARE_SEGMENTS_KEPT < before {
                     // Many were in use together; one at a time goes back to the system.
-                    let removed = spares.ready.pop().map(fs::remove_file);
+                    let removed = spares.ready.pop().map(|spare| fs::remove_file(spare.path));
                     if let Some(Err(error)) = removed {
                         debug!(%error, "a spare segment cannot be removed");
                     }
@@ -436,7 +514,7 @@ impl Shared {
                 fs::rename(self.directory.join(PREPARING), &path).map(|()| path)
             });
             match named {
-                Ok(path) => self.add(&mut spares, path),
+                Ok(path) => self.add(&mut spares, Spare::closed(path)),
                 Err(error) => {
                     let _ = fs::remove_file(self.directory.join(PREPARING));
                     spares.failure = Some((error.kind(), error.to_string()));
@@ -454,7 +532,7 @@ impl Shared {
     /// Makes a file of which only the begin is filled with zeros, and syncs it.
     fn reserve(&self) -> io::Result<()> {
         self.check_space()?;
-        let mut file = File::create(self.directory.join(PREPARING))?;
+        let mut file = self.create_preparing()?;
         match fallocate(&file, FallocateFlags::empty(), 0, self.segment_bytes) {
             // Where space cannot be reserved, the file grows with what is written.
             Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
@@ -464,6 +542,11 @@ impl Shared {
             usize::try_from(self.segment_bytes).map_or(WRITE_BYTES, |all| all.min(WRITE_BYTES));
         file.write_all(&vec![0; begin])?;
         file.sync_all()
+    }
+
+    fn create_preparing(&self) -> io::Result<File> {
+        let path = self.directory.join(PREPARING);
+        self.open(&path, || create(&path))
     }
 
     fn check_space(&self) -> io::Result<()> {
@@ -478,7 +561,7 @@ impl Shared {
     /// Fills a file with zeros and syncs it.
     fn prepare(&self) -> io::Result<()> {
         self.check_space()?;
-        let mut file = File::create(self.directory.join(PREPARING))?;
+        let mut file = self.create_preparing()?;
         let zeros = vec![0; WRITE_BYTES];
         let mut rest = usize::try_from(self.segment_bytes).map_err(io::Error::other)?;
         while 0 < rest {
@@ -497,8 +580,9 @@ impl Shared {
         self.directory.join(format!("spare-{}.seg", spares.named))
     }
 
-    fn add(&self, spares: &mut Spares, path: PathBuf) {
-        spares.ready.push(path);
+    fn add(&self, spares: &mut Spares, spare: Spare) {
+        spares.ready.push(spare);
+        Self::open_next(spares);
         spares.failure = None;
         self.room.store(true, Ordering::Relaxed);
         self.changed.notify_all();
@@ -531,19 +615,78 @@ fn read_full(file: &File, offset: u64, into: &mut [u8]) -> io::Result<usize> {
     Ok(count)
 }
 
-/// Makes durable which names a directory has.
-fn sync_directory(path: &Path) -> Result<(), Error> {
-    files::sync_directory(path).map_err(|source| Error::Io {
-        what: "sync",
-        place: path.display().to_string(),
-        source,
-    })
+/// Locks a directory for this process.
+fn lock(directory: &Path) -> Result<File, Error> {
+    let path = directory.join("LOCK");
+    let lock = files::private()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path)
+        .map_err(failure("open", &path))?;
+    match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(lock),
+        Err(Errno::WOULDBLOCK) => Err(Error::Locked {
+            place: path.display().to_string(),
+        }),
+        Err(error) => Err(failure("lock", &path)(error.into())),
+    }
+}
+
+/// Makes a file anew.
+fn create(path: &Path) -> io::Result<File> {
+    let mut options = files::private();
+    options.write(true).create(true).truncate(true).open(path)
+}
+
+fn open_segment(path: &Path) -> io::Result<File> {
+    File::options().read(true).write(true).open(path)
+}
+
+/// Opens a file. While the process or the system has no descriptor for it, it is tried again after
+/// each `wait`, until that returns false.
+fn open_patiently(
+    path: &Path,
+    mut open: impl FnMut() -> io::Result<File>,
+    mut wait: impl FnMut() -> bool,
+) -> io::Result<File> {
+    let mut told = false;
+    loop {
+        let error = match open() {
+            Ok(file) => return Ok(file),
+            Err(error) => error,
+        };
+        let code = error.raw_os_error().map(Errno::from_raw_os_error);
+        if !matches!(code, Some(Errno::MFILE | Errno::NFILE)) {
+            return Err(error);
+        }
+        if !told {
+            warn!(
+                path = %path.display(),
+                %error,
+                "a file of the log cannot be opened for want of a file descriptor; this is tried \
+                 again until one is free. Raise the limit of open files (ulimit -n)"
+            );
+            told = true;
+        }
+        if !wait() {
+            return Err(error);
+        }
+    }
 }
 
 /// Returns what makes the system's answer ours.
 fn failure<'a>(what: &'static str, path: &'a Path) -> impl Fn(io::Error) -> Error + 'a {
     move |source| match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::Full,
+        io::ErrorKind::FileTooLarge => Error::Io {
+            what,
+            place: format!(
+                "{}: the limit of file sizes (ulimit -f) is reached",
+                path.display()
+            ),
+            source,
+        },
         _ => Error::Io {
             what,
             place: path.display().to_string(),
@@ -554,6 +697,8 @@ fn failure<'a>(what: &'static str, path: &'a Path) -> impl Fn(io::Error) -> Erro
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
     use crate::entity::{BodyRef, EntityId, Journal, Record, SequenceNumber};
     use crate::storage::{self, Options};

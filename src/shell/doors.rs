@@ -141,7 +141,7 @@ fn tell(told: &mut Option<Instant>, error: &std::io::Error) {
 }
 
 /// Finds out what a peer speaks, and speaks it.
-async fn meet(house: Arc<House>, stream: TcpStream, peer: SocketAddr, entry: Entry, _place: Place) {
+async fn meet(house: Arc<House>, stream: TcpStream, peer: SocketAddr, entry: Entry, place: Place) {
     let mut stopped = house.stopped.clone();
     let visit = match entry {
         Entry::AtOnce(visit) => visit,
@@ -165,10 +165,12 @@ async fn meet(house: Arc<House>, stream: TcpStream, peer: SocketAddr, entry: Ent
     };
     match greeted {
         Ok(Some(Greeted::Plain(protocol, stream, origin))) => {
-            speak(&house, protocol, (stream, Scheme::Http), origin, visit).await;
+            let stream = (stream, Scheme::Http);
+            speak(&house, protocol, stream, origin, visit, place).await;
         }
         Ok(Some(Greeted::Secure(protocol, stream, origin))) => {
-            speak(&house, protocol, (*stream, Scheme::Https), origin, visit).await;
+            let stream = (*stream, Scheme::Https);
+            speak(&house, protocol, stream, origin, visit, place).await;
         }
         Ok(None) => {}
         Err(_) => debug!(%peer, "nothing was said in time"),
@@ -181,11 +183,12 @@ async fn speak(
     (stream, scheme): (impl Stream + 'static, Scheme),
     origin: Origin,
     visit: Visit,
+    place: Place,
 ) {
     match protocol {
-        Protocol::Http => web::serve(house, stream, scheme, origin, visit).await,
+        Protocol::Http => web::serve(house, stream, scheme, origin, visit, place).await,
         // TLS was taken off before.
-        Protocol::Amqp | Protocol::Tls => serve_amqp(house, stream, origin, visit).await,
+        Protocol::Amqp | Protocol::Tls => serve_amqp(house, stream, origin, visit, place).await,
     }
 }
 
@@ -233,8 +236,14 @@ fn introduce(stream: &TlsStream<TcpStream>, origin: &mut Origin) {
     origin.certificate = certificates.first().and_then(tls::common_name);
 }
 
-/// Serves AMQP on whatever carries it.
-pub(super) async fn serve_amqp(house: &House, stream: impl Stream, origin: Origin, visit: Visit) {
+/// Serves AMQP on whatever carries it. The connection has its place until its stream is closed.
+pub(super) async fn serve_amqp(
+    house: &House,
+    stream: impl Stream,
+    origin: Origin,
+    visit: Visit,
+    place: Place,
+) {
     let id = next_id();
     debug!(connection = id.0, peer = %visit.address(), "connected");
     let guest = Guest {
@@ -244,6 +253,7 @@ pub(super) async fn serve_amqp(house: &House, stream: impl Stream, origin: Origi
         is_trusted: house.is_open,
     };
     connection::serve(stream, guest, Arc::clone(&house.clock), house.owner.clone()).await;
+    drop(place);
 }
 
 /// Returns a name for a connection that no other has had.

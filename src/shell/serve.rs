@@ -75,6 +75,11 @@ enum StartError {
     },
     #[error("{0}")]
     Config(String),
+    #[error(
+        "the limit of open files is {found}, and the broker needs at least {least}: raise it \
+         (ulimit -n)"
+    )]
+    Descriptors { found: usize, least: usize },
     #[error("the owner of the broker has ended: this is a bug")]
     Owner,
     #[error("making certificates has ended early: this is a bug")]
@@ -104,7 +109,8 @@ fn configuration(args: &ServeArgs) -> Result<Config, StartError> {
 
 async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     let config = configuration(args)?;
-    let places = Places::new(allow_descriptors());
+    let places = Places::new(allow_descriptors()?);
+    survive_long_files()?;
     // Ports first: who cannot have them must not touch the data of who has.
     let listeners = listen_all(&args.listeners).await?;
     let prepared = prepare(args, &config, &listeners)?;
@@ -286,7 +292,7 @@ fn open(directory: Option<&Path>, plan: &Plan) -> Result<(SharedDisk, Memory), S
 }
 
 /// Takes as many descriptors as the system gives, and returns their number: each connection is one.
-fn allow_descriptors() -> usize {
+fn allow_descriptors() -> Result<usize, StartError> {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     if let Err(error) = setrlimit(Resource::Nofile, limit) {
@@ -294,7 +300,12 @@ fn allow_descriptors() -> usize {
     }
     let count = getrlimit(Resource::Nofile).current.map(usize::try_from);
     // Without a limit there are as many as can be counted.
-    count.and_then(Result::ok).unwrap_or(usize::MAX)
+    let found = count.and_then(Result::ok).unwrap_or(usize::MAX);
+    let least = limits::DESCRIPTORS_MIN;
+    if found < least {
+        return Err(StartError::Descriptors { found, least });
+    }
+    Ok(found)
 }
 
 /// Health and administration are asked for at addresses of their own.

@@ -41,19 +41,40 @@ pub(super) struct Places {
     told: Arc<Mutex<Told>>,
 }
 
-/// A place; it is free again when this is dropped.
+/// A place; it is free again when this is dropped. It is held for as long as the connection has a
+/// descriptor, whatever protocol is spoken on it.
 #[derive(Debug)]
 pub(super) struct Place {
     _permit: OwnedSemaphorePermit,
+    /// Which places it is one of.
+    door: Door,
+}
+
+impl Place {
+    fn new(permit: OwnedSemaphorePermit, door: Door) -> Self {
+        Self {
+            _permit: permit,
+            door,
+        }
+    }
+
+    /// Returns whether it is one of those that are kept for health and administration.
+    pub(super) fn is_aside(&self) -> bool {
+        self.door == Door::Side
+    }
 }
 
 impl Places {
     /// Divides the descriptors that the process may have.
     pub(super) fn new(descriptors: usize) -> Self {
-        let kept = limits::DESCRIPTORS_KEPT.min(descriptors / 4);
-        let side = limits::SIDE_PLACES.min(kept / 4);
+        /// The fewest of them that health and administration have.
+        const SIDE_MIN: usize = 8;
+        const LEAST: usize = limits::DESCRIPTORS_OWN + SIDE_MIN;
+        const { assert!(LEAST < limits::DESCRIPTORS_MIN && LEAST <= limits::DESCRIPTORS_KEPT) }
+        let kept = (descriptors / 4).clamp(LEAST, limits::DESCRIPTORS_KEPT);
+        let side = limits::SIDE_PLACES.min(kept - limits::DESCRIPTORS_OWN);
         // A semaphore does not count as far as descriptors may.
-        let all = (descriptors - kept).min(Semaphore::MAX_PERMITS);
+        let all = descriptors.saturating_sub(kept).min(Semaphore::MAX_PERMITS);
         Self {
             all: Arc::new(Semaphore::new(all)),
             side: Arc::new(Semaphore::new(side)),
@@ -68,29 +89,37 @@ impl Places {
 
     /// Waits for a place.
     pub(super) async fn take(&self, door: Door) -> Place {
-        let permit = match Arc::clone(&self.all).try_acquire_owned() {
-            Ok(permit) => permit,
-            Err(_) => self.wait(door).await,
-        };
-        Place { _permit: permit }
+        match self.try_take() {
+            Some(place) => place,
+            None => self.wait(door).await,
+        }
     }
 
-    async fn wait(&self, door: Door) -> OwnedSemaphorePermit {
+    /// Takes a place that is not kept for health and administration, if one is free.
+    pub(super) fn try_take(&self) -> Option<Place> {
+        let permit = Arc::clone(&self.all).try_acquire_owned().ok()?;
+        Some(Place::new(permit, Door::Main))
+    }
+
+    async fn wait(&self, door: Door) -> Place {
+        /// No semaphore of places is ever closed.
+        const OPEN: &str = "no place is ever closed";
         let of_all = Arc::clone(&self.all).acquire_owned();
-        let permit = match door {
+        match door {
             Door::Main => {
                 if locked(&self.told).is_due() {
                     warn!("there are no descriptors for more connections: the next ones wait");
                 }
-                of_all.await
+                Place::new(of_all.await.expect(OPEN), Door::Main)
             }
             Door::Side => tokio::select! {
                 biased;
-                permit = of_all => permit,
-                permit = Arc::clone(&self.side).acquire_owned() => permit,
+                permit = of_all => Place::new(permit.expect(OPEN), Door::Main),
+                permit = Arc::clone(&self.side).acquire_owned() => {
+                    Place::new(permit.expect(OPEN), Door::Side)
+                }
             },
-        };
-        permit.expect("no place is ever closed")
+        }
     }
 }
 

@@ -31,6 +31,7 @@ use super::doors::{self, House, Scheme, Visit};
 use super::heads::Head;
 use super::mailbox::{Administration, Inquiry, Mail};
 use super::messages;
+use super::visits::{Place, Places};
 use super::websocket::ByteStream;
 use crate::admin::{self, Asked, Refusal};
 use crate::broker::administration::OperationRefused;
@@ -71,6 +72,8 @@ pub(super) struct Caller {
     address: IpAddr,
     /// Held until a request proves a right.
     visit: Arc<Mutex<Option<Visit>>>,
+    /// Of the connection; a WebSocket takes it with it.
+    place: Arc<Mutex<Option<Place>>>,
 }
 
 /// Answers the requests of one connection until it ends.
@@ -80,6 +83,7 @@ pub(super) async fn serve(
     scheme: Scheme,
     origin: Origin,
     visit: Visit,
+    place: Place,
 ) {
     let origin = Arc::new(origin);
     // Requests come one after the other, and so do receives.
@@ -92,6 +96,7 @@ pub(super) async fn serve(
         address: visit.address(),
         // Where nothing needs to be proved, nobody is a stranger.
         visit: Arc::new(Mutex::new((!house.is_open).then_some(visit))),
+        place: Arc::new(Mutex::new(Some(place))),
     };
     tokio::join!(
         // What the requests hold goes with it, and so the receives end.
@@ -109,6 +114,10 @@ async fn answer_all(
 ) {
     let stranger = Arc::clone(&caller.visit);
     let begun = Instant::now();
+    // The few places for health are given back after one answer.
+    let is_aside = held_place(&caller.place)
+        .as_ref()
+        .is_some_and(Place::is_aside);
     let router = router(Arc::clone(house));
     let head = Head::default();
     let stream = head.watch(stream);
@@ -134,6 +143,7 @@ async fn answer_all(
         .timer(TokioTimer::new())
         .header_read_timeout(READ_DEADLINE)
         .max_buf_size(limits::HTTP_HEAD_BYTES_MAX)
+        .keep_alive(!is_aside)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     let mut connection = std::pin::pin!(connection);
@@ -237,6 +247,9 @@ async fn websocket(
     let Some(visit) = house.visits.enter(caller.address) else {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     };
+    let Some(place) = place_of_stream(&house.places, &caller.place) else {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    };
     let mut origin = Origin::clone(&caller.origin);
     let host = host(&parts.headers, &origin);
     origin.server_name = Some(host);
@@ -249,8 +262,25 @@ async fn websocket(
         .max_write_buffer_size(2 * limits::WEBSOCKET_MESSAGE_BYTES_MAX)
         .on_failed_upgrade(|error| debug!(%error, "no WebSocket"))
         .on_upgrade(move |socket| async move {
-            doors::serve_amqp(&house, ByteStream::new(socket), origin, visit).await;
+            doors::serve_amqp(&house, ByteStream::new(socket), origin, visit, place).await;
         })
+}
+
+/// Returns the place that a WebSocket has for as long as its stream is open: the one of the connection
+/// that it was made of. Those kept for health and administration are given back for one of the others;
+/// `None` if all of these are taken.
+fn place_of_stream(places: &Places, held: &Mutex<Option<Place>>) -> Option<Place> {
+    let mut held = held_place(held);
+    if held.as_ref()?.is_aside() {
+        let place = places.try_take()?;
+        *held = None;
+        return Some(place);
+    }
+    held.take()
+}
+
+fn held_place(place: &Mutex<Option<Place>>) -> MutexGuard<'_, Option<Place>> {
+    place.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// All else is about messages, or about entities.

@@ -16,6 +16,7 @@ mod authority;
 mod engine;
 mod hostile;
 mod layers;
+mod process;
 mod rig;
 mod sim;
 mod tidy;

@@ -1,0 +1,123 @@
+//! Few descriptors: who has one keeps its place, and health is answered.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+
+use super::{Process, connect};
+
+/// The head of a handshake, without the last line.
+const UPGRADE: &str = "GET /$servicebus/websocket HTTP/1.1\r\nHost: localhost\r\n\
+    Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: AMQPWSB10\r\n\r\n";
+
+/// SASL ANONYMOUS and an open, in one piece.
+const SIGN_IN: &[u8] = b"AMQP\x03\x01\x00\x00\
+    \x00\x00\x00\x19\x02\x01\x00\x00\x00\x53\x41\xc0\x0c\x01\xa3\x09ANONYMOUS\
+    AMQP\x00\x01\x00\x00\
+    \x00\x00\x00\x11\x02\x00\x00\x00\x00\x53\x10\xc0\x04\x01\xa1\x01c";
+
+/// A peer that has signed in.
+pub(super) fn signed_in(address: SocketAddr) -> TcpStream {
+    let mut stream = connect(address);
+    stream.write_all(SIGN_IN).unwrap();
+    let mut answer = Vec::new();
+    // The broker's open names its container.
+    while !answer.windows(8).any(|part| part == b"jitney_G") {
+        let mut part = [0; 512];
+        let count = stream.read(&mut part).unwrap();
+        assert_ne!(count, 0, "it is refused");
+        answer.extend_from_slice(&part[..count]);
+    }
+    stream
+}
+
+/// A WebSocket on which nothing is said.
+fn web_socket(address: SocketAddr) -> TcpStream {
+    let mut stream = connect(address);
+    stream.write_all(UPGRADE.as_bytes()).unwrap();
+    let mut status = [0; 12];
+    stream.read_exact(&mut status).unwrap();
+    assert_eq!(&status, b"HTTP/1.1 101");
+    stream
+}
+
+#[test]
+fn websockets_keep_their_places_and_health_its_own() {
+    let data = tempfile::tempdir().unwrap();
+    let broker = Process::start("ulimit -n 160", data.path(), &[]);
+    let mut inside: Vec<TcpStream> = (0..70).map(|_| signed_in(broker.amqp)).collect();
+    inside.extend((0..26).map(|_| web_socket(broker.amqp)));
+    // More than there are descriptors: those beyond the last place wait where the system keeps them.
+    for _ in 0..80 {
+        let mut stream = connect(broker.amqp);
+        stream.write_all(SIGN_IN).unwrap();
+        inside.push(stream);
+    }
+    assert!(broker.get("/health").starts_with("HTTP/1.1 200"));
+    // 112 of 160 are for connections, of which two or three are at other listeners for whoever comes
+    // there. A place is for the next one when its WebSocket has ended.
+    inside.drain(70..96);
+    for stream in &mut inside[86..106] {
+        let mut header = [0; 8];
+        stream.read_exact(&mut header).unwrap();
+        assert_eq!(&header, b"AMQP\x03\x01\x00\x00");
+    }
+}
+
+#[test]
+fn a_websocket_at_the_address_of_health_takes_no_place_that_is_kept_for_it() {
+    let data = tempfile::tempdir().unwrap();
+    let broker = Process::start("ulimit -n 96", data.path(), &[]);
+    // All places, and some that wait for one.
+    let mut crowd: Vec<TcpStream> = Vec::new();
+    for _ in 0..96 {
+        let mut stream = connect(broker.amqp);
+        stream.write_all(SIGN_IN).unwrap();
+        crowd.push(stream);
+    }
+    // The first ones get places that the crowd has not come to yet; each gives its own back.
+    let refused = (0..1_000).any(|_| {
+        let mut stream = connect(broker.http);
+        stream.write_all(UPGRADE.as_bytes()).unwrap();
+        let mut status = [0; 12];
+        stream.read_exact(&mut status).unwrap();
+        assert!([b"HTTP/1.1 101", b"HTTP/1.1 503"].contains(&&status));
+        &status == b"HTTP/1.1 503"
+    });
+    assert!(refused);
+    assert!(broker.get("/health").starts_with("HTTP/1.1 200"));
+}
+
+#[test]
+fn too_few_descriptors_are_refused_with_what_is_enough() {
+    let data = tempfile::tempdir().unwrap();
+    let child = Process::spawn("ulimit -n 40", data.path(), &[]);
+    let output = child.wait_with_output().unwrap();
+    assert!(!output.status.success());
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        text.contains("open files is 40") && text.contains("at least 64"),
+        "{text}"
+    );
+}
+
+/// The fewest descriptors with which the broker starts are enough for health when all else is taken.
+#[test]
+fn with_the_fewest_descriptors_health_is_answered() {
+    let data = tempfile::tempdir().unwrap();
+    let broker = Process::start("ulimit -n 64", data.path(), &[]);
+    let _crowd: Vec<TcpStream> = (0..64)
+        .map(|_| {
+            let mut stream = connect(broker.amqp);
+            stream.write_all(SIGN_IN).unwrap();
+            stream
+        })
+        .collect();
+    for _ in 0..4 {
+        assert!(broker.get("/health").starts_with("HTTP/1.1 200"));
+    }
+    // The broker has descriptors left.
+    let open = format!("/proc/{}/fd", broker.child.id());
+    let count = std::fs::read_dir(&open).unwrap().count();
+    assert!(count < 64, "{count} of 64");
+}
