@@ -131,6 +131,11 @@ pub const PARTIAL_BYTES_MAX: usize = 200 * 1024 * 1024;
 /// Bytes of messages of all connections of which there are frames to come: beyond, who begins another
 /// is told that the broker is busy. One of the largest fits.
 pub const PARTIALS_BYTES_MAX: usize = 128 * 1024 * 1024;
+/// How far the system's clock may differ from the monotonic one, or lie behind the log's newest time,
+/// before it counts as set: a step back up to this is held, so that stamps do not go back.
+pub const CLOCK_HELD: Millis = Millis::from_millis(1_000);
+/// How often the clock is looked at when nothing else happens.
+pub const CLOCK_LOOK: Millis = Millis::from_millis(1_000);
 /// A peer that allows us less silence is kept alive no more often.
 pub const KEEP_ALIVE_MIN: Millis = Millis::from_millis(100);
 /// Number spaces of a partitioned entity: the service's count.

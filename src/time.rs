@@ -38,6 +38,27 @@ pub struct Timestamp(i64);
 #[serde(transparent)]
 pub struct Millis(i64);
 
+/// How far a clock was set: ahead, or back.
+///
+/// What runs by elapsed time (locks, waits, transactions) is moved with the clock, so that as much of
+/// it is left as before. Schedules, ends of life and tokens follow the clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClockStep(i64);
+
+impl ClockStep {
+    /// Takes milliseconds: negative ones for a clock that was set back.
+    #[must_use]
+    pub const fn from_millis(millis: i64) -> Self {
+        Self(millis)
+    }
+
+    /// Returns milliseconds: negative ones for a clock that was set back.
+    #[must_use]
+    pub const fn as_millis(self) -> i64 {
+        self.0
+    }
+}
+
 impl Timestamp {
     /// The end of all times: later than anything that a client can name.
     pub const MAX: Self = Self(i64::MAX);
@@ -60,6 +81,16 @@ impl Timestamp {
     #[must_use]
     pub const fn after(self, span: Millis) -> Self {
         Self(self.0.saturating_add(span.0))
+    }
+
+    /// Returns the time that is as far from now after a step of the clock as this one was before it;
+    /// [`Timestamp::MAX`] stays where it is.
+    #[must_use]
+    pub const fn moved(self, step: ClockStep) -> Self {
+        if self.0 == i64::MAX {
+            return self;
+        }
+        Self(self.0.saturating_add(step.0))
     }
 
     /// Returns how long ago `earlier` was: zero if it lies ahead.
@@ -108,6 +139,15 @@ mod tests {
     #[test]
     fn the_far_future_saturates() {
         assert_eq!(Timestamp::from_millis(5).after(Millis::MAX), Timestamp::MAX);
+    }
+
+    #[test]
+    fn a_deadline_moves_with_its_clock_and_no_deadline_stays_none() {
+        let (ahead, back) = (ClockStep::from_millis(9), ClockStep::from_millis(-9));
+        let at = Timestamp::from_millis(10);
+        assert_eq!(at.moved(ahead), Timestamp::from_millis(19));
+        assert_eq!(at.moved(back), Timestamp::from_millis(1));
+        assert_eq!(Timestamp::MAX.moved(back), Timestamp::MAX);
     }
 
     #[test]

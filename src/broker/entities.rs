@@ -8,7 +8,7 @@ use crate::address::{self, SubQueue};
 use crate::entity::queue::{Description, EntityKind, History, Kind, Queue};
 use crate::entity::rules::{Filter, Rule, RuleRefused};
 use crate::entity::{EntityId, Record, SequenceNumber};
-use crate::time::{Millis, Timestamp};
+use crate::time::{ClockStep, Millis, Timestamp};
 
 /// Why an entity cannot be as it is wanted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -282,6 +282,15 @@ impl Broker {
         let idle = node.queue.description().auto_delete_on_idle;
         if idle < Millis::MAX {
             self.idle_ends.insert((now.after(idle), base));
+        }
+    }
+
+    /// Moves the time from when on entities are idle with the clock.
+    pub(super) fn move_idle_ends(&mut self, step: ClockStep) {
+        let before = std::mem::take(&mut self.idle_ends).into_iter();
+        self.idle_ends = before.map(|(at, base)| (at.moved(step), base)).collect();
+        for node in self.queues.iter_mut().flatten() {
+            node.last_used = node.last_used.moved(step);
         }
     }
 

@@ -45,7 +45,7 @@ use crate::entity::queue::{Arriving, ConsumerId, Context, Description, Effects, 
 use crate::entity::rules::{Evaluation, Match, RuleSet, Share};
 use crate::entity::{BodyRef, EntityId, Journal, LockToken, Random, Record, SequenceNumber};
 use crate::limits;
-use crate::time::Timestamp;
+use crate::time::{ClockStep, Timestamp};
 
 pub use access::{
     Authority, Fault, Grant, JwksError, Origin, Peer, Profile, TokenIssuer, TokenRefused,
@@ -363,6 +363,21 @@ impl Broker {
                 return;
             }
         }
+    }
+
+    /// Follows a clock that was set, to `now`, before the next step. Locks, waits for message
+    /// sessions, transactions, idle deletion and throttling have as much time left as before; schedules,
+    /// ends of life and of tokens are at their time by the clock.
+    ///
+    /// This costs time by the number of queues and locks, which a clock that is set is worth.
+    pub fn follow_clock(&mut self, now: Timestamp, step: ClockStep) {
+        self.move_transaction_ends(step);
+        self.move_idle_ends(step);
+        self.access.follow_clock(step);
+        for node in self.queues.iter_mut().flatten() {
+            node.queue.follow_clock(now, step);
+        }
+        self.arm(now);
     }
 
     /// Returns the time at which [`Broker::handle_timeout`] may have something to do.

@@ -129,6 +129,9 @@ impl Broker {
         self.arm(around.now);
         let ids: Vec<EntityId> = self.queue_ids().collect();
         for id in ids {
+            if let Some(node) = self.node_mut(id) {
+                node.queue.end_future(around.now);
+            }
             // What was on its way when the broker stopped goes on.
             self.with_queue(around, id, |_, _| ());
             if id == id.base() {

@@ -19,6 +19,7 @@ use crate::amqp::{Condition, Refusal};
 use crate::entity::queue::{Arrival, Settlement};
 use crate::limits;
 use crate::message::{Control, Message};
+use crate::time::ClockStep;
 
 /// The open transactions of one connection, by their ids.
 pub(super) type Open = BTreeMap<u64, Transaction>;
@@ -290,6 +291,18 @@ impl Broker {
             return Err(self.refuse(around, Condition::ResourceLimitExceeded, &text, ""));
         }
         Ok(())
+    }
+
+    /// Moves the ends of open transactions with the clock.
+    pub(super) fn move_transaction_ends(&mut self, step: ClockStep) {
+        let before = std::mem::take(&mut self.transaction_ends).into_iter();
+        let moved = before.map(|(at, connection, id)| (at.moved(step), connection, id));
+        self.transaction_ends = moved.collect();
+        for connection in self.connections.values_mut() {
+            for transaction in connection.transactions.values_mut() {
+                transaction.ends = transaction.ends.moved(step);
+            }
+        }
     }
 
     /// Rolls the transactions back that have been open for too long.

@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::token::LockToken;
-use crate::time::Timestamp;
+use crate::time::{ClockStep, Timestamp};
 
 /// One message's lock.
 #[derive(Debug, Clone, Copy)]
@@ -85,6 +85,20 @@ impl LockTable {
         lock.until = until;
         self.keep(token.serial(), lock);
         true
+    }
+
+    /// Moves the ends of all locks with the clock.
+    pub(super) fn follow_clock(&mut self, step: ClockStep) {
+        for lock in self.recent.iter_mut().flatten() {
+            lock.until = lock.until.moved(step);
+        }
+        self.newest = self.newest.moved(step);
+        for lock in self.kept.values_mut() {
+            lock.until = lock.until.moved(step);
+        }
+        let deadlines = std::mem::take(&mut self.deadlines).into_iter();
+        let moved = deadlines.map(|(until, serial)| (until.moved(step), serial));
+        self.deadlines = moved.collect();
     }
 
     /// Returns the time at which the next lock ends.
@@ -196,6 +210,29 @@ mod tests {
         assert_eq!(locks.pop_expired(at(30)).map(|lock| lock.ordinal), Some(1));
         assert_eq!(locks.len(), 0);
         assert_eq!(locks.next_deadline(), None);
+    }
+
+    #[test]
+    fn locks_last_as_long_as_before_when_their_clock_is_set() {
+        for millis in [-1_000_000, 1_000_000] {
+            let mut locks = LockTable::default();
+            let first = locks.insert(1, at(10), 7);
+            locks.insert(2, at(20), 8);
+            locks.insert(3, Timestamp::MAX, 9);
+            assert!(locks.renew(first, at(30)));
+            locks.follow_clock(ClockStep::from_millis(millis));
+            let ended = |locks: &mut LockTable, at: i64| {
+                let lock = locks.pop_expired(Timestamp::from_millis(at + millis));
+                lock.map(|lock| lock.ordinal)
+            };
+            assert_eq!(ended(&mut locks, 19), None);
+            assert_eq!(ended(&mut locks, 20), Some(2));
+            assert_eq!(ended(&mut locks, 29), None);
+            assert_eq!(ended(&mut locks, 30), Some(1));
+            assert_eq!(locks.next_deadline(), Some(Timestamp::MAX));
+            locks.insert(4, at(40 + millis), 1);
+            assert_eq!(ended(&mut locks, 40), Some(4));
+        }
     }
 
     #[test]

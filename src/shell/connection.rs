@@ -240,7 +240,7 @@ impl<S: Stream> Task<S> {
                         return Ok(());
                     }
                     self.incoming.rest();
-                    self.engine.handle_timeout(self.clock.now());
+                    self.engine.handle_timeout(self.clock.elapsed());
                     self.end_visit();
                 }
             }
@@ -251,7 +251,7 @@ impl<S: Stream> Task<S> {
     fn wakes_at(&self, last_write: Option<Instant>) -> Instant {
         let now = Instant::now();
         let engine = self.engine.poll_timeout();
-        let engine = engine.map(|deadline| now + self.clock.until(deadline));
+        let engine = engine.map(|deadline| now + self.clock.until_elapsed(deadline));
         let visit = self.visit.as_ref().map(Visit::deadline);
         let next = [engine, visit, last_write].into_iter().flatten().min();
         next.unwrap_or(now + IDLE_WAKE)
@@ -266,7 +266,7 @@ impl<S: Stream> Task<S> {
         info!(connection = self.id.0, peer = %visit.address(), "no token was accepted in time");
         let seconds = limits::ADMISSION_DEADLINE.as_millis() / 1000;
         self.engine.close(
-            self.clock.now(),
+            self.clock.elapsed(),
             Some(Refusal {
                 condition: Condition::ConnectionForced,
                 description: format!(
@@ -293,7 +293,7 @@ impl<S: Stream> Task<S> {
         // Some replies let the engine go on.
         self.take_events();
         self.engine
-            .take_output(self.clock.now(), self.output.bytes());
+            .take_output(self.clock.elapsed(), self.output.bytes());
         self.partials.set(self.engine.partial_bytes() + self.whole);
     }
 
@@ -327,7 +327,7 @@ impl<S: Stream> Task<S> {
     }
 
     fn handle_bytes(&mut self, at_end: bool) {
-        let now = self.clock.now();
+        let now = self.clock.elapsed();
         let room = self.partials.room().saturating_sub(self.whole);
         self.engine.set_partial_room(room);
         self.engine.handle_bytes(now, self.incoming.bytes());
@@ -375,7 +375,7 @@ impl<S: Stream> Task<S> {
     fn send(&mut self, outgoing: Outgoing) {
         match outgoing {
             Outgoing::Close => self.engine.close(
-                self.clock.now(),
+                self.clock.elapsed(),
                 Some(Refusal {
                     condition: Condition::ConnectionForced,
                     description: "The broker is stopping.".to_owned(),

@@ -33,7 +33,7 @@ use crate::broker::{Broker, ConnectionId, Reply, Room, Routed, Surroundings};
 use crate::entity::{BodyRef, Memory};
 use crate::limits;
 use crate::storage::{Stretch, Writer};
-use crate::time::Timestamp;
+use crate::time::{ClockStep, Timestamp};
 
 /// Something that is told when the group of records that it rests on is durable.
 enum Told {
@@ -101,8 +101,8 @@ pub(super) struct Parts {
     pub(super) plan: Plan,
 }
 
-/// A timer's end when there is none: clocks that are moved are seen by then.
-const FAR: Duration = Duration::from_hours(1);
+/// How long the owner sleeps at most: a clock that was set is seen by then.
+const LOOK: Duration = Duration::from_millis(limits::CLOCK_LOOK.as_millis().cast_unsigned());
 /// Groups in flight whose lists of replies are kept for their memory.
 const SPARE_MAX: usize = 4;
 
@@ -199,7 +199,7 @@ impl Owner {
             if deadline != wakes_at || timer.is_elapsed() {
                 wakes_at = deadline;
                 let span = deadline.map(|deadline| self.clock.until(deadline));
-                let end = Instant::now() + span.unwrap_or(FAR).min(FAR);
+                let end = Instant::now() + span.unwrap_or(LOOK).min(LOOK);
                 timer.as_mut().reset(end);
             }
             let has_upkeep = self.has_upkeep();
@@ -222,8 +222,12 @@ impl Owner {
                 () = std::future::ready(()), if has_upkeep => {}
                 () = timer.as_mut() => {}
             }
-            let now = self.clock.now();
+            let (now, step) = self.clock.look();
             self.vitals.turns();
+            if let Some(step) = step {
+                self.follow_clock(now, step);
+                wakes_at = None;
+            }
             self.take_progress();
             for mail in mail.drain(..) {
                 self.take(now, mail);
@@ -241,6 +245,24 @@ impl Owner {
             self.seal();
             self.flush();
         }
+    }
+
+    /// The system's clock was set: what runs by elapsed time has as much left as before.
+    fn follow_clock(&mut self, now: Timestamp, step: ClockStep) {
+        let (milliseconds, steps) = (step.as_millis(), self.clock.steps());
+        let what = if milliseconds < 0 {
+            "set back"
+        } else {
+            "set ahead, or the machine was suspended"
+        };
+        warn!(
+            milliseconds,
+            steps,
+            "the system's clock was {what}: stamps, schedules, ends of life and of tokens follow it; \
+             locks and time-outs have as much time left as before"
+        );
+        self.broker.follow_clock(now, step);
+        self.writer.follow_clock(now);
     }
 
     fn take(&mut self, now: Timestamp, mail: Mail) {

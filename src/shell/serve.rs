@@ -36,6 +36,7 @@ use crate::entity::{Memory, PageStore};
 use crate::limits;
 use crate::storage::memory::MemoryDisk;
 use crate::storage::{self, Recovered};
+use crate::time::Timestamp;
 
 /// The flag of the addresses of health and administration.
 const HTTP: &str = "--http";
@@ -247,7 +248,7 @@ fn prepare(
         last_frame,
         ..
     } = recovered;
-    let clock = Arc::new(Clock::new(newest));
+    let clock = follow(newest, &mut writer);
     // Nobody is there yet to be told anything; the owner's first step makes these durable.
     let mut around = Surroundings {
         now: clock.now(),
@@ -278,6 +279,20 @@ fn prepare(
         memory,
         plan,
     })
+}
+
+/// Follows the system's clock, though the log may have times that lie ahead of it.
+fn follow(newest: Timestamp, writer: &mut storage::Writer) -> Arc<Clock> {
+    let clock = Clock::new(newest);
+    if let Some(behind) = clock.behind_log() {
+        warn!(
+            milliseconds = behind.as_millis(),
+            "the log has times that lie ahead of the system's clock, which was ahead then or is behind \
+             now. It is followed: messages keep their stamps, numbers and order; check the clock"
+        );
+        writer.follow_clock(clock.now());
+    }
+    Arc::new(clock)
 }
 
 /// Opens what messages are kept on, and makes room for what indexes do not need in memory.

@@ -20,7 +20,7 @@ use crate::address;
 use crate::amqp::{Condition, Identity, LinkId, Refusal};
 use crate::entity::{AuthorizationRule, EntityId, Right, Rights};
 use crate::limits;
-use crate::time::{Millis, Timestamp};
+use crate::time::{ClockStep, Millis, Timestamp};
 
 use grant::is_within;
 pub use grant::{Authority, Grant};
@@ -138,6 +138,11 @@ impl Access {
             profile,
             ..Self::default()
         }
+    }
+
+    /// Follows a clock that was set: what runs by elapsed time goes on as before.
+    pub(super) fn follow_clock(&mut self, step: ClockStep) {
+        self.throttle.follow_clock(step);
     }
 }
 

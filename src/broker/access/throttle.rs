@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::{Peer, one_way};
 use crate::limits;
-use crate::time::{Millis, Timestamp};
+use crate::time::{ClockStep, Millis, Timestamp};
 
 /// How many attempts of each peer failed lately: a bucket that leaks.
 #[derive(Debug, Default)]
@@ -42,6 +42,13 @@ impl Throttle {
             .filled(now);
         let over = filled.as_millis() - FULL.as_millis() + LEAK.as_millis();
         (0 < over).then(|| Millis::from_millis(over))
+    }
+
+    /// What has leaked so far has leaked, wherever the clock was set to.
+    pub(super) fn follow_clock(&mut self, step: ClockStep) {
+        for bucket in self.failures.values_mut() {
+            bucket.since = bucket.since.moved(step);
+        }
     }
 
     /// Notes that an attempt failed.
@@ -87,6 +94,21 @@ mod tests {
         assert_eq!(throttle.wait(now, guesser, "root"), None);
         throttle.failed(now, guesser, "root");
         assert_eq!(throttle.wait(now, guesser, "root"), Some(LEAK));
+    }
+
+    #[test]
+    fn a_bucket_leaks_as_before_when_the_clock_is_set() {
+        let (mut throttle, peer) = (Throttle::default(), Peer(1));
+        let mut now = Timestamp::from_millis(1_000_000);
+        for _ in 0..limits::AUTHENTICATION_FAILURES_MAX {
+            throttle.failed(now, peer, "root");
+        }
+        for millis in [-900_000, 900_000] {
+            let step = ClockStep::from_millis(millis);
+            throttle.follow_clock(step);
+            now = now.moved(step);
+            assert_eq!(throttle.wait(now, peer, "root"), Some(LEAK));
+        }
     }
 
     #[test]

@@ -43,6 +43,17 @@ impl Duplicates {
         true
     }
 
+    /// Lets no key be known for longer than its window from now on: the clock was ahead when it came.
+    pub(super) fn follow_clock(&mut self, now: Timestamp) {
+        for list in &mut self.order.lists {
+            if list.iter().any(|&(at, _)| now < at) {
+                for (at, _) in Arc::make_mut(list) {
+                    *at = (*at).min(now);
+                }
+            }
+        }
+    }
+
     /// Returns the keys with their times as they are now.
     pub(super) fn snapshot(&self) -> Order {
         self.order.clone()
@@ -126,6 +137,20 @@ const KEY_BYTES: usize = 32;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_of_a_clock_that_was_ahead_is_known_for_a_window_and_no_longer() {
+        let at = Timestamp::from_millis;
+        let window = Millis::from_millis(10);
+        let mut known = Duplicates::default();
+        assert!(known.insert(at(1_000_000), window, 1));
+        assert!(known.insert(at(1_000_005), window, 2));
+        known.follow_clock(at(100));
+        assert!(!known.insert(at(104), window, 1));
+        assert!(!known.insert(at(109), window, 2));
+        assert!(known.insert(at(110), window, 2));
+        assert_eq!(known.len(), 1);
+    }
 
     #[test]
     fn a_key_is_known_until_its_window_ends() {

@@ -53,7 +53,7 @@ use super::message_session::MessageSession;
 use super::record::{BodyRef, EntityId, Journal, Passage, Record, SequenceNumber, StoredState};
 use super::token::{LockToken, Random};
 use crate::message::{Amendments, MessageState, Stamps};
-use crate::time::{Millis, Timestamp};
+use crate::time::{ClockStep, Millis, Timestamp};
 use numbers::number;
 
 pub use accept::{Accepted, SessionGrant, SessionLost, SessionTaken, StateRefused, Wanted};
@@ -243,6 +243,22 @@ impl Queue {
             "due work is left"
         );
         self.check();
+    }
+
+    /// Follows a clock that was set, to `now`. What runs by elapsed time has as much left as before;
+    /// what has a time by the clock has it still. Stamps and numbers that were given stay.
+    pub fn follow_clock(&mut self, now: Timestamp, step: ClockStep) {
+        self.locks.follow_clock(step);
+        if let Some(sessions) = &mut self.sessions {
+            sessions.follow_clock(step);
+        }
+        self.end_future(now);
+        self.is_behind = self.index.next_expiry().is_some_and(|next| next <= now);
+    }
+
+    /// Forgets that a clock was ahead when messages came whose duplicates are dropped.
+    pub fn end_future(&mut self, now: Timestamp) {
+        self.duplicates.follow_clock(now);
     }
 
     /// Returns the time at which [`Queue::handle_timeout`] has something to do.

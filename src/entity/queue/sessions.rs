@@ -14,6 +14,7 @@ use bytes::Bytes;
 
 use super::ordinals::Ordinals;
 use super::{ConsumerId, LockToken, MessageSession, Timestamp};
+use crate::time::ClockStep;
 
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
@@ -277,6 +278,26 @@ impl Sessions {
         let (&place, _) = self.waiting.first_key_value()?;
         let consumer = self.end_wait(place)?;
         Some((consumer, name))
+    }
+
+    /// Moves the ends of locks and waits with the clock.
+    pub(super) fn follow_clock(&mut self, step: ClockStep) {
+        fn moved<T: Ord>(ends: &mut BTreeSet<(Timestamp, T)>, step: ClockStep) {
+            let before = std::mem::take(ends).into_iter();
+            *ends = before.map(|(at, of)| (at.moved(step), of)).collect();
+        }
+        moved(&mut self.ends, step);
+        moved(&mut self.wait_ends, step);
+        for waiting in self.waiting.values_mut() {
+            waiting.until = waiting.until.moved(step);
+        }
+        let held: Vec<u32> = self.held.values().copied().collect();
+        for place in held {
+            let session = self.at_mut(place);
+            if let Some(holder) = session.and_then(|session| session.holder.as_mut()) {
+                holder.until = holder.until.moved(step);
+            }
+        }
     }
 
     /// Returns a session whose lock is over at `now`.

@@ -90,7 +90,7 @@ impl Client {
             has_certificate: false,
             trusts_peer: true,
         };
-        let engine = Connection::client(config, clock.now());
+        let engine = Connection::client(config, clock.elapsed());
         let mut client = Self {
             stream,
             engine,
@@ -180,7 +180,7 @@ impl Client {
 
     /// Closes the connection in order.
     pub(super) async fn close(mut self) -> Result<(), String> {
-        self.engine.close(self.clock.now(), None);
+        self.engine.close(self.clock.elapsed(), None);
         while !self.engine.is_finished() {
             self.write()?;
             self.wait(None, None).await?;
@@ -207,7 +207,8 @@ impl Client {
 
     /// Writes what there is, as far as the socket takes it.
     pub(super) fn write(&mut self) -> Result<(), String> {
-        self.engine.take_output(self.clock.now(), &mut self.output);
+        self.engine
+            .take_output(self.clock.elapsed(), &mut self.output);
         while !self.output.is_empty() {
             match self.stream.try_write(&self.output) {
                 Ok(count) => self.output.advance(count),
@@ -222,8 +223,10 @@ impl Client {
     fn read(&mut self) -> Result<(), String> {
         self.input.reserve(READ_BYTES);
         match self.stream.try_read_buf(&mut self.input) {
-            Ok(0) => self.engine.handle_eof(self.clock.now()),
-            Ok(_) => self.engine.handle_bytes(self.clock.now(), &mut self.input),
+            Ok(0) => self.engine.handle_eof(self.clock.elapsed()),
+            Ok(_) => self
+                .engine
+                .handle_bytes(self.clock.elapsed(), &mut self.input),
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(error) => return Err(lost(error)),
         }
@@ -242,7 +245,7 @@ impl Client {
             Interest::READABLE | Interest::WRITABLE
         };
         let due = self.engine.poll_timeout();
-        let due = due.map_or(Duration::MAX, |due| self.clock.until(due));
+        let due = due.map_or(Duration::MAX, |due| self.clock.until_elapsed(due));
         let due = due.min(Duration::from_hours(1));
         tokio::select! {
             ready = self.stream.ready(interest) => {
@@ -263,7 +266,7 @@ impl Client {
                     std::future::pending::<()>().await;
                 }
             } => {}
-            () = tokio::time::sleep(due) => self.engine.handle_timeout(self.clock.now()),
+            () = tokio::time::sleep(due) => self.engine.handle_timeout(self.clock.elapsed()),
         }
         Ok(())
     }

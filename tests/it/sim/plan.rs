@@ -26,6 +26,11 @@ pub(super) struct Plan {
     pub(super) jump: u64,
     /// Inputs wait for each other up to so many in a turn.
     pub(super) pump: u64,
+    /// How often, in a thousand turns, the clock is set, and how often that is while the broker is
+    /// down.
+    pub(super) clock_steps: u64,
+    /// By how many milliseconds at most.
+    pub(super) clock_step_max: i64,
 }
 
 /// An entity that there is to be.
@@ -172,7 +177,22 @@ impl Plan {
             }
         });
         let faults = faults.collect();
+        // Of their own, so that older seeds are what they were.
+        let mut clock = Stream::new(seed, "clock plan");
+        let clock_steps = if clock.percent(25) {
+            1 + clock.below(15)
+        } else {
+            0
+        };
+        if 0 < clock_steps {
+            for entity in &mut entities {
+                // How much is left of a window after a step back is not said.
+                entity.description.detects_duplicates = false;
+            }
+        }
         Self {
+            clock_steps,
+            clock_step_max: *clock.pick(&[2, 40, 5_000, 2_592_000_000]).expect("some"),
             turns: if big { 150 } else { 300 + random.index(500) },
             entities,
             connections: 1 + random.index(4),

@@ -13,8 +13,11 @@ pub(super) struct Run {
     pub(super) world: World,
     clients: Clients,
     random: Stream,
+    /// When the clock is set, and by how much.
+    clock: Stream,
     restarts: usize,
     steps: usize,
+    clock_steps: usize,
 }
 
 /// How much happened.
@@ -28,6 +31,7 @@ pub(super) struct Figures {
     checkpoints: usize,
     segments_removed: usize,
     relocated: usize,
+    clock_steps: usize,
 }
 
 impl Figures {
@@ -40,6 +44,7 @@ impl Figures {
         self.checkpoints += other.checkpoints;
         self.segments_removed += other.segments_removed;
         self.relocated += other.relocated;
+        self.clock_steps += other.clock_steps;
     }
 }
 
@@ -59,10 +64,12 @@ impl Run {
             turn: 0,
             clients: Clients::new(seed, &plan),
             random: Stream::new(seed, "run"),
+            clock: Stream::new(seed, "clock"),
             plan,
             world,
             restarts: 0,
             steps: 0,
+            clock_steps: 0,
         })
     }
 
@@ -70,6 +77,7 @@ impl Run {
     pub(super) fn recorded(seed: u64, turns: usize) -> Result<Self, String> {
         let mut plan = Plan::new(seed);
         plan.faults.fill(0);
+        plan.clock_steps = 0;
         plan.segment_bytes = plan.segment_bytes.min(8_192);
         plan.padding = plan.padding.min(600);
         let mut run = Self::with(seed, plan, Mode::Recorded)?;
@@ -112,6 +120,7 @@ impl Run {
             checkpoints,
             segments_removed,
             relocated,
+            clock_steps: self.clock_steps,
         })
     }
 
@@ -129,6 +138,7 @@ impl Run {
 
     fn take_turn(&mut self) -> Result<(), Stop> {
         self.pass_time();
+        self.set_clock()?;
         if self.random.percent(30) {
             self.step(&Act::Timeout)?;
         }
@@ -174,6 +184,27 @@ impl Run {
             now + self.random.within(0, 2)
         };
         self.world.now = now.max(then);
+    }
+
+    /// Sets the clock now and then, ahead or back: while the broker runs, or while it is down.
+    fn set_clock(&mut self) -> Result<(), Stop> {
+        if self.clock.below(1_000) >= self.plan.clock_steps {
+            return Ok(());
+        }
+        self.clock_steps += 1;
+        let max = self.plan.clock_step_max;
+        let millis = self.clock.within(1, max);
+        let millis = if self.clock.percent(50) {
+            -millis
+        } else {
+            millis
+        };
+        if self.clock.percent(70) {
+            self.world.set_clock(millis);
+            return Ok(());
+        }
+        self.world.set_clock_while_down(millis);
+        self.crash()
     }
 
     fn step(&mut self, act: &Act) -> Result<(), Stop> {

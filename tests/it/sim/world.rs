@@ -20,7 +20,7 @@ use jitney::entity::{
     BodyRef, Budget, EntityId, Journal, Memory, MemoryPages, Positions, Record, SequenceNumber,
 };
 use jitney::storage::{self, CheckpointAt, Committer, Disk, Error, Frame, Options, Writer};
-use jitney::time::Timestamp;
+use jitney::time::{ClockStep, Timestamp};
 use jitney::{limits, message};
 
 use super::acts::{Act, LinkKey};
@@ -62,9 +62,14 @@ struct Pending {
     pin: u64,
 }
 
+/// When a run begins.
+const BEGIN: i64 = 1_700_000_000_000;
+
 /// The broker and what is around it.
 pub(super) struct World {
     pub(super) now: i64,
+    /// No clock was ever further ahead.
+    latest: i64,
     pub(super) disk: Arc<FaultyDisk>,
     pub(super) auditor: Auditor,
     pub(super) entities: Vec<Planned>,
@@ -156,7 +161,8 @@ impl World {
             ..Trace::default()
         };
         let mut world = Self {
-            now: 1_700_000_000_000,
+            now: BEGIN,
+            latest: BEGIN,
             disk,
             auditor,
             entities: entities.to_vec(),
@@ -236,6 +242,29 @@ impl World {
             .note(|| format!("entity {at} becomes {description:?}"));
         self.entities[at].description = description;
         self.ensure(at)
+    }
+
+    /// Sets the clock, ahead or back.
+    pub(super) fn set_clock(&mut self, millis: i64) {
+        self.trace.note(|| format!("the clock is set by {millis}"));
+        self.move_clock(millis);
+        let now = Timestamp::from_millis(self.now);
+        self.broker
+            .follow_clock(now, ClockStep::from_millis(millis));
+        self.writer.follow_clock(now);
+        self.auditor.follow_clock(millis);
+    }
+
+    /// Sets the clock before the broker is started again.
+    pub(super) fn set_clock_while_down(&mut self, millis: i64) {
+        self.trace
+            .note(|| format!("the clock is set by {millis} over a restart"));
+        self.move_clock(millis);
+    }
+
+    fn move_clock(&mut self, millis: i64) {
+        self.latest = self.latest.max(self.now);
+        self.now += millis;
     }
 
     /// Runs one step of the broker.
@@ -566,10 +595,11 @@ impl World {
         let last = started.last;
         self.trace.note(|| format!("restarted after group {last}"));
         self.auditor.restarted(last)?;
-        if self.now < started.newest {
+        self.latest = self.latest.max(self.now);
+        if self.latest < started.newest {
             let newest = started.newest;
             return Err(Stop::Wrong(format!(
-                "{newest} is in the log, and lies ahead"
+                "{newest} is in the log, and no clock was there"
             )));
         }
         self.broker = started.broker;
@@ -610,6 +640,7 @@ impl World {
         now: i64,
     ) -> Result<(), Stop> {
         (self.disk, self.auditor, self.now) = (Arc::new(disk), auditor, now);
+        self.latest = now;
         self.restart()
     }
 

@@ -16,7 +16,8 @@
 //!   what is forwarded is in one place, or in the transfer dead-letter queue, never in two;
 //! - a transaction is done as a whole, or not at all, whatever happens between;
 //! - a message-id is accepted once in its window;
-//! - whatever depends on time happens at its millisecond;
+//! - whatever depends on time happens at its millisecond: what runs by elapsed time also where the
+//!   clock was set ahead or back, all else by the clock;
 //! - nothing is told before its record is durable, and after a crash the broker is what it was at
 //!   the last group that is left: nothing of it is lost, and nothing else is there.
 
@@ -154,6 +155,11 @@ impl Auditor {
 
     pub(in crate::sim) fn room(&mut self, enough: bool) {
         self.model.room = enough;
+    }
+
+    /// The clock was set: what runs by elapsed time has as much left as before.
+    pub(in crate::sim) fn follow_clock(&mut self, millis: i64) {
+        self.model.follow_clock(millis);
     }
 
     /// Judges one step; returns for each thing that was told the group that it must wait for.

@@ -417,6 +417,29 @@ impl Model {
         }
     }
 
+    /// The clock was set. Locks, waits and transactions last as long as they would have; schedules and
+    /// ends of life are by the clock.
+    pub(super) fn follow_clock(&mut self, millis: i64) {
+        for open in self.transactions.values_mut() {
+            open.ends += millis;
+        }
+        for place in self.places() {
+            let queue = self.queue_mut(place);
+            for holder in queue.holders.values_mut() {
+                holder.until += millis;
+            }
+            for (_, until) in &mut queue.waiting {
+                *until += millis;
+            }
+            let locks = queue.messages.values_mut();
+            for lock in locks.filter_map(|message| message.lock.as_mut()) {
+                if lock.until != NEVER {
+                    lock.until += millis;
+                }
+            }
+        }
+    }
+
     /// Returns when time alone changes something.
     pub(super) fn next_due(&self) -> Option<i64> {
         let places = self.places().filter_map(|place| self.next_due_at(place));
