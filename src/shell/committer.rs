@@ -4,14 +4,15 @@
 //! twentieth on two busy cores (`storage.md`). It takes all frames that have gathered during one
 //! sync into the next.
 
-use std::sync::Arc;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use tracing::{error, warn};
 
+use super::{logging, threads};
 use crate::storage::{self, Frame, SegmentId};
 
 /// When records are synced.
@@ -54,6 +55,8 @@ pub(super) struct Progress {
 pub(super) struct Committer {
     orders: Option<mpsc::Sender<Order>>,
     progress: watch::Receiver<Progress>,
+    /// It is not to wait for space any more.
+    stop: Arc<AtomicBool>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
@@ -72,13 +75,14 @@ impl Committer {
             durable,
             synced: durable,
         });
-        let work = move || run(committer, sync, &taken, &report);
-        let thread = thread::Builder::new()
-            .name("committer".to_owned())
-            .spawn(work)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let is_stopped = Arc::clone(&stop);
+        let work = move || run(committer, sync, &taken, &report, &is_stopped);
+        let thread = threads::spawn("committer", work)?;
         Ok(Self {
             orders: Some(orders),
             progress,
+            stop,
             thread: Some(thread),
         })
     }
@@ -97,10 +101,13 @@ impl Committer {
 }
 
 impl Drop for Committer {
-    /// Waits until all orders are carried out and the log is synced.
+    /// Waits until all orders are carried out and the log is synced. What the disk has no space for is
+    /// given up: nobody was told of it.
     fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
         self.orders = None;
         if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
             let _ = thread.join();
         }
     }
@@ -111,6 +118,7 @@ fn run(
     sync: Sync,
     orders: &mpsc::Receiver<Order>,
     report: &watch::Sender<Progress>,
+    stop: &AtomicBool,
 ) {
     let mut frames = Vec::new();
     let mut removals = Vec::new();
@@ -139,7 +147,9 @@ fn run(
             }
         }
         if let Some(last) = frames.last().map(|frame: &Frame| frame.number) {
-            write(&mut committer, &frames);
+            if !write(&mut committer, &frames, stop) {
+                break;
+            }
             (durable, unsynced) = (last, true);
             frames.clear();
             if sync != Sync::Always {
@@ -171,12 +181,21 @@ fn tell(report: &watch::Sender<Progress>, durable: u64, synced: u64) {
     report.send_if_modified(|progress| std::mem::replace(progress, now) != now);
 }
 
-/// Writes frames, however long it takes until there is space for them.
-fn write(committer: &mut storage::Committer, frames: &[Frame]) {
+/// Writes frames, however long it takes until there is space for them; returns whether they were
+/// written before it was time to stop.
+fn write(committer: &mut storage::Committer, frames: &[Frame], stop: &AtomicBool) -> bool {
     let mut told = false;
     loop {
         match committer.write(frames) {
-            Ok(()) => return,
+            Ok(()) => return true,
+            Err(storage::Error::Full) if stop.load(Ordering::Relaxed) => {
+                error!(
+                    groups = frames.len(),
+                    "the disk is full, and the broker stops: what waited for space is not kept, and \
+                     nobody was told that it is"
+                );
+                return false;
+            }
             Err(storage::Error::Full) => {
                 if !told {
                     warn!(
@@ -198,7 +217,9 @@ fn sync_or_end(committer: &mut storage::Committer) {
 }
 
 fn end(error: &storage::Error) -> ! {
-    error!(%error, "the log cannot be kept; the broker ends, and the next start recovers it");
+    logging::fatal(format_args!(
+        "the log cannot be kept; the broker ends, and the next start recovers it: {error}"
+    ));
     std::process::exit(1);
 }
 
@@ -209,7 +230,31 @@ pub(super) type SharedDisk = Arc<dyn storage::Disk>;
 mod tests {
     use super::*;
     use crate::entity::{EntityId, Journal, Record};
+    use crate::storage::faulty::FaultyDisk;
     use crate::storage::memory::MemoryDisk;
+
+    #[test]
+    fn a_full_disk_keeps_nobody_from_stopping() {
+        let disk = Arc::new(FaultyDisk::new());
+        let shared: SharedDisk = Arc::<FaultyDisk>::clone(&disk);
+        let options = storage::Options::new(1);
+        let mut log = storage::recover(shared, options, &mut |_, _| Ok(())).unwrap();
+        disk.set_room(Some(0));
+        let entity = EntityId(1);
+        log.writer.append(&Record::EntityDeleted { entity });
+        let frame = log.writer.seal().unwrap();
+        let committer = Committer::start(log.committer, Sync::Always, 0).unwrap();
+        let progress = committer.progress();
+        committer.order(Order::Commit(frame));
+        let (tell, told) = mpsc::channel();
+        let stopping = thread::spawn(move || {
+            drop(committer);
+            tell.send(()).unwrap();
+        });
+        told.recv_timeout(Duration::from_secs(20)).unwrap();
+        stopping.join().unwrap();
+        assert_eq!(progress.borrow().durable, 0);
+    }
 
     #[tokio::test]
     async fn whatever_the_policy_a_sync_that_is_ordered_is_done() {

@@ -9,12 +9,12 @@ use std::sync::atomic::AtomicU64;
 use std::thread;
 use std::time::Duration;
 
-use rustix::process::{Resource, getrlimit, setrlimit};
+use rustix::process::{Resource, Signal, getrlimit, setrlimit};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::signal::unix::{Signal as Signalled, SignalKind, signal};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
-use tracing::{error, info, warn};
+use tracing::{info, warn};
 
 use super::cli::{self, ListenArgs, ServeArgs};
 use super::clock::Clock;
@@ -22,12 +22,14 @@ use super::committer::{Committer, SharedDisk, Sync};
 use super::disk::FileDisk;
 use super::doors::{self, House, Visits};
 use super::keys;
+use super::logging;
 use super::mailbox::{Mail, Mailbox, Vitals};
 use super::memory::{self, Plan};
 use super::oidc::{self, KeySource, OidcError};
 use super::owner::{Owner, Parts};
 use super::pages::PageFile;
 use super::reader::Reader;
+use super::threads;
 use super::tls::{self, Tls, TlsError};
 use super::visits::{Door, Places};
 use crate::broker::{Broker, Profile, Surroundings};
@@ -52,14 +54,14 @@ pub(super) fn run(args: &ServeArgs) -> ExitCode {
     {
         Ok(runtime) => runtime,
         Err(error) => {
-            error!(%error, "the runtime cannot be started");
+            logging::fatal(format_args!("the runtime cannot be started: {error}"));
             return ExitCode::FAILURE;
         }
     };
     match runtime.block_on(serve(args)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            error!("{error}");
+            logging::fatal(error);
             ExitCode::FAILURE
         }
     }
@@ -142,12 +144,8 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     let (stop, stopped) = watch::channel(false);
     if let Some(source) = prepared.key_source {
         let publish = publisher(sender.clone());
-        tokio::spawn(oidc::keep_keys(
-            source,
-            publish,
-            keys_wanted,
-            stopped.clone(),
-        ));
+        let keep = oidc::keep_keys(source, publish, keys_wanted, stopped.clone());
+        tokio::spawn(keep);
     }
     tokio::spawn(tls::watch(Arc::clone(&prepared.tls), stopped.clone()));
     let house = Arc::new(House {
@@ -170,13 +168,15 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
         ))
     });
     let doors: Vec<_> = doors.collect();
+    let mut signals = Signals::new()?;
     // The emulator's words: tools wait for this line (`emulator.md` A.3).
     info!("Emulator Service is Successfully Up!");
     tokio::select! {
-        signalled = wait_for_signal() => signalled?,
+        signalled = signals.next() => signalled,
         // Nothing goes on without it.
         _ = &mut owner => return Err(StartError::Owner),
     }
+    end_at_next_signal().await?;
     let _ = sender.send(Mail::Stop).await;
     // Receivers of the notice have gone only if they ended by themselves.
     let _ = stop.send(true);
@@ -429,12 +429,58 @@ fn recover(
     Ok(recovered)
 }
 
-async fn wait_for_signal() -> std::io::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
+/// A write beyond the limit of file sizes fails, and whoever writes tells of it: its signal would end the
+/// process without a word.
+fn survive_long_files() -> std::io::Result<()> {
+    // The handler stays, though nobody waits for the signal.
+    drop(signal(SignalKind::from_raw(Signal::XFSZ.as_raw()))?);
     Ok(())
+}
+
+/// The signals that end the broker.
+struct Signals {
+    terminate: Signalled,
+    interrupt: Signalled,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// From now on, the next signal ends the process at once, whatever it waits for. A thread of its own
+/// sees to that: nothing else may be able to.
+async fn end_at_next_signal() -> std::io::Result<()> {
+    let (ready, is_ready) = oneshot::channel();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let wait = async move {
+        let mut signals = match Signals::new() {
+            Ok(signals) => signals,
+            Err(error) => {
+                let _ = ready.send(Err(error));
+                return;
+            }
+        };
+        let _ = ready.send(Ok(()));
+        signals.next().await;
+        logging::fatal(
+            "a second signal: the broker ends at once, and the next start recovers the log",
+        );
+        std::process::exit(1);
+    };
+    threads::spawn("signals", move || runtime.block_on(wait))?;
+    is_ready.await.map_err(std::io::Error::other)?
 }
