@@ -113,23 +113,15 @@ impl FileDisk {
     /// [`Error::Locked`] if another process has it.
     pub fn open_with(directory: &Path, segment_bytes: u64) -> Result<Arc<dyn Disk>, Error> {
         let failed = failure("open", directory);
-        fs::create_dir_all(directory).map_err(&failed)?;
-        let lock_path = directory.join("LOCK");
-        let lock = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&lock_path);
-        let lock = lock.map_err(failure("open", &lock_path))?;
-        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => {
-                return Err(Error::Locked {
-                    place: lock_path.display().to_string(),
-                });
-            }
-            Err(error) => return Err(failure("lock", &lock_path)(error.into())),
+        if let Some(mode) = files::make_private_directory(directory).map_err(&failed)? {
+            let directory = directory.display();
+            warn!(
+                mode = format_args!("{mode:o}"),
+                "the data directory {directory} is open to other users of this machine, and holds \
+                 messages and keys: chmod -R go= {directory}"
+            );
         }
+        let lock = lock(directory)?;
         let mut spares = Spares {
             hurry: true,
             ..Spares::default()
@@ -731,6 +723,47 @@ mod tests {
         disk.truncate(SegmentId(1), 101).unwrap();
         assert_eq!(disk.read(SegmentId(1), 0, &mut read).unwrap(), length);
         assert!(read[..101] == expected[..101] && read[101..length].iter().all(|byte| *byte == 0));
+    }
+
+    #[test]
+    fn what_is_made_is_for_its_owner_only() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("deep/data");
+        let disk = FileDisk::open_with(&directory, SEGMENT_BYTES).unwrap();
+        disk.start_segment(SegmentId(1)).unwrap();
+        disk.write_checkpoint(7).unwrap().finish().unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+        assert_eq!(mode(&directory), 0o700);
+        for entry in fs::read_dir(&directory).unwrap() {
+            let path = entry.unwrap().path();
+            assert_eq!(mode(&path), 0o600, "{}", path.display());
+        }
+        // One that an operator has opened stays so, and is told of.
+        let open = fs::Permissions::from_mode(0o750);
+        fs::set_permissions(&directory, open).unwrap();
+        let found = files::make_private_directory(&directory).unwrap();
+        assert_eq!((found, mode(&directory)), (Some(0o750), 0o750));
+    }
+
+    #[test]
+    fn a_file_is_opened_as_soon_as_there_is_a_descriptor() {
+        let path = Path::new("of-the-log");
+        for none in [Errno::MFILE, Errno::NFILE] {
+            let mut left = 3;
+            let open = || {
+                left -= 1;
+                if 0 < left {
+                    return Err(none.into());
+                }
+                tempfile::tempfile()
+            };
+            assert!(open_patiently(path, open, || true).is_ok());
+            assert_eq!(left, 0);
+            let stopped = open_patiently(path, || Err(none.into()), || false);
+            assert!(stopped.is_err());
+        }
+        let other = open_patiently(path, || Err(Errno::ACCESS.into()), || panic!("it waits"));
+        assert!(other.is_err());
     }
 
     #[test]

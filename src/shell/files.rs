@@ -1,8 +1,8 @@
 //! Files that are replaced as a whole, for whoever keeps more than the log.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// Who may read a file.
@@ -44,6 +44,35 @@ pub(super) fn replace(files: &[(PathBuf, &[u8], Readers)]) -> Result<(), NotRepl
     match files.first().and_then(|(file, ..)| file.parent()) {
         Some(directory) => sync_directory(directory).map_err(failed(directory)),
         None => Ok(()),
+    }
+}
+
+/// Returns the options for files that only who runs the broker may read.
+pub(super) fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.mode(0o600);
+    options
+}
+
+/// Makes a directory that only who runs the broker may look into; one that is there stays as it is.
+/// Returns the mode of one that others may look into.
+///
+/// # Errors
+///
+/// If it is not there and cannot be made.
+pub(super) fn make_private_directory(path: &Path) -> io::Result<Option<u32>> {
+    /// What others than the owner may do.
+    const OTHERS: u32 = 0o077;
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    match DirBuilder::new().mode(0o700).create(path) {
+        Ok(()) => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let mode = fs::metadata(path)?.mode() & 0o777;
+            Ok((mode & OTHERS != 0).then_some(mode))
+        }
+        Err(error) => Err(error),
     }
 }
 

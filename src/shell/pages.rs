@@ -13,8 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use tracing::{error, warn};
+use tracing::warn;
 
+use super::{files, logging};
 use crate::entity::{Page, PageStore};
 
 /// Bytes of a block.
@@ -59,7 +60,7 @@ impl PageFile {
     /// If the directory takes none.
     pub(super) fn create(directory: &Path) -> io::Result<Self> {
         let path = directory.join("index.swap");
-        let mut options = File::options();
+        let mut options = files::private();
         let file = options.read(true).write(true).create(true).truncate(true);
         let file = file.open(&path)?;
         fs::remove_file(&path)?;
@@ -115,7 +116,9 @@ impl Page for FilePage {
             }
         });
         if let Err(error) = whole {
-            error!(%error, "index.swap cannot be read; the broker ends");
+            logging::fatal(format_args!(
+                "index.swap cannot be read; the broker ends: {error}"
+            ));
             std::process::exit(1);
         }
         bytes.into()

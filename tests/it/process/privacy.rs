@@ -1,0 +1,34 @@
+//! Who may read what the broker keeps.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use super::Process;
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().mode() & 0o777
+}
+
+#[test]
+fn a_data_directory_is_for_who_runs_the_broker_only() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let broker = Process::start("umask 0", &data, &["--auth", "sas"]);
+    assert_eq!(mode(&data), 0o700);
+    for entry in fs::read_dir(&data).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            assert_eq!(mode(&path), 0o600, "{}", path.display());
+        }
+    }
+    drop(broker);
+    fs::set_permissions(&data, Permissions::from_mode(0o755)).unwrap();
+    let broker = Process::start("", &data, &["--auth", "sas"]);
+    assert!(
+        broker.told.contains("is open to other users"),
+        "{}",
+        broker.told
+    );
+    assert_eq!(mode(&data), 0o755);
+}
