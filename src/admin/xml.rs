@@ -72,8 +72,12 @@ pub(super) fn read(body: &[u8]) -> Result<Element, Refusal> {
     }
 }
 
+/// Characters of a problem that are told: the parser quotes whole names and attributes.
+const PROBLEM_SHOWN_MAX: usize = 200;
+
 fn malformed(at: usize, problem: &str) -> Refusal {
-    Refusal::Malformed(format!("the body is no XML at byte {at}: {problem}"))
+    let told: String = problem.chars().take(PROBLEM_SHOWN_MAX).collect();
+    Refusal::Malformed(format!("the body is no XML at byte {at}: {told}"))
 }
 
 /// Returns the beginning of a text, for whoever sent it.

@@ -122,6 +122,8 @@ fn what_was_sent_is_told_in_part_only() {
     let content = format!("<Filter i:type='{}'/>", &long[..1000]);
     let refused = wanted().operation(entry("RuleDescription", &content).as_bytes());
     assert!(refused.unwrap_err().to_string().len() < 300);
+    let refused = wanted().operation(format!("<a></{long}>").as_bytes());
+    assert!(refused.unwrap_err().to_string().len() < 300);
     let refused = asked(&long, &format!("/$Resources/{}", &long[..5000]), None);
     assert!(refused.unwrap_err().to_string().len() < 300);
 }
