@@ -8,12 +8,15 @@ SEED ?=
 SUITES := $(if $(filter command line,$(origin LANG)),$(LANG),)
 # Further arguments of the broker, or of the bench: make run ARGS="--ephemeral".
 ARGS ?=
+# What is fuzzed, and for how many seconds: make fuzz TARGET=engine TIME=600. `fuzz/run --list` prints the targets.
+TARGET ?= engine
+TIME ?= 60
 
 CARGO ?= cargo
 PYTHON ?= python3
 REQUIREMENTS := $(filter-out interop-tests/bench/%,$(wildcard interop-tests/*/requirements.txt))
 
-.PHONY: help run build check test sim crash mutants interop interop-all bench growth instructions certs clean
+.PHONY: help run build check test sim crash mutants fuzz interop interop-all bench growth instructions certs clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -41,6 +44,9 @@ crash: build .venv/made ## SIGKILL the real process under load, again and again
 
 mutants: ## planted bugs that the simulation must find
 	tests/mutants
+
+fuzz: ## looks for inputs that break a part of the core: TARGET=engine TIME=60; needs a C++ compiler
+	fuzz/run $(TARGET) $(TIME)
 
 interop: build .venv/made ## every client against the release binary; LANG=python for one
 	interop-tests/run $(or $(SUITES),--clients)

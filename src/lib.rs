@@ -11,6 +11,8 @@ pub mod amqp;
 pub mod broker;
 pub mod config;
 pub mod entity;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod limits;
 pub mod message;
 pub mod rest;

@@ -19,6 +19,7 @@ mod codec;
 mod committer;
 mod disk;
 mod error;
+pub(crate) mod fuzzing;
 mod layout;
 pub mod memory;
 mod reading;

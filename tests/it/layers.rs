@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// A module, and the modules of ours that it may import.
-const TABLE: [(&str, &str); 13] = [
+const TABLE: [(&str, &str); 14] = [
     ("time", ""),
     ("limits", "time"),
     ("shape", "limits"),
@@ -17,6 +17,10 @@ const TABLE: [(&str, &str); 13] = [
     ("rest", "time limits message entity broker"),
     ("storage", "time limits entity"),
     ("config", "time limits address"),
+    (
+        "fuzzing",
+        "time limits shape address amqp message entity broker admin rest storage config",
+    ),
     (
         "shell",
         "time limits shape address amqp message entity broker admin rest storage config",
@@ -37,7 +41,7 @@ const OTHERS: [(&str, &[&str]); 13] = [
     ("jsonwebtoken::", &["broker/access"]),
     (
         "fe2o3_amqp_types::",
-        &["amqp", "message", "broker/management"],
+        &["amqp", "message", "broker/management", "fuzzing"],
     ),
     ("serde_amqp::", &["amqp", "message", "broker/management"]),
     ("quick_xml::", &["admin"]),

@@ -14,6 +14,7 @@
 
 mod authority;
 mod engine;
+mod fuzzing;
 mod hostile;
 mod layers;
 mod process;

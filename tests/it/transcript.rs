@@ -41,6 +41,21 @@ fn every_transcript_is_what_the_broker_says() {
     }
 }
 
+/// Returns what clients say in all transcripts, a list of encoded lines for each.
+pub fn said() -> Vec<Vec<Vec<u8>>> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/transcripts");
+    let entries = std::fs::read_dir(directory).unwrap();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let said = |file| -> Vec<Vec<u8>> {
+        let text = std::fs::read_to_string(file).unwrap();
+        let lines = text.lines();
+        let said = lines.filter_map(|line| line.strip_prefix("C: "));
+        said.map(encode).collect()
+    };
+    files.into_iter().map(said).collect()
+}
+
 /// Returns the dialogue with the answers that the broker gives.
 fn play(text: &str) -> String {
     let mut rig = Rig::new();

@@ -8,3 +8,5 @@
 mod dialogue;
 mod hostile;
 pub mod words;
+
+pub use dialogue::corpus;

@@ -1,0 +1,77 @@
+//! What fuzzers and their replays call: each target takes any bytes, and panics if an invariant breaks.
+//!
+//! `fuzz/` calls them from libFuzzer, which looks for inputs that reach new code; `tests/it/fuzzing.rs` calls them with the inputs that
+//! were found and kept in `fuzz/corpus`. A target is deterministic: the same bytes do the same.
+
+mod administration;
+mod configuration;
+mod engine;
+mod messages;
+mod requests;
+mod rules;
+
+pub use engine::input as engine_input;
+
+/// Something that takes any bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    /// What it is called: the name of its directory in `fuzz/corpus`.
+    pub name: &'static str,
+    /// Takes an input.
+    pub run: fn(&[u8]),
+}
+
+/// All targets.
+pub const TARGETS: [Target; 7] = [
+    Target {
+        name: "administration",
+        run: administration::run,
+    },
+    Target {
+        name: "configuration",
+        run: configuration::run,
+    },
+    Target {
+        name: "engine",
+        run: engine::run,
+    },
+    Target {
+        name: "log",
+        run: crate::storage::fuzzing::run,
+    },
+    Target {
+        name: "messages",
+        run: messages::run,
+    },
+    Target {
+        name: "requests",
+        run: requests::run,
+    },
+    Target {
+        name: "rules",
+        run: rules::run,
+    },
+];
+
+/// Stands between the parts of an input. A separator stays one when bytes before it come or go, which a length would not.
+const SEPARATOR: [u8; 2] = [0xfe, 0xed];
+
+/// Returns the parts of an input.
+fn parts(input: &[u8]) -> Vec<&[u8]> {
+    let mut parts = Vec::new();
+    let mut rest = input;
+    while let Some(at) = rest.windows(2).position(|pair| pair == SEPARATOR) {
+        let (part, after) = rest.split_at(at);
+        parts.push(part);
+        rest = after.get(SEPARATOR.len()..).unwrap_or_default();
+    }
+    parts.push(rest);
+    parts
+}
+
+/// Returns two parts of an input: as text, with what is no UTF-8 replaced.
+fn two_texts(input: &[u8]) -> (String, String) {
+    let mut parts = parts(input).into_iter();
+    let mut text = || String::from_utf8_lossy(parts.next().unwrap_or_default()).into_owned();
+    (text(), text())
+}
