@@ -33,12 +33,24 @@ pub struct Config {
 pub struct Namespace {
     /// Its name: the first label of the host names that it answers to.
     pub name: String,
+    /// `Sku`: our extension of the emulator's file.
+    pub sku: Sku,
     /// Queues, in the order of the file.
     pub queues: Vec<Queue>,
     /// Topics, in the order of the file.
     pub topics: Vec<Topic>,
     /// `AuthorizationRules`: our extension of the emulator's file.
     pub authorization: Vec<AuthorizationRule>,
+}
+
+/// The tier of a namespace, which decides how large messages may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sku {
+    /// 256 KB.
+    Standard,
+    /// 1 MB, and up to 100 MB where an entity says so.
+    #[default]
+    Premium,
 }
 
 /// An authorization rule.
@@ -220,6 +232,7 @@ impl Default for Config {
         Self {
             namespaces: vec![Namespace {
                 name: "sbemulatorns".to_owned(),
+                sku: Sku::default(),
                 queues: vec![queue],
                 topics: vec![topic],
                 authorization: Vec::new(),
@@ -284,6 +297,7 @@ impl Reader {
         for at in self.items(&namespaces, "an array with one namespace or more") {
             self.object(&at);
             self.names.clear();
+            self.sku = self.sku(&at.key("Sku"));
             let name = self.namespace_name(&at.key("Name"), &mut names);
             let (mut queues, mut topics) = (Vec::new(), Vec::new());
             for queue in self.items(&at.key("Queues"), "an array of queues") {
@@ -294,6 +308,7 @@ impl Reader {
             }
             config.namespaces.push(Namespace {
                 name: name.unwrap_or_default(),
+                sku: self.sku,
                 queues,
                 topics,
                 authorization: self.authorization(&at).unwrap_or_default(),
@@ -339,11 +354,7 @@ impl Reader {
         let lock = at.key("LockDuration");
         let live = at.key("DefaultMessageTimeToLive");
         let window = at.key("DuplicateDetectionHistoryTimeWindow");
-        let size = self.number(
-            &at.key("MaxMessageSizeInKilobytes"),
-            1,
-            limits::MESSAGE_SIZE_MAX / 1024,
-        );
+        let size = self.message_size(&at.key("MaxMessageSizeInKilobytes"));
         let deliveries = self.number(&at.key("MaxDeliveryCount"), 1, 2_147_483_647);
         QueueProperties {
             lock_duration: self.duration(&lock).unwrap_or(default.lock_duration),
@@ -371,6 +382,31 @@ impl Reader {
             forward_to: self.optional_name(&at.key("ForwardTo")),
             forward_dead_lettered_to: self.optional_name(&at.key("ForwardDeadLetteredMessagesTo")),
         }
+    }
+
+    /// Reads the tier of a namespace.
+    fn sku(&mut self, at: &At<'_>) -> Sku {
+        const ALLOWED: &str = "\"Standard\" or \"Premium\"";
+        if at.is_absent() {
+            return Sku::default();
+        }
+        match self.string(at, ALLOWED) {
+            Some("Standard") => Sku::Standard,
+            Some("Premium") | None => Sku::Premium,
+            Some(_) => {
+                self.mistake(at, ALLOWED);
+                Sku::default()
+            }
+        }
+    }
+
+    /// Reads the size of the largest message of an entity, which the tier of its namespace bounds.
+    fn message_size(&mut self, at: &At<'_>) -> Option<u64> {
+        let max = match self.sku {
+            Sku::Standard => limits::MESSAGE_SIZE_STANDARD,
+            Sku::Premium => limits::MESSAGE_SIZE_MAX,
+        };
+        self.number(at, 1, max / 1024)
     }
 
     /// Reads how long an entity may be left alone: five minutes at least (`protocol.md` §13).
@@ -455,6 +491,30 @@ mod tests {
         for (line, expected) in lines.iter().zip(expected) {
             assert!(line.starts_with(expected), "{line}");
         }
+    }
+
+    #[test]
+    fn a_namespace_has_a_tier_and_premium_is_the_default() {
+        let namespace = |sku: &str, kilobytes: u64| {
+            format!(
+                r#"{{"UserConfig":{{"Namespaces":[{{"Name":"n"{sku},"Queues":[{{"Name":"q","Properties":{{"MaxMessageSizeInKilobytes":{kilobytes}}}}}]}}]}}}}"#
+            )
+        };
+        let sku = |text: &str| parse(text).unwrap().namespaces[0].sku;
+        assert_eq!(sku(&namespace("", 1024)), Sku::Premium);
+        assert_eq!(
+            sku(&namespace(r#","Sku":"Premium""#, 102_400)),
+            Sku::Premium
+        );
+        assert_eq!(sku(&namespace(r#","Sku":"Standard""#, 256)), Sku::Standard);
+        check(
+            &namespace(r#","Sku":"Standard""#, 257),
+            &["UserConfig.Namespaces[0].Queues[0].Properties.MaxMessageSizeInKilobytes: found 257"],
+        );
+        check(
+            &namespace(r#","Sku":"Basic""#, 1),
+            &[r#"UserConfig.Namespaces[0].Sku: found "Basic"; allowed: "Standard" or "Premium""#],
+        );
     }
 
     #[test]

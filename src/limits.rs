@@ -25,6 +25,13 @@ pub const LINK_CREDIT: u32 = 1_000;
 
 /// Largest message of an entity that sets no other, bytes: the Premium tier's default.
 pub const MESSAGE_SIZE_DEFAULT: u64 = 1024 * 1024;
+/// Largest message of a namespace of the Standard tier, bytes: the service's limit.
+pub const MESSAGE_SIZE_STANDARD: u64 = 256 * 1024;
+/// Bytes of a host's name that is kept for texts: the longest of DNS.
+pub const HOST_NAME_BYTES_MAX: usize = 255;
+/// Bytes of the URL of a forward's target that is kept and told as it was given; of a longer one the
+/// path is. Every client's is shorter.
+pub const FORWARD_ADDRESS_BYTES_MAX: usize = 1024;
 /// Largest message that any entity may allow, bytes: the Premium tier's limit.
 pub const MESSAGE_SIZE_MAX: u64 = 100 * 1024 * 1024;
 /// Bytes of a batch's own sections, beside those of its messages: the service's limit for a message's
@@ -140,6 +147,9 @@ pub const CLOCK_LOOK: Millis = Millis::from_millis(1_000);
 pub const KEEP_ALIVE_MIN: Millis = Millis::from_millis(100);
 /// Number spaces of a partitioned entity: the service's count.
 pub const PARTITIONS: usize = 16;
+/// How often a partitioned entity has the size that is asked for: once in each partition, as in the
+/// service.
+pub const PARTITIONED_SIZES: u64 = 16;
 /// Message-ids that one entity remembers to tell duplicates, some 50 bytes each.
 pub const DUPLICATE_KEYS_MAX: usize = 1_000_000;
 /// Bytes of one message session's state: the Premium tier's limit.

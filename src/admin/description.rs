@@ -5,7 +5,7 @@
 
 use super::refusal::Refusal;
 use super::text;
-use super::xml::Element;
+use super::xml::{Element, wrong};
 use crate::broker::administration::Properties;
 use crate::entity::queue::EntityKind;
 use crate::entity::{AuthorizationRule, Key, Rights};
@@ -93,13 +93,27 @@ fn authorization_rule(element: &Element) -> Result<AuthorizationRule, Refusal> {
         text.ok_or_else(|| element.missing(name))
     };
     let secondary = element.text_of("SecondaryKey")?;
+    let time = |name| {
+        // JavaScript sends elements without a text for what is not set.
+        let text = element
+            .text_of(name)?
+            .filter(|text| !text.trim().is_empty());
+        let parsed = text.map(|text| {
+            let ticks = text::parse_time(text.trim()).ok_or(text)?;
+            Ok(Timestamp::from_millis(ticks.div_euclid(10_000)))
+        });
+        parsed.transpose().map_err(|text: String| {
+            let allowed = "a time, such as 2026-01-31T12:00:00Z";
+            wrong(name, &text, allowed)
+        })
+    };
     Ok(AuthorizationRule {
         name: needed("KeyName")?,
         rights: rights(element)?,
         primary_key: Key::new(needed("PrimaryKey")?),
         secondary_key: secondary.filter(|key| !key.is_empty()).map(Key::new),
-        created_at: Timestamp::EPOCH,
-        modified_at: Timestamp::EPOCH,
+        created_at: time("CreatedTime")?,
+        modified_at: time("ModifiedTime")?,
     })
 }
 

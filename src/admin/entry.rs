@@ -7,8 +7,9 @@ use super::target::encode;
 use super::text;
 use super::write::Writer;
 use super::xml::{ATOM, INSTANCE, SERVICE_BUS};
-use super::{Place, rule};
+use super::{MESSAGE_SIZE_SINCE, Place, rule};
 use crate::address::split_subscription;
+use crate::broker::Tier;
 use crate::broker::administration::{Counts, EntityView, NamespaceView, RuleView};
 use crate::entity::queue::{Description, EntityKind};
 use crate::entity::{AuthorizationRule, Key, Right};
@@ -30,17 +31,16 @@ pub(super) trait Told {
     fn write(&self, place: &Place, out: &mut Writer);
 }
 
-/// Writes the entry of something, as a document or a part of a feed.
-pub(super) fn write(out: &mut Writer, place: &Place, told: &impl Told, attributes: &str) {
+/// Writes the entry of something at a URL, as a document or a part of a feed.
+fn write(out: &mut Writer, place: &Place, told: &impl Told, url: &str, attributes: &str) {
     out.within("entry", attributes, |out| {
-        let url = place.url(&encode(&told.path()));
         let (published, updated) = told.times();
-        out.leaf("id", &url);
+        out.leaf("id", url);
         out.leaf_with("title", " type=\"text\"", told.title(place));
         out.leaf("published", text::time(published));
         out.leaf("updated", text::time(updated));
         out.within("author", "", |out| out.leaf("name", place.namespace()));
-        out.link("self", &url);
+        out.link("self", url);
         out.within("content", " type=\"application/xml\"", |out| {
             let spaces = format!(" xmlns=\"{SERVICE_BUS}\" xmlns:i=\"{INSTANCE}\"");
             out.within(told.description(), &spaces, |out| told.write(place, out));
@@ -51,7 +51,8 @@ pub(super) fn write(out: &mut Writer, place: &Place, told: &impl Told, attribute
 /// Returns the document that has one entry.
 pub(super) fn entry(place: &Place, told: &impl Told) -> String {
     let mut out = Writer::document();
-    write(&mut out, place, told, &format!(" xmlns=\"{ATOM}\""));
+    let attributes = format!(" xmlns=\"{ATOM}\"");
+    write(&mut out, place, told, &place.spelled_url(), &attributes);
     out.finish()
 }
 
@@ -69,7 +70,8 @@ pub(super) fn feed<T: Told>(place: &Place, title: &str, told: &[T], next: Option
             out.link("next", next);
         }
         for told in told {
-            write(out, place, told, "");
+            let url = place.url_in_list(&told.path(), &told.title(place));
+            write(out, place, told, &url, "");
         }
     });
     out.finish()
@@ -104,7 +106,7 @@ impl Told for EntityView {
     fn write(&self, place: &Place, out: &mut Writer) {
         match self.description.kind {
             EntityKind::Queue => queue(self, place, out),
-            EntityKind::Topic => topic(self, out),
+            EntityKind::Topic => topic(self, place, out),
             EntityKind::Subscription => subscription(self, place, out),
         }
     }
@@ -133,7 +135,14 @@ fn queue(view: &EntityView, place: &Place, out: &mut Writer) {
     out.leaf("IsAnonymousAccessible", false);
     authorization(out, &is.authorization);
     out.leaf("Status", text::status(is.status));
-    out.optional("ForwardTo", forward(place, is.forward_to.as_deref()));
+    out.optional(
+        "ForwardTo",
+        forward(
+            place,
+            is.forward_to.as_deref(),
+            is.forward_to_address.as_deref(),
+        ),
+    );
     out.optional("UserMetadata", is.user_metadata.as_ref());
     times(out, view);
     out.leaf("SupportOrdering", is.supports_ordering);
@@ -141,13 +150,17 @@ fn queue(view: &EntityView, place: &Place, out: &mut Writer) {
     duration(out, "AutoDeleteOnIdle", is.auto_delete_on_idle);
     out.leaf("EnablePartitioning", is.partitioned);
     out.leaf("EntityAvailabilityStatus", "Available");
-    let dead_letters = forward(place, is.forward_dead_letters_to.as_deref());
+    let dead_letters = forward(
+        place,
+        is.forward_dead_letters_to.as_deref(),
+        is.forward_dead_letters_to_address.as_deref(),
+    );
     out.optional("ForwardDeadLetteredMessagesTo", dead_letters);
     out.leaf("EnableExpress", is.express);
-    out.leaf("MaxMessageSizeInKilobytes", is.max_message_bytes / KIBI);
+    max_message_size(is, place, out);
 }
 
-fn topic(view: &EntityView, out: &mut Writer) {
+fn topic(view: &EntityView, place: &Place, out: &mut Writer) {
     let is = &view.description;
     duration(out, "DefaultMessageTimeToLive", is.default_time_to_live);
     out.leaf("MaxSizeInMegabytes", megabytes(is));
@@ -175,7 +188,14 @@ fn topic(view: &EntityView, out: &mut Writer) {
     out.leaf("EntityAvailabilityStatus", "Available");
     out.leaf("EnableSubscriptionPartitioning", false);
     out.leaf("EnableExpress", is.express);
-    out.leaf("MaxMessageSizeInKilobytes", is.max_message_bytes / KIBI);
+    max_message_size(is, place, out);
+}
+
+/// Clients of an older version send back what they are told, and it would be refused.
+fn max_message_size(is: &Description, place: &Place, out: &mut Writer) {
+    if !place.is_before(MESSAGE_SIZE_SINCE) {
+        out.leaf("MaxMessageSizeInKilobytes", is.max_message_bytes / KIBI);
+    }
 }
 
 fn subscription(view: &EntityView, place: &Place, out: &mut Writer) {
@@ -193,11 +213,22 @@ fn subscription(view: &EntityView, place: &Place, out: &mut Writer) {
     out.leaf("MaxDeliveryCount", is.max_delivery_count);
     out.leaf("EnableBatchedOperations", is.batched_operations);
     out.leaf("Status", text::status(is.status));
-    out.optional("ForwardTo", forward(place, is.forward_to.as_deref()));
+    out.optional(
+        "ForwardTo",
+        forward(
+            place,
+            is.forward_to.as_deref(),
+            is.forward_to_address.as_deref(),
+        ),
+    );
     times(out, view);
     counts(out, &view.counts);
     out.optional("UserMetadata", is.user_metadata.as_ref());
-    let dead_letters = forward(place, is.forward_dead_letters_to.as_deref());
+    let dead_letters = forward(
+        place,
+        is.forward_dead_letters_to.as_deref(),
+        is.forward_dead_letters_to_address.as_deref(),
+    );
     out.optional("ForwardDeadLetteredMessagesTo", dead_letters);
     duration(out, "AutoDeleteOnIdle", is.auto_delete_on_idle);
     out.leaf("EntityAvailabilityStatus", "Available");
@@ -221,9 +252,12 @@ fn times(out: &mut Writer, view: &EntityView) {
     out.leaf("AccessedAt", text::time_or_never(accessed_at));
 }
 
-/// Returns where messages go on as a URL: clients turn paths into one before they send them back.
-fn forward(place: &Place, path: Option<&str>) -> Option<String> {
-    path.map(|path| format!("sb://{}/{}", place.host(), encode(path)))
+/// Returns where messages go on: the URL that was given, or the one that clients make of a path
+/// before they send it back.
+fn forward(place: &Place, path: Option<&str>, given: Option<&str>) -> Option<String> {
+    let path = path?;
+    let made = || format!("sb://{}/{}", place.host(), encode(path));
+    Some(given.map_or_else(made, str::to_owned))
 }
 
 const fn total(counts: &Counts) -> usize {
@@ -267,8 +301,8 @@ fn authorization(out: &mut Writer, rules: &[AuthorizationRule]) {
                         }
                     }
                 });
-                out.leaf("CreatedTime", text::time(rule.created_at));
-                out.leaf("ModifiedTime", text::time(rule.modified_at));
+                out.optional("CreatedTime", rule.created_at.map(text::time));
+                out.optional("ModifiedTime", rule.modified_at.map(text::time));
                 out.leaf("KeyName", &rule.name);
                 out.leaf("PrimaryKey", rule.primary_key.expose());
                 let secondary = rule.secondary_key.as_ref();
@@ -321,12 +355,16 @@ impl Told for NamespaceView {
         "NamespaceInfo"
     }
 
-    /// All that is here is there without a charge, so it is of the kind that has it.
     fn write(&self, place: &Place, out: &mut Writer) {
         let created = text::time(self.created_at);
         out.leaf("CreatedTime", &created);
-        out.leaf("MessagingSKU", "Premium");
-        out.leaf("MessagingUnits", 1);
+        match self.tier {
+            Tier::Standard => out.leaf("MessagingSKU", "Standard"),
+            Tier::Premium => {
+                out.leaf("MessagingSKU", "Premium");
+                out.leaf("MessagingUnits", 1);
+            }
+        }
         out.leaf("ModifiedTime", &created);
         out.leaf("Name", self.title(place));
         out.leaf("NamespaceType", "Messaging");

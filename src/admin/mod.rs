@@ -20,7 +20,7 @@ mod text;
 mod write;
 mod xml;
 
-use crate::broker::administration::{Answer, EntityView, Listed, More, Operation};
+use crate::broker::administration::{Answer, EntityView, Listed, More, Operation, Properties};
 use crate::entity::queue::EntityKind;
 
 pub use limits::BODY_BYTES_MAX;
@@ -29,6 +29,9 @@ pub use refusal::Refusal;
 use entry::Told;
 use target::Target;
 use xml::{Element, wrong};
+
+/// The first version of the API that has `MaxMessageSizeInKilobytes`.
+const MESSAGE_SIZE_SINCE: &str = "2021-05";
 
 /// All of a request but its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +60,8 @@ pub struct Asked {
 pub struct Response {
     /// The status.
     pub status: u16,
+    /// The words behind the status, if they are not the usual ones.
+    pub reason: Option<String>,
     /// The value of `Content-Type`.
     pub content_type: &'static str,
     /// The value of `ETag`.
@@ -150,7 +155,7 @@ impl Asked {
     pub fn operation(&self, body: &[u8]) -> Result<Operation, Refusal> {
         match &self.wanted {
             Wanted::Operation(operation) => Ok(operation.clone()),
-            Wanted::Put(described, condition) => described.operation(*condition, body),
+            Wanted::Put(described, condition) => described.operation(*condition, &self.place, body),
         }
     }
 
@@ -178,6 +183,7 @@ impl Asked {
         };
         Response {
             status,
+            reason: None,
             content_type,
             etag,
             retry_after_seconds: None,
@@ -235,7 +241,12 @@ fn delete(target: Target, revision: Option<u64>) -> Result<Operation, Refusal> {
 }
 
 impl Described {
-    fn operation(&self, condition: Condition, body: &[u8]) -> Result<Operation, Refusal> {
+    fn operation(
+        &self,
+        condition: Condition,
+        place: &Place,
+        body: &[u8],
+    ) -> Result<Operation, Refusal> {
         let entry = xml::read(body)?;
         let described = content(&entry)?;
         match self {
@@ -258,6 +269,7 @@ impl Described {
                 let kind = self.kind(described)?;
                 let path = path.clone();
                 let properties = Box::new(description::read(described)?);
+                check_version(&properties, place)?;
                 Ok(match (condition, kind) {
                     (Condition::Present(revision), _) => Operation::Update {
                         path,
@@ -314,6 +326,18 @@ fn content(entry: &Element) -> Result<&Element, Refusal> {
         .ok_or_else(|| wrong("content", "", "a description"))
 }
 
+/// Checks that a description has nothing that the client's version of the API does not know.
+fn check_version(properties: &Properties, place: &Place) -> Result<(), Refusal> {
+    match properties.max_message_kilobytes {
+        Some(size) if place.is_before(MESSAGE_SIZE_SINCE) => {
+            let allowed = format!("nothing before api-version={MESSAGE_SIZE_SINCE}");
+            let element = "MaxMessageSizeInKilobytes";
+            Err(wrong(element, &size.to_string(), &allowed))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
 /// Reads `If-Match`: the version that is wanted, or `None` for any.
 fn revision(if_match: &str) -> Result<Option<u64>, Refusal> {
     let text = if_match.trim();
@@ -353,19 +377,49 @@ impl Place {
         }
     }
 
-    /// Returns the value of a parameter that all addresses here have.
-    fn version(&self) -> &str {
+    /// Returns the version of the API that the client speaks, if it says so.
+    fn version(&self) -> Option<&str> {
         let version = target::pairs(&self.query).find(|(name, _)| *name == "api-version");
-        version.map_or("2021-05", |(_, version)| version)
+        version.map(|(_, version)| version)
     }
 
-    /// Returns the URL of an encoded path.
+    /// Returns whether the client speaks an older version of the API than this one, `YYYY-MM`.
+    fn is_before(&self, version: &str) -> bool {
+        let is_one = |said: &&str| {
+            let mut at = said.bytes().enumerate();
+            said.len() == version.len()
+                && at.all(|(at, byte)| byte.is_ascii_digit() || at == 4 && byte == b'-')
+        };
+        self.version()
+            .filter(is_one)
+            .is_some_and(|said| said < version)
+    }
+
+    /// Returns the URL of an encoded path, with the version of the API that the client said: old
+    /// ones cut names out of URLs.
     fn url(&self, path: &str) -> String {
+        let version = self.version();
+        let version = version.map(|version| format!("?api-version={version}"));
         format!(
-            "https://{}/{path}?api-version={}",
+            "https://{}/{path}{}",
             self.host,
-            self.version()
+            version.unwrap_or_default()
         )
+    }
+
+    /// Returns the URL of what was asked for, as the client spelled it: clients look for their own
+    /// `/subscriptions/` or `/Subscriptions/` in it.
+    fn spelled_url(&self) -> String {
+        self.url(&target::normal(self.path.trim_matches('/')))
+    }
+
+    /// Returns the URL of one of the things in the list that was asked for.
+    fn url_in_list(&self, path: &str, name: &str) -> String {
+        if self.path.trim_start_matches('/').starts_with('$') {
+            return self.url(&target::encode(path));
+        }
+        let list = target::normal(self.path.trim_matches('/'));
+        self.url(&format!("{list}/{}", target::encode(name)))
     }
 
     /// Returns the URL of the request itself.
@@ -377,7 +431,8 @@ impl Place {
 
     /// Returns the URL of another page of the list that was asked for.
     fn page(&self, skip: usize, top: usize) -> String {
-        let path = self.path.trim_matches('/');
-        format!("{}&%24skip={skip}&%24top={top}", self.url(path))
+        let url = self.url(self.path.trim_matches('/'));
+        let mark = if url.contains('?') { '&' } else { '?' };
+        format!("{url}{mark}%24skip={skip}&%24top={top}")
     }
 }

@@ -4,7 +4,7 @@ use super::limits::BUSY_SECONDS;
 use super::write::Writer;
 use super::{Response, text};
 use crate::broker::Tracking;
-use crate::broker::administration::OperationRefused;
+use crate::broker::administration::{OperationRefused, READ_CLAIMS};
 
 /// Why a request is not done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -38,7 +38,8 @@ impl Refusal {
     pub fn render(&self, tracking: &Tracking<'_>) -> Response {
         let (status, sub_code) = self.codes();
         let text = self.to_string();
-        let sub_code = if text.starts_with("SubCode=") {
+        // The service's sentence about a right to read has no sub-code.
+        let sub_code = if text.starts_with("SubCode=") || text.starts_with(READ_CLAIMS) {
             String::new()
         } else {
             format!("SubCode={sub_code}. ")
@@ -48,6 +49,10 @@ impl Refusal {
         let at = text::time(*at);
         let detail =
             format!("{sub_code}{text}. TrackingId:{id}, SystemTracker:{system}, Timestamp:{at}");
+        // Clients of Go show the status line: the service has the refusal of a right in it, too.
+        let reason = detail
+            .starts_with("SubCode=40100: ")
+            .then(|| detail.clone());
         let mut out = Writer::document();
         out.within("Error", "", |out| {
             out.leaf("Code", status);
@@ -56,6 +61,7 @@ impl Refusal {
         let busy = matches!(self, Self::Operation(OperationRefused::Busy(_)));
         Response {
             status,
+            reason,
             content_type: "application/xml; charset=utf-8",
             etag: None,
             retry_after_seconds: busy.then_some(BUSY_SECONDS),

@@ -8,9 +8,10 @@ use super::write::Writer;
 use super::xml::{Element, wrong};
 use crate::broker::administration::RuleView;
 use crate::entity::rules::{
-    Action, CorrelationFields, CorrelationFilter, Filter, Parameters, Rule, SqlError, SqlFilter,
-    Value,
+    Action, CorrelationFields, CorrelationFilter, Filter, Given, Parameters, Rule, SqlError,
+    SqlFilter, Value,
 };
+use crate::message::Scalar;
 use crate::time::Timestamp;
 
 /// The rule that a subscription has if it is made without one.
@@ -122,40 +123,54 @@ fn read_values(element: &Element) -> Result<Vec<(String, Value)>, Refusal> {
 /// Reads a value of a type of XML Schema, or of one of .NET's own.
 fn read_value(element: &Element) -> Result<Value, Refusal> {
     if element.is_nil() {
-        return Ok(Value::Null);
+        return Ok(Scalar::Null.into());
     }
-    let text = element.text();
-    let word = text.trim();
-    let ticks = || i64::try_from(text::parse_ticks(word)?).ok();
     let class = element.class.as_deref().unwrap_or_default();
+    let text = match class {
+        "string" | "anyURI" => element.text(),
+        _ => element.text().trim(),
+    };
+    let scalar = read_scalar(element, class, text)?;
+    if plain_form(&scalar).is_some_and(|(plain, said)| (plain, &said[..]) == (class, text)) {
+        return Ok(scalar.into());
+    }
+    let (class, text) = (class.to_owned(), text.to_owned());
+    Ok(Value::given(scalar, Given::Xml { class, text }))
+}
+
+/// Reads what a value is worth.
+fn read_scalar(element: &Element, class: &str, text: &str) -> Result<Scalar<'static>, Refusal> {
+    let ticks = || i64::try_from(text::parse_ticks(text)?).ok();
     let (value, allowed) = match class {
-        "string" | "anyURI" => (Some(Value::Text(Cow::Owned(text.to_owned()))), "a text"),
-        "byte" => (integer(word, i8::MIN, i8::MAX), "-128 to 127"),
-        "unsignedByte" => (integer(word, u8::MIN, u8::MAX), "0 to 255"),
-        "short" => (integer(word, i16::MIN, i16::MAX), "an integer of 16 bits"),
-        "unsignedShort" => (integer(word, u16::MIN, u16::MAX), "an integer of 16 bits"),
-        "int" => (integer(word, i32::MIN, i32::MAX), "an integer of 32 bits"),
-        "unsignedInt" => (integer(word, u32::MIN, u32::MAX), "an integer of 32 bits"),
-        "long" => (integer(word, i64::MIN, i64::MAX), "an integer of 64 bits"),
-        "unsignedLong" => (integer(word, u64::MIN, u64::MAX), "an integer of 64 bits"),
-        "double" | "float" | "decimal" => (text::parse_double(word).map(Value::Double), "a number"),
+        "string" | "anyURI" => (Some(Scalar::Text(Cow::Owned(text.to_owned()))), "a text"),
+        "byte" => (integer(text, i8::MIN, i8::MAX), "-128 to 127"),
+        "unsignedByte" => (integer(text, u8::MIN, u8::MAX), "0 to 255"),
+        "short" => (integer(text, i16::MIN, i16::MAX), "an integer of 16 bits"),
+        "unsignedShort" => (integer(text, u16::MIN, u16::MAX), "an integer of 16 bits"),
+        "int" => (integer(text, i32::MIN, i32::MAX), "an integer of 32 bits"),
+        "unsignedInt" => (integer(text, u32::MIN, u32::MAX), "an integer of 32 bits"),
+        "long" => (integer(text, i64::MIN, i64::MAX), "an integer of 64 bits"),
+        "unsignedLong" => (integer(text, u64::MIN, u64::MAX), "an integer of 64 bits"),
+        "double" | "float" | "decimal" => {
+            (text::parse_double(text).map(Scalar::Double), "a number")
+        }
         "boolean" => (
-            text::parse_boolean(word).map(Value::Boolean),
+            text::parse_boolean(text).map(Scalar::Boolean),
             "true or false",
         ),
         "dateTime" => (
-            text::parse_time(word).map(Value::Timestamp),
+            text::parse_time(text).map(Scalar::Timestamp),
             "a time, such as 2026-01-31T12:00:00Z",
         ),
         "duration" => (
-            ticks().map(Value::Duration),
+            ticks().map(Scalar::Duration),
             "an ISO 8601 duration, such as PT1M",
         ),
-        "guid" => (text::parse_uuid(word).map(Value::Uuid), "a UUID"),
+        "guid" => (text::parse_uuid(text).map(Scalar::Uuid), "a UUID"),
         // .NET writes a character as its number.
         "char" => {
-            let code = word.parse().ok().and_then(char::from_u32);
-            let text = code.map(|code| Value::Text(Cow::Owned(code.to_string())));
+            let code = text.parse().ok().and_then(char::from_u32);
+            let text = code.map(|code| Scalar::Text(Cow::Owned(code.to_string())));
             (text, "the number of a character")
         }
         _ => {
@@ -169,10 +184,10 @@ fn read_value(element: &Element) -> Result<Value, Refusal> {
 }
 
 /// Reads an integer of a type.
-fn integer<T: Into<i128>>(word: &str, min: T, max: T) -> Option<Value> {
+fn integer<T: Into<i128>>(word: &str, min: T, max: T) -> Option<Scalar<'static>> {
     let number = word.parse().ok();
     let number = number.filter(|number| (min.into()..=max.into()).contains(number));
-    number.and_then(Value::from_integer)
+    number.and_then(Scalar::from_integer)
 }
 
 /// Writes a rule. JavaScript knows filters by their children, so that the true and the false one
@@ -256,28 +271,39 @@ fn values<'a>(
     });
 }
 
+/// Writes a value as it was given.
 fn write_value(out: &mut Writer, value: &Value) {
-    let (class, text) = match value {
-        Value::Boolean(value) => ("boolean", value.to_string()),
-        Value::Double(value) => ("double", text::double(*value)),
-        Value::Duration(ticks) => ("duration", text::ticks_as_duration(i128::from(*ticks))),
-        // JavaScript knows no `long`.
-        Value::Long(value) if i32::try_from(*value).is_ok() => ("int", value.to_string()),
-        Value::Long(value) => ("long", value.to_string()),
-        Value::Ulong(value) => ("unsignedLong", value.to_string()),
-        Value::Text(value) => ("string", value.to_string()),
-        Value::Timestamp(ticks) => ("dateTime", text::ticks_as_time(*ticks)),
-        Value::Uuid(bytes) => {
-            const NET: &str = " i:type=\"d6p1:guid\" \
-                xmlns:d6p1=\"http://schemas.microsoft.com/2003/10/Serialization/\"";
-            return out.leaf_with("Value", NET, text::uuid(*bytes));
-        }
-        // A rule cannot be made with a value that has no simple type.
-        Value::Null | Value::Opaque(_) => {
-            return out.empty("Value", " i:nil=\"true\"");
-        }
+    const SCHEMA: &str = "http://www.w3.org/2001/XMLSchema";
+    const NET: &str = "http://schemas.microsoft.com/2003/10/Serialization/";
+    let plain = plain_form(value.scalar());
+    let plain = plain.as_ref().map(|(class, text)| (*class, &text[..]));
+    let of_number = |(class, text)| (value.number_class().unwrap_or(class), text);
+    // A rule cannot be made with a value that has no simple type.
+    let Some((class, text)) = value.xml().or_else(|| plain.map(of_number)) else {
+        return out.empty("Value", " i:nil=\"true\"");
     };
-    let attributes =
-        format!(" i:type=\"d6p1:{class}\" xmlns:d6p1=\"http://www.w3.org/2001/XMLSchema\"");
+    let space = match class {
+        "guid" | "char" => NET,
+        _ => SCHEMA,
+    };
+    let attributes = format!(" i:type=\"d6p1:{class}\" xmlns:d6p1=\"{space}\"");
     out.leaf_with("Value", &attributes, text);
+}
+
+/// Returns the type and the text of a value that was given as nothing else; `None` if it has no
+/// simple type.
+fn plain_form(scalar: &Scalar<'_>) -> Option<(&'static str, String)> {
+    Some(match scalar {
+        Scalar::Boolean(value) => ("boolean", value.to_string()),
+        Scalar::Double(value) => ("double", text::double(*value)),
+        Scalar::Duration(ticks) => ("duration", text::ticks_as_duration(i128::from(*ticks))),
+        // JavaScript knows no `long`.
+        Scalar::Long(value) if i32::try_from(*value).is_ok() => ("int", value.to_string()),
+        Scalar::Long(value) => ("long", value.to_string()),
+        Scalar::Ulong(value) => ("unsignedLong", value.to_string()),
+        Scalar::Text(value) => ("string", value.to_string()),
+        Scalar::Timestamp(ticks) => ("dateTime", text::ticks_as_time(*ticks)),
+        Scalar::Uuid(bytes) => ("guid", text::uuid(*bytes)),
+        Scalar::Null | Scalar::Opaque(_) => return None,
+    })
 }

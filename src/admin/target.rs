@@ -156,6 +156,11 @@ fn decode(text: &str) -> Result<String, Refusal> {
     Ok(decoded.into_owned())
 }
 
+/// Encodes a path of a URL as all URLs here are: clients differ in what they encode.
+pub(super) fn normal(path: &str) -> String {
+    encode(&percent_decode_str(path).decode_utf8_lossy())
+}
+
 /// Encodes a path for a URL.
 pub(super) fn encode(path: &str) -> String {
     utf8_percent_encode(path, &PATH).to_string()

@@ -68,7 +68,12 @@ impl Broker {
         if self.resolve(&within).is_some() {
             return None;
         }
-        let text = address.to_string();
-        Some(errors::not_found(&text, around.now, &mut self.tracking))
+        let (host, text) = (self.host_of(connection), address.to_string());
+        Some(errors::not_found(
+            &host,
+            &text,
+            around.now,
+            &mut self.tracking,
+        ))
     }
 }

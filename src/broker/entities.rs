@@ -1,7 +1,5 @@
 //! Entities are made, changed and deleted.
 
-use std::collections::BTreeSet;
-
 use super::onward::{Onward, address_of};
 use super::{Broker, Entity, Node, Surroundings, Topic, node_mut};
 use crate::address::{self, SubQueue};
@@ -51,7 +49,7 @@ pub enum EntityRefused {
     /// A subscription's topic is not there.
     #[error("the topic '{0}' does not exist")]
     NoTopic(String),
-    /// Messages would go round and round, or further than they may.
+    /// Messages cannot be sent to where it forwards.
     #[error("'{path}' forwards to '{target}', which {what}")]
     Forward {
         /// The entity.
@@ -149,6 +147,7 @@ impl Broker {
         mut description: Description,
         mut rules: Vec<Rule>,
     ) -> Result<EntityId, EntityRefused> {
+        self.limit_message_size(path, &mut description);
         let topic = self.topic_of(path, &description)?;
         let base = EntityId(u32::try_from(self.queues.len()).expect("counted in 32 bits"));
         if rules.is_empty() {
@@ -206,6 +205,7 @@ impl Broker {
             return Ok(false);
         };
         let (before, path) = (node.queue.description(), node.address.path.clone());
+        self.limit_message_size(&path, &mut description);
         if before.equals(&description) {
             return Ok(false);
         }
@@ -225,20 +225,6 @@ impl Broker {
             self.with_queue(around, id, |_, _| ());
         }
         Ok(true)
-    }
-
-    /// Checks that an entity does not forward to one that is not there, to itself along any way, or
-    /// from a queue with message sessions. To be called when all are made.
-    ///
-    /// # Errors
-    ///
-    /// If it does.
-    pub fn check_forwards(&self, path: &str) -> Result<(), EntityRefused> {
-        let Some(base) = self.resolve_path(path) else {
-            return Ok(());
-        };
-        self.check_forward(path, base)?;
-        self.check_forward(path, base.dead_letters())
     }
 
     /// Deletes an entity with all that it holds; a topic with its subscriptions.
@@ -279,7 +265,7 @@ impl Broker {
             return;
         };
         node.last_used = now;
-        let idle = node.queue.description().auto_delete_on_idle;
+        let idle = node.queue.description().idle_deletion();
         if idle < Millis::MAX {
             self.idle_ends.insert((now.after(idle), base));
         }
@@ -304,7 +290,7 @@ impl Broker {
             let Some(node) = self.node(base) else {
                 continue;
             };
-            let idle = node.queue.description().auto_delete_on_idle;
+            let idle = node.queue.description().idle_deletion();
             if idle == Millis::MAX {
                 continue;
             }
@@ -532,74 +518,6 @@ impl Broker {
         self.by_path
             .get(&address::key(path))
             .map(|entity| entity.base)
-    }
-
-    fn check_forward(&self, path: &str, id: EntityId) -> Result<(), EntityRefused> {
-        let Some(node) = self.node(id) else {
-            return Ok(());
-        };
-        let Some(Onward::Forward(target)) = &node.onward else {
-            return Ok(());
-        };
-        self.check_way(path, target, &[id.base()], node.queue.has_sessions())
-    }
-
-    /// Checks that an entity may forward to another: that it is there, and leads to none of `home`.
-    ///
-    /// # Errors
-    ///
-    /// If not.
-    pub(super) fn check_way(
-        &self,
-        path: &str,
-        target: &str,
-        home: &[EntityId],
-        has_sessions: bool,
-    ) -> Result<(), EntityRefused> {
-        let wrong = |what| {
-            Err(EntityRefused::Forward {
-                path: address::without_namespace(path).to_owned(),
-                target: address::without_namespace(target).to_owned(),
-                what,
-            })
-        };
-        if has_sessions {
-            return wrong("an entity with message sessions cannot do");
-        }
-        if address::key(path) == address::key(target) {
-            return wrong("is itself");
-        }
-        let Some(first) = self.resolve_path(target) else {
-            return wrong("does not exist");
-        };
-        let kind = self.queue(first).map(|queue| queue.description().kind);
-        if kind == Some(EntityKind::Subscription) {
-            return wrong("is a subscription, to which nothing can be sent");
-        }
-        let mut reached = BTreeSet::from([first]);
-        let mut open = vec![first];
-        while let Some(next) = open.pop() {
-            if home.contains(&next) {
-                return wrong("leads back to it");
-            }
-            let more = self.leads_to(next);
-            open.extend(more.into_iter().filter(|id| reached.insert(*id)));
-        }
-        Ok(())
-    }
-
-    /// Returns where an entity's messages go on to.
-    fn leads_to(&self, id: EntityId) -> Vec<EntityId> {
-        match self.node(id).and_then(|node| node.onward.as_ref()) {
-            None => Vec::new(),
-            Some(Onward::Forward(path)) => self.resolve_path(path).into_iter().collect(),
-            Some(Onward::Publish) => {
-                let topic = self.topics.get(&id).into_iter();
-                topic
-                    .flat_map(|topic| topic.subscriptions.iter().copied())
-                    .collect()
-            }
-        }
     }
 }
 

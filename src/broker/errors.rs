@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use crate::amqp::{Condition, Outcome, Refusal, Rejection};
 use crate::entity::Random;
 use crate::entity::queue::SendRefused;
+use crate::limits;
 use crate::time::Timestamp;
 
 /// What makes a refusal recognizable in logs.
@@ -42,12 +43,25 @@ pub(super) fn refusal(
 }
 
 /// Says that there is no such entity; JavaScript and Java match the first sentence.
-pub(super) fn not_found(address: &str, now: Timestamp, random: &mut Random) -> Refusal {
+pub(super) fn not_found(host: &str, address: &str, now: Timestamp, random: &mut Random) -> Refusal {
     let text = format!(
-        "The messaging entity 'sb://jitney/{address}' could not be found. To know more visit \
+        "The messaging entity 'sb://{host}/{address}' could not be found. To know more visit \
          https://aka.ms/sbResourceMgrExceptions. "
     );
     refusal(Condition::NotFound, text.trim_end(), address, now, random)
+}
+
+/// Returns the host by which texts name a namespace: the one that its client named, without a port.
+pub(super) fn host_shown(named: Option<&str>) -> &str {
+    let host = named.unwrap_or_default();
+    let host = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    if host.is_empty() || limits::HOST_NAME_BYTES_MAX < host.len() {
+        return "localhost";
+    }
+    host
 }
 
 /// Makes the outcome that says no.
@@ -105,11 +119,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_namespace_is_called_as_its_client_calls_it() {
+        assert_eq!(host_shown(Some("ns.example.org")), "ns.example.org");
+        assert_eq!(host_shown(Some("127.0.0.1:5672")), "127.0.0.1");
+        assert_eq!(host_shown(Some("[::1]:5672")), "[::1]");
+        assert_eq!(host_shown(Some("[::1]")), "[::1]");
+        assert_eq!(host_shown(None), "localhost");
+        assert_eq!(host_shown(Some(&"h".repeat(256))), "localhost");
+    }
+
+    #[test]
     fn a_description_ends_as_the_service_s_do() {
         let now = Timestamp::from_millis(1_795_238_774_000);
-        let refusal = not_found("nope", now, &mut Random::new(1));
+        let refusal = not_found("ns.example.org", "nope", now, &mut Random::new(1));
         assert!(refusal.description.starts_with(
-            "The messaging entity 'sb://jitney/nope' could not be found. To know more visit \
+            "The messaging entity 'sb://ns.example.org/nope' could not be found. To know more visit \
              https://aka.ms/sbResourceMgrExceptions. TrackingId:"
         ));
         assert!(

@@ -12,7 +12,7 @@
 use super::administration::Properties;
 use super::links::receiver_accept;
 use super::{
-    Broker, ConnectionId, EntityId, Link, Queue, Room, Surroundings, consumer_id, link_of,
+    Broker, ConnectionId, EntityId, Link, Queue, Room, Surroundings, Tier, consumer_id, link_of,
 };
 use crate::address::{self, Address, EntityAddress, SubQueue};
 use crate::amqp::{Accept, Attach, Condition, DynamicNode, LinkId, Refusal};
@@ -436,7 +436,7 @@ impl Broker {
         kind: EntityKind,
     ) -> Result<Description, Refusal> {
         Properties::default()
-            .describe(kind, None, around.now)
+            .describe(kind, None, Tier::default())
             .map_err(|text| self.refuse(around, Condition::InternalError, &text, ""))
     }
 

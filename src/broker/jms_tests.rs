@@ -13,7 +13,6 @@ use crate::broker::tests::Bench;
 use crate::broker::{Input, Profile, Reply, access};
 use crate::entity::queue::EntityKind;
 use crate::entity::{AuthorizationRule, Key, Rights};
-use crate::time::Timestamp;
 
 const CONNECTION: ConnectionId = ConnectionId(7);
 
@@ -66,8 +65,8 @@ fn guarded() -> Bench {
         rights,
         primary_key: Key::new(name.to_owned()),
         secondary_key: None,
-        created_at: Timestamp::EPOCH,
-        modified_at: Timestamp::EPOCH,
+        created_at: None,
+        modified_at: None,
     };
     let ears = Rights {
         send: false,
@@ -204,7 +203,7 @@ fn a_durable_subscription_is_given_up_by_who_may_and_nobody_else() {
     // The broker ends the link, as it does when a token ends: it stays.
     assert_eq!(give_up(&mut bench, ROOT, 3), None);
     bench.run(|broker, around| {
-        let refusal = broker.unauthorized(around, SUBSCRIPTION, None, "");
+        let refusal = broker.unauthorized(around, ROOT, SUBSCRIPTION, None, "");
         broker.end_link(around, ROOT, LinkId(3), refusal);
     });
     assert_eq!(subscription(&bench), made);

@@ -56,7 +56,7 @@ impl Broker {
         let is_stranger = !self.is_admitted(connection);
         let answer = match attach.role {
             _ if is_stranger && limits::UNADMITTED_LINKS_MAX <= links => {
-                Err(self.unauthorized(around, "", None, ""))
+                Err(self.unauthorized(around, connection, "", None, ""))
             }
             LinkRole::Incoming => self.attach_incoming(around, connection, link, attach),
             LinkRole::Outgoing => self.attach_outgoing(around, connection, link, attach),
@@ -107,7 +107,7 @@ impl Broker {
                 return Ok((Link::Coordinator, Some(service)));
             }
             LinkTarget::Coordinator => {
-                return Err(self.unauthorized(around, "$coordinator", None, ""));
+                return Err(self.unauthorized(around, connection, "$coordinator", None, ""));
             }
         };
         let session = attach.session;
@@ -429,7 +429,8 @@ impl Broker {
         });
         for (connection, link) in doomed {
             // As for one that was never there: the SDKs know no other word for it.
-            let refusal = not_found(&address, around.now, &mut self.tracking);
+            let host = self.host_of(connection);
+            let refusal = not_found(&host, &address, around.now, &mut self.tracking);
             self.end_link(around, connection, link, refusal);
         }
     }
@@ -574,11 +575,12 @@ impl Broker {
                 Err(_) => {}
             }
         }
+        let host = self.host_of(connection);
         Err(match decoded {
             Ok(Address::Entity(address) | Address::Management(address)) => {
-                not_found(&address.to_string(), around.now, &mut self.tracking)
+                not_found(&host, &address.to_string(), around.now, &mut self.tracking)
             }
-            Ok(Address::Cbs) => not_found("$cbs", around.now, &mut self.tracking),
+            Ok(Address::Cbs) => not_found(&host, "$cbs", around.now, &mut self.tracking),
             Err(error) => {
                 let text = format!("'{text}' is not the address of an entity: {error}.");
                 self.refuse(around, Condition::InvalidField, &text, "")
@@ -597,7 +599,7 @@ impl Broker {
         if self.may(connection, path, right) {
             return Ok(());
         }
-        Err(self.unauthorized(around, path, right, ""))
+        Err(self.unauthorized(around, connection, path, right, ""))
     }
 
     fn disabled(&mut self, around: &Surroundings<'_>, address: &EntityAddress) -> Refusal {

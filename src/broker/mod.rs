@@ -22,6 +22,7 @@ mod damage_tests;
 mod delivery;
 mod entities;
 mod errors;
+mod forwards;
 mod jms;
 #[cfg(test)]
 mod jms_tests;
@@ -35,6 +36,7 @@ mod send;
 mod settle;
 #[cfg(test)]
 mod tests;
+mod tier;
 mod transactions;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -56,6 +58,7 @@ pub use errors::Tracking;
 pub use management::Response;
 pub use onward::WantedBody;
 pub use recovery::Snapshot;
+pub use tier::Tier;
 
 /// A connection, for the life of the broker; never used twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -171,6 +174,8 @@ pub struct Broker {
     connections: BTreeMap<ConnectionId, Connection>,
     /// The names of the namespaces; the first one answers to every host name that is no other's.
     namespaces: Vec<String>,
+    /// What stands before the paths of the namespaces of the Standard tier.
+    standard: BTreeSet<String>,
     /// When entities may be found to be idle; a time may be too early, never too late.
     idle_ends: BTreeSet<(Timestamp, EntityId)>,
     /// When transactions end by themselves.
@@ -246,6 +251,8 @@ struct Node {
 struct Connection {
     /// What stands before the paths of its namespace's entities.
     prefix: String,
+    /// The host by which its peer calls the namespace.
+    host: String,
     origin: Origin,
     /// What it has proved.
     grants: Vec<Grant>,
@@ -310,6 +317,7 @@ impl Broker {
             deadlines: BTreeSet::new(),
             connections: BTreeMap::new(),
             namespaces: Vec::new(),
+            standard: BTreeSet::new(),
             idle_ends: BTreeSet::new(),
             transaction_ends: BTreeSet::new(),
             enlisted: BTreeSet::new(),
@@ -394,6 +402,15 @@ impl Broker {
     /// Names the namespaces, the first of which answers to every host name that is no other's.
     pub fn set_namespaces<'n>(&mut self, names: impl Iterator<Item = &'n str>) {
         self.namespaces = names.map(str::to_lowercase).collect();
+    }
+
+    /// Returns the host by which a connection's peer calls its namespace.
+    fn host_of(&self, connection: ConnectionId) -> String {
+        let known = self.connections.get(&connection);
+        let host = known.map(|connection| &*connection.host);
+        host.filter(|host| !host.is_empty())
+            .unwrap_or("localhost")
+            .to_owned()
     }
 
     /// Finds the namespace that a peer means by a host name: by its first label. Returns what stands

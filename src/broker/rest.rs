@@ -9,7 +9,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::errors::not_found;
+use super::errors::{host_shown, not_found};
 use super::{
     Authority, Broker, ConnectionId, EntityId, Link, LinkId, Reply, Routed, Surroundings,
     consumer_id,
@@ -249,6 +249,11 @@ impl Broker {
                 return Ok((id, address));
             }
         }
-        Err(not_found(path, around.now, &mut self.tracking))
+        Err(not_found(
+            host_shown(host),
+            path,
+            around.now,
+            &mut self.tracking,
+        ))
     }
 }

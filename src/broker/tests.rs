@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::*;
 use crate::entity::queue::{Description, EntityKind, ReceiveMode};
 use crate::entity::rules::{Filter, Rule, SqlFilter};
-use crate::message::Message;
+use crate::message::{Message, Scalar};
 use crate::time::Millis;
 
 /// A broker, and another one that is made of the records of the first.
@@ -317,21 +317,90 @@ fn a_chain_of_forwards_keeps_the_first_number_and_ends_where_there_is_no_way_on(
     bench.check_replay();
 }
 
-#[test]
-fn forwarding_in_a_circle_is_refused() {
-    let mut bench = Bench::new();
-    let back = Description {
-        forward_to: Some("one".to_owned()),
-        ..Description::default()
+/// Gives an entity a target of its messages.
+fn forward(bench: &mut Bench, path: &str, to: &str, of: Description) {
+    let description = Description {
+        forward_to: Some(to.to_owned()),
+        ..of
     };
     bench
-        .run(|broker, around| broker.ensure_entity(around, "q", back))
+        .run(|broker, around| broker.ensure_entity(around, path, description))
         .unwrap();
-    let refused = bench.broker.check_forwards("q").unwrap_err();
-    assert!(
-        refused.to_string().contains("leads back to it"),
-        "{refused}"
+    bench.broker.check_forwards(path).unwrap();
+}
+
+/// Checks that one message is among what could not be forwarded, and why.
+fn check_hops_exceeded(bench: &Bench, path: &str, number: u64) {
+    let transfer = bench.id(path).transfer_dead_letters();
+    let queue = bench.broker.queue(transfer).unwrap();
+    assert_eq!(queue.len(), 1, "{path}");
+    let why = queue.amendments(SequenceNumber(number)).unwrap();
+    let plain = message("");
+    let reason = why.property_of(&plain, "DeadLetterReason").unwrap().1;
+    let expected = Scalar::Text("MaxTransferHopCountExceeded".into());
+    assert_eq!(Scalar::decode(reason), expected);
+}
+
+#[test]
+fn what_is_forwarded_in_a_circle_ends_after_four_forwards() {
+    let mut bench = Bench::new();
+    forward(&mut bench, "q", "one", Description::default());
+    bench.send("q", message("x"));
+    // To `one`, `two`, `q`, `one`, where it stays.
+    check_hops_exceeded(&bench, "one", 2);
+    bench.check_replay();
+    assert_eq!(bench.restarted().seen("one"), []);
+}
+
+#[test]
+fn what_is_forwarded_to_its_own_queue_ends_after_four_forwards() {
+    let mut bench = Bench::new();
+    forward(&mut bench, "q", "q", Description::default());
+    assert!(bench.broker.leads_back(bench.id("q")));
+    bench.send("q", message("x"));
+    check_hops_exceeded(&bench, "q", 5);
+    bench.check_replay();
+    assert_eq!(bench.restarted().seen("q"), []);
+}
+
+#[test]
+fn what_a_subscription_forwards_to_its_own_topic_ends_after_four_forwards() {
+    let mut bench = Bench::new();
+    let of = Description {
+        kind: EntityKind::Subscription,
+        ..Description::default()
+    };
+    forward(&mut bench, "t/Subscriptions/a", "t", of);
+    assert!(bench.broker.leads_back(bench.id("t/Subscriptions/a")));
+    bench.send("t", message("x"));
+    check_hops_exceeded(&bench, "t/Subscriptions/a", 5);
+    let other = bench.seen("t/Subscriptions/b");
+    assert_eq!(
+        other.len(),
+        5,
+        "that which was sent, and four that came again"
     );
+    bench.check_replay();
+}
+
+#[test]
+fn a_queue_with_message_sessions_forwards() {
+    let mut bench = Bench::new();
+    let of = Description {
+        requires_session: true,
+        ..Description::default()
+    };
+    forward(&mut bench, "sessions", "q", of);
+    assert!(!bench.broker.leads_back(bench.id("sessions")));
+    // Properties with a group-id.
+    let bytes = b"\0\x53\x73\xc0\x0e\x0b@@@@@@@@@@\xa1\x01s\0\x53\x75\xa0\x01x";
+    bench.send(
+        "sessions",
+        Message::parse(Bytes::from_static(bytes)).unwrap(),
+    );
+    assert_eq!(bench.seen("q"), [(1, 1)]);
+    assert_eq!(bench.seen("sessions"), []);
+    bench.check_replay();
 }
 
 #[test]
@@ -371,6 +440,27 @@ fn an_entity_that_nobody_uses_is_deleted() {
     bench.run(|_, _| ());
     assert!(bench.broker.resolve_path("idle").is_none());
     bench.check_replay();
+}
+
+#[test]
+fn an_entity_that_forwards_is_never_idle() {
+    let mut bench = Bench::new();
+    let idle = Description {
+        auto_delete_on_idle: Millis::from_secs(300),
+        ..Description::default()
+    };
+    forward(&mut bench, "passes-on", "q", idle.clone());
+    bench.now = Timestamp::from_millis(500_000);
+    bench.run(|_, _| ());
+    let kept = bench.broker.description("passes-on").unwrap();
+    assert_eq!(kept.auto_delete_on_idle, Millis::from_secs(300));
+    // From when on it does not, its time counts.
+    bench
+        .run(|broker, around| broker.ensure_entity(around, "passes-on", idle))
+        .unwrap();
+    bench.now = Timestamp::from_millis(800_000);
+    bench.run(|_, _| ());
+    assert!(bench.broker.resolve_path("passes-on").is_none());
 }
 
 #[test]

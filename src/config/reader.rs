@@ -11,7 +11,7 @@ use jsonc_parser::ast;
 use jsonc_parser::common::Ranged;
 use serde_json::{Map, Value};
 
-use super::Mistake;
+use super::{Mistake, Sku};
 use crate::time::Millis;
 
 /// A place in the file and what stands there, if anything does.
@@ -34,6 +34,8 @@ pub(super) struct Reader {
     /// With their places in the text.
     mistakes: Vec<(usize, Mistake)>,
     pub(super) names: Names,
+    /// The tier of the namespace that is being read.
+    pub(super) sku: Sku,
 }
 
 impl<'a> At<'a> {

@@ -97,31 +97,15 @@ pub struct AuthorizationRule {
     /// Another, so that one can be replaced while the other is in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secondary_key: Option<Key>,
-    /// When it was made.
-    pub created_at: Timestamp,
-    /// When it was last changed.
-    pub modified_at: Timestamp,
+    /// When it was made, as its maker says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<Timestamp>,
+    /// When it was last changed, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modified_at: Option<Timestamp>,
 }
 
 impl AuthorizationRule {
-    /// Returns it with its times, as one that takes the place of one of these, if any has its name.
-    #[must_use]
-    pub fn succeeding(self, others: &[Self], now: Timestamp) -> Self {
-        let old = others.iter().find(|old| old.name == self.name);
-        let as_old = Self {
-            created_at: old.map_or(now, |old| old.created_at),
-            modified_at: old.map_or(now, |old| old.modified_at),
-            ..self
-        };
-        match old {
-            Some(old) if *old == as_old => as_old,
-            _ => Self {
-                modified_at: now,
-                ..as_old
-            },
-        }
-    }
-
     /// Returns its keys.
     pub fn keys(&self) -> impl Iterator<Item = &Key> {
         [Some(&self.primary_key), self.secondary_key.as_ref()]

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::Malformed;
 use super::value::{text, write_text};
 use crate::shape::value_length;
 use crate::time::Timestamp;
@@ -186,29 +185,6 @@ impl<'a> Scalar<'a> {
         if !done {
             self.encode(out);
         }
-    }
-}
-
-impl Scalar<'static> {
-    /// Takes a value of a management request.
-    #[must_use]
-    pub fn from_amqp(value: &serde_amqp::Value) -> Self {
-        let encoded = serde_amqp::to_vec(value).unwrap_or_default();
-        Scalar::decode(&encoded).into_owned()
-    }
-}
-
-impl Scalar<'_> {
-    /// Returns the value for a management answer.
-    ///
-    /// # Errors
-    ///
-    /// [`Malformed`] if an opaque value is none.
-    pub fn to_amqp(&self) -> Result<serde_amqp::Value, Malformed> {
-        let mut encoded = Vec::new();
-        self.encode(&mut encoded);
-        value_length(&encoded).map_err(|error| Malformed(error.to_string()))?;
-        serde_amqp::from_slice(&encoded).map_err(|error| Malformed(error.to_string()))
     }
 }
 

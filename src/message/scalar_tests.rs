@@ -180,8 +180,6 @@ proptest! {
         let bytes = encoded(&value);
         prop_assert_eq!(&Scalar::decode(&bytes), &value);
         prop_assert_eq!(&value.borrowed(), &value);
-        let amqp = value.to_amqp().unwrap();
-        prop_assert_eq!(&Scalar::from_amqp(&amqp), &value);
         let json = serde_json::to_string(&value).unwrap();
         prop_assert_eq!(&serde_json::from_str::<Scalar<'_>>(&json).unwrap(), &value);
     }

@@ -7,20 +7,19 @@
 use crate::address;
 use tracing::info;
 
-use crate::broker::{Broker, EntityRefused, Surroundings};
+use crate::broker::{Broker, EntityRefused, Surroundings, Tier};
 use crate::config::{
     AuthorizationRule as ConfiguredAuthorization, Config, Constant,
     CorrelationFilter as ConfiguredFilter, Filter as Configured, Namespace, QueueProperties,
-    Right as ConfiguredRight, Rule as ConfiguredRule, Status as ConfiguredStatus, Subscription,
-    Topic,
+    Right as ConfiguredRight, Rule as ConfiguredRule, Sku, Status as ConfiguredStatus,
+    Subscription, Topic,
 };
 use crate::entity::queue::{Description, EntityKind, Status};
-use crate::entity::rules::{
-    Action, CorrelationFields, CorrelationFilter, Filter, Rule, SqlFilter, Value,
-};
+use crate::entity::rules::{Action, CorrelationFields, CorrelationFilter, Filter, Rule, SqlFilter};
 use crate::entity::{AuthorizationRule, Key, Rights};
 use crate::limits;
-use crate::time::{Millis, Timestamp};
+use crate::message::Scalar;
+use crate::time::Timestamp;
 
 /// Makes the entities of a configuration.
 ///
@@ -40,13 +39,16 @@ pub(super) fn install(
     broker.set_namespaces(names);
     for namespace in &config.namespaces {
         let rules = namespace.authorization.iter();
-        let mut rules: Vec<_> = rules
-            .map(|rule| authorization_rule(rule, around.now))
-            .collect();
+        let mut rules: Vec<_> = rules.map(authorization_rule).collect();
         if rules.is_empty() {
-            rules.extend(root_key.map(|key| root_rule(key, around.now)));
+            rules.extend(root_key.map(root_rule));
         }
         broker.set_authorization(&namespace.name, rules);
+        let tier = match namespace.sku {
+            Sku::Standard => Tier::Standard,
+            Sku::Premium => Tier::Premium,
+        };
+        broker.set_tier(around, &namespace.name, tier);
     }
     for namespace in &config.namespaces {
         let prefix = broker.prefix_of(&namespace.name);
@@ -112,11 +114,7 @@ impl Place<'_, '_> {
         let path = format!("{}{path}", self.prefix);
         self.keep_unnamed(&path, &mut description);
         if let Some(rules) = rules {
-            let rules = rules.iter().map(|rule| {
-                authorization_rule(rule, self.around.now)
-                    .succeeding(&description.authorization, self.around.now)
-            });
-            description.authorization = rules.collect();
+            description.authorization = rules.iter().map(authorization_rule).collect();
         }
         let ensured = self.broker.ensure_entity(self.around, &path, description);
         self.tell(&path, ensured)
@@ -191,7 +189,6 @@ impl Place<'_, '_> {
             let name = name.as_deref()?;
             Some(format!("{}{name}", self.prefix))
         };
-        let forward_to = path(&properties.forward_to);
         Description {
             kind,
             lock_duration: properties.lock_duration,
@@ -199,7 +196,7 @@ impl Place<'_, '_> {
             max_delivery_count: properties.max_delivery_count,
             dead_letter_on_expiration: properties.dead_lettering_on_expiration,
             dead_letter_on_filter_error: properties.dead_lettering_on_filter_evaluation,
-            max_bytes: properties.max_size_megabytes.saturating_mul(1024 * 1024),
+            max_bytes: max_bytes(properties),
             max_message_bytes: message_bytes.unwrap_or(limits::MESSAGE_SIZE_DEFAULT),
             status: match properties.status {
                 ConfiguredStatus::Active => Status::Active,
@@ -211,19 +208,26 @@ impl Place<'_, '_> {
             detects_duplicates: properties.requires_duplicate_detection,
             duplicate_window: properties.duplicate_detection_window,
             partitioned: properties.enable_partitioning,
-            // Of an entity that passes its messages on, nobody says that it is idle.
-            auto_delete_on_idle: match forward_to {
-                Some(_) => Millis::MAX,
-                None => properties.auto_delete_on_idle,
-            },
-            forward_to,
+            auto_delete_on_idle: properties.auto_delete_on_idle,
+            forward_to: path(&properties.forward_to),
             forward_dead_letters_to: path(&properties.forward_dead_lettered_to),
             ..Description::default()
         }
     }
 }
 
-fn authorization_rule(rule: &ConfiguredAuthorization, now: Timestamp) -> AuthorizationRule {
+/// Returns the size of an entity: that of each of its partitions.
+fn max_bytes(properties: &QueueProperties) -> u64 {
+    let times = if properties.enable_partitioning {
+        limits::PARTITIONED_SIZES
+    } else {
+        1
+    };
+    let bytes = properties.max_size_megabytes.saturating_mul(1024 * 1024);
+    bytes.saturating_mul(times)
+}
+
+fn authorization_rule(rule: &ConfiguredAuthorization) -> AuthorizationRule {
     let has = |right| rule.rights.contains(&right);
     AuthorizationRule {
         name: rule.name.clone(),
@@ -237,20 +241,20 @@ fn authorization_rule(rule: &ConfiguredAuthorization, now: Timestamp) -> Authori
             .secondary_key
             .as_ref()
             .map(|key| Key::new(key.0.clone())),
-        created_at: now,
-        modified_at: now,
+        created_at: None,
+        modified_at: None,
     }
 }
 
 /// The rule of the key that was made for the namespaces that have none.
-fn root_rule(key: &Key, now: Timestamp) -> AuthorizationRule {
+fn root_rule(key: &Key) -> AuthorizationRule {
     AuthorizationRule {
         name: super::keys::ROOT.to_owned(),
         rights: Rights::ALL,
         primary_key: key.clone(),
         secondary_key: None,
-        created_at: now,
-        modified_at: now,
+        created_at: None,
+        modified_at: None,
     }
 }
 
@@ -274,15 +278,15 @@ fn make_rule(rule: &ConfiguredRule, now: Timestamp) -> Result<Rule, String> {
 fn correlation(filter: &ConfiguredFilter) -> Result<CorrelationFilter, String> {
     let properties = filter.properties.iter().map(|(name, value)| {
         let value = match value {
-            Constant::Boolean(value) => Value::Boolean(*value),
-            Constant::Text(text) => Value::Text(text.clone().into()),
+            Constant::Boolean(value) => Scalar::Boolean(*value),
+            Constant::Text(text) => Scalar::Text(text.clone().into()),
             Constant::Number(number) => match (number.parse(), number.parse()) {
-                (Ok(integer), _) => Value::Long(integer),
-                (Err(_), Ok(double)) => Value::Double(double),
+                (Ok(integer), _) => Scalar::Long(integer),
+                (Err(_), Ok(double)) => Scalar::Double(double),
                 (Err(_), Err(_)) => return Err(format!("'{number}' is no number")),
             },
         };
-        Ok((name.clone(), value))
+        Ok((name.clone(), value.into()))
     });
     let fields = CorrelationFields {
         correlation_id: filter.correlation_id.clone(),

@@ -18,6 +18,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use hyper::ext::ReasonPhrase;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -430,6 +431,10 @@ fn respond(answer: admin::Response) -> Response {
     let mut response = Response::new(Body::from(answer.body));
     *response.status_mut() =
         StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let reason = answer.reason.map(ReasonPhrase::try_from);
+    if let Some(Ok(reason)) = reason {
+        response.extensions_mut().insert(reason);
+    }
     let headers = response.headers_mut();
     headers.insert(
         header::CONTENT_TYPE,

@@ -96,8 +96,8 @@ impl World {
                 rights: Rights::ALL,
                 primary_key: Key::new(format!("key of {name}")),
                 secondary_key: None,
-                created_at: NOW,
-                modified_at: NOW,
+                created_at: None,
+                modified_at: None,
             };
             broker.set_authorization(name, vec![rule]);
         }

@@ -13,7 +13,7 @@ const TABLE: [(&str, &str); 14] = [
     ("message", "time limits shape"),
     ("entity", "time limits address message"),
     ("broker", "time limits shape address amqp message entity"),
-    ("admin", "time limits address entity broker"),
+    ("admin", "time limits address message entity broker"),
     ("rest", "time limits message entity broker"),
     ("storage", "time limits entity"),
     ("config", "time limits address"),

@@ -15,7 +15,7 @@ const TRUE_FILTER = 0x1370000007;
 const FALSE_FILTER = 0x1370000008;
 const CORRELATION_FILTER = 0x1370000009;
 
-const { wrap_int: int } = types;
+const { wrap_int: int, wrap_long: long } = types;
 
 /** What the filters and actions below are about. */
 const MESSAGE = {
@@ -120,7 +120,7 @@ topic("rules", (scenario) => {
       ["sql", { "rule-name": "sql", "sql-filter": { expression: "n = 1" }, "sql-rule-action": null }],
       ["action", { "sql-filter": { expression: "n = 2" }, "sql-rule-action": { expression: "SET m = 1" } }],
       ["label", { "correlation-filter": { ...nulls, label: "s", properties: null }, "sql-rule-action": {} }],
-      ["color", { "correlation-filter": { ...nulls, label: null, properties: { color: "red", size: int(1) } } }],
+      ["color", { "correlation-filter": { ...nulls, label: null, properties: { color: "red", size: int(1), sum: long(1) } } }],
       ["true", { "true-filter": {} }],
       ["false", { "false-filter": {} }],
     ];
@@ -151,10 +151,9 @@ topic("rules", (scenario) => {
     const { value: fields } = found.color.filter;
     assert.equal(fields.length, 9);
     for (const field of fields.slice(0, 8)) assert.equal(field.value, null);
-    // Integers are kept by their value: of which width they come back is open.
-    const { color, size: [width, size] } = typedMap(fields[8]);
-    assert.deepEqual([color, size], [["string", "red"], 1]);
-    assert.match(width, /^(int|long)$/);
+    // Integers come back in the type in which they were given.
+    const { color, size, sum } = typedMap(fields[8]);
+    assert.deepEqual([color, size, sum], [["string", "red"], ["int", 1], ["long", 1]]);
     const { value: label } = found.label.filter;
     assert.deepEqual([label[4].value, typeName(label[8]), label[8].value], ["s", "map", []]);
 

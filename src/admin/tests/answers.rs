@@ -5,12 +5,14 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use super::asked;
+use crate::broker::Tier;
 use crate::broker::administration::{Answer, Counts, EntityView, More, NamespaceView, RuleView};
 use crate::entity::queue::{Description, EntityKind, History, Status};
 use crate::entity::rules::{
     Action, CorrelationFields, CorrelationFilter, Filter, Rule, SqlFilter, Value,
 };
 use crate::entity::{AuthorizationRule, Key, Rights};
+use crate::message::Scalar;
 use crate::time::{Millis, Timestamp};
 
 const AT: Timestamp = Timestamp::from_millis(1_600_000_000_000);
@@ -74,8 +76,8 @@ fn queue() -> EntityView {
                 },
                 primary_key: Key::new("cHJpbWFyeQ==".to_owned()),
                 secondary_key: Some(Key::new("c2Vjb25kYXJ5".to_owned())),
-                created_at: AT,
-                modified_at: AT,
+                created_at: Some(AT),
+                modified_at: Some(AT),
             },
             AuthorizationRule {
                 name: "listen".to_owned(),
@@ -85,8 +87,8 @@ fn queue() -> EntityView {
                 },
                 primary_key: Key::new("a2V5".to_owned()),
                 secondary_key: None,
-                created_at: AT,
-                modified_at: AT,
+                created_at: None,
+                modified_at: None,
             },
         ],
         ..Description::default()
@@ -117,12 +119,12 @@ fn rule(name: &str, filter: Filter, action: Option<Action>) -> RuleView {
 }
 
 fn values() -> Vec<(String, Value)> {
-    let values = [
-        ("@boolean", Value::Boolean(true)),
-        ("@double", Value::Double(2.0)),
-        ("@int", Value::Long(-5)),
-        ("@text", Value::Text(Cow::Borrowed(" <&> "))),
-        ("@time", Value::Timestamp(16_000_000_001_234_567)),
+    let values: [(&str, Value); 5] = [
+        ("@boolean", Scalar::Boolean(true).into()),
+        ("@double", Scalar::Double(2.0).into()),
+        ("@int", Scalar::Long(-5).into()),
+        ("@text", Scalar::Text(Cow::Borrowed(" <&> ")).into()),
+        ("@time", Scalar::Timestamp(16_000_000_001_234_567).into()),
     ];
     let values = values.into_iter();
     values
@@ -209,20 +211,25 @@ fn a_page_leads_to_the_next_one_if_there_is_one() {
 
 #[test]
 fn the_namespace_has_the_name_that_its_clients_know() {
-    let view = |name: &str| {
+    let view = |name: &str, tier: Tier| {
         Answer::Namespace(NamespaceView {
             name: name.to_owned(),
+            tier,
             created_at: AT,
         })
     };
     check(
         "namespace.xml",
         "/$namespaceinfo?api-version=2021-05",
-        &view(""),
+        &view("", Tier::Premium),
     );
     let told = asked("GET", "/$namespaceinfo", None).unwrap();
-    let told = told.render(&view("other")).body;
+    let told = told.render(&view("other", Tier::Standard)).body;
     assert!(told.contains("<Name>other</Name>"), "{told}");
+    assert!(
+        told.contains("<MessagingSKU>Standard</MessagingSKU><ModifiedTime>"),
+        "{told}"
+    );
     assert!(
         told.contains("<title type=\"text\">other</title>"),
         "{told}"
@@ -267,5 +274,63 @@ fn statuses_and_versions_are_those_that_clients_want() {
     assert_eq!(
         (gone.status, gone.etag, gone.body.as_str()),
         (200, None, "")
+    );
+}
+
+#[test]
+fn urls_are_spelled_as_the_request_was() {
+    let ids = |target: &str, answer: &Answer| {
+        let told = asked("GET", target, None).unwrap().render(answer).body;
+        let ids = told.split("<id>").skip(1);
+        let ids = ids.map(|rest| rest.split("</id>").next().unwrap().to_owned());
+        ids.collect::<Vec<_>>()
+    };
+    let url = |rest: &str| format!("https://contoso.localhost:5300/{rest}");
+    let subscription = || view("t1/Subscriptions/sub1", of_kind(EntityKind::Subscription));
+    let one = Answer::Entity(Box::new(subscription()));
+    for spelled in [
+        "t1/subscriptions/sub1?api-version=2017-04",
+        "T1/Subscriptions/SUB1?api-version=2024-05",
+        "t1/SUBSCRIPTIONS/sub1",
+    ] {
+        assert_eq!(ids(&format!("/{spelled}"), &one), [url(spelled)]);
+    }
+    // The members of a list are below what was asked for; clients differ at its end.
+    let all = Answer::Entities(vec![subscription()], More::No);
+    let told = ids("/T1/subscriptions?api-version=2017-04", &all);
+    assert_eq!(told[1], url("T1/subscriptions/sub1?api-version=2017-04"));
+    assert_eq!(
+        ids("/t1/Subscriptions/", &all)[1],
+        url("t1/Subscriptions/sub1")
+    );
+    let rules = Answer::Rules(vec![rule("$Default", Filter::True, None)], More::No);
+    let told = ids("/news/subscriptions/eu/rules?api-version=2017-04", &rules);
+    let expected = url("news/subscriptions/eu/rules/$Default?api-version=2017-04");
+    assert_eq!(told[1], expected);
+    let queues = Answer::Entities(vec![view("a/B c", Description::default())], More::No);
+    assert_eq!(ids("/$Resources/queues", &queues)[1], url("a/B%20c"));
+}
+
+#[test]
+fn clients_of_an_old_version_are_not_told_what_it_does_not_know() {
+    let told = |version: &str| {
+        let target = format!("/orders?api-version={version}");
+        let told = asked("GET", &target, None).unwrap();
+        let told = told.render(&Answer::Entity(Box::new(queue())));
+        told.body.contains("MaxMessageSizeInKilobytes")
+    };
+    assert!(!told("2017-04") && !told("2014-01"));
+    assert!(told("2021-05") && told("2024-05") && told("newest"));
+}
+
+#[test]
+fn a_forward_is_told_as_it_was_given() {
+    let mut view = queue();
+    view.description.forward_to_address = Some("https://other.example/a%20b/c".to_owned());
+    let told = asked("GET", "/orders", None).unwrap();
+    let told = told.render(&Answer::Entity(Box::new(view))).body;
+    assert!(
+        told.contains("<ForwardTo>https://other.example/a%20b/c</ForwardTo>"),
+        "{told}"
     );
 }

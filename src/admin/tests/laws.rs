@@ -16,6 +16,7 @@ use crate::entity::rules::{
     Action, CorrelationFields, CorrelationFilter, Filter, Rule, SqlFilter, Value,
 };
 use crate::entity::{AuthorizationRule, Key, Rights};
+use crate::message::Scalar;
 use crate::time::{Millis, Timestamp};
 
 /// Milliseconds of .NET's longest time span in whole days: what is shorter is told as it is.
@@ -63,16 +64,18 @@ fn authorization() -> impl Strategy<Value = AuthorizationRule> {
         }),
     ];
     let key = || words().prop_filter("a key", |key| !key.is_empty());
-    (key(), rights, key(), option::of(key())).prop_map(|(name, rights, primary, secondary)| {
-        AuthorizationRule {
+    let time = option::of(YEARS.prop_map(|seconds| Timestamp::from_millis(seconds * 1000)));
+    let all = (key(), rights, key(), option::of(key()), time);
+    all.prop_map(
+        |(name, rights, primary, secondary, time)| AuthorizationRule {
             name,
             rights,
             primary_key: Key::new(primary),
             secondary_key: secondary.map(Key::new),
-            created_at: Timestamp::EPOCH,
-            modified_at: Timestamp::EPOCH,
-        }
-    })
+            created_at: time,
+            modified_at: None,
+        },
+    )
 }
 
 fn description(kind: EntityKind) -> impl Strategy<Value = Description> {
@@ -105,7 +108,9 @@ fn description(kind: EntityKind) -> impl Strategy<Value = Description> {
             supports_ordering: flags[6],
             express: flags[7],
             forward_to: texts.0,
+            forward_to_address: None,
             forward_dead_letters_to: texts.1,
+            forward_dead_letters_to_address: None,
             user_metadata: texts.2,
             temporary: false,
             authorization,
@@ -185,19 +190,20 @@ fn path_of(url: Option<String>) -> Option<String> {
 
 fn value() -> impl Strategy<Value = Value> {
     let seconds = || YEARS.prop_map(|seconds| seconds * 10_000_000);
-    prop_oneof![
-        any::<bool>().prop_map(Value::Boolean),
-        prop::num::f64::NORMAL.prop_map(Value::Double),
-        Just(Value::Double(f64::INFINITY)),
-        any::<i64>().prop_map(Value::Duration),
-        any::<i64>().prop_map(Value::Long),
-        any::<i32>().prop_map(|value| Value::Long(value.into())),
-        (1_u64 << 63..).prop_map(Value::Ulong),
-        words().prop_map(|text| Value::Text(Cow::Owned(text))),
-        (seconds(), 0..10_000_000_i64).prop_map(|(at, ticks)| Value::Timestamp(at + ticks)),
-        any::<[u8; 16]>().prop_map(Value::Uuid),
-        Just(Value::Null),
-    ]
+    let scalar = prop_oneof![
+        any::<bool>().prop_map(Scalar::Boolean),
+        prop::num::f64::NORMAL.prop_map(Scalar::Double),
+        Just(Scalar::Double(f64::INFINITY)),
+        any::<i64>().prop_map(Scalar::Duration),
+        any::<i64>().prop_map(Scalar::Long),
+        any::<i32>().prop_map(|value| Scalar::Long(value.into())),
+        (1_u64 << 63..).prop_map(Scalar::Ulong),
+        words().prop_map(|text| Scalar::Text(Cow::Owned(text))),
+        (seconds(), 0..10_000_000_i64).prop_map(|(at, ticks)| Scalar::Timestamp(at + ticks)),
+        any::<[u8; 16]>().prop_map(Scalar::Uuid),
+        Just(Scalar::Null),
+    ];
+    scalar.prop_map(Value::from)
 }
 
 fn values() -> impl Strategy<Value = Vec<(String, Value)>> {

@@ -279,3 +279,42 @@ fn refusals_are_told_as_clients_look_for_them() {
         "{own}"
     );
 }
+
+#[test]
+fn what_is_newer_than_the_version_of_a_client_is_refused() {
+    let body = |size| {
+        let size = format!("<MaxMessageSizeInKilobytes>{size}</MaxMessageSizeInKilobytes>");
+        entry("QueueDescription", &size)
+    };
+    for version in ["2017-04", "2014-01"] {
+        let refused = put(&format!("/q?api-version={version}"), None, &body(1024));
+        let text = "MaxMessageSizeInKilobytes: found '1024'; allowed: nothing before \
+                    api-version=2021-05";
+        check(refused, 400, text);
+    }
+    for target in ["/q?api-version=2021-05", "/q?api-version=2024-05", "/q"] {
+        assert!(put(target, None, &body(1024)).is_ok(), "{target}");
+    }
+}
+
+#[test]
+fn the_words_about_a_right_are_the_service_s() {
+    let told = |text: &str| {
+        let refusal = Refusal::from(OperationRefused::Unauthorized(text.to_owned()));
+        refusal.render(&Tracking {
+            id: "id-1",
+            system: "contoso",
+            at: Timestamp::from_millis(1_600_000_000_123),
+        })
+    };
+    let read = told("Manage,EntityRead claims required for this operation.");
+    let begins = "<Detail>Manage,EntityRead claims required for this operation. TrackingId:id-1";
+    assert!(read.body.contains(begins), "{}", read.body);
+    assert_eq!(read.reason, None);
+    let get = told("SubCode=40100: Unauthorized : Unauthorized access for 'GetSubscription'.");
+    let reason = get.reason.unwrap();
+    assert!(
+        reason.starts_with("SubCode=40100: Unauthorized : Unauthorized access for 'GetSub"),
+        "{reason}"
+    );
+}

@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 
 use super::{asked, entry, operation, put};
-use crate::broker::administration::{Listed, Operation, Properties};
+use crate::broker::administration::{Answer, Listed, Operation, Properties, RuleView};
 use crate::entity::queue::{EntityKind, Status};
 use crate::entity::rules::{
-    Action, CorrelationFields, CorrelationFilter, Filter, Rule, SqlFilter, Value,
+    Action, CorrelationFields, CorrelationFilter, Filter, Given, Rule, SqlFilter, Value,
 };
 use crate::entity::{AuthorizationRule, Key, Rights};
+use crate::message::Scalar;
 use crate::time::{Millis, Timestamp};
 
 /// 2020-07-05T11:12:13Z in 100 ns since 1970.
@@ -34,7 +35,13 @@ macro_rules! recorded {
 }
 
 fn text(text: &str) -> Value {
-    Value::Text(Cow::Owned(text.to_owned()))
+    Scalar::Text(Cow::Owned(text.to_owned())).into()
+}
+
+/// A value that was written otherwise than it would be by itself.
+fn xml(scalar: Scalar<'static>, class: &str, text: &str) -> Value {
+    let (class, text) = (class.to_owned(), text.to_owned());
+    Value::given(scalar, Given::Xml { class, text })
 }
 
 fn named(values: &[(&str, Value)]) -> Vec<(String, Value)> {
@@ -72,8 +79,8 @@ fn authorization(name: &str, rights: Rights, keys: (&str, Option<&str>)) -> Auth
         rights,
         primary_key: Key::new(keys.0.to_owned()),
         secondary_key: keys.1.map(|key| Key::new(key.to_owned())),
-        created_at: Timestamp::EPOCH,
-        modified_at: Timestamp::EPOCH,
+        created_at: None,
+        modified_at: None,
     }
 }
 
@@ -165,16 +172,20 @@ fn python_makes_a_topic_and_changes_a_subscription() {
 
 /// Values of each type that Python has.
 fn python_values(prefix: &str) -> Vec<(String, Value)> {
+    let that_day = || Scalar::Timestamp(THAT_DAY);
     let values = [
-        ("p", Value::Long(5)),
-        ("q", Value::Long(1 << 40)),
+        ("p", Scalar::Long(5).into()),
+        ("q", Scalar::Long(1 << 40).into()),
         ("s", text("a<b")),
-        ("b", Value::Boolean(true)),
-        ("d", Value::Double(1.5)),
-        ("t", Value::Timestamp(THAT_DAY)),
-        ("x", Value::Duration(86_405 * SECOND)),
-        ("n", Value::Long(-7)),
-        ("t2", Value::Timestamp(THAT_DAY)),
+        ("b", Scalar::Boolean(true).into()),
+        ("d", Scalar::Double(1.5).into()),
+        ("t", xml(that_day(), "dateTime", "2020-07-05T11:12:13")),
+        ("x", Scalar::Duration(86_405 * SECOND).into()),
+        ("n", Scalar::Long(-7).into()),
+        (
+            "t2",
+            xml(that_day(), "dateTime", "2020-07-05T11:12:13+00:00"),
+        ),
     ];
     let values = values.into_iter();
     values
@@ -263,14 +274,20 @@ fn javascript_makes_a_subscription_with_its_first_rule() {
     let fields = CorrelationFields {
         label: Some("eu".to_owned()),
         properties: named(&[
-            ("n", Value::Double(5.0)),
+            ("n", xml(Scalar::Double(5.0), "double", "5")),
             ("s", text("x")),
-            ("b", Value::Boolean(true)),
-            ("d", Value::Timestamp(0)),
+            ("b", Scalar::Boolean(true).into()),
+            (
+                "d",
+                xml(Scalar::Timestamp(0), "dateTime", "1970-01-01T00:00:00.000Z"),
+            ),
         ]),
         ..CorrelationFields::default()
     };
-    let action = action("SET a=@b", &[("@b", Value::Double(2.0))]);
+    let action = action(
+        "SET a=@b",
+        &[("@b", xml(Scalar::Double(2.0), "double", "2"))],
+    );
     let expected = Operation::CreateSubscription {
         path: "jt/Subscriptions/s2".to_owned(),
         properties: Box::new(Properties {
@@ -285,11 +302,18 @@ fn javascript_makes_a_subscription_with_its_first_rule() {
     let filter = sql(
         "a=@p and b='<x>'",
         &[
-            ("@p", Value::Double(5.0)),
-            ("@q", Value::Double(1.5)),
+            ("@p", xml(Scalar::Double(5.0), "double", "5")),
+            ("@q", Scalar::Double(1.5).into()),
             ("@s", text("t ")),
-            ("@b", Value::Boolean(false)),
-            ("@d", Value::Timestamp(1_600_000_000 * SECOND)),
+            ("@b", Scalar::Boolean(false).into()),
+            (
+                "@d",
+                xml(
+                    Scalar::Timestamp(1_600_000_000 * SECOND),
+                    "dateTime",
+                    "2020-09-13T12:26:40.000Z",
+                ),
+            ),
         ],
     );
     let expected = Operation::CreateRule {
@@ -309,21 +333,29 @@ fn go_makes_a_queue_and_a_subscription_with_its_first_rule() {
     };
     assert_eq!(path, "gq/1");
     assert_eq!(properties.max_message_kilobytes, Some(2048));
-    let rules = vec![authorization("k", Rights::ALL, ("pk", Some("sk")))];
-    assert_eq!(properties.authorization, Some(rules));
+    let at = Some(Timestamp::from_millis(1_795_263_947_309));
+    let rule_of_key = AuthorizationRule {
+        created_at: at,
+        modified_at: at,
+        ..authorization("k", Rights::ALL, ("pk", Some("sk")))
+    };
+    assert_eq!(properties.authorization, Some(vec![rule_of_key]));
 
     let filter = sql(
         "a=@a",
         &[
-            ("@a", Value::Long(5)),
-            ("@b", Value::Long(7)),
+            ("@a", Scalar::Long(5).into()),
+            ("@b", Scalar::Long(7).into()),
             ("@c", text("x")),
-            ("@d", Value::Boolean(true)),
-            ("@e", Value::Double(1.5)),
-            ("@f", Value::Timestamp(1_600_000_000 * SECOND + SECOND / 2)),
+            ("@d", Scalar::Boolean(true).into()),
+            ("@e", xml(Scalar::Double(1.5), "double", "1.500000")),
+            (
+                "@f",
+                Scalar::Timestamp(1_600_000_000 * SECOND + SECOND / 2).into(),
+            ),
         ],
     );
-    let action = action("SET a=@x", &[("@x", Value::Long(1))]);
+    let action = action("SET a=@x", &[("@x", Scalar::Long(1).into())]);
     let expected = Operation::CreateSubscription {
         path: "gt/Subscriptions/gs".to_owned(),
         properties: Box::new(Properties {
@@ -556,23 +588,80 @@ fn values_of_dotnet_s_own_types_are_read() {
             other => panic!("{other:?}"),
         }
     };
-    assert_eq!(value("int", " 2147483647 "), Value::Long(2_147_483_647));
-    assert_eq!(value("q:short", "-1"), Value::Long(-1));
+    let value = |class: &str, text: &str| Value::from(value(class, text).scalar().clone());
+    assert_eq!(
+        value("int", " 2147483647 "),
+        Scalar::Long(2_147_483_647).into()
+    );
+    assert_eq!(value("q:short", "-1"), Scalar::Long(-1).into());
     assert_eq!(
         value("unsignedLong", "18446744073709551615"),
-        Value::Ulong(u64::MAX)
+        Scalar::Ulong(u64::MAX).into()
     );
-    assert_eq!(value("x:float", "1.5E3"), Value::Double(1500.0));
-    assert_eq!(value("decimal", "0.25"), Value::Double(0.25));
-    assert_eq!(value("double", "-INF"), Value::Double(f64::NEG_INFINITY));
+    assert_eq!(value("x:float", "1.5E3"), Scalar::Double(1500.0).into());
+    assert_eq!(value("decimal", "0.25"), Scalar::Double(0.25).into());
+    assert_eq!(
+        value("double", "-INF"),
+        Scalar::Double(f64::NEG_INFINITY).into()
+    );
     assert_eq!(value("char", "65"), text("A"));
     assert_eq!(value("string", " a "), text(" a "));
-    assert_eq!(value("duration", "-PT1S"), Value::Duration(-SECOND));
+    assert_eq!(value("duration", "-PT1S"), Scalar::Duration(-SECOND).into());
     assert_eq!(
         value("dateTime", "2020-07-05T13:12:13+02:00"),
-        Value::Timestamp(THAT_DAY)
+        Scalar::Timestamp(THAT_DAY).into()
     );
     let guid = "{01020304-0506-0708-090A-0b0c0d0e0f10}";
     let bytes = std::array::from_fn(|at| u8::try_from(at + 1).unwrap());
-    assert_eq!(value("guid", guid), Value::Uuid(bytes));
+    assert_eq!(value("guid", guid), Scalar::Uuid(bytes).into());
+}
+
+/// Returns the `Value` elements of a rule that was made with one of a type, and then told.
+fn told_again(class: &str, text: &str) -> String {
+    let pair = format!(
+        "<KeyValueOfstringanyType><Key>@k</Key><Value i:type='l28:{class}'>{text}</Value>\
+         </KeyValueOfstringanyType>"
+    );
+    let rule = format!(
+        "<Filter i:type='SqlFilter'><SqlExpression>a=@k</SqlExpression><Parameters>{pair}\
+         </Parameters></Filter>"
+    );
+    let target = "/t/subscriptions/s/rules/r";
+    let made = put(target, None, &entry("RuleDescription", &rule)).unwrap();
+    let Operation::CreateRule { rule, .. } = made else {
+        panic!("{made:?}");
+    };
+    let rule = Rule::from_json(&rule.to_json()).unwrap();
+    let view = RuleView {
+        subscription: "t/Subscriptions/s".to_owned(),
+        rule,
+    };
+    let told = asked("GET", target, None).unwrap();
+    let told = told.render(&Answer::Rule(Box::new(view))).body;
+    let (_, rest) = told.split_once("<Value i:type=\"d6p1:").unwrap();
+    let (class, rest) = rest.split_once('"').unwrap();
+    let (_, rest) = rest.split_once('>').unwrap();
+    format!("{class} {}", rest.split_once('<').unwrap().0)
+}
+
+#[test]
+fn a_value_is_told_as_it_was_given() {
+    for (class, text) in [
+        ("long", "2"),
+        ("int", "2"),
+        ("long", "5000000000"),
+        ("short", "-7"),
+        ("unsignedInt", "7"),
+        ("float", "1.5E3"),
+        ("decimal", "0.250"),
+        ("dateTime", "2020-07-05T11:12:13"),
+        ("dateTime", "2020-07-05T11:12:13.0000000+02:00"),
+        ("dateTime", "2020-07-05T11:12:13Z"),
+        ("duration", "P1DT25H"),
+        ("boolean", "1"),
+        ("char", "65"),
+        ("string", " a "),
+    ] {
+        assert_eq!(told_again(class, text), format!("{class} {text}"));
+    }
 }

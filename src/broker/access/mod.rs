@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 
 use tracing::{debug, info};
 
+use super::errors::host_shown;
 use super::{Broker, Connection, ConnectionId, Link, Reply, Routed, Surroundings};
 use crate::address;
 use crate::amqp::{Condition, Identity, LinkId, Refusal};
@@ -239,9 +240,11 @@ impl Broker {
     ) {
         let profile = self.access.profile;
         let server_name = self.connection(id).origin.server_name.clone();
-        let prefix = self.namespace_of(hostname.or(server_name.as_deref()));
+        let named = hostname.or(server_name.as_deref());
+        let prefix = self.namespace_of(named);
         let connection = self.connection(id);
         connection.prefix = prefix;
+        host_shown(named).clone_into(&mut connection.host);
         if profile == Profile::Development || !connection.grants.is_empty() {
             self.let_in(around, id);
         }
@@ -474,7 +477,7 @@ impl Broker {
             doomed.extend(coordinators.map(|(&link, _)| (link, "$coordinator".to_owned(), None)));
         }
         for (link, path, right) in doomed {
-            let refusal = self.unauthorized(around, &path, right, why);
+            let refusal = self.unauthorized(around, id, &path, right, why);
             self.end_link(around, id, link, refusal);
         }
     }
@@ -512,6 +515,7 @@ impl Broker {
     pub(super) fn unauthorized(
         &mut self,
         around: &Surroundings<'_>,
+        connection: ConnectionId,
         path: &str,
         right: Option<Right>,
         why: &str,
@@ -521,9 +525,10 @@ impl Broker {
             None => "Send' or 'Listen".to_owned(),
         };
         let shown = address::without_namespace(path);
+        let host = self.host_of(connection);
         let text = format!(
             "{why}Unauthorized access. '{claims}' claim(s) are required to perform this operation. \
-             Resource: 'sb://jitney/{shown}'."
+             Resource: 'sb://{host}/{shown}'."
         );
         self.refuse(around, Condition::UnauthorizedAccess, &text, path)
     }

@@ -21,8 +21,8 @@ fn rule(name: &str, key: &str, rights: &str) -> AuthorizationRule {
         },
         primary_key: Key::new(key.to_owned()),
         secondary_key: Some(Key::new(format!("{key}2"))),
-        created_at: Timestamp::EPOCH,
-        modified_at: Timestamp::EPOCH,
+        created_at: None,
+        modified_at: None,
     }
 }
 

@@ -11,10 +11,12 @@ mod tests;
 
 use std::borrow::Cow;
 
+use super::Tier;
 use crate::entity::queue::Description;
 use crate::entity::rules::Rule;
 use crate::time::Timestamp;
 
+pub use operate::READ_CLAIMS;
 pub use properties::Properties;
 
 /// What is asked for. Paths are as clients of the namespace write them, decoded: `orders`,
@@ -177,6 +179,8 @@ pub enum More {
 pub struct NamespaceView {
     /// Its name; that of the first one may be empty.
     pub name: String,
+    /// Its tier.
+    pub tier: Tier,
     /// When the oldest of the entities that there are was made.
     pub created_at: Timestamp,
 }

@@ -29,11 +29,13 @@ impl Broker {
         operation: Operation,
     ) -> Outcome {
         let prefix = self.namespace_of(host);
+        let denied = denied(&operation, host);
         let mut administration = Administration {
             broker: self,
             around,
             prefix,
             authority,
+            denied,
         };
         administration.run(operation)
     }
@@ -45,13 +47,15 @@ struct Administration<'a, 'b> {
     around: &'a mut Surroundings<'b>,
     prefix: String,
     authority: &'a Authority,
+    /// What somebody is told who lacks the right to the operation.
+    denied: String,
 }
 
 impl Administration<'_, '_> {
     fn run(&mut self, operation: Operation) -> Outcome {
         let resource = format!("{}{}", self.prefix, operation.resource());
         let checked = self.authority.check(&resource, Right::Manage);
-        checked.map_err(OperationRefused::Unauthorized)?;
+        checked.map_err(|_| OperationRefused::Unauthorized(self.denied.clone()))?;
         match operation {
             Operation::Namespace => self.namespace(),
             Operation::Read { path } => {
@@ -106,7 +110,12 @@ impl Administration<'_, '_> {
             Some(description.history.created_at)
         });
         let created_at = made.min().unwrap_or(self.around.now);
-        Ok(Answer::Namespace(NamespaceView { name, created_at }))
+        let tier = self.broker.tier_of(&self.prefix);
+        Ok(Answer::Namespace(NamespaceView {
+            name,
+            tier,
+            created_at,
+        }))
     }
 
     fn list(&mut self, what: &Listed, skip: usize, top: usize) -> Outcome {
@@ -182,7 +191,7 @@ impl Administration<'_, '_> {
             )));
         }
         let mut description = properties
-            .describe(kind, None, self.around.now)
+            .describe(kind, None, self.broker.tier_of(&full))
             .map_err(OperationRefused::Invalid)?;
         let topic = self
             .broker
@@ -191,14 +200,14 @@ impl Administration<'_, '_> {
         if let Some(topic) = topic.and_then(|topic| self.broker.queue(topic)) {
             description.partitioned = topic.description().partitioned;
         }
-        let home: Vec<EntityId> = topic.into_iter().collect();
-        self.direct(&full, &mut description, &home)?;
+        self.direct(&full, &mut description)?;
         let rules = rule.into_iter().map(|rule| self.stamped(*rule));
         let rules = rules.collect::<Result<Vec<Rule>, _>>()?;
         let made = self
             .broker
             .make_entity(self.around, &full, description, rules);
         let base = made.map_err(refused)?;
+        self.broker.warn_of_forwards(base);
         Ok(Answer::Entity(Box::new(self.view(base)?)))
     }
 
@@ -219,11 +228,13 @@ impl Administration<'_, '_> {
                 before.kind
             )));
         }
-        let described = properties.describe(kind, Some(&before), self.around.now);
+        let described = properties.describe(kind, Some(&before), self.broker.tier_of(&full));
         let mut description = described.map_err(OperationRefused::Invalid)?;
-        self.direct(&full, &mut description, &[base])?;
+        self.direct(&full, &mut description)?;
         let changed = self.broker.change_entity(self.around, base, description);
-        changed.map_err(refused)?;
+        if changed.map_err(refused)? {
+            self.broker.warn_of_forwards(base);
+        }
         Ok(Answer::Entity(Box::new(self.view(base)?)))
     }
 
@@ -329,27 +340,21 @@ impl Administration<'_, '_> {
     }
 
     /// Finds out where an entity is to forward to, and that it may.
-    fn direct(
-        &self,
-        path: &str,
-        description: &mut Description,
-        home: &[EntityId],
-    ) -> Result<(), OperationRefused> {
-        let has_sessions = description.requires_session;
+    fn direct(&self, path: &str, description: &mut Description) -> Result<(), OperationRefused> {
         let existing = self.broker.description(path);
         let ways = [
             (
                 &mut description.forward_to,
+                &mut description.forward_to_address,
                 existing.and_then(|it| it.forward_to.as_deref()),
-                has_sessions,
             ),
             (
                 &mut description.forward_dead_letters_to,
+                &mut description.forward_dead_letters_to_address,
                 existing.and_then(|it| it.forward_dead_letters_to.as_deref()),
-                false,
             ),
         ];
-        for (way, before, has_sessions) in ways {
+        for (way, address, before) in ways {
             let Some(written) = way else { continue };
             // Java makes an address of an address that it has read.
             let mut target = written.as_str();
@@ -371,11 +376,12 @@ impl Administration<'_, '_> {
                 let checked = self.authority.check_target(&target);
                 checked.map_err(OperationRefused::Unauthorized)?;
             }
-            self.broker
-                .check_way(path, &target, home, has_sessions)
-                .map_err(refused)?;
+            self.broker.check_target(path, &target).map_err(refused)?;
             let found = self.broker.resolve_path(&target);
             let node = found.and_then(|id| self.broker.node(id));
+            let is_kept =
+                written.contains("://") && written.len() <= limits::FORWARD_ADDRESS_BYTES_MAX;
+            *address = is_kept.then(|| written.clone());
             *way = node.map(|node| node.address.path.clone());
         }
         Ok(())
@@ -466,7 +472,7 @@ impl Administration<'_, '_> {
     fn check_right(&self, path: &str) -> Result<(), OperationRefused> {
         let path = format!("{}{path}", self.prefix);
         let checked = self.authority.check_above(&path, Right::Manage);
-        checked.map_err(OperationRefused::Unauthorized)
+        checked.map_err(|_| OperationRefused::Unauthorized(self.denied.clone()))
     }
 
     fn check_room(&self) -> Result<(), OperationRefused> {
@@ -490,6 +496,54 @@ impl Administration<'_, '_> {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// The claims that the service names where something may not be read.
+pub const READ_CLAIMS: &str = "Manage,EntityRead";
+
+/// Says, in the service's words, that a right to an operation is missing: the same whether there is
+/// such an entity or not.
+fn denied(operation: &Operation, host: Option<&str>) -> String {
+    let host = host.unwrap_or_default();
+    let of_part = |name: &str, path: &str| {
+        format!(
+            "SubCode=40100: Unauthorized : Unauthorized access for '{name}' operation on endpoint \
+             'sb://{host}/{path}'."
+        )
+    };
+    let is_part = |path: &str| address::split_subscription(path).is_some();
+    let of_entity = |claim: &str| {
+        format!(
+            "SubCode=40100: Unauthorized : Authorization failed for specified action: \
+             Manage,{claim}."
+        )
+    };
+    match operation {
+        Operation::Read { path } if is_part(path) => of_part("GetSubscription", path),
+        Operation::List {
+            what: Listed::Subscriptions(topic),
+            ..
+        } => of_part("EnumerateSubscriptions", topic),
+        Operation::List {
+            what: Listed::Rules(path),
+            ..
+        } => of_part("EnumerateRules", path),
+        Operation::Namespace | Operation::Read { .. } | Operation::List { .. } => {
+            format!("{READ_CLAIMS} claims required for this operation.")
+        }
+        Operation::CreateSubscription { path, .. } => of_part("CreateOrUpdateSubscription", path),
+        Operation::Update { path, .. } if is_part(path) => {
+            of_part("CreateOrUpdateSubscription", path)
+        }
+        Operation::CreateEntity { .. } | Operation::Update { .. } => of_entity("EntityWrite"),
+        Operation::Delete { path, .. } if is_part(path) => of_part("DeleteSubscription", path),
+        Operation::Delete { .. } => of_entity("EntityDelete"),
+        Operation::ReadRule { subscription, .. } => of_part("GetRule", subscription),
+        Operation::CreateRule { subscription, .. } | Operation::UpdateRule { subscription, .. } => {
+            of_part("CreateOrUpdateRule", subscription)
+        }
+        Operation::DeleteRule { subscription, .. } => of_part("DeleteRule", subscription),
     }
 }
 

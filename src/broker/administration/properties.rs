@@ -2,10 +2,11 @@
 
 use std::fmt::Display;
 
+use crate::broker::Tier;
 use crate::entity::queue::{Description, EntityKind, Status};
 use crate::entity::{AuthorizationRule, Rights};
 use crate::limits;
-use crate::time::{Millis, Timestamp};
+use crate::time::Millis;
 
 /// Properties of a queue, a topic or a subscription; `None` is what was not given. Those that an
 /// entity of its kind does not have are passed over.
@@ -76,14 +77,15 @@ impl Properties {
         &self,
         kind: EntityKind,
         existing: Option<&Description>,
-        now: Timestamp,
+        tier: Tier,
     ) -> Result<Description, String> {
         let default = Description {
             kind,
+            max_message_bytes: tier.message_size_default(),
             ..Description::default()
         };
         let before = existing.unwrap_or(&default);
-        let described = self.described(before, &default, now);
+        let described = self.described(before, &default, tier);
         described.map_err(|Wrong(text)| text)
     }
 
@@ -91,7 +93,7 @@ impl Properties {
         &self,
         before: &Description,
         default: &Description,
-        now: Timestamp,
+        tier: Tier,
     ) -> Result<Description, Wrong> {
         self.check()?;
         let way = |to: &Option<String>| to.clone().filter(|to| !to.is_empty());
@@ -112,16 +114,18 @@ impl Properties {
             duplicate_window: self.duplicate_window.unwrap_or(default.duplicate_window),
             partitioned: self.partitioned.unwrap_or(before.partitioned),
             forward_to: way(&self.forward_to),
+            forward_to_address: None,
             forward_dead_letters_to: way(&self.forward_dead_letters_to),
+            forward_dead_letters_to_address: None,
             auto_delete_on_idle: self.auto_delete_on_idle.unwrap_or(Millis::MAX),
             temporary: before.temporary,
             user_metadata: self.user_metadata.clone().filter(|text| !text.is_empty()),
             batched_operations: self.batched_operations.unwrap_or(true),
             supports_ordering: self.supports_ordering.unwrap_or(true),
             express: self.express.unwrap_or(false),
-            authorization: self.authorization(before, now)?,
-            max_bytes: self.max_bytes(default)?,
-            max_message_bytes: self.max_message_bytes(default)?,
+            authorization: self.authorization(before)?,
+            max_bytes: self.max_bytes(before, default)?,
+            max_message_bytes: self.max_message_bytes(default, tier)?,
             history: before.history,
         };
         match default.kind {
@@ -140,10 +144,6 @@ impl Properties {
                 // Its topic's hold for it.
                 description.authorization = Vec::new();
             }
-        }
-        if description.forward_to.is_some() {
-            // Of an entity that passes its messages on, nobody says that it is idle.
-            description.auto_delete_on_idle = Millis::MAX;
         }
         if description.express && description.detects_duplicates {
             return Err(Wrong(
@@ -203,35 +203,46 @@ impl Properties {
         Ok(())
     }
 
-    fn max_bytes(&self, default: &Description) -> Result<u64, Wrong> {
+    /// Returns the size of the entity: that of each of its partitions, as the size is asked for, and
+    /// told, as in the service, for all of them together.
+    fn max_bytes(&self, before: &Description, default: &Description) -> Result<u64, Wrong> {
         const MEGABYTE: u64 = 1024 * 1024;
-        match self.max_size_megabytes {
+        let asked = match self.max_size_megabytes {
             // Clients send it back as they read it, and may read 0 from others.
-            None | Some(0) => Ok(default.max_bytes),
-            Some(size) => size
-                .checked_mul(MEGABYTE)
-                .ok_or_else(|| Wrong::new("MaxSizeInMegabytes", size, "a size that is possible")),
+            None | Some(0) => Some(default.max_bytes),
+            Some(size) => size.checked_mul(MEGABYTE),
+        };
+        if before.partitioned && asked == Some(before.max_bytes) {
+            return Ok(before.max_bytes);
         }
+        let is_partitioned = self.partitioned.unwrap_or(before.partitioned);
+        let times = if is_partitioned {
+            limits::PARTITIONED_SIZES
+        } else {
+            1
+        };
+        asked
+            .and_then(|asked| asked.checked_mul(times))
+            .ok_or_else(|| {
+                let size = self.max_size_megabytes.unwrap_or_default();
+                Wrong::new("MaxSizeInMegabytes", size, "a size that is possible")
+            })
     }
 
-    fn max_message_bytes(&self, default: &Description) -> Result<u64, Wrong> {
-        let max = limits::MESSAGE_SIZE_MAX / 1024;
+    fn max_message_bytes(&self, default: &Description, tier: Tier) -> Result<u64, Wrong> {
+        let max = tier.message_size_max() / 1024;
         match self.max_message_kilobytes {
             None | Some(0) => Ok(default.max_message_bytes),
             Some(size) if size <= max => Ok(size * 1024),
             Some(size) => Err(Wrong::new(
                 "MaxMessageSizeInKilobytes",
                 size,
-                &format!("1 to {max}"),
+                &format!("1 to {max}, as the namespace is {tier}"),
             )),
         }
     }
 
-    fn authorization(
-        &self,
-        before: &Description,
-        now: Timestamp,
-    ) -> Result<Vec<AuthorizationRule>, Wrong> {
+    fn authorization(&self, before: &Description) -> Result<Vec<AuthorizationRule>, Wrong> {
         let Some(wanted) = &self.authorization else {
             return Ok(before.authorization.clone());
         };
@@ -261,7 +272,7 @@ impl Properties {
             if rule.rights == Rights::default() {
                 return Err(Wrong::new("Rights", "none", "Send, Listen and Manage"));
             }
-            rules.push(rule.clone().succeeding(&before.authorization, now));
+            rules.push(rule.clone());
         }
         Ok(rules)
     }

@@ -1,9 +1,9 @@
 //! What administrators make, change and delete, and that the records say the same.
 
 use super::*;
-use crate::broker::Authority;
 use crate::broker::tests::Bench;
-use crate::entity::queue::{EntityKind, Status};
+use crate::broker::{Authority, Tier};
+use crate::entity::queue::{Description, EntityKind, Status};
 use crate::entity::rules::{Filter, SqlFilter};
 use crate::entity::{AuthorizationRule, Key, Rights};
 use crate::limits;
@@ -77,8 +77,8 @@ fn all_properties() -> Properties {
         rights: Rights::ALL,
         primary_key: Key::new("k".to_owned()),
         secondary_key: None,
-        created_at: Timestamp::EPOCH,
-        modified_at: Timestamp::EPOCH,
+        created_at: Some(Timestamp::from_millis(7)),
+        modified_at: None,
     };
     Properties {
         lock_duration: Some(Millis::from_secs(30)),
@@ -111,12 +111,19 @@ fn a_queue_has_what_was_asked_for_and_defaults_for_what_was_not() {
     let description = &made.description;
     assert_eq!(made.path, "New/One");
     assert_eq!(description.lock_duration, Millis::from_secs(30));
-    assert_eq!(description.max_bytes, 2 << 30);
+    assert_eq!(
+        description.max_bytes,
+        16 * (2 << 30),
+        "2 GiB in each partition"
+    );
     assert_eq!(description.max_message_bytes, 100 * 1024);
     assert_eq!(description.duplicates(), Some(Millis::from_secs(60)));
     assert_eq!(description.forward_dead_letters_to.as_deref(), Some("q"));
     let revision = description.history.revision;
-    assert_eq!(description.authorization[0].created_at, bench.now);
+    assert_eq!(
+        description.authorization[0].created_at,
+        Some(Timestamp::from_millis(7))
+    );
     bench.now = bench.now.after(Millis::from_secs(1));
     // What can be changed and is not given gets its default; the rest stays.
     let changed = entity(update(&mut bench, "new/one", Properties::default())).description;
@@ -174,17 +181,13 @@ fn what_cannot_be_is_refused_and_nothing_changes() {
             of(|it| it.forward_to = Some("nowhere".to_owned())),
             "does not exist",
         ),
-        (of(|it| it.forward_to = Some("x".to_owned())), "is itself"),
+        (
+            of(|it| it.forward_to = Some("x".to_owned())),
+            "does not exist",
+        ),
         (
             of(|it| it.forward_to = Some("t/Subscriptions/a".to_owned())),
             "is a subscription",
-        ),
-        (
-            of(|it| {
-                it.forward_to = Some("q".to_owned());
-                it.requires_session = Some(true);
-            }),
-            "message sessions",
         ),
     ] {
         check_refused(create(&mut bench, "x", properties), words);
@@ -216,16 +219,41 @@ fn what_cannot_be_is_refused_and_nothing_changes() {
     );
     let sessions = of(|it| it.requires_session = Some(true));
     check_refused(update(&mut bench, "q", sessions), "RequiresSession");
-    let circle = of(|it| it.forward_to = Some("one".to_owned()));
-    check_refused(update(&mut bench, "q", circle), "leads back");
-    let circle = of(|it| it.forward_dead_letters_to = Some("t".to_owned()));
-    check_refused(
-        update(&mut bench, "t/Subscriptions/a", circle),
-        "leads back",
-    );
     assert!(bench.broker.description("x").is_none());
     let history = bench.broker.description("q").unwrap().history;
     assert_eq!(history.created_at, history.updated_at);
+}
+
+fn forwarding_to(target: &str) -> Properties {
+    Properties {
+        forward_to: Some(target.to_owned()),
+        ..Properties::default()
+    }
+}
+
+#[test]
+fn an_entity_may_forward_to_itself() {
+    let mut bench = Bench::new();
+    let dead_letters = |to: &str| Properties {
+        forward_dead_letters_to: Some(to.to_owned()),
+        ..Properties::default()
+    };
+    for (path, properties) in [
+        ("q", forwarding_to("q")),
+        ("q", forwarding_to("one")),
+        ("q", dead_letters("Q")),
+        ("t/Subscriptions/a", forwarding_to("t")),
+        ("t/Subscriptions/b", dead_letters("t")),
+    ] {
+        let changed = entity(update(&mut bench, path, properties)).description;
+        assert!(changed.forward_to.is_some() || changed.forward_dead_letters_to.is_some());
+    }
+    let with_sessions = Properties {
+        requires_session: Some(true),
+        ..forwarding_to("two")
+    };
+    let made = entity(create(&mut bench, "sessions", with_sessions)).description;
+    assert_eq!(made.forward_to.as_deref(), Some("two"));
 }
 
 #[test]
@@ -432,4 +460,124 @@ fn who_may_not_send_to_an_entity_forwards_nothing_to_it() {
     }
     let description = bench.broker.description("q").unwrap();
     assert_eq!(description.forward_to, None);
+}
+
+#[test]
+fn a_namespace_of_the_standard_tier_has_small_messages() {
+    const STANDARD: u64 = 256 * 1024;
+    let mut bench = Bench::new();
+    let size = |bench: &Bench, path| bench.broker.description(path).unwrap().max_message_bytes;
+    assert!(STANDARD < size(&bench, "q"));
+    bench.run(|broker, around| broker.set_tier(around, "", Tier::Standard));
+    assert_eq!((size(&bench, "q"), size(&bench, "t")), (STANDARD, STANDARD));
+    let made = entity(create(&mut bench, "small", Properties::default())).description;
+    assert_eq!(made.max_message_bytes, STANDARD);
+    let kilobytes = |size| Properties {
+        max_message_kilobytes: Some(size),
+        ..Properties::default()
+    };
+    for (path, size) in [("large", 1024), ("q", 257)] {
+        let refused = if path == "q" {
+            update(&mut bench, path, kilobytes(size))
+        } else {
+            create(&mut bench, path, kilobytes(size))
+        };
+        check_refused(refused, "allowed: 1 to 256, as the namespace is Standard");
+    }
+    // Clients send back what they were told.
+    let updated = entity(update(&mut bench, "q", kilobytes(256))).description;
+    assert_eq!(updated.max_message_bytes, STANDARD);
+    let large = Description {
+        max_message_bytes: limits::MESSAGE_SIZE_MAX,
+        ..Description::default()
+    };
+    bench
+        .run(|broker, around| broker.ensure_entity(around, "configured", large))
+        .unwrap();
+    assert_eq!(size(&bench, "configured"), STANDARD);
+    let Ok(Answer::Namespace(view)) = administer(&mut bench, Operation::Namespace) else {
+        panic!("a namespace");
+    };
+    assert_eq!(view.tier, Tier::Standard);
+}
+
+#[test]
+fn a_partitioned_entity_has_its_size_in_each_partition() {
+    const MEGABYTE: u64 = 1024 * 1024;
+    let mut bench = Bench::new();
+    let sized = |size| Properties {
+        max_size_megabytes: Some(size),
+        partitioned: Some(true),
+        ..Properties::default()
+    };
+    let made = entity(create(&mut bench, "p", sized(4096))).description;
+    assert_eq!(made.max_bytes, 16 * 4096 * MEGABYTE);
+    // What was told comes back, and what is another size is one of a partition again.
+    let same = entity(update(&mut bench, "p", sized(16 * 4096))).description;
+    assert_eq!(same.max_bytes, 16 * 4096 * MEGABYTE);
+    let other = entity(update(&mut bench, "p", sized(2048))).description;
+    assert_eq!(other.max_bytes, 16 * 2048 * MEGABYTE);
+    let plain = of_size(&mut bench, "plain", 2048);
+    assert_eq!(plain.max_bytes, 2048 * MEGABYTE);
+}
+
+fn of_size(bench: &mut Bench, path: &str, size: u64) -> Description {
+    let properties = Properties {
+        max_size_megabytes: Some(size),
+        ..Properties::default()
+    };
+    entity(create(bench, path, properties)).description
+}
+
+#[test]
+fn a_forward_keeps_the_url_that_it_was_given_by() {
+    let mut bench = Bench::new();
+    for (written, kept) in [
+        ("https://host.example/Q", Some("https://host.example/Q")),
+        ("sb://host.example/q", Some("sb://host.example/q")),
+        ("q", None),
+    ] {
+        let changed = entity(update(&mut bench, "one", forwarding_to(written))).description;
+        assert_eq!(changed.forward_to.as_deref(), Some("q"));
+        assert_eq!(changed.forward_to_address.as_deref(), kept);
+    }
+}
+
+#[test]
+fn who_lacks_a_right_is_told_which_in_the_service_s_words() {
+    let mut bench = Bench::new();
+    let authority = Authority::of(
+        "",
+        Rights {
+            listen: true,
+            ..Rights::default()
+        },
+    );
+    let mut told = |operation| {
+        let done = bench.run(|broker, around| {
+            broker.administer(around, Some("ns.example"), &authority, operation)
+        });
+        done.unwrap_err().to_string()
+    };
+    let read = |path: &str| Operation::Read {
+        path: path.to_owned(),
+    };
+    let claims = "Manage,EntityRead claims required for this operation.";
+    assert_eq!(told(read("q")), claims);
+    // Whether there is such a queue is not said.
+    assert_eq!(told(read("none")), claims);
+    assert_eq!(
+        told(read("t/Subscriptions/a")),
+        "SubCode=40100: Unauthorized : Unauthorized access for 'GetSubscription' operation on \
+         endpoint 'sb://ns.example/t/Subscriptions/a'."
+    );
+    let delete = Operation::Delete {
+        path: "q".to_owned(),
+        revision: None,
+    };
+    assert_eq!(
+        told(delete),
+        "SubCode=40100: Unauthorized : Authorization failed for specified action: \
+         Manage,EntityDelete."
+    );
 }

@@ -7,6 +7,7 @@ use super::values::Map;
 use super::{Body, Request, Status};
 use crate::address::{EntityAddress, SubQueue};
 use crate::amqp::{Condition, Refusal};
+use crate::broker::errors::not_found;
 use crate::broker::onward::Onward;
 use crate::broker::transactions::Operation as Enlisted;
 use crate::broker::{Broker, ConnectionId, Link, Surroundings, consumer_id, link_of};
@@ -62,10 +63,8 @@ impl Broker {
                 operation.run(&call.request)
             }
             None => {
-                Err(
-                    super::super::errors::not_found(&address.path, around.now, &mut self.tracking)
-                        .into(),
-                )
+                let host = self.host_of(connection);
+                Err(not_found(&host, &address.path, around.now, &mut self.tracking).into())
             }
         };
         let rests_on = self

@@ -16,6 +16,8 @@ use crate::entity::rules::{
     Value as RuleValue,
 };
 use crate::limits;
+use crate::message::Scalar;
+use crate::shape::value_length;
 
 /// Descriptors of what is told of a rule: those of filters have one hexadecimal digit less.
 const RULE_DESCRIPTION: u64 = 0x0137_0000_0004;
@@ -159,11 +161,11 @@ fn correlation(map: Map<'_>) -> Result<CorrelationFilter, String> {
         for (name, value) in all {
             let name =
                 super::values::text(name).ok_or("the names of 'properties' must be strings")?;
-            let value = match RuleValue::from_amqp(value) {
-                RuleValue::Opaque(_) => return Err(wrong("properties", "of simple values", value)),
-                value => value,
-            };
-            properties.push((name.into_owned(), value));
+            let given = RuleValue::from_encoded(serde_amqp::to_vec(value).unwrap_or_default());
+            if matches!(given.scalar(), Scalar::Opaque(_)) {
+                return Err(wrong("properties", "of simple values", value));
+            }
+            properties.push((name.into_owned(), given));
         }
     }
     let fields = CorrelationFields {
@@ -238,9 +240,17 @@ fn correlation_fields(filter: &CorrelationFields) -> Vec<Value> {
     let properties: OrderedMap<Value, Value> = filter
         .properties
         .iter()
-        .filter_map(|(name, value)| Some((text(name), value.to_amqp().ok()?)))
+        .filter_map(|(name, value)| Some((text(name), amqp_value(value)?)))
         .collect();
     texts.chain([Value::Map(properties)]).collect()
+}
+
+/// Returns a value as it was given; what the log has of it was checked when it came.
+fn amqp_value(value: &RuleValue) -> Option<Value> {
+    let mut encoded = Vec::new();
+    value.encode(&mut encoded);
+    value_length(&encoded).ok()?;
+    serde_amqp::from_slice(&encoded).ok()
 }
 
 fn described(code: u64, fields: Vec<Value>) -> Value {

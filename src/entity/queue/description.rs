@@ -43,8 +43,14 @@ pub struct Description {
     pub partitioned: bool,
     /// The entity to which messages go on.
     pub forward_to: Option<String>,
+    /// The URL by which an administrator named that entity, if it was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forward_to_address: Option<String>,
     /// The entity to which dead letters go on.
     pub forward_dead_letters_to: Option<String>,
+    /// The URL by which an administrator named that one, if it was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forward_dead_letters_to_address: Option<String>,
     /// An entity that is not used for so long is deleted; [`Millis::MAX`] for never.
     pub auto_delete_on_idle: Millis,
     /// It was made for a link, and goes with it; it is not there any more after a restart.
@@ -81,6 +87,16 @@ impl Description {
     #[must_use]
     pub fn duplicates(&self) -> Option<Millis> {
         self.detects_duplicates.then_some(self.duplicate_window)
+    }
+
+    /// Returns how long the entity may be idle before it is deleted; [`Millis::MAX`] for never. Of an
+    /// entity that passes its messages on nobody says that it is idle.
+    #[must_use]
+    pub fn idle_deletion(&self) -> Millis {
+        match self.forward_to {
+            Some(_) => Millis::MAX,
+            None => self.auto_delete_on_idle,
+        }
     }
 
     /// Returns whether two are the same but for their histories.
@@ -156,7 +172,9 @@ impl Default for Description {
             duplicate_window: Millis::from_secs(600),
             partitioned: false,
             forward_to: None,
+            forward_to_address: None,
             forward_dead_letters_to: None,
+            forward_dead_letters_to_address: None,
             auto_delete_on_idle: Millis::MAX,
             temporary: false,
             user_metadata: None,

@@ -111,6 +111,8 @@ impl CorrelationFilter {
             Some((Selector::Field(field), Scalar::Text(text.into())))
         });
         let properties = asked.properties.iter();
-        fields.chain(properties.map(|(name, value)| (Selector::Property(name), value.borrowed())))
+        fields.chain(
+            properties.map(|(name, value)| (Selector::Property(name), value.scalar().borrowed())),
+        )
     }
 }

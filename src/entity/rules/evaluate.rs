@@ -6,11 +6,11 @@
 use std::cell::RefCell;
 use std::cmp::Ordering;
 
+use super::Facts;
 use super::compare::{equal, is_nan, order};
 use super::like::is_like;
 use super::system::{System, hyphenated};
 use super::work::Meter;
-use super::{Facts, Value};
 use crate::entity::Random;
 use crate::limits;
 use crate::message::{Amendments, Message, Part, Scalar};
@@ -21,7 +21,7 @@ pub(super) enum Expression {
     And(Box<(Self, Self)>),
     Arithmetic(Arithmetic, Box<(Self, Self)>),
     Compare(Comparison, Box<(Self, Self)>),
-    Constant(Value),
+    Constant(Scalar<'static>),
     Exists(Property),
     In {
         negated: bool,

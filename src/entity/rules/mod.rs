@@ -21,9 +21,9 @@ mod sql;
 mod system;
 #[cfg(test)]
 mod tests;
+mod value;
 mod work;
 
-use crate::message::Scalar;
 use crate::time::{Millis, Timestamp};
 
 use super::SequenceNumber;
@@ -34,10 +34,8 @@ pub use kept::KeptError;
 pub use selector::selector;
 pub use set::{Evaluation, Match, Progress, RuleRefused, RuleSet};
 pub use sql::{Parameters, SqlError, SqlFilter};
+pub use value::{Given, Value};
 pub use work::Share;
-
-/// A value of a parameter, or of a property that a correlation filter asks for.
-pub type Value = Scalar<'static>;
 
 /// What a subscription takes, and what it makes of it.
 #[derive(Debug, Clone, PartialEq)]

@@ -418,7 +418,7 @@ impl<'a> Parser<'a> {
         let wanted = name.strip_prefix('@').unwrap_or(&name);
         let found = given.find(|(given, _)| same_name(bare(given), wanted));
         found.map_or(Expression::Missing(name), |(_, value)| {
-            Expression::Constant(value.clone())
+            Expression::Constant(value.scalar().clone())
         })
     }
 

@@ -13,9 +13,7 @@ use jitney::broker::{
     Broker, ConnectionId, Input, Profile, Reply, Room, Routed, Snapshot, Surroundings, WantedBody,
 };
 use jitney::entity::queue::{Description, ReceiveMode};
-use jitney::entity::rules::{
-    CorrelationFields, CorrelationFilter, Filter, Rule, Value as RuleValue,
-};
+use jitney::entity::rules::{CorrelationFields, CorrelationFilter, Filter, Rule};
 use jitney::entity::{
     BodyRef, Budget, EntityId, Journal, Memory, MemoryPages, Positions, Record, SequenceNumber,
 };
@@ -718,7 +716,7 @@ fn rule(color: Option<u64>) -> Rule {
         let fields = CorrelationFields {
             properties: vec![(
                 "color".to_owned(),
-                RuleValue::Text(format!("c{color}").into()),
+                message::Scalar::Text(format!("c{color}").into()).into(),
             )],
             ..CorrelationFields::default()
         };

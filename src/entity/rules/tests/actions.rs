@@ -199,7 +199,7 @@ fn what_is_no_action_is_refused_where_it_goes_wrong() {
 
 #[test]
 fn parameters_are_values_of_actions_too() {
-    let given = Parameters::from([("@p".to_owned(), Scalar::Long(5))]);
+    let given = Parameters::from([("@p".to_owned(), Scalar::Long(5).into())]);
     let action = Action::parse_with("SET a = @p * 2", given).unwrap();
     let message = sent().message();
     let mut rules = RuleSet::default();

@@ -268,7 +268,8 @@ fn parameters_have_values_of_any_kind() {
         ("bare", Scalar::Boolean(true)),
         ("@name", Scalar::Text("color".into())),
     ];
-    let given: Parameters = given.map(|(name, value)| (name.to_owned(), value)).into();
+    let given = given.map(|(name, value)| (name.to_owned(), Value::from(value)));
+    let given = Parameters::from(given);
     let cases = [
         ("color = @text AND Quantity = @LONG", True),
         ("(until - from) <= @span", True),

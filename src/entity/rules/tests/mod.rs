@@ -14,14 +14,14 @@ use super::work::Meter;
 use super::*;
 use crate::entity::Random;
 use crate::limits;
-use crate::message::{Amendments, Field, Message};
+use crate::message::{Amendments, Field, Message, Scalar};
 
 /// A message in the making.
 #[derive(Debug, Clone, Default)]
 struct Sent {
-    fields: Vec<(Field, Value)>,
-    properties: Vec<(String, Value)>,
-    annotations: Vec<(String, Value)>,
+    fields: Vec<(Field, Scalar<'static>)>,
+    properties: Vec<(String, Scalar<'static>)>,
+    annotations: Vec<(String, Scalar<'static>)>,
 }
 
 impl Sent {
@@ -53,7 +53,7 @@ impl Sent {
 }
 
 /// A value of a property, of a Rust type.
-struct Given(Value);
+struct Given(Scalar<'static>);
 
 impl From<&str> for Given {
     fn from(text: &str) -> Self {
@@ -79,8 +79,8 @@ impl From<f64> for Given {
     }
 }
 
-impl From<Value> for Given {
-    fn from(value: Value) -> Self {
+impl From<Scalar<'static>> for Given {
+    fn from(value: Scalar<'static>) -> Self {
         Self(value)
     }
 }
@@ -104,7 +104,7 @@ fn encoded(value: &Scalar<'_>) -> Vec<u8> {
     out
 }
 
-fn map(entries: &[(String, Value)], key: u8) -> Vec<Vec<u8>> {
+fn map(entries: &[(String, Scalar<'static>)], key: u8) -> Vec<Vec<u8>> {
     let entries = entries.iter();
     let entries = entries.flat_map(|(name, value)| {
         let length = u8::try_from(name.len()).unwrap();
@@ -211,7 +211,7 @@ fn correlation(fields: CorrelationFields) -> Filter {
 
 fn wants(name: &str, value: impl Into<Given>) -> Filter {
     correlation(CorrelationFields {
-        properties: vec![(name.to_owned(), value.into().0)],
+        properties: vec![(name.to_owned(), value.into().0.into())],
         ..CorrelationFields::default()
     })
 }

@@ -153,7 +153,7 @@ fn a_publish_looks_only_at_rules_that_may_match() {
     for number in 0..1_000 {
         let both = CorrelationFields {
             label: Some("order".to_owned()),
-            properties: vec![("Customer".to_owned(), Scalar::Long(number))],
+            properties: vec![("Customer".to_owned(), Scalar::Long(number).into())],
             ..CorrelationFields::default()
         };
         let subscription = u32::try_from(number).unwrap();
@@ -165,7 +165,7 @@ fn a_publish_looks_only_at_rules_that_may_match() {
             .unwrap();
         let other = CorrelationFields {
             correlation_id: Some(number.to_string()),
-            properties: vec![("kind".to_owned(), Scalar::Boolean(true))],
+            properties: vec![("kind".to_owned(), Scalar::Boolean(true).into())],
             ..CorrelationFields::default()
         };
         rules
@@ -291,7 +291,7 @@ fn correlation_filters_compare_by_value_and_kind() {
             correlation(CorrelationFields {
                 correlation_id: Some("abcd".to_owned()),
                 to: Some(String::new()),
-                properties: vec![("two".to_owned(), Scalar::Long(2))],
+                properties: vec![("two".to_owned(), Scalar::Long(2).into())],
                 ..CorrelationFields::default()
             }),
             true,
@@ -324,7 +324,7 @@ fn correlation_filters_compare_by_value_and_kind() {
 #[test]
 fn rules_are_kept_as_json() {
     let text = "a = @p";
-    let values: Vec<Value> = vec![
+    let scalars = [
         Scalar::Boolean(true),
         Scalar::Double(f64::INFINITY),
         Scalar::Double(-0.1),
@@ -337,6 +337,8 @@ fn rules_are_kept_as_json() {
         Scalar::Ulong(u64::MAX),
         Scalar::Uuid([7; 16]),
     ];
+    let given = [vec![0x54, 7], vec![0xa3, 1, b's']].map(Value::from_encoded);
+    let values: Vec<Value> = scalars.map(Value::from).into_iter().chain(given).collect();
     let parameters: Parameters = (0..)
         .map(|n: u32| format!("@{n}"))
         .zip(values.clone())
@@ -403,7 +405,7 @@ proptest! {
         let mut present = Vec::new();
         for (number, (subscription, wish, upper)) in wishes.into_iter().enumerate() {
             let spelled = |name: &str| if upper { name.to_uppercase() } else { name.to_owned() };
-            let properties = wish.0.iter().map(|(&at, &value)| (spelled(NAMES[at]), Scalar::Long(value)));
+            let properties = wish.0.iter().map(|(&at, &value)| (spelled(NAMES[at]), Scalar::Long(value).into()));
             let fields = CorrelationFields {
                 label: wish.1.map(label_of),
                 properties: properties.collect(),
