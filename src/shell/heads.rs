@@ -1,24 +1,30 @@
-//! How the names of a request's headers are spelled.
+//! How the names of headers are spelled.
 //!
 //! HTTP's names have no case, and its engine writes them small. Names of a message's properties have
 //! one, and clients of AMQP look for them as they were sent. So the bytes of a head are kept until
-//! its request is there: names are found in them again. Where they are not, nothing is lost but case.
+//! its request is there: names are found in them again. And the names in the head of an answer are
+//! spelled as in the message while it is written. Where that fails, nothing is lost but case.
 
+use std::collections::BTreeMap;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
+use bytes::{Buf as _, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::limits;
 
-/// A stream whose heads are kept.
+/// A stream whose heads are kept, and spelled as they are to be.
 pub(super) struct Watched<S> {
     stream: S,
     head: Head,
+    /// The rest of a head that was spelled, which is written before anything else.
+    spelled: Bytes,
 }
 
-/// What was read of a stream since the last request.
+/// What was read of a stream since the last request, and what is to be written on it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Head(Arc<Mutex<Kept>>);
 
@@ -27,6 +33,12 @@ struct Kept {
     bytes: Vec<u8>,
     /// What comes now is no head.
     is_off: bool,
+    /// The names of the answer that is written next, by their small form.
+    names: Option<BTreeMap<String, String>>,
+    /// Something was given to be written, and not all of it has been.
+    is_writing: bool,
+    /// Who waits until all has been written.
+    waker: Option<Waker>,
 }
 
 /// The names in a head, as they were written.
@@ -35,8 +47,11 @@ pub(super) struct Spelling(Arc<[u8]>);
 
 impl Head {
     pub(super) fn watch<S>(&self, stream: S) -> Watched<S> {
-        let head = self.clone();
-        Watched { stream, head }
+        Watched {
+            stream,
+            head: self.clone(),
+            spelled: Bytes::new(),
+        }
     }
 
     /// Takes the head of the request that has just come; no more is kept until it is answered.
@@ -49,6 +64,54 @@ impl Head {
     /// The request is answered: what comes next is another.
     pub(super) fn resume(&self) {
         self.kept().is_off = false;
+    }
+
+    /// Has the names in the next head that is written spelled so. Returns when all before it has been
+    /// written: what the engine writes then begins with that head.
+    pub(super) async fn spell(&self, names: Vec<String>) {
+        poll_fn(|cx| {
+            let mut kept = self.kept();
+            if kept.is_writing {
+                kept.waker = Some(cx.waker().clone());
+                return Poll::Pending;
+            }
+            Poll::Ready(())
+        })
+        .await;
+        let names = names.into_iter();
+        let names = names.map(|name| (name.to_ascii_lowercase(), name));
+        self.kept().names = Some(names.collect());
+    }
+
+    /// Returns the head that bytes to be written begin with, spelled; `None` if they are not to be.
+    fn spelled(&self, bytes: &[u8]) -> Option<Bytes> {
+        let mut kept = self.kept();
+        kept.is_writing = true;
+        let names = kept.names.take()?;
+        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
+        let mut head = bytes.get(..end + 4)?.to_vec();
+        for line in head.split_mut(|byte| *byte == b'\n') {
+            let length = line.iter().position(|byte| *byte == b':').unwrap_or(0);
+            let name = line.get_mut(..length).unwrap_or_default();
+            let known = std::str::from_utf8(name).ok();
+            // Both have the same length: they differ in case.
+            if let Some(spelled) = known.and_then(|name| names.get(&name.to_ascii_lowercase())) {
+                name.copy_from_slice(spelled.as_bytes());
+            }
+        }
+        Some(head.into())
+    }
+
+    fn has_names(&self) -> bool {
+        self.kept().names.is_some()
+    }
+
+    fn written(&self) {
+        let mut kept = self.kept();
+        kept.is_writing = false;
+        if let Some(waker) = kept.waker.take() {
+            waker.wake();
+        }
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -78,6 +141,20 @@ impl Spelling {
     }
 }
 
+impl<S: AsyncWrite + Unpin> Watched<S> {
+    /// Writes what is left of a head that was spelled.
+    fn poll_spelled(&mut self, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        while self.spelled.has_remaining() {
+            let written = ready!(Pin::new(&mut self.stream).poll_write(cx, &self.spelled))?;
+            if written == 0 {
+                return Poll::Ready(Err(std::io::ErrorKind::WriteZero.into()));
+            }
+            self.spelled.advance(written);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
 impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -98,14 +175,25 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<std::io::Result<usize>> {
+        ready!(self.poll_spelled(cx))?;
+        if let Some(head) = self.head.spelled(bytes) {
+            let length = head.len();
+            self.spelled = head;
+            return Poll::Ready(Ok(length));
+        }
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+        ready!(self.poll_spelled(cx))?;
+        ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
+        // The engine flushes when it has given all that it has.
+        self.head.written();
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        ready!(self.poll_spelled(cx))?;
         Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 
@@ -114,6 +202,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         cx: &mut Context<'_>,
         pieces: &[std::io::IoSlice<'_>],
     ) -> Poll<std::io::Result<usize>> {
+        if self.spelled.has_remaining() || self.head.has_names() {
+            let first = pieces.iter().find(|piece| !piece.is_empty());
+            return self.poll_write(cx, first.map_or(&[][..], |piece| &piece[..]));
+        }
+        self.head.kept().is_writing = true;
         Pin::new(&mut self.stream).poll_write_vectored(cx, pieces)
     }
 
@@ -136,6 +229,36 @@ mod tests {
         assert_eq!(spelling.of("myprop"), "myProp");
         assert_eq!(spelling.of("myproperty"), "MyProperty");
         assert_eq!(spelling.of("other"), "other");
+    }
+
+    #[tokio::test]
+    async fn the_head_of_an_answer_is_spelled_and_nothing_else() {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+        let head = Head::default();
+        // So little room that a head is written in pieces.
+        let (stream, mut peer) = tokio::io::duplex(7);
+        let mut stream = head.watch(stream);
+        let reader = tokio::spawn(async move {
+            let mut read = Vec::new();
+            peer.read_to_end(&mut read).await.unwrap();
+            String::from_utf8(read).unwrap()
+        });
+        stream.write_all(b"before\r\n\r\n").await.unwrap();
+        let flushed = async { stream.flush().await.unwrap() };
+        let names = vec!["OrderId".to_owned(), "eTag-X".to_owned()];
+        tokio::join!(head.spell(names), flushed);
+        let answer =
+            b"HTTP/1.1 200 OK\r\norderid: orderid: 1\r\netag-x:2\r\nother: 3\r\n\r\norderid: 4\r\n";
+        stream.write_all(answer).await.unwrap();
+        stream.write_all(b"etag-x: 5\r\n\r\n").await.unwrap();
+        stream.shutdown().await.unwrap();
+        drop(stream);
+        assert_eq!(
+            reader.await.unwrap(),
+            "before\r\n\r\nHTTP/1.1 200 OK\r\nOrderId: orderid: 1\r\neTag-X:2\r\nother: 3\r\n\r\n\
+             orderid: 4\r\netag-x: 5\r\n\r\n"
+        );
     }
 
     #[test]

@@ -20,7 +20,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
-use hyper::body::{Frame, SizeHint};
+use hyper::body::Frame;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -263,30 +263,37 @@ async fn read(
 /// Makes an answer. What no header can hold is left out.
 fn respond(answer: rest::Response, written: Option<oneshot::Sender<()>>) -> Response {
     let mut response = Response::new(match written {
-        Some(written) if !answer.body.is_empty() => Body::new(Handed {
-            body: Some(answer.body),
+        Some(written) => Body::new(Handed {
+            body: Some(answer.body).filter(|body| !body.is_empty()),
             written: Some(written),
         }),
-        written => {
-            // Nobody can see when a body is written that is not there.
-            let _ = written.map(|written| written.send(()));
-            Body::from(answer.body)
-        }
+        None => Body::from(answer.body),
     });
     *response.status_mut() =
         StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
-    for (name, value) in answer.headers {
-        let name = HeaderName::from_bytes(name.as_bytes());
+    let mut names = Vec::new();
+    for (spelled, value) in answer.headers {
+        let name = HeaderName::from_bytes(spelled.as_bytes());
         let value = HeaderValue::from_str(&value);
-        if let (Ok(name), Ok(value)) = (name, value) {
-            headers.entry(name).or_insert(value);
+        if let (Ok(name), Ok(value)) = (name, value)
+            && !headers.contains_key(&name)
+            && headers.try_insert(name, value).is_ok()
+        {
+            names.push(spelled);
         }
     }
+    response.extensions_mut().insert(Spelled(names));
     response
 }
 
-/// The body of a message, which tells when it is being written.
+/// The names of an answer's headers as a client is to read them.
+#[derive(Debug, Clone)]
+pub(super) struct Spelled(pub(super) Vec<String>);
+
+/// The body of a message, which tells when it is being written. Its length is not said beforehand: old
+/// clients take each header that they do not know for a property, `Content-Length` among them, and
+/// expect chunks from the service.
 struct Handed {
     body: Option<Bytes>,
     written: Option<oneshot::Sender<()>>,
@@ -308,12 +315,7 @@ impl hyper::body::Body for Handed {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_none()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        let length = self.body.as_ref().map_or(0, Bytes::len);
-        SizeHint::with_exact(u64::try_from(length).unwrap_or(u64::MAX))
+        self.body.is_none() && self.written.is_none()
     }
 }
 
@@ -491,5 +493,29 @@ impl Receiver {
             said.get_or_insert(now);
         }
         said
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::body::Body as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_message_comes_in_chunks_and_is_told_as_written() {
+        for body in [None, Some(Bytes::from_static(b"hi"))] {
+            let (written, told) = oneshot::channel();
+            let expected = body.clone().unwrap_or_default();
+            let handed = Handed {
+                body,
+                written: Some(written),
+            };
+            // With a length, or at its end, it would be sent with `Content-Length`.
+            assert_eq!(handed.size_hint().exact(), None);
+            assert!(!handed.is_end_stream());
+            assert_eq!(handed.collect().await.unwrap().to_bytes(), expected);
+            told.await.unwrap();
+        }
     }
 }

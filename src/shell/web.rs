@@ -132,7 +132,10 @@ async fn answer_all(
         request.extensions_mut().insert(head.take());
         let (answered, head) = (router.clone().call(request), head.clone());
         async move {
-            let response = answered.await?;
+            let mut response = answered.await?;
+            if let Some(messages::Spelled(names)) = response.extensions_mut().remove() {
+                head.spell(names).await;
+            }
             // Behind an upgrade there are no heads.
             if response.status() != StatusCode::SWITCHING_PROTOCOLS {
                 head.resume();
