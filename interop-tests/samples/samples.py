@@ -15,7 +15,6 @@ import re
 import signal
 import subprocess
 import sys
-import tarfile
 import threading
 import time
 from collections import Counter
@@ -34,8 +33,8 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "python"))
 from guarded import ROOT, described, finish, key  # noqa: E402
 from broker import WORK  # noqa: E402
+from sdists import unpacked  # noqa: E402
 
-CACHE = WORK / "sdists"
 # An address of the suite's own.
 ADDRESS = "127.0.0.28"
 
@@ -235,32 +234,11 @@ class Collection:
     version: str
 
     def samples(self, kind: str) -> Path:
-        return unpacked(self.version) / "samples" / f"{kind}_samples"
+        return unpacked("azure-servicebus", self.version) / "samples" / f"{kind}_samples"
 
 
 # The current one is that which the Python suite pins.
 COLLECTIONS = [Collection("current", version("azure-servicebus")), Collection("connection-string", "7.11.4")]
-
-
-def unpacked(version: str) -> Path:
-    """The source distribution, unpacked; fetched from the registry when it is not there yet."""
-    directory = CACHE / f"azure-servicebus-{version}"
-    if directory.is_dir():
-        return directory
-    CACHE.mkdir(parents=True, exist_ok=True)
-    subprocess.run(
-        [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-binary", ":all:",
-         "--dest", str(CACHE), f"azure-servicebus=={version}"],
-        check=True,
-    )
-    (archive,) = [path for path in CACHE.glob("azure?servicebus-*.tar.gz") if path.name.endswith(f"-{version}.tar.gz")]
-    scratch = CACHE / f"unpacking-{version}"
-    with tarfile.open(archive) as source:
-        source.extractall(scratch, filter="data")
-    (top,) = scratch.iterdir()
-    top.rename(directory)
-    scratch.rmdir()
-    return directory
 
 
 class House:
@@ -480,7 +458,7 @@ def unaccounted(collection: Collection) -> list[str]:
         (kind, path.stem.removesuffix("_async") if kind == "async" else path.stem)
         for kind in ("sync", "async") for path in collection.samples(kind).glob("*.py")
     }
-    elsewhere = [str(path) for path in (unpacked(collection.version) / "samples").rglob("*.py")
+    elsewhere = [str(path) for path in (unpacked("azure-servicebus", collection.version) / "samples").rglob("*.py")
                  if path.parent.name not in ("sync_samples", "async_samples")]
     return elsewhere + [f"{kind}_samples: {name}" for kind, name in sorted(shipped - known)]
 
@@ -489,7 +467,7 @@ def main() -> int:
     wanted = sys.argv[1:]
     samples = [sample for sample in SAMPLES if not wanted or sample.name in wanted]
     for collection in COLLECTIONS:
-        unpacked(collection.version)
+        unpacked("azure-servicebus", collection.version)
         if not wanted and (files := unaccounted(collection)):
             print(f"{collection.name} has samples that are not run: {files}\n0 passed, {len(files)} failed")
             return 1

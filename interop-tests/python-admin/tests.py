@@ -1,0 +1,109 @@
+"""Runs the tests of administration that the Python SDK has in its source distribution, unchanged, and holds them to what is expected.
+
+    tests.py                all
+    tests.py NAME…          those whose names hold one
+
+They were recorded against a Standard namespace, and so is that of the broker, which verifies keys.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "python")]
+from broker import WORK  # noqa: E402
+from guarded import ROOT, described, finish, key  # noqa: E402
+from sdists import unpacked  # noqa: E402
+
+# Every test clears the namespace, so that the two kinds have a broker each, at an address of its own.
+ADDRESSES = {"mgmt_tests": "127.0.0.30", "mgmt_tests/async": "127.0.0.31"}
+
+# Tests that cannot pass here, and why.
+ELSEWHERE: dict[str, str] = {}
+
+LIMIT = 300
+
+
+def run(directory: Path, part: str, words: list[str]) -> tuple[dict[str, str], str | None]:
+    """The outcome of each test of one part by its name, and what is wrong with how the broker ended."""
+    guarded = described(directory, ADDRESSES[part], {"Sku": "Standard"})
+    guarded.broker.start()
+    tests = unpacked("azure-servicebus", version("azure-servicebus")) / "tests"
+    report = directory / "report.xml"
+    paths = [HERE / "stand-ins", HERE.parent / "samples" / "trust", tests, tests / "mgmt_tests", tests / "mgmt_tests" / "async"]
+    environment = {
+        **os.environ,
+        "ADMIN_CONNECTION_STRING": guarded.connection_string(),
+        "ADMIN_NAMESPACE": guarded.address,
+        "ADMIN_KEY_NAME": ROOT,
+        "ADMIN_KEY": key("root"),
+        "PYTHONPATH": os.pathsep.join(map(str, paths)),
+        "SSL_CERT_FILE": guarded.authority,
+        "REQUESTS_CA_BUNDLE": guarded.authority,
+    }
+    command = [
+        sys.executable, "-m", "pytest", "--quiet", "--tb=short", "--show-capture=no", "--import-mode=append", "-p", "live", "-p", "no:cacheprovider",
+        "-o", "asyncio_mode=auto", "--timeout=60", f"--rootdir={tests}", f"--junit-xml={report}",
+        *(["-k", " or ".join(words)] if words else []),
+        *map(str, sorted((tests / part).glob("test_*.py"))),
+    ]
+    try:
+        subprocess.run(command, env=environment, cwd=directory, stdin=subprocess.DEVNULL, timeout=LIMIT)
+    finally:
+        complaint = finish(guarded)
+    return outcomes(report), complaint
+
+
+def outcomes(report: Path) -> dict[str, str]:
+    """Of each test "passed", "skipped: …", or what it said."""
+    found = {}
+    for case in ElementTree.parse(report).iter("testcase"):
+        what = next((child for child in case if child.tag in ("failure", "error", "skipped")), None)
+        found[case.get("name")] = "passed" if what is None else f"{what.tag}: {what.get('message')}"
+    return found
+
+
+def judged(name: str, outcome: str) -> tuple[str, str]:
+    """What becomes of a test in the matrix, and the note."""
+    reason = ELSEWHERE.get(name.replace("_async_", "_"))
+    if outcome.startswith("skipped: "):
+        return "not offered", "left out by its authors"
+    if reason:
+        # What has begun to pass is to be taken off the list.
+        return ("fail", "it passes, but is expected not to") if outcome == "passed" else ("not offered", reason)
+    return ("pass", "") if outcome == "passed" else ("fail", " ".join(outcome.split())[:80])
+
+
+def main() -> int:
+    work = Path(os.environ.get("JITNEY_WORK") or WORK / "python-admin")
+    unpacked("azure-servicebus", version("azure-servicebus"))
+    with ThreadPoolExecutor() as pool:
+        parts = {part: pool.submit(run, work / part.replace("/", "-"), part, sys.argv[1:]) for part in ADDRESSES}
+    rows, failures = [], []
+    for part, done in parts.items():
+        found, complaint = done.result()
+        if complaint:
+            failures.append(complaint)
+        for name, outcome in found.items():
+            what, note = judged(name, outcome)
+            rows.append((name, what, note))
+            if what == "fail":
+                failures.append(f"{name}: {outcome}")
+    passed = sum(what == "pass" for _, what, _ in rows)
+    if os.environ.get("JITNEY_WORK"):
+        (work / "scenarios.tsv").write_text("".join("\t".join(row) + "\n" for row in sorted(rows)))
+    for failure in failures:
+        print(failure)
+    print(f"{passed} passed, {len(failures)} failed")
+    return 1 if failures or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
