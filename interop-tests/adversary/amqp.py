@@ -1,27 +1,108 @@
 """AMQP 1.0 by hand, on asyncio: a peer that reads and grants exactly as much as a test says, and no more.
 
-What is written is put together from `strangers`; what is read is decoded here, as far as these tests look at it.
+What is written is put together here byte by byte; what is read is decoded as far as these tests look at it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import struct
-import sys
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "strangers"))
-from strangers import AMQP_HEADER, FALSE, NULL, SASL_HEADER, TRUE, composite, frame, string, uint  # noqa: E402
-
+SASL_HEADER, AMQP_HEADER = b"AMQP\x03\x01\x00\x00", b"AMQP\x00\x01\x00\x00"
+NULL, TRUE, FALSE = b"\x40", b"\x41", b"\x42"
 OPEN, BEGIN, ATTACH, FLOW, TRANSFER, DISPOSITION, DETACH, END, CLOSE = range(0x10, 0x19)
 ACCEPTED = b"\x00\x53\x24\x45"
 FRAME_BYTES = 65_536
 # The session window of a peer that does not want one to matter.
 WIDE = 0x7FFF_FFFF
+
+
+# A shared access key's name and the key.
+Key = tuple[str, str]
+
+
+def string(text: str) -> bytes:
+    data = text.encode()
+    return b"\xb1" + struct.pack(">I", len(data)) + data
+
+
+def symbol(text: str) -> bytes:
+    data = text.encode()
+    return b"\xb3" + struct.pack(">I", len(data)) + data
+
+
+def binary(data: bytes) -> bytes:
+    return b"\xb0" + struct.pack(">I", len(data)) + data
+
+
+def uint(number: int) -> bytes:
+    return b"\x70" + struct.pack(">I", number)
+
+
+def listed(*fields: bytes) -> bytes:
+    body = b"".join(fields)
+    return b"\xd0" + struct.pack(">II", len(body) + 4, len(fields)) + body
+
+
+def composite(code: int, *fields: bytes) -> bytes:
+    return b"\x00\x53" + bytes([code]) + listed(*fields)
+
+
+def frame(body: bytes, kind: int = 0, channel: int = 0) -> bytes:
+    return struct.pack(">IBBH", len(body) + 8, 2, kind, channel) + body
+
+
+def hello(key: Key | None = None, container: str = "adversary", window: int = WIDE, idle: int | None = None, jms: bool = False) -> bytes:
+    """All that comes before a link: SASL (ANONYMOUS, or PLAIN with a key), open, begin; said at once, as a client in a hurry does."""
+    if key is None:
+        init = composite(0x41, symbol("ANONYMOUS"), binary(b""))
+    else:
+        init = composite(0x41, symbol("PLAIN"), binary(b"\0" + key[0].encode() + b"\0" + key[1].encode()))
+    timeout = uint(idle) if idle else NULL
+    properties = symbol_map({"com.microsoft:is-client-provider": TRUE}) if jms else NULL
+    desired = symbol("SHARED-SUBS") if jms else NULL
+    open_ = composite(OPEN, string(container), string("localhost"), uint(FRAME_BYTES), NULL, timeout, NULL, NULL, NULL, desired, properties)
+    begin = composite(BEGIN, NULL, uint(0), uint(window), uint(WIDE))
+    return SASL_HEADER + frame(init, kind=1) + AMQP_HEADER + frame(open_) + frame(begin)
+
+
+def attach(handle: int, name: str, role: bytes, source: bytes, target: bytes, modes: bytes = b"\x50\x00\x50\x00") -> bytes:
+    """The attach of a receiver (role TRUE) or of a sender, in a frame."""
+    last = [NULL, NULL, uint(0)] if role == FALSE else []
+    return frame(composite(ATTACH, string(name), uint(handle), role, modes[:2], modes[2:], source, target, *last))
+
+
+def source(address: str, filters: bytes = NULL, durable: bool = False, capability: str = "") -> bytes:
+    """A source; one that is durable outlives its link."""
+    kept = [uint(2), symbol("never")] if durable else [NULL, NULL]
+    offered = symbol(capability) if capability else NULL
+    return composite(0x28, string(address), *kept, NULL, NULL, NULL, NULL, filters, NULL, NULL, offered)
+
+
+def target(address: str) -> bytes:
+    return composite(0x29, string(address))
+
+
+COORDINATOR = composite(0x30)
+
+
+def selector(text: str) -> bytes:
+    """A filter set with a selector."""
+    described = b"\x00\x80" + struct.pack(">Q", 0x468C_0000_0004) + string(text)
+    return symbol_map({"apache.org:selector-filter:string": described})
+
+
+def sends(*payloads: bytes, handle: int = 0, first: int = 0, state: bytes = NULL, form: int = 0) -> bytes:
+    """Transfers of one frame each, unsettled."""
+    frames = []
+    for number, payload in enumerate(payloads, first):
+        head = [uint(handle), uint(number), b"\xa0\x04" + struct.pack(">I", number), uint(form), FALSE, FALSE, NULL, state]
+        frames.append(frame(composite(TRANSFER, *head) + payload))
+    return b"".join(frames)
 
 
 @dataclass
@@ -81,7 +162,24 @@ FIXED = {
 def message(body: bytes, life: int | None = None) -> bytes:
     """A message with one data section; it is durable, and may live so many milliseconds."""
     header = composite(0x70, TRUE) if life is None else composite(0x70, TRUE, NULL, uint(life))
-    return header + b"\x00\x53\x75\xb0" + struct.pack(">I", len(body)) + body
+    return header + section(0x75, binary(body))
+
+
+def section(code: int, value: bytes) -> bytes:
+    return b"\x00\x53" + bytes([code]) + value
+
+
+def grouped(session: str, body: bytes) -> bytes:
+    """A message of a message session."""
+    return composite(0x73, *[NULL] * 10, string(session)) + section(0x75, binary(body))
+
+
+def batch(messages: list[bytes]) -> bytes:
+    """The payload of a batch (message-format BATCH)."""
+    return b"".join(section(0x75, binary(each)) for each in messages)
+
+
+BATCH = 0x8001_3700
 
 
 def body_of(payload: bytes) -> bytes:
@@ -94,17 +192,32 @@ def body_of(payload: bytes) -> bytes:
     return b""
 
 
+def mapped(entries: list[bytes]) -> bytes:
+    """A map of keys and values, one after the other, that are encoded already."""
+    body = b"".join(entries)
+    return b"\xd1" + struct.pack(">II", len(body) + 4, len(entries)) + body
+
+
 def text_map(pairs: dict[str, bytes]) -> bytes:
     """A map from text to values that are encoded already."""
-    body = b"".join(string(name) + value for name, value in pairs.items())
-    return b"\xd1" + struct.pack(">II", len(body) + 4, 2 * len(pairs)) + body
+    return mapped([part for name, value in pairs.items() for part in (string(name), value)])
+
+
+def symbol_map(pairs: dict[str, bytes]) -> bytes:
+    """A map from symbols to values that are encoded already."""
+    return mapped([part for name, value in pairs.items() for part in (symbol(name), value)])
 
 
 def request(operation: str, arguments: dict[str, bytes], reply_to: str) -> bytes:
     """A request to a management node."""
-    properties = composite(0x73, string(str(uuid.uuid4())), NULL, NULL, NULL, string(reply_to))
-    application = b"\x00\x53\x74" + text_map({"operation": string(operation)})
-    return properties + application + b"\x00\x53\x77" + text_map(arguments)
+    return request_with(operation, text_map(arguments), reply_to)
+
+
+def request_with(operation: str, body: bytes, reply_to: str, **properties: str) -> bytes:
+    """A request whose body is any value, with further application-properties."""
+    head = composite(0x73, string(str(uuid.uuid4())), NULL, NULL, NULL, string(reply_to))
+    named = {"operation": string(operation), **{name: string(text) for name, text in properties.items()}}
+    return head + section(0x74, text_map(named)) + section(0x77, body)
 
 
 def int32(number: int) -> bytes:
@@ -185,17 +298,17 @@ class Peer(asyncio.Protocol):
         self.writable.set()
         self.changed = asyncio.Event()
         self.wrong: str | None = None
+        # Transactions that were declared, by their ids.
+        self.declared: list[bytes] = []
 
     @classmethod
-    async def connect(cls, port: int, window: int = WIDE, idle: int | None = None) -> "Peer":
-        """Connects as ANONYMOUS, opens and begins; everything is said at once, as a client in a hurry does."""
+    async def connect(
+        cls, port: int, window: int = WIDE, idle: int | None = None, key: Key | None = None, container: str | None = None, jms: bool = False,
+    ) -> "Peer":
+        """Connects, opens and begins: as ANONYMOUS, or with a key."""
         loop = asyncio.get_running_loop()
         _, peer = await loop.create_connection(lambda: cls(window), "127.0.0.1", port)
-        init = frame(composite(0x41, b"\xa3\x09ANONYMOUS", b"\xa0\x00"), kind=1)
-        timeout = uint(idle) if idle else NULL
-        open_ = frame(composite(OPEN, string(f"overload-{id(peer):x}"), string("localhost"), uint(FRAME_BYTES), NULL, timeout))
-        begin = frame(composite(BEGIN, NULL, uint(0), uint(window), uint(WIDE)))
-        peer.write(SASL_HEADER + init + AMQP_HEADER + open_ + begin)
+        peer.write(hello(key, container or f"adversary-{id(peer):x}", window, idle, jms))
         await peer.opened
         return peer
 
@@ -219,17 +332,16 @@ class Peer(asyncio.Protocol):
         if self.lost.done():
             raise Ended(self.wrong or "closed")
 
-    def _attach(self, role: bytes, source: bytes, target: bytes, modes: bytes) -> Link:
+    def attach(self, role: bytes, source: bytes, target: bytes, modes: bytes = b"\x50\x00\x50\x00", name: str = "") -> Link:
+        """Asks for a link, and does not wait for the answer."""
         handle = len(self.links)
         link = Link(self, handle, asyncio.get_running_loop().create_future())
         self.links[handle] = link
-        name = string(f"link-{id(self):x}-{handle}")
-        last = [NULL, NULL, uint(0)] if role == FALSE else []
-        self.write(frame(composite(ATTACH, name, uint(handle), role, modes[:2], modes[2:], source, target, *last)))
+        self.write(attach(handle, name or f"link-{id(self):x}-{handle}", role, source, target, modes))
         return link
 
     async def sender(self, address: str) -> Link:
-        link = self._attach(FALSE, composite(0x28), composite(0x29, string(address)), b"\x50\x00\x50\x00")
+        link = self.attach(FALSE, composite(0x28), composite(0x29, string(address)), b"\x50\x00\x50\x00")
         await link.attached
         return link
 
@@ -238,13 +350,13 @@ class Peer(asyncio.Protocol):
     ) -> Link:
         modes = b"\x50\x01\x50\x00" if deletes else b"\x50\x00\x50\x00"
         aim = composite(0x29, string(target)) if target else composite(0x29)
-        link = self._attach(TRUE, composite(0x28, string(address)), aim, modes)
+        link = self.attach(TRUE, composite(0x28, string(address)), aim, modes)
         link.handler = handler
         await link.attached
         return link
 
     def transfer(
-        self, link: Link, payload: bytes, settled: Callable[[bool], None] | None = None, more_to_come: bool = False,
+        self, link: Link, payload: bytes, settled: Callable[[bool], None] | None = None, more_to_come: bool = False, form: int = 0,
     ) -> None:
         """Writes a delivery; `settled` is called with whether it was accepted. It has no end if there is more to come."""
         number = self.deliveries
@@ -258,7 +370,7 @@ class Peer(asyncio.Protocol):
         frames = []
         for index, piece in enumerate(pieces):
             more = TRUE if more_to_come or index + 1 < len(pieces) else FALSE
-            head = [uint(number), tag, uint(0)] if index == 0 else [NULL, NULL, NULL]
+            head = [uint(number), tag, uint(form)] if index == 0 else [NULL, NULL, NULL]
             frames.append(frame(composite(TRANSFER, uint(link.handle), *head, FALSE if settled else TRUE, more) + piece))
         self.write(b"".join(frames))
 
@@ -322,7 +434,10 @@ class Peer(asyncio.Protocol):
         elif code == DISPOSITION:
             first = fields[1]
             last = fields[2] if len(fields) > 2 and fields[2] is not None else first
-            accepted = len(fields) > 4 and fields[4] is not None and fields[4].code == 0x24
+            state = fields[4] if len(fields) > 4 else None
+            accepted = state is not None and state.code == 0x24
+            if state is not None and state.code == 0x33:
+                self.declared.append(state.value[0])
             # What the broker says as a receiver is about what was sent to it.
             asked = self.unsettled if fields[0] else self.completing
             for number in range(first, last + 1):
@@ -332,13 +447,14 @@ class Peer(asyncio.Protocol):
             if len(fields) > 6 and fields[4] is not None and (link := self.links.get(fields[4])):
                 link.limit = (fields[5] or 0) + fields[6]
         elif code == ATTACH:
-            link = self.links[fields[1]]
-            if not link.attached.done():
+            # Those that were attached by hand are not known here.
+            link = self.links.get(fields[1])
+            if link and not link.attached.done():
                 link.attached.set_result(link)
         elif code == DETACH:
-            link = self.links[fields[0]]
             error = fields[2].value if len(fields) > 2 and fields[2] else None
-            link.ended = f"{error[0]}: {error[1]}" if error else "detached"
+            if link := self.links.get(fields[0]):
+                link.ended = f"{error[0]}: {error[1]}" if error else "detached"
         elif code == BEGIN:
             if not self.opened.done():
                 self.opened.set_result(None)
@@ -348,7 +464,9 @@ class Peer(asyncio.Protocol):
             self.drop()
 
     def _take_transfer(self, fields: list, payload: bytes) -> None:
-        link = self.links[fields[0]]
+        link = self.links.get(fields[0])
+        if link is None:
+            return
         if fields[1] is not None:
             link.partial_number = fields[1]
         if len(fields) > 5 and fields[5]:

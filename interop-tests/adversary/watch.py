@@ -43,12 +43,16 @@ class Watch:
 
     def memory(self) -> int:
         """What the process has in memory, bytes."""
-        pages = Path(f"/proc/{self.broker.state['pid']}/statm").read_text().split()[1]
-        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+        try:
+            pages = Path(f"/proc/{self.broker.state['pid']}/statm").read_text().split()
+        except OSError:
+            # It has ended, which is told elsewhere.
+            return 0
+        return int(pages[1]) * os.sysconf("SC_PAGE_SIZE") if pages else 0
 
     def begin(self) -> None:
         """From now on it counts."""
-        self.peak, self.health = self.memory(), []
+        self.peak, self.health, self.unhealthy = self.memory(), [], []
 
     def describe_health(self) -> str:
         """How long it took to be told."""
@@ -95,10 +99,14 @@ class Pair:
         self.process = process
 
     @classmethod
-    async def start(cls, broker: Broker) -> "Pair":
+    async def start(cls, broker: Broker, has_key: bool) -> "Pair":
+        # The key is one for this queue only.
+        connection_string = broker.connection_string
+        if has_key:
+            connection_string = connection_string.replace("RootManageSharedAccessKey", "pair").replace("SAS_KEY_VALUE", "key-of-the-pair")
         # The whole stream's limit: a line tells of all that was lost.
         process = await asyncio.create_subprocess_exec(
-            sys.executable, str(HERE / "pair.py"), broker.connection_string, "pair",
+            sys.executable, str(HERE / "pair.py"), connection_string, "pair",
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=16 * MEBIBYTE,
         )
         return cls(process)

@@ -1,31 +1,21 @@
-"""A broker that is asked for more than it can do.
+"""A broker with default settings that is asked for more than it can do, minutes long: no key is needed, and nobody means harm.
 
-Each test has a broker of its own, one load, and beside it a well-behaved pair on another queue (the SDK's), somebody who asks for
-health, and somebody who looks at its memory. All of them print what they saw. Asserted is what must hold on any machine: the pair goes
-on, health is answered, memory stays within its limit, nothing accepted is lost or doubled, and afterwards all is as before.
-
-    overload.py [WORD…]     the tests whose names have one of the words
+Each has a broker of its own. Asserted is what must hold on any machine: the pair goes on, health is answered, memory stays within its
+limit, nothing accepted is lost or doubled, and afterwards all is as before.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import resource
-import shutil
-import signal
-import sys
 import time
-import traceback
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-import crew  # noqa: E402
-from amqp import WIDE, Ended, Peer, int32, int64, request  # noqa: E402
-from crew import Crew, Sent  # noqa: E402
-from disk import SlowDisk  # noqa: E402
-from scene import Scene, Test, all_accepted, all_answered, check_numbers, perform  # noqa: E402
-from watch import HERE, MEBIBYTE  # noqa: E402
+import crew
+from amqp import WIDE, Ended, Peer, int32, int64, request
+from crew import Crew, Sent
+from disk import SlowDisk
+from scene import Attack, Scene, Stage, all_accepted, all_answered, check_numbers
+from watch import MEBIBYTE
 
 SLOW_DISK = 16 * MEBIBYTE
 CROWD = 10_000
@@ -33,7 +23,7 @@ DESCRIPTORS = 600
 
 
 async def senders_faster_than_the_disk(scene: Scene) -> None:
-    disk = SlowDisk.make(f"jitney-overload-{os.getpid()}", scene.work)
+    disk = SlowDisk.make(f"jitney-adversary-{os.getpid()}", scene.work)
     if isinstance(disk, SlowDisk):
         disk.slow(scene.pid, SLOW_DISK)
     how = f"{SLOW_DISK // MEBIBYTE} MiB/s" if isinstance(disk, SlowDisk) else f"as it is ({disk})"
@@ -231,54 +221,27 @@ async def reconnect_storms(scene: Scene) -> None:
 # MiB. A broker with nothing to do has some 30, its cache 64, and another 64 may wait for the disk (limits); then there is what waits for
 # its owner, and what is on its way in and out, which must not depend on how many there are that send or do not read.
 MEMORY = 512
+# The longest time in which the pair may get nothing: that it goes on, and not how fast.
+GAP_MAX = 15.0
 
-TESTS = [
-    Test(senders_faster_than_the_disk, MEMORY),
-    Test(many_senders_of_large_messages, MEMORY),
-    Test(senders_that_do_not_finish, MEMORY),
-    Test(small_frames_without_end, MEMORY),
-    Test(receivers_slower_than_senders, MEMORY),
-    Test(receivers_that_never_read, MEMORY),
-    Test(requesters_that_never_read, MEMORY),
+
+def stage(attack: Attack, memory: int = MEMORY, descriptors: int | None = None) -> Stage:
+    return Stage(attack.__name__, [attack], memory, GAP_MAX, "long.json", descriptors=descriptors, has_keys=False)
+
+
+STAGES = [
+    stage(senders_faster_than_the_disk),
+    stage(many_senders_of_large_messages),
+    stage(senders_that_do_not_finish),
+    stage(small_frames_without_end),
+    stage(receivers_slower_than_senders),
+    stage(receivers_that_never_read),
+    stage(requesters_that_never_read),
     # Nothing large is on its way: this is the cache, and what is around it.
-    Test(small_messages_far_apart, 320),
-    Test(many_expire_at_once, MEMORY),
-    Test(connections_up_to_the_limit_of_descriptors, MEMORY, descriptors=DESCRIPTORS),
+    stage(small_messages_far_apart, 320),
+    stage(many_expire_at_once),
+    stage(connections_up_to_the_limit_of_descriptors, descriptors=DESCRIPTORS),
     # 32 KiB for each (the budget of an idle connection), and what they have between them.
-    Test(ten_thousand_connections_at_once, MEMORY),
-    Test(reconnect_storms, MEMORY),
+    stage(ten_thousand_connections_at_once),
+    stage(reconnect_storms),
 ]
-
-
-def main() -> int:
-    # Ten thousand connections are as many descriptors, here and in the broker, which takes what it is allowed.
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    if most < CROWD + 1_000:
-        print(f"FAILED  {most} descriptors are too few: ulimit -n {2 * CROWD}\noverload: 0 passed, 1 failed")
-        return 1
-    # Whoever ends it early ends its broker too.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    work = Path(os.environ.get("JITNEY_WORK", HERE.parent / ".work" / "overload"))
-    words = sys.argv[1:]
-    tests = [test for test in TESTS if not words or any(word in test.run.__name__ for word in words)]
-    passed = failed = 0
-    for test in tests:
-        name = test.run.__name__
-        print(f"        {name}", flush=True)
-        began = time.monotonic()
-        try:
-            asyncio.run(perform(test, work / name))
-            passed += 1
-            print(f"ok      {name} ({time.monotonic() - began:.1f} s)", flush=True)
-        except Exception:
-            failed += 1
-            print(f"FAILED  {name} ({time.monotonic() - began:.1f} s)\n{traceback.format_exc()}", flush=True)
-        # What they wrote is large.
-        shutil.rmtree(work / name / "data", ignore_errors=True)
-    print(f"overload: {passed} passed, {failed} failed")
-    return 1 if failed or not passed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
