@@ -133,6 +133,16 @@ pub const AMENDMENTS_BYTES_MAX: usize = 64 * 1024;
 pub const UNSETTLED_MAX: usize = 262_144;
 /// Links of one connection: one for each of the sessions that .NET and JavaScript open.
 pub const CONNECTION_LINKS_MAX: usize = 5_000;
+/// Bytes of a link's name: Qpid's holds a connection's id and a destination of 260 characters.
+pub const LINK_NAME_BYTES_MAX: usize = 2 * 1024;
+/// Bytes of a link's source, and of its target: an address, filters and capabilities. A selector of the
+/// largest size takes 4 KiB.
+pub const TERMINUS_BYTES_MAX: usize = 16 * 1024;
+/// Bytes of the names of all links of one connection, and of the sources and targets of those that wait
+/// to be let in: 5,000 links with names of 400 bytes fit twice.
+pub const CONNECTION_LINKS_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Bytes that the broker keeps for one connection's links and tokens: names, addresses and audiences.
+pub const CONNECTION_KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Bytes of messages of one connection of which there are frames to come: two of the largest.
 pub const PARTIAL_BYTES_MAX: usize = 200 * 1024 * 1024;
 /// Bytes of messages of all connections of which there are frames to come: beyond, who begins another
@@ -166,7 +176,8 @@ pub const READ_BACK_MESSAGES: usize = 64;
 pub const TRANSACTION_OPERATIONS_MAX: usize = 100;
 /// How long a transaction may stay open: the service's limit.
 pub const TRANSACTION_TIMEOUT: Millis = Millis::from_secs(120);
-/// Bytes of messages in the open transactions of one connection, which are in memory only.
+/// Bytes of messages, and of settlements with what they change, in the open transactions of one
+/// connection, which are in memory only.
 pub const TRANSACTION_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Transactions that one connection has open at a time.
 pub const TRANSACTIONS_MAX: usize = 1_000;
@@ -202,6 +213,14 @@ pub const SQL_TEXT_BYTES_MAX: usize = 64 * 1024;
 pub const SQL_RULES_MAX: usize = 2_000;
 /// Other rules of all subscriptions of one topic: the service's limit for correlation filters.
 pub const CORRELATION_RULES_MAX: usize = 100_000;
+/// Bytes of one rule as it is written down: names, texts, values and parameters. More than the service
+/// allows all properties of a message, which a correlation filter is compared with.
+pub const RULE_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of the rules in one answer over `$management`: a hundred of the largest, which is what clients
+/// ask for at a time.
+pub const RULES_ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Characters of an audience: the longest path of an entity, a subscription below it, and a sub-queue.
+pub const AUDIENCE_LENGTH_MAX: usize = PATH_LENGTH_MAX + PART_NAME_LENGTH_MAX + 90;
 /// Bytes of a token: Entra's have some 2 KiB, with many groups 10.
 pub const TOKEN_BYTES_MAX: usize = 16 * 1024;
 /// Bytes of a message to a peer's `$cbs` link: a token, and what is around it.
@@ -211,6 +230,15 @@ pub const CBS_MESSAGE_BYTES_MAX: u64 = 64 * 1024;
 pub const AUTHENTICATION_FAILURES_MAX: i64 = 100;
 /// How long it takes until one failed authentication is forgotten.
 pub const AUTHENTICATION_FAILURE_LEAK: Millis = Millis::from_millis(100);
+/// Refusals of tokens, keys and requests of one peer that are told in the log one by one within a span;
+/// the others are told as a sum at its end.
+pub const REFUSALS_TOLD: u32 = 10;
+/// How long such a span is: with 10 lines and a sum each, a peer makes one line a second.
+pub const REFUSALS_SPAN: Millis = Millis::from_secs(10);
+/// Peers whose refusals are told in a span.
+pub const REFUSALS_PEERS_MAX: usize = 1_000;
+/// Requests on one HTTP connection that may prove no right; then it is closed.
+pub const HTTP_REFUSALS_MAX: usize = 32;
 /// Peers whose failed authentications are counted, some 50 bytes each.
 pub const AUTHENTICATION_PEERS_MAX: usize = 10_000;
 /// Tokens that hold on one connection: Python has one entity for each, others many.

@@ -46,6 +46,8 @@ pub struct Connection {
     pub(super) partial_bytes: usize,
     /// How many of them there may be.
     pub(super) partial_room: usize,
+    /// Bytes of the names of links, and of sources and targets of those that wait to be let in.
+    pub(super) link_bytes: usize,
     pub(super) peer_frame_max: u32,
     pub(super) peer_channel_max: u16,
     /// How long the peer waits for a frame of ours.
@@ -132,6 +134,7 @@ impl Connection {
             waiting_bytes: 0,
             unfinished: Vec::new(),
             partial_bytes: 0,
+            link_bytes: 0,
             partial_room: usize::MAX,
             peer_frame_max: limits::FRAME_SIZE_MIN,
             peer_channel_max: 0,
@@ -277,6 +280,12 @@ impl Connection {
         self.partial_bytes
     }
 
+    /// Returns how many bytes are kept of what the peer said of its links.
+    #[must_use]
+    pub fn link_bytes(&self) -> usize {
+        self.link_bytes
+    }
+
     /// Says how many bytes of such messages may be kept: one that goes beyond is refused.
     pub fn set_partial_room(&mut self, bytes: usize) {
         self.partial_room = bytes;
@@ -343,6 +352,7 @@ impl Connection {
         self.waiting_bytes = 0;
         self.unfinished.clear();
         self.partial_bytes = 0;
+        self.link_bytes = 0;
     }
 
     /// The connection is open: from now on only silence ends it.

@@ -155,6 +155,12 @@ pub(super) struct Outgoing {
 }
 
 impl Link {
+    /// Returns how many bytes of the peer's are kept for it.
+    pub(super) fn kept_bytes(&self) -> usize {
+        let termini = [&self.source, &self.target].into_iter().flatten();
+        self.name.len() + termini.map(Bytes::len).sum::<usize>()
+    }
+
     /// Returns how much of a message has come in of which there is more to come, bytes.
     pub(super) fn partial_bytes(&self) -> usize {
         match &self.flow {

@@ -84,6 +84,7 @@ impl Connection {
             });
         };
         let id = self.new_link_id();
+        let too_large = self.check_size(&peer);
         let flow = match peer.role {
             LinkRole::Incoming => FlowState::Incoming(Incoming::default()),
             LinkRole::Outgoing => FlowState::Outgoing(Outgoing::default()),
@@ -106,6 +107,10 @@ impl Connection {
             state.by_handle.insert(peer.handle, id);
             state.handles.insert(handle, id);
         }
+        if let Err(refusal) = too_large {
+            self.refuse_link(id, refusal);
+            return Ok(());
+        }
         match peer.attach {
             Ok(attach) => {
                 let attach = Box::new(attach);
@@ -115,6 +120,56 @@ impl Connection {
             Err(error) => self.refuse_link(id, undecodable(error)),
         }
         Ok(())
+    }
+
+    /// Checks that what a peer says of a link is little enough to be kept.
+    fn check_size(&self, peer: &PeerAttach) -> Result<(), Refusal> {
+        let of = |terminus: &Option<Bytes>| terminus.as_ref().map_or(0, Bytes::len);
+        let (name, source, target) = (peer.name.len(), of(&peer.source), of(&peer.target));
+        let refused = |what: &str, bytes: usize, max: usize| {
+            Err(Refusal {
+                condition: Condition::ResourceLimitExceeded,
+                description: format!("{what} {bytes} bytes, and {max} is the most."),
+            })
+        };
+        if limits::LINK_NAME_BYTES_MAX < name {
+            return refused("The link's name has", name, limits::LINK_NAME_BYTES_MAX);
+        }
+        for (what, bytes) in [("source", source), ("target", target)] {
+            if limits::TERMINUS_BYTES_MAX < bytes {
+                let what = format!("The link's {what} has");
+                return refused(&what, bytes, limits::TERMINUS_BYTES_MAX);
+            }
+        }
+        let all = self.link_bytes + name + source + target;
+        if limits::CONNECTION_LINKS_BYTES_MAX < all {
+            let what = "The names of the connection's links, and the sources and targets of those \
+                        that wait, would have";
+            return refused(what, all, limits::CONNECTION_LINKS_BYTES_MAX);
+        }
+        Ok(())
+    }
+
+    /// Drops what was kept of a link's source and target: they are echoed once.
+    fn drop_termini(&mut self, id: LinkId) {
+        let Some(link) = self.links.get_mut(id) else {
+            return;
+        };
+        let before = link.kept_bytes();
+        (link.source, link.target) = (None, None);
+        self.link_bytes -= before - link.kept_bytes();
+    }
+
+    /// Drops all that was kept of what the peer said of a link that ends, though the peer may never
+    /// answer the detach: its handle alone stays taken.
+    fn drop_name(&mut self, id: LinkId) {
+        self.drop_termini(id);
+        let Some(link) = self.links.get_mut(id) else {
+            return;
+        };
+        let name = std::mem::take(&mut link.name);
+        self.names.remove(&name, link.role, id);
+        self.link_bytes -= name.len();
     }
 
     fn attach_answered(&mut self, id: LinkId, peer: PeerAttach) -> Result<(), Malformed> {
@@ -158,6 +213,7 @@ impl Connection {
             }
         }
         self.write_attach(id, source.as_deref(), target.as_deref(), &accept);
+        self.drop_termini(id);
         if accept.credit > 0 {
             self.write_link_flow(id, Answer::Plain);
         }
@@ -192,6 +248,7 @@ impl Connection {
         }
         self.forget_deliveries(id);
         self.write_detach(id, refusal.as_ref());
+        self.drop_name(id);
     }
 
     /// Drops what is on its way on a link that goes.
@@ -527,6 +584,7 @@ impl Connection {
     }
 
     fn keep_link(&mut self, id: LinkId, link: Link) {
+        self.link_bytes += link.kept_bytes();
         self.names.insert(&link.name, link.role, id);
         self.links.insert(id, Box::new(link));
     }
@@ -534,6 +592,7 @@ impl Connection {
     pub(super) fn take_link(&mut self, id: LinkId) -> Option<Box<Link>> {
         let link = self.links.remove(id)?;
         self.names.remove(&link.name, link.role, id);
+        self.link_bytes -= link.kept_bytes();
         Some(link)
     }
 

@@ -3,6 +3,7 @@
 use bytes::BytesMut;
 
 use super::*;
+use crate::limits;
 use crate::time::{Millis, Timestamp};
 
 struct Pair {
@@ -489,4 +490,119 @@ fn what_a_message_costs() {
     }
     let count = BATCH * ROUNDS;
     println!("{} ns a message", spent.as_nanos() / u128::from(count));
+}
+
+/// A pair whose frames and handles let one connection say much.
+fn roomy() -> (Pair, SessionId) {
+    let config = |identity| Config {
+        frame_size_max: limits::FRAME_SIZE_MAX,
+        handle_max: limits::HANDLE_MAX,
+        ..config(identity)
+    };
+    let mut pair = Pair::new(Identity::Anonymous);
+    pair.client = Connection::client(config(Identity::Anonymous), pair.now);
+    pair.server = Connection::server(config(Identity::Anonymous), pair.now);
+    pair.run();
+    let session = pair.client.begin().unwrap();
+    pair.run();
+    (pair, session)
+}
+
+/// Attaches a sender, and returns what the server's owner is asked, and why the link was refused by the
+/// engine itself.
+fn ask(
+    pair: &mut Pair,
+    session: SessionId,
+    name: &str,
+    address: &str,
+) -> (Option<LinkId>, Option<Condition>) {
+    let mode = SettleMode::OnReceipt;
+    let link = pair
+        .client
+        .attach(session, name, LinkRole::Outgoing, address, mode);
+    assert!(link.is_some());
+    let (told, asked) = pair.run();
+    let asked = asked.iter().find_map(|event| match event {
+        Event::AttachRequested(id, _) => Some(*id),
+        _ => None,
+    });
+    let refused = told.into_iter().find_map(|event| match event {
+        Event::Detached { error, .. } => error.map(|error| error.condition),
+        _ => None,
+    });
+    (asked, refused)
+}
+
+#[test]
+fn a_link_with_a_name_or_an_address_of_many_bytes_is_refused() {
+    let (mut pair, session) = roomy();
+    let fits = "n".repeat(limits::LINK_NAME_BYTES_MAX);
+    let long = "n".repeat(limits::LINK_NAME_BYTES_MAX + 1);
+    let address = "a".repeat(limits::TERMINUS_BYTES_MAX);
+    let too_large = Some(Condition::ResourceLimitExceeded);
+    assert!(ask(&mut pair, session, &fits, "q").0.is_some());
+    let kept = pair.server.link_bytes();
+    assert!(fits.len() < kept);
+    assert_eq!(
+        ask(&mut pair, session, &long, "q"),
+        (None, too_large.clone())
+    );
+    assert_eq!(ask(&mut pair, session, "l", &address), (None, too_large));
+    assert_eq!(pair.server.link_bytes(), kept);
+}
+
+#[test]
+fn all_names_of_a_connection_s_links_are_bounded_together() {
+    let (mut pair, session) = roomy();
+    let long = "n".repeat(limits::LINK_NAME_BYTES_MAX - 8);
+    let mut refused = None;
+    for number in 0..limits::HANDLE_MAX {
+        let (asked, why) = ask(&mut pair, session, &format!("{number:08}{long}"), "q");
+        refused = why;
+        if asked.is_none() {
+            break;
+        }
+    }
+    assert_eq!(refused, Some(Condition::ResourceLimitExceeded));
+    assert!(pair.server.link_bytes() <= limits::CONNECTION_LINKS_BYTES_MAX);
+}
+
+#[test]
+fn of_a_link_that_has_ended_nothing_is_kept_though_the_peer_is_silent() {
+    let (mut pair, session) = roomy();
+    let name = "n".repeat(1_000);
+    let mode = SettleMode::OnReceipt;
+    for number in 0..100 {
+        let name = format!("{name}{number}");
+        pair.client
+            .attach(session, &name, LinkRole::Outgoing, "q", mode)
+            .unwrap();
+    }
+    pair.client.take_output(pair.now, &mut pair.to_server);
+    pair.server.handle_bytes(pair.now, &mut pair.to_server);
+    assert!(100 * name.len() < pair.server.link_bytes());
+    let asked: Vec<LinkId> = std::iter::from_fn(|| pair.server.poll_event())
+        .filter_map(|event| match event {
+            Event::AttachRequested(id, _) => Some(id),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(asked.len(), 100);
+    let refusal = Refusal {
+        condition: Condition::NotFound,
+        description: "no".to_owned(),
+    };
+    // What the server says is never read, and so never answered.
+    for link in &asked[..50] {
+        pair.server.refuse_link(*link, refusal.clone());
+    }
+    for link in &asked[50..] {
+        pair.server.accept_link(*link, Accept::default());
+    }
+    let names = pair.server.link_bytes();
+    assert!(50 * name.len() < names && names < 51 * (name.len() + 2));
+    for link in &asked[50..] {
+        pair.server.detach(*link, Some(refusal.clone()));
+    }
+    assert_eq!(pair.server.link_bytes(), 0);
 }

@@ -91,8 +91,9 @@ impl Broker {
     /// Takes out the link of a receiver that its queue has let go; its connection may be gone too.
     fn forget_link(&mut self, consumer: ConsumerId) -> LinkId {
         let (connection, link) = link_of(consumer);
-        if let Some(state) = self.connections.get_mut(&connection) {
-            state.links.remove(&link);
+        let state = self.connections.get_mut(&connection);
+        if let Some(state) = state.and_then(|state| state.links.remove(&link)) {
+            self.drop_link(connection, &state);
         }
         link
     }

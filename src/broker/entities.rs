@@ -4,7 +4,7 @@ use super::onward::{Onward, address_of};
 use super::{Broker, Entity, Node, Surroundings, Topic, node_mut};
 use crate::address::{self, SubQueue};
 use crate::entity::queue::{Description, EntityKind, History, Kind, Queue};
-use crate::entity::rules::{Filter, Rule, RuleRefused};
+use crate::entity::rules::{Filter, Rule, RuleRefused, RuleSet};
 use crate::entity::{EntityId, Record, SequenceNumber};
 use crate::time::{ClockStep, Millis, Timestamp};
 
@@ -161,7 +161,9 @@ impl Broker {
         if let Some(topic) = topic {
             let set = &mut self.topic(topic).rules;
             for rule in &rules {
-                if let Err(why) = set.insert(base.0, rule.clone()) {
+                let inserted = rule.check_size();
+                let inserted = inserted.and_then(|()| set.insert(base.0, rule.clone()));
+                if let Err(why) = inserted {
                     set.remove_subscription(base.0);
                     return Err(EntityRefused::Rule {
                         path: path.to_owned(),
@@ -378,7 +380,11 @@ impl Broker {
             }
         }
         if description.kind == EntityKind::Topic {
-            self.topics.insert(base, Topic::default());
+            let topic = Topic {
+                rules: RuleSet::counted(&self.shares.memory),
+                ..Topic::default()
+            };
+            self.topics.insert(base, topic);
         }
         self.note_keys(base, description);
         let path = path.to_owned();
@@ -436,6 +442,7 @@ impl Broker {
         subscription: EntityId,
         rule: Rule,
     ) -> Result<(), RuleRefused> {
+        rule.check_size()?;
         self.topic(topic)
             .rules
             .insert(subscription.0, rule.clone())?;
@@ -456,6 +463,7 @@ impl Broker {
         subscription: EntityId,
         rule: Rule,
     ) -> Result<(), RuleRefused> {
+        rule.check_size()?;
         let rules = &mut self.topic(topic).rules;
         let old = rules.rule(subscription.0, &rule.name).cloned();
         rules.remove(subscription.0, &rule.name);

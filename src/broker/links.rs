@@ -54,12 +54,14 @@ impl Broker {
         let links = self.connection(connection).links.len();
         let made = self.queues.len();
         let is_stranger = !self.is_admitted(connection);
-        let answer = match attach.role {
+        let room = self.check_kept(around, connection, attach);
+        let answer = match (room, attach.role) {
+            (Err(refusal), _) => Err(refusal),
             _ if is_stranger && limits::UNADMITTED_LINKS_MAX <= links => {
                 Err(self.unauthorized(around, connection, "", None, ""))
             }
-            LinkRole::Incoming => self.attach_incoming(around, connection, link, attach),
-            LinkRole::Outgoing => self.attach_outgoing(around, connection, link, attach),
+            (Ok(()), LinkRole::Incoming) => self.attach_incoming(around, connection, link, attach),
+            (Ok(()), LinkRole::Outgoing) => self.attach_outgoing(around, connection, link, attach),
         };
         let (state, reply) = match answer {
             Ok((state, accept)) => (Some(state), accept.map(|it| Reply::AcceptLink(link, it))),
@@ -69,6 +71,7 @@ impl Broker {
             if let Some(queue) = state.queue() {
                 self.note_use(around.now, queue);
             }
+            self.keep_link(connection, &state);
             self.connection(connection).links.insert(link, state);
         } else if let Some(holding) = self.connection(connection).holdings.remove(&link) {
             self.drop_holding(around, connection, &holding);
@@ -137,7 +140,7 @@ impl Broker {
         if !description.status.can_send() {
             return Err(self.disabled(around, &address));
         }
-        let destination = attach.text("com.microsoft:transfer-destination-address");
+        let destination = attach.text(DESTINATION);
         let destination = destination.map(|text| self.destination(around, connection, text));
         let size = description.max_message_bytes;
         let accept = Accept {
@@ -355,6 +358,7 @@ impl Broker {
         let Some(state) = self.connection(connection).links.remove(&link) else {
             return;
         };
+        self.drop_link(connection, &state);
         self.let_go(around.now, connection, link, &state);
         self.release(around, connection, link, &state);
         if let Some(holding) = self.connection(connection).holdings.remove(&link) {
@@ -617,6 +621,9 @@ impl Broker {
         refusal(condition, text, entity, around.now, &mut self.tracking)
     }
 }
+
+/// The link property that names where a sender's messages go on to.
+pub(super) const DESTINATION: &str = "com.microsoft:transfer-destination-address";
 
 /// The link property with a client's patience.
 const TIMEOUT: &str = "com.microsoft:timeout";

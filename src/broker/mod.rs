@@ -26,6 +26,7 @@ mod forwards;
 mod jms;
 #[cfg(test)]
 mod jms_tests;
+mod kept;
 mod links;
 pub mod management;
 mod memory;
@@ -271,6 +272,8 @@ struct Connection {
     unwritten: u64,
     way: delivery::Way,
     transactions: transactions::Open,
+    /// What is counted of it; nothing before it has a link or a token.
+    kept: Option<kept::Kept>,
 }
 
 #[derive(Debug)]
@@ -354,6 +357,7 @@ impl Broker {
         self.share = Share::default();
         self.end_transactions(around.now);
         self.end_tokens(around);
+        self.tell_refusals(around.now);
         self.delete_idle(around);
         loop {
             let due = self
@@ -396,7 +400,7 @@ impl Broker {
         let idle = self.idle_ends.first().map(|&(at, _)| at);
         let token = self.token_ends.first().map(|&(at, _)| at);
         let all = queue.into_iter().chain(transaction).chain(idle);
-        all.chain(token).min()
+        all.chain(token).chain(self.next_refusals()).min()
     }
 
     /// Names the namespaces, the first of which answers to every host name that is no other's.

@@ -3,9 +3,11 @@
 use bytes::Bytes;
 
 use super::*;
-use crate::entity::queue::{Description, EntityKind, ReceiveMode};
-use crate::entity::rules::{Filter, Rule, SqlFilter};
-use crate::message::{Message, Scalar};
+use crate::entity::queue::{Description, EntityKind, ReceiveMode, Settlement};
+use crate::entity::rules::{
+    CorrelationFields, CorrelationFilter, Filter, Rule, RuleRefused, SqlFilter,
+};
+use crate::message::{Amendments, Message, Scalar};
 use crate::time::Millis;
 
 /// A broker, and another one that is made of the records of the first.
@@ -503,6 +505,82 @@ fn a_transaction_is_done_as_a_whole_or_not_at_all() {
         assert_eq!(bench.seen("q"), expected);
     }
     bench.check_replay();
+}
+
+#[test]
+fn what_a_transaction_changes_counts_as_memory_until_it_ends() {
+    const CHANGED: usize = 60_000;
+    let mut bench = Bench::new();
+    let (queue, connection) = (bench.id("q"), ConnectionId(1));
+    bench.send("q", message("x"));
+    let consumer = consumer_id(connection, LinkId(9));
+    bench.run(|broker, around| {
+        broker.with_queue(around, queue, |queue, cx| {
+            queue.add_consumer(consumer, ReceiveMode::PeekLock);
+            queue.set_credit(cx, consumer, 1, false);
+        });
+    });
+    let token = bench.told.drain(..).find_map(|routed| match routed.reply {
+        Reply::Deliver(_, handover) => Some(handover.token),
+        _ => None,
+    });
+    let token = token.unwrap();
+    let counted = |bench: &Bench| bench.broker.shares.memory.counted();
+    let before = counted(&bench);
+    bench.run(|broker, around| {
+        let link = LinkId(1);
+        let control = |payload: Vec<u8>| send::Incoming {
+            link,
+            delivery: DeliveryId(0),
+            payload: payload.into(),
+            message_format: 0,
+            settled: false,
+            transaction: None,
+        };
+        let declare = control(vec![0x00, 0x53, 0x77, 0x00, 0x53, 0x31, 0x45]);
+        let (Outcome::Declared(id), 0) = broker.control(around, connection, &declare) else {
+            panic!("it was not declared");
+        };
+        let mut changes = Amendments::default();
+        changes.set_string("p", &"x".repeat(CHANGED));
+        let settle = transactions::Operation::Settle {
+            queue,
+            token,
+            settlement: Settlement::Abandon(changes),
+        };
+        broker.enlist(around, connection, &id, settle).unwrap();
+    });
+    assert!(before + CHANGED < counted(&bench));
+    bench.run(|broker, _| broker.roll_back(connection, None));
+    assert_eq!(counted(&bench), before);
+}
+
+#[test]
+fn a_rule_of_many_bytes_is_refused_and_the_others_are_counted() {
+    let mut bench = Bench::new();
+    let (topic, subscription) = (bench.id("t"), bench.id("t/Subscriptions/a"));
+    let counted = |bench: &Bench| bench.broker.shares.memory.counted();
+    let before = counted(&bench);
+    let keep = |bench: &mut Bench, bytes: usize| {
+        let fields = CorrelationFields {
+            label: Some("l".repeat(bytes)),
+            ..CorrelationFields::default()
+        };
+        let rule = Rule {
+            name: "large".to_owned(),
+            filter: Filter::Correlation(CorrelationFilter::new(fields).unwrap()),
+            action: None,
+            created_at: bench.now,
+        };
+        bench.run(|broker, around| broker.keep_rule(around, topic, subscription, rule))
+    };
+    let refused = keep(&mut bench, limits::RULE_BYTES_MAX);
+    assert_eq!(refused, Err(RuleRefused::TooLarge));
+    assert_eq!(counted(&bench), before);
+    assert_eq!(keep(&mut bench, 60_000), Ok(()));
+    assert!(before + 60_000 < counted(&bench));
+    bench.run(|broker, around| assert!(broker.drop_rule(around, topic, subscription, "large")));
+    assert_eq!(counted(&bench), before);
 }
 
 #[test]

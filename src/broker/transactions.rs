@@ -17,6 +17,7 @@ use super::{
 };
 use crate::amqp::{Condition, Refusal};
 use crate::entity::queue::{Arrival, Settlement};
+use crate::entity::{Held, Purpose};
 use crate::limits;
 use crate::message::{Control, Message};
 use crate::time::ClockStep;
@@ -33,8 +34,8 @@ pub(super) struct Transaction {
     /// Why something of it was refused: then nothing of it happens. Java does not notice a refused
     /// send, and would commit the rest.
     spoiled: Option<String>,
-    /// Bytes of the messages in it.
-    bytes: usize,
+    /// Bytes of the messages and settlements in it.
+    held: Held,
     ends: Timestamp,
 }
 
@@ -76,15 +77,18 @@ impl Operation {
         }
     }
 
-    /// Returns the bytes of the messages in it.
+    /// Returns the bytes of the messages in it, or of what a settlement changes, with what is around
+    /// them.
     fn bytes(&self) -> usize {
-        match self {
+        let own = match self {
             Self::Send { messages, .. } => {
                 messages.iter().map(|message| message.bytes().len()).sum()
             }
             Self::Schedule { message, .. } => message.bytes().len(),
-            Self::Settle { .. } | Self::Cancel { .. } => 0,
-        }
+            Self::Settle { settlement, .. } => settlement.size(),
+            Self::Cancel { numbers, .. } => size_of_val(numbers.as_slice()),
+        };
+        size_of::<Self>() + own
     }
 
     fn weight(&self) -> usize {
@@ -140,7 +144,7 @@ impl Broker {
             link,
             operations: Vec::new(),
             spoiled: None,
-            bytes: 0,
+            held: self.shares.memory.hold(Purpose::Other, 0),
             ends,
         };
         let open = &mut self.connection(connection).transactions;
@@ -203,7 +207,8 @@ impl Broker {
     pub(super) fn spoil(&mut self, connection: ConnectionId, id: &[u8], reason: &str) {
         let open = &mut self.connection(connection).transactions;
         if let Some(transaction) = number(id).and_then(|number| open.get_mut(&number)) {
-            let reason = || reason.to_owned();
+            // It may quote the peer.
+            let reason = || reason.chars().take(REASON_MAX).collect();
             transaction.spoiled.get_or_insert_with(reason);
         }
     }
@@ -258,7 +263,7 @@ impl Broker {
         }
         let open = &mut self.connection(connection).transactions;
         if let Some(transaction) = number.and_then(|number| open.get_mut(&number)) {
-            transaction.bytes += bytes;
+            transaction.held.resize(transaction.held.bytes() + bytes);
             transaction.operations.push(operation);
         }
         Ok(())
@@ -278,7 +283,7 @@ impl Broker {
             return Err(self.unknown(around));
         };
         let weight: usize = transaction.operations.iter().map(Operation::weight).sum();
-        let held: usize = open.values().map(|transaction| transaction.bytes).sum();
+        let held: usize = open.values().map(|open| open.held.bytes()).sum();
         if limits::TRANSACTION_OPERATIONS_MAX < weight + more {
             let text = "Can't send more than 100 messages in a single transaction.";
             return Err(self.refuse(around, Condition::NotAllowed, text, ""));
@@ -286,7 +291,8 @@ impl Broker {
         if limits::TRANSACTION_BYTES_MAX < held + bytes {
             let max = limits::TRANSACTION_BYTES_MAX;
             let text = format!(
-                "The open transactions of the connection would hold more than {max} bytes of messages."
+                "The open transactions of the connection would hold more than {max} bytes of messages \
+                 and settlements."
             );
             return Err(self.refuse(around, Condition::ResourceLimitExceeded, &text, ""));
         }
@@ -447,6 +453,9 @@ impl Broker {
         self.refuse(around, Condition::TransactionUnknownId, text, "coordinator")
     }
 }
+
+/// Characters that are kept of why something was refused.
+const REASON_MAX: usize = 512;
 
 fn number(id: &[u8]) -> Option<u64> {
     Some(u64::from_be_bytes(id.try_into().ok()?))

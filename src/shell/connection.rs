@@ -214,7 +214,7 @@ impl<S: Stream> Task<S> {
                     return Ok(());
                 }
                 self.whole = 0;
-                self.partials.set(self.engine.partial_bytes());
+                self.partials.set(self.kept_bytes());
             }
             let ends = self.engine.is_finished() || at_end;
             if ends && self.output.is_flushed() {
@@ -294,7 +294,12 @@ impl<S: Stream> Task<S> {
         self.take_events();
         self.engine
             .take_output(self.clock.elapsed(), self.output.bytes());
-        self.partials.set(self.engine.partial_bytes() + self.whole);
+        self.partials.set(self.kept_bytes() + self.whole);
+    }
+
+    /// Returns how many bytes of the peer's the engine keeps.
+    fn kept_bytes(&self) -> usize {
+        self.engine.partial_bytes() + self.engine.link_bytes()
     }
 
     /// Writes what there is and reads what has come. Is ready when bytes were read, or when more can
@@ -328,7 +333,8 @@ impl<S: Stream> Task<S> {
 
     fn handle_bytes(&mut self, at_end: bool) {
         let now = self.clock.elapsed();
-        let room = self.partials.room().saturating_sub(self.whole);
+        let others = self.whole + self.engine.link_bytes();
+        let room = self.partials.room().saturating_sub(others);
         self.engine.set_partial_room(room);
         self.engine.handle_bytes(now, self.incoming.bytes());
         if at_end {
@@ -426,9 +432,6 @@ impl<S: Stream> Task<S> {
                 self.engine.detach(link, Some(refusal));
             }
             Reply::Authenticated(is_genuine) => {
-                if let (false, Some(visit)) = (is_genuine, &self.visit) {
-                    info!(connection = self.id.0, peer = %visit.address(), "SASL failed");
-                }
                 self.engine.authenticated(is_genuine);
                 // What came meanwhile was left alone.
                 self.handle_bytes(false);

@@ -193,3 +193,52 @@ fn licences_of_dependencies_go_together_with_ours() {
     }
     check(&wrong);
 }
+
+/// Returns what stands between backticks.
+fn quoted(text: &str) -> Vec<&str> {
+    text.split('`').skip(1).step_by(2).collect()
+}
+
+#[test]
+fn the_tables_of_costs_name_bounds_and_tests_that_are_there() {
+    let document = std::fs::read_to_string(root().join("docs/security.md")).unwrap();
+    let (_, tables) = document
+        .split_once("## What a peer can make the broker spend")
+        .unwrap();
+    let tables = tables.split("\n## ").next().unwrap();
+    let sources = files(&["src", "tests"], "rs");
+    let has = |text: &str| sources.iter().any(|(_, source)| source.contains(text));
+    let limits = &sources
+        .iter()
+        .find(|(name, _)| name == "src/limits.rs")
+        .unwrap()
+        .1;
+    let (mut rows, mut wrong) = (0, Vec::new());
+    for line in tables.lines().filter(|line| line.starts_with("| ")) {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").collect();
+        let [_, _, constants, tests] = cells[..] else {
+            wrong.push(format!("four cells are wanted: {line}"));
+            continue;
+        };
+        rows += 1;
+        let place = quoted(constants).into_iter().find(|it| it.contains('/'));
+        for name in quoted(constants).into_iter().filter(|it| !it.contains('/')) {
+            let defined = format!("const {name}:");
+            let elsewhere = place.is_some() && has(&defined);
+            if !limits.contains(&defined) && !elsewhere {
+                wrong.push(format!("{name} is no constant of limits.rs"));
+            }
+        }
+        for name in quoted(tests) {
+            let is_there = match name.strip_prefix("interop-tests/") {
+                Some(_) => root().join(name).exists(),
+                None => has(&format!("fn {name}(")),
+            };
+            if !is_there {
+                wrong.push(format!("there is no test {name}"));
+            }
+        }
+    }
+    assert!(30 < rows, "the tables are there");
+    check(&wrong);
+}

@@ -57,6 +57,11 @@ impl Grant {
         self.expires_at
     }
 
+    /// Returns how many bytes it keeps.
+    pub(in crate::broker) fn kept_bytes(&self) -> usize {
+        size_of::<Self>() + self.scope.len()
+    }
+
     pub(super) fn covers(&self, path: &str) -> bool {
         is_within(path, &self.scope)
     }

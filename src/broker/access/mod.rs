@@ -7,11 +7,13 @@
 mod grant;
 mod jwt;
 mod sas;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod throttle;
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use tracing::{debug, info};
 
@@ -43,6 +45,19 @@ pub enum Profile {
 /// A machine that peers are at, as far as they can be told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Peer(pub u128);
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Ok(address) = u32::try_from(self.0) {
+            let [a, b, c, d] = address.to_be_bytes();
+            return write!(f, "{a}.{b}.{c}.{d}");
+        }
+        // The network: hosts of one are not told apart.
+        let part = |place: u32| (self.0 >> (112 - 16 * place)) & 0xffff;
+        let (a, b, c, d) = (part(0), part(1), part(2), part(3));
+        write!(f, "{a:x}:{b:x}:{c:x}:{d:x}::/64")
+    }
+}
 
 /// Where a connection comes from.
 #[derive(Debug, Clone, Default)]
@@ -82,6 +97,8 @@ pub enum Fault {
 pub struct TokenRefused {
     /// What is wrong with it.
     pub fault: Fault,
+    /// It is to be told in the log by itself; else it is part of a sum.
+    pub is_told: bool,
     text: String,
 }
 
@@ -118,7 +135,12 @@ impl TokenRefused {
     }
 
     fn new(fault: Fault, text: String) -> Self {
-        Self { fault, text }
+        let is_told = true;
+        Self {
+            fault,
+            is_told,
+            text,
+        }
     }
 }
 
@@ -129,6 +151,8 @@ pub(super) struct Access {
     /// The rules of each namespace, by the prefix of its paths.
     rules: BTreeMap<String, Vec<AuthorizationRule>>,
     throttle: throttle::Throttle,
+    /// What of refusals is told in the log.
+    tally: tally::Tally,
     /// Whose identity tokens are good.
     issuer: Option<TokenIssuer>,
 }
@@ -144,6 +168,7 @@ impl Access {
     /// Follows a clock that was set: what runs by elapsed time goes on as before.
     pub(super) fn follow_clock(&mut self, step: ClockStep) {
         self.throttle.follow_clock(step);
+        self.tally.follow_clock(step);
     }
 }
 
@@ -223,6 +248,9 @@ impl Broker {
                 .throttle
                 .failed(around.now, origin.peer, identity.name());
         }
+        if !is_genuine && self.access.tally.note(around.now, origin.peer) {
+            info!(connection = id.0, peer = %origin.peer, "SASL failed");
+        }
         self.connection(id).grants = grants;
         around.replies.push(Routed {
             connection: id,
@@ -288,25 +316,51 @@ impl Broker {
             let connection = self.connection(id);
             (connection.prefix.clone(), connection.origin.peer)
         };
-        let audience = format!("{prefix}{}", audience_path(audience));
+        let audience = audience_path(audience);
+        let characters = audience.chars().count();
+        if limits::AUDIENCE_LENGTH_MAX < characters {
+            return Err(TokenRefused::new(
+                Fault::Audience,
+                format!(
+                    "The audience has {characters} characters, and {} is the most.",
+                    limits::AUDIENCE_LENGTH_MAX
+                ),
+            ));
+        }
+        let audience = format!("{prefix}{audience}");
         let verified = self.verify(around.now, peer, &prefix, token, &audience);
         let verified = verified.inspect_err(|refused| {
-            let audience: String = audience.chars().take(limits::LOGGED_MAX).collect();
-            info!(connection = id.0, audience, fault = ?refused.fault, "a token was refused");
+            if self.access.tally.note(around.now, peer) {
+                let audience: String = audience.chars().take(limits::LOGGED_MAX).collect();
+                info!(connection = id.0, audience, fault = ?refused.fault, "a token was refused");
+            }
         })?;
         let grant = Grant {
             scope: audience,
             ..verified.grant
         };
+        self.take_grant(around, id, grant)
+    }
+
+    /// Takes what a token gives, in the place of what another gave for the same audience.
+    fn take_grant(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        id: ConnectionId,
+        grant: Grant,
+    ) -> Result<(), TokenRefused> {
         let connection = self.connection(id);
         let same = |old: &&Grant| old.is_of_token && old.scope == grant.scope;
         let old = connection.grants.iter().find(same).cloned();
-        if old.is_none() && limits::GRANTS_MAX <= connection.grants.len() {
+        let is_full = limits::GRANTS_MAX <= connection.grants.len();
+        if old.is_none() && (is_full || !self.has_room(id, grant.kept_bytes())) {
             return Err(TokenRefused::new(
                 Fault::Rights,
                 format!(
-                    "There are {} tokens on this connection already.",
-                    limits::GRANTS_MAX
+                    "There are as many tokens on this connection already as there may be: {}, and \
+                     {} bytes of the names of links and audiences.",
+                    limits::GRANTS_MAX,
+                    limits::CONNECTION_KEPT_BYTES_MAX
                 ),
             ));
         }
@@ -320,6 +374,7 @@ impl Broker {
         {
             self.token_ends.remove(&(at, id));
         }
+        self.keep_tokens(id);
         self.let_in(around, id);
         if shrinks {
             self.end_unauthorized(around, id, "");
@@ -338,6 +393,7 @@ impl Broker {
         let audience = format!("{}{}", connection.prefix, audience_path(audience));
         let is_that = |old: &Grant| old.is_of_token && old.scope == audience;
         connection.grants.retain(|old| !is_that(old));
+        self.keep_tokens(id);
         self.end_unauthorized(around, id, "");
     }
 
@@ -349,6 +405,22 @@ impl Broker {
     ///
     /// What is wrong with it.
     pub fn authorize(
+        &mut self,
+        now: Timestamp,
+        peer: Peer,
+        host: Option<&str>,
+        token: Option<&str>,
+        path: &str,
+        supplementary: &[String],
+    ) -> Result<Authority, TokenRefused> {
+        let authorized = self.authority(now, peer, host, token, path, supplementary);
+        authorized.map_err(|refused| TokenRefused {
+            is_told: self.access.tally.note(now, peer),
+            ..refused
+        })
+    }
+
+    fn authority(
         &mut self,
         now: Timestamp,
         peer: Peer,
@@ -436,6 +508,21 @@ impl Broker {
                 .is_some_and(|connection| !connection.grants.is_empty())
     }
 
+    /// Tells in sums of the refusals that were not told by themselves, when it is time.
+    pub(super) fn tell_refusals(&mut self, now: Timestamp) {
+        while let Some((peer, refusals)) = self.access.tally.end(now) {
+            if 0 < refusals {
+                let seconds = limits::REFUSALS_SPAN.as_millis() / 1_000;
+                info!(%peer, refusals, seconds, "tokens, keys and requests were refused");
+            }
+        }
+    }
+
+    /// Returns when [`Broker::tell_refusals`] has something to do.
+    pub(super) fn next_refusals(&self) -> Option<Timestamp> {
+        self.access.tally.next_end()
+    }
+
     /// Ends what rested on tokens whose time is over.
     pub(super) fn end_tokens(&mut self, around: &mut Surroundings<'_>) {
         while let Some(&(at, id)) = self.token_ends.first() {
@@ -451,6 +538,7 @@ impl Broker {
                 .grants
                 .retain(|grant| around.now < grant.expires_at);
             if connection.grants.len() < before {
+                self.keep_tokens(id);
                 let text = format!(
                     "ExpiredToken: The token is expired. Expiration time: '{}'. ",
                     super::errors::stamp(at)

@@ -432,3 +432,51 @@ fn an_audience_tells_nothing_of_entities_beside_it() {
     let missing = bench.run(|broker, around| broker.missing(around, GUEST, "sb://h/Q"));
     assert_eq!(missing, None);
 }
+
+#[test]
+fn what_is_kept_of_links_and_tokens_is_counted_and_bounded() {
+    let mut bench = guarded();
+    let before = bench.broker.shares.memory.counted();
+    let ends = NOW + 60;
+    let token = sas("sb://h/", "root", "r", ends);
+    let below = "b".repeat(300);
+    let audience = |number: usize| format!("sb://h/q/{below}{number:05}");
+    assert_eq!(put(&mut bench, "sb://h/q", &token), Ok(()));
+    let mut refused = None;
+    for number in 0..limits::GRANTS_MAX {
+        refused = put(&mut bench, &audience(number), &token).err();
+        if refused.is_some() {
+            break;
+        }
+    }
+    assert_eq!(
+        refused,
+        Some(Fault::Rights),
+        "there are as many as there may be"
+    );
+    let kept = bench.broker.shares.memory.counted() - before;
+    assert!(limits::GRANTS_MAX * 300 < kept && kept <= limits::CONNECTION_KEPT_BYTES_MAX);
+    let long = format!("sb://h/q/{}", "b".repeat(limits::AUDIENCE_LENGTH_MAX));
+    assert_eq!(put(&mut bench, &long, &token), Err(Fault::Audience));
+    bench.run(|broker, around| broker.closed(around, GUEST));
+    assert_eq!(bench.broker.shares.memory.counted(), before);
+}
+
+#[test]
+fn a_link_that_has_gone_is_counted_no_more() {
+    let mut bench = guarded();
+    let token = sas("sb://h/q", "root", "r", NOW + 60);
+    put(&mut bench, "sb://h/q", &token).unwrap();
+    let before = bench.broker.shares.memory.counted();
+    let address = format!("q{}", "/".repeat(1_000));
+    attach(&mut bench, 1, LinkRole::Outgoing, "$cbs");
+    attach(&mut bench, 2, LinkRole::Incoming, &address);
+    assert_eq!(told(&mut bench), ["+1", "+2"]);
+    assert!(before < bench.broker.shares.memory.counted());
+    for link in [1, 2] {
+        let link = LinkId(link);
+        let event = Event::Detached { link, error: None };
+        bench.run(|broker, around| broker.apply(around, GUEST, Input::Event(event)));
+    }
+    assert_eq!(bench.broker.shares.memory.counted(), before);
+}

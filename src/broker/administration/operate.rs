@@ -571,6 +571,7 @@ fn rule_refused(subscription: &str, name: &str, why: RuleRefused) -> OperationRe
         RuleRefused::NameTaken => OperationRefused::Exists(format!(
             "The messaging entity '{subscription}/Rules/{name}' already exists."
         )),
+        RuleRefused::TooLarge => OperationRefused::Invalid(format!("{why}.")),
         RuleRefused::TooManyCorrelation | RuleRefused::TooManySql => {
             OperationRefused::QuotaExceeded(format!("{why}."))
         }

@@ -9,6 +9,7 @@ use super::operations::{Answer, Failure, Operation};
 use super::values::{Map, wrong};
 use super::{Body, Status};
 use crate::amqp::Condition;
+use crate::broker::Room;
 use crate::entity::EntityId;
 use crate::entity::queue::Queue;
 use crate::entity::rules::{
@@ -40,6 +41,10 @@ impl Operation<'_, '_> {
             let text = format!("'rule-name' must have 1 to {max} characters, none of them '/'");
             return Err(text.into());
         }
+        if self.broker.room == Room::None {
+            let text = "The disk or the memory is full: no rule can be made until there is room.";
+            return Err(self.refuse(Condition::ResourceLimitExceeded, text));
+        }
         let description = map
             .optional_map("rule-description")?
             .ok_or_else(|| "'rule-description' is missing".to_owned())?;
@@ -58,6 +63,9 @@ impl Operation<'_, '_> {
             Ok(()) => Ok((Status::ok(), Body::Empty)),
             Err(refused @ (RuleRefused::TooManyCorrelation | RuleRefused::TooManySql)) => {
                 Err(self.refuse(Condition::ResourceLimitExceeded, &refused.to_string()))
+            }
+            Err(refused @ RuleRefused::TooLarge) => {
+                Err(self.refuse(Condition::ArgumentError, &refused.to_string()))
             }
             Err(RuleRefused::NameTaken) => {
                 let text = format!(
@@ -93,14 +101,25 @@ impl Operation<'_, '_> {
         let (skip, top) = (number("skip")?, number("top")?);
         let (topic, subscription) = self.subscription()?;
         let rules = self.broker.topic(topic).rules.rules(subscription.0);
-        let told = rules
+        let rules: Vec<&Rule> = rules
             .skip(skip)
             .take(top.min(limits::REQUEST_ITEMS_MAX))
-            .map(|rule| {
-                let mut entry = OrderedMap::new();
-                entry.insert(text("rule-description"), describe(rule));
-                Value::Map(entry)
-            });
+            .collect();
+        let bytes = rules.iter().map(|rule| rule.size()).sum::<usize>();
+        if limits::RULES_ANSWER_BYTES_MAX < bytes {
+            let text = format!(
+                "{} rules have {bytes} bytes, and {} is the most for one answer: ask for fewer at a \
+                 time by 'top'.",
+                rules.len(),
+                limits::RULES_ANSWER_BYTES_MAX
+            );
+            return Err(self.refuse(Condition::ResourceLimitExceeded, &text));
+        }
+        let told = rules.into_iter().map(|rule| {
+            let mut entry = OrderedMap::new();
+            entry.insert(text("rule-description"), describe(rule));
+            Value::Map(entry)
+        });
         let told: Vec<Value> = told.collect();
         if told.is_empty() {
             return Ok((Status::no_content(), Body::Empty));

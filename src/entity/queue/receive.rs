@@ -24,6 +24,21 @@ pub enum Settlement {
     Release,
 }
 
+impl Settlement {
+    /// Returns how many bytes of the peer's are in it.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Abandon(changes) | Self::Defer(changes) => changes.size(),
+            Self::DeadLetter(why) => {
+                let texts = [&why.reason, &why.description].into_iter().flatten();
+                why.amendments.size() + texts.map(String::len).sum::<usize>()
+            }
+            Self::Complete | Self::Release => 0,
+        }
+    }
+}
+
 /// Why a message goes to the dead-letter queue.
 #[derive(Debug, Clone, Default)]
 pub struct DeadLetter {

@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Action, CorrelationFields, CorrelationFilter, EmptyFilter, Filter, Parameters, Rule, SqlError,
-    SqlFilter,
+    Action, CorrelationFields, CorrelationFilter, EmptyFilter, Filter, Parameters, Rule,
+    RuleRefused, SqlError, SqlFilter,
 };
+use crate::limits;
 use crate::time::Timestamp;
 
 /// Why bytes are not a rule.
@@ -48,6 +49,30 @@ struct KeptText {
 }
 
 impl Rule {
+    /// Checks that it is small enough to be kept.
+    ///
+    /// # Errors
+    ///
+    /// If it is not.
+    pub fn check_size(&self) -> Result<(), RuleRefused> {
+        if limits::RULE_BYTES_MAX < self.size() {
+            return Err(RuleRefused::TooLarge);
+        }
+        Ok(())
+    }
+
+    /// Returns how many bytes it takes in the log.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.to_json().len()
+    }
+
+    /// Returns about how many bytes of memory it takes: what was written, and what was made of it.
+    pub(super) fn kept_bytes(&self) -> usize {
+        const FIXED: usize = 512;
+        FIXED + 2 * self.size()
+    }
+
     /// Returns the form in which the log keeps it.
     #[must_use]
     pub fn to_json(&self) -> Vec<u8> {

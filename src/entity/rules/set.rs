@@ -11,6 +11,7 @@ use super::system::identity;
 use super::work::{Allowance, Meter, Share};
 use super::{Facts, Filter, Rule};
 use crate::entity::Random;
+use crate::entity::memory::{Held, Memory, Purpose};
 use crate::limits;
 use crate::message::{Amendments, Field, Message, Part, Scalar};
 use crate::time::Timestamp;
@@ -56,6 +57,12 @@ pub enum RuleRefused {
     /// The subscription has a rule of this name.
     #[error("the subscription already has a rule of this name")]
     NameTaken,
+    /// It is too large.
+    #[error(
+        "a rule with its texts, values and parameters has {} bytes at most",
+        limits::RULE_BYTES_MAX
+    )]
+    TooLarge,
     /// The topic has as many other rules as it may have.
     #[error(
         "the subscriptions of a topic have {} correlation filters at most",
@@ -89,6 +96,8 @@ pub struct RuleSet {
     sql: usize,
     /// The serial number of the next rule.
     next: u64,
+    /// What the rules take of the namespace's memory.
+    held: Option<Held>,
 }
 
 /// A rule's place: subscriptions in order, in each the oldest first.
@@ -112,6 +121,14 @@ enum Place {
 const RIVALS_COUNTED: usize = 64;
 
 impl RuleSet {
+    /// Makes an empty set whose rules are counted.
+    pub(crate) fn counted(memory: &Memory) -> Self {
+        Self {
+            held: Some(memory.hold(Purpose::Other, 0)),
+            ..Self::default()
+        }
+    }
+
     /// Adds a rule to a subscription.
     ///
     /// # Errors
@@ -151,6 +168,9 @@ impl RuleSet {
             }
         }
         self.names.insert(name, key);
+        if let Some(held) = &mut self.held {
+            held.resize(held.bytes() + rule.kept_bytes());
+        }
         self.rules.insert(key, (rule, place));
         Ok(())
     }
@@ -182,6 +202,9 @@ impl RuleSet {
             return false;
         };
         let (rule, place) = self.rules.remove(&key).expect("names are those of rules");
+        if let Some(held) = &mut self.held {
+            held.resize(held.bytes() - rule.kept_bytes());
+        }
         self.sql -= usize::from(matches!(rule.filter, Filter::Sql(_)));
         match place {
             Place::Field(field, hash) => {

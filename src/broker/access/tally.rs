@@ -1,0 +1,101 @@
+//! Refusals are told one by one as long as they are few, and then in sums: what a peer makes the log
+//! grow by is bounded.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::Peer;
+use crate::limits;
+use crate::time::{ClockStep, Timestamp};
+
+/// Refusals of each peer that are told, and that are not.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    counts: BTreeMap<Peer, Count>,
+    /// When the spans end in which refusals are counted; all are of one length.
+    ends: VecDeque<(Timestamp, Peer)>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Count {
+    told: u32,
+    untold: u64,
+}
+
+impl Tally {
+    /// Counts a refusal; returns whether it is to be told by itself.
+    pub(super) fn note(&mut self, now: Timestamp, peer: Peer) -> bool {
+        if !self.counts.contains_key(&peer) {
+            if limits::REFUSALS_PEERS_MAX <= self.counts.len() {
+                return false;
+            }
+            self.ends
+                .push_back((now.after(limits::REFUSALS_SPAN), peer));
+        }
+        let count = self.counts.entry(peer).or_default();
+        let is_told = count.told < limits::REFUSALS_TOLD;
+        if is_told {
+            count.told += 1;
+        } else {
+            count.untold += 1;
+        }
+        is_told
+    }
+
+    /// Ends a span that is over; returns its peer, and how many of its refusals were not told.
+    pub(super) fn end(&mut self, now: Timestamp) -> Option<(Peer, u64)> {
+        self.ends.front().filter(|(end, _)| *end <= now)?;
+        let (_, peer) = self.ends.pop_front()?;
+        let count = self.counts.remove(&peer).unwrap_or_default();
+        Some((peer, count.untold))
+    }
+
+    /// A span is as long as before, wherever the clock was set to.
+    pub(super) fn follow_clock(&mut self, step: ClockStep) {
+        for (end, _) in &mut self.ends {
+            *end = end.moved(step);
+        }
+    }
+
+    /// Returns when the next span ends.
+    pub(super) fn next_end(&self) -> Option<Timestamp> {
+        self.ends.front().map(|&(end, _)| end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_refusals_of_a_peer_are_told_and_the_others_in_a_sum() {
+        let mut tally = Tally::default();
+        let now = Timestamp::from_millis(1_000);
+        let (one, other) = (Peer(1), Peer(2));
+        let told = (0..1_000).filter(|_| tally.note(now, one)).count();
+        assert_eq!(told, usize::try_from(limits::REFUSALS_TOLD).unwrap());
+        let later = now.after(crate::time::Millis::from_millis(1));
+        assert!(tally.note(later, other));
+        let end = now.after(limits::REFUSALS_SPAN);
+        assert_eq!(tally.next_end(), Some(end));
+        assert_eq!(tally.end(later), None);
+        let untold = 1_000 - u64::from(limits::REFUSALS_TOLD);
+        assert_eq!(tally.end(end), Some((one, untold)));
+        assert_eq!(tally.end(end), None);
+        assert!(tally.note(end, one), "a new span has begun");
+        let end = later.after(limits::REFUSALS_SPAN);
+        tally.follow_clock(ClockStep::from_millis(-900_000));
+        let end = end.moved(ClockStep::from_millis(-900_000));
+        assert_eq!(tally.end(end), Some((other, 0)));
+    }
+
+    #[test]
+    fn the_peers_that_are_counted_are_bounded() {
+        let mut tally = Tally::default();
+        for peer in 0..limits::REFUSALS_PEERS_MAX {
+            let peer = Peer(u128::try_from(peer).unwrap());
+            assert!(tally.note(Timestamp::EPOCH, peer));
+        }
+        assert!(!tally.note(Timestamp::EPOCH, Peer(u128::MAX)));
+        assert_eq!(tally.counts.len(), limits::REFUSALS_PEERS_MAX);
+    }
+}
