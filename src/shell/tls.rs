@@ -179,6 +179,13 @@ impl Tls {
     pub(super) fn ca_pem(&self) -> Option<Arc<str>> {
         self.current.load().ca_pem.clone()
     }
+
+    /// Returns whether one of the broker's certificates is for a host.
+    pub(super) fn is_for(&self, host: &str) -> bool {
+        let current = self.current.load();
+        let mut pairs = current.choice.0.iter();
+        pairs.any(|pair| pair.certificate.is_for(host))
+    }
 }
 
 /// What was read last.
@@ -188,6 +195,7 @@ struct Current {
     config: Arc<ServerConfig>,
     /// For clients that ask for other protocols only.
     without_protocols: Arc<ServerConfig>,
+    choice: Arc<Choice>,
     ca_pem: Option<Arc<str>>,
     told: Vec<String>,
     warnings: Vec<String>,
@@ -228,10 +236,12 @@ impl Current {
         if let Some(error) = &inputs.not_renewed {
             warnings.push(format!("the certificate cannot be renewed: {error}"));
         }
+        let choice = Arc::new(Choice(pairs));
+        let resolver: Arc<dyn ResolvesServerCert> = Arc::<Choice>::clone(&choice);
         let mut config = ServerConfig::builder_with_provider(Arc::clone(provider))
             .with_safe_default_protocol_versions()?
             .with_client_cert_verifier(clients)
-            .with_cert_resolver(Arc::new(Choice(pairs)));
+            .with_cert_resolver(resolver);
         // Tickets of before are worth nothing now: a client whose authority is no longer trusted must
         // not come back with one.
         config.ticketer = aws_lc_rs::Ticketer::new()?;
@@ -240,6 +250,7 @@ impl Current {
         Ok(Self {
             config: Arc::new(config),
             without_protocols,
+            choice,
             ca_pem: inputs.ca.as_ref().map(files::public_text).transpose()?,
             told,
             warnings,

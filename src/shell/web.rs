@@ -6,7 +6,7 @@
 use std::convert::Infallible;
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::IpAddr;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -75,6 +75,8 @@ pub(super) struct Caller {
     visit: Arc<Mutex<Option<Visit>>>,
     /// Of the connection; a WebSocket takes it with it.
     place: Arc<Mutex<Option<Place>>>,
+    /// How many of its requests proved none.
+    refused: Arc<AtomicUsize>,
 }
 
 /// Answers the requests of one connection until it ends.
@@ -98,6 +100,7 @@ pub(super) async fn serve(
         // Where nothing needs to be proved, nobody is a stranger.
         visit: Arc::new(Mutex::new((!house.is_open).then_some(visit))),
         place: Arc::new(Mutex::new(Some(place))),
+        refused: Arc::default(),
     };
     tokio::join!(
         // What the requests hold goes with it, and so the receives end.
@@ -114,6 +117,7 @@ async fn answer_all(
     end: watch::Sender<bool>,
 ) {
     let stranger = Arc::clone(&caller.visit);
+    let refused = Arc::clone(&caller.refused);
     let begun = Instant::now();
     // The few places for health are given back after one answer.
     let is_aside = held_place(&caller.place)
@@ -131,10 +135,15 @@ async fn answer_all(
         request.extensions_mut().insert(caller.clone());
         request.extensions_mut().insert(head.take());
         let (answered, head) = (router.clone().call(request), head.clone());
+        let refused = Arc::clone(&refused);
         async move {
             let mut response = answered.await?;
             if let Some(messages::Spelled(names)) = response.extensions_mut().remove() {
                 head.spell(names).await;
+            }
+            if limits::HTTP_REFUSALS_MAX <= refused.load(Ordering::Relaxed) {
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(header::CONNECTION, close);
             }
             // Behind an upgrade there are no heads.
             if response.status() != StatusCode::SWITCHING_PROTOCOLS {
@@ -240,8 +249,8 @@ async fn websocket(
     request: Request,
 ) -> Response {
     let (mut parts, _) = request.into_parts();
-    if house.is_open && is_of_a_page(&parts.headers) {
-        return foreign();
+    if let Some(refused) = foreign(&house, &parts.headers) {
+        return refused;
     }
     let upgrade = match WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
         Ok(upgrade) => upgrade,
@@ -294,8 +303,8 @@ async fn requested(
     request: Request,
 ) -> Response {
     let (parts, body) = request.into_parts();
-    if house.is_open && is_of_a_page(&parts.headers) {
-        return foreign();
+    if let Some(refused) = foreign(&house, &parts.headers) {
+        return refused;
     }
     let (method, uri) = (parts.method.as_str(), &parts.uri);
     match rest::Asked::read(method, uri.path(), uri.query()).transpose() {
@@ -382,9 +391,12 @@ pub(super) async fn authorize(
     let path = inquiry.path.clone();
     let authorized = ask(house, |answer| Mail::Authorize(Box::new(inquiry), answer)).await;
     let authority = authorized.ok_or_else(stopping)?.map_err(|refused| {
-        let peer = caller.address;
-        let path: String = path.chars().take(limits::LOGGED_MAX).collect();
-        info!(%peer, path, fault = ?refused.fault, "a request was refused");
+        caller.refused.fetch_add(1, Ordering::Relaxed);
+        if refused.is_told {
+            let peer = caller.address;
+            let path: String = path.chars().take(limits::LOGGED_MAX).collect();
+            info!(%peer, path, fault = ?refused.fault, "a request was refused");
+        }
         of_token(&refused)
     })?;
     *of_visit(&caller.visit) = None;
@@ -465,25 +477,71 @@ pub(super) async fn ask<T>(
     answered.await.ok()
 }
 
-/// Returns whether a browser makes a request in the name of a page that is not of this machine.
-/// Where any key is good, such a page is kept out: its reader may be at a broker of his own.
+/// Refuses what a page of another host makes a browser ask. Where any key is good, such a page is kept
+/// out: its reader may be at a broker of his own. A page is known by its `Origin`; where it has had its
+/// own name point here, there is none, and it is known by the `Host`.
+fn foreign(house: &House, headers: &HeaderMap) -> Option<Response> {
+    if !house.is_open {
+        return None;
+    }
+    let text = if is_of_a_page(headers) {
+        "Pages of other hosts are kept out where any key is good (--auth development).\n".to_owned()
+    } else {
+        let name = foreign_name(headers, |name| house.tls.is_for(name))?;
+        let name: String = name.chars().take(limits::LOGGED_MAX).collect();
+        format!(
+            "The host '{name}' is not known to be this broker, and any key is good here (--auth \
+             development). Ask for localhost, an address, a name without a dot, or a name that the \
+             broker's certificate is for: jitney certs --name makes one.\n"
+        )
+    };
+    Some((StatusCode::FORBIDDEN, text).into_response())
+}
+
 fn is_of_a_page(headers: &HeaderMap) -> bool {
     let Some(origin) = headers.get(header::ORIGIN) else {
         return false;
     };
     let origin = origin.to_str().unwrap_or_default();
     let host = origin.split_once("://").map_or("", |(_, host)| host);
-    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
     let is_local = |name: &str| {
         let name = name.trim_matches(['[', ']']);
         name == "localhost" || name.parse().is_ok_and(|it: IpAddr| it.is_loopback())
     };
-    !(is_local(host) || is_local(name))
+    !(is_local(host) || is_local(without_port(host)))
 }
 
-fn foreign() -> Response {
-    let text = "Pages of other hosts are kept out where any key is good (--auth development).\n";
-    (StatusCode::FORBIDDEN, text).into_response()
+/// Returns the host that a request names, if that may be anybody's name: it has a dot, and its end is
+/// not one that is given to nobody, or to the service only. An address cannot be made to point here.
+fn foreign_name(headers: &HeaderMap, is_ours: impl Fn(&str) -> bool) -> Option<&str> {
+    /// Ends of names that have no owner who could have them point here.
+    const SAFE_ENDS: [&str; 9] = [
+        ".localhost",
+        ".localdomain",
+        ".local",
+        ".internal",
+        ".home.arpa",
+        ".test",
+        ".servicebus.windows.net",
+        ".servicebus.chinacloudapi.cn",
+        ".servicebus.usgovcloudapi.net",
+    ];
+    // A browser always says it.
+    let host = headers.get(header::HOST)?.to_str().unwrap_or("?.?");
+    let whole = host.trim_matches(['[', ']']);
+    let name = without_port(host).trim_end_matches('.');
+    let is_address = |text: &str| text.parse::<IpAddr>().is_ok();
+    let lower = name.to_ascii_lowercase();
+    let is_safe = !name.contains('.')
+        || is_address(whole)
+        || is_address(name.trim_matches(['[', ']']))
+        || SAFE_ENDS.iter().any(|end| lower.ends_with(end))
+        || is_ours(name);
+    (!is_safe).then_some(host)
+}
+
+fn without_port(host: &str) -> &str {
+    host.rsplit_once(':').map_or(host, |(name, _)| name)
 }
 
 /// Finds the host that a request is for, with its port.
@@ -493,4 +551,40 @@ pub(super) fn host(headers: &HeaderMap, origin: &Origin) -> String {
         .and_then(|host| host.to_str().ok());
     let name = header.or(origin.server_name.as_deref());
     name.unwrap_or("localhost").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_that_may_be_anybody_s_is_foreign() {
+        let is_ours = |name: &str| name == "bus.example.com";
+        for (host, foreign) in [
+            ("localhost", false),
+            ("localhost:5300", false),
+            ("LOCALHOST:5300", false),
+            ("127.0.0.1:5300", false),
+            ("10.1.2.3", false),
+            ("[::1]:5300", false),
+            ("[::1]", false),
+            ("::1", false),
+            ("jitney:5300", false),
+            ("host.docker.internal:5300", false),
+            ("ns.ServiceBus.windows.net", false),
+            ("bus.example.com:443", false),
+            ("evil.example", true),
+            ("evil.example:5300", true),
+            ("evil.example.:5300", true),
+            ("127.0.0.1.evil.example", true),
+            ("localhost.evil.example", true),
+            ("servicebus.windows.net.evil.example", true),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, HeaderValue::from_static(host));
+            let found = foreign_name(&headers, is_ours);
+            assert_eq!(found, foreign.then_some(host));
+        }
+        assert_eq!(foreign_name(&HeaderMap::new(), is_ours), None);
+    }
 }
