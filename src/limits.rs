@@ -29,6 +29,9 @@ pub const MESSAGE_SIZE_DEFAULT: u64 = 1024 * 1024;
 pub const MESSAGE_SIZE_STANDARD: u64 = 256 * 1024;
 /// Bytes of a host's name that is kept for texts: the longest of DNS.
 pub const HOST_NAME_BYTES_MAX: usize = 255;
+/// Bytes of a value in a rule, encoded in AMQP, that are kept beside what it is worth: a time with an
+/// offset has some 40, and only texts of another type than string have more. These are told as strings.
+pub const GIVEN_BYTES_MAX: usize = 64;
 /// Bytes of the URL of a forward's target that is kept and told as it was given; of a longer one the
 /// path is. Every client's is shorter.
 pub const FORWARD_ADDRESS_BYTES_MAX: usize = 1024;

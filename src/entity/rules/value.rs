@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::limits;
 use crate::message::Scalar;
 
 /// A value of a parameter, or of a property that a correlation filter asks for.
@@ -78,7 +79,8 @@ impl Value {
         let scalar = Scalar::decode(&bytes).into_owned();
         let mut plain = Vec::new();
         scalar.encode(&mut plain);
-        let given = (plain != bytes).then_some(Given::Amqp(bytes));
+        let is_kept = plain != bytes && bytes.len() <= limits::GIVEN_BYTES_MAX;
+        let given = is_kept.then_some(Given::Amqp(bytes));
         Self { scalar, given }
     }
 
@@ -185,6 +187,9 @@ mod tests {
         ] {
             assert_eq!(encoded(&Value::from_encoded(bytes.clone())), bytes);
         }
+        // A long symbol is a string: the log would have it twice.
+        let long = [&[0xa3, 200][..], &[b's'; 200]].concat();
+        assert_eq!(encoded(&Value::from_encoded(long))[..2], [0xa1, 200]);
         let class = |bytes: &[u8]| Value::from_encoded(bytes.to_vec()).number_class();
         assert_eq!(class(&[0x54, 7]), Some("int"));
         assert_eq!(class(&[0x55, 7]), Some("long"));
