@@ -224,6 +224,9 @@ pub const RULE_BYTES_MAX: usize = 64 * 1024;
 pub const RULES_ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Characters of an audience: the longest path of an entity, a subscription below it, and a sub-queue.
 pub const AUDIENCE_LENGTH_MAX: usize = PATH_LENGTH_MAX + PART_NAME_LENGTH_MAX + 90;
+/// Entries of queues that requests look at in one turn of the broker, some 2 ms; a request that looks
+/// for more goes on when others have had their turn.
+pub const LOOKS: usize = 32_768;
 /// Bytes of a token: Entra's have some 2 KiB, with many groups 10.
 pub const TOKEN_BYTES_MAX: usize = 16 * 1024;
 /// Bytes of a message to a peer's `$cbs` link: a token, and what is around it.

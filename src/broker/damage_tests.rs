@@ -51,7 +51,7 @@ fn settle(bench: &mut Bench, path: &str, settlement: Settlement) {
 fn contain(bench: &mut Bench, path: &str) -> Contained {
     let id = bench.id(path);
     let browsed = bench.broker.queue(id).unwrap();
-    let browsed = browsed.browse(SequenceNumber(0), 1, None).remove(0);
+    let browsed = browsed.browse(SequenceNumber(0), 1).remove(0);
     let number = SequenceNumber(browsed.stamps.sequence_number.cast_unsigned());
     let found = bench
         .run(|broker, around| broker.body_damaged(around, id, number, &damage(browsed.body)))
@@ -65,7 +65,7 @@ fn contain(bench: &mut Bench, path: &str) -> Contained {
 /// Returns the only message of a queue: its number, its bytes, its reason and what more is said.
 fn only(bench: &Bench, path: &str) -> (i64, Bytes, String, String) {
     let queue = bench.broker.queue(bench.id(path)).unwrap();
-    let mut all = queue.browse(SequenceNumber(0), 9, None);
+    let mut all = queue.browse(SequenceNumber(0), 9);
     assert_eq!(all.len(), 1, "{path}");
     let found = all.remove(0);
     let mut changed = Amendments::clone(&found.stamps.amendments.unwrap());

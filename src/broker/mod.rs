@@ -44,7 +44,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::address::{self, EntityAddress, SubQueue};
 use crate::amqp::{Accept, DeliveryId, Event, LinkId, Outcome, Refusal, SessionId};
-use crate::entity::queue::{Arriving, ConsumerId, Context, Description, Effects, Handover, Queue};
+use crate::entity::queue::{
+    Arriving, ConsumerId, Context, Description, Effects, Handover, Looks, Queue,
+};
 use crate::entity::rules::{Evaluation, Match, RuleSet, Share};
 use crate::entity::{BodyRef, EntityId, Journal, LockToken, Random, Record, SequenceNumber};
 use crate::limits;
@@ -200,6 +202,10 @@ pub struct Broker {
     evaluation: Evaluation,
     /// What is left of this turn for filters and selectors.
     share: Share,
+    /// What is left of it for requests that look at messages.
+    looks: Looks,
+    /// Links whose next answer needs more looks than there were.
+    unfinished: VecDeque<(ConnectionId, LinkId)>,
     /// The queue of `stalled` that had its turn last.
     last_stalled: EntityId,
     /// For how many messages bytes are wanted at a time: for as many as a share lasts.
@@ -335,6 +341,8 @@ impl Broker {
             matches: Vec::new(),
             evaluation: Evaluation::default(),
             share: Share::default(),
+            looks: Looks::default(),
+            unfinished: VecDeque::new(),
             last_stalled: EntityId(0),
             read_back_count: limits::READ_BACK_MESSAGES,
         }
@@ -355,6 +363,8 @@ impl Broker {
     /// Does what is due, or some of it: then [`Broker::poll_timeout`] stays where it is.
     pub fn handle_timeout(&mut self, around: &mut Surroundings<'_>) {
         self.share = Share::default();
+        self.looks = Looks::default();
+        self.go_on_unfinished(around);
         self.end_transactions(around.now);
         self.end_tokens(around);
         self.tell_refusals(around.now);
@@ -399,6 +409,9 @@ impl Broker {
         let transaction = self.transaction_ends.first().map(|&(at, ..)| at);
         let idle = self.idle_ends.first().map(|&(at, _)| at);
         let token = self.token_ends.first().map(|&(at, _)| at);
+        if !self.unfinished.is_empty() {
+            return Some(Timestamp::EPOCH);
+        }
         let all = queue.into_iter().chain(transaction).chain(idle);
         all.chain(token).chain(self.next_refusals()).min()
     }

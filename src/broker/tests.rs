@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::*;
-use crate::entity::queue::{Description, EntityKind, ReceiveMode, Settlement};
+use crate::entity::queue::{Description, Doomed, EntityKind, Looks, ReceiveMode, Settlement};
 use crate::entity::rules::{
     CorrelationFields, CorrelationFilter, Filter, Rule, RuleRefused, SqlFilter,
 };
@@ -225,7 +225,7 @@ impl Bench {
 
 fn seen(broker: &Broker, id: EntityId) -> Vec<(i64, i64)> {
     let queue = broker.queue(id).unwrap();
-    let all = queue.browse(SequenceNumber(0), 100, None).into_iter();
+    let all = queue.browse(SequenceNumber(0), 100).into_iter();
     let numbers = all.map(|found| found.stamps);
     numbers
         .map(|stamps| (stamps.sequence_number, stamps.enqueued_sequence_number))
@@ -247,7 +247,12 @@ fn a_topic_s_message_is_stored_once_and_gone_when_all_subscriptions_are_done_wit
         let id = bench.id(path);
         bench.run(|broker, around| {
             broker.with_queue(around, id, |queue, cx| {
-                queue.delete_batch(cx, 1, Timestamp::MAX, None)
+                let doomed = Doomed {
+                    count: 1,
+                    before: Timestamp::MAX,
+                    message_session: None,
+                };
+                queue.delete_batch(cx, &doomed, 0, &mut Looks::default()).0
             })
         });
     }

@@ -5,12 +5,12 @@ use serde_amqp::Value;
 use serde_amqp::primitives::Timestamp as WireTimestamp;
 use serde_bytes::ByteBuf;
 
-use super::operations::{Answer, Operation};
+use super::operations::{Answer, Failure, Operation, Progress};
 use super::values::{Map, wrong};
 use super::{Body, Status};
 use crate::amqp::Condition;
 use crate::broker::Room;
-use crate::entity::queue::{SessionLost, StateRefused};
+use crate::entity::queue::{SessionList, SessionLost, StateRefused};
 use crate::limits;
 use crate::time::Timestamp;
 
@@ -81,7 +81,20 @@ impl Operation<'_, '_> {
         let top = top.min(limits::REQUEST_ITEMS_MAX);
         let since = map.timestamp("last-updated-time")?;
         let since = (since < IN_USE).then_some(since);
-        let found = self.step(|queue, _| queue.list_sessions(since, skip, top))?;
+        let mut list = match std::mem::take(&mut self.progress) {
+            Progress::Listing(list) => list,
+            Progress::Begun | Progress::Browsing(_) | Progress::Deleting { .. } => {
+                SessionList::new(skip, top)
+            }
+        };
+        let mut looks = std::mem::take(&mut self.broker.looks);
+        let step = self.step(|queue, _| queue.list_sessions(since, &mut list, &mut looks));
+        self.broker.looks = looks;
+        step?;
+        if !list.is_complete {
+            return Err(Failure::Unfinished(Progress::Listing(list)));
+        }
+        let found = list.names;
         if found.is_empty() {
             return Ok((Status::no_session(), Body::Empty));
         }

@@ -82,6 +82,7 @@ impl Broker {
             transaction: incoming.transaction.clone(),
             payload,
             is_decoded: true,
+            progress: operations::Progress::default(),
         };
         if self.connection(id).has_room_for(&call) {
             self.submit(around, id, call);
@@ -154,15 +155,22 @@ impl Broker {
 
     /// Carries out the calls whose answers can leave on a link.
     fn answer_waiting(&mut self, around: &mut Surroundings<'_>, id: ConnectionId, link: LinkId) {
-        while let Some(call) = self.next_call(id, link) {
-            let (rests_on, status, body) = match (&call.invalid, &call.node) {
+        while let Some(mut call) = self.next_call(id, link) {
+            let node = call.node.clone();
+            let (rests_on, status, body) = match (&call.invalid, &node) {
                 (Some(text), _) => (0, Status::invalid(text), Body::Empty),
                 (None, ServiceNode::Cbs) => {
                     let (status, body) = self.cbs_request(around, id, &call.request);
                     (0, status, body)
                 }
                 (None, ServiceNode::Management(address)) => {
-                    self.operate(around, id, address, &call)
+                    match self.operate(around, id, address, &mut call) {
+                        Ok(answer) => answer,
+                        Err(progress) => {
+                            call.progress = progress;
+                            return self.leave_unfinished(id, link, call);
+                        }
+                    }
                 }
             };
             let response = Response::new(&call.request, status, body);
@@ -173,6 +181,31 @@ impl Broker {
                 rests_on,
                 reply,
             });
+        }
+    }
+
+    /// Puts a call back that is to go on when others have had their turn.
+    fn leave_unfinished(&mut self, id: ConnectionId, link: LinkId, call: Call) {
+        if let Some(Link::Responses(state)) = self.connection(id).links.get_mut(&link) {
+            state.waiting.push_front(call);
+            state.sent = state.sent.wrapping_sub(1);
+            if !self.unfinished.contains(&(id, link)) {
+                self.unfinished.push_back((id, link));
+            }
+        }
+    }
+
+    /// Goes on with the calls that were left, one link after the other.
+    pub(super) fn go_on_unfinished(&mut self, around: &mut Surroundings<'_>) {
+        for _ in 0..self.unfinished.len() {
+            if self.looks.are_spent() {
+                return;
+            }
+            if let Some((id, link)) = self.unfinished.pop_front()
+                && self.link(id, link).is_some()
+            {
+                self.answer_waiting(around, id, link);
+            }
         }
     }
 
@@ -288,6 +321,8 @@ pub(super) struct Call {
     payload: Bytes,
     /// Its body is decoded: while it waits, it is not.
     is_decoded: bool,
+    /// How far it has come.
+    progress: operations::Progress,
 }
 
 /// Finds the link that a reply-to names: by its target's address, else by its own name, else,

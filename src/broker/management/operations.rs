@@ -12,19 +12,37 @@ use crate::broker::onward::Onward;
 use crate::broker::transactions::Operation as Enlisted;
 use crate::broker::{Broker, ConnectionId, Link, Surroundings, consumer_id, link_of};
 use crate::entity::queue::{
-    DeadLetter, DeferredRefused, EntityKind, LockLost, Queue, ReceiveMode, SessionLost, Settlement,
+    Browsed, DeadLetter, DeferredRefused, Doomed, EntityKind, LockLost, LookOn, Queue, ReceiveMode,
+    SessionList, SessionLost, Settlement,
 };
-use crate::entity::{EntityId, Right};
+use crate::entity::{EntityId, Right, SequenceNumber};
 use crate::limits;
 use crate::message::{Amendments, Message};
 
 /// An answer: a status and what it carries, or what is wrong with the request.
 pub(super) type Answer = Result<(Status, Body), Failure>;
 
+/// Why there is no answer, or none to what was asked.
 pub(super) enum Failure {
     /// The request's own fault, as a sentence.
     Invalid(String),
     Refused(Refusal),
+    /// It has not been carried out to its end: others have their turn first.
+    Unfinished(Progress),
+}
+
+/// How far an operation has come that looks at more than one turn allows.
+#[derive(Debug, Default)]
+pub(in crate::broker) enum Progress {
+    /// It has not begun.
+    #[default]
+    Begun,
+    /// Messages of one session are looked for from a place on.
+    Browsing(LookOn),
+    /// Messages have been deleted, and more are looked for from a place on.
+    Deleting { deleted: usize, next: LookOn },
+    /// Message sessions have been listed.
+    Listing(SessionList),
 }
 
 impl From<String> for Failure {
@@ -41,13 +59,17 @@ impl From<Refusal> for Failure {
 
 impl Broker {
     /// Carries an operation out; returns the group of records that the answer rests on too.
+    ///
+    /// # Errors
+    ///
+    /// With how far it has come, if it is to go on when others have had their turn.
     pub(in crate::broker) fn operate(
         &mut self,
         around: &mut Surroundings<'_>,
         connection: ConnectionId,
         address: &EntityAddress,
-        call: &super::Call,
-    ) -> (u64, Status, Body) {
+        call: &mut super::Call,
+    ) -> Result<(u64, Status, Body), Progress> {
         let answer = match self.resolve(address) {
             Some(queue) => {
                 self.note_use(around.now, queue);
@@ -59,6 +81,7 @@ impl Broker {
                     address,
                     link: call.request.link.as_deref(),
                     transaction: call.transaction.as_ref(),
+                    progress: std::mem::take(&mut call.progress),
                 };
                 operation.run(&call.request)
             }
@@ -72,18 +95,19 @@ impl Broker {
             .and_then(|id| self.node(id))
             .map_or(0, |node| node.group);
         if let (Some(id), Err(failure)) = (&call.transaction, &answer) {
-            let reason = match failure {
-                Failure::Invalid(text) => text,
-                Failure::Refused(refusal) => &refusal.description,
-            };
-            self.spoil(connection, id, reason);
+            match failure {
+                Failure::Invalid(text) => self.spoil(connection, id, text),
+                Failure::Refused(refusal) => self.spoil(connection, id, &refusal.description),
+                Failure::Unfinished(_) => {}
+            }
         }
         let (status, body) = match answer {
             Ok(answer) => answer,
+            Err(Failure::Unfinished(progress)) => return Err(progress),
             Err(Failure::Invalid(text)) => (Status::invalid(&text), Body::Empty),
             Err(Failure::Refused(refusal)) => (Status::failed(refusal), Body::Empty),
         };
-        (rests_on, status, body)
+        Ok((rests_on, status, body))
     }
 }
 
@@ -97,6 +121,8 @@ pub(super) struct Operation<'a, 'b> {
     /// The name of the link that it is about.
     link: Option<&'a str>,
     transaction: Option<&'a Bytes>,
+    /// How far it has come in the turns before.
+    pub(super) progress: Progress,
 }
 
 impl Operation<'_, '_> {
@@ -111,6 +137,17 @@ impl Operation<'_, '_> {
         let resource = self.address.resource();
         self.broker
             .check_right(self.around, self.connection, &resource, Some(right))?;
+        let looks = matches!(
+            known,
+            "peek-message"
+                | "receive-by-sequence-number"
+                | "batch-delete-messages"
+                | "get-message-sessions"
+                | "enumerate-rules"
+        );
+        if looks && self.broker.looks.are_spent() {
+            return Err(Failure::Unfinished(std::mem::take(&mut self.progress)));
+        }
         match known {
             "peek-message" => self.peek(request.map()?),
             "receive-by-sequence-number" => self.receive_deferred(request.map()?),
@@ -136,10 +173,14 @@ impl Operation<'_, '_> {
     fn peek(&mut self, map: Map<'_>) -> Answer {
         let from = map.integer("from-sequence-number")?.max(0).cast_unsigned();
         let count = positive(map, "message-count")?;
-        let from = crate::entity::SequenceNumber(from);
+        let from = SequenceNumber(from);
         let session = map.optional_string("session-id")?;
         self.check_own_messages()?;
-        let found = self.step(|queue, _| queue.browse(from, count, session.as_deref()))?;
+        let found = match session.as_deref() {
+            Some(session) => self.peek_session(from, count, session)?,
+            None => self.step(|queue, _| queue.browse(from, count))?,
+        };
+        self.broker.looks.spend(found.len());
         let carried = found.into_iter().map(|browsed| Carried {
             body: browsed.body,
             stamps: browsed.stamps,
@@ -148,8 +189,31 @@ impl Operation<'_, '_> {
         Ok(messages(carried.collect()))
     }
 
+    /// Finds messages of one session.
+    fn peek_session(
+        &mut self,
+        from: SequenceNumber,
+        count: usize,
+        session: &str,
+    ) -> Result<Vec<Browsed>, Failure> {
+        let place = match self.progress {
+            Progress::Browsing(LookOn(place)) => Some(place),
+            Progress::Begun | Progress::Deleting { .. } | Progress::Listing(_) => None,
+        };
+        let mut looks = std::mem::take(&mut self.broker.looks);
+        let found = self.step(|queue, _| {
+            let start = place.unwrap_or_else(|| queue.browse_start(from));
+            queue.browse_session(start, count, session, &mut looks)
+        });
+        self.broker.looks = looks;
+        found?.map_err(|next| Failure::Unfinished(Progress::Browsing(next)))
+    }
+
     fn receive_deferred(&mut self, map: Map<'_>) -> Answer {
+        /// Each may be among packed entries of its own.
+        const LOOKS_PER_NUMBER: usize = 64;
         let numbers = map.sequence_numbers("sequence-numbers")?;
+        self.broker.looks.spend(numbers.len() * LOOKS_PER_NUMBER);
         let mode = match map.integer("receiver-settle-mode")? {
             0 => ReceiveMode::ReceiveAndDelete,
             1 => ReceiveMode::PeekLock,
@@ -323,10 +387,23 @@ impl Operation<'_, '_> {
         }
         self.check_receives()?;
         let session = map.optional_string("session-id")?;
-        let session = session.as_deref();
-        match self.step(|queue, cx| queue.delete_batch(cx, count, before, session))? {
-            0 => Ok((Status::no_content(), Body::Empty)),
-            deleted => Ok((Status::ok(), Body::Count(deleted))),
+        let (before_this, start) = match self.progress {
+            Progress::Deleting { deleted, next } => (deleted, next),
+            Progress::Begun | Progress::Browsing(_) | Progress::Listing(_) => (0, LookOn(0)),
+        };
+        let doomed = Doomed {
+            count: count.saturating_sub(before_this),
+            before,
+            message_session: session.as_deref(),
+        };
+        let mut looks = std::mem::take(&mut self.broker.looks);
+        let step = self.step(|queue, cx| queue.delete_batch(cx, &doomed, start.0, &mut looks));
+        self.broker.looks = looks;
+        let (deleted, next) = step?;
+        match (before_this + deleted, next) {
+            (deleted, Some(next)) => Err(Failure::Unfinished(Progress::Deleting { deleted, next })),
+            (0, None) => Ok((Status::no_content(), Body::Empty)),
+            (deleted, None) => Ok((Status::ok(), Body::Count(deleted))),
         }
     }
 

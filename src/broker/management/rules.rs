@@ -94,17 +94,19 @@ impl Operation<'_, '_> {
     }
 
     pub(super) fn enumerate_rules(&mut self, map: Map<'_>) -> Answer {
+        /// What it costs to describe a rule, in messages looked at.
+        const LOOKS_PER_RULE: usize = 64;
         let number = |name| {
             let number = map.integer(name)?;
             usize::try_from(number).map_err(|_| format!("'{name}' must not be negative"))
         };
         let (skip, top) = (number("skip")?, number("top")?);
         let (topic, subscription) = self.subscription()?;
+        let top = top.min(limits::REQUEST_ITEMS_MAX);
+        let described = top.saturating_mul(LOOKS_PER_RULE);
+        self.broker.looks.spend(skip.saturating_add(described));
         let rules = self.broker.topic(topic).rules.rules(subscription.0);
-        let rules: Vec<&Rule> = rules
-            .skip(skip)
-            .take(top.min(limits::REQUEST_ITEMS_MAX))
-            .collect();
+        let rules: Vec<&Rule> = rules.skip(skip).take(top).collect();
         let bytes = rules.iter().map(|rule| rule.size()).sum::<usize>();
         if limits::RULES_ANSWER_BYTES_MAX < bytes {
             let text = format!(

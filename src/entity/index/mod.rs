@@ -208,12 +208,24 @@ impl Index {
 
     /// Returns the entries from this ordinal on, in order, to look at.
     pub(super) fn from(&self, ordinal: u64) -> impl Iterator<Item = Seen<'_>> {
+        self.entries_where(ordinal, |_| true)
+    }
+
+    /// Returns the entries from this ordinal on without those that are packed where none is wanted.
+    fn entries_where(
+        &self,
+        ordinal: u64,
+        wants: impl Fn(&Packed) -> bool,
+    ) -> impl Iterator<Item = Seen<'_>> {
         let (Ok(first) | Err(first)) = self.find(ordinal >> CHUNK_BITS);
         let slots = self.slots.range(first..);
         slots.flat_map(move |slot| {
             let (open, unpacked) = match &slot.entries {
                 Entries::Open(chunk) => (Some(chunk), None),
-                Entries::Packed(packed) => (None, Some(Arc::new(packed.entries()))),
+                Entries::Packed(packed) if wants(packed) => {
+                    (None, Some(Arc::new(packed.entries())))
+                }
+                Entries::Packed(_) => (None, None),
             };
             let open = open.into_iter().flat_map(|chunk| chunk.living());
             let unpacked = unpacked.into_iter().flat_map(|entries| {
@@ -224,6 +236,33 @@ impl Index {
                 .chain(unpacked)
                 .skip_while(move |entry| entry.ordinal < ordinal)
         })
+    }
+
+    /// Returns the messages from this ordinal on that can be given out, in order, to look at. What is
+    /// packed and has none of them is passed over.
+    pub(super) fn available(&self, ordinal: u64) -> impl Iterator<Item = Seen<'_>> {
+        self.entries_where(ordinal, |packed| 0 < packed.available)
+            .filter(|entry| entry.is_available())
+    }
+
+    /// Looks at messages, in the order of their ordinals: what is packed is unpacked once.
+    pub(super) fn look_at(&self, ordinals: &[u64], mut visit: impl FnMut(Option<&Entry>)) {
+        let mut unpacked: Option<(usize, Vec<Entry>)> = None;
+        for &ordinal in ordinals {
+            let slot = self.find(ordinal >> CHUNK_BITS).ok();
+            let slot = slot.and_then(|at| Some((at, &self.slots.get(at)?.entries)));
+            match slot {
+                None => visit(None),
+                Some((_, Entries::Open(chunk))) => visit(chunk.get(ordinal)),
+                Some((at, Entries::Packed(packed))) => {
+                    let known = unpacked.take().filter(|(known, _)| *known == at);
+                    let (_, entries) =
+                        unpacked.insert(known.unwrap_or_else(|| (at, packed.entries())));
+                    let found = chunk::position(entries, ordinal);
+                    visit(found.and_then(|found| entries.get(found)));
+                }
+            }
+        }
     }
 
     /// Finds the first message from this ordinal on that can be given out, and its body. Its chunk

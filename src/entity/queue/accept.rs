@@ -3,7 +3,9 @@
 use bytes::Bytes;
 
 use super::sessions::{Holder, Sessions};
-use super::{ConsumerId, Context, Delivery, MessageSession, Queue, ReceiveMode, Record, Timestamp};
+use super::{
+    ConsumerId, Context, Delivery, Looks, MessageSession, Queue, ReceiveMode, Record, Timestamp,
+};
 use crate::limits;
 
 /// The message session that a receiver wants.
@@ -52,6 +54,33 @@ pub enum StateRefused {
     /// The entity would hold more bytes than it may.
     #[error("the entity is full")]
     Full,
+}
+
+/// A list of message sessions in the making.
+#[derive(Debug, Default)]
+pub struct SessionList {
+    /// Those that are in it.
+    pub names: Vec<String>,
+    /// As many as it has at most.
+    top: usize,
+    /// Sessions that are still to be left out.
+    skip: usize,
+    /// Nothing is missing in it.
+    pub is_complete: bool,
+    /// The session that was looked at last.
+    after: Option<Box<str>>,
+}
+
+impl SessionList {
+    /// Begins a list of `top` sessions, behind those that are skipped.
+    #[must_use]
+    pub fn new(skip: usize, top: usize) -> Self {
+        Self {
+            top,
+            skip,
+            ..Self::default()
+        }
+    }
 }
 
 impl Queue {
@@ -164,23 +193,34 @@ impl Queue {
         self.bytes = self.bytes - bytes(before) + bytes(length);
     }
 
-    /// Returns the message sessions that have messages or a state, or with a time those whose state
-    /// was set after it; `skip` and `top` page.
-    #[must_use]
+    /// Adds to a list the message sessions that have messages or a state, or with a time those whose
+    /// state was set after it, until it is complete or as many have been looked at as may be.
     pub fn list_sessions(
         &self,
         updated_after: Option<Timestamp>,
-        skip: usize,
-        top: usize,
-    ) -> Vec<String> {
+        list: &mut SessionList,
+        looks: &mut Looks,
+    ) {
         let Some(sessions) = &self.sessions else {
-            return Vec::new();
+            list.is_complete = true;
+            return;
         };
-        let names: Box<dyn Iterator<Item = &str>> = match updated_after {
-            Some(time) => Box::new(sessions.updated_after(time)),
-            None => Box::new(sessions.in_use()),
-        };
-        names.skip(skip).take(top).map(str::to_owned).collect()
+        let after = list.after.take();
+        for (id, is_listed) in sessions.listed(after.as_deref(), updated_after) {
+            if list.names.len() == list.top {
+                break;
+            }
+            if is_listed && 0 < list.skip {
+                list.skip -= 1;
+            } else if is_listed {
+                list.names.push(id.to_owned());
+            }
+            if !looks.take() {
+                list.after = Some(id.into());
+                return;
+            }
+        }
+        list.is_complete = true;
     }
 
     /// Ends the locks of sessions and the waits for them that are over.

@@ -15,42 +15,107 @@ pub struct Browsed {
     pub stamps: Stamps,
 }
 
+/// Entries that requests may still look at in this turn.
+#[derive(Debug)]
+pub struct Looks {
+    left: usize,
+}
+
+/// Where a request goes on that has looked at as many entries as it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LookOn(pub u64);
+
+/// Which messages a batch-delete deletes.
+#[derive(Debug, Clone, Copy)]
+pub struct Doomed<'a> {
+    /// As many at most.
+    pub count: usize,
+    /// Those that were enqueued before.
+    pub before: Timestamp,
+    /// Those of one message session.
+    pub message_session: Option<&'a str>,
+}
+
+/// What the removal of a message costs, in messages looked at.
+const LOOKS_PER_REMOVAL: usize = 16;
+
+impl Looks {
+    /// Returns whether there are none left.
+    #[must_use]
+    pub const fn are_spent(&self) -> bool {
+        self.left == 0
+    }
+
+    /// Takes one, if there is one.
+    pub const fn take(&mut self) -> bool {
+        let is_there = 0 < self.left;
+        self.left = self.left.saturating_sub(1);
+        is_there
+    }
+
+    /// Takes some, or all that are left.
+    pub const fn spend(&mut self, count: usize) {
+        self.left = self.left.saturating_sub(count);
+    }
+}
+
+impl Default for Looks {
+    fn default() -> Self {
+        let left = limits::LOOKS;
+        Self { left }
+    }
+}
+
 impl Queue {
     /// Returns messages from a number on, in order, in whatever state: active, locked, deferred
-    /// and scheduled ones; with a message session, its messages only.
+    /// and scheduled ones.
     ///
     /// At most `count`, [`limits::PEEK_MESSAGES_MAX`], and about [`limits::PEEK_BYTES_MAX`] bytes,
     /// but one at least if there is one.
     #[must_use]
-    pub fn browse(
+    pub fn browse(&self, from: SequenceNumber, count: usize) -> Vec<Browsed> {
+        let entries = self.index.from(self.browse_start(from));
+        self.browsed(entries.take(count.min(limits::PEEK_MESSAGES_MAX)))
+    }
+
+    /// Does so for the messages of one message session, from where a browser begins
+    /// ([`Queue::browse_start`]). It looks at no more messages than it may: then it returns what it
+    /// has found, or where to go on if that is none.
+    pub fn browse_session(
         &self,
-        from: SequenceNumber,
+        start: u64,
         count: usize,
-        message_session: Option<&str>,
-    ) -> Vec<Browsed> {
-        let start = self.browse_start(from);
+        message_session: &str,
+        looks: &mut Looks,
+    ) -> Result<Vec<Browsed>, LookOn> {
         let count = count.min(limits::PEEK_MESSAGES_MAX);
-        match (&self.sessions, message_session) {
-            (Some(sessions), Some(id)) => {
-                let ordinals = sessions.messages(id, start);
-                self.browsed(ordinals.filter_map(|at| self.index.get(at)).take(count))
-            }
-            (None, Some(id)) => {
-                let of_session = |entry: &Seen<'_>| {
-                    entry
-                        .message_session
-                        .as_ref()
-                        .is_some_and(|name| name.as_str() == id)
-                };
-                self.browsed(self.index.from(start).filter(of_session).take(count))
-            }
-            (_, None) => self.browsed(self.index.from(start).take(count)),
+        if let Some(sessions) = &self.sessions {
+            looks.spend(count);
+            let ordinals = sessions.messages(message_session, start);
+            let entries = ordinals.filter_map(|at| self.index.get(at));
+            return Ok(self.browsed(entries.take(count)));
+        }
+        let mut next = None;
+        let allowed = self.index.from(start).take_while(|entry| {
+            let is_allowed = looks.take();
+            next = (!is_allowed).then_some(entry.ordinal);
+            is_allowed
+        });
+        let found = self.browsed(
+            allowed
+                .filter(|entry| session_of(entry) == Some(message_session))
+                .take(count),
+        );
+        match next {
+            Some(next) if found.is_empty() => Err(LookOn(next)),
+            _ => Ok(found),
         }
     }
 
     /// Finds where a browser begins. From 0 means from the beginning, also where numbers have rolled
     /// over.
-    fn browse_start(&self, from: SequenceNumber) -> u64 {
+    #[must_use]
+    pub fn browse_start(&self, from: SequenceNumber) -> u64 {
         if from.0 == 0 {
             return 0;
         }
@@ -90,31 +155,52 @@ impl Queue {
     }
 
     /// Deletes up to `count` messages that can be received and were enqueued before a time, the
-    /// oldest first, and returns how many there were.
+    /// oldest first, from a place on; returns how many there were, and where to go on if it has looked
+    /// at as many as it may.
     pub fn delete_batch(
         &mut self,
         cx: &mut Context<'_>,
-        count: usize,
-        before: Timestamp,
-        message_session: Option<&str>,
-    ) -> usize {
+        doomed: &Doomed<'_>,
+        start: u64,
+        looks: &mut Looks,
+    ) -> (usize, Option<LookOn>) {
         let wanted = |entry: &Seen<'_>| {
-            let name = entry.message_session.as_ref().map(MessageSession::as_str);
             entry.is_available()
-                && entry.enqueued_at < before
-                && (message_session.is_none() || message_session == name)
+                && entry.enqueued_at < doomed.before
+                && doomed
+                    .message_session
+                    .is_none_or(|id| session_of(entry) == Some(id))
         };
-        let doomed: Vec<u64> = self
-            .index
-            .from(0)
-            .filter(wanted)
-            .take(count)
-            .map(|entry| entry.ordinal)
-            .collect();
-        for &ordinal in &doomed {
+        let (mut found, mut next) = (Vec::new(), None);
+        let entries: Box<dyn Iterator<Item = Seen<'_>>> =
+            match (&self.sessions, doomed.message_session) {
+                (Some(sessions), Some(id)) => {
+                    let ordinals = sessions.messages(id, start);
+                    Box::new(ordinals.filter_map(|at| self.index.get(at)))
+                }
+                _ => Box::new(self.index.available(start)),
+            };
+        for entry in entries {
+            if found.len() == doomed.count {
+                break;
+            }
+            if !looks.take() {
+                next = Some(LookOn(entry.ordinal));
+                break;
+            }
+            if wanted(&entry) {
+                found.push(entry.ordinal);
+            }
+        }
+        looks.spend(found.len() * LOOKS_PER_REMOVAL);
+        for &ordinal in &found {
             self.remove(cx, ordinal);
         }
         self.check();
-        doomed.len()
+        (found.len(), next)
     }
+}
+
+fn session_of<'e>(entry: &'e Seen<'_>) -> Option<&'e str> {
+    entry.message_session.as_ref().map(MessageSession::as_str)
 }

@@ -86,8 +86,7 @@ impl Queue {
 
     fn going(&self) -> impl Iterator<Item = (SequenceNumber, BodyRef)> {
         let returned = self.returned.iter().filter_map(|&at| self.index.get(at));
-        let fresh = self.index.from(self.cursor);
-        let found = returned.chain(fresh.filter(|entry| entry.is_available()));
+        let found = returned.chain(self.index.available(self.cursor));
         found.map(|entry| (number(entry.ordinal), entry.body))
     }
 

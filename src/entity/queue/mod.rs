@@ -56,8 +56,10 @@ use crate::message::{Amendments, MessageState, Stamps};
 use crate::time::{ClockStep, Millis, Timestamp};
 use numbers::number;
 
-pub use accept::{Accepted, SessionGrant, SessionLost, SessionTaken, StateRefused, Wanted};
-pub use browse::Browsed;
+pub use accept::{
+    Accepted, SessionGrant, SessionList, SessionLost, SessionTaken, StateRefused, Wanted,
+};
+pub use browse::{Browsed, Doomed, LookOn, Looks};
 pub use consumers::{ConsumerId, ReceiveMode};
 pub use description::{Description, EntityKind, History, Status};
 pub use forward::{Arriving, Departure};

@@ -400,15 +400,15 @@ impl Queue {
         let mut ordinals: Vec<u64> = numbers.iter().map(|&number| self.ordinal(number)).collect();
         ordinals.sort_unstable();
         ordinals.dedup();
-        let all_there = ordinals.iter().all(|&ordinal| {
-            let entry = self.index.get(ordinal);
-            entry.is_some_and(|entry| {
+        let mut all_there = true;
+        self.index.look_at(&ordinals, |entry| {
+            all_there &= entry.is_some_and(|entry| {
                 let name = entry.message_session.as_ref();
                 entry.state == StoredState::Deferred
                     && !entry.locked
                     && (self.sessions.is_none()
                         || name.map(MessageSession::as_str) == message_session)
-            })
+            });
         });
         if !all_there || ordinals.is_empty() {
             return Err(DeferredRefused);

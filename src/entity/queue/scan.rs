@@ -145,7 +145,7 @@ impl Queue {
         for scan in open {
             let again = scan.again.iter().filter_map(|&at| self.index.get(at));
             let ahead = scan.next.iter().enumerate().flat_map(|(partition, &next)| {
-                let entries = self.index.from(next);
+                let entries = self.index.available(next);
                 entries.take_while(move |entry| {
                     scan.next.len() == 1 || numbers::partition(entry.ordinal) == partition
                 })

@@ -194,10 +194,13 @@ impl Queue {
     /// Returns whether all of these are scheduled here.
     #[must_use]
     pub fn are_scheduled(&self, numbers: &[SequenceNumber]) -> bool {
-        numbers.iter().all(|&number| {
-            let entry = self.index.get(self.ordinal(number));
-            entry.is_some_and(|entry| matches!(entry.state, StoredState::Scheduled { .. }))
-        })
+        let ordinals: Vec<u64> = numbers.iter().map(|&number| self.ordinal(number)).collect();
+        let mut all_scheduled = true;
+        self.index.look_at(&ordinals, |entry| {
+            all_scheduled &=
+                entry.is_some_and(|entry| matches!(entry.state, StoredState::Scheduled { .. }));
+        });
+        all_scheduled
     }
 
     /// Cancels scheduled messages: all of them, or none and `false` if one is not scheduled here.

@@ -9,6 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::ops::Bound;
 
 use bytes::Bytes;
 
@@ -361,17 +362,23 @@ impl Sessions {
         session.flat_map(move |session| session.messages.from(from))
     }
 
-    /// Returns the sessions that have messages or a state, in the order of their names.
-    pub(super) fn in_use(&self) -> impl Iterator<Item = &str> {
-        let in_use = |session: &&Session| session.state.is_some() || !session.messages.is_empty();
-        self.in_order().filter(in_use).map(Session::id)
-    }
-
-    /// Returns the sessions whose state was set after a time, in the order of their names.
-    pub(super) fn updated_after(&self, time: Timestamp) -> impl Iterator<Item = &str> {
-        self.in_order()
-            .filter(move |session| session.updated.is_some_and(|at| time < at))
-            .map(Session::id)
+    /// Returns the sessions behind a name, in the order of their names, each with whether it has
+    /// messages or a state, or with a time whether its state was set after it.
+    pub(super) fn listed(
+        &self,
+        after: Option<&str>,
+        updated_after: Option<Timestamp>,
+    ) -> impl Iterator<Item = (&str, bool)> {
+        let after = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let places = self.places.range::<str, _>((after, Bound::Unbounded));
+        let sessions = places.filter_map(|(_, &place)| self.at(place));
+        sessions.map(move |session| {
+            let is_listed = match updated_after {
+                Some(time) => session.updated.is_some_and(|at| time < at),
+                None => session.state.is_some() || !session.messages.is_empty(),
+            };
+            (session.id(), is_listed)
+        })
     }
 
     /// Returns the states that are set, with their times.

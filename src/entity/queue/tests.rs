@@ -1,5 +1,6 @@
 use super::*;
 use crate::entity::queue::{Arrival, DeferredRefused, LockLost, SendRefused};
+use crate::limits;
 
 /// A main queue and its dead letters, with a journal that keeps its records.
 pub(super) struct Bench {
@@ -115,10 +116,19 @@ impl Bench {
     }
 
     fn browse(&self) -> Vec<(i64, MessageState)> {
-        let all = self.main.browse(SequenceNumber(0), 100, None);
+        let all = self.main.browse(SequenceNumber(0), 100);
         all.iter()
             .map(|found| (found.stamps.sequence_number, found.stamps.state))
             .collect()
+    }
+}
+
+/// Messages that were enqueued before a time.
+fn doomed(count: usize, before: Timestamp) -> Doomed<'static> {
+    Doomed {
+        count,
+        before,
+        message_session: None,
     }
 }
 
@@ -168,7 +178,7 @@ fn numbers_roll_over_to_zero_at_the_end_of_their_range() {
     let in_order = [last.cast_signed() - 1, last.cast_signed(), 0, 1];
     let all: Vec<i64> = bench.browse().iter().map(|&(number, _)| number).collect();
     assert_eq!(all, in_order);
-    let from_the_last = bench.main.browse(SequenceNumber(last), 10, None);
+    let from_the_last = bench.main.browse(SequenceNumber(last), 10);
     assert_eq!(from_the_last.len(), 3);
     let received = bench.receive(10);
     assert_eq!(numbers(&received), in_order);
@@ -252,7 +262,7 @@ fn too_many_failures_lead_to_the_dead_letters() {
     bench.receive(1);
     bench.wait(100);
     assert!(bench.main.is_empty());
-    let dead = bench.dead.browse(SequenceNumber(0), 10, None);
+    let dead = bench.dead.browse(SequenceNumber(0), 10);
     assert_eq!(dead.len(), 1);
     assert_eq!(
         dead[0].stamps.sequence_number, 1,
@@ -465,7 +475,9 @@ fn a_batch_delete_takes_what_can_be_received_and_is_old_enough() {
     let before = bench.now;
     assert_eq!(
         bench
-            .step(|queue, cx| queue.delete_batch(cx, 10, before, None))
+            .step(|queue, cx| queue
+                .delete_batch(cx, &doomed(10, before), 0, &mut Looks::default())
+                .0)
             .0,
         2
     );
@@ -484,4 +496,56 @@ fn the_next_deadline_is_ahead_after_every_step() {
         assert!(bench.main.poll_timeout().is_none_or(|after| next < after));
     }
     assert_eq!(bench.browse(), [(3, MessageState::Active)]);
+}
+
+/// The bits of a place that are those of a sequence number.
+fn ordinal_bits(place: u64) -> u64 {
+    place & 0xffff_ffff_ffff
+}
+
+#[test]
+fn who_looks_for_messages_goes_on_where_the_looks_ended() {
+    let mut bench = Bench::new(description());
+    (0..10).for_each(|_| _ = bench.send(None, None));
+    let few = || {
+        let mut looks = Looks::default();
+        looks.spend(limits::LOOKS - 3);
+        looks
+    };
+    // None has a session, and none is old enough.
+    let mut start = bench.main.browse_start(SequenceNumber(2));
+    let mut turns = Vec::new();
+    while let Err(next) = bench.main.browse_session(start, 5, "s", &mut few()) {
+        assert!(start < next.0);
+        start = next.0;
+        turns.push(ordinal_bits(start));
+    }
+    assert_eq!(turns, [5, 8]);
+    let before = bench.now;
+    let (mut start, mut turns) = (0, Vec::new());
+    loop {
+        let doomed = doomed(5, before);
+        let delete = |queue: &mut Queue, cx: &mut Context<'_>| {
+            queue.delete_batch(cx, &doomed, start, &mut few())
+        };
+        let (deleted, next) = bench.step(delete).0;
+        assert_eq!(deleted, 0);
+        let Some(next) = next else { break };
+        start = next.0;
+        turns.push(ordinal_bits(start));
+    }
+    assert_eq!(turns, [4, 7, 10]);
+    // What has been found is told at once, and what was deleted is counted.
+    bench.wait(10);
+    let before = bench.now;
+    let mut looks = few();
+    let first = |queue: &mut Queue, cx: &mut Context<'_>| {
+        queue.delete_batch(cx, &doomed(5, before), 0, &mut looks)
+    };
+    let (deleted, next) = bench.step(first).0;
+    assert_eq!(
+        (deleted, next.map(|next| ordinal_bits(next.0))),
+        (3, Some(4))
+    );
+    assert_eq!(bench.browse().len(), 7);
 }
