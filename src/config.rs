@@ -1,8 +1,9 @@
 //! What the operator wrote: the emulator's `Config.json`, without the emulator's limits
 //! (`emulator.md` A.2).
 //!
-//! Comments and trailing commas are allowed, unknown keys are passed over. Every mistake is told,
-//! with its place in the file, what was found and what is allowed there.
+//! Comments and trailing commas are allowed, and names of properties of the service that are of no
+//! use here. Every mistake is told, unknown names too, with its place in the file, what was found and
+//! what is allowed there.
 
 mod authorization;
 mod reader;
@@ -18,7 +19,7 @@ use crate::address;
 use crate::limits;
 use crate::time::Millis;
 
-use reader::{At, Reader};
+use reader::{At, Durations, Reader};
 pub use topics::{Constant, CorrelationFilter, Filter, Rule, Subscription, Topic, TopicProperties};
 
 /// What the file says.
@@ -277,10 +278,64 @@ fn read(text: &str) -> Result<(Value, ParseResult<'_>), ParseError> {
     Ok((value, tree))
 }
 
+/// The names of a queue.
+const QUEUE: [&str; 3] = ["Name", "Properties", "AuthorizationRules"];
+/// The names of the properties of queues, topics and subscriptions. Those of one that stand at
+/// another say nothing there, and the emulator passes them over.
+const PROPERTIES: [&str; 22] = [
+    "AutoDeleteOnIdle",
+    "DeadLetteringOnMessageExpiration",
+    "DefaultMessageTimeToLive",
+    "DuplicateDetectionHistoryTimeWindow",
+    "EnableDeadLetteringOnFilterEvaluationExceptions",
+    "EnablePartitioning",
+    "ForwardDeadLetteredMessagesTo",
+    "ForwardTo",
+    "LockDuration",
+    "MaxDeliveryCount",
+    "MaxMessageSizeInKilobytes",
+    "MaxSizeInMegabytes",
+    "RequiresDuplicateDetection",
+    "RequiresSession",
+    "Status",
+    // Properties of the service that make no difference here.
+    "AuthorizationRules",
+    "DefaultRuleDescription",
+    "EnableBatchedOperations",
+    "EnableExpress",
+    "EnableSubscriptionPartitioning",
+    "SupportOrdering",
+    "UserMetadata",
+];
+
+const LOCK: Durations = Durations {
+    min: limits::LOCK_DURATION_MIN,
+    max: limits::LOCK_DURATION_MAX,
+    told: "from PT5S to PT5M",
+};
+const TIME_TO_LIVE: Durations = Durations {
+    min: limits::TIME_TO_LIVE_MIN,
+    max: Millis::MAX,
+    told: "of PT1S or more",
+};
+const DUPLICATE_WINDOW: Durations = Durations {
+    min: limits::CONFIG_DUPLICATE_WINDOW_MIN,
+    max: limits::DUPLICATE_WINDOW_MAX,
+    told: "from PT5S to P7D",
+};
+const IDLE: Durations = Durations {
+    min: limits::IDLE_DELETION_MIN,
+    max: Millis::MAX,
+    told: "of PT5M or more",
+};
+
 impl Reader {
     fn config(&mut self, root: &At<'_>) -> Config {
+        if !root.is_absent() {
+            self.object_of(root, &["UserConfig"]);
+        }
         let user = root.key("UserConfig");
-        self.object(&user);
+        self.object_of(&user, &["Namespaces", "Logging"]);
         let namespaces = user.key("Namespaces");
         let mut config = Config {
             namespaces: Vec::new(),
@@ -295,7 +350,8 @@ impl Reader {
         }
         let mut names = reader::Names::default();
         for at in self.items(&namespaces, "an array with one namespace or more") {
-            self.object(&at);
+            let known = ["Name", "Sku", "Queues", "Topics", "AuthorizationRules"];
+            self.object_of(&at, &known);
             self.names.clear();
             self.sku = self.sku(&at.key("Sku"));
             let name = self.namespace_name(&at.key("Name"), &mut names);
@@ -333,7 +389,7 @@ impl Reader {
     }
 
     fn queue(&mut self, at: &At<'_>) -> Option<Queue> {
-        self.object(at)?;
+        self.object_of(at, &QUEUE)?;
         // Both are read before either is given up: every mistake is told.
         let name = self.name(&at.key("Name"));
         let properties = self.queue_properties(&at.key("Properties"));
@@ -350,15 +406,17 @@ impl Reader {
         if at.is_absent() {
             return default;
         }
-        self.object(at);
+        self.object_of(at, &PROPERTIES);
         let lock = at.key("LockDuration");
         let live = at.key("DefaultMessageTimeToLive");
         let window = at.key("DuplicateDetectionHistoryTimeWindow");
         let size = self.message_size(&at.key("MaxMessageSizeInKilobytes"));
         let deliveries = self.number(&at.key("MaxDeliveryCount"), 1, 2_147_483_647);
         QueueProperties {
-            lock_duration: self.duration(&lock).unwrap_or(default.lock_duration),
-            default_time_to_live: self.duration(&live).unwrap_or(default.default_time_to_live),
+            lock_duration: self.duration(&lock, &LOCK).unwrap_or(default.lock_duration),
+            default_time_to_live: self
+                .duration(&live, &TIME_TO_LIVE)
+                .unwrap_or(default.default_time_to_live),
             max_delivery_count: deliveries
                 .and_then(|count| u32::try_from(count).ok())
                 .unwrap_or(default.max_delivery_count),
@@ -371,7 +429,7 @@ impl Reader {
             requires_session: self.boolean(&at.key("RequiresSession")),
             requires_duplicate_detection: self.boolean(&at.key("RequiresDuplicateDetection")),
             duplicate_detection_window: self
-                .duration(&window)
+                .duration(&window, &DUPLICATE_WINDOW)
                 .unwrap_or(default.duplicate_detection_window),
             enable_partitioning: self.boolean(&at.key("EnablePartitioning")),
             auto_delete_on_idle: self.idle(&at.key("AutoDeleteOnIdle")),
@@ -411,14 +469,7 @@ impl Reader {
 
     /// Reads how long an entity may be left alone: five minutes at least (`protocol.md` §13).
     fn idle(&mut self, at: &At<'_>) -> Millis {
-        if at.is_absent() {
-            return Millis::MAX;
-        }
-        let idle = self.duration(at).unwrap_or(Millis::MAX);
-        if idle < limits::IDLE_DELETION_MIN {
-            self.mistake(at, "a duration of PT5M or more");
-        }
-        idle
+        self.duration(at, &IDLE).unwrap_or(Millis::MAX)
     }
 
     /// Reads the name of an entity, which no other may have in whatever case.
@@ -541,7 +592,7 @@ mod tests {
     #[test]
     fn the_emulator_s_limits_do_not_hold() {
         let text = queue(
-            r#"{"DefaultMessageTimeToLive":"P10675199DT2H48M5.4775807S","MaxDeliveryCount":2000,"LockDuration":"PT1S"}"#,
+            r#"{"DefaultMessageTimeToLive":"P10675199DT2H48M5.4775807S","MaxDeliveryCount":2000,"LockDuration":"PT5M","DuplicateDetectionHistoryTimeWindow":"P7D"}"#,
         );
         let properties = parse(&text).unwrap().namespaces[0].queues[0]
             .properties
@@ -589,6 +640,89 @@ mod tests {
             ],
         );
         check("{\n  \"a\": }", &["the text: found"]);
+    }
+
+    #[test]
+    fn values_beyond_their_range_and_unknown_names_are_told() {
+        let place = |rest: &str| format!("UserConfig.Namespaces[0].Queues[0].{rest}");
+        check(
+            &queue(
+                r#"{"LockDuration":"PT9M","DefaultMessageTimeToLive":"PT0.5S","AutoDeleteOnIdle":"PT1M",
+                    "DuplicateDetectionHistoryTimeWindow":"P8D","MaxDeliveryCont":3,"lockDuration":"PT1M",
+                    "Colour":"red"}"#,
+            ),
+            &[
+                &place(
+                    "Properties.LockDuration: found \"PT9M\"; allowed: an ISO 8601 duration from PT5S to PT5M",
+                ),
+                &place(
+                    "Properties.DefaultMessageTimeToLive: found \"PT0.5S\"; allowed: an ISO 8601 duration of PT1S",
+                ),
+                &place(
+                    "Properties.AutoDeleteOnIdle: found \"PT1M\"; allowed: an ISO 8601 duration of PT5M",
+                ),
+                &place(
+                    "Properties.DuplicateDetectionHistoryTimeWindow: found \"P8D\"; allowed: an ISO",
+                ),
+                &place(
+                    "Properties.MaxDeliveryCont: found a name that is not known; allowed: \"MaxDeliveryCount\"",
+                ),
+                &place(
+                    "Properties.lockDuration: found a name that is not known; allowed: \"LockDuration\"",
+                ),
+                &place(
+                    "Properties.Colour: found a name that is not known; allowed: the names AutoDel",
+                ),
+            ],
+        );
+        check(
+            r#"{"UserConfig":{"NameSpaces":[],"Namespaces":[{"Queue":[],"Topics":[{"Name":"t","Subscription":[]}]}]}}"#,
+            &[
+                "UserConfig.NameSpaces: found a name that is not known; allowed: \"Namespaces\"",
+                "UserConfig.Namespaces[0].Queue: found a name that is not known; allowed: \"Queues\"",
+                "UserConfig.Namespaces[0].Topics[0].Subscription: found a name that is not known; allowed: \"Subscriptions\"",
+            ],
+        );
+        check(
+            &topic(
+                r#"{"Name":"a","Properties":{"FilterTyp":"Sql","FilterType":"Sql","SqlFilter":{"SqlExpresion":"1=1","SqlExpression":"1=1"}}}"#,
+            ),
+            &[
+                "UserConfig.Namespaces[0].Topics[0].Subscriptions[0].Rules[0].Properties.FilterTyp: found a name",
+                "UserConfig.Namespaces[0].Topics[0].Subscriptions[0].Rules[0].Properties.SqlFilter.SqlExpresion: found a name",
+            ],
+        );
+    }
+
+    #[test]
+    fn what_the_emulator_passes_over_is_no_mistake() {
+        // The most that a schema of the emulator and templates for the service know.
+        let text = r#"{ "$schema": "https://example.com/Config-schema.json",
+          "UserConfig": { "Namespaces": [ { "Name": "sbemulatorns", "_remark": "ours",
+            "Queues": [ { "Name": "queue.1", "Properties": {
+               "DeadLetteringOnMessageExpiration": false, "DefaultMessageTimeToLive": "PT1H",
+               "DuplicateDetectionHistoryTimeWindow": "PT20S", "ForwardDeadLetteredMessagesTo": "",
+               "ForwardTo": "", "LockDuration": "PT1M", "MaxDeliveryCount": 3,
+               "RequiresDuplicateDetection": false, "RequiresSession": false,
+               "EnableBatchedOperations": true, "UserMetadata": "m", "EnableExpress": false } } ],
+            "Topics": [ { "Name": "topic.1", "Properties": {
+                 "DefaultMessageTimeToLive": "PT1H", "DuplicateDetectionHistoryTimeWindow": "PT20S",
+                 "RequiresDuplicateDetection": false, "SupportOrdering": true },
+               "Subscriptions": [ { "Name": "subscription.1", "Properties": {
+                   "DeadLetteringOnMessageExpiration": false, "DefaultMessageTimeToLive": "PT1H",
+                   "LockDuration": "PT1M", "MaxDeliveryCount": 3, "RequiresSession": false,
+                   "ForwardDeadLetteredMessagesTo": "", "ForwardTo": "" },
+                 "Rules": [ { "Name": "app-prop-filter-1", "Properties": {
+                   "FilterType": "Correlation", "CorrelationFilter": {
+                     "ContentType": "application/text", "CorrelationId": "id1", "Label": "subject1",
+                     "MessageId": "msgid1", "ReplyTo": "someQueue", "ReplyToSessionId": "sessionId",
+                     "SessionId": "session1", "To": "xyz", "RequiresPreprocessing": false,
+                     "Properties": { "prop3": "value3" } } } },
+                   { "Name": "user-prop-filter-1", "Properties": { "FilterType": "Sql",
+                     "SqlFilter": { "SqlExpression": "sys.MessageId = '123456'", "CompatibilityLevel": 20 },
+                     "Action": { "SqlExpression": "SET sys.To = 'Entity'", "RequiresPreprocessing": true } } } ] } ] } ] } ],
+            "Logging": { "Type": "File", "Level": "Trace" } } }"#;
+        check(text, &[]);
     }
 
     #[test]

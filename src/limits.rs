@@ -46,6 +46,12 @@ pub const BATCH_MESSAGES_MAX: usize = 15_885;
 pub const PEEK_MESSAGES_MAX: usize = 250;
 /// Body bytes after which a peek or a deferred receive returns what it has.
 pub const PEEK_BYTES_MAX: usize = 1024 * 1024;
+/// Characters of a name in the configuration for which one that is known is looked for: as many as
+/// the longest has, and some more.
+pub const CONFIG_NAME_MAX: usize = 64;
+/// The shortest window of duplicate detection in the configuration: the emulator's, which is shorter
+/// than the service's.
+pub const CONFIG_DUPLICATE_WINDOW_MIN: Millis = Millis::from_secs(5);
 /// Most messages that one batch-delete takes: the Premium tier's limit.
 pub const BATCH_DELETE_MAX: i64 = 4_000;
 /// Nesting of AMQP values: the Python SDK's own limit (`protocol.md` §1.2).

@@ -29,7 +29,8 @@ impl Reader {
 
     fn authorization_rule(&mut self, at: &At<'_>, names: &mut Names) -> Option<AuthorizationRule> {
         const NAME: &str = "1 to 256 characters that no other rule here has for its name";
-        self.object(at)?;
+        let known = ["Name", "Rights", "PrimaryKey", "SecondaryKey"];
+        self.object_of(at, &known)?;
         let name_at = at.key("Name");
         let name = self.text(&name_at, NAME).filter(|name| {
             let is_new = names.insert(name.clone());

@@ -12,6 +12,7 @@ use jsonc_parser::common::Ranged;
 use serde_json::{Map, Value};
 
 use super::{Mistake, Sku};
+use crate::limits;
 use crate::time::Millis;
 
 /// A place in the file and what stands there, if anything does.
@@ -23,6 +24,17 @@ pub(super) struct At<'a> {
     node: Option<&'a ast::Value<'a>>,
     /// Where it stands in the text, or what it should be in.
     offset: usize,
+    /// Where its name stands.
+    name_offset: usize,
+}
+
+/// Durations that a property may have.
+#[derive(Debug)]
+pub(super) struct Durations {
+    pub(super) min: Millis,
+    pub(super) max: Millis,
+    /// As an operator is told of them.
+    pub(super) told: &'static str,
 }
 
 /// Names that are taken, in the form that compares without case.
@@ -45,6 +57,7 @@ impl<'a> At<'a> {
             value: Some(value),
             node,
             offset: 0,
+            name_offset: 0,
         }
     }
 
@@ -63,6 +76,7 @@ impl<'a> At<'a> {
             value: map.and_then(|map| map.get(name)),
             node,
             offset: node.map_or(self.offset, Ranged::start),
+            name_offset: property.map_or(self.offset, Ranged::start),
         }
     }
 
@@ -74,6 +88,7 @@ impl<'a> At<'a> {
             value: Some(value),
             node,
             offset: node.map_or(self.offset, Ranged::start),
+            name_offset: self.offset,
         }
     }
 
@@ -96,14 +111,16 @@ impl Reader {
         items.map(|(index, value)| at.item(index, value)).collect()
     }
 
-    pub(super) fn duration(&mut self, at: &At<'_>) -> Option<Millis> {
-        const ALLOWED: &str = "an ISO 8601 duration of more than nothing, for example \"PT1M\"";
+    /// Reads a duration that is within a range, whose ends are told in the same form.
+    pub(super) fn duration(&mut self, at: &At<'_>, range: &Durations) -> Option<Millis> {
         if at.is_absent() {
             return None;
         }
-        let duration = duration(self.string(at, ALLOWED)?);
+        let allowed = format!("an ISO 8601 duration {}", range.told);
+        let duration = duration(self.string(at, &allowed)?);
+        let duration = duration.filter(|found| range.min <= *found && *found <= range.max);
         if duration.is_none() {
-            self.mistake(at, ALLOWED);
+            self.mistake(at, &allowed);
         }
         duration
     }
@@ -143,6 +160,35 @@ impl Reader {
         }
         self.doubles(at);
         map
+    }
+
+    /// Returns an object that has no other names than these. A name that begins with `$`, `_` or `/`
+    /// is a remark, or meant for tools.
+    pub(super) fn object_of<'a>(
+        &mut self,
+        at: &At<'a>,
+        known: &[&str],
+    ) -> Option<&'a Map<String, Value>> {
+        let map = self.object(at)?;
+        let is_remark = |name: &str| name.starts_with(['$', '_', '/']);
+        for name in map.keys() {
+            if known.contains(&name.as_str()) || is_remark(name) {
+                continue;
+            }
+            let allowed = match nearest(name, known) {
+                Some(nearest) => format!("\"{nearest}\", which is perhaps what is meant"),
+                None => format!("the names {}", known.join(", ")),
+            };
+            let at = at.key(name);
+            let offset = at.node.map_or(at.offset, |_| at.name_offset);
+            self.push(
+                offset,
+                at.path,
+                "a name that is not known".to_owned(),
+                &allowed,
+            );
+        }
+        Some(map)
     }
 
     pub(super) fn mistake(&mut self, at: &At<'_>, allowed: &str) {
@@ -208,6 +254,39 @@ impl Reader {
     }
 }
 
+/// Returns the name that another was meant to be, if it is one that differs in few characters.
+fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+    // No name that is known is longer.
+    if limits::CONFIG_NAME_MAX < name.chars().count() {
+        return None;
+    }
+    let distances = known.iter().map(|known| (distance(name, known), *known));
+    let (distance, nearest) = distances.min()?;
+    (distance <= 1 + nearest.len() / 4).then_some(nearest)
+}
+
+/// Returns how many characters must be changed, added or left out to make one name of another; case
+/// does not count.
+fn distance(a: &str, b: &str) -> usize {
+    let folded = |text: &str| text.to_ascii_lowercase().chars().collect::<Vec<char>>();
+    let (a, b) = (folded(a), folded(b));
+    let mut before: Vec<usize> = (0..=b.len()).collect();
+    for (row, from) in a.iter().enumerate() {
+        let mut left = row + 1;
+        let mut diagonal = row;
+        for (to, above) in b.iter().zip(before.iter_mut().skip(1)) {
+            let replaced = diagonal + usize::from(from != to);
+            diagonal = *above;
+            left = replaced.min(left + 1).min(diagonal + 1);
+            *above = left;
+        }
+        if let Some(first) = before.first_mut() {
+            *first = row + 1;
+        }
+    }
+    before.last().copied().unwrap_or_default()
+}
+
 /// Reads an ISO 8601 duration, a year counted as 365 days and a month as 30, as .NET does it. What
 /// is longer than jiff's longest, as Azure's `P10675199DT2H48M5.4775807S` is, is [`Millis::MAX`].
 fn duration(text: &str) -> Option<Millis> {
@@ -237,6 +316,21 @@ fn duration(text: &str) -> Option<Millis> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_as_far_apart_as_characters_must_be_changed() {
+        for (a, b, expected) in [
+            ("", "", 0),
+            ("", "abc", 3),
+            ("abc", "", 3),
+            ("MaxDeliveryCont", "MaxDeliveryCount", 1),
+            ("lockduration", "LockDuration", 0),
+            ("kitten", "sitting", 3),
+            ("ab", "ba", 2),
+        ] {
+            assert_eq!(distance(a, b), expected, "{a} {b}");
+        }
+    }
 
     #[test]
     fn durations_are_read_as_dotnet_reads_them() {

@@ -108,6 +108,22 @@ pub enum Constant {
     Text(String),
 }
 
+/// The names of a topic.
+const TOPIC: [&str; 4] = ["Name", "Properties", "Subscriptions", "AuthorizationRules"];
+/// The names of a correlation filter; the last makes no difference to the service either.
+const CORRELATION: [&str; 10] = [
+    "ContentType",
+    "CorrelationId",
+    "Label",
+    "MessageId",
+    "ReplyTo",
+    "ReplyToSessionId",
+    "SessionId",
+    "To",
+    "Properties",
+    "RequiresPreprocessing",
+];
+
 impl Default for TopicProperties {
     fn default() -> Self {
         let queue = QueueProperties::default();
@@ -126,7 +142,7 @@ impl Default for TopicProperties {
 
 impl Reader {
     pub(super) fn topic(&mut self, at: &At<'_>) -> Option<Topic> {
-        self.object(at)?;
+        self.object_of(at, &TOPIC)?;
         let name = self.name(&at.key("Name"));
         let properties = self.topic_properties(&at.key("Properties"));
         let mut names = Names::default();
@@ -159,7 +175,7 @@ impl Reader {
     }
 
     fn subscription(&mut self, at: &At<'_>, names: &mut Names) -> Option<Subscription> {
-        self.object(at)?;
+        self.object_of(at, &["Name", "Properties", "Rules"])?;
         let name = self.part_name(&at.key("Name"), names, "subscription of the topic");
         let properties = self.queue_properties(&at.key("Properties"));
         let mut names = Names::default();
@@ -175,10 +191,11 @@ impl Reader {
     }
 
     fn rule(&mut self, at: &At<'_>, names: &mut Names) -> Option<Rule> {
-        self.object(at)?;
+        self.object_of(at, &["Name", "Properties"])?;
         let name = self.part_name(&at.key("Name"), names, "rule of the subscription");
         let properties = at.key("Properties");
-        self.object(&properties)?;
+        let known = ["FilterType", "CorrelationFilter", "SqlFilter", "Action"];
+        self.object_of(&properties, &known)?;
         let filter = self.filter(&properties);
         let action = properties.key("Action");
         let action = if action.is_absent() {
@@ -212,13 +229,19 @@ impl Reader {
 
     /// Reads the `SqlExpression` of a filter or an action.
     fn expression(&mut self, at: &At<'_>) -> Option<String> {
-        self.object(at)?;
+        // The last two make no difference to the service either.
+        let known = [
+            "SqlExpression",
+            "CompatibilityLevel",
+            "RequiresPreprocessing",
+        ];
+        self.object_of(at, &known)?;
         let text = self.string(&at.key("SqlExpression"), "SQL text")?;
         Some(text.to_owned())
     }
 
     fn correlation(&mut self, at: &At<'_>) -> Option<CorrelationFilter> {
-        self.object(at)?;
+        self.object_of(at, &CORRELATION)?;
         let mut text = |name: &str| {
             let at = at.key(name);
             let absent = at.is_absent();
