@@ -26,6 +26,9 @@ const KEYWORDS: [&str; 10] = [
     "AND", "ESCAPE", "FALSE", "IN", "IS", "LIKE", "NOT", "NULL", "OR", "TRUE",
 ];
 
+/// What operators and lists are made of.
+const OPERATORS: &str = "()=<>!,+-*/%";
+
 /// A part of a selector.
 #[derive(Debug, Clone)]
 struct Piece {
@@ -55,7 +58,7 @@ pub fn selector(text: &str) -> Result<SqlFilter, SqlError> {
         // It says so itself.
         return SqlFilter::parse(text);
     }
-    let mut pieces = pieces(text);
+    let mut pieces = pieces(text)?;
     while let Some(at) = pieces.iter().position(|piece| piece.kind == Kind::Between) {
         if !expand(&mut pieces, at) {
             let problem = "BETWEEN wants two values, as in 'price BETWEEN 1 AND 10'";
@@ -123,33 +126,38 @@ fn expand(pieces: &mut Vec<Piece>, at: usize) -> bool {
     true
 }
 
-/// Takes a selector apart, with each name as a rule would have it. What has no meaning is left as it
-/// is: the rule's parser says so.
-fn pieces(text: &str) -> Vec<Piece> {
+/// Takes a selector apart, with each name and number as a rule would have it. What has a meaning in
+/// rules only is refused; of the rest the rule's parser says what is wrong.
+fn pieces(text: &str) -> Result<Vec<Piece>, SqlError> {
     let mut found = Vec::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
+        let error = |problem| SqlError::new(text, text.len() - rest.len(), problem);
+        let begins_number = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
         let (piece, length) = match first {
             _ if first.is_whitespace() => (None, first.len_utf8()),
             '\'' => {
                 let length = quoted(rest);
                 (other(rest.get(..length)), length)
             }
-            '0'..='9' => {
+            '.' | '0'..='9' if begins_number(rest.trim_start_matches('.')) => {
                 let length = number(rest);
-                let digits = rest.get(..length).unwrap_or_default();
-                // Java's suffixes say nothing that the digits do not.
-                (
-                    other(Some(
-                        digits.trim_end_matches(['l', 'L', 'f', 'F', 'd', 'D']),
-                    )),
-                    length,
-                )
+                let literal = rest.get(..length).unwrap_or_default();
+                let decimal = decimal(literal).map_err(error)?;
+                (other(Some(&decimal)), length)
             }
             _ if first == '_' || first == '$' || first.is_alphabetic() => {
                 let end = rest.find(|c: char| !(c == '_' || c == '$' || c.is_alphanumeric()));
                 let length = end.unwrap_or(rest.len());
                 (rest.get(..length).map(word), length)
+            }
+            _ if !OPERATORS.contains(first) => {
+                let problem = format!(
+                    "the character '{}' has no meaning in a selector: names are made of letters, \
+                     digits, _ and $, and texts stand in 'single quotes'",
+                    first.escape_debug()
+                );
+                return Err(error(problem));
             }
             _ => {
                 let kind = match first {
@@ -170,7 +178,32 @@ fn pieces(text: &str) -> Vec<Piece> {
         found.extend(piece);
         rest = rest.get(length.max(1)..).unwrap_or_default();
     }
-    found
+    Ok(found)
+}
+
+/// Returns a number as rules write it. Java's may be hexadecimal or octal, and have a suffix that says
+/// nothing that the digits do not (JMS 3.8.1.1).
+fn decimal(literal: &str) -> Result<String, String> {
+    let no_number = || format!("{literal} is no number");
+    let (digits, radix) = match literal.as_bytes() {
+        [b'0', b'x' | b'X', ..] => (literal.get(2..), 16),
+        [b'0', _, ..] if !literal.contains(['.', 'e', 'E', 'f', 'F', 'd', 'D']) => {
+            (literal.get(1..), 8)
+        }
+        _ => (Some(literal), 10),
+    };
+    let digits = digits.unwrap_or_default();
+    if radix == 10 {
+        let digits = digits.trim_end_matches(['l', 'L', 'f', 'F', 'd', 'D']);
+        let is_number = digits.parse::<f64>().is_ok();
+        return is_number.then(|| digits.to_owned()).ok_or_else(no_number);
+    }
+    let digits = digits.trim_end_matches(['l', 'L']);
+    if digits.is_empty() && radix == 8 {
+        return Ok("0".to_owned());
+    }
+    let number = i64::from_str_radix(digits, radix).map_err(|_| no_number())?;
+    Ok(number.to_string())
 }
 
 fn other(text: Option<&str>) -> Option<Piece> {
@@ -193,9 +226,10 @@ fn quoted(text: &str) -> usize {
 
 /// Returns the length of a number, its exponent with a sign included.
 fn number(text: &str) -> usize {
+    let is_hexadecimal = text.starts_with("0x") || text.starts_with("0X");
     let mut before = '0';
     let end = text.find(|c: char| {
-        let signed = (c == '+' || c == '-') && (before == 'e' || before == 'E');
+        let signed = (c == '+' || c == '-') && (before == 'e' || before == 'E') && !is_hexadecimal;
         before = c;
         !(signed || c == '.' || c.is_ascii_alphanumeric())
     });
@@ -249,6 +283,60 @@ mod tests {
             "[_x] LIKE 'a!_%' ESCAPE '!' AND [$y] IN ( 'p' , 'q' )",
         );
         check("JMSPriority>=8", "sys.JMSPriority >= 8");
+    }
+
+    #[test]
+    fn numbers_are_java_s() {
+        for (given, rule) in [
+            ("n = .5", "[n] = .5"),
+            ("n = -.5", "[n] = - .5"),
+            ("n=-.5E1d", "[n] = - .5E1"),
+            ("n = 5.", "[n] = 5."),
+            ("n = 0x7B", "[n] = 123"),
+            ("n = 0X7bL", "[n] = 123"),
+            ("n = 0xDF", "[n] = 223"),
+            ("n = 0xE-1", "[n] = 14 - 1"),
+            ("n = 0173", "[n] = 123"),
+            ("n = 0", "[n] = 0"),
+            ("n = 0L", "[n] = 0"),
+            ("n = 0.5F", "[n] = 0.5"),
+            ("n = 09.5", "[n] = 09.5"),
+            ("n = 1e3", "[n] = 1e3"),
+        ] {
+            check(given, rule);
+        }
+        for text in [
+            "n = 08",
+            "n = 0x",
+            "n = 0xG",
+            "n = 1x",
+            "n = 1a",
+            "n = 0xFFFFFFFFFFFFFFFFF",
+        ] {
+            let error = selector(text).unwrap_err().to_string();
+            assert!(error.contains("is no number"), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_only_rules_have_is_not_proposed() {
+        for text in [
+            "a.b = 1",
+            "a#b = 1",
+            "[a] = 1",
+            "\"a\" = 1",
+            "a = @p",
+            "1a = 1",
+            "a = 1;",
+            "NULL.b = 1",
+        ] {
+            let error = selector(text).unwrap_err().to_string();
+            assert!(!error.contains("bracket"), "{text}: {error}");
+            assert!(
+                error.contains("selector") || error.contains("number"),
+                "{text}: {error}"
+            );
+        }
     }
 
     #[test]
