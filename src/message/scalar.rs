@@ -73,7 +73,7 @@ impl<'a> Scalar<'a> {
                 value.map_or(opaque, Self::Double)
             }
             [0x94, rest @ ..] => {
-                let value = array::<16>(rest).and_then(|bytes| decimal(&bytes, 14, 6176));
+                let value = array::<16>(rest).and_then(|bytes| decimal(&as_ieee(bytes), 14, 6176));
                 value.map_or(opaque, Self::Double)
             }
             [0x83, rest @ ..] => array(rest).map_or(opaque, |bytes| {
@@ -250,6 +250,18 @@ fn described(bytes: &[u8]) -> Option<Scalar<'_>> {
         URI => Some(Scalar::Text(Cow::Borrowed(text(value)?))),
         _ => None,
     }
+}
+
+/// Returns a decimal128 as IEEE 754 has it. Microsoft.Azure.Amqp writes the upper part of the exponent
+/// two bits further down: 1.25 begins with `0c3c`, not with `303c`. The exponents of .NET's 0 to 28
+/// digits behind the point are taken so; in IEEE 754 they would be those of numbers below 1e-4500.
+const fn as_ieee(mut bytes: [u8; 16]) -> [u8; 16] {
+    if let [first, 0x08..=0x40, 0, 0, ..] = &mut bytes
+        && *first & 0x7f == 0x0c
+    {
+        *first = *first & 0x80 | 0x30;
+    }
+    bytes
 }
 
 /// Reads an IEEE 754 decimal in its binary encoding.

@@ -87,6 +87,27 @@ fn every_encoding_is_read() {
 }
 
 #[test]
+fn decimals_of_dotnet_s_are_read_as_those_of_others() {
+    // What Microsoft.Azure.Amqp writes, and IEEE 754's form of it.
+    for (dotnet, ieee, coefficient, expected) in [
+        ([0x0c, 0x3c], [0x30, 0x3c], 125_u128, 1.25),
+        ([0x8c, 0x3e], [0xb0, 0x3e], 25, -2.5),
+        ([0x0c, 0x40], [0x30, 0x40], 7, 7.0),
+        ([0x0c, 0x08], [0x30, 0x08], 1, 1e-28),
+    ] {
+        for begin in [dotnet, ieee] {
+            let coefficient = &coefficient.to_be_bytes()[2..];
+            let value = [&[0x94][..], &begin, coefficient].concat();
+            assert_eq!(
+                Scalar::decode(&value),
+                Scalar::Double(expected),
+                "{value:x?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn decimals_are_the_nearest_doubles() {
     // Sign, exponent with its bias, coefficient.
     let small = |exponent: u32, coefficient: u32| (exponent << 23 | coefficient).to_be_bytes();
