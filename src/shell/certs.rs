@@ -66,6 +66,10 @@ pub(super) struct CertsArgs {
     /// several times.
     #[arg(long = "client", value_name = "NAME")]
     clients: Vec<ClientName>,
+    /// A file of other authorities, as PEM, that clients trust as well: bundle.pem has them and the
+    /// authority of this folder. For clients that read one file for all hosts.
+    #[arg(long, value_name = "FILE")]
+    bundle: Option<PathBuf>,
     /// For how many days the certificates are good; the authority is for ten years.
     #[arg(long, value_name = "N", default_value_t = DAYS_MAX,
           value_parser = clap::value_parser!(u32).range(1..=i64::from(DAYS_MAX)))]
@@ -151,6 +155,12 @@ pub(super) enum CertsError {
         missing.display()
     )]
     OneHalf { there: PathBuf, missing: PathBuf },
+    #[error(
+        "{} has no certificates in PEM; a file of authorities is, for example, \
+         /etc/ssl/certs/ca-certificates.crt, or the one that `python -m certifi` names",
+        .0.display()
+    )]
+    NoAuthorities(PathBuf),
     #[error("the system has no randomness to give")]
     Random(#[from] aws_lc_rs::error::Unspecified),
     #[error("{} cannot be read: {source}", file.display())]
@@ -439,6 +449,9 @@ fn make(args: &CertsArgs, now: SystemTime) -> Result<String, CertsError> {
     let server = Subject::Server(&names);
     let server = put(directory, "server", &authority, &server, args.days, now)?;
     put_trust(directory, &authority)?;
+    if let Some(others) = &args.bundle {
+        put_bundle(directory, &authority, others)?;
+    }
     let mut clients = Vec::new();
     for name in &args.clients {
         let subject = Subject::Client(name);
@@ -446,7 +459,11 @@ fn make(args: &CertsArgs, now: SystemTime) -> Result<String, CertsError> {
         clients.push((name, client));
     }
     let place = fs::canonicalize(directory).unwrap_or_else(|_| directory.clone());
-    Ok(told(&place, &authority, made, &server, &clients))
+    let mut lines = told(&place, &authority, made, &server, &clients);
+    if args.bundle.is_some() {
+        lines.extend(bundle_told(&place));
+    }
+    Ok(lines.join("\n"))
 }
 
 /// Writes what is there now, and how each SDK is told to trust it.
@@ -456,7 +473,7 @@ fn told(
     made: Made,
     server: &Certificate,
     clients: &[(&ClientName, Certificate)],
-) -> String {
+) -> Vec<String> {
     let at = directory.display();
     let password = pkcs12::PASSWORD;
     let kept = match made {
@@ -486,9 +503,21 @@ fn told(
             "  Java    java -Djavax.net.ssl.trustStore={at}/ca.p12 \
              -Djavax.net.ssl.trustStorePassword={password} ..."
         ),
-        format!("  .NET    SSL_CERT_FILE={at}/ca.pem dotnet run"),
+        format!("  .NET    SSL_CERT_FILE={at}/ca.pem dotnet run (Linux)"),
     ]);
-    lines.join("\n")
+    lines
+}
+
+/// Says who reads a bundle.
+fn bundle_told(directory: &Path) -> [String; 4] {
+    let bundle = directory.join("bundle.pem");
+    let bundle = bundle.display();
+    [
+        "bundle.pem has the other authorities too, for clients that read one file for all hosts:".to_owned(),
+        format!("  Python's requests, over HTTP  REQUESTS_CA_BUNDLE={bundle}"),
+        format!("  OpenSSL, Go, .NET on Linux    SSL_CERT_FILE={bundle}"),
+        "  Python's AMQP without a setting   in the place of the file that `python -m certifi` names".to_owned(),
+    ]
 }
 
 /// Returns the names that a certificate is for, or those of this machine.
@@ -542,6 +571,28 @@ fn put(
 fn put_trust(directory: &Path, authority: &Authority) -> Result<(), CertsError> {
     let store = pkcs12::trust_store("jitney-ca", &authority.der)?;
     files::replace(&[(directory.join("ca.p12"), &store, Readers::All)])?;
+    Ok(())
+}
+
+/// Writes the authority and others into one file.
+fn put_bundle(directory: &Path, authority: &Authority, others: &Path) -> Result<(), CertsError> {
+    let other = read(others)?;
+    let certificates = CertificateDer::pem_slice_iter(other.as_bytes());
+    let count = certificates
+        .collect::<Result<Vec<_>, _>>()
+        .map(|all| all.len());
+    if !matches!(count, Ok(1..)) {
+        return Err(CertsError::NoAuthorities(others.to_owned()));
+    }
+    // A bundle that is made of itself has the authority already.
+    let own = if other.contains(authority.pem.trim_end()) {
+        ""
+    } else {
+        authority.pem.as_str()
+    };
+    let bundle = format!("{own}{other}");
+    let file = directory.join("bundle.pem");
+    files::replace(&[(file, bundle.as_bytes(), Readers::All)])?;
     Ok(())
 }
 

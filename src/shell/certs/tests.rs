@@ -10,8 +10,34 @@ fn args(folder: &Path, names: &[&str], clients: &[&str]) -> CertsArgs {
         directory: folder.to_owned(),
         names: names.iter().map(|name| name.parse().unwrap()).collect(),
         clients: clients.iter().map(|name| name.parse().unwrap()).collect(),
+        bundle: None,
         days: DAYS_MAX,
     }
+}
+
+#[test]
+fn a_bundle_has_the_authority_and_the_others_once() {
+    let (folder, other) = (folder(), folder());
+    make(&args(other.path(), &[], &[]), now()).unwrap();
+    let with = |bundle: &Path| CertsArgs {
+        bundle: Some(bundle.to_owned()),
+        ..args(folder.path(), &[], &[])
+    };
+    let others = other.path().join("ca.pem");
+    let told = make(&with(&others), now()).unwrap();
+    assert!(told.contains("REQUESTS_CA_BUNDLE="), "{told}");
+    let bundle = folder.path().join("bundle.pem");
+    for _ in 0..2 {
+        let found = fs::read_to_string(&bundle).unwrap();
+        assert_eq!(found.matches("BEGIN CERTIFICATE").count(), 2);
+        for authority in [&others, &folder.path().join("ca.pem")] {
+            assert!(found.contains(&fs::read_to_string(authority).unwrap()));
+        }
+        make(&with(&bundle), now()).unwrap();
+    }
+    fs::write(&others, "nothing").unwrap();
+    let error = make(&with(&others), now()).unwrap_err();
+    assert!(error.to_string().contains("no certificates"), "{error}");
 }
 
 fn folder() -> TempDir {
