@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import time
+import uuid
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -165,8 +166,29 @@ def queue(client, name) -> "Queue":
 
 
 @pytest.fixture
+async def own_queue(client, name, suites_office) -> "Queue":
+    """A queue for one case alone of a scenario that has several: they may run at the same time."""
+    own = f"{name}-{uuid.uuid4().hex}"
+    await suites_office.create_queue(own)
+    yield Queue(client, own)
+    await suites_office.delete_queue(own)
+
+
+@pytest.fixture
 def topic(client, name) -> "Topic":
     return Topic(client, name)
+
+
+def pytest_collection_modifyitems(items):
+    """Refuses cases that would share a queue or a topic: one that got what another sent would fail now and then."""
+    users = {}
+    for item in items:
+        scenario = re.match(r"test_(s\d+)_", item.name)
+        if scenario and {"queue", "topic"} & set(item.fixturenames):
+            users.setdefault(scenario[1], []).append(item.name)
+    shared = [names for names in users.values() if len(names) > 1]
+    if shared:
+        raise pytest.UsageError(f"these cases share a queue or a topic, and must have own_queue: {shared}")
 
 
 @pytest.fixture

@@ -34,9 +34,8 @@ async def one_through(queue, sent):
     ],
     ids=["data", "several-data", "text-value", "number-value", "map-value", "sequence"],
 )
-@pytest.mark.xdist_group("s07")
-async def test_s07_every_kind_of_body_comes_back(queue, body, kind):
-    received = (await one_through(queue, AmqpAnnotatedMessage(**body))).raw_amqp_message
+async def test_s07_every_kind_of_body_comes_back(own_queue, body, kind):
+    received = (await one_through(own_queue, AmqpAnnotatedMessage(**body))).raw_amqp_message
     assert received.body_type == kind
     (sent,) = body.values()
     if kind == AmqpMessageBodyType.VALUE:
@@ -47,9 +46,8 @@ async def test_s07_every_kind_of_body_comes_back(queue, body, kind):
         assert [item for section in received.body for item in section] == sent
 
 
-@pytest.mark.xdist_group("s07")
-async def test_s07_no_body_comes_back_as_no_body(queue):
-    received = await one_through(queue, ServiceBusMessage(None))
+async def test_s07_no_body_comes_back_as_no_body(own_queue):
+    received = await one_through(own_queue, ServiceBusMessage(None))
     assert list(received.body or []) == []
 
 
@@ -125,10 +123,9 @@ async def test_s10_a_batch_arrives_whole_and_in_order(queue):
 
 
 @pytest.mark.parametrize("size", [1, 64 * 1024, 200 * 1024])
-@pytest.mark.xdist_group("s11")
-async def test_s11_large_bodies_come_back_byte_for_byte(queue, size):
+async def test_s11_large_bodies_come_back_byte_for_byte(own_queue, size):
     body = bytes(index * 7 % 251 for index in range(size))
-    received = await one_through(queue, ServiceBusMessage(body))
+    received = await one_through(own_queue, ServiceBusMessage(body))
     assert b"".join(received.body) == body
 
 
