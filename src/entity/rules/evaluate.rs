@@ -133,13 +133,12 @@ impl<'a> View<'a> {
         match expression {
             Expression::And(both) => self.either(both, false),
             Expression::Arithmetic(arithmetic, both) => {
-                let result = arithmetic.compute(self.value(&both.0)?, self.value(&both.1)?)?;
-                self.meter.charge_bytes(size(&result), MADE_PER_STEP)?;
-                Ok(result)
+                let result = arithmetic.compute(self.value(&both.0)?, self.value(&both.1)?);
+                self.made(result)
             }
             Expression::Compare(comparison, both) => {
-                let truth = self.compare(*comparison, &both.0, &both.1)?;
-                Ok(truth_value(truth))
+                let (a, b) = (self.value(&both.0)?, self.value(&both.1)?);
+                self.compare(*comparison, &a, &b)
             }
             Expression::Constant(value) => Ok(value.borrowed()),
             Expression::Exists(property) => Ok(Scalar::Boolean(self.property(property)?.is_some())),
@@ -188,19 +187,30 @@ impl<'a> View<'a> {
         Ok(second)
     }
 
-    /// Returns whether a comparison holds; `None` for unknown.
+    // What follows is not inlined: `value` calls itself, and long expressions need its frame often.
+
+    /// Returns a value that was made, and counts the steps for it.
+    #[inline(never)]
+    fn made(&self, value: Result<Scalar<'a>, Failure>) -> Result<Scalar<'a>, Failure> {
+        let value = value?;
+        self.meter.charge_bytes(size(&value), MADE_PER_STEP)?;
+        Ok(value)
+    }
+
+    /// Returns whether a comparison holds; null for unknown.
+    #[inline(never)]
     fn compare(
         &self,
         comparison: Comparison,
-        a: &'a Expression,
-        b: &'a Expression,
-    ) -> Result<Option<bool>, Failure> {
-        let (a, b) = (self.value(a)?, self.value(b)?);
+        a: &Scalar<'_>,
+        b: &Scalar<'_>,
+    ) -> Result<Scalar<'a>, Failure> {
         self.meter
-            .charge_bytes(size(&a).min(size(&b)), READ_PER_STEP)?;
-        Ok(comparison.holds(&a, &b))
+            .charge_bytes(size(a).min(size(b)), READ_PER_STEP)?;
+        Ok(truth_value(comparison.holds(a, b)))
     }
 
+    #[inline(never)]
     fn is_in(
         &self,
         value: &'a Expression,
@@ -223,6 +233,7 @@ impl<'a> View<'a> {
         Ok(if negated { negate(found) } else { found })
     }
 
+    #[inline(never)]
     fn like(
         &self,
         (value, pattern, escape): &'a (Expression, Expression, Option<Expression>),
@@ -246,6 +257,7 @@ impl<'a> View<'a> {
     }
 
     /// Returns the value of a property; `None` if it is not there.
+    #[inline(never)]
     fn property(&self, property: &'a Property) -> Result<Option<Scalar<'a>>, Failure> {
         match property {
             Property::User(name) => self.user(name),
@@ -336,6 +348,7 @@ impl Sign {
 }
 
 impl Arithmetic {
+    #[inline(never)]
     fn compute<'a>(self, a: Scalar<'a>, b: Scalar<'a>) -> Result<Scalar<'a>, Failure> {
         let ticks = |result: Option<i64>| result.ok_or(Failure::Overflow);
         if a == Scalar::Null || b == Scalar::Null {
