@@ -188,6 +188,8 @@ pub const TRANSACTION_TIMEOUT: Millis = Millis::from_secs(120);
 /// Bytes of messages, and of settlements with what they change, in the open transactions of one
 /// connection, which are in memory only.
 pub const TRANSACTION_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Bytes of a message to the transaction coordinator: a declare or a discharge has some 50.
+pub const CONTROL_MESSAGE_BYTES_MAX: u64 = 4 * 1024;
 /// Transactions that one connection has open at a time.
 pub const TRANSACTIONS_MAX: usize = 1_000;
 /// The shortest time after which an idle entity may be deleted: the service's limit.
@@ -257,8 +259,12 @@ pub const AUTHENTICATION_PEERS_MAX: usize = 10_000;
 pub const GRANTS_MAX: usize = 5_000;
 /// A peer that has not proved a right by then is dropped: the service's value (`protocol.md` §1.2).
 pub const ADMISSION_DEADLINE: Millis = Millis::from_secs(20);
-/// Links of a connection that has not proved a right: two pairs for `$cbs`.
-pub const UNADMITTED_LINKS_MAX: usize = 4;
+/// Links of a connection that has not proved a right: two pairs for `$cbs`, and two to the
+/// transaction coordinator.
+pub const UNADMITTED_LINKS_MAX: usize = 6;
+/// Transactions that a connection has open which has not proved a right, some 200 bytes each. .NET
+/// declares one for each `TransactionScope` before its first token, and many may begin at once.
+pub const UNADMITTED_TRANSACTIONS_MAX: usize = 100;
 /// Authorization rules of one entity: the service's limit.
 pub const AUTHORIZATION_RULES_MAX: usize = 12;
 /// Sessions of a connection that has not proved a right: each takes a kilobyte.

@@ -106,11 +106,11 @@ impl Broker {
             LinkTarget::Node(target) => {
                 target.as_ref().and_then(|target| target.address.as_deref())
             }
-            LinkTarget::Coordinator if self.is_admitted(connection) => {
-                return Ok((Link::Coordinator, Some(service)));
-            }
+            // No right is needed here: .NET declares before it has put any token. Each operation
+            // that joins the transaction is done on a link that needed its right.
             LinkTarget::Coordinator => {
-                return Err(self.unauthorized(around, connection, "$coordinator", None, ""));
+                service.message_size_max = limits::CONTROL_MESSAGE_BYTES_MAX;
+                return Ok((Link::Coordinator, Some(service)));
             }
         };
         let session = attach.session;

@@ -128,12 +128,19 @@ impl Broker {
         connection: ConnectionId,
         link: LinkId,
     ) -> Result<Outcome, Refusal> {
-        if limits::TRANSACTIONS_MAX <= self.connection(connection).transactions.len() {
-            let text = "The connection has too many open transactions.";
+        let max = if self.is_admitted(connection) {
+            limits::TRANSACTIONS_MAX
+        } else {
+            limits::UNADMITTED_TRANSACTIONS_MAX
+        };
+        if max <= self.connection(connection).transactions.len() {
+            let text = format!(
+                "The connection has {max} open transactions, and may have no more: discharge one first."
+            );
             return Err(self.refuse(
                 around,
                 Condition::ResourceLimitExceeded,
-                text,
+                &text,
                 "coordinator",
             ));
         }

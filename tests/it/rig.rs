@@ -4,7 +4,7 @@ use bytes::{Bytes, BytesMut};
 use jitney::amqp::{Config, Connection, Delivery, Identity, SettleMode};
 use jitney::broker::{Broker, ConnectionId, Input, Profile, Reply, Surroundings};
 use jitney::entity::queue::{Description, EntityKind, ReceiveMode};
-use jitney::entity::{BodyRef, Journal, Record};
+use jitney::entity::{AuthorizationRule, BodyRef, Journal, Key, Record, Rights};
 use jitney::limits;
 use jitney::message;
 use jitney::time::{Millis, Timestamp};
@@ -69,8 +69,31 @@ impl Rig {
     /// A broker with the queue `queue.1`: locks of a minute, three deliveries, an hour to live; the
     /// same with message sessions, `sessions.1`; and a topic `topic.1` with a subscription.
     pub fn new() -> Self {
+        Self::with(Profile::Development, true)
+    }
+
+    /// The same, with a broker that verifies keys and has one: that of `root` is `key`.
+    pub fn verified() -> Self {
+        let mut rig = Self::with(Profile::Verified, false);
+        let rule = AuthorizationRule {
+            name: "root".to_owned(),
+            rights: Rights {
+                send: true,
+                listen: true,
+                manage: true,
+            },
+            primary_key: Key::new("key".to_owned()),
+            secondary_key: None,
+            created_at: None,
+            modified_at: None,
+        };
+        rig.broker.set_authorization("", vec![rule]);
+        rig
+    }
+
+    fn with(profile: Profile, trusts_peer: bool) -> Self {
         let now = Timestamp::from_millis(1_800_000_000_000);
-        let mut broker = Broker::new(1, Profile::Development);
+        let mut broker = Broker::new(1, profile);
         let mut bodies = Bodies::default();
         let description = Description {
             max_delivery_count: 3,
@@ -106,7 +129,11 @@ impl Rig {
                 .ensure_entity(&mut around, path, description)
                 .expect("an entity can be made");
         }
-        let server = Connection::server(config(), now);
+        let config = Config {
+            trusts_peer,
+            ..config()
+        };
+        let server = Connection::server(config, now);
         Self {
             now,
             broker,

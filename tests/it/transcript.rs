@@ -1,5 +1,6 @@
 //! Conversations at frame level, kept as text: what a client says (`C:`), what the broker answers
-//! (`S:`), and time that passes (`T: +MILLIS`).
+//! (`S:`), and what happens besides (`T:`): time passes (`+MILLIS`), the connection is cut and another
+//! one is made (`drop`), or the broker verifies keys from the beginning (`keys`).
 //!
 //! They are tests, documentation of the wire, and examples to begin a new one from. `UPDATE=1 cargo
 //! test --test it transcript` writes the answers anew; commit a difference only if you understand
@@ -65,6 +66,10 @@ fn play(text: &str) -> String {
             Some(("C:", said)) => rig.exchange(&encode(said)),
             Some(("T:", "drop")) => {
                 rig.reconnect();
+                bytes::BytesMut::new()
+            }
+            Some(("T:", "keys")) => {
+                rig = Rig::verified();
                 bytes::BytesMut::new()
             }
             Some(("T:", span)) => rig.wait(span.trim_start_matches('+').parse().unwrap()),

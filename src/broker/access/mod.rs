@@ -558,12 +558,7 @@ impl Broker {
             let (path, right) = needs.find(|(path, right)| !self.may(id, path, *right))?;
             Some((link, path, right))
         });
-        let mut doomed: Vec<(LinkId, String, Option<Right>)> = doomed.collect();
-        if !self.is_admitted(id) {
-            let coordinators = connection.links.iter();
-            let coordinators = coordinators.filter(|(_, state)| matches!(state, Link::Coordinator));
-            doomed.extend(coordinators.map(|(&link, _)| (link, "$coordinator".to_owned(), None)));
-        }
+        let doomed: Vec<(LinkId, String, Option<Right>)> = doomed.collect();
         for (link, path, right) in doomed {
             let refusal = self.unauthorized(around, id, &path, right, why);
             self.end_link(around, id, link, refusal);

@@ -1,9 +1,10 @@
 //! Who is let in, to what, and for how long.
 
 use base64::Engine as _;
+use bytes::Bytes;
 
 use super::*;
-use crate::amqp::{Attach, Event, LinkRole, LinkTarget, SessionId};
+use crate::amqp::{Attach, DeliveryId, Event, LinkRole, LinkTarget, Outcome, SessionId};
 use crate::broker::Input;
 use crate::broker::tests::Bench;
 use crate::entity::Key;
@@ -162,14 +163,24 @@ fn failures_are_bounded_and_others_are_let_in() {
 }
 
 fn attach(bench: &mut Bench, link: u32, role: LinkRole, path: &str) {
+    use fe2o3_amqp_types::messaging::Target;
+    let target = LinkTarget::Node(Some(Target::builder().address(path).build()));
+    attach_from(bench, link, role, path, target);
+}
+
+fn attach_to(bench: &mut Bench, link: u32, role: LinkRole, target: LinkTarget) {
+    attach_from(bench, link, role, "me", target);
+}
+
+fn attach_from(bench: &mut Bench, link: u32, role: LinkRole, path: &str, target: LinkTarget) {
     use fe2o3_amqp_types::definitions::{ReceiverSettleMode, SenderSettleMode};
-    use fe2o3_amqp_types::messaging::{Source, Target};
+    use fe2o3_amqp_types::messaging::Source;
     let attach = Attach {
         name: format!("link {link}"),
         role,
         session: SessionId(0),
         source: Some(Source::builder().address(path).build()),
-        target: LinkTarget::Node(Some(Target::builder().address(path).build())),
+        target,
         snd_settle_mode: SenderSettleMode::default(),
         rcv_settle_mode: ReceiverSettleMode::default(),
         message_size_max: 0,
@@ -243,7 +254,60 @@ fn a_stranger_learns_nothing_of_what_there_is() {
         attach(&mut bench, link, LinkRole::Outgoing, "$cbs");
     }
     let told = told(&mut bench);
-    assert_eq!(&told[..5], ["+10", "+11", "+12", "+13", "-14"]);
+    let let_in = ["+10", "+11", "+12", "+13", "+14", "+15", "-16"];
+    assert_eq!(told[..7], let_in);
+}
+
+/// Declares a transaction, and returns whether it was declared.
+fn declares(bench: &mut Bench, link: u32) -> bool {
+    let event = Event::Transfer {
+        link: LinkId(link),
+        delivery: DeliveryId(0),
+        payload: Bytes::from_static(&[0x00, 0x53, 0x77, 0x00, 0x53, 0x31, 0x45]),
+        message_format: 0,
+        settled: false,
+        transaction: None,
+    };
+    bench.told.clear();
+    bench.run(|broker, around| broker.apply(around, GUEST, Input::Event(event)));
+    let told = std::mem::take(&mut bench.told);
+    told.iter().any(|routed| {
+        let Reply::SettleIncoming { outcome, .. } = &routed.reply else {
+            return false;
+        };
+        matches!(outcome, Outcome::Declared(_))
+    })
+}
+
+#[test]
+fn a_stranger_declares_a_bounded_number_of_transactions() {
+    let mut bench = guarded();
+    attach_to(&mut bench, 1, LinkRole::Incoming, LinkTarget::Coordinator);
+    assert_eq!(told(&mut bench), ["+1"]);
+    for _ in 0..limits::UNADMITTED_TRANSACTIONS_MAX {
+        assert!(declares(&mut bench, 1));
+    }
+    assert!(!declares(&mut bench, 1), "one more than the bound");
+    let token = sas("sb://h/q", "root", "r", NOW + 60);
+    put(&mut bench, "sb://h/q", &token).unwrap();
+    assert!(declares(&mut bench, 1), "a right was proved");
+    // The token ends, and the coordinator needs none.
+    bench.now = Timestamp::from_millis(NOW * 1000 + 60_000);
+    bench.told.clear();
+    bench.run(|_, _| ());
+    assert!(told(&mut bench).is_empty());
+    assert!(!declares(&mut bench, 1), "there are more than the bound");
+    for link in 2..=limits::UNADMITTED_LINKS_MAX {
+        let link = u32::try_from(link).unwrap();
+        attach_to(
+            &mut bench,
+            link,
+            LinkRole::Incoming,
+            LinkTarget::Coordinator,
+        );
+    }
+    attach_to(&mut bench, 99, LinkRole::Incoming, LinkTarget::Coordinator);
+    assert_eq!(told(&mut bench).last().unwrap(), "-99");
 }
 
 #[test]
