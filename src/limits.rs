@@ -181,6 +181,9 @@ pub const FORWARD_HOPS_MAX: u8 = 4;
 pub const NEXT_SESSION_WAIT: Millis = Millis::from_millis(64_980);
 /// Messages of topics and forwarding entities whose bytes are read back at a time.
 pub const READ_BACK_MESSAGES: usize = 64;
+/// Receivers of one connection that have gone and are remembered, for messages that come back
+/// unsent: those that were on their way when the link ended.
+pub const DEPARTED_LINKS_MAX: usize = 32;
 /// Messages and settlements in one transaction: the service's limit.
 pub const TRANSACTION_OPERATIONS_MAX: usize = 100;
 /// How long a transaction may stay open: the service's limit.

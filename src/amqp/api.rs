@@ -366,11 +366,23 @@ pub enum Event {
         link: LinkId,
         /// The peer's reason, if it gave one.
         error: Option<Refusal>,
+        /// Deliveries of it that the peer's window kept back, in whole or in part.
+        unsent: Vec<Tag>,
+    },
+    /// Deliveries that the peer's window kept back, in whole or in part, on a link that the owner
+    /// has detached.
+    Unsent {
+        /// The link.
+        link: LinkId,
+        /// The deliveries.
+        tags: Vec<Tag>,
     },
     /// The connection has ended, in order or not. The last event.
     Closed {
         /// The peer's or our reason.
         error: Option<Refusal>,
+        /// Deliveries that the peers' windows kept back, in whole or in part.
+        unsent: Vec<(LinkId, Tag)>,
     },
 }
 

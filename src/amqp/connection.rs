@@ -17,7 +17,7 @@ use super::session::Session;
 use super::table::Table;
 use super::transfers::Transfer;
 use super::wire::{List, ListWriter, Malformed};
-use super::{Condition, Config, Event, Identity, LinkId, Refusal, SessionId, state, trace};
+use super::{Condition, Config, Event, Identity, LinkId, Refusal, SessionId, Tag, state, trace};
 use crate::limits;
 use crate::time::{Millis, Timestamp};
 
@@ -339,20 +339,23 @@ impl Connection {
     pub(super) fn report_closed(&mut self, error: Option<Refusal>) {
         if !self.reported_closed {
             self.reported_closed = true;
-            self.forget_links();
-            self.events.push_back(Event::Closed { error });
+            let unsent = self.forget_links();
+            self.events.push_back(Event::Closed { error, unsent });
         }
     }
 
-    /// Late commands for links find none.
-    fn forget_links(&mut self) {
-        self.sessions.clear();
+    /// Late commands for links find none. Returns the deliveries that have not left.
+    fn forget_links(&mut self) -> Vec<(LinkId, Tag)> {
+        let sessions = std::mem::take(&mut self.sessions).into_values();
+        let unsent = sessions.flat_map(|mut session| session.take_unsent());
+        let unsent = unsent.collect();
         self.links.clear();
         self.names.clear();
         self.waiting_bytes = 0;
         self.unfinished.clear();
         self.partial_bytes = 0;
         self.link_bytes = 0;
+        unsent
     }
 
     /// The connection is open: from now on only silence ends it.

@@ -67,7 +67,15 @@ impl Connection {
         let Some(state) = self.sessions.get_mut(session) else {
             return;
         };
-        if state.unsettled.settle(delivery.0) {
+        let is_answered = match outcome {
+            Outcome::InTransaction(..) => state.unsettled.is_unsettled(delivery.0),
+            Outcome::Accepted
+            | Outcome::Released
+            | Outcome::Modified { .. }
+            | Outcome::Rejected(_)
+            | Outcome::Declared(_) => state.unsettled.take(delivery.0).is_some(),
+        };
+        if is_answered {
             self.settle(session, Side::Sent, delivery, outcome);
         }
     }

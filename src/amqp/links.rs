@@ -11,7 +11,7 @@ use super::termini::{decode, grant_session, name_source, name_target, session_so
 use super::wire::{List, ListWriter, Malformed, SmallFrame, descriptor};
 use super::{
     Accept, Attach, Condition, Connection, Event, Fields, LinkId, LinkRole, LinkTarget, Refusal,
-    SessionId, SettleMode, serial, state,
+    SessionId, SettleMode, Tag, serial, state,
 };
 use crate::limits;
 
@@ -234,37 +234,50 @@ impl Connection {
         self.detach(id, Some(refusal));
     }
 
-    /// Ends a link.
+    /// Ends a link. What its peer's window kept back is reported.
     pub fn detach(&mut self, id: LinkId, refusal: Option<Refusal>) {
+        let tags = self.end_link(id, refusal);
+        if !tags.is_empty() {
+            self.events.push_back(Event::Unsent { link: id, tags });
+        }
+    }
+
+    /// Ends a link, and returns the deliveries of it that have not left.
+    fn end_link(&mut self, id: LinkId, refusal: Option<Refusal>) -> Vec<Tag> {
         self.flush_dispositions();
         let Some(link) = self.links.get_mut(id) else {
-            return;
+            return Vec::new();
         };
         let phase = std::mem::replace(&mut link.phase, LinkPhase::Detaching);
         match phase {
-            LinkPhase::Detaching => return,
+            LinkPhase::Detaching => return Vec::new(),
             LinkPhase::Asked => self.write_attach(id, None, None, &Accept::default()),
             LinkPhase::Asking | LinkPhase::Attached => {}
         }
-        self.forget_deliveries(id);
+        let unsent = self.forget_deliveries(id);
         self.write_detach(id, refusal.as_ref());
         self.drop_name(id);
+        unsent
     }
 
-    /// Drops what is on its way on a link that goes.
-    fn forget_deliveries(&mut self, id: LinkId) {
+    /// Drops what is on its way on a link that goes. Returns the deliveries that have not left.
+    fn forget_deliveries(&mut self, id: LinkId) -> Vec<Tag> {
         let Some(link) = self.links.get_mut(id) else {
-            return;
+            return Vec::new();
         };
         self.partial_bytes = self.partial_bytes.saturating_sub(link.partial_bytes());
         let session = link.session;
         match &mut link.flow {
-            FlowState::Incoming(incoming) => incoming.partial = None,
+            FlowState::Incoming(incoming) => {
+                incoming.partial = None;
+                Vec::new()
+            }
             FlowState::Outgoing(_) => {
-                self.drop_waiting(session, id);
+                let unsent = self.drop_waiting(session, id);
                 if let Some(state) = self.sessions.get_mut(session) {
                     state.unsettled.forget(id);
                 }
+                unsent
             }
         }
     }
@@ -365,9 +378,13 @@ impl Connection {
             Some(LinkPhase::Attached | LinkPhase::Asking) => self.write_detach(id, None),
             Some(LinkPhase::Detaching) | None => {}
         }
-        self.drop_link(id);
+        let unsent = self.drop_link(id);
         if phase != Some(LinkPhase::Detaching) {
-            self.events.push_back(Event::Detached { link: id, error });
+            self.events.push_back(Event::Detached {
+                link: id,
+                error,
+                unsent,
+            });
         }
         Ok(())
     }
@@ -561,7 +578,7 @@ impl Connection {
     /// Ends a link whose name the peer attaches anew [2.6.1].
     fn steal(&mut self, id: LinkId) {
         let description = "The link was attached anew under the same name.".to_owned();
-        self.detach(
+        let unsent = self.end_link(
             id,
             Some(Refusal {
                 condition: Condition::Stolen,
@@ -571,16 +588,18 @@ impl Connection {
         self.events.push_back(Event::Detached {
             link: id,
             error: None,
+            unsent,
         });
     }
 
-    fn drop_link(&mut self, id: LinkId) {
-        self.forget_deliveries(id);
+    fn drop_link(&mut self, id: LinkId) -> Vec<Tag> {
+        let unsent = self.forget_deliveries(id);
         if let Some(link) = self.take_link(id)
             && let Some(session) = self.sessions.get_mut(link.session)
         {
             session.handles.remove(link.handle);
         }
+        unsent
     }
 
     fn keep_link(&mut self, id: LinkId, link: Link) {

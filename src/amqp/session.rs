@@ -3,7 +3,7 @@
 //! Invariants: no transfer frame leaves while the peer's incoming window is closed; frames leave
 //! in the order of their deliveries; `next_outgoing_id` counts those that left.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 
@@ -16,7 +16,7 @@ use super::table::Table;
 use super::transfers::Rest;
 use super::unsettled::Unsettled;
 use super::wire::{List, ListWriter, Malformed, SmallFrame};
-use super::{Condition, Connection, Event, LinkId, Refusal, SessionId, serial, state};
+use super::{Condition, Connection, Event, LinkId, Refusal, SessionId, Tag, serial, state};
 use crate::limits;
 
 #[derive(Debug)]
@@ -54,8 +54,8 @@ pub(super) struct Waiting {
 /// What it is that waits.
 #[derive(Debug)]
 pub(super) enum What {
-    /// A transfer's frame.
-    Frame(Bytes),
+    /// A transfer's frame, of the delivery with this number.
+    Frame(u32, Bytes),
     /// The rest of a large message, of which frames are made when they can be sent.
     Rest(Rest),
     /// The answer to a drain, which must not overtake a transfer.
@@ -65,9 +65,18 @@ pub(super) enum What {
 impl What {
     fn len(&self) -> usize {
         match self {
-            Self::Frame(frame) => frame.len(),
+            Self::Frame(_, frame) => frame.len(),
             Self::Rest(rest) => rest.payload.len(),
             Self::Drained => 0,
+        }
+    }
+
+    /// Returns the number of the delivery that it belongs to.
+    fn delivery(&self) -> Option<u32> {
+        match self {
+            Self::Frame(number, _) => Some(*number),
+            Self::Rest(rest) => Some(rest.number),
+            Self::Drained => None,
         }
     }
 }
@@ -116,6 +125,15 @@ impl Session {
         flow.uint(limits::INCOMING_WINDOW);
         flow.uint(self.next_outgoing_id);
         flow.uint(limits::INCOMING_WINDOW);
+    }
+
+    /// Forgets the deliveries that wait for the peer's window, in whole or in part, and returns them.
+    pub(super) fn take_unsent(&mut self) -> Vec<(LinkId, Tag)> {
+        let unsettled = &mut self.unsettled;
+        let waiting = self.waiting.iter();
+        let numbers = waiting.filter_map(|waiting| waiting.what.delivery());
+        let unsent = numbers.filter_map(|number| unsettled.take(number));
+        unsent.map(|sent| (sent.link, sent.tag)).collect()
     }
 
     pub(super) fn free_handle(&self) -> Option<u32> {
@@ -260,6 +278,10 @@ impl Connection {
         let Some(mut session) = self.sessions.remove(id) else {
             return;
         };
+        let mut unsent: BTreeMap<LinkId, Vec<Tag>> = BTreeMap::new();
+        for (link, tag) in session.take_unsent() {
+            unsent.entry(link).or_default().push(tag);
+        }
         for waiting in session.waiting.drain(..) {
             self.waiting_bytes = self.waiting_bytes.saturating_sub(waiting.what.len());
         }
@@ -273,6 +295,7 @@ impl Connection {
                 self.events.push_back(Event::Detached {
                     link: id,
                     error: error.cloned(),
+                    unsent: unsent.remove(&id).unwrap_or_default(),
                 });
             }
         }
@@ -300,14 +323,14 @@ impl Connection {
         {
             let (link, start) = (next.link, self.out.len());
             let is_done = match &mut next.what {
-                What::Frame(_) | What::Rest(_) if session.remote_window == 0 => return,
+                What::Frame(..) | What::Rest(_) if session.remote_window == 0 => return,
                 What::Rest(_) if OUTPUT_BYTES <= start => {
                     if !self.unfinished.contains(&id) {
                         self.unfinished.push(id);
                     }
                     return;
                 }
-                What::Frame(frame) => {
+                What::Frame(_, frame) => {
                     self.waiting_bytes = self.waiting_bytes.saturating_sub(frame.len());
                     self.out.extend_from_slice(frame);
                     true
@@ -332,18 +355,24 @@ impl Connection {
         }
     }
 
-    /// Drops what waits for a link that goes: its handle means nothing behind its detach.
-    pub(super) fn drop_waiting(&mut self, id: SessionId, link: LinkId) {
+    /// Drops what waits for a link that goes: its handle means nothing behind its detach. Returns the
+    /// deliveries that have not left as a whole: the peer has none of them.
+    pub(super) fn drop_waiting(&mut self, id: SessionId, link: LinkId) -> Vec<Tag> {
         let Some(session) = self.sessions.get_mut(id) else {
-            return;
+            return Vec::new();
         };
-        let bytes = &mut self.waiting_bytes;
+        let (bytes, unsettled) = (&mut self.waiting_bytes, &mut session.unsettled);
+        let mut unsent = Vec::new();
         session.waiting.retain(|waiting| {
             if waiting.link == link {
                 *bytes = bytes.saturating_sub(waiting.what.len());
+                let number = waiting.what.delivery();
+                let sent = number.and_then(|number| unsettled.take(number));
+                unsent.extend(sent.map(|sent| sent.tag));
             }
             waiting.link != link
         });
+        unsent
     }
 
     /// Takes the session's part of a flow.

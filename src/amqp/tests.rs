@@ -380,7 +380,7 @@ fn silence_ends_a_connection_and_empty_frames_break_it() {
     pair.server.handle_timeout(silent);
     let closed = std::iter::from_fn(|| pair.server.poll_event()).last();
     assert!(
-        matches!(closed, Some(Event::Closed { error: Some(_) })),
+        matches!(closed, Some(Event::Closed { error: Some(_), .. })),
         "{closed:?}"
     );
 }

@@ -220,7 +220,11 @@ impl Connection {
         if partial.settled {
             // Nobody would hear of its loss.
             self.detach(link, Some(refusal));
-            self.events.push_back(Event::Detached { link, error: None });
+            self.events.push_back(Event::Detached {
+                link,
+                error: None,
+                unsent: Vec::new(),
+            });
         } else {
             let rejection = Rejection {
                 refusal,
@@ -310,7 +314,7 @@ impl Connection {
         let Some(state) = self.sessions.get_mut(session) else {
             return;
         };
-        let delivery = head.delivery;
+        let (delivery, number) = (head.delivery, head.number.unwrap_or_default());
         let before: usize = delivery.payload.iter().map(|piece| piece.len()).sum();
         let mut pieces = Pieces {
             pieces: delivery.payload,
@@ -325,6 +329,7 @@ impl Connection {
                 state.waiting.push_back(Waiting {
                     link: id,
                     what: What::Rest(Rest {
+                        number,
                         handle: head.handle,
                         settled,
                         payload: rest,
@@ -348,7 +353,7 @@ impl Connection {
                 self.waiting_bytes += frame.len();
                 state.waiting.push_back(Waiting {
                     link: id,
-                    what: What::Frame(frame.freeze()),
+                    what: What::Frame(number, frame.freeze()),
                 });
             }
             if last {
@@ -423,6 +428,8 @@ impl Head<'_> {
 /// The rest of a large message behind its first frames.
 #[derive(Debug)]
 pub(super) struct Rest {
+    /// The number of the delivery.
+    pub(super) number: u32,
     handle: u32,
     settled: bool,
     pub(super) payload: Bytes,

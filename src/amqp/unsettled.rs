@@ -81,22 +81,29 @@ impl Unsettled {
         wire(number)
     }
 
-    /// Forgets a delivery; returns whether it was unsettled.
-    pub(super) fn settle(&mut self, id: u32) -> bool {
+    /// Forgets a delivery, and returns it if it was unsettled.
+    pub(super) fn take(&mut self, id: u32) -> Option<Sent> {
+        let number = self.number(id)?;
+        let Some(at) = number.checked_sub(self.first) else {
+            return self.stragglers.remove(&number);
+        };
+        let slot = self.slots.get_mut(usize::try_from(at).ok()?)?;
+        let was = slot.take()?;
+        self.taken -= 1;
+        self.tidy();
+        Some(was)
+    }
+
+    /// Returns whether a delivery is unsettled.
+    pub(super) fn is_unsettled(&self, id: u32) -> bool {
         let Some(number) = self.number(id) else {
             return false;
         };
         let Some(at) = number.checked_sub(self.first) else {
-            return self.stragglers.remove(&number).is_some();
+            return self.stragglers.contains_key(&number);
         };
-        let slot = usize::try_from(at).ok();
-        let slot = slot.and_then(|at| self.slots.get_mut(at));
-        let was = slot.and_then(Option::take).is_some();
-        if was {
-            self.taken -= 1;
-            self.tidy();
-        }
-        was
+        let slot = usize::try_from(at).ok().and_then(|at| self.slots.get(at));
+        slot.is_some_and(Option::is_some)
     }
 
     /// Takes a receiver's word about the numbers `first..=last`, and reports each delivery of them
@@ -243,9 +250,9 @@ mod tests {
         assert_eq!(decided(&mut unsettled, 1, 3, Decision::Provisional), [3]);
         assert_eq!(decided(&mut unsettled, 3, 900, Decision::Pending), [3, 4]);
         assert!(decided(&mut unsettled, 4, 4, Decision::Final).is_empty());
-        assert!(!unsettled.settle(4));
-        assert!(unsettled.settle(1));
-        assert!(!unsettled.settle(1));
+        assert!(unsettled.take(4).is_none());
+        assert!(unsettled.take(1).is_some());
+        assert!(unsettled.take(1).is_none());
     }
 
     #[test]
@@ -254,13 +261,13 @@ mod tests {
         let straggler = unsettled.push(LINK, [9; 16]);
         for _ in 0..100_000 {
             let id = unsettled.push(LINK, [0; 16]);
-            assert!(unsettled.settle(id));
+            assert!(unsettled.take(id).is_some());
         }
         assert!(unsettled.slots.len() <= SLOTS_MIN);
         assert_eq!(unsettled.stragglers.len(), 1);
         let all = decided(&mut unsettled, straggler, straggler, Decision::Pending);
         assert_eq!(all, [straggler]);
-        assert!(unsettled.settle(straggler));
+        assert!(unsettled.take(straggler).is_some());
         assert!(unsettled.stragglers.is_empty());
     }
 
@@ -271,8 +278,8 @@ mod tests {
             unsettled.push(LINK, [0; 16]);
         }
         assert_eq!(unsettled.taken, limits::UNSETTLED_MAX);
-        assert!(!unsettled.settle(2));
-        assert!(unsettled.settle(3));
+        assert!(unsettled.take(2).is_none());
+        assert!(unsettled.take(3).is_some());
     }
 
     #[derive(Debug, Clone)]
@@ -317,7 +324,7 @@ mod tests {
                     }
                     Step::Settle(back) => {
                         let known = model.remove(&next.saturating_sub(u64::from(back)));
-                        prop_assert_eq!(unsettled.settle(id(back)), known.is_some());
+                        prop_assert_eq!(unsettled.take(id(back)).is_some(), known.is_some());
                     }
                     Step::Decide(from, to, settles) => {
                         let decision = if settles { Decision::Final } else { Decision::Provisional };

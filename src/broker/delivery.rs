@@ -2,10 +2,10 @@
 
 use super::links::session_accept;
 use super::{
-    Broker, ConnectionId, ConsumerId, Effects, Link, LinkId, LockToken, Reply, Routed,
+    Broker, ConnectionId, ConsumerId, Effects, EntityId, Link, LinkId, LockToken, Reply, Routed,
     Surroundings, consumer_id, link_of,
 };
-use crate::amqp::Condition;
+use crate::amqp::{Condition, Tag};
 use crate::entity::queue::{Delivery, SessionGrant, SessionLost};
 use crate::limits;
 
@@ -199,6 +199,37 @@ impl Broker {
             self.with_queue(around, queue, |queue, cx| {
                 queue.take_back(cx, consumer, token);
             });
+            return;
+        }
+        self.unsent(around, connection, link, &[token.to_tag()]);
+    }
+
+    /// Messages did not leave for a receiver that has gone.
+    pub(super) fn unsent(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        connection: ConnectionId,
+        link: LinkId,
+        tags: &[Tag],
+    ) {
+        let state = self.connections.get(&connection);
+        let departed = state.and_then(|state| state.departed.iter().find(|(of, _)| *of == link));
+        if let Some(&(_, queue)) = departed {
+            self.give_back(around, queue, tags);
+        }
+    }
+
+    /// Makes messages available again that did not leave for a receiver that has gone: it is as if
+    /// they had not been delivered.
+    pub(super) fn give_back(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        queue: EntityId,
+        tags: &[Tag],
+    ) {
+        if !tags.is_empty() {
+            let tokens = tags.iter().map(|&tag| LockToken::from_tag(tag));
+            self.with_queue(around, queue, |queue, cx| queue.give_all_back(cx, tokens));
         }
     }
 }

@@ -35,7 +35,7 @@ fn temporary_nodes_go_with_their_connection() {
     assert_eq!(kind(&bench.broker, &queue), Some(EntityKind::Queue));
     assert_eq!(kind(&bench.broker, &topic), Some(EntityKind::Topic));
     bench.check_replay();
-    bench.run(|broker, around| broker.closed(around, CONNECTION));
+    bench.run(|broker, around| broker.closed(around, CONNECTION, &[]));
     assert_eq!(kind(&bench.broker, &queue), None);
     assert_eq!(kind(&bench.broker, &topic), None);
     bench.check_replay();
@@ -144,6 +144,7 @@ fn detach(bench: &mut Bench, id: ConnectionId, link: u32) {
     let event = Event::Detached {
         link: LinkId(link),
         error: None,
+        unsent: Vec::new(),
     };
     bench.run(|broker, around| broker.apply(around, id, Input::Event(event)));
 }

@@ -14,7 +14,7 @@ use super::{
 use crate::address::{Address, EntityAddress, SubQueue};
 use crate::amqp::{
     Accept, Attach, Condition, LinkId, LinkRole, LinkTarget, Refusal, SessionFilter, SessionId,
-    SettleMode,
+    SettleMode, Tag,
 };
 use crate::entity::Right;
 use crate::entity::queue::{Accepted, EntityKind, Finding, ReceiveMode, SessionGrant, Wanted};
@@ -354,12 +354,19 @@ impl Broker {
         around: &mut Surroundings<'_>,
         connection: ConnectionId,
         link: LinkId,
+        unsent: &[Tag],
     ) {
         let Some(state) = self.connection(connection).links.remove(&link) else {
             return;
         };
         self.drop_link(connection, &state);
         self.let_go(around.now, connection, link, &state);
+        if let Link::Receiver { queue, name: None } = state {
+            let departed = &mut self.connection(connection).departed;
+            departed.truncate(limits::DEPARTED_LINKS_MAX - 1);
+            departed.push_front((link, queue));
+            self.give_back(around, queue, unsent);
+        }
         self.release(around, connection, link, &state);
         if let Some(holding) = self.connection(connection).holdings.remove(&link) {
             self.drop_holding(around, connection, &holding);
@@ -367,7 +374,12 @@ impl Broker {
     }
 
     /// A connection ended, and with it all its links and transactions.
-    pub(super) fn closed(&mut self, around: &mut Surroundings<'_>, connection: ConnectionId) {
+    pub(super) fn closed(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        connection: ConnectionId,
+        unsent: &[(LinkId, Tag)],
+    ) {
         self.roll_back(connection, None);
         let Some(state) = self.connections.remove(&connection) else {
             return;
@@ -380,6 +392,11 @@ impl Broker {
             self.let_go(around.now, connection, link, state);
         }
         for (&link, state) in &state.links {
+            if let &Link::Receiver { queue, name: None } = state {
+                let of_link = unsent.iter().filter(|(of, _)| *of == link);
+                let tags: Vec<Tag> = of_link.map(|(_, tag)| *tag).collect();
+                self.give_back(around, queue, &tags);
+            }
             self.release(around, connection, link, state);
         }
         self.drop_holdings(around, connection, state.holdings.into_values());
@@ -470,7 +487,7 @@ impl Broker {
     ) {
         let waiting = matches!(self.link(connection, link), Some(Link::Waiting { .. }));
         self.keep_leaving(connection, link);
-        self.detached(around, connection, link);
+        self.detached(around, connection, link, &[]);
         let reply = if waiting {
             Reply::RefuseLink(link, refusal)
         } else {

@@ -270,6 +270,8 @@ struct Connection {
     /// It says that it brings JMS 2.0.
     brings_jms: bool,
     links: BTreeMap<LinkId, Link>,
+    /// Receivers that have gone of late: messages for them may be on their way, and come back.
+    departed: VecDeque<(LinkId, EntityId)>,
     /// What links of it have for themselves.
     holdings: BTreeMap<LinkId, jms::Holding>,
     /// Calls whose answers have no link yet.
@@ -534,7 +536,10 @@ impl Broker {
                 self.credit(around, connection, link, limit, drain);
             }
             Event::AttachRequested(link, attach) => self.attach(around, connection, link, &attach),
-            Event::Detached { link, .. } => self.detached(around, connection, link),
+            Event::Detached { link, unsent, .. } => {
+                self.detached(around, connection, link, &unsent);
+            }
+            Event::Unsent { link, tags } => self.unsent(around, connection, link, &tags),
             Event::Authenticating { identity } => {
                 self.authenticate(around, connection, &identity);
             }
@@ -549,7 +554,7 @@ impl Broker {
                 state.brings_jms = is_client_provider;
                 self.opened(around, connection, hostname.as_deref());
             }
-            Event::Closed { .. } => self.closed(around, connection),
+            Event::Closed { unsent, .. } => self.closed(around, connection, &unsent),
             Event::RefusedInTransaction {
                 transaction,
                 reason,

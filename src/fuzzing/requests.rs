@@ -46,7 +46,10 @@ pub(super) fn run(input: &[u8]) {
             client.now = client.now.after(Millis::from_secs(61));
         }
     }
-    client.step(Input::Event(Event::Closed { error: None }));
+    client.step(Input::Event(Event::Closed {
+        error: None,
+        unsent: Vec::new(),
+    }));
 }
 
 /// Keeps bodies and forgets the rest.

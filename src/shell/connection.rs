@@ -78,7 +78,6 @@ pub(super) async fn serve(stream: impl Stream, guest: Guest, clock: Arc<Clock>, 
         rendered: Vec::new(),
         sent: Sent::default(),
         stalled: BTreeMap::new(),
-        closed: false,
     };
     match task.run(&owner).await {
         // TLS and WebSockets say that they end. Who does not read that has gone.
@@ -87,10 +86,8 @@ pub(super) async fn serve(stream: impl Stream, guest: Guest, clock: Arc<Clock>, 
         }
         Err(error) => debug!(connection = id.0, %error, "connection lost"),
     }
-    if !task.closed {
-        task.inputs
-            .push(Input::Event(Event::Closed { error: None }));
-    }
+    task.engine.handle_eof(task.clock.elapsed());
+    task.take_events();
     let inputs = std::mem::take(&mut task.inputs);
     presence.leave(inputs).await;
 }
@@ -129,7 +126,10 @@ impl Drop for Presence {
         // Without a runtime the process ends, and the owner with it.
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move {
-                let closed = Input::Event(Event::Closed { error: None });
+                let closed = Input::Event(Event::Closed {
+                    error: None,
+                    unsent: Vec::new(),
+                });
                 leave(id, &owner, vec![closed]).await;
             });
         }
@@ -164,7 +164,6 @@ struct Task<S> {
     sent: Sent,
     /// Messages that are gone from their queue but had no credit left when they came here.
     stalled: BTreeMap<LinkId, VecDeque<(Handover, bytes::Bytes)>>,
-    closed: bool,
 }
 
 /// What of the owner's was made into bytes, and the owner was not told of.
@@ -359,20 +358,27 @@ impl<S: Stream> Task<S> {
     }
 
     fn take_events(&mut self) {
-        while let Some(event) = self.engine.poll_event() {
-            match &event {
+        while let Some(mut event) = self.engine.poll_event() {
+            match &mut event {
                 Event::Credit { link, .. } => self.resend_stalled(*link),
                 Event::Detached { link, .. } => {
                     self.stalled.remove(link);
                 }
-                Event::Closed { .. } => self.closed = true,
+                Event::Closed { unsent, .. } => {
+                    let more = std::mem::take(&mut self.outgoing);
+                    unsent.extend(more.iter().filter_map(Outgoing::locked));
+                    self.outbox.take(&mut self.outgoing);
+                    let more = std::mem::take(&mut self.outgoing);
+                    unsent.extend(more.iter().filter_map(Outgoing::locked));
+                }
                 Event::Transfer { payload, .. } => self.whole += payload.len(),
                 Event::AttachAnswered(..)
                 | Event::AttachRequested(..)
                 | Event::Authenticating { .. }
                 | Event::Disposition { .. }
                 | Event::Opened { .. }
-                | Event::RefusedInTransaction { .. } => {}
+                | Event::RefusedInTransaction { .. }
+                | Event::Unsent { .. } => {}
             }
             self.inputs.push(Input::Event(event));
         }

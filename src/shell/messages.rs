@@ -388,7 +388,10 @@ impl Receiver {
     }
 
     async fn leave(self) {
-        let closed = Input::Event(Event::Closed { error: None });
+        let closed = Input::Event(Event::Closed {
+            error: None,
+            unsent: Vec::new(),
+        });
         self.presence.leave(vec![closed]).await;
     }
 
@@ -439,7 +442,11 @@ impl Receiver {
                 Vec::new()
             }
         };
-        inputs.push(Input::Event(Event::Detached { link, error: None }));
+        inputs.push(Input::Event(Event::Detached {
+            link,
+            error: None,
+            unsent: Vec::new(),
+        }));
         self.tell(inputs).await
     }
 

@@ -11,9 +11,9 @@ use std::sync::{Mutex, PoisonError};
 use bytes::Bytes;
 use tokio::sync::Notify;
 
-use crate::amqp::LinkId;
+use crate::amqp::{LinkId, Tag};
 use crate::broker::{Reply, Response};
-use crate::entity::queue::Handover;
+use crate::entity::queue::{Handover, ReceiveMode};
 
 /// A reply with the bytes it needs.
 #[derive(Debug)]
@@ -26,6 +26,18 @@ pub(super) enum Outgoing {
     Reply(Reply),
     /// Answer a request with these messages.
     Respond(LinkId, Box<Response>, Vec<Bytes>),
+}
+
+impl Outgoing {
+    /// Returns the link and the delivery-tag of a message whose receiver is to settle it.
+    pub(super) fn locked(&self) -> Option<(LinkId, Tag)> {
+        match self {
+            Self::Deliver(link, handover, _) if handover.mode == ReceiveMode::PeekLock => {
+                Some((*link, handover.token.to_tag()))
+            }
+            Self::Deliver(..) | Self::Close | Self::Reply(_) | Self::Respond(..) => None,
+        }
+    }
 }
 
 #[derive(Debug, Default)]

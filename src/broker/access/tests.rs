@@ -522,7 +522,7 @@ fn what_is_kept_of_links_and_tokens_is_counted_and_bounded() {
     assert!(limits::GRANTS_MAX * 300 < kept && kept <= limits::CONNECTION_KEPT_BYTES_MAX);
     let long = format!("sb://h/q/{}", "b".repeat(limits::AUDIENCE_LENGTH_MAX));
     assert_eq!(put(&mut bench, &long, &token), Err(Fault::Audience));
-    bench.run(|broker, around| broker.closed(around, GUEST));
+    bench.run(|broker, around| broker.closed(around, GUEST, &[]));
     assert_eq!(bench.broker.shares.memory.counted(), before);
 }
 
@@ -539,7 +539,11 @@ fn a_link_that_has_gone_is_counted_no_more() {
     assert!(before < bench.broker.shares.memory.counted());
     for link in [1, 2] {
         let link = LinkId(link);
-        let event = Event::Detached { link, error: None };
+        let event = Event::Detached {
+            link,
+            error: None,
+            unsent: Vec::new(),
+        };
         bench.run(|broker, around| broker.apply(around, GUEST, Input::Event(event)));
     }
     assert_eq!(bench.broker.shares.memory.counted(), before);

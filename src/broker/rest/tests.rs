@@ -129,7 +129,11 @@ fn what_is_given_back_unread_was_not_delivered() {
     input(&mut bench, Input::Event(none));
     input(&mut bench, Input::Returned { token, link });
     input(&mut bench, Input::Written { link, bytes: 9 });
-    let gone = Event::Detached { link, error: None };
+    let gone = Event::Detached {
+        link,
+        error: None,
+        unsent: Vec::new(),
+    };
     input(&mut bench, Input::Event(gone));
     assert!(bench.told.is_empty());
     receive(&mut bench, 2, "q", ReceiveMode::PeekLock);

@@ -233,8 +233,20 @@ impl Queue {
 
     /// Takes a message back that is not sent to its receiver, whose credit is used up none the less.
     pub fn free(&mut self, cx: &mut Context<'_>, token: LockToken) {
-        if let Some(ordinal) = self.end_lock(token) {
-            self.unlock(cx, ordinal);
+        self.give_all_back(cx, [token]);
+    }
+
+    /// Takes messages back that did not leave for a receiver that has gone: it is as if they had not
+    /// been delivered.
+    pub fn give_all_back(
+        &mut self,
+        cx: &mut Context<'_>,
+        tokens: impl IntoIterator<Item = LockToken>,
+    ) {
+        for token in tokens {
+            if let Some(ordinal) = self.end_lock(token) {
+                self.unlock(cx, ordinal);
+            }
         }
         self.dispatch(cx);
     }

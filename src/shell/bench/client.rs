@@ -295,7 +295,7 @@ fn lost(error: std::io::Error) -> String {
 /// What ends a run whatever is being done.
 fn check(event: &Event) -> Result<(), String> {
     match event {
-        Event::Detached { error, .. } | Event::Closed { error } => Err(match error {
+        Event::Detached { error, .. } | Event::Closed { error, .. } => Err(match error {
             Some(error) => format!("the broker ended: {}", error.description),
             None => "the broker ended the link or the connection".to_owned(),
         }),
@@ -306,6 +306,7 @@ fn check(event: &Event) -> Result<(), String> {
         | Event::Transfer { .. }
         | Event::RefusedInTransaction { .. }
         | Event::Credit { .. }
+        | Event::Unsent { .. }
         | Event::Disposition { .. } => Ok(()),
     }
 }

@@ -447,7 +447,27 @@ fn event_words(event: &Event) -> String {
                 link.0, delivery.0
             )
         }
-        Event::Detached { link, error } => format!("detached {}{}", link.0, because(error)),
-        Event::Closed { error } => format!("closed{}", because(error)),
+        Event::Detached {
+            link,
+            error,
+            unsent,
+        } => format!(
+            "detached {}{}{}",
+            link.0,
+            because(error),
+            unsent_of(unsent.len())
+        ),
+        Event::Unsent { link, tags } => format!("unsent {}{}", link.0, unsent_of(tags.len())),
+        Event::Closed { error, unsent } => {
+            format!("closed{}{}", because(error), unsent_of(unsent.len()))
+        }
+    }
+}
+
+/// How many deliveries the peer's window kept back, where there are any.
+fn unsent_of(count: usize) -> String {
+    match count {
+        0 => String::new(),
+        count => format!(", {count} unsent"),
     }
 }

@@ -235,7 +235,8 @@ impl Victim {
             Event::AttachAnswered(..)
             | Event::Detached { .. }
             | Event::Opened { .. }
-            | Event::RefusedInTransaction { .. } => {}
+            | Event::RefusedInTransaction { .. }
+            | Event::Unsent { .. } => {}
         }
     }
 

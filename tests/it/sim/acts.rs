@@ -275,7 +275,10 @@ impl Act {
         let (at, event) = match self {
             Self::Timeout => return None,
             Self::Close { connection } => {
-                let event = Event::Closed { error: None };
+                let event = Event::Closed {
+                    error: None,
+                    unsent: Vec::new(),
+                };
                 return Some((*connection, Input::Event(event)));
             }
             Self::Returned { at, token } => {
@@ -296,7 +299,14 @@ impl Act {
             }
             Self::Detach { at } => {
                 let link = LinkId(at.link);
-                (at, Event::Detached { link, error: None })
+                (
+                    at,
+                    Event::Detached {
+                        link,
+                        error: None,
+                        unsent: Vec::new(),
+                    },
+                )
             }
             Self::Request {
                 at,
