@@ -456,20 +456,6 @@ impl Broker {
         self.room = room;
     }
 
-    /// Ends every link, because the broker stops.
-    pub fn detach_all(&mut self, around: &mut Surroundings<'_>, refusal: &Refusal) {
-        for (&connection, state) in &self.connections {
-            for &link in state.links.keys() {
-                let reply = Reply::Detach(link, refusal.clone());
-                around.replies.push(Routed {
-                    connection,
-                    rests_on: around.group,
-                    reply,
-                });
-            }
-        }
-    }
-
     /// Returns whether a send to some entity would be taken now.
     #[must_use]
     pub fn is_healthy(&self) -> bool {

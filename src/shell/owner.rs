@@ -28,7 +28,6 @@ use super::mailbox::{Administered, Administration, Inquiry, Mail, Messaged, Vita
 use super::memory::{Plan, Pressure};
 use super::outbox::{Outbox, Outgoing};
 use super::reader;
-use crate::amqp::{Condition, Refusal};
 use crate::broker::{Broker, ConnectionId, Reply, Room, Routed, Surroundings};
 use crate::entity::{BodyRef, Memory};
 use crate::limits;
@@ -333,7 +332,7 @@ impl Owner {
             }
             Mail::Read(done) => self.take_read(now, done),
             Mail::CheckpointWritten(written) => self.checkpoint_written(written),
-            Mail::Stop => self.stop(now),
+            Mail::Stop => self.stop(),
         }
     }
 
@@ -550,17 +549,14 @@ impl Owner {
         }
     }
 
-    fn stop(&mut self, now: Timestamp) {
+    fn stop(&mut self) {
         info!(connections = self.connections.len(), "stopping");
         self.stopping = true;
         self.vitals.set_room(false);
-        let refusal = Refusal {
-            condition: Condition::DetachForced,
-            description: "The link is force detached: the broker is stopping.".to_owned(),
-        };
-        self.step(now, |broker, around| broker.detach_all(around, &refusal));
         self.seal();
-        // What was accepted before is answered before the connection closes.
+        // What was accepted before is answered before the connection closes. The links end with it:
+        // to Qpid JMS a link that was detached is closed for good, and failover does not attach it
+        // again.
         let ids: Vec<ConnectionId> = self.connections.keys().copied().collect();
         for connection in ids {
             let routed = Routed {

@@ -18,7 +18,7 @@ import org.apache.qpid.jms.JmsConnectionFactory;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.parallel.Isolated;
 
-/** The client's own failover, over a broker that is killed and started again. */
+/** The client's own failover, over a broker that is killed, or stopped, and started again. */
 @Isolated
 class Reconnecting extends Scenarios {
     private static final int COUNT = 1000;
@@ -66,6 +66,30 @@ class Reconnecting extends Scenarios {
         JMSConsumer others = sending.createConsumer(sending.createQueue("s394b"));
         assertEquals(List.of("before", "meanwhile"), texts(others, 2));
         receiveNothing(others);
+    }
+
+    /** A graceful stop is to the client's failover what a kill is: its links are attached again. */
+    @Test
+    void s394_a_consumer_and_a_producer_go_on_over_a_stop() throws Exception {
+        JmsConnectionFactory factory = factoryTo("failover:(" + address() + ")?failover.maxReconnectDelay=500");
+        JMSContext context = keep(factory.createContext());
+        Queue queue = context.createQueue("s394d");
+        JMSConsumer consumer = context.createConsumer(queue);
+        JMSContext sending = keep(factory.createContext());
+        JMSProducer producer = sending.createProducer();
+        producer.send(sending.createQueue("s394d"), "before");
+        assertEquals(List.of("before"), texts(consumer, 1));
+
+        control("stop");
+        // A send and a receive wait for the broker to be there again.
+        CompletableFuture<Void> meanwhile = CompletableFuture.runAsync(
+            () -> producer.send(sending.createQueue("s394d"), "meanwhile"));
+        control("start");
+        meanwhile.get(DEADLINE.toSeconds(), TimeUnit.SECONDS);
+        assertEquals(List.of("meanwhile"), texts(consumer, 1));
+        producer.send(sending.createQueue("s394d"), "then");
+        assertEquals(List.of("then"), texts(consumer, 1));
+        receiveNothing(consumer);
     }
 
     /** A transaction that spans the restart cannot be committed; the next one can. */
