@@ -4,7 +4,7 @@ use bytes::Bytes;
 use fe2o3_amqp_types::messaging::{DistributionMode, Source, Target, TerminusDurability};
 use serde_amqp::descriptor::Descriptor;
 
-use super::api::{SESSION_FILTER, SelectorFilter, SessionFilter};
+use super::api::{SESSION_FILTER, SHARED_SESSION_FILTER, SelectorFilter, SessionFilter};
 use super::wire::{ListWriter, Malformed};
 use super::{Attach, DynamicNode, LinkRole, LinkTarget, Value};
 
@@ -76,6 +76,17 @@ impl Attach {
             Value::Symbol(id) => SessionFilter::Named(id.as_str().to_owned()),
             Value::Null => SessionFilter::Next,
             _ => SessionFilter::Malformed,
+        })
+    }
+
+    /// Returns whether the source's filter asks for a message session that others may have too, as
+    /// .NET 7.21 does.
+    #[must_use]
+    pub fn asks_for_shared_session(&self) -> bool {
+        let filter = self.source.as_ref().and_then(|it| it.filter.as_ref());
+        filter.is_some_and(|filter| {
+            let mut names = filter.iter().map(|(name, _)| name.as_str());
+            names.any(|name| name == SHARED_SESSION_FILTER)
         })
     }
 

@@ -325,6 +325,11 @@ impl Broker {
                 Condition::InvalidField,
                 "The filter com.microsoft:session-filter must be a string or null.",
             ),
+            (None, true) if attach.asks_for_shared_session() => (
+                Condition::NotAllowed,
+                "The source of the attach contains invalid filter type. System only support Jms or \
+                 Apache selector filter type.",
+            ),
             (None, true) => (
                 Condition::NotAllowed,
                 "It is not possible for an entity that requires sessions to create a non-sessionful \
