@@ -540,6 +540,20 @@ impl Queue {
         ordinal: u64,
         amendments: Option<Amendments>,
     ) {
+        if self.count_delivery(cx, ordinal, amendments) {
+            self.record_change(cx, ordinal);
+            self.unlock(cx, ordinal);
+        }
+    }
+
+    /// Counts a delivery that did not complete its message, and dead-letters the message with the
+    /// last that it may have. Returns whether it is still here.
+    fn count_delivery(
+        &mut self,
+        cx: &mut Context<'_>,
+        ordinal: u64,
+        amendments: Option<Amendments>,
+    ) -> bool {
         // Of a dead letter nothing more is counted, as Go's own tests show.
         let counts = matches!(self.kind, Kind::Main { .. });
         let count = self.index.update(ordinal, |entry| {
@@ -547,15 +561,14 @@ impl Queue {
             amend(&mut entry.amendments, amendments);
             entry.delivery_count
         });
-        let Some(count) = count else { return };
+        let Some(count) = count else { return false };
         let max = self.description.max_delivery_count;
         if max <= count && counts {
             let reason = DeadLetter::too_many_deliveries(max).into_amendments();
             self.dead_letter(cx, ordinal, Arc::new(reason));
-            return;
+            return false;
         }
-        self.record_change(cx, ordinal);
-        self.unlock(cx, ordinal);
+        true
     }
 
     /// Makes a message available again, unless its life has ended meanwhile.
@@ -573,10 +586,13 @@ impl Queue {
         }
     }
 
+    /// Sets a message aside. It was delivered, which counts, as with the service.
     fn defer(&mut self, cx: &mut Context<'_>, ordinal: u64, amendments: Amendments) {
+        if !self.count_delivery(cx, ordinal, Some(amendments)) {
+            return;
+        }
         let was = self.index.update(ordinal, |entry| {
             entry.locked = false;
-            amend(&mut entry.amendments, Some(amendments));
             std::mem::replace(&mut entry.state, StoredState::Deferred)
         });
         if was == Some(StoredState::Active) {

@@ -363,6 +363,29 @@ fn deferred_messages_are_received_by_number_only_and_do_not_expire() {
 }
 
 #[test]
+fn a_message_that_is_deferred_was_delivered() {
+    let mut bench = Bench::new(description());
+    bench.send(None, None);
+    let mut handover = bench.receive(1).remove(0);
+    for count in 0..2 {
+        assert_eq!(handover.stamps.delivery_count, count);
+        bench
+            .settle(handover.token, Settlement::Defer(Amendments::default()))
+            .unwrap();
+        let first = [SequenceNumber(1)];
+        let (taken, _) =
+            bench.step(|queue, cx| queue.receive_deferred(cx, &first, ReceiveMode::PeekLock, None));
+        handover = taken.unwrap().remove(0);
+    }
+    assert_eq!(handover.stamps.delivery_count, 2);
+    bench
+        .settle(handover.token, Settlement::Defer(Amendments::default()))
+        .unwrap();
+    assert_eq!(bench.dead.len(), 1, "it was delivered three times");
+    assert_eq!(bench.browse(), []);
+}
+
+#[test]
 fn scheduled_messages_come_at_their_time_with_new_numbers() {
     let mut bench = Bench::new(description());
     let late = bench.send(None, Some(1_200));

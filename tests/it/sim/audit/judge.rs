@@ -518,12 +518,12 @@ impl Model {
             Verdict::Abandon(properties) => self.fail(round, place, ordinal, properties),
             Verdict::Defer(properties) => {
                 let group = round.group;
-                let queue = self.queue_mut(place);
-                let message = queue.messages.get_mut(&ordinal).expect("it is locked");
-                message.lock = None;
-                message.state = State::Deferred;
-                message.changed = group;
-                message.modify(properties, group);
+                if self.count(round, place, ordinal, properties) {
+                    let queue = self.queue_mut(place);
+                    let message = queue.messages.get_mut(&ordinal).expect("it is locked");
+                    message.state = State::Deferred;
+                    message.changed = group;
+                }
             }
             // "Dead-letter from DLQ not possible" (`protocol.md` §6.2); it stays locked.
             Verdict::DeadLetter { .. } if place.is_dead() => return Err((400, NOT_ALLOWED)),

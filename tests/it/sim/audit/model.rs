@@ -564,6 +564,20 @@ impl Model {
         ordinal: u64,
         properties: &BTreeMap<String, String>,
     ) {
+        if self.count(round, place, ordinal, properties) {
+            self.unlock(round, place, ordinal);
+        }
+    }
+
+    /// Counts a delivery that did not complete its message. Returns whether the message stays, and is
+    /// not dead-lettered.
+    pub(super) fn count(
+        &mut self,
+        round: &mut Round,
+        place: Place,
+        ordinal: u64,
+        properties: &BTreeMap<String, String>,
+    ) -> bool {
         let max = self.description(place).max_delivery_count;
         let group = round.group;
         let queue = self.queue_mut(place);
@@ -578,9 +592,9 @@ impl Model {
                 ("DeadLetterErrorDescription", text.as_str()),
             ];
             self.depart(round, place, ordinal, &reason);
-        } else {
-            self.unlock(round, place, ordinal);
+            return false;
         }
+        true
     }
 
     /// Makes a message what it was before it was locked.
