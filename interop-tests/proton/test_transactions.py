@@ -78,10 +78,13 @@ class Working(TestCase):
             self.assertEqual(delivery.remote.data, [transaction.id, Described(ulong(Delivery.ACCEPTED), [])])
 
     def try_settle(self, transaction: Transaction, delivery: Delivery, outcome, *fields):
-        """Proposes an outcome in a transaction, and waits until the broker has settled with its answer."""
+        """Proposes an outcome in a transaction, and waits for the broker's answer: it settles only what it refuses."""
+        def is_answered():
+            return delivery.settled or (delivery.remote_state == TRANSACTIONAL and delivery.remote.data[0] == transaction.id)
+
         delivery.local.data = [transaction.id, Described(ulong(outcome), list(fields))]
         delivery.update(TRANSACTIONAL)
-        self.connection.wait(lambda: delivery.settled, msg="transactional outcome")
+        self.connection.wait(is_answered, msg="transactional outcome")
 
     def settle_in(self, transaction: Transaction, delivery: Delivery, outcome, *fields):
         self.try_settle(transaction, delivery, outcome, *fields)
@@ -128,17 +131,30 @@ class Transactions(Working):
 
     def test_s234_an_outcome_that_is_rolled_back_leaves_the_lock(self):
         self.send("s234", *numbered(1))
-        message, delivery = self.receive_one(self.receiver("s234"))
+        _, delivery = self.receive_one(self.receiver("s234"))
         transaction = self.begin()
-        # Proton releases what it accepted when it aborts: of a delivery that the broker has settled, that says nothing.
-        transaction.accept(delivery)
-        self.connection.wait(lambda: delivery.settled, msg="transactional outcome")
+        self.settle_in(transaction, delivery, Delivery.ACCEPTED)
+        self.assertFalse(delivery.settled)
         self.abort(transaction)
         self.assertEqual(self.here("s234"), [])
         management = Management(self, "s234")
         self.assertEqual(management.peeked(), [1])
-        management.dispose(message, "completed")
+        # The delivery is as it was. Proton would name the first transaction again in another one.
+        delivery.update(Delivery.ACCEPTED)
+        self.connection.wait(lambda: delivery.settled, msg="outcome outside of transactions")
+        self.assertEqual(delivery.remote_state, Delivery.ACCEPTED)
         self.assertEqual(management.peeked(), [])
+        # An abort of Proton's own releases what it accepted.
+        self.send("s234", *numbered(1))
+        _, delivery = self.receive_one(self.receiver("s234"))
+        transaction = self.begin()
+        transaction.accept(delivery)
+        self.connection.wait(lambda: delivery.remote_state == TRANSACTIONAL, msg="transactional outcome")
+        self.abort(transaction)
+        message, delivery = self.receive_one(self.receiver("s234"))
+        self.assertEqual((message.body, message.delivery_count), (1, 0))
+        delivery.update(Delivery.ACCEPTED)
+        delivery.settle()
 
     def test_s235_every_outcome_takes_effect_with_the_commit_or_not_at_all(self):
         management = Management(self, "s235")

@@ -326,12 +326,26 @@ function transferStates(session) {
   return session.transfer_states;
 }
 
-/** Settles in a transaction: like `settle`, and the outcome tells the transaction. */
+/** Settles in a transaction: like `settle`, and the outcome, which is provisional, tells the transaction. */
 export async function settleIn(id, { delivery, receiver }, name, fields) {
-  const settled = event(receiver, "settled", (context) => context.delivery === delivery);
+  const { session } = receiver;
+  tellDispositions(session);
+  const ofIt = ({ first, last }) => first <= delivery.id && delivery.id <= (last ?? first);
+  const answered = event(session, "disposition", ofIt);
   delivery.update(false, transactional(id, rhea.message[name](fields).described()));
-  await settled;
+  await answered;
   return outcome(delivery);
+}
+
+/** Has a session emit the dispositions that it gets: rhea tells of those that settle only. */
+function tellDispositions(session) {
+  const { incoming } = session;
+  if (Object.hasOwn(incoming, "on_disposition")) return;
+  const { on_disposition: handle } = incoming;
+  incoming.on_disposition = (fields) => {
+    handle.call(incoming, fields);
+    session.emit("disposition", fields);
+  };
 }
 
 /** Records the performatives of a kind (`transfer`, `flow`, `disposition`) that a session gets. */

@@ -59,7 +59,8 @@ impl Connection {
     }
 
     /// Answers a receiver's decision about a message that went out; one that is settled already
-    /// needs no answer.
+    /// needs no answer. A decision in a transaction is provisional: the delivery stays unsettled
+    /// until the transaction is discharged [4.4.2].
     pub fn settle_outgoing(&mut self, id: LinkId, delivery: DeliveryId, outcome: &Outcome) {
         let Some(session) = self.links.get(id).map(|link| link.session) else {
             return;
@@ -116,11 +117,12 @@ impl Connection {
                 continue;
             };
             session.unflushed = false;
-            if let Some(range) = session.settled_in.take() {
-                write_range(&mut self.out, id, Side::Received, &range);
-            }
+            // What a discharge settles is told before the discharge itself.
             if let Some(range) = session.settled_out.take() {
                 write_range(&mut self.out, id, Side::Sent, &range);
+            }
+            if let Some(range) = session.settled_in.take() {
+                write_range(&mut self.out, id, Side::Received, &range);
             }
         }
     }
@@ -187,9 +189,11 @@ fn write_range(out: &mut BytesMut, id: SessionId, side: Side, range: &Range) {
         frame.raw(state::ACCEPTED);
         return frame::write_small(out, id.0, frame);
     }
+    // A message that came in is taken by then, whatever becomes of the transaction that it is in.
+    let settled = receiver || !matches!(range.outcome, Outcome::InTransaction(..));
     frame::write(out, FrameKind::Amqp, id.0, |out| {
         let numbers = (range.first, range.last);
-        state::write_disposition(out, receiver, numbers, true, &range.outcome);
+        state::write_disposition(out, receiver, numbers, settled, &range.outcome);
     });
 }
 

@@ -1,6 +1,7 @@
 //! Messages whose bytes are damaged, in every state that a message can be in; each time the records
 //! make the same broker again.
 
+use super::settle::LostLock;
 use super::tests::{Bench, message};
 use super::*;
 use bytes::Bytes;
@@ -43,7 +44,7 @@ fn settle(bench: &mut Bench, path: &str, settlement: Settlement) {
     let token = receive(bench, path, ReceiveMode::PeekLock).token;
     let id = bench.id(path);
     bench
-        .run(|broker, around| broker.settle(around, id, token, settlement))
+        .run(|broker, around| broker.settle(around, id, token, LostLock::Message, settlement))
         .unwrap();
 }
 

@@ -183,8 +183,8 @@ pub struct Broker {
     idle_ends: BTreeSet<(Timestamp, EntityId)>,
     /// When transactions end by themselves.
     transaction_ends: BTreeSet<(Timestamp, ConnectionId, u64)>,
-    /// Locks whose messages are settled in a transaction that is open.
-    enlisted: BTreeSet<(EntityId, LockToken)>,
+    /// Locks whose messages are settled in a transaction that is open, and its number.
+    enlisted: BTreeMap<(EntityId, LockToken), u64>,
     next_transaction: u64,
     random: Random,
     /// For names of refusals, which tell nothing of the other.
@@ -331,7 +331,7 @@ impl Broker {
             standard: BTreeSet::new(),
             idle_ends: BTreeSet::new(),
             transaction_ends: BTreeSet::new(),
-            enlisted: BTreeSet::new(),
+            enlisted: BTreeMap::new(),
             next_transaction: 1,
             random: Random::new(seed),
             tracking: Random::new(access::one_way(&seed.to_le_bytes())),

@@ -10,6 +10,7 @@
 mod tests;
 
 use super::errors::{host_shown, not_found};
+use super::settle::LostLock;
 use super::{
     Authority, Broker, ConnectionId, EntityId, Link, LinkId, Reply, Routed, Surroundings,
     consumer_id,
@@ -139,7 +140,7 @@ impl Broker {
                     Wish::Unlock => Settlement::Abandon(Amendments::default()),
                     Wish::Renew => return self.renew_one(around, queue, &address, token),
                 };
-                self.settle(around, queue, token, settlement)?;
+                self.settle(around, queue, token, LostLock::Session, settlement)?;
                 Ok(Done::Done)
             }
         }

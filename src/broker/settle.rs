@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::errors::rejected;
-use super::transactions::Operation;
+use super::transactions::{self, Answer, Operation};
 use super::{
     Broker, ConnectionId, DeliveryId, EntityId, Link, LinkId, LockToken, Outcome, Reply, Routed,
     Surroundings,
@@ -21,6 +21,15 @@ pub(super) struct Decision {
     pub(super) settled: bool,
     pub(super) outcome: Outcome,
     pub(super) transaction: Option<Bytes>,
+}
+
+/// Which lock is lost where a message's does not hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LostLock {
+    /// The message's own: whoever settles it holds the message session, if it is of one.
+    Message,
+    /// That of the message session, where the queue has any.
+    Session,
 }
 
 impl Broker {
@@ -46,14 +55,28 @@ impl Broker {
             outcome,
             transaction,
         } = decision;
+        // It is settled in the same transaction already: its receiver only forgets the delivery.
+        if settled && self.is_enlisted_in(transaction.as_deref(), queue, token) {
+            return;
+        }
         let (settlement, answer) = interpret(outcome);
         let (result, answer) = match transaction {
-            None => (self.settle(around, queue, token, settlement), answer),
+            None => {
+                let settlement = self.settle(around, queue, token, LostLock::Message, settlement);
+                (settlement, answer)
+            }
             Some(id) => {
+                let at_commit = Answer {
+                    link,
+                    delivery,
+                    outcome: answer.clone(),
+                };
                 let settle = Operation::Settle {
                     queue,
                     token,
                     settlement,
+                    lost: LostLock::Message,
+                    answer: (!settled).then_some(at_commit),
                 };
                 let result = self.enlist(around, connection, &id, settle);
                 (result, Outcome::InTransaction(id, Box::new(answer)))
@@ -83,13 +106,14 @@ impl Broker {
         around: &mut Surroundings<'_>,
         queue: EntityId,
         token: LockToken,
+        lost: LostLock,
         settlement: Settlement,
     ) -> Result<(), Refusal> {
         self.check_not_enlisted(around, queue, token)?;
         let result = self.with_queue(around, queue, |queue, cx| {
             queue.settle(cx, token, settlement)
         });
-        self.settled(around, queue, result)
+        self.settled(around, queue, lost, result)
     }
 
     /// Says in the service's words why a settlement did not happen.
@@ -97,6 +121,7 @@ impl Broker {
         &mut self,
         around: &Surroundings<'_>,
         queue: EntityId,
+        lost: LostLock,
         result: Option<Result<(), SettlementRefused>>,
     ) -> Result<(), Refusal> {
         if let Some(Ok(())) = result {
@@ -106,13 +131,14 @@ impl Broker {
         let name = node
             .map(|node| node.address.to_string())
             .unwrap_or_default();
-        let has_sessions = node.is_some_and(|node| node.queue.has_sessions());
+        let lost_session =
+            lost == LostLock::Session && node.is_some_and(|node| node.queue.has_sessions());
         let (condition, text) = match result {
             Some(Ok(())) => return Ok(()),
             Some(Err(refused)) => (
-                condition(refused, has_sessions),
+                condition(refused, lost_session),
                 match refused {
-                    SettlementRefused::LockLost(_) if has_sessions => SessionLost.to_string(),
+                    SettlementRefused::LockLost(_) if lost_session => SessionLost.to_string(),
                     refused => refused.to_string(),
                 },
             ),
@@ -121,13 +147,19 @@ impl Broker {
         Err(self.refuse(around, condition, &text, &name))
     }
 
+    /// Returns whether a message is settled in this transaction, which is open.
+    fn is_enlisted_in(&self, id: Option<&[u8]>, queue: EntityId, token: LockToken) -> bool {
+        let open = self.enlisted.get(&(queue, token));
+        open.is_some() && open.copied() == id.and_then(transactions::number)
+    }
+
     pub(super) fn check_not_enlisted(
         &mut self,
         around: &Surroundings<'_>,
         queue: EntityId,
         token: LockToken,
     ) -> Result<(), Refusal> {
-        if !self.enlisted.contains(&(queue, token)) {
+        if !self.enlisted.contains_key(&(queue, token)) {
             return Ok(());
         }
         let text = "The message is settled in a transaction that is still open.";
@@ -136,9 +168,9 @@ impl Broker {
 }
 
 /// The condition for a settlement that did not happen.
-fn condition(refused: SettlementRefused, has_sessions: bool) -> Condition {
+fn condition(refused: SettlementRefused, lost_session: bool) -> Condition {
     match refused {
-        SettlementRefused::LockLost(_) if has_sessions => Condition::SessionLockLost,
+        SettlementRefused::LockLost(_) if lost_session => Condition::SessionLockLost,
         SettlementRefused::LockLost(_) => Condition::MessageLockLost,
         SettlementRefused::DeadLetterAlready => Condition::NotAllowed,
         SettlementRefused::TooManyProperties => Condition::ArgumentError,

@@ -552,6 +552,8 @@ fn what_a_transaction_changes_counts_as_memory_until_it_ends() {
             queue,
             token,
             settlement: Settlement::Abandon(changes),
+            lost: settle::LostLock::Message,
+            answer: None,
         };
         broker.enlist(around, connection, &id, settle).unwrap();
     });

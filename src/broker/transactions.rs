@@ -11,9 +11,10 @@ use bytes::Bytes;
 
 use super::errors::rejected;
 use super::send::Incoming;
+use super::settle::LostLock;
 use super::{
-    Broker, ConnectionId, EntityId, LinkId, LockToken, Outcome, SequenceNumber, Surroundings,
-    Timestamp,
+    Broker, ConnectionId, DeliveryId, EntityId, LinkId, LockToken, Outcome, Reply, Routed,
+    SequenceNumber, Surroundings, Timestamp,
 };
 use crate::amqp::{Condition, Refusal};
 use crate::entity::queue::{Arrival, Settlement};
@@ -53,6 +54,9 @@ pub(super) enum Operation {
         queue: EntityId,
         token: LockToken,
         settlement: Settlement,
+        lost: LostLock,
+        /// What is to be settled at the commit, if it was decided over a link.
+        answer: Option<Answer>,
     },
     /// A message is scheduled, with a number that was told already.
     Schedule {
@@ -67,6 +71,14 @@ pub(super) enum Operation {
     },
 }
 
+/// A delivery that its receiver decided about provisionally, and what settles it at the commit.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) link: LinkId,
+    pub(super) delivery: DeliveryId,
+    pub(super) outcome: Outcome,
+}
+
 impl Operation {
     fn queue(&self) -> EntityId {
         match self {
@@ -74,6 +86,14 @@ impl Operation {
             | Self::Settle { queue, .. }
             | Self::Schedule { queue, .. }
             | Self::Cancel { queue, .. } => *queue,
+        }
+    }
+
+    /// Takes out what is to be told when it is done.
+    fn take_answer(&mut self) -> Option<Answer> {
+        match self {
+            Self::Settle { answer, .. } => answer.take(),
+            Self::Send { .. } | Self::Schedule { .. } | Self::Cancel { .. } => None,
         }
     }
 
@@ -182,11 +202,22 @@ impl Broker {
         self.check(around, &transaction)
             .map_err(|refusal| rolled_back(&refusal.description))?;
         let mut rests_on = 0;
-        for operation in transaction.operations {
+        let mut answers = Vec::new();
+        for mut operation in transaction.operations {
             let queue = operation.queue();
+            answers.extend(operation.take_answer());
             self.carry_out(around, operation);
             rests_on = rests_on.max(self.node(queue).map_or(0, |node| node.group));
         }
+        // What was decided in it is settled now, and not before [4.4.2].
+        around.replies.extend(answers.into_iter().map(|answer| {
+            let reply = Reply::SettleOutgoing(answer.link, answer.delivery, answer.outcome);
+            Routed {
+                connection,
+                rests_on,
+                reply,
+            }
+        }));
         Ok((Outcome::Accepted, rests_on))
     }
 
@@ -264,9 +295,9 @@ impl Broker {
         let (number, bytes) = (number(id), operation.bytes());
         self.check_weight(around, connection, id, operation.weight(), bytes)?;
         self.check_one(around, &operation)?;
-        if let Operation::Settle { queue, token, .. } = operation {
-            self.check_not_enlisted(around, queue, token)?;
-            self.enlisted.insert((queue, token));
+        if let (Operation::Settle { queue, token, .. }, Some(number)) = (&operation, number) {
+            self.check_not_enlisted(around, *queue, *token)?;
+            self.enlisted.insert((*queue, *token), number);
         }
         let open = &mut self.connection(connection).transactions;
         if let Some(transaction) = number.and_then(|number| open.get_mut(&number)) {
@@ -400,11 +431,13 @@ impl Broker {
                 queue,
                 token,
                 settlement,
+                lost,
+                ..
             } => {
                 let result = self.with_queue(around, *queue, |queue, _| {
                     queue.check_settlement(*token, settlement)
                 });
-                self.settled(around, *queue, result)
+                self.settled(around, *queue, *lost, result)
             }
             Operation::Cancel { queue, numbers } => {
                 let scheduled =
@@ -437,6 +470,7 @@ impl Broker {
                 queue,
                 token,
                 settlement,
+                ..
             } => {
                 let result = self.with_queue(around, queue, |queue, cx| {
                     queue.settle(cx, token, settlement)
@@ -464,6 +498,7 @@ impl Broker {
 /// Characters that are kept of why something was refused.
 const REASON_MAX: usize = 512;
 
-fn number(id: &[u8]) -> Option<u64> {
+/// Returns the number of the transaction with this id; none if no id of ours is like it.
+pub(super) fn number(id: &[u8]) -> Option<u64> {
     Some(u64::from_be_bytes(id.try_into().ok()?))
 }

@@ -335,6 +335,9 @@ topic("sessions", (scenario) => {
     const refused = await complete(theirs, tokens[0]);
     assert.deepEqual([refused.status, refused.condition], [410, "com.microsoft:session-lock-lost"]);
     assert.equal((await complete(mine, tokens[0])).status, 200);
+    // The session is held still: it is the message's lock that is gone.
+    const twice = await complete(mine, tokens[0]);
+    assert.deepEqual([twice.status, twice.condition], [410, "com.microsoft:message-lock-lost"]);
     // A message's own lock is the session's: there is nothing to renew.
     assert.notEqual((await mine("renew-lock", { "lock-tokens": tokens[1], "session-id": "x" })).status, 200);
     assert.equal((await mine("renew-session-lock", { "session-id": "x" })).status, 200);

@@ -109,14 +109,16 @@ topic("transactions", (scenario) => {
     for (const each of received) await settleIn(transaction, each, "accepted");
     assert.deepEqual(await rollback(coordinator, transaction), ACCEPTED);
     assert.deepEqual(await available(connection, "s234"), []);
-    // Both deliveries were answered as settled: their lock tokens are what is left.
-    const [first, second] = received.map(lockToken);
-    const request = await openManagement(connection, "s234");
-    const update = async (token, status) => (await request("com.microsoft:update-disposition", {
-      "disposition-status": status, "lock-tokens": types.wrap_list([token]),
-    })).status;
-    assert.equal(await update(first, "completed"), 200);
-    assert.equal(await update(second, "abandoned"), 200);
+    // Both deliveries live on: one is settled at once, one in another transaction.
+    const [first, second] = received;
+    assert.deepEqual(received.map(({ delivery }) => delivery.remote_settled), [false, false]);
+    await accept(first);
+    const another = await declare(coordinator);
+    await settleIn(another, second, "modified", { delivery_failed: true });
+    assert.equal(second.delivery.remote_settled, false);
+    const settled = event(second.receiver, "settled", ({ delivery }) => delivery === second.delivery);
+    assert.deepEqual(await commit(coordinator, another), ACCEPTED);
+    await settled;
     const again = await available(connection, "s234");
     assert.deepEqual([bodies(again), counts(again)], [[2], [1]]);
   });

@@ -9,6 +9,7 @@ use crate::address::{EntityAddress, SubQueue};
 use crate::amqp::{Condition, Refusal};
 use crate::broker::errors::not_found;
 use crate::broker::onward::Onward;
+use crate::broker::settle::LostLock;
 use crate::broker::transactions::Operation as Enlisted;
 use crate::broker::{Broker, ConnectionId, Link, Surroundings, consumer_id, link_of};
 use crate::entity::queue::{
@@ -253,9 +254,14 @@ impl Operation<'_, '_> {
         tokens.sort_unstable();
         tokens.dedup();
         let settlement = settlement(map)?;
-        if let Some(session) = map.optional_string("session-id")?
-            && self.has_sessions()
-        {
+        let session = map.optional_string("session-id")?;
+        let session = session.filter(|_| self.has_sessions());
+        let lost = if session.is_some() {
+            LostLock::Message
+        } else {
+            LostLock::Session
+        };
+        if let Some(session) = session {
             self.check_holder(&session)?;
         }
         if let Some(id) = self.transaction {
@@ -265,6 +271,8 @@ impl Operation<'_, '_> {
                     queue,
                     token,
                     settlement,
+                    lost,
+                    answer: None,
                 };
                 self.broker
                     .enlist(self.around, self.connection, id, settle)?;
@@ -276,11 +284,13 @@ impl Operation<'_, '_> {
             self.broker
                 .check_not_enlisted(self.around, self.queue, token)?;
             let result = self.step(|queue, _| queue.check_settlement(token, &settlement))?;
-            self.broker.settled(self.around, self.queue, Some(result))?;
+            self.broker
+                .settled(self.around, self.queue, lost, Some(result))?;
         }
         for token in tokens {
+            let settlement = settlement.clone();
             self.broker
-                .settle(self.around, self.queue, token, settlement.clone())?;
+                .settle(self.around, self.queue, token, lost, settlement)?;
         }
         Ok((Status::ok(), Body::Empty))
     }

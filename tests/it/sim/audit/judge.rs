@@ -443,14 +443,19 @@ impl Model {
         };
         let result = match transaction {
             Some(id) => {
-                let settle = Operation::Settle(place, *token, verdict.clone());
-                self.enlist(round, at.connection, id, settle)?
+                let answer = (!settled).then_some((*at, *delivery));
+                let settle = Operation::Settle(place, *token, verdict.clone(), answer);
+                let enlisted = self.enlist(round, at.connection, id, settle)?;
+                enlisted.map_err(|(code, condition)| match code {
+                    410 => (code, LOCK_LOST),
+                    _ => (code, condition),
+                })
             }
             None if self.is_enlisted(place, *token) => Err((400, NOT_ALLOWED)),
             None => {
                 self.due(round, place)?;
-                let lost = self.lost(place);
-                let result = self.decide(round, place, *token, verdict, lost);
+                // A link of which this is heard has its message session.
+                let result = self.decide(round, place, *token, verdict, LOCK_LOST);
                 self.dispatch(round, place, &BTreeSet::new())?;
                 result
             }
@@ -458,13 +463,7 @@ impl Model {
         if *settled {
             return Ok(());
         }
-        let name = match verdict {
-            Verdict::Complete => "accepted",
-            Verdict::Release => "released",
-            Verdict::Abandon(_) => "modified",
-            Verdict::Defer(_) => "modified, undeliverable here",
-            Verdict::DeadLetter { .. } => "rejected",
-        };
+        let name = outcome_of(verdict);
         let expected = match result {
             Ok(()) => Ok(name),
             Err((_, condition)) => Err(condition.to_owned()),
@@ -720,7 +719,7 @@ impl Model {
                 let tokens: BTreeSet<LockToken> = tokens.iter().copied().collect();
                 let mut result = Ok(Expected::done(0));
                 for token in tokens {
-                    let settle = Operation::Settle(place, token, verdict.clone());
+                    let settle = Operation::Settle(place, token, verdict.clone(), None);
                     if let Err(failed) = self.enlist(round, connection, id, settle)? {
                         result = Err(failed);
                         break;
@@ -767,5 +766,16 @@ impl Model {
                 result
             }
         })
+    }
+}
+
+/// Returns the name of the outcome that settles a delivery so.
+fn outcome_of(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Complete => "accepted",
+        Verdict::Release => "released",
+        Verdict::Abandon(_) => "modified",
+        Verdict::Defer(_) => "modified, undeliverable here",
+        Verdict::DeadLetter { .. } => "rejected",
     }
 }

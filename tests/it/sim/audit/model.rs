@@ -56,7 +56,8 @@ pub(super) struct Transaction {
 pub(super) enum Operation {
     Cancel(Place, BTreeSet<i64>),
     Send(usize, Vec<Draft>),
-    Settle(Place, LockToken, Verdict),
+    /// With the delivery that is settled at the commit, if it was decided over a link.
+    Settle(Place, LockToken, Verdict, Option<(LinkKey, u32)>),
 }
 
 #[derive(Debug, Clone)]

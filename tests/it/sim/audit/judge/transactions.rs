@@ -49,6 +49,14 @@ impl Model {
                 for part in &open.parts {
                     pin = pin.max(self.carry_out(round, part)?);
                 }
+                for part in &open.parts {
+                    if let Operation::Settle(_, _, verdict, Some((at, delivery))) = part {
+                        let settled = Ok(outcome_of(verdict));
+                        let sight = Sight::SettledOutgoing(*at, *delivery, settled);
+                        let told = round.expect(&sight)?;
+                        round.pin(told, pin);
+                    }
+                }
                 Ok(())
             }
             Some(_) => rolled_back,
@@ -101,7 +109,7 @@ impl Model {
         };
         let held: usize = open.parts.iter().map(weight).sum();
         let taken_twice = match &part {
-            Operation::Settle(place, token, _) => self.is_enlisted(*place, *token),
+            Operation::Settle(place, token, ..) => self.is_enlisted(*place, *token),
             Operation::Cancel(..) | Operation::Send(..) => false,
         };
         let result = if 100 < held + weight(&part) {
@@ -132,7 +140,7 @@ impl Model {
     pub(super) fn is_enlisted(&self, place: Place, token: LockToken) -> bool {
         let mut parts = self.transactions.values().flat_map(|open| &open.parts);
         parts.any(
-            |part| matches!(part, Operation::Settle(of, lock, _) if *of == place && *lock == token),
+            |part| matches!(part, Operation::Settle(of, lock, ..) if *of == place && *lock == token),
         )
     }
 
@@ -150,10 +158,10 @@ impl Model {
         self.go_on(round, place)?;
         let queue = self.queue(place);
         Ok(match part {
-            Operation::Settle(_, token, _) if queue.locked_by(*token).is_none() => {
+            Operation::Settle(_, token, ..) if queue.locked_by(*token).is_none() => {
                 Err((410, self.lost(place)))
             }
-            Operation::Settle(_, _, Verdict::DeadLetter { .. }) if place.is_dead() => {
+            Operation::Settle(_, _, Verdict::DeadLetter { .. }, _) if place.is_dead() => {
                 Err((400, NOT_ALLOWED))
             }
             Operation::Cancel(_, numbers) => {
@@ -175,7 +183,7 @@ impl Model {
                 let (_, pin) = self.put(round, *queue, drafts)?;
                 return Ok(pin);
             }
-            Operation::Settle(place, token, verdict) => {
+            Operation::Settle(place, token, verdict, _) => {
                 let lost = self.lost(*place);
                 let decided = self.decide(round, *place, *token, verdict, lost);
                 decided.map_err(|failed| format!("it could be done: {failed:?}"))?;
