@@ -140,10 +140,13 @@ impl Resource {
 }
 
 /// Returns whether a name without a scheme is that of a host, and of no entity: it has a port, is a
-/// loopback name, or one of the service's.
+/// loopback name, an address, or one of the service's.
 fn is_host(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    name.contains(':') || name == "localhost" || SERVICE_HOSTS.iter().any(|it| name.ends_with(it))
+    let numbers = name.split('.').map(str::parse::<u8>);
+    let is_address = numbers.clone().count() == 4 && numbers.flatten().count() == 4;
+    let is_local = name == "localhost" || is_address;
+    name.contains(':') || is_local || SERVICE_HOSTS.iter().any(|it| name.ends_with(it))
 }
 
 /// The domains of the service's namespaces in its clouds.
@@ -271,6 +274,7 @@ mod tests {
             ("sb://host/q/x://host/other", "q/x://host/other"),
             ("sb://host/%2F%2fother%2Fq", "other/q"),
             ("localhost", ""),
+            ("127.0.0.29", ""),
             ("host:5671", ""),
             ("ns.ServiceBus.windows.net", ""),
             ("127.0.0.1:5671/q", "q"),
@@ -285,6 +289,7 @@ mod tests {
         for (text, as_audience) in [
             ("queue1", "queue1"),
             ("orders.created", "orders.created"),
+            ("orders.1.2.3", "orders.1.2.3"),
             ("team/queue1", "queue1"),
             ("q/x://host/other", "x://host/other"),
             ("", ""),
