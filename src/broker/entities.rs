@@ -12,10 +12,7 @@ use crate::time::{ClockStep, Millis, Timestamp};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EntityRefused {
     /// A property that is fixed when an entity is made has another value.
-    #[error(
-        "The value for the {property} property of an existing {kind:?} cannot be changed: '{path}' was \
-         made with {is}; delete it, or ask for {is}"
-    )]
+    #[error("{} '{path}' was made with {is}; delete it, or ask for {is}", cannot_change(property, *kind))]
     Fixed {
         /// The entity.
         path: String,
@@ -59,6 +56,16 @@ pub enum EntityRefused {
         /// What is wrong with that.
         what: &'static str,
     },
+}
+
+/// Says in the service's words that a property is fixed.
+fn cannot_change(property: &str, kind: EntityKind) -> String {
+    match property {
+        "EnablePartitioning" => format!("Partitioning cannot be changed for {kind:?}."),
+        _ => format!(
+            "The value for the {property} property of an existing {kind:?} cannot be changed:"
+        ),
+    }
 }
 
 /// The rule that a subscription has if none is given: it takes every message.

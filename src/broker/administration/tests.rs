@@ -218,7 +218,11 @@ fn what_cannot_be_is_refused_and_nothing_changes() {
         "does not exist",
     );
     let sessions = of(|it| it.requires_session = Some(true));
-    check_refused(update(&mut bench, "q", sessions), "RequiresSession");
+    let words = "The value for the RequiresSession property of an existing Queue cannot be changed";
+    check_refused(update(&mut bench, "q", sessions), words);
+    let partitioned = of(|it| it.partitioned = Some(true));
+    let words = "Partitioning cannot be changed for Topic. ";
+    check_refused(update(&mut bench, "t", partitioned), words);
     assert!(bench.broker.description("x").is_none());
     let history = bench.broker.description("q").unwrap().history;
     assert_eq!(history.created_at, history.updated_at);
