@@ -152,6 +152,15 @@ pub const TERMINUS_BYTES_MAX: usize = 16 * 1024;
 pub const CONNECTION_LINKS_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Bytes that the broker keeps for one connection's links and tokens: names, addresses and audiences.
 pub const CONNECTION_KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Events that one read of a connection reports before its owner takes them: a range of deliveries is
+/// settled in shares of so many, each some microseconds of the owner's.
+pub const EVENTS_MAX: usize = 4_096;
+/// Bytes of properties and texts that the dispositions among them bring, counted for each delivery:
+/// they are written to the log for each.
+pub const EVENT_DETAIL_BYTES_MAX: usize = 256 * 1024;
+/// Bytes of properties and texts that one disposition brings to all deliveries of its range together:
+/// a kilobyte for each of 8,000. One frame must not become gigabytes of the log.
+pub const DISPOSITION_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Bytes of messages of one connection of which there are frames to come: two of the largest.
 pub const PARTIAL_BYTES_MAX: usize = 200 * 1024 * 1024;
 /// Bytes of messages of all connections of which there are frames to come: beyond, who begins another

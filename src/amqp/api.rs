@@ -1,5 +1,7 @@
 //! What the engine tells its owner, and what the owner tells the engine.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use fe2o3_amqp_types::definitions::{ReceiverSettleMode, SenderSettleMode};
 use fe2o3_amqp_types::messaging::{Source, Target};
@@ -246,10 +248,11 @@ pub enum Outcome {
         /// Service Bus reads this as "defer".
         undeliverable_here: bool,
         /// Service Bus reads these as properties to modify.
-        annotations: Option<Box<Fields>>,
+        annotations: Option<EncodedFields>,
     },
-    /// Refused for good: dead-lettered, or a failed operation in an answer of ours.
-    Rejected(Option<Box<Rejection>>),
+    /// Refused for good: dead-lettered, or a failed operation in an answer of ours. All deliveries
+    /// of a disposition share it.
+    Rejected(Option<Arc<Rejection>>),
     /// A transaction was declared, and has this id; only we say so.
     Declared(Bytes),
     /// Provisionally, until the transaction of this id is discharged; only we say so.
@@ -262,7 +265,59 @@ pub struct Rejection {
     /// Condition and description.
     pub refusal: Refusal,
     /// The info map: for a dead-letter, its reason, description and properties to modify.
-    pub info: Option<Box<Fields>>,
+    pub info: Option<EncodedFields>,
+}
+
+/// A map with symbols for its keys, as its peer encoded it: decoded, it would take many times its
+/// bytes. Its shape has been checked, its keys have not. A clone shares the bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EncodedFields(Bytes);
+
+impl EncodedFields {
+    /// Takes a map's bytes, whose shape has been checked.
+    pub(super) const fn new(map: Bytes) -> Self {
+        Self(map)
+    }
+
+    /// Returns the encoded map.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl From<&Fields> for EncodedFields {
+    fn from(fields: &Fields) -> Self {
+        let map = serde_amqp::to_vec(fields).expect("a map of values can be written");
+        Self(map.into())
+    }
+}
+
+impl Outcome {
+    /// Returns whether it says more than its kind.
+    #[must_use]
+    pub const fn has_details(&self) -> bool {
+        matches!(
+            self,
+            Self::Modified {
+                annotations: Some(_),
+                ..
+            } | Self::Rejected(Some(_))
+        )
+    }
+
+    /// Returns the bytes of what a peer says beside the kind of outcome.
+    pub(super) fn detail_bytes(&self) -> usize {
+        let length = |map: &Option<EncodedFields>| map.as_ref().map_or(0, |map| map.0.len());
+        match self {
+            Self::Accepted | Self::Released | Self::Rejected(None) | Self::Declared(_) => 0,
+            Self::Modified { annotations, .. } => length(annotations),
+            Self::Rejected(Some(rejection)) => {
+                rejection.refusal.description.len() + length(&rejection.info)
+            }
+            Self::InTransaction(_, outcome) => outcome.detail_bytes(),
+        }
+    }
 }
 
 /// A message to send on an outgoing link.

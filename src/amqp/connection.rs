@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 
 use bytes::{Buf, BytesMut};
 
+use super::dispositions::Deciding;
 use super::frame::{self, Frame, FrameKind};
 use super::link::Link;
 use super::names::Names;
@@ -38,6 +39,12 @@ pub struct Connection {
     pub(super) next_link: u32,
     /// Sessions with dispositions that wait to be put together.
     pub(super) unflushed: Vec<SessionId>,
+    /// A disposition that is being taken, of which not all deliveries were reported.
+    pub(super) deciding: Option<Deciding>,
+    /// Bytes that the outcomes in `events` bring, counted for each delivery.
+    pub(super) detail_bytes: usize,
+    /// What was read waits until events have been taken.
+    is_held: bool,
     /// Bytes of transfers that wait for the windows of their sessions.
     pub(super) waiting_bytes: usize,
     /// Sessions with large messages of which there are more frames to make.
@@ -131,6 +138,9 @@ impl Connection {
             names: Names::default(),
             next_link: 0,
             unflushed: Vec::new(),
+            deciding: None,
+            detail_bytes: 0,
+            is_held: false,
             waiting_bytes: 0,
             unfinished: Vec::new(),
             partial_bytes: 0,
@@ -149,10 +159,19 @@ impl Connection {
         }
     }
 
-    /// Takes what was read: whole frames are done with, and the rest is left in `input`.
+    /// Takes what was read: whole frames are done with, and the rest is left in `input`. When there
+    /// is much to report, more than the rest is left ([`Connection::is_held`]).
     pub fn handle_bytes(&mut self, now: Timestamp, input: &mut BytesMut) {
         self.received_at = now;
+        if self.events.is_empty() {
+            self.detail_bytes = 0;
+        }
         loop {
+            self.decide_some();
+            self.is_held = self.deciding.is_some() || self.is_full();
+            if self.is_held {
+                return;
+            }
             let more = match self.phase {
                 Phase::Finished => {
                     input.clear();
@@ -169,6 +188,19 @@ impl Connection {
                 return;
             }
         }
+    }
+
+    /// Returns whether what was read waits until all events have been taken: then
+    /// [`Connection::handle_bytes`] is to be called again, before more is read.
+    #[must_use]
+    pub const fn is_held(&self) -> bool {
+        self.is_held
+    }
+
+    /// Returns whether there is as much to report as one share may have.
+    fn is_full(&self) -> bool {
+        limits::EVENTS_MAX <= self.events.len()
+            || limits::EVENT_DETAIL_BYTES_MAX <= self.detail_bytes
     }
 
     /// The peer will send no more bytes.
@@ -346,6 +378,7 @@ impl Connection {
 
     /// Late commands for links find none. Returns the deliveries that have not left.
     fn forget_links(&mut self) -> Vec<(LinkId, Tag)> {
+        self.deciding = None;
         let sessions = std::mem::take(&mut self.sessions).into_values();
         let unsent = sessions.flat_map(|mut session| session.take_unsent());
         let unsent = unsent.collect();

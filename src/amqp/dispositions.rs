@@ -3,16 +3,17 @@
 //! What the owner decides about neighbours goes out as one range: at the latest when output is
 //! taken, and before anything that ends their link.
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 
 use super::connection::undecodable;
 use super::frame::{self, FrameKind};
 use super::link::FlowState;
 use super::links::Answer;
 use super::state::{self, DeliveryState};
-use super::unsettled::Decision;
+use super::unsettled::{Decision, Sent, Span};
 use super::wire::{List, Malformed, SmallFrame};
-use super::{Connection, DeliveryId, Event, LinkId, Outcome, Refusal, SessionId};
+use super::{Condition, Connection, DeliveryId, Event, LinkId, Outcome, Refusal, SessionId};
+use crate::limits;
 
 /// Deliveries in a row with the same outcome, that the peer has not been told of.
 #[derive(Debug)]
@@ -20,6 +21,18 @@ pub(super) struct Range {
     first: u32,
     last: u32,
     outcome: Outcome,
+}
+
+/// A receiver's disposition of which there are deliveries to report still.
+#[derive(Debug)]
+pub(super) struct Deciding {
+    session: SessionId,
+    span: Span,
+    settled: bool,
+    outcome: Outcome,
+    transaction: Option<Bytes>,
+    /// Bytes that the outcome brings for each delivery.
+    weight: usize,
 }
 
 /// Whose deliveries are settled.
@@ -150,25 +163,71 @@ impl Connection {
             None if peer.settled => Outcome::Released,
             None => return Ok(()),
         };
-        let decision = match (peer.settled, &transaction) {
+        let Some(span) = session.unsettled.span(peer.first, peer.last) else {
+            return Ok(());
+        };
+        let weight = outcome.detail_bytes();
+        if 0 < weight {
+            let bytes = session.unsettled.count(span).saturating_mul(weight);
+            if limits::DISPOSITION_BYTES_MAX < bytes {
+                return Err(too_heavy(bytes));
+            }
+        }
+        self.deciding = Some(Deciding {
+            session: id,
+            span,
+            settled: peer.settled,
+            outcome,
+            transaction,
+            weight,
+        });
+        self.decide_some();
+        Ok(())
+    }
+
+    /// Reports deliveries of the disposition that is being taken, as many as there is room for.
+    pub(super) fn decide_some(&mut self) {
+        let Some(mut deciding) = self.deciding.take() else {
+            return;
+        };
+        let Some(session) = self.sessions.get_mut(deciding.session) else {
+            return;
+        };
+        let room = limits::EVENTS_MAX.saturating_sub(self.events.len());
+        let bytes = limits::EVENT_DETAIL_BYTES_MAX.saturating_sub(self.detail_bytes);
+        let most = match deciding.weight {
+            0 => room,
+            weight => room.min(bytes / weight),
+        };
+        // One at least when there is nothing else to report, or there would be no end.
+        let most = most.max(usize::from(self.events.is_empty()));
+        let before = self.events.len();
+        let events = &mut self.events;
+        let decision = match (deciding.settled, &deciding.transaction) {
             (true, _) => Decision::Final,
             (false, Some(_)) => Decision::Provisional,
             (false, None) => Decision::Pending,
         };
-        let events = &mut self.events;
-        session
-            .unsettled
-            .decide(peer.first, peer.last, decision, |number, sent| {
-                events.push_back(Event::Disposition {
-                    link: sent.link,
-                    delivery: DeliveryId(number),
-                    tag: sent.tag,
-                    settled: peer.settled,
-                    outcome: outcome.clone(),
-                    transaction: transaction.clone(),
-                });
+        let (settled, outcome) = (deciding.settled, &deciding.outcome);
+        let transaction = &deciding.transaction;
+        let report = |number: u32, sent: Sent| {
+            events.push_back(Event::Disposition {
+                link: sent.link,
+                delivery: DeliveryId(number),
+                tag: sent.tag,
+                settled,
+                outcome: outcome.clone(),
+                transaction: transaction.clone(),
             });
-        Ok(())
+        };
+        let left = session
+            .unsettled
+            .decide(deciding.span, decision, most, report);
+        self.detail_bytes += (self.events.len() - before) * deciding.weight;
+        if let Some(span) = left {
+            deciding.span = span;
+            self.deciding = Some(deciding);
+        }
     }
 }
 
@@ -176,6 +235,17 @@ impl Connection {
 #[inline]
 fn is_same(one: &Outcome, other: &Outcome) -> bool {
     matches!((one, other), (Outcome::Accepted, Outcome::Accepted)) || one == other
+}
+
+fn too_heavy(bytes: usize) -> Refusal {
+    Refusal {
+        condition: Condition::ResourceLimitExceeded,
+        description: format!(
+            "The disposition brings {bytes} bytes of properties and texts to all of its deliveries \
+             together, and {} are the most: settle fewer at a time.",
+            limits::DISPOSITION_BYTES_MAX
+        ),
+    }
 }
 
 fn write_range(out: &mut BytesMut, id: SessionId, side: Side, range: &Range) {

@@ -38,9 +38,9 @@ mod unsettled;
 mod wire;
 
 pub use api::{
-    Accept, Attach, Condition, Config, CreditLost, Delivery, DeliveryId, DynamicNode, Event,
-    Fields, Identity, LinkId, LinkRole, LinkTarget, Outcome, Refusal, Rejection, SelectorFilter,
-    SessionFilter, SessionId, SettleMode, Tag, Value,
+    Accept, Attach, Condition, Config, CreditLost, Delivery, DeliveryId, DynamicNode,
+    EncodedFields, Event, Fields, Identity, LinkId, LinkRole, LinkTarget, Outcome, Refusal,
+    Rejection, SelectorFilter, SessionFilter, SessionId, SettleMode, Tag, Value,
 };
 pub use connection::Connection;
 pub use trace::words;

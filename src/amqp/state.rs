@@ -1,11 +1,13 @@
 //! Delivery states and errors, as they are encoded.
 
+use std::sync::Arc;
+
 use bytes::{Bytes, BytesMut};
 use serde_amqp::Value;
 use serde_amqp::primitives::OrderedMap;
 
 use super::wire::{List, ListWriter, Malformed, descriptor};
-use super::{Condition, Fields, Outcome, Refusal, Rejection};
+use super::{Condition, EncodedFields, Fields, Outcome, Refusal, Rejection};
 
 /// What a disposition or a transfer says of a delivery.
 #[derive(Debug, Default)]
@@ -25,7 +27,7 @@ impl DeliveryState {
             0x27 => Some(Outcome::Modified {
                 delivery_failed: fields.boolean()?.unwrap_or_default(),
                 undeliverable_here: fields.boolean()?.unwrap_or_default(),
-                annotations: field_map(fields.raw()?)?,
+                annotations: encoded_fields(fields.raw()?)?,
             }),
             0x34 => {
                 let transaction = fields.binary()?.ok_or(Malformed::Missing("txn-id"))?;
@@ -56,12 +58,12 @@ impl DeliveryState {
     }
 }
 
-fn rejection(fields: &mut List<'_>) -> Result<Option<Box<Rejection>>, Malformed> {
+fn rejection(fields: &mut List<'_>) -> Result<Option<Arc<Rejection>>, Malformed> {
     let Some(error) = fields.raw()? else {
         return Ok(None);
     };
     let (refusal, info) = error_fields(error)?;
-    Ok(Some(Box::new(Rejection { refusal, info })))
+    Ok(Some(Arc::new(Rejection { refusal, info })))
 }
 
 /// Decodes an error; a peer that leaves fields out is understood.
@@ -69,7 +71,7 @@ pub(super) fn error(bytes: &[u8]) -> Result<Refusal, Malformed> {
     Ok(error_fields(bytes)?.0)
 }
 
-fn error_fields(bytes: &[u8]) -> Result<(Refusal, Option<Box<Fields>>), Malformed> {
+fn error_fields(bytes: &[u8]) -> Result<(Refusal, Option<EncodedFields>), Malformed> {
     let (_, mut fields) = List::described(bytes)?;
     let condition = Condition::from(fields.symbol()?.unwrap_or_default());
     let description = fields.string()?.unwrap_or_default().to_owned();
@@ -78,8 +80,17 @@ fn error_fields(bytes: &[u8]) -> Result<(Refusal, Option<Box<Fields>>), Malforme
             condition,
             description,
         },
-        field_map(fields.raw()?)?,
+        encoded_fields(fields.raw()?)?,
     ))
+}
+
+/// Takes a map as it is encoded; the fields of a list have been checked for their shape.
+fn encoded_fields(bytes: Option<&[u8]>) -> Result<Option<EncodedFields>, Malformed> {
+    match bytes {
+        None => Ok(None),
+        Some(map @ [0xc1 | 0xd1, ..]) => Ok(Some(EncodedFields::new(Bytes::copy_from_slice(map)))),
+        Some(_) => Err(Malformed::WrongType("a map")),
+    }
 }
 
 /// Decodes a map with symbolic keys; string keys are taken for symbols, null values are kept.
@@ -117,12 +128,12 @@ pub(super) fn write_outcome(list: &mut ListWriter<'_>, outcome: &Outcome) {
                     modified.null();
                 }
                 modified.boolean(*undeliverable_here);
-                modified.raw_or_null(encode_map(annotations.as_deref()).as_deref());
+                modified.raw_or_null(annotations.as_ref().map(EncodedFields::bytes));
             });
         }
         Outcome::Rejected(None) => list.raw(&[0x00, 0x53, 0x25, 0xc0, 0x02, 0x01, 0x40]),
         Outcome::Rejected(Some(rejection)) => list.list(0x25, |rejected| {
-            write_error(rejected, &rejection.refusal, rejection.info.as_deref());
+            write_error(rejected, &rejection.refusal, rejection.info.as_ref());
         }),
         Outcome::Declared(id) => list.list(0x33, |declared| declared.binary(id)),
         Outcome::InTransaction(id, outcome) => list.list(0x34, |state| {
@@ -133,11 +144,15 @@ pub(super) fn write_outcome(list: &mut ListWriter<'_>, outcome: &Outcome) {
 }
 
 /// Writes an error with all three fields: Python indexes them.
-pub(super) fn write_error(list: &mut ListWriter<'_>, refusal: &Refusal, info: Option<&Fields>) {
+pub(super) fn write_error(
+    list: &mut ListWriter<'_>,
+    refusal: &Refusal,
+    info: Option<&EncodedFields>,
+) {
     list.list(0x1d, |error| {
         error.symbol(refusal.condition.as_str());
         error.string(&refusal.description);
-        error.raw_or_null(encode_map(info).as_deref());
+        error.raw_or_null(info.map(EncodedFields::bytes));
     });
 }
 

@@ -1,5 +1,7 @@
 //! Two ends of a connection, wired to each other in memory.
 
+use std::sync::Arc;
+
 use bytes::BytesMut;
 
 use super::*;
@@ -298,6 +300,83 @@ fn a_receiver_settles_and_the_answer_has_the_same_outcome() {
         pair.server.deliver(outgoing, self::delivery(&[b"m"])),
         Err(CreditLost)
     );
+}
+
+/// Has `count` deliveries on their way, and one disposition for all of them with a text of 900 bytes.
+fn disposition_of(count: u32) -> Pair {
+    let (mut pair, receiver, outgoing) = Pair::attached(LinkRole::Incoming);
+    pair.client.grant_credit(receiver, count);
+    pair.run();
+    let mut received = Vec::new();
+    for _ in 0..count {
+        pair.server.deliver(outgoing, delivery(&[b"m"])).unwrap();
+        let (events, _) = pair.run();
+        received.extend(events);
+    }
+    let refusal = Refusal {
+        condition: Condition::DeadLetter,
+        description: "x".repeat(900),
+    };
+    let rejected = Outcome::Rejected(Some(Arc::new(Rejection {
+        refusal,
+        info: None,
+    })));
+    for event in received {
+        let Event::Transfer { link, delivery, .. } = event else {
+            panic!("{event:?}")
+        };
+        pair.client
+            .settle_incoming(link, delivery, &rejected, false);
+    }
+    pair.client.take_output(pair.now, &mut pair.to_server);
+    assert!(pair.to_server.len() < 1_100, "one frame for all");
+    pair
+}
+
+#[test]
+fn a_disposition_of_many_deliveries_is_taken_in_shares_that_have_one_outcome() {
+    const COUNT: usize = 3_000;
+    let mut pair = disposition_of(u32::try_from(COUNT).unwrap());
+    let mut shares = Vec::new();
+    let mut first = None;
+    loop {
+        pair.server.handle_bytes(pair.now, &mut pair.to_server);
+        let mut share = 0;
+        while let Some(event) = pair.server.poll_event() {
+            let Event::Disposition {
+                outcome: Outcome::Rejected(Some(rejection)),
+                ..
+            } = event
+            else {
+                panic!("{event:?}")
+            };
+            assert!(Arc::ptr_eq(
+                &rejection,
+                first.get_or_insert(rejection.clone())
+            ));
+            share += 1;
+        }
+        shares.push(share);
+        if !pair.server.is_held() {
+            break;
+        }
+    }
+    let most = limits::EVENT_DETAIL_BYTES_MAX / 900;
+    assert!(shares.iter().all(|&share| share <= most), "{shares:?}");
+    assert_eq!(shares.iter().sum::<usize>(), COUNT);
+}
+
+#[test]
+fn a_disposition_that_would_bring_too_much_to_its_deliveries_ends_its_session() {
+    let count = limits::DISPOSITION_BYTES_MAX / 900 + 1;
+    let mut pair = disposition_of(u32::try_from(count).unwrap());
+    pair.server.handle_bytes(pair.now, &mut pair.to_server);
+    let events: Vec<_> = std::iter::from_fn(|| pair.server.poll_event()).collect();
+    assert!(
+        matches!(&events[..], [Event::Detached { .. }]),
+        "{events:?}"
+    );
+    assert!(!pair.server.is_held());
 }
 
 #[test]

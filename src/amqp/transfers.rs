@@ -1,5 +1,7 @@
 //! Transfers, both ways: where the messages are.
 
+use std::sync::Arc;
+
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::connection::undecodable;
@@ -230,7 +232,7 @@ impl Connection {
                 refusal,
                 info: None,
             };
-            let outcome = Outcome::Rejected(Some(Box::new(rejection)));
+            let outcome = Outcome::Rejected(Some(Arc::new(rejection)));
             self.settle_incoming(link, delivery, &outcome, false);
         }
     }

@@ -3,13 +3,14 @@
 //! Promises: pushing, finding and settling one costs the same however many there are; memory goes
 //! with those that are unsettled, though one may stay behind while millions pass it (a client whose
 //! lock was lost settles elsewhere, or never); a disposition of a huge range costs no more than
-//! there is; each decision is reported once.
+//! there is, and is taken in shares; each decision is reported once.
 //!
 //! Numbers are 32 bits on the wire and wrap; here they are counted without a wrap. Recent ones
 //! stand in a queue of slots. When few of its slots are taken, those in front move to a map of
 //! stragglers, each at most once.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 
 use super::{LinkId, Tag, serial};
 use crate::limits;
@@ -32,6 +33,13 @@ pub(super) struct Sent {
     pub(super) tag: Tag,
     /// Its receiver has decided, and our answer is due.
     decided: bool,
+}
+
+/// Deliveries by their numbers, which are counted without a wrap: the first and the last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Span {
+    from: u64,
+    to: u64,
 }
 
 /// How a receiver's word about a delivery is to be taken.
@@ -106,56 +114,85 @@ impl Unsettled {
         slot.is_some_and(Option::is_some)
     }
 
-    /// Takes a receiver's word about the numbers `first..=last`, and reports each delivery of them
-    /// about which it is new.
+    /// Returns the deliveries that the numbers `first..=last` on the wire stand for, of those that
+    /// were numbered so far.
+    pub(super) fn span(&self, first: u32, last: u32) -> Option<Span> {
+        let from = self.number(first)?;
+        let to = self.number(last).unwrap_or_else(|| self.next());
+        (from <= to).then_some(Span { from, to })
+    }
+
+    /// Returns how many deliveries of a span are unsettled.
+    pub(super) fn count(&self, span: Span) -> usize {
+        let old = self.stragglers.range(span.from..=span.to).count();
+        let slots = self.slots.range(self.slots_of(span));
+        old + slots.filter(|slot| slot.is_some()).count()
+    }
+
+    /// Takes a receiver's word about a span of deliveries, and reports each of them about which it
+    /// is new. Stops when it has looked at `most`, and returns the span that is left.
     pub(super) fn decide(
         &mut self,
-        first: u32,
-        last: u32,
+        span: Span,
         decision: Decision,
+        most: usize,
         mut report: impl FnMut(u32, Sent),
-    ) {
-        let Some(from) = self.number(first) else {
-            return;
-        };
-        let to = self.number(last).unwrap_or_else(|| self.next());
-        if to < from {
-            return;
-        }
+    ) -> Option<Span> {
+        let mut left = most;
+        let mut rest = None;
         let mut word = |number: u64, sent: &mut Sent| {
+            if left == 0 {
+                let (from, to) = (number, span.to);
+                rest = Some(Span { from, to });
+                return false;
+            }
+            left -= 1;
             if !sent.decided {
                 report(wire(number), *sent);
             }
             sent.decided |= decision == Decision::Pending;
+            true
         };
-        if !self.stragglers.is_empty() {
-            let mut settled = Vec::new();
-            for (&number, sent) in self.stragglers.range_mut(from..=to) {
-                word(number, sent);
-                if decision == Decision::Final {
-                    settled.push(number);
-                }
+        let mut settled = Vec::new();
+        let is_final = decision == Decision::Final;
+        let mut goes_on = true;
+        for (&number, sent) in self.stragglers.range_mut(span.from..=span.to) {
+            goes_on = word(number, sent);
+            if !goes_on {
+                break;
             }
-            for number in settled {
-                self.stragglers.remove(&number);
+            if is_final {
+                settled.push(number);
             }
         }
-        let base = self.first;
-        let at = |number: u64| usize::try_from(number.saturating_sub(base)).unwrap_or(usize::MAX);
-        let end = at(to.saturating_add(1)).min(self.slots.len());
-        let start = at(from).min(end);
-        for (slot, number) in self.slots.range_mut(start..end).zip(from.max(base)..) {
+        for number in settled {
+            self.stragglers.remove(&number);
+        }
+        let slots = self.slots_of(span);
+        let numbers = span.from.max(self.first)..;
+        for (slot, number) in self.slots.range_mut(slots).zip(numbers) {
             let Some(sent) = slot else { continue };
-            word(number, sent);
-            if decision == Decision::Final {
+            if !goes_on || !word(number, sent) {
+                break;
+            }
+            if is_final {
                 *slot = None;
                 self.taken -= 1;
             }
         }
         // Whoever only decides leaves everything in its place.
-        if decision == Decision::Final {
+        if is_final {
             self.tidy();
         }
+        rest
+    }
+
+    /// Returns the slots of the deliveries of a span that are no stragglers.
+    fn slots_of(&self, span: Span) -> Range<usize> {
+        let base = self.first;
+        let at = |number: u64| usize::try_from(number.saturating_sub(base)).unwrap_or(usize::MAX);
+        let end = at(span.to.saturating_add(1)).min(self.slots.len());
+        at(span.from).min(end)..end
     }
 
     /// Forgets the deliveries of a link that has gone.
@@ -236,9 +273,15 @@ mod tests {
 
     fn decided(unsettled: &mut Unsettled, first: u32, last: u32, decision: Decision) -> Vec<u32> {
         let mut ids = Vec::new();
-        unsettled.decide(first, last, decision, |id, _| ids.push(id));
+        let mut span = unsettled.span(first, last);
+        while let Some(some) = span {
+            span = unsettled.decide(some, decision, SHARE, |id, _| ids.push(id));
+        }
         ids
     }
+
+    /// Small enough that most ranges take more than one.
+    const SHARE: usize = 7;
 
     #[test]
     fn a_decision_is_reported_once_and_settled_once() {

@@ -98,10 +98,10 @@ fn in_whatever_state_it_is_a_damaged_message_becomes_a_dead_letter() {
             receive(bench, "q", ReceiveMode::PeekLock);
         }),
         ("deferred", |bench| {
-            settle(bench, "q", Settlement::Defer(Amendments::default()));
+            settle(bench, "q", Settlement::Defer(None));
         }),
         ("failed", |bench| {
-            settle(bench, "q", Settlement::Abandon(Amendments::default()));
+            settle(bench, "q", Settlement::Abandon(None));
         }),
     ];
     for (state, prepare) in states {
@@ -125,7 +125,11 @@ fn a_dead_letter_stays_and_says_both_reasons() {
     let mut bench = Bench::new();
     bench.send("q", message("first"));
     let reason = DeadLetter::broker("Poison", "it is bad".to_owned());
-    settle(&mut bench, "q", Settlement::DeadLetter(reason));
+    settle(
+        &mut bench,
+        "q",
+        Settlement::DeadLetter(Some(reason.amended())),
+    );
     receive(&mut bench, "q/dead", ReceiveMode::PeekLock);
     contain(&mut bench, "q/dead");
     check_dead_letter(&bench, "q/dead");

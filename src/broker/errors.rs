@@ -1,6 +1,7 @@
 //! What clients are told when something cannot be, in the service's words: some SDKs match them.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use crate::amqp::{Condition, Outcome, Refusal, Rejection};
 use crate::entity::Random;
@@ -66,7 +67,7 @@ pub(super) fn host_shown(named: Option<&str>) -> &str {
 
 /// Makes the outcome that says no.
 pub(super) fn rejected(refusal: Refusal) -> Outcome {
-    Outcome::Rejected(Some(Box::new(Rejection {
+    Outcome::Rejected(Some(Arc::new(Rejection {
         refusal,
         info: None,
     })))

@@ -194,6 +194,7 @@ pub struct Broker {
     token_ends: BTreeSet<(Timestamp, ConnectionId)>,
     room: Room,
     shares: memory::Shares,
+    interpreted: settle::Interpreted,
     /// Kept from step to step for its memory.
     effects: Effects,
     /// Kept from publish to publish for its memory.
@@ -339,6 +340,7 @@ impl Broker {
             token_ends: BTreeSet::new(),
             room: Room::Enough,
             shares: memory::Shares::default(),
+            interpreted: settle::Interpreted::default(),
             effects: Effects::default(),
             matches: Vec::new(),
             evaluation: Evaluation::default(),

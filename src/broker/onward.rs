@@ -255,7 +255,7 @@ impl Broker {
                 if amendments.field(Field::SessionId).is_some() {
                     copy.set_message_session(amendments.group_id());
                 }
-                copy.amend(Amendments::clone(&amendments));
+                copy.amend(amendments);
             }
             let arriving = Arriving {
                 dead_letter,

@@ -19,7 +19,7 @@ use crate::address::{Address, EntityAddress, SubQueue};
 use crate::amqp::{Condition, Refusal};
 use crate::entity::queue::{EntityKind, Queue, ReceiveMode, Settlement};
 use crate::entity::{LockToken, Right};
-use crate::message::{Amendments, Message};
+use crate::message::Message;
 use crate::time::Timestamp;
 
 /// What is asked for. Paths are as clients write them, and may be percent-encoded.
@@ -137,7 +137,7 @@ impl Broker {
                 self.note_use(around.now, queue);
                 let settlement = match wish {
                     Wish::Complete => Settlement::Complete,
-                    Wish::Unlock => Settlement::Abandon(Amendments::default()),
+                    Wish::Unlock => Settlement::Abandon(None),
                     Wish::Renew => return self.renew_one(around, queue, &address, token),
                 };
                 self.settle(around, queue, token, LostLock::Session, settlement)?;

@@ -1,5 +1,7 @@
 //! Receivers decide.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use super::errors::rejected;
@@ -9,7 +11,7 @@ use super::{
     Surroundings,
 };
 use crate::amqp::{Condition, Refusal, Rejection};
-use crate::entity::queue::{DeadLetter, SessionLost, Settlement, SettlementRefused};
+use crate::entity::queue::{Changes, DeadLetter, SessionLost, Settlement, SettlementRefused};
 use crate::message::Amendments;
 
 /// A disposition from a receiver.
@@ -59,7 +61,7 @@ impl Broker {
         if settled && self.is_enlisted_in(transaction.as_deref(), queue, token) {
             return;
         }
-        let (settlement, answer) = interpret(outcome);
+        let (settlement, answer) = self.interpreted.interpret(outcome);
         let (result, answer) = match transaction {
             None => {
                 let settlement = self.settle(around, queue, token, LostLock::Message, settlement);
@@ -177,52 +179,78 @@ fn condition(refused: SettlementRefused, lost_session: bool) -> Condition {
     }
 }
 
-/// What an outcome means to a queue, and what is answered when it is done: the same kind, without
-/// details (`protocol.md` §6.2).
-fn interpret(outcome: Outcome) -> (Settlement, Outcome) {
-    match outcome {
-        Outcome::Accepted => (Settlement::Complete, Outcome::Accepted),
-        Outcome::Released => (Settlement::Release, Outcome::Released),
-        Outcome::Modified {
-            delivery_failed: _,
-            undeliverable_here,
-            annotations,
-        } => {
-            let amendments = annotations
-                .as_deref()
-                .map(Amendments::from_fields)
-                .unwrap_or_default();
-            let answer = Outcome::Modified {
-                delivery_failed: false,
-                undeliverable_here,
-                annotations: None,
-            };
-            if undeliverable_here {
-                (Settlement::Defer(amendments), answer)
-            } else {
-                (Settlement::Abandon(amendments), answer)
+/// The last outcome that brought changes, and what they are: all deliveries of a disposition, and
+/// those of others that say the same, share them.
+#[derive(Debug, Default)]
+pub(super) struct Interpreted(Option<(Outcome, Changes)>);
+
+impl Interpreted {
+    /// Returns what an outcome means to a queue, and what is answered when it is done: the same
+    /// kind, without details (`protocol.md` §6.2).
+    fn interpret(&mut self, outcome: Outcome) -> (Settlement, Outcome) {
+        match outcome {
+            Outcome::Accepted => (Settlement::Complete, Outcome::Accepted),
+            Outcome::Released => (Settlement::Release, Outcome::Released),
+            Outcome::Modified {
+                undeliverable_here, ..
+            } => {
+                let changes = self.changes(outcome);
+                let answer = Outcome::Modified {
+                    delivery_failed: false,
+                    undeliverable_here,
+                    annotations: None,
+                };
+                if undeliverable_here {
+                    (Settlement::Defer(changes), answer)
+                } else {
+                    (Settlement::Abandon(changes), answer)
+                }
+            }
+            Outcome::Rejected(_) => {
+                let changes = self.changes(outcome);
+                (Settlement::DeadLetter(changes), Outcome::Rejected(None))
+            }
+            // Only we say these, and never to ourselves.
+            Outcome::Declared(_) | Outcome::InTransaction(..) => {
+                (Settlement::Release, Outcome::Released)
             }
         }
-        Outcome::Rejected(rejection) => {
-            let reason = rejection
-                .map(|rejection| dead_letter(*rejection))
-                .unwrap_or_default();
-            (Settlement::DeadLetter(reason), Outcome::Rejected(None))
+    }
+
+    /// Returns the changes that an outcome brings to its messages.
+    fn changes(&mut self, outcome: Outcome) -> Changes {
+        if !outcome.has_details() {
+            return None;
         }
-        // Only we say these, and never to ourselves.
-        Outcome::Declared(_) | Outcome::InTransaction(..) => {
-            (Settlement::Release, Outcome::Released)
+        if let Some((last, changes)) = &self.0
+            && *last == outcome
+        {
+            return changes.clone();
         }
+        let changes = match &outcome {
+            Outcome::Modified { annotations, .. } => annotations
+                .as_ref()
+                .map(|map| Amendments::from_encoded(map.bytes())),
+            Outcome::Rejected(Some(rejection)) => Some(dead_letter(rejection).into_amendments()),
+            Outcome::Accepted
+            | Outcome::Released
+            | Outcome::Rejected(None)
+            | Outcome::Declared(_)
+            | Outcome::InTransaction(..) => None,
+        };
+        let changes = changes.filter(|changes| !changes.is_empty()).map(Arc::new);
+        self.0 = Some((outcome, changes.clone()));
+        changes
     }
 }
 
 /// Reads the reason out of a rejection. The SDKs put it into the info map; another client's
 /// condition and description serve as well (`protocol.md` §6.1).
-fn dead_letter(rejection: Rejection) -> DeadLetter {
+fn dead_letter(rejection: &Rejection) -> DeadLetter {
     let Rejection { refusal, info } = rejection;
     let mut amendments = info
-        .as_deref()
-        .map(Amendments::from_fields)
+        .as_ref()
+        .map(|map| Amendments::from_encoded(map.bytes()))
         .unwrap_or_default();
     let mut reason = amendments.take_string("DeadLetterReason");
     let mut description = amendments.take_string("DeadLetterErrorDescription");
@@ -230,11 +258,42 @@ fn dead_letter(rejection: Rejection) -> DeadLetter {
         reason = reason.or_else(|| Some(refusal.condition.as_str().to_owned()));
     }
     if !refusal.description.is_empty() {
-        description = description.or(Some(refusal.description));
+        description = description.or_else(|| Some(refusal.description.clone()));
     }
     DeadLetter {
         reason,
         description,
         amendments,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::amqp::{EncodedFields, Fields, Value};
+
+    fn modified(text: &str) -> Outcome {
+        let mut fields = Fields::new();
+        fields.insert("why".into(), Value::String(text.to_owned()));
+        Outcome::Modified {
+            delivery_failed: true,
+            undeliverable_here: false,
+            annotations: Some(EncodedFields::from(&fields)),
+        }
+    }
+
+    #[test]
+    fn deliveries_of_one_disposition_share_what_it_changes() {
+        let mut interpreted = Interpreted::default();
+        let mut changes = |outcome| match interpreted.interpret(outcome).0 {
+            Settlement::Abandon(Some(changes)) => changes,
+            other => panic!("{other:?}"),
+        };
+        let (first, second) = (changes(modified("a")), changes(modified("a")));
+        assert!(Arc::ptr_eq(&first, &second));
+        assert_ne!(changes(modified("b")), first);
+        let mut expected = Amendments::default();
+        expected.set_string("why", "a");
+        assert_eq!(*first, expected);
     }
 }

@@ -551,7 +551,7 @@ fn what_a_transaction_changes_counts_as_memory_until_it_ends() {
         let settle = transactions::Operation::Settle {
             queue,
             token,
-            settlement: Settlement::Abandon(changes),
+            settlement: Settlement::Abandon(Some(std::sync::Arc::new(changes))),
             lost: settle::LostLock::Message,
             answer: None,
         };

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use fe2o3_amqp_types::definitions::Fields;
+
 use fe2o3_amqp_types::primitives::OrderedMap;
 use serde_amqp::Value;
 
-use super::value::{text, write_text};
+use super::value::{entries, text, write_text};
 use super::{Field, Malformed};
 use crate::shape::value_length;
 
@@ -30,12 +30,15 @@ pub struct Amendments {
 const FIELD: u8 = 0x01;
 
 impl Amendments {
-    /// Takes the properties to modify of an outcome: symbols name them (`protocol.md` §6.1).
+    /// Takes the properties to modify of an outcome or of a management request, an encoded map:
+    /// symbols or strings name them (`protocol.md` §6.1).
     #[must_use]
-    pub fn from_fields(fields: &Fields) -> Self {
+    pub fn from_encoded(map: &[u8]) -> Self {
         let mut amendments = Self::default();
-        for (name, value) in fields {
-            amendments.set_value(name.as_str(), value);
+        for (name, value) in entries(map) {
+            if let Some(name) = text(name) {
+                amendments.set_encoded(name, value.to_vec());
+            }
         }
         amendments
     }
@@ -111,9 +114,13 @@ impl Amendments {
     }
 
     /// Adds later changes: where both name a property, the later one holds.
-    pub fn merge(&mut self, later: Self) {
-        self.set.extend(later.set);
-        self.fields.extend(later.fields);
+    pub fn merge(&mut self, later: &Self) {
+        let set = later.set.iter();
+        self.set
+            .extend(set.map(|(name, value)| (name.clone(), value.clone())));
+        let fields = later.fields.iter();
+        self.fields
+            .extend(fields.map(|(&field, value)| (field, value.clone())));
     }
 
     /// Returns whether nothing is changed.
@@ -180,6 +187,14 @@ impl Amendments {
         self.kept()
             .map(|(name, mark, value)| 6 + name.len() + mark.len() + value.len())
             .sum()
+    }
+
+    /// Returns what they weigh: their bytes, and what each costs beside them.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        /// A node of a tree, and two allocations.
+        const EACH: usize = 64;
+        self.size() + EACH * (self.set.len() + self.fields.len())
     }
 
     /// Reads the form in which the log keeps them.

@@ -67,7 +67,7 @@ proptest! {
     #[test]
     fn what_is_in_the_log_is_read_again(first in any_amendments(), later in any_amendments()) {
         let mut both = first.clone();
-        both.merge(later.clone());
+        both.merge(&later);
         prop_assert_eq!(Amendments::decode(&both.encode()), Ok(both.clone()));
         let names = ('a'..='e').flat_map(|a| ["", "a", "b", "c", "d", "e"].map(|b| format!("{a}{b}")));
         for name in names {

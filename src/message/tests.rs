@@ -238,7 +238,8 @@ pub(super) fn any_amendments() -> impl Strategy<Value = Amendments> {
     (set, removed, any_fields()).prop_map(|(set, removed, fields)| {
         let entries = set.into_iter();
         let set = entries.map(|(name, value)| (Symbol::from(name), value));
-        let mut amendments = Amendments::from_fields(&set.collect());
+        let set: fe2o3_amqp_types::definitions::Fields = set.collect();
+        let mut amendments = Amendments::from_encoded(&serde_amqp::to_vec(&set).unwrap());
         for name in removed {
             amendments.remove(&name);
         }

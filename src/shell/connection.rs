@@ -314,6 +314,11 @@ impl<S: Stream> Task<S> {
             || (!reads && self.output.is_flushed());
         let goes_on = self.report_sent() || goes_on;
         let mut at_end = false;
+        if reads && self.engine.is_held() {
+            // What was read comes before what is still to be read.
+            self.handle_bytes(false);
+            return Poll::Ready(Ok(Moved { at_end }));
+        }
         if reads {
             let read = self.incoming.poll_read(&mut self.stream, cx);
             if read.is_ready() || !goes_on {

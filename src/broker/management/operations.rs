@@ -1,5 +1,7 @@
 //! What can be asked of an entity's management node.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use super::response::Carried;
@@ -254,6 +256,15 @@ impl Operation<'_, '_> {
         tokens.sort_unstable();
         tokens.dedup();
         let settlement = settlement(map)?;
+        let weight = settlement.changes().map_or(0, Amendments::weight);
+        if limits::DISPOSITION_BYTES_MAX < tokens.len().saturating_mul(weight) {
+            let text = format!(
+                "The properties and texts for all lock tokens together would have more than {} \
+                 bytes: settle fewer at a time.",
+                limits::DISPOSITION_BYTES_MAX
+            );
+            return Err(self.refuse(Condition::ResourceLimitExceeded, &text));
+        }
         let session = map.optional_string("session-id")?;
         let session = session.filter(|_| self.has_sessions());
         let lost = if session.is_some() {
@@ -502,18 +513,22 @@ fn settlement(map: Map<'_>) -> Result<Settlement, String> {
         Some(properties) => Amendments::from_map(properties),
         None => Amendments::default(),
     };
+    let changes = |all: Amendments| (!all.is_empty()).then(|| Arc::new(all));
     let status = map.string("disposition-status")?;
     match status.as_ref() {
         "completed" => Ok(Settlement::Complete),
-        "abandoned" => Ok(Settlement::Abandon(amendments)),
-        "defered" => Ok(Settlement::Defer(amendments)),
-        "suspended" => Ok(Settlement::DeadLetter(DeadLetter {
-            reason: map.optional_string("deadletter-reason")?.map(Into::into),
-            description: map
-                .optional_string("deadletter-description")?
-                .map(Into::into),
-            amendments,
-        })),
+        "abandoned" => Ok(Settlement::Abandon(changes(amendments))),
+        "defered" => Ok(Settlement::Defer(changes(amendments))),
+        "suspended" => {
+            let reason = DeadLetter {
+                reason: map.optional_string("deadletter-reason")?.map(Into::into),
+                description: map
+                    .optional_string("deadletter-description")?
+                    .map(Into::into),
+                amendments,
+            };
+            Ok(Settlement::DeadLetter(changes(reason.into_amendments())))
+        }
         other => Err(format!(
             "'disposition-status' must be 'completed', 'abandoned', 'defered' or 'suspended', and \
              '{other}' was found"

@@ -311,8 +311,7 @@ fn elsewhere(entry: &Entry) -> usize {
     let source = entry.dead_letter_source.as_ref();
     let source = source.map_or(0, |path| path.len() + 3 * ALLOCATION);
     let amendments = entry.amendments.as_ref();
-    // Each is a node of a tree, and some allocations.
-    let amendments = amendments.map_or(0, |amendments| 2 * amendments.size() + 16 * ALLOCATION);
+    let amendments = amendments.map_or(0, |amendments| 2 * amendments.weight() + 3 * ALLOCATION);
     name + source + amendments
 }
 

@@ -47,7 +47,7 @@ impl Queue {
             reason.set_field(Field::SessionId, Some(name.as_str()));
         }
         match self.kind {
-            Kind::Main { .. } => self.dead_letter(cx, ordinal, Arc::new(reason)),
+            Kind::Main { .. } => self.dead_letter(cx, ordinal, Some(Arc::new(reason))),
             Kind::DeadLetter => self.mark(cx, ordinal, reason),
         }
         Some(body)
@@ -56,7 +56,7 @@ impl Queue {
     /// Marks a dead letter, which stays.
     fn mark(&mut self, cx: &mut Context<'_>, ordinal: u64, reason: Amendments) {
         self.index.update(ordinal, |entry| {
-            super::receive::amend(&mut entry.amendments, Some(reason));
+            super::receive::amend(&mut entry.amendments, Some(Arc::new(reason)));
         });
         self.record_change(cx, ordinal);
         self.unlock(cx, ordinal);
@@ -85,6 +85,6 @@ impl Queue {
         entry.delivery_count = stamps.delivery_count;
         entry.amendments.clone_from(&stamps.amendments);
         self.add(entry);
-        self.dead_letter(cx, ordinal, Arc::new(reason.into_amendments()));
+        self.dead_letter(cx, ordinal, Some(reason.amended()));
     }
 }

@@ -46,11 +46,11 @@ impl Departure {
     /// Sends it another way.
     pub fn redirect(&mut self, to: EntityId, reason: DeadLetter) {
         self.to = to;
-        self.amend(reason.into_amendments());
+        self.amend(Arc::new(reason.into_amendments()));
     }
 
     /// Changes its properties.
-    pub fn amend(&mut self, later: Amendments) {
+    pub fn amend(&mut self, later: Arc<Amendments>) {
         super::receive::amend(&mut self.entry.amendments, Some(later));
     }
 
@@ -183,7 +183,8 @@ impl Queue {
         self.add(entry);
         let no_session = lost.then(DeadLetter::without_session);
         if let Some(reason) = arriving.dead_letter.or(no_session) {
-            self.dead_letter(cx, ordinal, Arc::new(reason.into_amendments()));
+            let changes = Some(Arc::new(reason.into_amendments()));
+            self.dead_letter(cx, ordinal, changes);
         }
     }
 

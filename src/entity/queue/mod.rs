@@ -63,7 +63,7 @@ pub use browse::{Browsed, Doomed, LookOn, Looks};
 pub use consumers::{ConsumerId, ReceiveMode};
 pub use description::{Description, EntityKind, History, Status};
 pub use forward::{Arriving, Departure};
-pub use receive::{DeadLetter, DeferredRefused, LockLost, Settlement, SettlementRefused};
+pub use receive::{Changes, DeadLetter, DeferredRefused, LockLost, Settlement, SettlementRefused};
 pub use replay::{Replayed, Snapshot};
 pub use scan::{AtHand, Finding};
 pub use send::{Arrival, SendRefused, Taken};
@@ -389,22 +389,14 @@ impl Queue {
     }
 
     /// Sends a message to the dead-letter queue, or drops it where there is none to send it to.
-    fn dead_letter(&mut self, cx: &mut Context<'_>, ordinal: u64, reason: Arc<Amendments>) {
+    fn dead_letter(&mut self, cx: &mut Context<'_>, ordinal: u64, changes: Changes) {
         let Kind::Main { dead_letters } = self.kind else {
             return;
         };
         let Some(mut entry) = self.forget(ordinal) else {
             return;
         };
-        // Thousands that expire together share what is said of them.
-        entry.amendments = match entry.amendments.take() {
-            None => (!reason.is_empty()).then_some(reason),
-            Some(own) => {
-                let mut amendments = Arc::unwrap_or_clone(own);
-                amendments.merge(Arc::unwrap_or_clone(reason));
-                Some(Arc::new(amendments))
-            }
-        };
+        receive::amend(&mut entry.amendments, changes);
         entry.locked = false;
         entry.state = StoredState::Active;
         let departure = Departure::new(self.id, dead_letters, entry);

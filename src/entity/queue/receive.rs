@@ -9,17 +9,20 @@ use super::{
 use crate::entity::rules::Share;
 use crate::limits;
 
+/// Changes to a message, if there are any. Messages that are changed alike share them.
+pub type Changes = Option<Arc<Amendments>>;
+
 /// What a receiver decides about a message it holds.
 #[derive(Debug, Clone)]
 pub enum Settlement {
     /// It is done with, and goes.
     Complete,
     /// It is given back, and the delivery counts as failed.
-    Abandon(Amendments),
-    /// It goes to the dead-letter queue.
-    DeadLetter(DeadLetter),
+    Abandon(Changes),
+    /// It goes to the dead-letter queue, with its reason and description among the changes.
+    DeadLetter(Changes),
     /// It is set aside, to be received by its number only.
-    Defer(Amendments),
+    Defer(Changes),
     /// It is given back as if it had never been delivered.
     Release,
 }
@@ -28,13 +31,17 @@ impl Settlement {
     /// Returns how many bytes of the peer's are in it.
     #[must_use]
     pub fn size(&self) -> usize {
+        self.changes().map_or(0, Amendments::weight)
+    }
+
+    /// Returns the changes that it brings to its message.
+    #[must_use]
+    pub fn changes(&self) -> Option<&Amendments> {
         match self {
-            Self::Abandon(changes) | Self::Defer(changes) => changes.size(),
-            Self::DeadLetter(why) => {
-                let texts = [&why.reason, &why.description].into_iter().flatten();
-                why.amendments.size() + texts.map(String::len).sum::<usize>()
+            Self::Abandon(changes) | Self::Defer(changes) | Self::DeadLetter(changes) => {
+                changes.as_deref()
             }
-            Self::Complete | Self::Release => 0,
+            Self::Complete | Self::Release => None,
         }
     }
 }
@@ -149,7 +156,9 @@ impl DeadLetter {
         Arc::new(self.into_amendments())
     }
 
-    pub(super) fn into_amendments(self) -> Amendments {
+    /// Returns the changes to a message that goes there, its reason and description among them.
+    #[must_use]
+    pub fn into_amendments(self) -> Amendments {
         let mut amendments = self.amendments;
         let texts = [
             (REASON, self.reason),
@@ -329,11 +338,9 @@ impl Queue {
             Settlement::Complete => {
                 self.remove(cx, ordinal);
             }
-            Settlement::Abandon(amendments) => self.fail(cx, ordinal, Some(amendments)),
-            Settlement::DeadLetter(reason) => {
-                self.dead_letter(cx, ordinal, Arc::new(reason.into_amendments()));
-            }
-            Settlement::Defer(amendments) => self.defer(cx, ordinal, amendments),
+            Settlement::Abandon(changes) => self.fail(cx, ordinal, changes),
+            Settlement::DeadLetter(changes) => self.dead_letter(cx, ordinal, changes),
+            Settlement::Defer(changes) => self.defer(cx, ordinal, changes),
             Settlement::Release => self.unlock(cx, ordinal),
         }
         self.dispatch(cx);
@@ -359,21 +366,16 @@ impl Queue {
         token: LockToken,
         settlement: &Settlement,
     ) -> Result<(), SettlementRefused> {
-        let more = match settlement {
-            Settlement::Abandon(more) | Settlement::Defer(more) => more.size(),
-            Settlement::DeadLetter(reason) => reason.amendments.size(),
-            Settlement::Complete | Settlement::Release => 0,
-        };
-        if more == 0 {
+        let Some(more) = settlement.changes() else {
             return Ok(());
-        }
+        };
         let lock = self.locks.get(token).ok_or(LockLost)?;
         let entry = self.index.get(lock.ordinal);
         let before = entry
             .as_ref()
             .and_then(|entry| entry.amendments.as_deref())
-            .map_or(0, Amendments::size);
-        if limits::AMENDMENTS_BYTES_MAX < before + more {
+            .map_or(0, Amendments::weight);
+        if limits::AMENDMENTS_BYTES_MAX < before + more.weight() {
             return Err(SettlementRefused::TooManyProperties);
         }
         Ok(())
@@ -534,13 +536,8 @@ impl Queue {
     }
 
     /// A delivery failed: the message is counted, and given back or dead-lettered.
-    pub(super) fn fail(
-        &mut self,
-        cx: &mut Context<'_>,
-        ordinal: u64,
-        amendments: Option<Amendments>,
-    ) {
-        if self.count_delivery(cx, ordinal, amendments) {
+    pub(super) fn fail(&mut self, cx: &mut Context<'_>, ordinal: u64, changes: Changes) {
+        if self.count_delivery(cx, ordinal, changes) {
             self.record_change(cx, ordinal);
             self.unlock(cx, ordinal);
         }
@@ -548,24 +545,19 @@ impl Queue {
 
     /// Counts a delivery that did not complete its message, and dead-letters the message with the
     /// last that it may have. Returns whether it is still here.
-    fn count_delivery(
-        &mut self,
-        cx: &mut Context<'_>,
-        ordinal: u64,
-        amendments: Option<Amendments>,
-    ) -> bool {
+    fn count_delivery(&mut self, cx: &mut Context<'_>, ordinal: u64, changes: Changes) -> bool {
         // Of a dead letter nothing more is counted, as Go's own tests show.
         let counts = matches!(self.kind, Kind::Main { .. });
         let count = self.index.update(ordinal, |entry| {
             entry.delivery_count = entry.delivery_count.saturating_add(u32::from(counts));
-            amend(&mut entry.amendments, amendments);
+            amend(&mut entry.amendments, changes);
             entry.delivery_count
         });
         let Some(count) = count else { return false };
         let max = self.description.max_delivery_count;
         if max <= count && counts {
             let reason = DeadLetter::too_many_deliveries(max).into_amendments();
-            self.dead_letter(cx, ordinal, Arc::new(reason));
+            self.dead_letter(cx, ordinal, Some(Arc::new(reason)));
             return false;
         }
         true
@@ -587,8 +579,8 @@ impl Queue {
     }
 
     /// Sets a message aside. It was delivered, which counts, as with the service.
-    fn defer(&mut self, cx: &mut Context<'_>, ordinal: u64, amendments: Amendments) {
-        if !self.count_delivery(cx, ordinal, Some(amendments)) {
+    fn defer(&mut self, cx: &mut Context<'_>, ordinal: u64, changes: Changes) {
+        if !self.count_delivery(cx, ordinal, changes) {
             return;
         }
         let was = self.index.update(ordinal, |entry| {
@@ -603,7 +595,7 @@ impl Queue {
 
     fn expire_one(&mut self, cx: &mut Context<'_>, ordinal: u64) {
         if self.description.dead_letter_on_expiration && matches!(self.kind, Kind::Main { .. }) {
-            self.dead_letter(cx, ordinal, Arc::clone(&EXPIRED));
+            self.dead_letter(cx, ordinal, Some(Arc::clone(&EXPIRED)));
         } else {
             self.remove(cx, ordinal);
         }
@@ -611,11 +603,12 @@ impl Queue {
 }
 
 /// Adds changes to those that a message has already.
-pub(super) fn amend(all: &mut Option<Arc<Amendments>>, more: Option<Amendments>) {
+pub(super) fn amend(all: &mut Changes, more: Changes) {
     let Some(more) = more.filter(|more| !more.is_empty()) else {
         return;
     };
-    let mut merged = all.as_deref().cloned().unwrap_or_default();
-    merged.merge(more);
-    *all = Some(Arc::new(merged));
+    match all {
+        None => *all = Some(more),
+        Some(all) => Arc::make_mut(all).merge(&more),
+    }
 }

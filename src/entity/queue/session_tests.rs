@@ -91,7 +91,7 @@ fn what_is_abandoned_comes_again_before_the_rest() {
         bench.send_in("a");
     }
     let got = bench.accept(ONE, Wanted::Named("a"));
-    let abandon = Settlement::Abandon(Amendments::default());
+    let abandon = Settlement::Abandon(None);
     let ((), again) = bench.step(|queue, cx| {
         queue.settle(cx, got[0].2, abandon).unwrap();
     });

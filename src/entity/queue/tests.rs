@@ -241,12 +241,54 @@ fn what_is_given_back_comes_before_what_is_newer() {
     let taken = bench.receive(3);
     bench.settle(taken[2].token, Settlement::Release).unwrap();
     bench
-        .settle(taken[0].token, Settlement::Abandon(Amendments::default()))
+        .settle(taken[0].token, Settlement::Abandon(None))
         .unwrap();
     let again = bench.receive(10);
     assert_eq!(numbers(&again), [1, 3, 4]);
     assert_eq!(again[0].stamps.delivery_count, 1, "abandoned");
     assert_eq!(again[1].stamps.delivery_count, 0, "released");
+}
+
+#[test]
+fn messages_that_are_changed_alike_share_their_changes() {
+    let mut bench = Bench::new(description());
+    (0..3).for_each(|_| _ = bench.send(None, None));
+    let mut changes = Amendments::default();
+    changes.set_string("why", &"x".repeat(60_000));
+    let changes = Some(Arc::new(changes));
+    let taken = bench.receive(3);
+    let settlements = [
+        Settlement::Abandon(changes.clone()),
+        Settlement::Defer(changes.clone()),
+        Settlement::DeadLetter(changes.clone()),
+    ];
+    for (handover, settlement) in taken.iter().zip(settlements) {
+        bench.settle(handover.token, settlement).unwrap();
+    }
+    let all = [&bench.main, &bench.dead].map(|queue| queue.browse(SequenceNumber(0), 10));
+    let all: Vec<_> = all.into_iter().flatten().collect();
+    assert_eq!(all.len(), 3);
+    for seen in all {
+        let has = seen.stamps.amendments.as_ref();
+        assert!(has.is_some_and(|has| Arc::ptr_eq(has, changes.as_ref().unwrap())));
+    }
+}
+
+#[test]
+fn many_small_changes_weigh_more_than_their_bytes() {
+    let mut bench = Bench::new(description());
+    bench.send(None, None);
+    let taken = bench.receive(1);
+    let mut changes = Amendments::default();
+    for number in 0..2_000 {
+        changes.set_string(&number.to_string(), "");
+    }
+    assert!(changes.size() < limits::AMENDMENTS_BYTES_MAX / 2);
+    let abandon = Settlement::Abandon(Some(Arc::new(changes)));
+    assert_eq!(
+        bench.settle(taken[0].token, abandon),
+        Err(SettlementRefused::TooManyProperties)
+    );
 }
 
 #[test]
@@ -256,7 +298,7 @@ fn too_many_failures_lead_to_the_dead_letters() {
     for _ in 0..2 {
         let handover = bench.receive(1).remove(0);
         bench
-            .settle(handover.token, Settlement::Abandon(Amendments::default()))
+            .settle(handover.token, Settlement::Abandon(None))
             .unwrap();
     }
     bench.receive(1);
@@ -327,7 +369,7 @@ fn deferred_messages_are_received_by_number_only_and_do_not_expire() {
     (0..3).for_each(|_| _ = bench.send(Some(60), None));
     for handover in bench.receive(3) {
         bench
-            .settle(handover.token, Settlement::Defer(Amendments::default()))
+            .settle(handover.token, Settlement::Defer(None))
             .unwrap();
     }
     bench.wait(1_000);
@@ -348,7 +390,7 @@ fn deferred_messages_are_received_by_number_only_and_do_not_expire() {
     assert_eq!(numbers(&taken), [1, 3]);
     assert_eq!(by_number(&mut bench, &[1]).unwrap_err(), DeferredRefused);
     bench
-        .settle(taken[0].token, Settlement::Abandon(Amendments::default()))
+        .settle(taken[0].token, Settlement::Abandon(None))
         .unwrap();
     bench.settle(taken[1].token, Settlement::Complete).unwrap();
     assert_eq!(
@@ -356,7 +398,7 @@ fn deferred_messages_are_received_by_number_only_and_do_not_expire() {
         [(1, deferred), (2, deferred)],
         "abandoned, it stays deferred"
     );
-    let dead = Settlement::DeadLetter(DeadLetter::default());
+    let dead = Settlement::DeadLetter(None);
     let one = by_number(&mut bench, &[1]).unwrap().remove(0);
     bench.settle(one.token, dead).unwrap();
     assert_eq!(bench.dead.len(), 1);
@@ -370,7 +412,7 @@ fn a_message_that_is_deferred_was_delivered() {
     for count in 0..2 {
         assert_eq!(handover.stamps.delivery_count, count);
         bench
-            .settle(handover.token, Settlement::Defer(Amendments::default()))
+            .settle(handover.token, Settlement::Defer(None))
             .unwrap();
         let first = [SequenceNumber(1)];
         let (taken, _) =
@@ -379,7 +421,7 @@ fn a_message_that_is_deferred_was_delivered() {
     }
     assert_eq!(handover.stamps.delivery_count, 2);
     bench
-        .settle(handover.token, Settlement::Defer(Amendments::default()))
+        .settle(handover.token, Settlement::Defer(None))
         .unwrap();
     assert_eq!(bench.dead.len(), 1, "it was delivered three times");
     assert_eq!(bench.browse(), []);

@@ -182,6 +182,7 @@ impl Client {
     pub(super) async fn close(mut self) -> Result<(), String> {
         self.engine.close(self.clock.elapsed(), None);
         while !self.engine.is_finished() {
+            while self.engine.poll_event().is_some() {}
             self.write()?;
             self.wait(None, None).await?;
         }
@@ -239,6 +240,10 @@ impl Client {
         at: Option<Instant>,
         finished: Option<&mut Finished>,
     ) -> Result<(), String> {
+        if self.engine.is_held() {
+            self.engine.handle_bytes(self.clock.now(), &mut self.input);
+            return Ok(());
+        }
         let interest = if self.output.is_empty() {
             Interest::READABLE
         } else {

@@ -15,6 +15,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bytes::{Buf, BytesMut};
 
@@ -320,7 +321,7 @@ fn outcome_from(text: &str) -> Outcome {
             annotations: None,
         },
         "rejected" => Outcome::Rejected(refusal_from(rest).map(|refusal| {
-            Box::new(Rejection {
+            Arc::new(Rejection {
                 refusal,
                 info: None,
             })

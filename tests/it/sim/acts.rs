@@ -2,13 +2,14 @@
 //! broker's inputs are made.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use fe2o3_amqp_types::definitions::{ReceiverSettleMode, SenderSettleMode};
 use fe2o3_amqp_types::messaging::{FilterSet, Source, Target};
 use jitney::amqp::{
-    Attach, Condition, DeliveryId, Event, Fields, LinkId, LinkRole, LinkTarget, Outcome, Refusal,
-    Rejection, SessionId, Value as AmqpValue,
+    Attach, Condition, DeliveryId, EncodedFields, Event, Fields, LinkId, LinkRole, LinkTarget,
+    Outcome, Refusal, Rejection, SessionId, Value as AmqpValue,
 };
 use jitney::broker::Input;
 use jitney::entity::LockToken;
@@ -504,8 +505,8 @@ impl Verdict {
                     condition: Condition::DeadLetter,
                     description: String::new(),
                 };
-                let info = Some(Box::new(info));
-                Outcome::Rejected(Some(Box::new(Rejection { refusal, info })))
+                let info = Some(EncodedFields::from(&info));
+                Outcome::Rejected(Some(Arc::new(Rejection { refusal, info })))
             }
         }
     }
@@ -549,7 +550,7 @@ fn modified(undeliverable_here: bool, properties: &BTreeMap<String, String>) -> 
     Outcome::Modified {
         delivery_failed: true,
         undeliverable_here,
-        annotations: (!properties.is_empty()).then(|| Box::new(fields(properties))),
+        annotations: (!properties.is_empty()).then(|| EncodedFields::from(&fields(properties))),
     }
 }
 
