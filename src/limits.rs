@@ -13,7 +13,8 @@ pub const FRAME_SIZE_UNOPENED_MAX: u32 = 8 * 1024;
 pub const CHANNEL_MAX: u16 = 4_999;
 /// Highest link handle in one session: the service offers 255; generic clients use more.
 pub const HANDLE_MAX: u32 = 4_095;
-/// We end a connection that is silent for this long: the service's value.
+/// How long peers are told that they may be silent: the service's value. We end a connection that is
+/// silent for twice as long [AMQP 2.4.5].
 pub const IDLE_TIMEOUT: Millis = Millis::from_secs(240);
 /// A peer that has not opened its connection by then is dropped.
 pub const OPEN_DEADLINE: Millis = Millis::from_secs(20);
@@ -40,8 +41,15 @@ pub const MESSAGE_SIZE_MAX: u64 = 100 * 1024 * 1024;
 /// Bytes of a batch's own sections, beside those of its messages: the service's limit for a message's
 /// headers.
 pub const ENVELOPE_BYTES: u64 = 64 * 1024;
-/// Messages in one batch: what Premium takes; bounds the work of one transfer.
-pub const BATCH_MESSAGES_MAX: usize = 15_885;
+/// Messages in one batch: more than any batch of the default size can hold, so that its bytes are
+/// the bound; of larger ones it bounds the work of one transfer, a tenth of a second.
+pub const BATCH_MESSAGES_MAX: usize = 128 * 1024;
+/// Bytes of the smallest message in a batch: a section's head and its length, and an empty value.
+const BATCHED_MESSAGE_BYTES_MIN: u64 = 5 + 4;
+const _: () = assert!(
+    (MESSAGE_SIZE_DEFAULT + ENVELOPE_BYTES) / BATCHED_MESSAGE_BYTES_MIN < 128 * 1024,
+    "batches of the default size are bounded by their bytes"
+);
 /// Most messages that one peek returns.
 pub const PEEK_MESSAGES_MAX: usize = 250;
 /// Body bytes after which a peek or a deferred receive returns what it has.
@@ -58,6 +66,9 @@ pub const BATCH_DELETE_MAX: i64 = 4_000;
 pub const VALUE_DEPTH_MAX: usize = 64;
 /// Elements in one AMQP list, map or array: the Python SDK's own limit.
 pub const VALUE_ELEMENTS_MAX: usize = 65_536;
+/// Elements of all lists, maps and arrays within one value together: they are looked at one by one,
+/// a million in some milliseconds.
+pub const VALUE_ELEMENTS_TOTAL_MAX: usize = 1024 * 1024;
 /// Length of an entity's path, characters.
 pub const PATH_LENGTH_MAX: usize = 260;
 /// Length of a message id, session id or partition key, characters.
@@ -338,6 +349,9 @@ pub const LOGGED_MAX: usize = 64;
 /// How long a receive over HTTP waits for a message, if it does not say so, and at most: the service's
 /// default.
 pub const REST_WAIT_MAX: Millis = Millis::from_secs(60);
+/// Messages in the list of one request: what Premium takes; each takes some hundred bytes of memory
+/// while it is read.
+pub const REST_BATCH_MESSAGES_MAX: usize = 15_885;
 /// Bytes of the list of messages in one request: the Premium tier's limit of a batch is 1 MiB, and
 /// JSON takes more.
 pub const REST_BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;

@@ -20,6 +20,12 @@ pub enum Misshapen {
     /// A list, map or array has too many elements, or more than its bytes can hold.
     #[error("a compound value tells of {0} elements, more than it may or can hold")]
     Count(usize),
+    /// Values within values within values have too many elements together.
+    #[error(
+        "the compound values have more than {} elements together",
+        limits::VALUE_ELEMENTS_TOTAL_MAX
+    )]
+    Total,
     /// A map has a key without a value.
     #[error("a map tells of {0} elements, an odd number")]
     OddMap(usize),
@@ -31,22 +37,44 @@ pub enum Misshapen {
 
 /// Returns how many bytes the value at the front takes, having checked all of it.
 pub fn value_length(bytes: &[u8]) -> Result<usize, Misshapen> {
-    length_within(bytes, limits::VALUE_DEPTH_MAX)
+    let mut room = Room {
+        depth: limits::VALUE_DEPTH_MAX,
+        elements: limits::VALUE_ELEMENTS_TOTAL_MAX,
+    };
+    length_within(bytes, &mut room)
 }
 
-fn length_within(bytes: &[u8], depth: usize) -> Result<usize, Misshapen> {
+/// What values may hold still.
+struct Room {
+    /// Values within values.
+    depth: usize,
+    /// Elements of all that are compound.
+    elements: usize,
+}
+
+impl Room {
+    /// Goes a level deeper.
+    fn descend(&mut self) -> Result<(), Misshapen> {
+        self.depth = self.depth.checked_sub(1).ok_or(Misshapen::Depth)?;
+        Ok(())
+    }
+}
+
+fn length_within(bytes: &[u8], room: &mut Room) -> Result<usize, Misshapen> {
     let (&code, rest) = bytes.split_first().ok_or(Misshapen::Truncated)?;
     if code == 0x00 {
-        let depth = depth.checked_sub(1).ok_or(Misshapen::Depth)?;
-        let descriptor = length_within(rest, depth)?;
+        room.descend()?;
+        let descriptor = length_within(rest, room)?;
         let value = rest.get(descriptor..).ok_or(Misshapen::Truncated)?;
-        return Ok(1 + descriptor + length_within(value, depth)?);
+        let length = length_within(value, room)?;
+        room.depth += 1;
+        return Ok(1 + descriptor + length);
     }
-    Ok(1 + body_length(code, rest, depth)?)
+    Ok(1 + body_length(code, rest, room)?)
 }
 
 /// Returns the bytes that a value takes behind its constructor.
-fn body_length(code: u8, rest: &[u8], depth: usize) -> Result<usize, Misshapen> {
+fn body_length(code: u8, rest: &[u8], room: &mut Room) -> Result<usize, Misshapen> {
     let fixed = match code {
         0x40..=0x45 => 0,
         0x50..=0x56 => 1,
@@ -56,8 +84,8 @@ fn body_length(code: u8, rest: &[u8], depth: usize) -> Result<usize, Misshapen> 
         0x94 | 0x98 => 16,
         0xa0 | 0xa1 | 0xa3 => 1 + byte(rest)?,
         0xb0 | 0xb1 | 0xb3 => word(rest)?.checked_add(4).ok_or(Misshapen::Truncated)?,
-        0xc0 | 0xc1 | 0xe0 => return compound(code, rest, 1, byte(rest)?, depth),
-        0xd0 | 0xd1 | 0xf0 => return compound(code, rest, 4, word(rest)?, depth),
+        0xc0 | 0xc1 | 0xe0 => return compound(code, rest, 1, byte(rest)?, room),
+        0xd0 | 0xd1 | 0xf0 => return compound(code, rest, 4, word(rest)?, room),
         _ => return Err(Misshapen::Constructor(code)),
     };
     if rest.len() < fixed {
@@ -72,9 +100,9 @@ fn compound(
     rest: &[u8],
     width: usize,
     size: usize,
-    depth: usize,
+    room: &mut Room,
 ) -> Result<usize, Misshapen> {
-    let depth = depth.checked_sub(1).ok_or(Misshapen::Depth)?;
+    room.descend()?;
     let end = width.checked_add(size).ok_or(Misshapen::Truncated)?;
     let inner = rest.get(width..end).ok_or(Misshapen::Truncated)?;
     let count = if width == 1 {
@@ -86,20 +114,22 @@ fn compound(
     if limits::VALUE_ELEMENTS_MAX < count {
         return Err(Misshapen::Count(count));
     }
+    room.elements = room.elements.checked_sub(count).ok_or(Misshapen::Total)?;
     if (code == 0xc1 || code == 0xd1) && count % 2 == 1 {
         return Err(Misshapen::OddMap(count));
     }
     if code == 0xe0 || code == 0xf0 {
-        elements = array(elements, count, depth)?;
+        elements = array(elements, count, room)?;
     } else {
         for _ in 0..count {
-            let length = length_within(elements, depth).map_err(|error| match error {
+            let length = length_within(elements, room).map_err(|error| match error {
                 Misshapen::Truncated => Misshapen::Count(count),
                 other => other,
             })?;
             elements = elements.get(length..).ok_or(Misshapen::Truncated)?;
         }
     }
+    room.depth += 1;
     if elements.is_empty() {
         Ok(end)
     } else {
@@ -108,14 +138,16 @@ fn compound(
 }
 
 /// Checks an array's elements, which share one constructor; returns what is left behind them.
-fn array(elements: &[u8], count: usize, depth: usize) -> Result<&[u8], Misshapen> {
+fn array<'a>(elements: &'a [u8], count: usize, room: &mut Room) -> Result<&'a [u8], Misshapen> {
     let (mut code, mut elements) = match elements.split_first() {
         Some((&code, rest)) => (code, rest),
         None if count == 0 => return Ok(&[]),
         None => return Err(Misshapen::Truncated),
     };
     if code == 0x00 {
-        let descriptor = length_within(elements, depth.checked_sub(1).ok_or(Misshapen::Depth)?)?;
+        room.descend()?;
+        let descriptor = length_within(elements, room)?;
+        room.depth += 1;
         elements = elements.get(descriptor..).ok_or(Misshapen::Truncated)?;
         let (&described, rest) = elements.split_first().ok_or(Misshapen::Truncated)?;
         (code, elements) = (described, rest);
@@ -125,7 +157,7 @@ fn array(elements: &[u8], count: usize, depth: usize) -> Result<&[u8], Misshapen
         return Err(Misshapen::Count(count));
     }
     for _ in 0..count {
-        let length = body_length(code, elements, depth)?;
+        let length = body_length(code, elements, room)?;
         elements = elements.get(length..).ok_or(Misshapen::Truncated)?;
     }
     Ok(elements)
@@ -183,6 +215,32 @@ mod tests {
         );
         check(&[0x00; 200], Err(Misshapen::Depth));
         check(&[0xc1, 2, 1, 0x40], Err(Misshapen::OddMap(1)));
+    }
+
+    #[test]
+    fn elements_are_counted_in_all_values_together() {
+        // A list of lists of nulls.
+        let inner_count = u32::try_from(limits::VALUE_ELEMENTS_MAX).unwrap();
+        let mut inner = vec![0xd0];
+        inner.extend_from_slice(&(inner_count + 4).to_be_bytes());
+        inner.extend_from_slice(&inner_count.to_be_bytes());
+        inner.resize(inner.len() + limits::VALUE_ELEMENTS_MAX, 0x40);
+        let lists = |count: usize| {
+            let mut all = vec![0xd0];
+            let size = u32::try_from(inner.len() * count + 4).unwrap();
+            all.extend_from_slice(&size.to_be_bytes());
+            all.extend_from_slice(&u32::try_from(count).unwrap().to_be_bytes());
+            all.extend(inner.repeat(count));
+            all
+        };
+        let most = limits::VALUE_ELEMENTS_TOTAL_MAX / limits::VALUE_ELEMENTS_MAX - 1;
+        let fits = lists(most);
+        check_length(&fits, Ok(fits.len()));
+        check_length(&lists(most + 1), Err(Misshapen::Total));
+    }
+
+    fn check_length(bytes: &[u8], expected: Result<usize, Misshapen>) {
+        assert!(value_length(bytes) == expected, "{:?}", value_length(bytes));
     }
 
     #[test]

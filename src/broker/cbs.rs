@@ -18,7 +18,7 @@ impl Broker {
         let status = match request.operation.as_str() {
             "put-token" => match (request.kind.as_deref(), request.body_text()) {
                 (Some(kind), Some(token)) => {
-                    match self.put_token(around, connection, kind, audience, &token) {
+                    match self.put_token(around, connection, kind, audience, token) {
                         Ok(()) => match self.missing(around, connection, audience) {
                             None => Status::accepted(),
                             Some(refusal) => {

@@ -124,8 +124,8 @@ impl Broker {
             Found::Service(node) => {
                 if node == ServiceNode::Cbs {
                     self.check_one_cbs(around, connection)?;
-                    service.message_size_max = limits::CBS_MESSAGE_BYTES_MAX;
                 }
+                service.message_size_max = self.request_size_max(&node);
                 return Ok((Link::Requests { node, session }, Some(service)));
             }
             Found::Queue(id, address) => (id, address),
@@ -155,6 +155,18 @@ impl Broker {
             destination: destination.transpose()?,
         };
         Ok((link, Some(accept)))
+    }
+
+    /// Returns the size of the largest request that a service node takes: what it may carry, a
+    /// message or a session's state, and what is around it.
+    fn request_size_max(&self, node: &ServiceNode) -> u64 {
+        let ServiceNode::Management(address) = node else {
+            return limits::CBS_MESSAGE_BYTES_MAX;
+        };
+        let queue = self.resolve(address).and_then(|id| self.queue(id));
+        let message = queue.map_or(0, |queue| queue.description().max_message_bytes);
+        let state = u64::try_from(limits::SESSION_STATE_BYTES_MAX).unwrap_or(u64::MAX);
+        message.max(state) + limits::ENVELOPE_BYTES
     }
 
     /// Finds the entity to which a sender's messages go on from the one that it sends to.

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::amqp::{Condition, Refusal, Rejection};
 use crate::entity::queue::{Changes, DeadLetter, SessionLost, Settlement, SettlementRefused};
-use crate::message::Amendments;
+use crate::message::{Amendments, Encoded};
 
 /// A disposition from a receiver.
 #[derive(Debug)]
@@ -175,7 +175,9 @@ fn condition(refused: SettlementRefused, lost_session: bool) -> Condition {
         SettlementRefused::LockLost(_) if lost_session => Condition::SessionLockLost,
         SettlementRefused::LockLost(_) => Condition::MessageLockLost,
         SettlementRefused::DeadLetterAlready => Condition::NotAllowed,
-        SettlementRefused::TooManyProperties => Condition::ArgumentError,
+        SettlementRefused::NotSimple | SettlementRefused::TooManyProperties => {
+            Condition::ArgumentError
+        }
     }
 }
 
@@ -230,7 +232,7 @@ impl Interpreted {
         let changes = match &outcome {
             Outcome::Modified { annotations, .. } => annotations
                 .as_ref()
-                .map(|map| Amendments::from_encoded(map.bytes())),
+                .map(|map| Amendments::from_encoded(Encoded::new(map.bytes()))),
             Outcome::Rejected(Some(rejection)) => Some(dead_letter(rejection).into_amendments()),
             Outcome::Accepted
             | Outcome::Released
@@ -250,7 +252,7 @@ fn dead_letter(rejection: &Rejection) -> DeadLetter {
     let Rejection { refusal, info } = rejection;
     let mut amendments = info
         .as_ref()
-        .map(|map| Amendments::from_encoded(map.bytes()))
+        .map(|map| Amendments::from_encoded(Encoded::new(map.bytes())))
         .unwrap_or_default();
     let mut reason = amendments.take_string("DeadLetterReason");
     let mut description = amendments.take_string("DeadLetterErrorDescription");

@@ -25,7 +25,9 @@ pub(super) fn run(input: &[u8]) {
     let amendments = parts
         .get(1)
         .and_then(|bytes| Amendments::decode(bytes).ok())
-        .inspect(check_amendments);
+        .inspect(check_amendments)
+        // No queue takes others.
+        .filter(|amendments| amendments.compound().is_none());
     let Ok(message) = Message::parse(bytes.clone()) else {
         return;
     };
@@ -62,6 +64,7 @@ fn stamps(amendments: Option<Amendments>) -> Stamps {
         enqueued_time: now,
         locked_until: Some(now.after(Millis::from_secs(60))),
         lock_token: Some([4; 16]),
+        delivered: true,
         delivery_count: 2,
         state: MessageState::Active,
         time_to_live: Millis::from_secs(3_600),

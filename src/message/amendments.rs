@@ -5,11 +5,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use fe2o3_amqp_types::primitives::OrderedMap;
-use serde_amqp::Value;
-
-use super::value::{entries, text, write_text};
-use super::{Field, Malformed};
+use super::value::{is_compound, text, write_text};
+use super::{Encoded, Field, Malformed};
 use crate::shape::value_length;
 
 /// Changes to a message's application-properties and to fields of its properties.
@@ -33,25 +30,11 @@ impl Amendments {
     /// Takes the properties to modify of an outcome or of a management request, an encoded map:
     /// symbols or strings name them (`protocol.md` §6.1).
     #[must_use]
-    pub fn from_encoded(map: &[u8]) -> Self {
+    pub fn from_encoded(map: Encoded<'_>) -> Self {
         let mut amendments = Self::default();
-        for (name, value) in entries(map) {
-            if let Some(name) = text(name) {
+        for (name, value) in map.entries() {
+            if let Some(name) = name.text() {
                 amendments.set_encoded(name, value.to_vec());
-            }
-        }
-        amendments
-    }
-
-    /// Takes the properties to modify of a management request: strings or symbols name them.
-    #[must_use]
-    pub fn from_map(map: &OrderedMap<Value, Value>) -> Self {
-        let mut amendments = Self::default();
-        for (name, value) in map {
-            match name {
-                Value::String(name) => amendments.set_value(name, value),
-                Value::Symbol(name) => amendments.set_value(name.as_str(), value),
-                _ => {}
             }
         }
         amendments
@@ -121,6 +104,14 @@ impl Amendments {
         let fields = later.fields.iter();
         self.fields
             .extend(fields.map(|(&field, value)| (field, value.clone())));
+    }
+
+    /// Returns the name of a property that is set to a list, a map or an array, if there is one:
+    /// application-properties have simple values [AMQP 3.2.5].
+    #[must_use]
+    pub fn compound(&self) -> Option<&str> {
+        let mut compound = self.iter().filter(|(_, value)| is_compound(value));
+        compound.next().map(|(name, _)| name)
     }
 
     /// Returns whether nothing is changed.
@@ -240,11 +231,5 @@ impl Amendments {
             }
         }
         Ok(())
-    }
-
-    fn set_value(&mut self, name: &str, value: &Value) {
-        if let Ok(encoded) = serde_amqp::to_vec(value) {
-            self.set_encoded(name, encoded);
-        }
     }
 }

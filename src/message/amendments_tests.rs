@@ -1,7 +1,6 @@
 //! Changes to messages, and what the log keeps of them.
 
 use proptest::prelude::*;
-use serde_amqp::Value;
 
 use super::tests::any_amendments;
 use super::*;
@@ -57,8 +56,8 @@ fn a_reason_is_taken_out_of_the_amendments_if_it_is_text() {
         Some("new")
     );
     assert!(amendments.is_empty());
-    let map = [(Value::String("n".to_owned()), Value::Int(7))];
-    let mut amendments = Amendments::from_map(&map.into_iter().collect());
+    let map = [0xc1, 6, 2, 0xa1, 1, b'n', 0x54, 7];
+    let mut amendments = Amendments::from_encoded(Encoded::new(&map));
     assert_eq!(amendments.take_string("n"), None);
     assert!(!amendments.is_empty());
 }

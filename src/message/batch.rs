@@ -29,7 +29,7 @@ pub fn split_batch(batch: &Bytes) -> Result<Vec<Bytes>, Malformed> {
             if limits::BATCH_MESSAGES_MAX <= messages.len() {
                 let max = limits::BATCH_MESSAGES_MAX;
                 return Err(Malformed(format!(
-                    "the batch holds more than {max} messages"
+                    "the batch holds more than {max} messages, the most that are taken at once"
                 )));
             }
             messages.push(batch.slice_ref(message));

@@ -13,6 +13,7 @@ mod amendments_tests;
 mod batch;
 mod compose;
 mod control;
+mod encoded;
 mod jms;
 mod keys;
 mod parse;
@@ -31,6 +32,7 @@ pub use amendments::Amendments;
 pub use batch::split_batch;
 pub use compose::{Composer, Draft};
 pub use control::Control;
+pub use encoded::{Encoded, Items};
 pub use parse::Message;
 pub use properties::{Field, Part, same_name};
 pub use render::{render, render_front};
@@ -65,6 +67,8 @@ pub struct Stamps {
     pub locked_until: Option<Timestamp>,
     /// The delivery-annotation x-opt-lock-token, a uuid in RFC 4122 order: only with a lock.
     pub lock_token: Option<[u8; 16]>,
+    /// It is handed to a receiver, and has delivery-annotations, though there be nothing in them.
+    pub delivered: bool,
     /// header delivery-count: earlier deliveries that failed.
     pub delivery_count: u32,
     /// x-opt-message-state.

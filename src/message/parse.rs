@@ -4,8 +4,8 @@ use bytes::Bytes;
 
 use super::Malformed;
 use super::value::{
-    count, elements, entries, extent, is_called, is_text, long, section, text, text_bytes,
-    timestamp, uint,
+    count, elements, entries, extent, is_called, is_compound, is_text, long, section, text,
+    text_bytes, timestamp, uint,
 };
 use crate::shape::{Misshapen, value_length};
 use crate::time::{Millis, Timestamp};
@@ -154,11 +154,14 @@ fn measure(code: u64, value: &[u8]) -> Result<usize, Malformed> {
         0x75 => matches!(constructor, 0xa0 | 0xb0),
         _ => true,
     };
-    if fits {
-        Ok(length)
-    } else {
-        Err(Malformed(format!("the section {code:#x} has another type")))
+    if !fits {
+        return Err(Malformed(format!("the section {code:#x} has another type")));
     }
+    if code == 0x74 && entries(value).any(|(_, value)| is_compound(value)) {
+        let text = "an application-property is a list, a map or an array, and not a simple value";
+        return Err(Malformed(text.to_owned()));
+    }
+    Ok(length)
 }
 
 /// What a field of a list section must be, if it is not null. A string may be a symbol and the

@@ -2,7 +2,7 @@
 
 use super::parse::Place;
 use super::value::{elements, entries, is_called, text};
-use super::{Amendments, Message};
+use super::{Amendments, Malformed, Message};
 
 /// A field of the properties section that rules compare, and may change. Service Bus's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -98,6 +98,21 @@ impl Message {
     pub fn application_properties(&self) -> impl Iterator<Item = (&str, &[u8])> {
         let map = self.section(self.sections.application_properties);
         entries(map).filter_map(|(key, value)| Some((text(key)?, value)))
+    }
+
+    /// Returns the encoded value that its body holds; no bytes if it has no body.
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed`] if the body is no amqp-value.
+    pub fn value(&self) -> Result<&[u8], Malformed> {
+        match self.section(self.sections.body) {
+            [] => Ok(&[]),
+            body => match super::value::section(body)? {
+                (0x77, value) => Ok(value),
+                _ => Err(Malformed("the body must be an amqp-value".to_owned())),
+            },
+        }
     }
 
     /// Returns the encoded value of a message annotation; `None` if it is null.

@@ -151,7 +151,7 @@ fn wordy_body(out: &mut Vec<u8>, mut body: &[u8]) {
 }
 
 /// Writes durable, priority and first-acquirer as the sender had them, and ttl and delivery-count
-/// as they are.
+/// as they are. A message that was delivered before has no first acquirer any more.
 fn header(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
     let mut fields = elements(own.unwrap_or_default());
     let mut next = || fields.next().unwrap_or(&[0x40]);
@@ -166,7 +166,12 @@ fn header(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
         let millis = stamps.time_to_live.as_millis();
         uint(out, u32::try_from(millis).unwrap_or(u32::MAX));
     }
-    short(out, first_acquirer);
+    // What was delivered before has been acquired before [3.2.1].
+    if first_acquirer == [0x41] && 0 < stamps.delivery_count {
+        out.push(0x42);
+    } else {
+        short(out, first_acquirer);
+    }
     uint(out, stamps.delivery_count);
     end_compound(out, list, 5);
 }
@@ -182,7 +187,7 @@ fn short(out: &mut Vec<u8>, value: &[u8]) {
 /// Writes the sender's delivery-annotations, and the lock's token: some SDKs take it from here
 /// (`protocol.md` §5.6), and would take an old one that came along when a message was sent on.
 fn delivery_annotations(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
-    if own.is_none() && stamps.lock_token.is_none() {
+    if own.is_none() && stamps.lock_token.is_none() && !stamps.delivered {
         return;
     }
     out.extend_from_slice(&[0x00, 0x53, 0x71]);

@@ -233,13 +233,14 @@ fn change_fields(properties: &mut Properties, fields: Vec<(Field, Option<String>
 }
 
 pub(super) fn any_amendments() -> impl Strategy<Value = Amendments> {
-    let set = vec(("[a-e]{1,2}", any_value()), 0..5);
+    let set = vec(("[a-e]{1,2}", any_simple().prop_map(Value::from)), 0..5);
     let removed = vec("[a-e]{1,2}", 0..3);
     (set, removed, any_fields()).prop_map(|(set, removed, fields)| {
         let entries = set.into_iter();
         let set = entries.map(|(name, value)| (Symbol::from(name), value));
         let set: fe2o3_amqp_types::definitions::Fields = set.collect();
-        let mut amendments = Amendments::from_encoded(&serde_amqp::to_vec(&set).unwrap());
+        let set = serde_amqp::to_vec(&set).unwrap();
+        let mut amendments = Amendments::from_encoded(Encoded::new(&set));
         for name in removed {
             amendments.remove(&name);
         }
@@ -255,7 +256,7 @@ prop_compose! {
         numbers in any::<[i64; 2]>(),
         default_message_id in any::<[u8; 16]>(),
         times in (0..1_i64 << 45, option::of(0..1_i64 << 45)),
-        lock_token in any::<Option<[u8; 16]>>(),
+        (lock_token, delivered) in any::<(Option<[u8; 16]>, bool)>(),
         delivery_count in any::<u32>(),
         state in 0..3_u8,
         time_to_live in option::of(0..1_i64 << 45),
@@ -270,6 +271,7 @@ prop_compose! {
             locked_until: times.1.map(Timestamp::from_millis),
             default_message_id,
             lock_token,
+            delivered,
             delivery_count,
             state: [MessageState::Active, MessageState::Deferred, MessageState::Scheduled][usize::from(state)],
             time_to_live: time_to_live.map_or(Millis::MAX, Millis::from_millis),
@@ -367,13 +369,16 @@ proptest! {
         let ttl = (stamps.time_to_live != Millis::MAX)
             .then(|| u32::try_from(stamps.time_to_live.as_millis()).unwrap_or(u32::MAX));
         prop_assert_eq!((header.durable, header.priority, header.first_acquirer),
-            (own.durable, own.priority, own.first_acquirer));
+            (own.durable, own.priority, own.first_acquirer && stamps.delivery_count == 0));
         prop_assert_eq!((header.ttl, header.delivery_count), (ttl, stamps.delivery_count));
 
         let mut annotations = sent.delivery_annotations;
         let name = OwnedKey::Symbol(Symbol::from("x-opt-lock-token"));
         if let Some(own) = &mut annotations {
             own.0.swap_remove(&name);
+        }
+        if stamps.delivered {
+            annotations.get_or_insert_default();
         }
         if let Some(token) = stamps.lock_token {
             annotations.get_or_insert_default().0.insert(name, Value::Uuid(Uuid::from(token)));
@@ -531,6 +536,7 @@ fn times_are_those_that_clients_can_represent() {
         enqueued_time: Timestamp::from_millis(1_800_000_000_000),
         locked_until: None,
         lock_token: None,
+        delivered: false,
         delivery_count: 0,
         state: MessageState::Active,
         time_to_live: Millis::from_millis(i64::MAX - 1),
@@ -595,10 +601,43 @@ fn fields_that_would_break_a_receiver_are_refused() {
 }
 
 #[test]
+fn application_properties_are_simple_values() {
+    let with = |value: &[u8]| {
+        let size = u8::try_from(value.len() + 4).unwrap();
+        let head = [0x00, 0x53, 0x74, 0xc1, size, 2, 0xa1, 1, b'k'];
+        Message::parse([&head[..], value].concat().into())
+    };
+    let timespan = b"\x00\xa3\x16com.microsoft:timespan\x55\x01";
+    for simple in [&[0x40][..], &[0xa0, 1, 7], timespan] {
+        assert!(with(simple).is_ok(), "{simple:02x?}");
+    }
+    for compound in [&[0x45][..], &[0xc1, 1, 0], &[0xe0, 2, 0, 0x50]] {
+        let error = with(compound).unwrap_err();
+        assert!(error.to_string().contains("simple value"), "{error}");
+    }
+}
+
+#[test]
 fn a_batch_without_messages_or_with_too_many_is_refused() {
     assert!(split_batch(&Bytes::new()).is_err());
     let data = [0x00, 0x53, 0x75, 0xa0, 0];
     let max = crate::limits::BATCH_MESSAGES_MAX;
     assert_eq!(split_batch(&data.repeat(max).into()).unwrap().len(), max);
-    assert!(split_batch(&data.repeat(max + 1).into()).is_err());
+    let error = split_batch(&data.repeat(max + 1).into()).unwrap_err();
+    assert!(error.to_string().contains(&max.to_string()), "{error}");
+}
+
+#[test]
+fn a_batch_of_the_default_size_is_bounded_by_its_bytes_only() {
+    let bytes = usize::try_from(crate::limits::MESSAGE_SIZE_DEFAULT).unwrap();
+    // One null for a body each.
+    let data = [0x00, 0x53, 0x75, 0xa0, 4, 0x00, 0x53, 0x77, 0x40];
+    let count = bytes / data.len();
+    let batch = split_batch(&data.repeat(count).into()).unwrap();
+    assert_eq!(batch.len(), count);
+    assert!(
+        batch
+            .into_iter()
+            .all(|message| Message::parse(message).is_ok())
+    );
 }

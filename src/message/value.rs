@@ -45,6 +45,17 @@ const WIDTHS: [Width; 256] = {
 #[inline]
 pub(super) fn extent(value: &[u8]) -> Option<usize> {
     let (&code, rest) = value.split_first()?;
+    match behind(code, rest) {
+        Some(size) => Some(1 + size),
+        // A described value: rare, and not worth a second way to follow it.
+        None if code == 0x00 => value_length(value).ok(),
+        None => None,
+    }
+}
+
+/// Returns how many bytes a value takes behind its constructor; nothing of a described one.
+#[inline]
+pub(super) fn behind(code: u8, rest: &[u8]) -> Option<usize> {
     let size = match *WIDTHS.get(usize::from(code))? {
         Width::Fixed(size) => usize::from(size),
         Width::Byte => 1 + usize::from(*rest.first()?),
@@ -52,10 +63,9 @@ pub(super) fn extent(value: &[u8]) -> Option<usize> {
             let size = u32::from_be_bytes(*rest.first_chunk()?);
             usize::try_from(size).ok()?.checked_add(4)?
         }
-        // A described value: rare, and not worth a second way to follow it.
-        Width::Other => return value_length(value).ok(),
+        Width::Other => return None,
     };
-    (size <= rest.len()).then_some(1 + size)
+    (size <= rest.len()).then_some(size)
 }
 
 /// The values that follow one another in some bytes.
@@ -66,6 +76,11 @@ pub(super) struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
+    /// Takes so many values from the front of some bytes.
+    pub(super) const fn new(rest: &'a [u8], left: usize) -> Self {
+        Self { rest, left }
+    }
+
     /// Returns the bytes that have not been read.
     pub(super) const fn rest(&self) -> &'a [u8] {
         self.rest
@@ -130,6 +145,11 @@ pub(super) fn text(value: &[u8]) -> Option<&str> {
 /// Returns whether a value is a string or a symbol.
 pub(super) fn is_text(value: &[u8]) -> bool {
     text_bytes(value).is_some_and(|text| text.is_ascii() || std::str::from_utf8(text).is_ok())
+}
+
+/// Returns whether a value is a list, a map or an array.
+pub(super) fn is_compound(value: &[u8]) -> bool {
+    matches!(value, [0x45 | 0xc0 | 0xc1 | 0xd0 | 0xd1 | 0xe0 | 0xf0, ..])
 }
 
 /// Returns whether a value is a string or symbol with this text.

@@ -167,8 +167,8 @@ impl<'de> Deserialize<'de> for Items {
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Items, A::Error> {
                 let mut items = Vec::new();
                 while let Some(item) = list.next_element()? {
-                    if limits::BATCH_MESSAGES_MAX <= items.len() {
-                        let max = limits::BATCH_MESSAGES_MAX;
+                    if limits::REST_BATCH_MESSAGES_MAX <= items.len() {
+                        let max = limits::REST_BATCH_MESSAGES_MAX;
                         return Err(A::Error::custom(format!(
                             "there are more than {max} messages"
                         )));

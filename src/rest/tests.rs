@@ -215,8 +215,8 @@ fn a_batch_is_a_list_of_messages() {
 
 #[test]
 fn a_batch_that_is_none_is_refused() {
-    let many = format!("[{}{{}}]", "{},".repeat(limits::BATCH_MESSAGES_MAX));
-    let most = format!("more than {} messages", limits::BATCH_MESSAGES_MAX);
+    let many = format!("[{}{{}}]", "{},".repeat(limits::REST_BATCH_MESSAGES_MAX));
+    let most = format!("more than {} messages", limits::REST_BATCH_MESSAGES_MAX);
     for (body, why) in [
         ("", "the batch: "),
         ("{}", "a list of messages"),
@@ -253,6 +253,7 @@ fn handover(mode: ReceiveMode, amendments: Option<Amendments>) -> Handover {
             enqueued_time: THEN,
             locked_until: locked.then(|| THEN.after(Millis::from_secs(60))),
             lock_token: locked.then_some(token),
+            delivered: true,
             delivery_count: 0,
             state: MessageState::Active,
             time_to_live: Millis::MAX,

@@ -21,8 +21,8 @@ const IN_USE: Timestamp = Timestamp::from_millis(253_402_300_799_000);
 impl Operation<'_, '_> {
     pub(super) fn renew_session(&mut self, map: Map<'_>) -> Answer {
         let session = map.string("session-id")?;
-        self.check_holder(&session)?;
-        match self.step(|queue, cx| queue.renew_session(cx.now, &session))? {
+        self.check_holder(session)?;
+        match self.step(|queue, cx| queue.renew_session(cx.now, session))? {
             Ok(until) => {
                 let until = Value::Timestamp(WireTimestamp::from(until.as_millis()));
                 Ok((Status::ok(), Body::Entries(vec![("expiration", until)])))
@@ -35,8 +35,8 @@ impl Operation<'_, '_> {
 
     pub(super) fn session_state(&mut self, map: Map<'_>) -> Answer {
         let session = map.string("session-id")?;
-        self.check_holder(&session)?;
-        let state = self.step(|queue, _| queue.session_state(&session).cloned())?;
+        self.check_holder(session)?;
+        let state = self.step(|queue, _| queue.session_state(session).cloned())?;
         let state = state.map_or(Value::Null, |state| {
             Value::Binary(ByteBuf::from(state.to_vec()))
         });
@@ -47,12 +47,14 @@ impl Operation<'_, '_> {
         let session = map.string("session-id")?;
         let state = match map.get("session-state") {
             None => None,
-            // Go clears a state with no bytes, and is to find none.
-            Some(Value::Binary(bytes)) if bytes.is_empty() => None,
-            Some(Value::Binary(bytes)) => Some(Bytes::copy_from_slice(bytes)),
-            Some(other) => return Err(wrong("session-state", "a binary or null", other).into()),
+            Some(value) => match value.binary() {
+                // Go clears a state with no bytes, and is to find none.
+                Some([]) => None,
+                Some(bytes) => Some(Bytes::copy_from_slice(bytes)),
+                None => return Err(wrong("session-state", "a binary or null", value).into()),
+            },
         };
-        self.check_holder(&session)?;
+        self.check_holder(session)?;
         if state.is_some() && self.broker.room == Room::None {
             let text =
                 "The broker's disk or memory is full: no state is set until there is room again.";
@@ -61,7 +63,7 @@ impl Operation<'_, '_> {
         let held = self.broker.held_bytes(self.queue);
         let set = self.step(|queue, cx| {
             let elsewhere = held.saturating_sub(queue.bytes());
-            queue.set_session_state(cx, &session, state, elsewhere)
+            queue.set_session_state(cx, session, state, elsewhere)
         })?;
         match set {
             Ok(()) => Ok((Status::ok(), Body::Empty)),

@@ -67,7 +67,7 @@ impl Broker {
         };
         let (node, session) = (node.clone(), *session);
         let payload = incoming.payload.clone();
-        let (request, invalid) = match Request::decode(payload.clone()) {
+        let (request, invalid) = match Request::read(&payload) {
             Ok(request) => (request, None),
             Err(invalid) => {
                 let (request, text) = *invalid;
@@ -81,7 +81,6 @@ impl Broker {
             invalid,
             transaction: incoming.transaction.clone(),
             payload,
-            is_decoded: true,
             progress: operations::Progress::default(),
         };
         if self.connection(id).has_room_for(&call) {
@@ -92,25 +91,17 @@ impl Broker {
         Err(self.refuse(around, Condition::ResourceLimitExceeded, text, ""))
     }
 
-    /// Lets a call wait where its answer will leave, or for that link to be attached. What is decoded
-    /// takes many times the room of its bytes, so it waits as these.
-    fn submit(&mut self, around: &mut Surroundings<'_>, id: ConnectionId, mut call: Call) {
+    /// Lets a call wait where its answer will leave, or for that link to be attached.
+    fn submit(&mut self, around: &mut Surroundings<'_>, id: ConnectionId, call: Call) {
         let connection = self.connection(id);
-        let may_answer = connection.may_answer();
         let reply_to = call.request.reply_to.as_deref();
         let link = find(&connection.links, &call.node, call.session, reply_to);
         match link.and_then(|link| Some((link, connection.links.get_mut(&link)?))) {
             Some((link, Link::Responses(state))) => {
-                if !may_answer || !state.can_answer_now() {
-                    call.set_aside();
-                }
                 state.waiting.push_back(call);
                 self.answer_waiting(around, id, link);
             }
-            Some(_) | None => {
-                call.set_aside();
-                connection.orphans.push_back(call);
-            }
+            Some(_) | None => connection.orphans.push_back(call),
         }
     }
 
@@ -241,9 +232,8 @@ impl Broker {
         if !state.has_credit() {
             return None;
         }
-        let mut call = state.waiting.pop_front()?;
+        let call = state.waiting.pop_front()?;
         state.sent = state.sent.wrapping_add(1);
-        call.take_up();
         Some(call)
     }
 }
@@ -252,31 +242,6 @@ impl ResponseLink {
     fn has_credit(&self) -> bool {
         let credit = self.limit.wrapping_sub(self.sent);
         credit != 0 && credit < 1 << 31
-    }
-
-    /// Returns whether the answer to the next call can leave at once.
-    fn can_answer_now(&self) -> bool {
-        self.has_credit() && self.waiting.is_empty()
-    }
-}
-
-impl Call {
-    /// Gives up what was decoded of its body, which its payload has still.
-    fn set_aside(&mut self) {
-        self.request.body = Value::Null;
-        self.is_decoded = false;
-    }
-
-    /// Decodes again what was set aside.
-    fn take_up(&mut self) {
-        if self.is_decoded {
-            return;
-        }
-        // One that could not be decoded has no use for it.
-        if let Ok(request) = Request::decode(self.payload.clone()) {
-            self.request = request;
-        }
-        self.is_decoded = true;
     }
 }
 
@@ -319,8 +284,6 @@ pub(super) struct Call {
     transaction: Option<Bytes>,
     /// As it came.
     payload: Bytes,
-    /// Its body is decoded: while it waits, it is not.
-    is_decoded: bool,
     /// How far it has come.
     progress: operations::Progress,
 }

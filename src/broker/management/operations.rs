@@ -20,7 +20,7 @@ use crate::entity::queue::{
 };
 use crate::entity::{EntityId, Right, SequenceNumber};
 use crate::limits;
-use crate::message::{Amendments, Message};
+use crate::message::{Amendments, Encoded, Message};
 
 /// An answer: a status and what it carries, or what is wrong with the request.
 pub(super) type Answer = Result<(Status, Body), Failure>;
@@ -179,7 +179,7 @@ impl Operation<'_, '_> {
         let from = SequenceNumber(from);
         let session = map.optional_string("session-id")?;
         self.check_own_messages()?;
-        let found = match session.as_deref() {
+        let found = match session {
             Some(session) => self.peek_session(from, count, session)?,
             None => self.step(|queue, _| queue.browse(from, count))?,
         };
@@ -230,7 +230,7 @@ impl Operation<'_, '_> {
         // Go names its link only.
         let session = match session {
             None if self.has_sessions() => self.session_of_link(),
-            named => named.map(std::borrow::Cow::into_owned),
+            named => named.map(str::to_owned),
         };
         if self.has_sessions() {
             self.check_holder(session.as_deref().unwrap_or_default())?;
@@ -273,7 +273,7 @@ impl Operation<'_, '_> {
             LostLock::Session
         };
         if let Some(session) = session {
-            self.check_holder(&session)?;
+            self.check_holder(session)?;
         }
         if let Some(id) = self.transaction {
             for token in tokens {
@@ -340,17 +340,13 @@ impl Operation<'_, '_> {
             );
             return Err(self.refuse(Condition::NotAllowed, &text));
         }
-        let parts = map.items("messages")?.iter().enumerate().map(|(at, item)| {
-            let serde_amqp::Value::Map(item) = item else {
-                return Err(format!("'messages[{at}]' must be a map"));
-            };
-            match Map::new(item).get("message") {
-                Some(serde_amqp::Value::Binary(bytes)) => {
-                    Message::parse(Bytes::copy_from_slice(bytes))
-                        .map_err(|error| format!("'messages[{at}].message': {error}"))
-                }
-                _ => Err(format!("'messages[{at}].message' must be a binary")),
-            }
+        let parts = map.items("messages")?.enumerate().map(|(at, item)| {
+            let item = Map::new(item).ok_or_else(|| format!("'messages[{at}]' must be a map"))?;
+            let bytes = item.get("message").and_then(Encoded::binary);
+            let bytes =
+                bytes.ok_or_else(|| format!("'messages[{at}].message' must be a binary"))?;
+            Message::parse(Bytes::copy_from_slice(bytes))
+                .map_err(|error| format!("'messages[{at}].message': {error}"))
         });
         let messages: Vec<Message> = parts.collect::<Result<_, String>>()?;
         for (at, message) in messages.iter().enumerate() {
@@ -415,7 +411,7 @@ impl Operation<'_, '_> {
         let doomed = Doomed {
             count: count.saturating_sub(before_this),
             before,
-            message_session: session.as_deref(),
+            message_session: session,
         };
         let mut looks = std::mem::take(&mut self.broker.looks);
         let step = self.step(|queue, cx| queue.delete_batch(cx, &doomed, start.0, &mut looks));
@@ -510,12 +506,12 @@ impl Operation<'_, '_> {
 /// What an update-disposition asks for (`protocol.md` §7.4): "defered" is spelled so.
 fn settlement(map: Map<'_>) -> Result<Settlement, String> {
     let amendments = match map.optional_map("properties-to-modify")? {
-        Some(properties) => Amendments::from_map(properties),
+        Some(properties) => Amendments::from_encoded(properties.encoded()),
         None => Amendments::default(),
     };
     let changes = |all: Amendments| (!all.is_empty()).then(|| Arc::new(all));
     let status = map.string("disposition-status")?;
-    match status.as_ref() {
+    match status {
         "completed" => Ok(Settlement::Complete),
         "abandoned" => Ok(Settlement::Abandon(changes(amendments))),
         "defered" => Ok(Settlement::Defer(changes(amendments))),

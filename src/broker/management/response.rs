@@ -1,7 +1,6 @@
 //! A response, and how it is written.
 
 use bytes::Bytes;
-use fe2o3_amqp_types::messaging::MessageId;
 use fe2o3_amqp_types::primitives::{OrderedMap, Symbol};
 use serde_amqp::Value;
 use serde_amqp::primitives::{Array, Timestamp as WireTimestamp, Uuid};
@@ -16,7 +15,8 @@ use crate::time::Timestamp;
 /// What a service node answers. It is written when the messages in it have been read.
 #[derive(Debug)]
 pub struct Response {
-    correlation_id: Option<MessageId>,
+    /// As it is encoded.
+    correlation_id: Option<Bytes>,
     reply_to: Option<String>,
     status: Status,
     body: Body,
@@ -203,7 +203,9 @@ impl Response {
                 .sum(),
             Body::Entries(entries) => entries.iter().map(|(_, value)| weight(value)).sum(),
         };
-        BESIDE + content
+        let id = self.correlation_id.as_ref().map_or(0, Bytes::len);
+        let reply_to = self.reply_to.as_ref().map_or(0, String::len);
+        BESIDE + length(id) + length(reply_to) + content
     }
 
     /// Writes the response as a message; `bodies` are those of [`Response::bodies`], in order.
@@ -222,17 +224,20 @@ impl Response {
 
     /// The properties section: correlation-id is the sixth field, `to` the third.
     fn encode_properties(&self, out: &mut Vec<u8>) {
-        let id = match &self.correlation_id {
-            None => Value::Null,
-            Some(MessageId::Ulong(id)) => Value::Ulong(*id),
-            Some(MessageId::Uuid(id)) => Value::Uuid(id.clone()),
-            Some(MessageId::Binary(id)) => Value::Binary(id.clone()),
-            Some(MessageId::String(id)) => Value::String(id.clone()),
-        };
-        let to = self.reply_to.clone().map_or(Value::Null, Value::String);
-        let fields = vec![Value::Null, Value::Null, to, Value::Null, Value::Null, id];
-        out.extend_from_slice(&[0x00, 0x53, 0x73]);
-        encode(out, &Value::List(fields));
+        const NULL: &[u8] = &[0x40];
+        let mut to = Vec::new();
+        encode(
+            &mut to,
+            &self.reply_to.clone().map_or(Value::Null, Value::String),
+        );
+        let id = self.correlation_id.as_deref().unwrap_or(NULL);
+        let fields = [NULL, NULL, &to, NULL, NULL, id];
+        let length = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX).to_be_bytes();
+        let size: usize = fields.iter().map(|field| field.len()).sum();
+        out.extend_from_slice(&[0x00, 0x53, 0x73, 0xd0]);
+        out.extend_from_slice(&length(size + 4));
+        out.extend_from_slice(&length(fields.len()));
+        out.extend(fields.into_iter().flatten());
     }
 
     fn encode_application_properties(&self, out: &mut Vec<u8>) {

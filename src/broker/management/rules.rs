@@ -17,7 +17,7 @@ use crate::entity::rules::{
     Value as RuleValue,
 };
 use crate::limits;
-use crate::message::Scalar;
+use crate::message::{Encoded, Scalar};
 use crate::shape::value_length;
 
 /// Descriptors of what is told of a rule: those of filters have one hexadecimal digit less.
@@ -34,7 +34,7 @@ const COMPATIBILITY_LEVEL: i32 = 20;
 impl Operation<'_, '_> {
     pub(super) fn add_rule(&mut self, map: Map<'_>) -> Answer {
         let (topic, subscription) = self.subscription()?;
-        let name = map.string("rule-name")?.into_owned();
+        let name = map.string("rule-name")?.to_owned();
         let length = name.chars().count();
         if name.is_empty() || limits::PART_NAME_LENGTH_MAX < length || name.contains('/') {
             let max = limits::PART_NAME_LENGTH_MAX;
@@ -48,7 +48,6 @@ impl Operation<'_, '_> {
         let description = map
             .optional_map("rule-description")?
             .ok_or_else(|| "'rule-description' is missing".to_owned())?;
-        let description = Map::new(description);
         let rule = Rule {
             name,
             filter: filter(description)?,
@@ -82,7 +81,7 @@ impl Operation<'_, '_> {
         let name = map.string("rule-name")?;
         if self
             .broker
-            .drop_rule(self.around, topic, subscription, &name)
+            .drop_rule(self.around, topic, subscription, name)
         {
             return Ok((Status::ok(), Body::Empty));
         }
@@ -150,14 +149,13 @@ impl Operation<'_, '_> {
 
 fn filter(description: Map<'_>) -> Result<Filter, String> {
     if let Some(map) = description.optional_map("sql-filter")? {
-        let expression = Map::new(map).string("expression")?;
-        let sql = SqlFilter::parse(&expression);
+        let sql = SqlFilter::parse(map.string("expression")?);
         return Ok(Filter::Sql(
             sql.map_err(|error| format!("the filter's expression: {error}"))?,
         ));
     }
     if let Some(map) = description.optional_map("correlation-filter")? {
-        return correlation(Map::new(map)).map(Filter::Correlation);
+        return correlation(map).map(Filter::Correlation);
     }
     if description.get("true-filter").is_some() {
         return Ok(Filter::True);
@@ -179,14 +177,14 @@ fn correlation(map: Map<'_>) -> Result<CorrelationFilter, String> {
     };
     let mut properties = Vec::new();
     if let Some(all) = map.optional_map("properties")? {
-        for (name, value) in all {
-            let name =
-                super::values::text(name).ok_or("the names of 'properties' must be strings")?;
-            let given = RuleValue::from_encoded(serde_amqp::to_vec(value).unwrap_or_default());
+        for (name, value) in all.encoded().entries() {
+            let name = name.text();
+            let name = name.ok_or("the names of 'properties' must be strings")?;
+            let given = RuleValue::from_encoded(value.to_vec());
             if matches!(given.scalar(), Scalar::Opaque(_)) {
-                return Err(wrong("properties", "of simple values", value));
+                return Err(wrong("properties", "of simple values", Encoded::new(value)));
             }
-            properties.push((name.into_owned(), given));
+            properties.push((name.to_owned(), given));
         }
     }
     let fields = CorrelationFields {
@@ -208,9 +206,9 @@ fn action(description: Map<'_>) -> Result<Option<Action>, String> {
         return Ok(None);
     };
     // .NET and Java send an empty map for none.
-    match Map::new(map).optional_string("expression")? {
+    match map.optional_string("expression")? {
         Some(expression) if !expression.trim().is_empty() => {
-            let action = Action::parse(&expression);
+            let action = Action::parse(expression);
             Ok(Some(action.map_err(|error| {
                 format!("the action's expression: {error}")
             })?))

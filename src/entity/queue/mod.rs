@@ -456,6 +456,7 @@ fn stamps(queue: EntityId, partitioned: bool, entry: &Entry) -> Stamps {
         enqueued_time: entry.enqueued_at,
         locked_until: None,
         lock_token: None,
+        delivered: false,
         delivery_count: entry.delivery_count,
         state: match entry.state {
             StoredState::Active => MessageState::Active,

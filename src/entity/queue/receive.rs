@@ -75,6 +75,9 @@ pub enum SettlementRefused {
     /// A dead letter cannot be dead-lettered; it stays locked.
     #[error("a message in a dead-letter queue cannot be dead-lettered")]
     DeadLetterAlready,
+    /// A property is no simple value; the message stays locked.
+    #[error("a property to modify is a list, a map or an array, and not a simple value")]
+    NotSimple,
     /// The message's changed properties would grow too large; it stays locked.
     #[error("the properties to modify, with those modified before, have more than {max} bytes", max = limits::AMENDMENTS_BYTES_MAX)]
     TooManyProperties,
@@ -369,6 +372,9 @@ impl Queue {
         let Some(more) = settlement.changes() else {
             return Ok(());
         };
+        if more.compound().is_some() {
+            return Err(SettlementRefused::NotSimple);
+        }
         let lock = self.locks.get(token).ok_or(LockLost)?;
         let entry = self.index.get(lock.ordinal);
         let before = entry
@@ -497,6 +503,7 @@ impl Queue {
                 let (token, until) = self.lock(cx, ordinal, name.as_ref());
                 stamps.locked_until = Some(until);
                 stamps.lock_token = Some(token.to_uuid());
+                stamps.delivered = true;
                 Some(Handover {
                     token,
                     mode,
@@ -507,11 +514,13 @@ impl Queue {
             ReceiveMode::ReceiveAndDelete => {
                 let entry = self.remove(cx, ordinal)?;
                 let token = LockToken::new(cx.random.next_u64(), cx.random.next_u64());
+                let mut stamps = stamps(self.id, self.description.partitioned, &entry);
+                stamps.delivered = true;
                 Some(Handover {
                     token,
                     mode,
                     body: entry.body,
-                    stamps: stamps(self.id, self.description.partitioned, &entry),
+                    stamps,
                 })
             }
         }

@@ -275,6 +275,21 @@ fn messages_that_are_changed_alike_share_their_changes() {
 }
 
 #[test]
+fn a_property_is_not_changed_to_a_map() {
+    let mut bench = Bench::new(description());
+    bench.send(None, None);
+    let taken = bench.receive(1);
+    let mut changes = Amendments::default();
+    changes.set_encoded("map", vec![0xc1, 1, 0]);
+    let defer = Settlement::Defer(Some(Arc::new(changes)));
+    assert_eq!(
+        bench.settle(taken[0].token, defer),
+        Err(SettlementRefused::NotSimple)
+    );
+    assert_eq!(bench.settle(taken[0].token, Settlement::Release), Ok(()));
+}
+
+#[test]
 fn many_small_changes_weigh_more_than_their_bytes() {
     let mut bench = Bench::new(description());
     bench.send(None, None);
