@@ -40,7 +40,8 @@ pub struct Config {
     pub channel_max: u16,
     /// The highest handle we accept in each session.
     pub handle_max: u32,
-    /// We close a connection that is silent for this long.
+    /// What the peer is told of how long it may be silent; we close a connection that is silent for
+    /// twice as long [2.4.5].
     pub idle_timeout: Millis,
     /// A client's SASL response; a server offers MSSBCBS, PLAIN and ANONYMOUS, and EXTERNAL too to
     /// a peer with a certificate.
@@ -130,7 +131,8 @@ pub struct Attach {
     pub properties: Option<Fields>,
 }
 
-/// Our answer to an [`Attach`]: what was asked for is echoed, and this is added.
+/// Our answer to an [`Attach`]: what was asked for is echoed but for filters that are not in place,
+/// and this is added.
 #[derive(Debug, Clone, Default)]
 pub struct Accept {
     /// The largest message we take, bytes; 0 sends none.
@@ -141,6 +143,8 @@ pub struct Accept {
     pub credit: u32,
     /// The message session that is granted, told in the filter that asked for one.
     pub message_session: Option<String>,
+    /// The source's selector is in place.
+    pub selects: bool,
     /// What the node is called that the peer asked for without naming it.
     pub address: Option<String>,
     /// How deliveries will be settled; as was asked for, if not given.

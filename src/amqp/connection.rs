@@ -217,10 +217,10 @@ impl Connection {
         if self.deadline.is_some_and(|deadline| deadline <= now) {
             return self.finish(None);
         }
-        if self.received_at.after(self.config.idle_timeout) <= now && self.phase == Phase::Opened {
+        if self.silent_until() <= now && self.phase == Phase::Opened {
             let description = format!(
                 "The connection was inactive for more than the allowed {} milliseconds.",
-                self.config.idle_timeout.as_millis()
+                self.silent_until().since(self.received_at).as_millis()
             );
             let condition = Condition::ResourceLimitExceeded;
             self.fail(
@@ -257,8 +257,7 @@ impl Connection {
         if self.phase == Phase::Finished {
             return None;
         }
-        let idle =
-            (self.phase == Phase::Opened).then(|| self.received_at.after(self.config.idle_timeout));
+        let idle = (self.phase == Phase::Opened).then(|| self.silent_until());
         [self.deadline, idle, self.keep_alive_at()]
             .into_iter()
             .flatten()
@@ -411,6 +410,12 @@ impl Connection {
         });
     }
 
+    /// Returns until when the peer may be silent.
+    fn silent_until(&self) -> Timestamp {
+        let idle = self.config.idle_timeout;
+        self.received_at.after(idle).after(idle)
+    }
+
     fn keep_alive_at(&self) -> Option<Timestamp> {
         if self.phase != Phase::Opened {
             return None;
@@ -547,8 +552,12 @@ impl Connection {
                     }
                 };
                 // What is wrong within a session ends that session only.
-                if let Err(refusal) = result {
-                    self.end_session(session, &refusal);
+                match result {
+                    Err(refusal) if refusal.condition == Condition::FramingError => {
+                        return Err(refusal);
+                    }
+                    Err(refusal) => self.end_session(session, &refusal),
+                    Ok(()) => {}
                 }
             }
         }

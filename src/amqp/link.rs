@@ -69,10 +69,19 @@ pub(super) struct Partial {
     pub(super) settled: bool,
     pub(super) transaction: Option<Bytes>,
     pub(super) gathered: Gathered,
-    /// It is larger than the link takes: the rest is passed over.
-    pub(super) too_large: bool,
+    /// Nothing of it is kept.
+    pub(super) passed_over: Option<PassedOver>,
+}
+
+/// Why nothing of a message is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PassedOver {
     /// There was no room for more of it.
-    pub(super) no_room: bool,
+    NoRoom,
+    /// It goes on with a delivery of an earlier link.
+    Resumed,
+    /// It is larger than the link takes.
+    TooLarge,
 }
 
 /// Pieces of a message, put together once when all of them are there. Large ones stay in the memory

@@ -5,9 +5,10 @@ use fe2o3_amqp_types::definitions::{ReceiverSettleMode, SenderSettleMode};
 use fe2o3_amqp_types::messaging::{Source, Target};
 
 use super::connection::undecodable;
+use super::frame;
 use super::link::{FlowState, Incoming, Link, LinkPhase, Outgoing, PeerAttach};
 use super::session::{SessionFlow, Waiting, What};
-use super::termini::{decode, grant_session, name_source, name_target, session_source, terminus};
+use super::termini::{decode, held_source, name_source, name_target, session_source, terminus};
 use super::wire::{List, ListWriter, Malformed, SmallFrame, descriptor};
 use super::{
     Accept, Attach, Condition, Connection, Event, Fields, LinkId, LinkRole, LinkTarget, Refusal,
@@ -31,10 +32,8 @@ impl Connection {
                 "The handle is {}, and {handle_max} is the highest.",
                 peer.handle
             );
-            return Err(Refusal {
-                condition: Condition::NotAllowed,
-                description,
-            });
+            // It ends the connection [2.7.2].
+            return Err(frame::framing(description));
         }
         if state.by_handle.get(peer.handle).is_some() {
             let description = format!("The handle {} is attached already.", peer.handle);
@@ -203,8 +202,8 @@ impl Connection {
             incoming.message_size_max = accept.message_size_max;
         }
         let (mut source, mut target) = (link.source.clone(), link.target.clone());
-        if let (Some(asked), Some(granted)) = (&source, accept.message_session.as_deref()) {
-            source = Some(grant_session(asked, granted));
+        if let (Some(asked), LinkRole::Outgoing) = (&source, link.role) {
+            source = Some(held_source(asked, &accept));
         }
         if let Some(name) = accept.address.as_deref() {
             match link.role {
@@ -255,7 +254,7 @@ impl Connection {
             LinkPhase::Asking | LinkPhase::Attached => {}
         }
         let unsent = self.forget_deliveries(id);
-        self.write_detach(id, refusal.as_ref());
+        self.write_detach(id, Ending::Closed, refusal.as_ref());
         self.drop_name(id);
         unsent
     }
@@ -360,7 +359,12 @@ impl Connection {
         let handle = handle
             .ok_or(Malformed::Missing("handle"))
             .map_err(undecodable)?;
-        let _closed = list.boolean().map_err(undecodable)?;
+        let closed = list.boolean().map_err(undecodable)?.unwrap_or_default();
+        let ending = if closed {
+            Ending::Closed
+        } else {
+            Ending::Suspended
+        };
         let error = list
             .raw()
             .and_then(|error| error.map(state::error).transpose());
@@ -375,7 +379,7 @@ impl Connection {
         let phase = self.links.get(id).map(|link| link.phase);
         match phase {
             Some(LinkPhase::Asked) => self.detach(id, None),
-            Some(LinkPhase::Attached | LinkPhase::Asking) => self.write_detach(id, None),
+            Some(LinkPhase::Attached | LinkPhase::Asking) => self.write_detach(id, ending, None),
             Some(LinkPhase::Detaching) | None => {}
         }
         let unsent = self.drop_link(id);
@@ -509,7 +513,7 @@ impl Connection {
             frame.boolean(true);
             frame.boolean(false);
         }
-        super::frame::write_small(&mut self.out, channel, frame);
+        frame::write_small(&mut self.out, channel, frame);
     }
 
     fn write_attach(
@@ -523,9 +527,9 @@ impl Connection {
             return;
         };
         let properties = state::encode_map(accept.properties.as_ref());
-        super::frame::write(
+        frame::write(
             &mut self.out,
-            super::frame::FrameKind::Amqp,
+            frame::FrameKind::Amqp,
             link.session.0,
             |out| {
                 let mut list = ListWriter::begin(out, 0x12);
@@ -555,18 +559,18 @@ impl Connection {
         );
     }
 
-    fn write_detach(&mut self, id: LinkId, refusal: Option<&Refusal>) {
+    fn write_detach(&mut self, id: LinkId, ending: Ending, refusal: Option<&Refusal>) {
         let Some(link) = self.links.get(id) else {
             return;
         };
-        super::frame::write(
+        frame::write(
             &mut self.out,
-            super::frame::FrameKind::Amqp,
+            frame::FrameKind::Amqp,
             link.session.0,
             |out| {
                 let mut list = ListWriter::begin(out, 0x16);
                 list.uint(link.handle);
-                list.boolean(true);
+                list.boolean(ending == Ending::Closed);
                 if let Some(refusal) = refusal {
                     state::write_error(&mut list, refusal, None);
                 }
@@ -620,6 +624,16 @@ impl Connection {
         self.next_link = self.next_link.wrapping_add(1);
         id
     }
+}
+
+/// How a link ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// For good.
+    Closed,
+    /// Its peer may mean to attach it again: it is answered in kind [2.6.5], and nothing of it is
+    /// kept.
+    Suspended,
 }
 
 /// What a link flow of ours answers.

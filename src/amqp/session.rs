@@ -186,9 +186,8 @@ impl Connection {
         }
         let max = self.config.channel_max;
         if max < channel {
-            return Err(not_allowed(format!(
-                "The channel is {channel}, and {max} is the highest."
-            )));
+            let text = format!("The channel is {channel}, and {max} is the highest.");
+            return Err(frame::framing(text));
         }
         if let Some(answered) = begin.remote_channel {
             return self.begin_answered(channel, SessionId(answered), &begin);

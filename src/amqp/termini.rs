@@ -1,12 +1,14 @@
 //! Sources and targets: what a peer asks of a node, read, and what it is told, written.
 
 use bytes::Bytes;
-use fe2o3_amqp_types::messaging::{DistributionMode, Source, Target, TerminusDurability};
+use fe2o3_amqp_types::messaging::{
+    DistributionMode, FilterSet, Source, Target, TerminusDurability,
+};
 use serde_amqp::descriptor::Descriptor;
 
 use super::api::{SESSION_FILTER, SHARED_SESSION_FILTER, SelectorFilter, SessionFilter};
 use super::wire::{ListWriter, Malformed};
-use super::{Attach, DynamicNode, LinkRole, LinkTarget, Value};
+use super::{Accept, Attach, DynamicNode, LinkRole, LinkTarget, Value};
 
 /// Apache's filter of JMS selectors, by its code and its name.
 const SELECTOR: (u64, &str) = (0x0000_468c_0000_0004, "apache.org:selector-filter:string");
@@ -107,18 +109,26 @@ impl Attach {
     }
 
     /// Finds a filter by what describes it, whatever the peer calls it.
-    fn filter_described(&self, (code, name): (u64, &str)) -> Option<&Value> {
+    fn filter_described(&self, filter_of: (u64, &str)) -> Option<&Value> {
         let filter = self.source.as_ref()?.filter.as_ref()?;
-        filter.iter().find_map(|(key, value)| match value {
-            Value::Described(described) => {
-                let is_it = match &described.descriptor {
-                    Descriptor::Code(found) => *found == code,
-                    Descriptor::Name(found) => found.as_str() == name,
-                };
-                is_it.then_some(&described.value)
-            }
-            plain => (key.as_str() == name).then_some(plain),
+        let mut found = filter
+            .iter()
+            .filter(|(key, value)| is_described(key.as_str(), value, filter_of));
+        found.next().map(|(_, value)| match value {
+            Value::Described(described) => &described.value,
+            plain => plain,
         })
+    }
+}
+
+/// Returns whether a filter is one of this code and name, whatever the peer calls it.
+fn is_described(key: &str, value: &Value, (code, name): (u64, &str)) -> bool {
+    match value {
+        Value::Described(described) => match &described.descriptor {
+            Descriptor::Code(found) => *found == code,
+            Descriptor::Name(found) => found.as_str() == name,
+        },
+        _ => key == name,
     }
 }
 
@@ -127,21 +137,37 @@ pub(super) fn decode<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, 
     serde_amqp::from_slice(bytes).map_err(|_| Malformed::WrongType("a source or target"))
 }
 
-/// Puts the message session that is granted into the filter that asked for one, in the form in which
-/// it asked: described for Go, plain for the others (`protocol.md` §5.4).
-pub(super) fn grant_session(source: &Bytes, granted: &str) -> Bytes {
-    let Ok(mut source) = decode::<Source>(source) else {
-        return source.clone();
+/// Leaves the filters in a source that are in place [3.5.3], with the message session that is granted
+/// in the form in which it was asked for: described for Go, plain for the others (`protocol.md` §5.4).
+pub(super) fn held_source(asked: &Bytes, accept: &Accept) -> Bytes {
+    let Ok(mut source) = decode::<Source>(asked) else {
+        return asked.clone();
     };
-    let filter = source.filter.iter_mut().flatten();
-    for (name, value) in filter {
+    let Some(filters) = source.filter.take() else {
+        return asked.clone();
+    };
+    let count = filters.len();
+    let mut held = FilterSet::new();
+    for (name, mut value) in filters {
         if name.as_str() == SESSION_FILTER {
-            match value {
-                Value::Described(described) => described.value = Value::String(granted.to_owned()),
-                plain => *plain = Value::String(granted.to_owned()),
+            let Some(granted) = &accept.message_session else {
+                continue;
+            };
+            let granted = Value::String(granted.clone());
+            match &mut value {
+                Value::Described(described) => described.value = granted,
+                plain => *plain = granted,
             }
+        } else if !(accept.selects && is_described(name.as_str(), &value, SELECTOR)) {
+            continue;
         }
+        held.insert(name, value);
     }
+    // As it was encoded, if nothing is different.
+    if held.len() == count && accept.message_session.is_none() {
+        return asked.clone();
+    }
+    source.filter = (!held.is_empty()).then_some(held);
     encode(&source)
 }
 

@@ -352,7 +352,7 @@ fn a_disposition_of_many_deliveries_is_taken_in_shares_that_have_one_outcome() {
             };
             assert!(Arc::ptr_eq(
                 &rejection,
-                first.get_or_insert(rejection.clone())
+                first.get_or_insert_with(|| rejection.clone())
             ));
             share += 1;
         }
@@ -455,7 +455,7 @@ fn silence_ends_a_connection_and_empty_frames_break_it() {
         pair.run();
     }
     assert!(!pair.server.is_finished());
-    let silent = pair.now.after(Millis::from_secs(61));
+    let silent = pair.now.after(Millis::from_secs(121));
     pair.server.handle_timeout(silent);
     let closed = std::iter::from_fn(|| pair.server.poll_event()).last();
     assert!(

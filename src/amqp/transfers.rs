@@ -6,7 +6,7 @@ use bytes::{Buf, Bytes, BytesMut};
 
 use super::connection::undecodable;
 use super::frame::{self, FrameKind};
-use super::link::{FlowState, Gathered, LinkPhase, Partial};
+use super::link::{FlowState, Gathered, LinkPhase, Partial, PassedOver};
 use super::links::{Answer, unattached};
 use super::session::{Waiting, What};
 use super::state::DeliveryState;
@@ -21,29 +21,49 @@ use crate::limits;
 pub(super) struct Transfer {
     handle: u32,
     delivery: Option<u32>,
+    /// Bytes of its delivery-tag.
+    tag: Option<usize>,
     message_format: u32,
     settled: bool,
     more: bool,
     transaction: Option<Bytes>,
-    aborted: bool,
+    course: Course,
 }
+
+/// What a transfer does with its delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Course {
+    /// It is as if it had never been.
+    Aborted,
+    /// It goes on with one that an earlier link began.
+    Resumed,
+    /// It is sent, as nearly all are.
+    Sent,
+}
+
+/// Bytes of a delivery-tag [2.8.7].
+const TAG_BYTES_MAX: usize = 32;
 
 impl Transfer {
     pub(super) fn read(mut list: List<'_>) -> Result<Self, Malformed> {
         let handle = list.uint()?.ok_or(Malformed::Missing("handle"))?;
         let delivery = list.uint()?;
-        let _tag = list.binary()?;
+        let tag = list.binary()?.map(<[u8]>::len);
+        if tag.is_some_and(|length| TAG_BYTES_MAX < length) {
+            return Err(Malformed::WrongType("a delivery-tag of 32 bytes at most"));
+        }
         let message_format = list.uint()?.unwrap_or(0);
         let settled = list.boolean()?.unwrap_or_default();
         let more = list.boolean()?.unwrap_or_default();
         let mut transfer = Self {
             handle,
             delivery,
+            tag,
             message_format,
             settled,
             more,
             transaction: None,
-            aborted: false,
+            course: Course::Sent,
         };
         if list.is_empty() {
             return Ok(transfer);
@@ -52,8 +72,13 @@ impl Transfer {
         if let Some(state) = list.raw()? {
             transfer.transaction = DeliveryState::decode(state)?.transaction;
         }
-        let _resume = list.boolean()?;
-        transfer.aborted = list.boolean()?.unwrap_or_default();
+        let resume = list.boolean()?.unwrap_or_default();
+        let aborted = list.boolean()?.unwrap_or_default();
+        transfer.course = match (aborted, resume) {
+            (true, _) => Course::Aborted,
+            (false, true) => Course::Resumed,
+            (false, false) => Course::Sent,
+        };
         Ok(transfer)
     }
 }
@@ -115,8 +140,9 @@ impl Connection {
         };
         // Nearly every message is one frame.
         if let (None, Some(delivery)) = (&incoming.partial, transfer.delivery)
+            && transfer.tag.is_some()
             && !transfer.more
-            && !transfer.aborted
+            && transfer.course == Course::Sent
             && u64::try_from(payload.len()).is_ok_and(|length| length <= size_max)
         {
             incoming.delivery_count = incoming.delivery_count.wrapping_add(1);
@@ -146,12 +172,17 @@ impl Connection {
             return Ok(());
         };
         let mut partial = match incoming.partial.take() {
-            Some(partial) => partial,
+            Some(partial) => {
+                partial.check_continued(&transfer)?;
+                partial
+            }
             None => Partial::begin(&transfer).map_err(undecodable)?,
         };
         let before = partial.gathered.len();
-        if transfer.aborted {
-            // As if it had never been sent: only its credit is used up, and comes back.
+        let is_resumed = partial.passed_over == Some(PassedOver::Resumed);
+        if transfer.course == Course::Aborted || (is_resumed && !transfer.more) {
+            // As if it had never been sent: only its credit is used up, and comes back. Nothing is
+            // known of a delivery that is resumed, for no link outlives its detach [2.7.5].
             self.partial_bytes = self.partial_bytes.saturating_sub(before);
             incoming.delivery_count = incoming.delivery_count.wrapping_add(1);
             if incoming.take_settled() {
@@ -165,10 +196,10 @@ impl Connection {
         if size_max < u64::try_from(length).unwrap_or(u64::MAX)
             || (transfer.more && limits::PARTIAL_BYTES_MAX < others + length)
         {
-            partial.too_large = true;
+            partial.pass_over(PassedOver::TooLarge);
         }
         if transfer.more && self.partial_room < others + length {
-            partial.no_room = true;
+            partial.pass_over(PassedOver::NoRoom);
         }
         if transfer.more {
             partial.append(payload);
@@ -190,7 +221,7 @@ impl Connection {
 
     fn take_whole(&mut self, link: LinkId, partial: Partial, payload: Bytes) {
         let delivery = DeliveryId(partial.delivery);
-        if !partial.is_refused() {
+        let Some(why) = partial.passed_over else {
             self.events.push_back(Event::Transfer {
                 link,
                 delivery,
@@ -200,14 +231,19 @@ impl Connection {
                 transaction: partial.transaction,
             });
             return;
-        }
-        let (condition, description) = if partial.too_large {
-            let text = "The message is larger than the link's max-message-size.";
-            (Condition::MessageSizeExceeded, text)
-        } else {
-            let text =
-                "The broker has too many messages in hand that are not whole yet; try again.";
-            (Condition::ServerBusy, text)
+        };
+        let (condition, description) = match why {
+            PassedOver::TooLarge => {
+                let text = "The message is larger than the link's max-message-size.";
+                (Condition::MessageSizeExceeded, text)
+            }
+            PassedOver::NoRoom => {
+                let text =
+                    "The broker has too many messages in hand that are not whole yet; try again.";
+                (Condition::ServerBusy, text)
+            }
+            // Nobody waits for a word about it.
+            PassedOver::Resumed => return,
         };
         let refusal = Refusal {
             condition,
@@ -369,24 +405,44 @@ impl Connection {
 
 impl Partial {
     fn begin(transfer: &Transfer) -> Result<Self, Malformed> {
+        if transfer.tag.is_none() {
+            return Err(Malformed::Missing("delivery-tag"));
+        }
         Ok(Self {
             delivery: transfer.delivery.ok_or(Malformed::Missing("delivery-id"))?,
             message_format: transfer.message_format,
             settled: transfer.settled,
             transaction: transfer.transaction.clone(),
             gathered: Gathered::default(),
-            too_large: false,
-            no_room: false,
+            passed_over: (transfer.course == Course::Resumed).then_some(PassedOver::Resumed),
         })
     }
 
-    /// Returns whether nothing of it is kept, whatever comes.
-    fn is_refused(&self) -> bool {
-        self.too_large || self.no_room
+    /// Checks that a transfer goes on with this delivery, and not with another [2.7.5].
+    fn check_continued(&self, transfer: &Transfer) -> Result<(), Refusal> {
+        match transfer.delivery {
+            Some(other) if other != self.delivery => Err(Refusal {
+                condition: Condition::NotAllowed,
+                description: format!(
+                    "A transfer of the delivery {other} came before the delivery {} was whole.",
+                    self.delivery
+                ),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Keeps nothing of it, whatever comes. That it is too large is what helps its sender most.
+    fn pass_over(&mut self, why: PassedOver) {
+        if self.passed_over != Some(PassedOver::Resumed)
+            && (self.passed_over.is_none() || why == PassedOver::TooLarge)
+        {
+            self.passed_over = Some(why);
+        }
     }
 
     fn append(&mut self, payload: Bytes) {
-        if self.is_refused() {
+        if self.passed_over.is_some() {
             self.gathered = Gathered::default();
         } else {
             self.gathered.append(payload);

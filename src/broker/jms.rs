@@ -143,6 +143,7 @@ impl Broker {
         }
         let mut wanted = self.subscribing(around, connection, attach, address)?;
         wanted.selector = self.selector(around, address, attach)?;
+        let selects = wanted.selector.is_some();
         let joining = match self.resolve_path(&wanted.path) {
             Some(known) => self.join(around, known, base, &wanted)?,
             None => Joining::New,
@@ -174,7 +175,11 @@ impl Broker {
             self.hold(connection, link, holding);
         }
         let name = None;
-        Ok((Link::Receiver { queue, name }, Some(receiver_accept())))
+        let accept = Accept {
+            selects,
+            ..receiver_accept()
+        };
+        Ok((Link::Receiver { queue, name }, Some(accept)))
     }
 
     /// Reads which subscription a receiver wants. Its name is the link's: of a shared one, what stands

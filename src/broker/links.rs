@@ -223,6 +223,7 @@ impl Broker {
         if let Some(choice) = self.choice(around, &address, attach)? {
             self.check_choice(around, queue, &address, attach, &choice)?;
             let settle_mode = (choice.finding == Finding::Shown).then_some(SettleMode::OnSend);
+            let selects = choice.selector.is_some();
             let Choice { finding, selector } = choice;
             self.with_queue(around, queue, |queue, _| {
                 queue.add_scan(consumer, mode, finding, selector);
@@ -230,6 +231,7 @@ impl Broker {
             let accept = Accept {
                 address: made,
                 settle_mode,
+                selects,
                 ..receiver_accept()
             };
             let name = None;
@@ -457,6 +459,7 @@ impl Broker {
         let Some(node) = self.node(base) else { return };
         let key = node.address.key();
         let address = node.address.to_string();
+        let temporary = node.queue.description().temporary;
         let doomed = self.links_where(|state| match state {
             Link::Sender { queue, .. }
             | Link::Receiver { queue, .. }
@@ -466,9 +469,15 @@ impl Broker {
             Link::Coordinator => false,
         });
         for (connection, link) in doomed {
-            // As for one that was never there: the SDKs know no other word for it.
-            let host = self.host_of(connection);
-            let refusal = not_found(&host, &address, around.now, &mut self.tracking);
+            // As for one that was never there: the SDKs know no other word for it. Temporary ones
+            // are what generic clients make.
+            let refusal = if temporary {
+                let text = format!("The temporary node '{address}' has been deleted.");
+                self.refuse(around, Condition::ResourceDeleted, &text, &address)
+            } else {
+                let host = self.host_of(connection);
+                not_found(&host, &address, around.now, &mut self.tracking)
+            };
             self.end_link(around, connection, link, refusal);
         }
     }
