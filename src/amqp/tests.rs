@@ -685,3 +685,24 @@ fn of_a_link_that_has_ended_nothing_is_kept_though_the_peer_is_silent() {
     }
     assert_eq!(pair.server.link_bytes(), 0);
 }
+
+#[test]
+fn a_connection_has_so_many_links_at_most() {
+    let (mut pair, _) = roomy();
+    let mut asked = 0;
+    // Two sessions have handles for more.
+    for number in 0..2 {
+        let session = pair.client.begin().unwrap();
+        pair.run();
+        for link in 0..=limits::HANDLE_MAX {
+            let name = format!("{number} {link}");
+            let mode = SettleMode::OnReceipt;
+            let role = LinkRole::Outgoing;
+            pair.client.attach(session, &name, role, "q", mode).unwrap();
+        }
+        let (_, events) = pair.run();
+        let asks = |event: &&Event| matches!(event, Event::AttachRequested(..));
+        asked += events.iter().filter(asks).count();
+    }
+    assert_eq!(asked, limits::CONNECTION_LINKS_MAX);
+}

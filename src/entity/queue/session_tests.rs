@@ -216,3 +216,16 @@ fn ten_thousand_sessions_at_once() {
     }
     eprintln!("{:?} for a million messages", began.elapsed());
 }
+
+#[test]
+fn a_state_of_too_many_bytes_is_refused_and_the_old_one_stays() {
+    let mut bench = bench();
+    let largest = bytes::Bytes::from(vec![0; limits::SESSION_STATE_BYTES_MAX]);
+    let state = Some(largest.clone());
+    let set = bench.step(|queue, cx| queue.set_session_state(cx, "a", state, 0));
+    assert_eq!(set.0, Ok(()));
+    let larger = Some(bytes::Bytes::from(vec![0; largest.len() + 1]));
+    let set = bench.step(|queue, cx| queue.set_session_state(cx, "a", larger, 0));
+    assert!(set.0.is_err());
+    assert_eq!(bench.main.session_state("a"), Some(&largest));
+}

@@ -4,6 +4,7 @@ mod descriptors;
 mod privacy;
 mod signals;
 mod streams;
+mod web;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};

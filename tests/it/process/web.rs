@@ -1,0 +1,50 @@
+//! What HTTP connections are refused: in so many answers, so many lines of the log, by their host.
+
+use std::io::{Read as _, Write as _};
+
+use jitney::limits;
+
+use super::{Process, connect};
+
+/// Sends requests over one connection, and returns all answers.
+fn ask(process: &Process, request: &str, count: usize) -> String {
+    let mut stream = connect(process.http);
+    // The broker may have closed the connection before it has read them all.
+    let _ = stream.write_all(request.repeat(count).as_bytes());
+    let mut answers = Vec::new();
+    let _ = stream.read_to_end(&mut answers);
+    String::from_utf8_lossy(&answers).into_owned()
+}
+
+#[test]
+fn a_connection_that_proves_no_right_is_closed_and_told_of_in_few_lines() {
+    let data = tempfile::tempdir().unwrap();
+    let process = Process::start("", data.path(), &["--auth", "sas"]);
+    let request = "GET /q HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let answers = ask(&process, request, 2 * limits::HTTP_REFUSALS_MAX);
+    let refused = answers.matches("HTTP/1.1 401 ").count();
+    assert_eq!(refused, limits::HTTP_REFUSALS_MAX);
+    process.signal("TERM");
+    let (_, log) = process.end();
+    let told = log.matches("a request was refused").count();
+    assert_eq!(told, usize::try_from(limits::REFUSALS_TOLD).unwrap());
+}
+
+#[test]
+fn a_host_that_may_be_anybody_s_is_refused_where_any_key_is_good() {
+    let data = tempfile::tempdir().unwrap();
+    let process = Process::start("", data.path(), &["--auth", "development"]);
+    for (path, host, status) in [
+        ("/queue.1", "localhost", "200"),
+        ("/queue.1", "127.0.0.1:5300", "200"),
+        ("/queue.1", "rebound.example", "403"),
+        ("/queue.1/messages/head", "rebound.example:5300", "403"),
+        ("/$servicebus/websocket", "rebound.example", "403"),
+        ("/health", "rebound.example", "200"),
+    ] {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        let answer = ask(&process, &request, 1);
+        let line = format!("HTTP/1.1 {status} ");
+        assert!(answer.starts_with(&line), "{path} of {host}: {answer}");
+    }
+}
