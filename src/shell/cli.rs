@@ -80,6 +80,11 @@ pub struct ServeArgs {
     /// When records are synced to the disk.
     #[arg(long, value_enum, default_value_t = SyncArg::Always)]
     pub sync: SyncArg,
+    /// Start although the log is damaged, and go on without what is damaged or missing: messages can
+    /// be lost, or come again. For one start, after the broker has refused one; copy the data
+    /// directory before.
+    #[arg(long, conflicts_with = "ephemeral")]
+    pub accept_data_loss: bool,
     /// The most memory that the broker takes, such as 512MiB or 2GB; beyond it no messages are
     /// taken. Without it there is no bound.
     #[arg(long, value_name = "SIZE", value_parser = memory::parse_limit)]

@@ -274,6 +274,13 @@ impl Disk for FileDisk {
         self.shared.sync_directory()
     }
 
+    fn length(&self, segment: SegmentId) -> Result<u64, Error> {
+        let metadata = self.handle(segment)?.metadata();
+        metadata
+            .map(|metadata| metadata.len())
+            .map_err(|error| failure("look at", &self.segment_path(segment))(error))
+    }
+
     fn remove_segment(&self, segment: SegmentId) -> Result<(), Error> {
         let handle = locked(&self.handles).remove(&segment);
         let path = self.segment_path(segment);
@@ -839,6 +846,7 @@ mod tests {
             segment_bytes: SEGMENT_BYTES,
             cache_bytes: 0,
             store: 9,
+            accepts_loss: false,
         };
         let bytes = vec![3; 100_000];
         let record = |number| Record::Relocated {

@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal as Signalled, SignalKind, signal};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use super::cli::{self, ListenArgs, ServeArgs};
 use super::clock::Clock;
@@ -32,12 +32,12 @@ use super::reader::Reader;
 use super::threads;
 use super::tls::{self, Tls, TlsError};
 use super::visits::{Door, Places};
-use crate::broker::{Broker, Profile, Surroundings};
+use crate::broker::{Broker, Damage, Profile, Surroundings};
 use crate::config::Config;
-use crate::entity::{Memory, PageStore};
+use crate::entity::{Key, Memory, PageStore};
 use crate::limits;
 use crate::storage::memory::MemoryDisk;
-use crate::storage::{self, Recovered};
+use crate::storage::{self, DamagedBody, Recovered};
 use crate::time::Timestamp;
 
 /// The flag of the addresses of health and administration.
@@ -240,12 +240,15 @@ fn prepare(
     if directory.is_none() {
         options.segment_bytes = plan.segment;
     }
+    options.accepts_loss = args.accept_data_loss;
     let recovered = recover(&mut broker, &disk, options)?;
     let Recovered {
         mut writer,
         committer,
         newest,
         last_frame,
+        damaged,
+        losses,
         ..
     } = recovered;
     let clock = follow(newest, &mut writer);
@@ -256,10 +259,12 @@ fn prepare(
         group: last_frame + 1,
         replies: &mut Vec::new(),
     };
-    broker.arm(around.now);
-    super::install::install(&mut broker, &mut around, config, root_key.as_ref())
-        .map_err(StartError::Entities)?;
-    broker.replayed(&mut around);
+    make_ready(&mut broker, &mut around, config, root_key.as_ref())?;
+    contain_damage(&mut broker, &mut around, &damaged);
+    if !losses.is_empty() {
+        // The checkpoint that this makes due stands for the log without them.
+        broker.restate(&mut around);
+    }
     warn_of_risk(args.sync.into());
     let committer = Committer::start(committer, args.sync.into(), last_frame)?;
     let tls = tls.join().map_err(|_| StartError::Certificates)??;
@@ -293,6 +298,19 @@ fn follow(newest: Timestamp, writer: &mut storage::Writer) -> Arc<Clock> {
         writer.follow_clock(clock.now());
     }
     Arc::new(clock)
+}
+
+/// Gives a recovered broker the entities of the configuration, and lets go on what was on its way.
+fn make_ready(
+    broker: &mut Broker,
+    around: &mut Surroundings<'_>,
+    config: &Config,
+    root_key: Option<&Key>,
+) -> Result<(), StartError> {
+    broker.arm(around.now);
+    super::install::install(broker, around, config, root_key).map_err(StartError::Entities)?;
+    broker.replayed(around);
+    Ok(())
 }
 
 /// Opens what messages are kept on, and makes room for what indexes do not need in memory.
@@ -407,26 +425,86 @@ fn recover(
     disk: &SharedDisk,
     options: storage::Options,
 ) -> Result<Recovered, StartError> {
-    let mut records: u64 = 0;
+    let (mut records, mut skipped): (u64, u64) = (0, 0);
     let mut replay = |record: &crate::entity::Record<'_>, body| {
         records += 1;
         if records.is_multiple_of(limits::RELIEF_RECORDS) {
             broker.relieve();
         }
-        broker
-            .replay(record, body)
-            .map_err(|error| error.to_string())
+        if options.accepts_loss {
+            broker.make_way(record);
+        }
+        match broker.replay(record, body) {
+            // It speaks of what is lost.
+            Err(_) if options.accepts_loss => {
+                skipped += 1;
+                Ok(())
+            }
+            replayed => replayed.map_err(|error| error.to_string()),
+        }
     };
     let mut recovered = storage::recover(Arc::clone(disk), options, &mut replay)?;
+    tell_of_recovery(&recovered, skipped);
     broker.count_shared();
     let mut count: u64 = 0;
     broker.for_each_body(|body| {
         count += 1;
         recovered.writer.retain(body);
     });
-    recovered.writer.check_bodies()?;
+    if !options.accepts_loss {
+        recovered.writer.check_bodies()?;
+    }
     info!(messages = count, "recovered");
     Ok(recovered)
+}
+
+/// Tells what the log's recovery found that is not as it should be.
+fn tell_of_recovery(recovered: &Recovered, skipped: u64) {
+    if let Some(cut) = recovered.cut {
+        warn!(
+            segment = %cut.segment,
+            offset = cut.offset,
+            bytes = cut.bytes,
+            frames = cut.frames,
+            "the end of the log was cut off: a crash left frames there that were never synced, or the \
+             newest one is damaged"
+        );
+    }
+    for loss in &recovered.losses {
+        error!(
+            segment = %loss.segment,
+            offset = loss.offset,
+            "the log goes on without what is damaged here: {}",
+            loss.what
+        );
+    }
+    if 0 < skipped {
+        error!(
+            records = skipped,
+            "records speak of what is lost, and were left out"
+        );
+    }
+}
+
+/// Dead-letters the messages whose bodies the recovery found to be damaged. One that has left its
+/// queue since is found when it is read.
+fn contain_damage(broker: &mut Broker, around: &mut Surroundings<'_>, damaged: &[DamagedBody]) {
+    for found in damaged {
+        let place = found.place();
+        let damage = Damage {
+            body: found.body,
+            place: place.clone(),
+        };
+        let contained = broker.body_damaged(around, found.entity, found.number, &damage);
+        let entity = contained.map(|contained| contained.entity);
+        error!(
+            entity,
+            number = found.number.0,
+            place,
+            "the bytes of a message are not what was written: it is in the dead-letter queue without \
+             them, if it was not settled before; look at the disk"
+        );
+    }
 }
 
 /// A write beyond the limit of file sizes fails, and whoever writes tells of it: its signal would end the

@@ -104,6 +104,7 @@ impl Committer {
             store: self.store,
             segment,
             first_frame,
+            prepared: self.disk.length(segment)?,
         }
         .encode();
         self.disk.write(segment, 0, &[&header])?;

@@ -33,6 +33,11 @@ pub trait Disk: Send + Sync {
     /// [`Error::Full`]: nothing has changed.
     fn start_segment(&self, segment: SegmentId) -> Result<(), Error>;
 
+    /// Returns a segment's length in bytes, or 0 where it is not prepared ahead.
+    fn length(&self, _segment: SegmentId) -> Result<u64, Error> {
+        Ok(0)
+    }
+
     /// Removes a segment; it may become a prepared one.
     fn remove_segment(&self, segment: SegmentId) -> Result<(), Error>;
 

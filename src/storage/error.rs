@@ -11,7 +11,8 @@ pub enum Error {
     #[error(
         "the log is damaged in segment {segment} at byte {offset}: {what}; nothing was changed. \
          Restore the data directory from a backup, or try the disk in another machine, or start \
-         with an empty directory and lose what is in this one"
+         once with --accept-data-loss to go on without what is damaged (keep a copy of the \
+         directory), or start with an empty directory"
     )]
     Corrupt {
         /// Where.

@@ -123,6 +123,22 @@ impl FaultyDisk {
         segment.synced[offset] ^= 0x10;
     }
 
+    /// Cuts a segment.
+    pub(crate) fn cut(&self, segment: SegmentId, length: usize) {
+        let mut held = self.held();
+        let segment = held.segments.get_mut(&segment).unwrap();
+        segment.written.truncate(length);
+        segment.synced.truncate(length);
+    }
+
+    /// Makes bytes of a segment zero from an offset on.
+    pub(crate) fn zero(&self, segment: SegmentId, offset: usize) {
+        let mut held = self.held();
+        let segment = held.segments.get_mut(&segment).unwrap();
+        segment.written[offset..].fill(0);
+        segment.synced[offset..].fill(0);
+    }
+
     /// Changes one byte of a checkpoint.
     pub(crate) fn damage_checkpoint(&self, number: u64, offset: usize) {
         self.held().checkpoints.get_mut(&number).unwrap()[offset] ^= 0x10;
@@ -175,7 +191,7 @@ impl Disk for FaultyDisk {
             return Ok(());
         }
         held.take_room(64)?;
-        let bytes = held.spares.pop().unwrap_or_else(|| vec![0; 1024]);
+        let bytes = held.spares.pop().unwrap_or_else(|| vec![0; 4096]);
         let started = Segment {
             written: bytes.clone(),
             synced: bytes,
@@ -183,6 +199,10 @@ impl Disk for FaultyDisk {
         };
         held.segments.insert(segment, started);
         Ok(())
+    }
+
+    fn length(&self, segment: SegmentId) -> Result<u64, Error> {
+        Ok(u64_of(self.held().segment(segment)?.written.len()))
     }
 
     fn remove_segment(&self, segment: SegmentId) -> Result<(), Error> {
@@ -207,14 +227,17 @@ impl Disk for FaultyDisk {
 
     fn sync(&self, segment: SegmentId) -> Result<(), Error> {
         let mut held = self.operate()?;
-        if let Some(left) = &mut held.syncs_left {
-            *left = left
-                .checked_sub(1)
-                .ok_or_else(|| missing("sync", segment.0))?;
+        let fails = held.syncs_left == Some(0);
+        held.syncs_left = held.syncs_left.map(|left| left.saturating_sub(1));
+        if fails {
+            // The system takes the pages for clean: they are read as written, and not written again.
+            held.segment(segment)?.unsynced.clear();
+            return Err(missing("sync", segment.0));
         }
         let segment = held.segment(segment)?;
-        segment.unsynced.clear();
-        segment.synced.clone_from(&segment.written);
+        for (at, bytes) in std::mem::take(&mut segment.unsynced) {
+            overwrite(&mut segment.synced, at, &bytes);
+        }
         Ok(())
     }
 

@@ -63,6 +63,7 @@ fn replay(bytes: &[u8]) {
         store: STORE,
         segment: SEGMENT,
         first_frame: 1,
+        prepared: 0,
     };
     let header = header.encode();
     let written = disk
@@ -73,6 +74,7 @@ fn replay(bytes: &[u8]) {
         segment_bytes: u64_of(SEGMENT_HEADER) + (1 << 20),
         cache_bytes: 1 << 16,
         store: STORE,
+        accepts_loss: false,
     };
     let Ok(first) = recover(Arc::clone(&disk), options, &mut |_, _| Ok(())) else {
         return;

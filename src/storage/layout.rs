@@ -73,8 +73,11 @@ const _: () = assert!(SEGMENT_HEADER == 64 && SEGMENT_HEADER.is_multiple_of(FRAM
 pub(super) struct SegmentHeader {
     pub(super) store: u64,
     pub(super) segment: SegmentId,
-    /// The number of its first frame: all before it are synced in older segments.
+    /// The number of its first frame: all before it are synced in older segments. 0 if its header
+    /// was lost.
     pub(super) first_frame: u64,
+    /// Its length when it was begun, bytes: it never gets shorter. 0 where that is not known.
+    pub(super) prepared: u64,
 }
 
 /// The first bytes of a checkpoint.
@@ -126,16 +129,17 @@ impl SegmentHeader {
     pub(super) fn encode(self) -> [u8; SEGMENT_HEADER] {
         encode_words(
             SEGMENT_MAGIC,
-            [self.store, self.segment.0, self.first_frame, 0],
+            [self.store, self.segment.0, self.first_frame, self.prepared],
         )
     }
 
     pub(super) fn decode(bytes: &[u8]) -> Header<Self> {
         match decode_words(SEGMENT_MAGIC, bytes) {
-            Header::Good([store, segment, first_frame, _]) => Header::Good(Self {
+            Header::Good([store, segment, first_frame, prepared]) => Header::Good(Self {
                 store,
                 segment: SegmentId(segment),
                 first_frame,
+                prepared,
             }),
             Header::OtherFormat(format) => Header::OtherFormat(format),
             Header::Bad => Header::Bad,
@@ -235,12 +239,12 @@ pub(super) fn body_checksum(body: &[u8]) -> u32 {
     crc32c::crc32c(body)
 }
 
-/// Returns whether the bytes where a frame would begin say that they are one of this segment,
-/// whole or not.
-pub(super) fn claims_segment(segment: SegmentId, bytes: &[u8]) -> bool {
+/// Returns whether the bytes where a frame would begin say that they are one of this segment, or of
+/// this number, whole or not.
+pub(super) fn claims_frame(segment: SegmentId, number: u64, bytes: &[u8]) -> bool {
     bytes
         .first_chunk::<FRAME_HEADER>()
-        .is_some_and(|bytes| u64_at(bytes, 8) == segment.0)
+        .is_some_and(|bytes| u64_at(bytes, 8) == segment.0 || u64_at(bytes, 16) == number)
 }
 
 /// Widens a length.

@@ -17,6 +17,7 @@ mod cache;
 mod checkpoint;
 mod codec;
 mod committer;
+mod damage;
 mod disk;
 mod error;
 pub(crate) mod fuzzing;
@@ -28,6 +29,8 @@ mod usage;
 mod writer;
 
 #[cfg(test)]
+mod damage_tests;
+#[cfg(test)]
 pub(crate) mod faulty;
 #[cfg(test)]
 mod hazards;
@@ -36,6 +39,7 @@ mod tests;
 
 pub use checkpoint::write_checkpoint;
 pub use committer::Committer;
+pub use damage::{Cut, DamagedBody, Loss};
 pub use disk::{CheckpointSink, Disk, SegmentId};
 pub use error::Error;
 pub use reading::{Stretch, read_ahead};
@@ -53,6 +57,8 @@ pub struct Options {
     pub cache_bytes: usize,
     /// The number of the store, if it is new: random, so that nobody can foresee checksums.
     pub store: u64,
+    /// Whether to go on without what was synced and is damaged or missing.
+    pub accepts_loss: bool,
 }
 
 impl Options {
@@ -64,6 +70,7 @@ impl Options {
             segment_bytes,
             cache_bytes,
             store,
+            accepts_loss: false,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Reading the log: a window that moves over a segment, and bodies.
 
+use std::io;
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -102,13 +103,18 @@ pub fn read_ahead(
 fn unreadable(body: BodyRef, error: Error) -> Error {
     let Position { segment, offset } = Position::of(body);
     match error {
-        Error::Io { source, .. } if source.raw_os_error() == Some(EIO) => Error::Body {
+        Error::Io { source, .. } if is_lasting(&source) => Error::Body {
             segment,
             offset,
             what: format!("it cannot be read: {source}"),
         },
         error => error,
     }
+}
+
+/// Returns whether the same read would fail again: a bad sector, or a file that is not there.
+fn is_lasting(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(EIO) || error.kind() == io::ErrorKind::NotFound
 }
 
 /// The system's number for an error of the device, on every system that we know.

@@ -15,13 +15,14 @@ const OPTIONS: Options = Options {
     segment_bytes: 4096,
     cache_bytes: 8192,
     store: 0x5eed,
+    accepts_loss: false,
 };
 const QUEUE: EntityId = EntityId(3);
 /// Bytes that are read behind a body.
 const AHEAD: usize = 256;
 
 /// Messages by their numbers: where each is, and what it must be.
-type Messages = BTreeMap<u64, BodyRef>;
+pub(super) type Messages = BTreeMap<u64, BodyRef>;
 
 fn body_of(number: u64, length: usize) -> Vec<u8> {
     let mut dice = Dice::new(number);
@@ -96,30 +97,44 @@ fn replay(
     }
 }
 
-fn open(disk: Arc<dyn Disk>) -> Result<(Recovered, Messages), Error> {
+pub(super) fn open(disk: Arc<dyn Disk>) -> Result<(Recovered, Messages), Error> {
+    let (recovered, messages) = open_with(disk, OPTIONS)?;
+    recovered.writer.check_bodies()?;
+    Ok((recovered, messages))
+}
+
+/// Goes on without what is damaged or missing.
+pub(super) fn open_accepting(disk: Arc<dyn Disk>) -> Result<(Recovered, Messages), Error> {
+    let options = Options {
+        accepts_loss: true,
+        ..OPTIONS
+    };
+    open_with(disk, options)
+}
+
+fn open_with(disk: Arc<dyn Disk>, options: Options) -> Result<(Recovered, Messages), Error> {
     let mut messages = Messages::new();
-    let mut recovered = recover(disk, OPTIONS, &mut |record, body| {
+    let mut recovered = recover(disk, options, &mut |record, body| {
         replay(&mut messages, record, body)
     })?;
     for body in messages.values() {
         recovered.writer.retain(*body);
     }
-    recovered.writer.check_bodies()?;
     Ok((recovered, messages))
 }
 
 /// An owner and a committer in one, and all states that the log may be found in.
-struct Model {
-    disk: Arc<FaultyDisk>,
+pub(super) struct Model {
+    pub(super) disk: Arc<FaultyDisk>,
     writer: Writer,
     committer: Committer,
-    messages: Messages,
+    pub(super) messages: Messages,
     /// The length of each message's body, for ever.
     lengths: BTreeMap<u64, usize>,
     next: u64,
     waiting: Vec<Frame>,
     sealed: u64,
-    synced: u64,
+    pub(super) synced: u64,
     /// The messages after each frame, by number and length; those that may be the last.
     states: BTreeMap<u64, Vec<u64>>,
 }
@@ -142,7 +157,7 @@ impl Model {
         }
     }
 
-    fn enqueue(&mut self, length: usize) {
+    pub(super) fn enqueue(&mut self, length: usize) {
         let number = self.next;
         self.next += 1;
         let body = body_of(number, length);
@@ -162,7 +177,7 @@ impl Model {
         self.writer.release(place);
     }
 
-    fn seal(&mut self) {
+    pub(super) fn seal(&mut self) {
         if let Some(frame) = self.writer.seal() {
             self.sealed += 1;
             assert_eq!(frame.number, self.sealed);
@@ -172,14 +187,14 @@ impl Model {
         }
     }
 
-    fn write(&mut self) -> Result<(), Error> {
+    pub(super) fn write(&mut self) -> Result<(), Error> {
         self.seal();
         self.committer.write(&self.waiting)?;
         self.waiting.clear();
         Ok(())
     }
 
-    fn sync(&mut self) -> Result<(), Error> {
+    pub(super) fn sync(&mut self) -> Result<(), Error> {
         self.write()?;
         self.committer.sync()?;
         self.synced = self.sealed;
@@ -187,7 +202,7 @@ impl Model {
         Ok(())
     }
 
-    fn checkpoint(&mut self) -> Result<(), Error> {
+    pub(super) fn checkpoint(&mut self) -> Result<(), Error> {
         self.sync()?;
         let at = self.writer.checkpoint_at();
         let written = write_checkpoint(&*self.disk, at, |emit| {
@@ -254,13 +269,13 @@ impl Model {
     }
 
     /// The power fails and comes back, and what is recovered is one of the states that may be.
-    fn crash(&mut self, seed: u64) {
+    pub(super) fn crash(&mut self, seed: u64) {
         self.disk.crash(seed);
         self.restart();
     }
 
     /// The process ends, and what was written is found whether it was synced or not.
-    fn kill(&mut self) {
+    pub(super) fn kill(&mut self) {
         self.disk.restore_power();
         self.restart();
     }
@@ -464,7 +479,7 @@ fn the_format_is_what_its_page_says() {
 }
 
 /// Writes this many messages, each in a synced frame of its own.
-fn written(count: u64) -> Model {
+pub(super) fn written(count: u64) -> Model {
     let mut model = Model::new();
     for _ in 0..count {
         model.enqueue(100);
@@ -480,10 +495,13 @@ fn damage_in_any_synced_byte_is_noticed_unless_it_is_in_the_last_frame() {
     for offset in 0..64 + frames {
         let model = written(10);
         model.disk.damage(SegmentId(1), offset);
-        let found = open(model.disk.clone()).map(|(recovered, _)| recovered.last_frame);
+        let found = open(model.disk.clone()).map(|(recovered, _)| recovered.damaged.len());
         let message = format!("byte {offset}: {found:?}");
         assert!(
-            matches!(found, Err(Error::Corrupt { .. } | Error::Version { .. })),
+            matches!(
+                found,
+                Ok(1) | Err(Error::Corrupt { .. } | Error::Version { .. })
+            ),
             "{message}"
         );
     }
@@ -501,7 +519,7 @@ fn a_damaged_frame_at_the_end_of_a_full_segment_is_noticed() {
     let model = written(40);
     let (segment, _) = model.disk.segments().unwrap()[0];
     // The last frame that begins in the segment: 25 of 152 bytes reach its nominal end.
-    model.disk.damage(segment, 64 + 25 * 152 - 10);
+    model.disk.damage(segment, 64 + 25 * 152 - 4);
     assert!(matches!(
         open(model.disk.clone()),
         Err(Error::Corrupt {
@@ -719,6 +737,7 @@ fn another_format_is_refused_by_its_number() {
         store: 1,
         segment: SegmentId(1),
         first_frame: 1,
+        prepared: 0,
     }
     .encode();
     header[8] = 9;

@@ -76,6 +76,8 @@ pub struct Writer {
     checkpoint: CheckpointAt,
     /// No checkpoint is due before so many bytes were appended: the last attempt failed.
     checkpoint_retry: u64,
+    /// Something is lost before the log's end: a checkpoint is due that stands for what is left.
+    has_loss: bool,
 }
 
 /// What recovery hands over.
@@ -90,6 +92,7 @@ pub(super) struct Start {
     pub(super) checkpoint: CheckpointAt,
     pub(super) appended: u64,
     pub(super) usage: Usage,
+    pub(super) has_loss: bool,
 }
 
 impl Writer {
@@ -112,6 +115,7 @@ impl Writer {
             appended: start.appended,
             checkpoint: start.checkpoint,
             checkpoint_retry: 0,
+            has_loss: start.has_loss,
         }
     }
 
@@ -207,6 +211,9 @@ impl Writer {
         if behind == 0 || self.appended < self.checkpoint_retry {
             return false;
         }
+        if self.has_loss {
+            return true;
+        }
         if !self.disk.has_room() {
             let (old, current) = (self.checkpoint.position.segment, self.position.segment);
             return self.usage.has_empty_from(old, current);
@@ -240,6 +247,7 @@ impl Writer {
     pub fn checkpoint_written(&mut self, at: CheckpointAt) {
         self.checkpoint = at;
         self.checkpoint_retry = 0;
+        self.has_loss = false;
     }
 
     /// Says that a checkpoint could not be written: the next is not tried at once.

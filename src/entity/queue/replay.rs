@@ -274,6 +274,13 @@ impl Queue {
         (found.collect(), rest)
     }
 
+    /// Goes on to a number although those before it were never given, as far as is known.
+    pub fn make_way(&mut self, number: SequenceNumber) {
+        if matches!(self.kind, Kind::Main { .. }) && self.numbers.is_ahead(number) {
+            self.numbers.restore(number);
+        }
+    }
+
     fn expect_number(&mut self, found: SequenceNumber) -> Result<u64, Replayed> {
         let entity = self.id.0;
         let expected = match self.numbers.expect(found) {

@@ -674,6 +674,7 @@ fn start(disk: &Arc<FaultyDisk>, random: &mut Stream, segment_bytes: u64) -> Res
         segment_bytes,
         cache_bytes: random.index(20_000),
         store: random.next(),
+        accepts_loss: false,
     };
     let mut replay = |record: &Record<'_>, body| {
         let replayed = broker.replay(record, body);
