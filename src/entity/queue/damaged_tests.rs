@@ -1,1 +1,1 @@
-
+//! A queue with messages whose bytes are damaged.
