@@ -65,7 +65,8 @@ pub struct Cut {
 /// `begin` on, if these bodies are all that is wrong with it.
 ///
 /// A body's own checksum is in the frame and tells what the body's part of the frame's checksum was:
-/// with it in the place of the bytes, the frame's checksum is right when all records are.
+/// with it in the place of the bytes, the frame's checksum is right when all records are. Damage in
+/// that checksum is the body's too: it changes the sum in two places, which even out.
 pub(super) fn damaged_bodies(
     store: u64,
     header: &FrameHeader,

@@ -508,8 +508,14 @@ impl<'a> Recovery<'a> {
         };
         let frame = window.bytes(offset, header.span())?;
         let payload = frame.get(FRAME_HEADER..).unwrap_or_default();
-        let is_whole = checksum(self.store, payload) == header.checksum;
-        Ok(is_whole || damage::damaged_bodies(self.store, &header, payload, 0).is_some())
+        if checksum(self.store, payload) == header.checksum {
+            return Ok(true);
+        }
+        // Zeros up to the end may go on behind it.
+        let records = payload.get(..usize_of(u64::from(header.length)));
+        let ends_in_zeros = records.is_none_or(|records| records.ends_with(&[0; 4]));
+        let damaged = damage::damaged_bodies(self.store, &header, payload, 0);
+        Ok(!ends_in_zeros && damaged.is_some())
     }
 
     /// Looks for headers of later frames at every place from here on where one could be.

@@ -519,7 +519,7 @@ fn a_damaged_frame_at_the_end_of_a_full_segment_is_noticed() {
     let model = written(40);
     let (segment, _) = model.disk.segments().unwrap()[0];
     // The last frame that begins in the segment: 25 of 152 bytes reach its nominal end.
-    model.disk.damage(segment, 64 + 25 * 152 - 4);
+    model.disk.damage(segment, 64 + 24 * 152 + 4);
     assert!(matches!(
         open(model.disk.clone()),
         Err(Error::Corrupt {
