@@ -57,7 +57,7 @@ impl Broker {
         audience: &str,
     ) -> Option<Refusal> {
         // The path for which the token was verified, read as it is: nothing is decoded again.
-        let path = audience_path(audience);
+        let path = audience_path(audience, &self.host_of(connection));
         let Ok(Address::Entity(address)) = Address::of_path(&path) else {
             return None;
         };

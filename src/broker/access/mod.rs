@@ -312,11 +312,12 @@ impl Broker {
                 check_jwt_shape(token)
             };
         }
-        let (prefix, peer) = {
+        let (prefix, peer, host) = {
             let connection = self.connection(id);
-            (connection.prefix.clone(), connection.origin.peer)
+            let host = connection.host.clone();
+            (connection.prefix.clone(), connection.origin.peer, host)
         };
-        let audience = audience_path(audience);
+        let audience = audience_path(audience, &host);
         let characters = audience.chars().count();
         if limits::AUDIENCE_LENGTH_MAX < characters {
             return Err(TokenRefused::new(
@@ -328,7 +329,8 @@ impl Broker {
             ));
         }
         let audience = format!("{prefix}{audience}");
-        let verified = self.verify(around.now, peer, &prefix, token, &audience);
+        let host = Some(&*host);
+        let verified = self.verify(around.now, peer, &prefix, host, token, &audience);
         let verified = verified.inspect_err(|refused| {
             if self.access.tally.note(around.now, peer) {
                 let audience: String = audience.chars().take(limits::LOGGED_MAX).collect();
@@ -390,7 +392,8 @@ impl Broker {
         audience: &str,
     ) {
         let connection = self.connection(id);
-        let audience = format!("{}{}", connection.prefix, audience_path(audience));
+        let path = audience_path(audience, &connection.host);
+        let audience = format!("{}{path}", connection.prefix);
         let is_that = |old: &Grant| old.is_of_token && old.scope == audience;
         connection.grants.retain(|old| !is_that(old));
         self.keep_tokens(id);
@@ -448,7 +451,8 @@ impl Broker {
             ));
         };
         let resource = format!("{prefix}{}", sas::path_key(path));
-        let verified = self.verify(now, peer, prefix, without_scheme(token), &resource)?;
+        let token = without_scheme(token);
+        let verified = self.verify(now, peer, prefix, host, token, &resource)?;
         let mut reach = vec![verified.grant.clone()];
         for token in supplementary {
             // One that is good for nothing reaches nothing.
@@ -474,7 +478,14 @@ impl Broker {
             return self.verify_jwt(now, prefix, token).ok();
         }
         let mut token = SasToken::parse(token).ok()?;
-        // JavaScript signs the name of the host here, without a scheme (`protocol.md` §11.2).
+        // JavaScript signs the name of the host here, whatever it is called (`protocol.md` §11.2).
+        self.resolve_host(prefix, host, &mut token);
+        self.verify_sas(now, prefix, token, None).ok()
+    }
+
+    /// Takes a token for the bare name of the host that its client calls as one for the namespace,
+    /// unless an entity has that name.
+    fn resolve_host(&self, prefix: &str, host: Option<&str>, token: &mut SasToken<'_>) {
         let host = host.and_then(|host| host.split(':').next());
         if let Resource::Unclear(name) = &token.resource
             && host.is_some_and(|host| host.eq_ignore_ascii_case(name))
@@ -482,7 +493,6 @@ impl Broker {
         {
             token.resource = Resource::Path(String::new());
         }
-        self.verify_sas(now, prefix, token, None).ok()
     }
 
     /// Returns whether a connection may do something with an entity, or, without a right, whether
@@ -622,6 +632,7 @@ impl Broker {
         now: Timestamp,
         peer: Peer,
         prefix: &str,
+        host: Option<&str>,
         token: &str,
         resource: &str,
     ) -> Result<Verified, TokenRefused> {
@@ -633,8 +644,13 @@ impl Broker {
             ));
         }
         let verified = if sas::is_sas(token) {
-            SasToken::parse(token)
-                .and_then(|token| self.verify_sas(now, prefix, token, Some(resource)))
+            SasToken::parse(token).and_then(|mut token| {
+                // Clients in Rust sign a domain name without a scheme. A name without a dot could be
+                // an entity that is yet to be made.
+                let host = host.filter(|host| host.contains('.'));
+                self.resolve_host(prefix, host, &mut token);
+                self.verify_sas(now, prefix, token, Some(resource))
+            })
         } else {
             self.verify_jwt(now, prefix, token)
         };

@@ -156,11 +156,12 @@ const SERVICE_HOSTS: [&str; 3] = [
     ".servicebus.usgovcloudapi.net",
 ];
 
-/// Finds the path in what a client calls an audience. It only chooses a part of what a token is for,
-/// so that a name without a scheme is the entity's.
-pub(in crate::broker) fn audience_path(text: &str) -> String {
+/// Finds the path in what a client that calls its namespace by a host calls an audience. It only
+/// chooses a part of what a token is for, so that another name without a scheme is the entity's.
+pub(in crate::broker) fn audience_path(text: &str, host: &str) -> String {
     match Resource::read(text) {
         Resource::Path(path) => path,
+        Resource::Unclear(text) if text.eq_ignore_ascii_case(host) => String::new(),
         Resource::Unclear(text) if text.contains('/') => path_behind_host(&text),
         Resource::Unclear(text) => path_key(&text),
     }
@@ -280,7 +281,7 @@ mod tests {
             ("127.0.0.1:5671/q", "q"),
         ] {
             assert_eq!(Resource::read(text), Resource::Path(path.to_owned()));
-            assert_eq!(audience_path(text), path, "{text}");
+            assert_eq!(audience_path(text, "h"), path, "{text}");
         }
     }
 
@@ -295,7 +296,7 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(Resource::read(text), Resource::Unclear(text.to_owned()));
-            assert_eq!(audience_path(text), as_audience, "{text}");
+            assert_eq!(audience_path(text, "h"), as_audience, "{text}");
         }
     }
 

@@ -480,6 +480,45 @@ fn a_name_without_a_scheme_is_not_the_namespace() {
 }
 
 #[test]
+fn the_bare_name_of_the_client_s_host_is_the_namespace() {
+    let mut bench = guarded();
+    bench.broker.connection(GUEST).host = "Bus.example.org".to_owned();
+    let token = sas("bus.example.org", "root", "r", NOW + 60);
+    assert_eq!(put(&mut bench, "sb://bus.example.org/q", &token), Ok(()));
+    assert_eq!(put(&mut bench, "bus.example.org", &token), Ok(()));
+    assert_eq!(rights(&bench, "two"), "SLM");
+    let mut authorize = |host: &str, token: &str| {
+        let (now, token) = (bench.now, Some(token));
+        let authorized = bench
+            .broker
+            .authorize(now, Peer(1), Some(host), token, "/two", &[]);
+        authorized.map(drop).map_err(|refused| refused.fault)
+    };
+    assert_eq!(authorize("bus.example.org:443", &token), Ok(()));
+    let other = authorize("other.example.org", &token);
+    assert_eq!(other, Err(Fault::Malformed));
+    // A name without a dot may be an entity that is yet to be made.
+    let plain = sas("bus", "root", "r", NOW + 60);
+    assert_eq!(authorize("bus", &plain), Err(Fault::Malformed));
+    // So may one with a dot, once the entity is there.
+    let entity = sas("orders.v1", "root", "r", NOW + 60);
+    assert_eq!(authorize("orders.v1", &entity), Ok(()));
+    let description = bench.broker.description("q").unwrap().clone();
+    bench.run(|broker, around| {
+        let made = broker.ensure_entity(around, "orders.v1", description);
+        made.unwrap();
+    });
+    let mut authorize = |host: &str| {
+        let authorized =
+            bench
+                .broker
+                .authorize(bench.now, Peer(1), Some(host), Some(&entity), "/two", &[]);
+        authorized.map(drop).map_err(|refused| refused.fault)
+    };
+    assert_eq!(authorize("orders.v1"), Err(Fault::Malformed));
+}
+
+#[test]
 fn an_audience_tells_nothing_of_entities_beside_it() {
     let mut bench = guarded();
     let token = sas("sb://h/q", "root", "r", NOW + 60);
