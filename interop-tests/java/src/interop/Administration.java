@@ -8,6 +8,7 @@ import static com.azure.messaging.servicebus.administration.models.AccessRights.
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.azure.messaging.servicebus.ServiceBusReceivedMessage;
@@ -77,8 +78,9 @@ class Administration extends Scenarios {
             Told.same(options, each, Set.of(), Set.of("Name"));
             assertEquals("s271", each.getName());
             each.getAuthorizationRules().forEach(rule -> {
-                assertNear(rule.getCreatedAt(), in(Duration.ZERO), Duration.ofMinutes(1));
-                assertNear(rule.getModifiedAt(), in(Duration.ZERO), Duration.ofMinutes(1));
+                // The times of a rule are the client's, and this SDK sends none.
+                assertNull(rule.getCreatedAt());
+                assertNull(rule.getModifiedAt());
             });
         }
 
@@ -423,7 +425,8 @@ class Administration extends Scenarios {
             .setForwardTo("https://" + Place.NAMESPACE + "/s286b").setForwardDeadLetteredMessagesTo("s286d"));
         QueueProperties queue = administrator.getQueue("s286");
         SubscriptionProperties subscription = administrator.getSubscription("s286t", "a");
-        String absolute = "sb://" + Place.NAMESPACE + "/";
+        // The address that this SDK makes of a name comes back as it was sent.
+        String absolute = "https://" + Place.NAMESPACE + "/";
         assertEquals(List.of(absolute + "s286b", absolute + "s286d", absolute + "s286b", absolute + "s286d"), List.of(
             queue.getForwardTo(), queue.getForwardDeadLetteredMessagesTo(),
             subscription.getForwardTo(), subscription.getForwardDeadLetteredMessagesTo()));

@@ -242,16 +242,21 @@ class Keys extends Scenarios {
         options.getAuthorizationRules().add(speaker);
         administrator.createQueue("s287", options);
         String https = "https://" + Place.NAMESPACE;
-        for (ServiceBusAdministrationClient each : List.of(
-                Place.administrators(Place.keyed(Place.ROOT, "wrong")).buildClient(),
-                Place.administrators(Place.keyed("no-such-name", rootKey)).buildClient(),
-                Place.administrators(Place.keyed("speaker", speaker.getPrimaryKey())).buildClient(),
-                Place.administrators(Place.keyed("listener", Place.LISTENER_KEY)).buildClient(),
-                signing(signed(https, Place.ROOT, rootKey, Duration.ofHours(-1))))) {
-            denies(401, "SubCode=401", () -> each.createQueue("s287b"));
-            denies(401, "SubCode=401", () -> each.deleteQueue("s287"));
-            denies(401, "SubCode=401", () -> each.getQueue("s287"));
-            denies(401, "SubCode=401", () -> each.listQueues().stream().count());
+        String refused = "SubCode=401";
+        // A key that lacks the right is told which claims reading needs, in the service's words. A queue's key
+        // signs for nothing but the queue.
+        String lacks = "Manage,EntityRead claims required";
+        record Denied(ServiceBusAdministrationClient who, String ofQueue, String ofNamespace) {}
+        for (Denied each : List.of(
+                new Denied(Place.administrators(Place.keyed(Place.ROOT, "wrong")).buildClient(), refused, refused),
+                new Denied(Place.administrators(Place.keyed("no-such-name", rootKey)).buildClient(), refused, refused),
+                new Denied(Place.administrators(Place.keyed("speaker", speaker.getPrimaryKey())).buildClient(), lacks, refused),
+                new Denied(Place.administrators(Place.keyed("listener", Place.LISTENER_KEY)).buildClient(), lacks, lacks),
+                new Denied(signing(signed(https, Place.ROOT, rootKey, Duration.ofHours(-1))), refused, refused))) {
+            denies(401, refused, () -> each.who().createQueue("s287b"));
+            denies(401, refused, () -> each.who().deleteQueue("s287"));
+            denies(401, each.ofQueue(), () -> each.who().getQueue("s287"));
+            denies(401, each.ofNamespace(), () -> each.who().listQueues().stream().count());
         }
         assertEquals("s287", administrator.getQueue("s287").getName());
         assertEquals(false, administrator.getQueueExists("s287b"));
