@@ -24,8 +24,6 @@ mod accept;
 mod browse;
 mod consumers;
 mod damaged;
-#[cfg(test)]
-mod damaged_tests;
 mod description;
 mod duplicates;
 mod forward;

@@ -1,1 +1,0 @@
-//! A queue with messages whose bytes are damaged.
