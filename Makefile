@@ -31,6 +31,7 @@ check: ## the quick part: format, clippy, unit, transcript and hostile tests, do
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --all-targets -- -D warnings
 	$(CARGO) test --locked -- --skip sim::
+	tests/mutants --check
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --document-private-items
 
 test: check sim interop-all ## everything CI runs: check, sim, and against the release binary crash and interop
