@@ -9,6 +9,7 @@ import hmac
 import time
 import urllib.parse
 from dataclasses import dataclass
+from functools import partial
 
 from amqp import FALSE, TRUE, Ended, Key, Link, Peer, composite, int32, int64, request, request_with, string
 from scene import Scene
@@ -145,15 +146,18 @@ async def is_there(scene: Scene, queue: str, text: bytes) -> bool:
 
 
 async def send(scene: Scene, queue: str, *payloads: bytes, form: int = 0) -> None:
-    """Sends messages with a key that may, and waits until they are accepted."""
+    """Sends messages with a key that may, and waits until all are accepted. A broker that is short of memory refuses some
+    until it has packed what it has: these are sent again, as a client's retries do."""
     peer = await scene.connect(SEND)
     link = await peer.sender(queue)
-    await until(peer, lambda: 0 < link.credit)
-    accepted: list[bool] = []
-    for payload in payloads:
-        await until(peer, lambda: 0 < link.credit)
-        peer.transfer(link, payload, accepted.append, form=form)
-        await peer.flush()
-    await until(peer, lambda: len(accepted) == len(payloads))
-    assert accepted == [True] * len(payloads), f"{accepted.count(True)} of {len(payloads)} accepted: {link.ended or peer.wrong}"
+    left, ends = list(payloads), time.monotonic() + 20
+    while left:
+        assert time.monotonic() < ends, f"{len(left)} of {len(payloads)} are refused: {link.ended or peer.wrong}"
+        accepted: dict[int, bool] = {}
+        for index, payload in enumerate(left):
+            await until(peer, lambda: 0 < link.credit)
+            peer.transfer(link, payload, partial(accepted.__setitem__, index), form=form)
+            await peer.flush()
+        await until(peer, lambda: len(accepted) == len(left))
+        left = [payload for index, payload in enumerate(left) if not accepted[index]]
     await finish(peer)

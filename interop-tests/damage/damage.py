@@ -26,7 +26,7 @@ QUEUE = "q"
 COUNT = 24
 DAMAGED = "MessageDamaged"
 CONFIG = {"UserConfig": {"Namespaces": [{"Name": "sbemulatorns", "Queues": [{"Name": QUEUE, "Properties": {}}], "Topics": []}]}}
-REMEDIES = ("--accept-data-loss", "backup", "delete", "remove", "replace")
+REMEDIES = ("--accept-data-loss", "backup", "delete", "move", "replace")
 
 
 def body(number: int) -> str:
@@ -275,7 +275,7 @@ def main(arguments: list[str]) -> int:
     seed = int(arguments[0]) if arguments else 14
     print(f"seed {seed}")
     dice = random.Random(seed)
-    work = WORK / "damage"
+    work = Path(os.environ.get("JITNEY_WORK", WORK / "damage")) / "places"
     shutil.rmtree(work, ignore_errors=True)
     whole = Place(work / "whole")
     fill(whole)

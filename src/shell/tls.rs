@@ -73,8 +73,39 @@ pub(super) enum TlsError {
     File(#[from] FileError),
     #[error("the local certificates: {0}")]
     Own(#[from] CertsError),
+    #[error(
+        "{error}; the broker made the files in {}: remove this directory, and it makes others, which \
+         clients have to trust anew",
+        directory.display()
+    )]
+    OwnFile {
+        directory: PathBuf,
+        error: Box<Self>,
+    },
     #[error("TLS cannot be set up: {0}")]
     Setup(#[from] rustls::Error),
+}
+
+impl TlsError {
+    /// Says what to do about a file that the broker has made itself.
+    fn from_source(self, source: &Source) -> Self {
+        let Source::Own(directory) = source else {
+            return self;
+        };
+        let file = match &self {
+            Self::File(error) => &error.file,
+            Self::Own(CertsError::Authority { file, .. }) => file,
+            Self::Count { .. } | Self::Own(_) | Self::OwnFile { .. } | Self::Setup(_) => {
+                return self;
+            }
+        };
+        if !file.starts_with(directory) {
+            return self;
+        }
+        let directory = directory.clone();
+        let error = Box::new(self);
+        Self::OwnFile { directory, error }
+    }
 }
 
 /// The certificates of the broker, shared by its listeners.
@@ -116,8 +147,9 @@ impl Tls {
         let client_ca = args.tls_client_ca.clone();
         let ca = args.tls_ca.clone().or(beside);
         let provider = Arc::new(aws_lc_rs::default_provider());
-        let inputs = Inputs::read(&source, client_ca.as_deref(), ca.as_deref(), now)?;
-        let current = Current::new(&inputs, &provider, now)?;
+        let inputs = Inputs::read(&source, client_ca.as_deref(), ca.as_deref(), now);
+        let current = inputs.and_then(|inputs| Current::new(&inputs, &provider, now));
+        let current = current.map_err(|error| error.from_source(&source))?;
         current.tell("certificate for TLS");
         Ok(Arc::new(Self {
             source,

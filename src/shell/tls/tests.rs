@@ -414,6 +414,19 @@ async fn without_files_there_is_a_local_certificate_that_is_renewed_in_time() {
     assert_ne!(authorities[0], authorities[2]);
 }
 
+#[test]
+fn a_damaged_file_of_the_broker_s_own_is_refused_with_what_to_do() {
+    for text in ["-----BEGIN CERTIFICATE-----\n", ""] {
+        let folder = tempfile::tempdir().unwrap();
+        Tls::load(&TlsArgs::default(), Some(folder.path())).unwrap();
+        std::fs::write(folder.path().join("ca.pem"), text).unwrap();
+        let refused = Tls::load(&TlsArgs::default(), Some(folder.path()));
+        let told = refused.unwrap_err().to_string();
+        assert!(told.contains("ca.pem: "), "{told}");
+        assert!(told.contains("remove this directory"), "{told}");
+    }
+}
+
 #[tokio::test]
 async fn a_local_certificate_that_has_lost_its_key_is_made_again() {
     let folder = tempfile::tempdir().unwrap();
