@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
 
+use super::transfers::PeerTag;
 use super::wire::Malformed;
 use super::{Attach, LinkRole, SessionId, serial};
 use crate::limits;
@@ -65,6 +66,7 @@ pub(super) struct Incoming {
 #[derive(Debug)]
 pub(super) struct Partial {
     pub(super) delivery: u32,
+    pub(super) tag: PeerTag,
     pub(super) message_format: u32,
     pub(super) settled: bool,
     pub(super) transaction: Option<Bytes>,

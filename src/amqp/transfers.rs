@@ -21,8 +21,7 @@ use crate::limits;
 pub(super) struct Transfer {
     handle: u32,
     delivery: Option<u32>,
-    /// Bytes of its delivery-tag.
-    tag: Option<usize>,
+    tag: Option<PeerTag>,
     message_format: u32,
     settled: bool,
     more: bool,
@@ -44,14 +43,30 @@ enum Course {
 /// Bytes of a delivery-tag [2.8.7].
 const TAG_BYTES_MAX: usize = 32;
 
+/// A delivery-tag of the peer's choice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PeerTag {
+    length: usize,
+    bytes: [u8; TAG_BYTES_MAX],
+}
+
+impl PeerTag {
+    fn read(tag: &[u8]) -> Result<Self, Malformed> {
+        let mut bytes = [0; TAG_BYTES_MAX];
+        let place = bytes.get_mut(..tag.len());
+        place
+            .ok_or(Malformed::WrongType("a delivery-tag of 32 bytes at most"))?
+            .copy_from_slice(tag);
+        let length = tag.len();
+        Ok(Self { length, bytes })
+    }
+}
+
 impl Transfer {
     pub(super) fn read(mut list: List<'_>) -> Result<Self, Malformed> {
         let handle = list.uint()?.ok_or(Malformed::Missing("handle"))?;
         let delivery = list.uint()?;
-        let tag = list.binary()?.map(<[u8]>::len);
-        if tag.is_some_and(|length| TAG_BYTES_MAX < length) {
-            return Err(Malformed::WrongType("a delivery-tag of 32 bytes at most"));
-        }
+        let tag = list.binary()?.map(PeerTag::read).transpose()?;
         let message_format = list.uint()?.unwrap_or(0);
         let settled = list.boolean()?.unwrap_or_default();
         let more = list.boolean()?.unwrap_or_default();
@@ -405,10 +420,8 @@ impl Connection {
 
 impl Partial {
     fn begin(transfer: &Transfer) -> Result<Self, Malformed> {
-        if transfer.tag.is_none() {
-            return Err(Malformed::Missing("delivery-tag"));
-        }
         Ok(Self {
+            tag: transfer.tag.ok_or(Malformed::Missing("delivery-tag"))?,
             delivery: transfer.delivery.ok_or(Malformed::Missing("delivery-id"))?,
             message_format: transfer.message_format,
             settled: transfer.settled,
@@ -418,10 +431,12 @@ impl Partial {
         })
     }
 
-    /// Checks that a transfer goes on with this delivery, and not with another [2.7.5].
+    /// Checks that a transfer continues this delivery, and not another [2.7.5]. `fe2o3-amqp` gives the
+    /// last transfer of a delivery the next delivery-id, and repeats the tag: that is the same delivery.
     fn check_continued(&self, transfer: &Transfer) -> Result<(), Refusal> {
+        let is_tagged = transfer.tag == Some(self.tag);
         match transfer.delivery {
-            Some(other) if other != self.delivery => Err(Refusal {
+            Some(other) if other != self.delivery && !is_tagged => Err(Refusal {
                 condition: Condition::NotAllowed,
                 description: format!(
                     "A transfer of the delivery {other} came before the delivery {} was whole.",

@@ -243,20 +243,20 @@ class Keys extends Scenarios {
         administrator.createQueue("s287", options);
         String https = "https://" + Place.NAMESPACE;
         String refused = "SubCode=401";
-        // A key that lacks the right is told which claims reading needs, in the service's words. A queue's key
-        // signs for nothing but the queue.
+        // A key that lacks the right is told which claims reading needs, in the service's words. The client signs for the
+        // namespace, for which a queue's key is not good.
         String lacks = "Manage,EntityRead claims required";
-        record Denied(ServiceBusAdministrationClient who, String ofQueue, String ofNamespace) {}
+        record Denied(ServiceBusAdministrationClient who, String reading) {}
         for (Denied each : List.of(
-                new Denied(Place.administrators(Place.keyed(Place.ROOT, "wrong")).buildClient(), refused, refused),
-                new Denied(Place.administrators(Place.keyed("no-such-name", rootKey)).buildClient(), refused, refused),
-                new Denied(Place.administrators(Place.keyed("speaker", speaker.getPrimaryKey())).buildClient(), lacks, refused),
-                new Denied(Place.administrators(Place.keyed("listener", Place.LISTENER_KEY)).buildClient(), lacks, lacks),
-                new Denied(signing(signed(https, Place.ROOT, rootKey, Duration.ofHours(-1))), refused, refused))) {
+                new Denied(Place.administrators(Place.keyed(Place.ROOT, "wrong")).buildClient(), refused),
+                new Denied(Place.administrators(Place.keyed("no-such-name", rootKey)).buildClient(), refused),
+                new Denied(Place.administrators(Place.keyed("speaker", speaker.getPrimaryKey())).buildClient(), refused),
+                new Denied(Place.administrators(Place.keyed("listener", Place.LISTENER_KEY)).buildClient(), lacks),
+                new Denied(signing(signed(https, Place.ROOT, rootKey, Duration.ofHours(-1))), refused))) {
             denies(401, refused, () -> each.who().createQueue("s287b"));
             denies(401, refused, () -> each.who().deleteQueue("s287"));
-            denies(401, each.ofQueue(), () -> each.who().getQueue("s287"));
-            denies(401, each.ofNamespace(), () -> each.who().listQueues().stream().count());
+            denies(401, each.reading(), () -> each.who().getQueue("s287"));
+            denies(401, each.reading(), () -> each.who().listQueues().stream().count());
         }
         assertEquals("s287", administrator.getQueue("s287").getName());
         assertEquals(false, administrator.getQueueExists("s287b"));
