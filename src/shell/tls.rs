@@ -88,7 +88,7 @@ pub(super) enum TlsError {
 
 impl TlsError {
     /// Says what to do about a file that the broker has made itself.
-    fn from_source(self, source: &Source) -> Self {
+    fn with_remedy(self, source: &Source) -> Self {
         let Source::Own(directory) = source else {
             return self;
         };
@@ -149,7 +149,7 @@ impl Tls {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let inputs = Inputs::read(&source, client_ca.as_deref(), ca.as_deref(), now);
         let current = inputs.and_then(|inputs| Current::new(&inputs, &provider, now));
-        let current = current.map_err(|error| error.from_source(&source))?;
+        let current = current.map_err(|error| error.with_remedy(&source))?;
         current.tell("certificate for TLS");
         Ok(Arc::new(Self {
             source,
