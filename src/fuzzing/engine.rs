@@ -42,7 +42,7 @@ pub fn input<'a>(said: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
     input
 }
 
-/// Plays an input. Its first part says how far the connection has come before it ([`Stage`]) and what the application does ([`Manner`]);
+/// Plays an input. Its first part says how far the connection has come before it and what the application does ([`Manner`]);
 /// each further one is something that the peer says, or that the application does.
 pub(super) fn run(input: &[u8]) {
     let parts = parts(input);
