@@ -287,19 +287,19 @@ guardedTopic("keys", (scenario) => {
     const speaker = rule("speaker", "Send", "Listen");
     await office.createQueue("s287", { authorizationRules: [speaker] });
     const refused = /SubCode=401/;
-    // A key that lacks the right is told which claims reading needs, in the service's words. The client signs for the
-    // namespace, for which a queue's key is not good.
+    // A key that lacks the right is told which claims reading needs, in the service's words. A queue's key is good for
+    // the queue only.
     const lacks = /^Manage,EntityRead claims required/;
-    for (const [key, reading] of [
-      [{ ...ROOT, key: "wrong" }, refused], [{ ...ROOT, name: "no-such-name" }, refused], [keyOf(speaker), refused],
-      [LISTENER, lacks], [SPEAKER, lacks],
+    for (const [key, ofQueue, ofNamespace] of [
+      [{ ...ROOT, key: "wrong" }, refused, refused], [{ ...ROOT, name: "no-such-name" }, refused, refused],
+      [keyOf(speaker), lacks, refused], [LISTENER, lacks, lacks], [SPEAKER, lacks, lacks],
     ]) {
       const other = administrator(key);
       for (const [ask, words] of [
         [() => other.createQueue("s287b"), refused], [() => other.deleteQueue("s287"), refused],
-        [() => other.createTopic("s287c"), refused], [() => other.getQueue("s287"), reading],
-        [() => other.getQueueRuntimeProperties("s287"), reading], [() => other.listQueues().next(), reading],
-        [() => other.getNamespaceProperties(), reading],
+        [() => other.createTopic("s287c"), refused], [() => other.getQueue("s287"), ofQueue],
+        [() => other.getQueueRuntimeProperties("s287"), ofQueue], [() => other.listQueues().next(), ofNamespace],
+        [() => other.getNamespaceProperties(), ofNamespace],
       ]) {
         await fails(ask(), UNAUTHORIZED_REQUEST, words);
       }

@@ -88,7 +88,7 @@ fn a_websocket_at_the_address_of_health_takes_no_place_that_is_kept_for_it() {
         crowd.push(stream);
     }
     // The first ones get places that the crowd has not come to yet; each gives its own back.
-    let refused = (0..1_000).any(|_| {
+    let refused = (0..20_000).any(|_| {
         let mut stream = connect(broker.http);
         stream.write_all(UPGRADE.as_bytes()).unwrap();
         let mut status = [0; 12];
