@@ -77,30 +77,6 @@ fn websockets_keep_their_places_and_health_its_own() {
 }
 
 #[test]
-fn a_websocket_at_the_address_of_health_takes_no_place_that_is_kept_for_it() {
-    let data = tempfile::tempdir().unwrap();
-    let broker = Process::start("ulimit -n 96", data.path(), &[]);
-    // All places, and some that wait for one.
-    let mut crowd: Vec<TcpStream> = Vec::new();
-    for _ in 0..96 {
-        let mut stream = connect(broker.amqp);
-        stream.write_all(SIGN_IN).unwrap();
-        crowd.push(stream);
-    }
-    // The first ones get places that the crowd has not come to yet; each gives its own back.
-    let refused = (0..20_000).any(|_| {
-        let mut stream = connect(broker.http);
-        stream.write_all(UPGRADE.as_bytes()).unwrap();
-        let mut status = [0; 12];
-        stream.read_exact(&mut status).unwrap();
-        assert!([b"HTTP/1.1 101", b"HTTP/1.1 503"].contains(&&status));
-        &status == b"HTTP/1.1 503"
-    });
-    assert!(refused);
-    assert!(broker.get("/health").starts_with("HTTP/1.1 200"));
-}
-
-#[test]
 fn too_few_descriptors_are_refused_with_what_is_enough() {
     let data = tempfile::tempdir().unwrap();
     let child = Process::spawn("ulimit -n 40", data.path(), &[]);
