@@ -470,6 +470,18 @@ fn an_entity_that_forwards_is_never_idle() {
     assert!(bench.broker.resolve_path("passes-on").is_none());
 }
 
+/// A message to the coordinator: a declare or a discharge.
+fn to_coordinator(link: LinkId, payload: Vec<u8>) -> send::Incoming {
+    send::Incoming {
+        link,
+        delivery: DeliveryId(0),
+        payload: payload.into(),
+        message_format: 0,
+        settled: false,
+        transaction: None,
+    }
+}
+
 #[test]
 fn a_transaction_is_done_as_a_whole_or_not_at_all() {
     let mut bench = Bench::new();
@@ -481,14 +493,7 @@ fn a_transaction_is_done_as_a_whole_or_not_at_all() {
                 .connection(connection)
                 .links
                 .insert(link, Link::Coordinator);
-            let control = |payload: Vec<u8>| send::Incoming {
-                link,
-                delivery: DeliveryId(0),
-                payload: payload.into(),
-                message_format: 0,
-                settled: false,
-                transaction: None,
-            };
+            let control = |payload| to_coordinator(link, payload);
             let declare = control(vec![0x00, 0x53, 0x77, 0x00, 0x53, 0x31, 0x45]);
             let (Outcome::Declared(id), 0) = broker.control(around, connection, &declare) else {
                 panic!("it was not declared");
@@ -534,14 +539,7 @@ fn what_a_transaction_changes_counts_as_memory_until_it_ends() {
     let before = counted(&bench);
     bench.run(|broker, around| {
         let link = LinkId(1);
-        let control = |payload: Vec<u8>| send::Incoming {
-            link,
-            delivery: DeliveryId(0),
-            payload: payload.into(),
-            message_format: 0,
-            settled: false,
-            transaction: None,
-        };
+        let control = |payload| to_coordinator(link, payload);
         let declare = control(vec![0x00, 0x53, 0x77, 0x00, 0x53, 0x31, 0x45]);
         let (Outcome::Declared(id), 0) = broker.control(around, connection, &declare) else {
             panic!("it was not declared");
