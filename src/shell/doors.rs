@@ -5,6 +5,7 @@
 //! after by a task of its own, so that a slow one holds nobody up.
 
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -94,33 +95,95 @@ impl House {
 
 /// Takes connections in until it is told to stop, and then waits for all of them.
 pub(super) async fn open(listener: TcpListener, door: Door, house: Arc<House>) {
-    let mut stopped = house.stopped.clone();
-    let mut guests = JoinSet::new();
-    // The place of the next one: who has none yet waits where the system keeps it.
-    let mut place = None;
-    let mut told = None;
-    loop {
-        tokio::select! {
-            taken = house.places.take(door), if place.is_none() => place = Some(taken),
-            accepted = listener.accept(), if place.is_some() => match accepted {
-                Ok((stream, peer)) => {
-                    let entry = house.visits_at(door).admit(peer.ip());
-                    if let (Some(entry), Some(place)) = (entry, place.take()) {
-                        guests.spawn(meet(Arc::clone(&house), stream, peer, entry, place));
-                    }
-                }
-                Err(error) => {
-                    tell(&mut told, &error);
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                }
-            },
-            Some(ended) = guests.join_next() => tell_panic(ended),
-            _ = stopped.changed() => break,
+    let entrance = Entrance::new(listener, door, house.places.clone());
+    let stopped = house.stopped.clone();
+    let admit = |accepted: Accepted| {
+        let entry = house.visits_at(door).admit(accepted.peer.ip())?;
+        Some(meet(Arc::clone(&house), accepted, entry))
+    };
+    entrance.serve(admit, stopped).await;
+}
+
+/// A listener, and the places of the connections that it accepts.
+struct Entrance {
+    listener: TcpListener,
+    door: Door,
+    places: Places,
+    /// When it was last told that a connection could not be accepted.
+    told: Option<Instant>,
+}
+
+/// A connection that has a place.
+struct Accepted {
+    stream: TcpStream,
+    peer: SocketAddr,
+    place: Place,
+}
+
+impl Entrance {
+    fn new(listener: TcpListener, door: Door, places: Places) -> Self {
+        Self {
+            listener,
+            door,
+            places,
+            told: None,
         }
     }
-    drop(listener);
-    while let Some(ended) = guests.join_next().await {
-        tell_panic(ended);
+
+    /// Serves connections, each in a task of its own, until it is told to stop, and then waits for
+    /// all of them. `admit` returns what serves a connection, or `None` to close it.
+    async fn serve<F>(
+        self,
+        admit: impl Fn(Accepted) -> Option<F>,
+        mut stopped: watch::Receiver<bool>,
+    ) where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let mut guests = JoinSet::new();
+        {
+            // One future from the wait for a place to the next connection: if it were made anew
+            // whenever a connection ends, its wait for a place would begin behind all others.
+            let mut next = pin!(self.next());
+            loop {
+                tokio::select! {
+                    (entrance, accepted) = &mut next => {
+                        if let Some(served) = admit(accepted) {
+                            guests.spawn(served);
+                        }
+                        next.set(entrance.next());
+                    }
+                    Some(ended) = guests.join_next() => tell_panic(ended),
+                    _ = stopped.changed() => break,
+                }
+            }
+        }
+        while let Some(ended) = guests.join_next().await {
+            tell_panic(ended);
+        }
+    }
+
+    /// Accepts the next connection when there is a place for it; until then it waits where the
+    /// system keeps it.
+    async fn next(mut self) -> (Self, Accepted) {
+        /// How long to wait when the system is out of something.
+        const RETRY: Duration = Duration::from_millis(100);
+        let place = self.places.take(self.door).await;
+        loop {
+            match self.listener.accept().await {
+                Ok((stream, peer)) => {
+                    let accepted = Accepted {
+                        stream,
+                        peer,
+                        place,
+                    };
+                    return (self, accepted);
+                }
+                Err(error) => {
+                    tell(&mut self.told, &error);
+                    tokio::time::sleep(RETRY).await;
+                }
+            }
+        }
     }
 }
 
@@ -141,7 +204,12 @@ fn tell(told: &mut Option<Instant>, error: &std::io::Error) {
 }
 
 /// Finds out what a peer speaks, and speaks it.
-async fn meet(house: Arc<House>, stream: TcpStream, peer: SocketAddr, entry: Entry, place: Place) {
+async fn meet(house: Arc<House>, accepted: Accepted, entry: Entry) {
+    let Accepted {
+        stream,
+        peer,
+        place,
+    } = accepted;
     let mut stopped = house.stopped.clone();
     let visit = match entry {
         Entry::AtOnce(visit) => visit,
@@ -264,7 +332,63 @@ pub(super) fn next_id() -> ConnectionId {
 
 #[cfg(test)]
 mod tests {
+    use tokio::sync::{Notify, mpsc};
+
     use super::*;
+    use crate::limits;
+
+    /// Polls a future that is not ready.
+    async fn poll_pending(future: impl Future) {
+        tokio::select! {
+            biased;
+            _ = future => panic!("it is to wait"),
+            () = std::future::ready(()) => {}
+        }
+    }
+
+    #[tokio::test]
+    async fn a_listener_that_waits_for_a_place_keeps_its_turn_when_a_connection_ends() {
+        let places = Places::new(limits::DESCRIPTORS_MIN);
+        let mut free: Vec<Place> = std::iter::from_fn(|| places.try_take()).collect();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        // Of each connection, its place comes here, and its task ends when it is told to.
+        let (to_test, mut accepted) = mpsc::unbounded_channel();
+        let (ended, mut ends) = mpsc::unbounded_channel();
+        let end = Arc::new(Notify::new());
+        let may_end = Arc::clone(&end);
+        let admit = move |Accepted { place, .. }| {
+            to_test.send(place).unwrap();
+            let (may_end, ended) = (Arc::clone(&may_end), ended.clone());
+            Some(async move {
+                may_end.notified().await;
+                ended.send(()).unwrap();
+            })
+        };
+        let (_stop, stopped) = watch::channel(false);
+        let entrance = Entrance::new(listener, Door::Main, places.clone());
+        let mut serving = pin!(entrance.serve(admit, stopped));
+
+        let _first = TcpStream::connect(address).await.unwrap();
+        free.pop();
+        let place = tokio::select! {
+            () = &mut serving => panic!("nothing has stopped it"),
+            place = accepted.recv() => place.unwrap(),
+        };
+        // From now on the listener waits for a place for the next connection; so does another one.
+        let _second = TcpStream::connect(address).await.unwrap();
+        let mut other = pin!(places.take(Door::Main));
+        poll_pending(&mut other).await;
+        end.notify_one();
+        ends.recv().await.unwrap();
+        poll_pending(&mut serving).await;
+        drop(place);
+        tokio::select! {
+            () = &mut serving => panic!("nothing has stopped it"),
+            place = accepted.recv() => assert!(place.is_some()),
+            _ = &mut other => panic!("it came later"),
+        }
+    }
 
     #[test]
     fn a_protocol_is_told_by_its_first_byte() {

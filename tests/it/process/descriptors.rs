@@ -77,6 +77,38 @@ fn websockets_keep_their_places_and_health_its_own() {
 }
 
 #[test]
+fn a_websocket_at_the_address_of_health_takes_no_place_that_is_kept_for_it() {
+    /// Of 96 descriptors, half are for connections.
+    const PLACES: usize = 48;
+    let data = tempfile::tempdir().unwrap();
+    let broker = Process::start("ulimit -n 96", data.path(), &[]);
+    // Each listener has a place for its next connection: those of the listeners at `--amqp` and
+    // `--http` are used here. Each peer has signed in before the next one comes, for of those that
+    // have not, one address may have few.
+    let listeners = broker.told.matches(" address=").count();
+    let signed_in = (listeners..=PLACES).map(|_| signed_in(broker.amqp));
+    let mut inside: Vec<TcpStream> = signed_in.collect();
+    inside.push(web_socket(broker.http));
+    let refused = || {
+        let mut stream = connect(broker.http);
+        stream.write_all(UPGRADE.as_bytes()).unwrap();
+        let mut status = [0; 12];
+        stream.read_exact(&mut status).unwrap();
+        assert_eq!(&status, b"HTTP/1.1 503");
+    };
+    refused();
+    // Who waits for a place gets the next one, whoever asks again and again meanwhile.
+    let mut waiting = connect(broker.amqp);
+    waiting.write_all(SIGN_IN).unwrap();
+    inside.pop();
+    (0..20).for_each(|_| refused());
+    let mut header = [0; 8];
+    waiting.read_exact(&mut header).unwrap();
+    assert_eq!(&header, b"AMQP\x03\x01\x00\x00");
+    assert!(broker.get("/health").starts_with("HTTP/1.1 200"));
+}
+
+#[test]
 fn too_few_descriptors_are_refused_with_what_is_enough() {
     let data = tempfile::tempdir().unwrap();
     let child = Process::spawn("ulimit -n 40", data.path(), &[]);
