@@ -81,6 +81,12 @@ pub const RECEIVER_WINDOW_BYTES: i64 = 1024 * 1024;
 /// Bytes of messages handed to all receivers of one connection that are not yet written to its
 /// peer, beyond what one step of a queue hands out.
 pub const CONNECTION_WINDOW_BYTES: u64 = 16 * 1024 * 1024;
+/// Bytes that a connection has written, and need not report yet. They do not count in what all
+/// connections have waiting to be written.
+pub const UNREPORTED_BYTES_MAX: u64 = 64 * 1024;
+/// How long a peer may read nothing, when all connections have twice the share of memory for what
+/// waits to be written: then its connection is closed.
+pub const UNREAD_WAIT_MAX: Millis = Millis::from_secs(2);
 /// Messages below this are copied for connections that are behind: a slice keeps the whole stretch
 /// of the log in memory that it lies in. Bytes.
 pub const COPIED_BODY_BYTES: usize = 64 * 1024;

@@ -39,12 +39,6 @@ def stage(name: str, attacks: list[Attack], **more: object) -> Stage:
 
 # Attacks that succeed, or have not been seen to fail: they run when they are asked for by name, and leave the list with what stops them.
 NOT_YET = [
-    # Were 960 MiB, for the properties of one disposition for each of its deliveries.
-    "one_disposition_for_many_messages",
-    # Were 880 MiB, for 12 MB of a request to $management.
-    "requests_that_take_much_to_decode",
-    # Were 310 MiB.
-    "audiences_without_end",
     # What one connection has in open transactions reaches the limit of memory, and others' messages are refused until they end.
     "transactions_that_hold_much",
 ]

@@ -65,15 +65,17 @@ async def receivers_that_never_read(scene: Scene) -> None:
         sender.transfer(link, message(os.urandom(64_000)), lambda _accepted: None)
         await sender.flush()
     await finish(sender)
-    # One connection: each has a window of 16 MiB (limits::CONNECTION_WINDOW_BYTES), whatever its links grant.
-    peer = await scene.connect(LISTEN)
-    links = [await peer.receiver("mine", lambda *_: None) for _ in range(150)]
-    assert peer.transport
-    peer.transport.pause_reading()
-    for receiver in links:
-        receiver.grant(1_000_000)
-    await asyncio.sleep(2)
-    peer.drop()
+    # Each connection may have 16 MiB (limits::CONNECTION_WINDOW_BYTES), whatever its links grant, and all a share of the memory.
+    peers = [await scene.connect(LISTEN) for _ in range(20)]
+    for peer in peers:
+        links = [await peer.receiver("mine", lambda *_: None) for _ in range(20)]
+        assert peer.transport
+        peer.transport.pause_reading()
+        for receiver in links:
+            receiver.grant(1_000_000)
+    await asyncio.sleep(4)
+    for peer in peers:
+        peer.drop()
 
 
 async def frames_without_end(scene: Scene) -> None:

@@ -97,7 +97,28 @@ async def a_connection_that_asks_for_health_for_ever(scene: Scene) -> None:
 
 async def more_connections_than_an_address_may_have(scene: Scene) -> None:
     """The next one waits, and other addresses come in. The pair has signed in, and is not counted."""
-    peers = await asyncio.gather(*(connect(scene) for _ in range(VISITS)))
+    served = 0
+
+    async def come_in() -> asyncio.StreamWriter:
+        reader, writer = await connect(scene)
+        writer.write(SASL_HEADER)
+
+        async def wait() -> None:
+            nonlocal served
+            if await reader.read(8):
+                served += 1
+
+        waits.append(asyncio.create_task(wait()))
+        return writer
+
+    waits: list[asyncio.Task] = []
+    peers = await asyncio.gather(*(come_in() for _ in range(VISITS)))
+    # Others of this address are there too: some of these have to wait. All places are taken when no more of them are let in.
+    before = -1
+    async with asyncio.timeout(ADMISSION):
+        while before < served or served < VISITS - 100:
+            before = served
+            await asyncio.sleep(0.3)
     late, writer = await connect(scene)
     try:
         writer.write(b"GET /health HTTP/1.0\r\n\r\n")
@@ -112,7 +133,9 @@ async def more_connections_than_an_address_may_have(scene: Scene) -> None:
         except TimeoutError:
             pass
     finally:
-        for _, peer in peers:
+        for wait in waits:
+            wait.cancel()
+        for peer in peers:
             peer.close()
     assert b"200 OK" in await read_all(late), "its turn did not come"
     writer.close()

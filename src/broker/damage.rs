@@ -1,6 +1,7 @@
 //! Messages whose bytes in the log are not what was written: each is contained when it is found, by a
 //! delivery, a request, a search, or before it goes on. Everything else goes on.
 
+use super::ways::Load;
 use super::{
     Broker, ConnectionId, Link, LinkId, Response, Surroundings, consumer_id, links::ServiceNode,
 };
@@ -122,7 +123,8 @@ impl Broker {
                 _ => false,
             }
         });
-        self.answered(around, connection, bytes.saturating_sub(response.bytes()));
+        let less = bytes.saturating_sub(response.bytes());
+        self.unload(around, connection, Load::Answers(less));
         contained
     }
 

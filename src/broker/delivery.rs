@@ -1,40 +1,13 @@
-//! What goes out: deliveries, credit, and the way that is full.
+//! What goes out: deliveries, and credit for them.
 
 use super::links::session_accept;
+use super::ways::Load;
 use super::{
     Broker, ConnectionId, ConsumerId, Effects, EntityId, Link, LinkId, LockToken, Reply, Routed,
     Surroundings, consumer_id, link_of,
 };
 use crate::amqp::{Condition, Tag};
 use crate::entity::queue::{Delivery, SessionGrant, SessionLost};
-use crate::limits;
-
-/// A connection's way out.
-#[derive(Debug, Default)]
-pub(super) struct Way {
-    /// Bytes of messages that were handed to its receivers and are not yet written.
-    bytes: u64,
-    /// They are so many that its receivers are handed nothing more.
-    is_full: bool,
-}
-
-impl Way {
-    /// Counts bytes in; returns whether they fill the way.
-    fn fills(&mut self, bytes: u64) -> bool {
-        self.bytes += bytes;
-        let fills = !self.is_full && limits::CONNECTION_WINDOW_BYTES <= self.bytes;
-        self.is_full |= fills;
-        fills
-    }
-
-    /// Counts bytes out; returns whether the way is free again.
-    fn frees(&mut self, bytes: u64) -> bool {
-        self.bytes = self.bytes.saturating_sub(bytes);
-        let frees = self.is_full && self.bytes <= limits::CONNECTION_WINDOW_BYTES / 2;
-        self.is_full &= !frees;
-        frees
-    }
-}
 
 impl Broker {
     /// Passes what a queue gave out on to the links it is for.
@@ -52,9 +25,8 @@ impl Broker {
                 }
                 Delivery::Message(consumer, handover) => {
                     let (connection, link) = link_of(consumer);
-                    let state = self.connections.get_mut(&connection);
-                    let length = u64::from(handover.body.length);
-                    if state.is_some_and(|state| state.way.fills(length)) {
+                    let load = Load::Messages(u64::from(handover.body.length));
+                    if self.load(around.now, connection, load) {
                         filled.push(connection);
                     }
                     (consumer, Reply::Deliver(link, handover))
@@ -72,9 +44,7 @@ impl Broker {
                 reply,
             });
         }
-        for connection in filled {
-            self.set_blocked(around, connection, true);
-        }
+        self.stop_filled(around, filled);
     }
 
     /// Lets a receiver in that has waited for a message session.
@@ -123,43 +93,13 @@ impl Broker {
         link: LinkId,
         bytes: u64,
     ) {
-        let state = self.connections.get_mut(&connection);
-        let frees = state.is_some_and(|state| state.way.frees(bytes));
         if let Some(&Link::Receiver { queue, .. }) = self.link(connection, link) {
             let consumer = consumer_id(connection, link);
             self.with_queue(around, queue, |queue, cx| {
                 queue.written(cx, consumer, bytes);
             });
         }
-        if frees {
-            self.set_blocked(around, connection, false);
-        }
-    }
-
-    /// Stops all receivers of a connection, or lets them go on until its way is full again.
-    fn set_blocked(
-        &mut self,
-        around: &mut Surroundings<'_>,
-        connection: ConnectionId,
-        blocked: bool,
-    ) {
-        let Some(state) = self.connections.get(&connection) else {
-            return;
-        };
-        let receivers = state.links.iter().filter_map(|(&id, link)| match link {
-            &Link::Receiver { queue, .. } => Some((id, queue)),
-            _ => None,
-        });
-        for (link, queue) in receivers.collect::<Vec<_>>() {
-            let state = self.connections.get(&connection);
-            if state.is_some_and(|state| state.way.is_full) != blocked {
-                return;
-            }
-            let consumer = consumer_id(connection, link);
-            self.with_queue(around, queue, |queue, cx| {
-                queue.set_blocked(cx, consumer, blocked);
-            });
-        }
+        self.unload(around, connection, Load::Messages(bytes));
     }
 
     pub(super) fn credit(
@@ -173,8 +113,7 @@ impl Broker {
         match self.link(connection, link) {
             Some(&(Link::Receiver { queue, .. } | Link::Waiting { queue, .. })) => {
                 let consumer = consumer_id(connection, link);
-                let state = self.connections.get(&connection);
-                let blocked = state.is_some_and(|state| state.way.is_full);
+                let blocked = self.is_blocked(connection);
                 self.with_queue(around, queue, |queue, cx| {
                     // It may have been let in since.
                     queue.set_blocked(cx, consumer, blocked);

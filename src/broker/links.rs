@@ -419,6 +419,8 @@ impl Broker {
             self.release(around, connection, link, state);
         }
         self.drop_holdings(around, connection, state.holdings.into_values());
+        self.ways.count_requests(state.waiting, 0);
+        self.forget_way(around, &state.way);
     }
 
     /// Ends the links that an entity's new properties forbid.

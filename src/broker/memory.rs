@@ -1,6 +1,7 @@
 //! What the queues of a namespace take of memory together.
 
 use super::Broker;
+use super::ways::Ways;
 use crate::entity::{Held, Memory, Purpose};
 use crate::limits;
 
@@ -31,9 +32,10 @@ impl Shares {
 }
 
 impl Broker {
-    /// Says how much memory queues may take, before the first is there.
+    /// Says how much memory queues and what waits to be written may take, before the first is there.
     pub fn set_memory(&mut self, memory: Memory) {
         debug_assert!(self.queues.is_empty(), "queues are counted elsewhere");
+        self.ways = Ways::new(memory.outgoing());
         self.shares = Shares::new(memory);
     }
 

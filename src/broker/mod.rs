@@ -39,6 +39,9 @@ mod settle;
 mod tests;
 mod tier;
 mod transactions;
+mod ways;
+#[cfg(test)]
+mod ways_tests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -118,8 +121,8 @@ pub enum Reply {
     Respond(LinkId, Box<Response>),
     /// End a link.
     Detach(LinkId, Refusal),
-    /// End the connection, because the broker stops.
-    Close,
+    /// End the connection, for this reason.
+    Close(Refusal),
     /// Say whether the peer is who it says it is.
     Authenticated(bool),
     /// The peer has proved a right: what is kept tight for strangers may be let go.
@@ -194,6 +197,7 @@ pub struct Broker {
     token_ends: BTreeSet<(Timestamp, ConnectionId)>,
     room: Room,
     shares: memory::Shares,
+    ways: ways::Ways,
     interpreted: settle::Interpreted,
     /// Kept from step to step for its memory.
     effects: Effects,
@@ -277,9 +281,9 @@ struct Connection {
     holdings: BTreeMap<LinkId, jms::Holding>,
     /// Calls whose answers have no link yet.
     orphans: VecDeque<management::Call>,
-    /// Bytes of answers that are not yet written.
-    unwritten: u64,
-    way: delivery::Way,
+    /// Bytes of calls that wait for their answers to leave.
+    waiting: usize,
+    way: ways::Way,
     transactions: transactions::Open,
     /// What is counted of it; nothing before it has a link or a token.
     kept: Option<kept::Kept>,
@@ -340,6 +344,7 @@ impl Broker {
             token_ends: BTreeSet::new(),
             room: Room::Enough,
             shares: memory::Shares::default(),
+            ways: ways::Ways::new(usize::MAX),
             interpreted: settle::Interpreted::default(),
             effects: Effects::default(),
             matches: Vec::new(),
@@ -360,7 +365,9 @@ impl Broker {
             Input::Event(event) => self.apply_event(around, connection, event),
             Input::Returned { token, link } => self.returned(around, connection, link, token),
             Input::Written { link, bytes } => self.written(around, connection, link, bytes),
-            Input::Answered(bytes) => self.answered(around, connection, bytes),
+            Input::Answered(bytes) => {
+                self.unload(around, connection, ways::Load::Answers(bytes));
+            }
         }
     }
 
@@ -372,6 +379,7 @@ impl Broker {
         self.end_transactions(around.now);
         self.end_tokens(around);
         self.tell_refusals(around.now);
+        self.close_stuck(around);
         self.delete_idle(around);
         loop {
             let due = self
@@ -399,6 +407,7 @@ impl Broker {
     pub fn follow_clock(&mut self, now: Timestamp, step: ClockStep) {
         self.move_transaction_ends(step);
         self.move_idle_ends(step);
+        self.move_ways(step);
         self.access.follow_clock(step);
         for node in self.queues.iter_mut().flatten() {
             node.queue.follow_clock(now, step);
@@ -417,7 +426,10 @@ impl Broker {
             return Some(Timestamp::EPOCH);
         }
         let all = queue.into_iter().chain(transaction).chain(idle);
-        all.chain(token).chain(self.next_refusals()).min()
+        all.chain(token)
+            .chain(self.next_refusals())
+            .chain(self.ways.poll_timeout())
+            .min()
     }
 
     /// Names the namespaces, the first of which answers to every host name that is no other's.

@@ -35,6 +35,8 @@ pub struct Budget {
     pub packed: usize,
     /// Of all that is counted.
     pub total: usize,
+    /// Of what waits to be written to peers, which is counted elsewhere.
+    pub outgoing: usize,
 }
 
 impl Default for Budget {
@@ -44,6 +46,7 @@ impl Default for Budget {
             open: crate::limits::OPEN_INDEX_BYTES,
             packed: usize::MAX,
             total: usize::MAX,
+            outgoing: usize::MAX,
         }
     }
 }
@@ -91,6 +94,11 @@ impl Memory {
             store,
             ..Shared::default()
         }))
+    }
+
+    /// Returns the budget of what waits to be written to peers, in bytes.
+    pub(crate) fn outgoing(&self) -> usize {
+        self.0.budget.outgoing
     }
 
     /// Returns all that is counted, in bytes.
@@ -246,6 +254,7 @@ mod tests {
             open,
             packed,
             total,
+            ..Budget::default()
         };
         let memory = Memory::new(budget, Some(Box::new(MemoryPages)));
         let held = memory.hold(Purpose::Packed, 6);

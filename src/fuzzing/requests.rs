@@ -210,7 +210,7 @@ impl Client {
             Reply::AcceptLink(..)
             | Reply::Admitted
             | Reply::Authenticated(_)
-            | Reply::Close
+            | Reply::Close(_)
             | Reply::Detach(..)
             | Reply::Drained(..)
             | Reply::RefuseLink(..)

@@ -172,21 +172,17 @@ struct Sent {
     /// Bytes of messages on each link.
     written: BTreeMap<LinkId, u64>,
     /// Bytes of messages on all links.
-    total: u64,
+    messages: u64,
     /// Bytes of answers.
-    answered: u64,
+    answers: u64,
 }
 
 /// Bytes waiting for the peer to read at which no more of them are made.
 const OUTPUT_BYTES: usize = 256 * 1024;
 /// Bytes waiting for the peer to read at which nothing of it is read either.
 const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
-/// Bytes of messages written after which the owner is told: a quarter of a receiver's window.
-const WRITTEN_BYTES: u64 = limits::RECEIVER_WINDOW_BYTES.cast_unsigned() / 4;
-/// Bytes of answers written after which the owner is told.
-const ANSWERED_BYTES: u64 = limits::ANSWERS_WINDOW_BYTES / 4;
-/// Bytes of messages written on all links together after which the owner is told.
-const WRITTEN_TOTAL_BYTES: u64 = limits::CONNECTION_WINDOW_BYTES / 4;
+/// Bytes that wait for the window of a session, as written ones do: what is more was not written.
+const WAITING_BYTES_MAX: usize = 64 * 1024;
 /// How often a connection wakes up that has nothing to wait for.
 const IDLE_WAKE: Duration = Duration::from_mins(4);
 /// How long a peer may take to read the last that is written to it.
@@ -359,7 +355,7 @@ impl<S: Stream> Task<S> {
     /// Returns whether the peer's socket, or its sessions' windows, have let all out: what waits for
     /// them is not written.
     fn is_all_written(&self) -> bool {
-        self.output.is_empty() && self.engine.waiting_bytes() <= OUTPUT_BYTES_MAX
+        self.output.is_empty() && self.engine.waiting_bytes() <= WAITING_BYTES_MAX
     }
 
     fn take_events(&mut self) {
@@ -391,17 +387,11 @@ impl<S: Stream> Task<S> {
 
     fn send(&mut self, outgoing: Outgoing) {
         match outgoing {
-            Outgoing::Close => self.engine.close(
-                self.clock.elapsed(),
-                Some(Refusal {
-                    condition: Condition::ConnectionForced,
-                    description: "The broker is stopping.".to_owned(),
-                }),
-            ),
+            Outgoing::Close(refusal) => self.engine.close(self.clock.elapsed(), Some(refusal)),
             Outgoing::Deliver(link, handover, body) => self.deliver(link, handover, body),
             Outgoing::Respond(link, response, bodies) => {
                 let encoded = response.encode(&bodies);
-                self.sent.answered += response.bytes();
+                self.sent.answers += response.bytes();
                 let tag = [0; 16];
                 let payload: &[&[u8]] = &[&encoded];
                 let delivery = Delivery {
@@ -451,7 +441,7 @@ impl<S: Stream> Task<S> {
                 self.visit = None;
                 self.engine.trust();
             }
-            Reply::Close | Reply::Deliver(..) | Reply::Respond(..) => {
+            Reply::Close(_) | Reply::Deliver(..) | Reply::Respond(..) => {
                 debug_assert!(false, "the owner turns these into others");
             }
         }
@@ -507,28 +497,25 @@ impl<S: Stream> Task<S> {
 impl Sent {
     fn add(&mut self, link: LinkId, bytes: u32) {
         *self.written.entry(link).or_default() += u64::from(bytes);
-        self.total += u64::from(bytes);
+        self.messages += u64::from(bytes);
     }
 
-    /// Moves what is worth telling into inputs for the owner. A link that has gone is told of too:
+    /// Moves what was written into inputs for the owner, if it is worth telling. A link that has gone is told of too:
     /// its bytes count to its connection's.
     fn report(&mut self, inputs: &mut Vec<Input>) {
-        if WRITTEN_BYTES <= self.total {
-            let all = WRITTEN_TOTAL_BYTES <= self.total;
-            let mut told = 0;
-            self.written.retain(|&link, bytes| {
-                let is_told = all || WRITTEN_BYTES <= *bytes;
-                if is_told {
-                    told += *bytes;
-                    let bytes = *bytes;
-                    inputs.push(Input::Written { link, bytes });
-                }
-                !is_told
-            });
-            self.total -= told;
+        if self.messages + self.answers < limits::UNREPORTED_BYTES_MAX {
+            return;
         }
-        if ANSWERED_BYTES <= self.answered {
-            let bytes = std::mem::take(&mut self.answered);
+        self.messages = 0;
+        self.written.retain(|&link, bytes| {
+            let bytes = std::mem::take(bytes);
+            if bytes != 0 {
+                inputs.push(Input::Written { link, bytes });
+            }
+            bytes != 0
+        });
+        let bytes = std::mem::take(&mut self.answers);
+        if bytes != 0 {
             inputs.push(Input::Answered(bytes));
         }
     }

@@ -126,11 +126,12 @@ impl Plan {
         };
         let segment = (limit / 32).min(limits::SEGMENT_BYTES);
         let limit = bytes(limit);
-        let cache = cache.unwrap_or(limit / 4).min(limits::LOG_CACHE_BYTES);
+        let cache = cache.unwrap_or(limit / 16 * 3).min(limits::LOG_CACHE_BYTES);
+        let outgoing = limit / 16;
         let in_flight = limits::IN_FLIGHT_BYTES_MAX.min(limit / 8);
         let partials = limits::PARTIALS_BYTES_MAX.min(limit / 8);
         let spare = BASE + limit / 16;
-        let shares = spare + cache.min(limit / 2) + in_flight + partials;
+        let shares = spare + cache.min(limit / 2) + in_flight + partials + outgoing;
         // A small broker's spare is for whoever needs it most.
         let total = limit.saturating_sub(shares).max(limit / 8);
         Self {
@@ -140,6 +141,7 @@ impl Plan {
                 open: limits::OPEN_INDEX_BYTES.min(limit / 16),
                 packed: limit / 32,
                 total,
+                outgoing,
             },
             in_flight,
             partials,
@@ -205,16 +207,20 @@ impl Pressure {
     /// held. What is not known to be held is no reason to take nothing: nobody could make it less.
     fn look(self, plan: &Plan, limit: usize, resident: usize, counted: usize) -> Self {
         let part = |eighths: usize| limit / 16 * eighths;
-        let cache = if part(14) <= resident {
-            (self.cache - self.cache / 4).max(plan.cache / 16)
+        let least = plan.cache / 16;
+        let near = if self.full { part(14) } else { part(15) };
+        let cache = if part(15) <= resident {
+            least
+        } else if part(14) <= resident {
+            (self.cache - self.cache / 4).max(least)
         } else if resident < part(12) {
             (self.cache + plan.cache / 16).min(plan.cache)
         } else {
             self.cache
         };
         let explains = plan.budget.total / 2 <= counted;
-        let near = if self.full { part(14) } else { part(15) };
-        let full = explains && near <= resident;
+        // The cache has given way in the look before.
+        let full = explains && near <= resident && self.cache <= least;
         Self { cache, full }
     }
 }
@@ -295,7 +301,7 @@ mod tests {
         for mib in [64, 65, 100, 128, 256, 512, 1_024, 16_384] {
             let plan = Plan::new(Some(Size(mib << 20)), None, None);
             let limit = plan.limit.unwrap();
-            let bounded = plan.cache + plan.in_flight + plan.partials;
+            let bounded = plan.cache + plan.in_flight + plan.partials + plan.budget.outgoing;
             let all = bounded + plan.budget.total + BASE;
             assert!(mib < 96 || all <= limit, "{mib}: {plan:?}");
             assert!(bounded + plan.budget.total <= limit, "{mib}: {plan:?}");
@@ -322,6 +328,8 @@ mod tests {
         let mut pressure = plan.no_pressure();
         pressure = pressure.look(&plan, limit, 113 * MIB, full);
         assert!(pressure.cache < plan.cache && !pressure.full);
+        pressure = pressure.look(&plan, limit, 121 * MIB, full);
+        assert!(pressure.cache == plan.cache / 16 && !pressure.full);
         pressure = pressure.look(&plan, limit, 121 * MIB, full);
         assert!(pressure.full);
         // Until it is well below.

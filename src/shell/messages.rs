@@ -492,7 +492,7 @@ impl Receiver {
                     Outgoing::Reply(
                         Reply::RefuseLink(at, refusal) | Reply::Detach(at, refusal),
                     ) if at == link => Said::Refused(refusal),
-                    Outgoing::Close
+                    Outgoing::Close(_)
                     | Outgoing::Deliver(..)
                     | Outgoing::Reply(_)
                     | Outgoing::Respond(..) => continue,

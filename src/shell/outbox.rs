@@ -11,15 +11,15 @@ use std::sync::{Mutex, PoisonError};
 use bytes::Bytes;
 use tokio::sync::Notify;
 
-use crate::amqp::{LinkId, Tag};
+use crate::amqp::{LinkId, Refusal, Tag};
 use crate::broker::{Reply, Response};
 use crate::entity::queue::{Handover, ReceiveMode};
 
 /// A reply with the bytes it needs.
 #[derive(Debug)]
 pub(super) enum Outgoing {
-    /// The broker stops: end the connection in order.
-    Close,
+    /// End the connection in order, for this reason.
+    Close(Refusal),
     /// Send a message, whose bytes these are.
     Deliver(LinkId, Handover, Bytes),
     /// Anything else.
@@ -35,7 +35,7 @@ impl Outgoing {
             Self::Deliver(link, handover, _) if handover.mode == ReceiveMode::PeekLock => {
                 Some((*link, handover.token.to_tag()))
             }
-            Self::Deliver(..) | Self::Close | Self::Reply(_) | Self::Respond(..) => None,
+            Self::Deliver(..) | Self::Close(_) | Self::Reply(_) | Self::Respond(..) => None,
         }
     }
 }

@@ -28,6 +28,7 @@ use super::mailbox::{Administered, Administration, Inquiry, Mail, Messaged, Vita
 use super::memory::{Plan, Pressure};
 use super::outbox::{Outbox, Outgoing};
 use super::reader;
+use crate::amqp::{Condition, Refusal};
 use crate::broker::{Broker, ConnectionId, Reply, Room, Routed, Surroundings};
 use crate::entity::{BodyRef, Memory};
 use crate::limits;
@@ -283,7 +284,7 @@ impl Owner {
                 };
                 self.connections.insert(id, connection);
                 if self.stopping {
-                    self.queue(id, Outgoing::Close);
+                    self.queue(id, Outgoing::Close(stopping()));
                 }
             }
             Mail::Disconnected(id) => {
@@ -562,7 +563,7 @@ impl Owner {
             let routed = Routed {
                 connection,
                 rests_on: self.sealed,
-                reply: Reply::Close,
+                reply: Reply::Close(stopping()),
             };
             self.hold(self.sealed, Told::Reply(routed));
         }
@@ -640,7 +641,7 @@ fn resolve(
                 })),
             }
         }
-        Reply::Close => Ok(Outgoing::Close),
+        Reply::Close(refusal) => Ok(Outgoing::Close(refusal)),
         reply @ (Reply::AcceptLink(..)
         | Reply::RefuseLink(..)
         | Reply::Drained(..)
@@ -649,6 +650,14 @@ fn resolve(
         | Reply::Detach(..)
         | Reply::Authenticated(_)
         | Reply::Admitted) => Ok(Outgoing::Reply(reply)),
+    }
+}
+
+/// Says why connections end when the process does.
+fn stopping() -> Refusal {
+    Refusal {
+        condition: Condition::ConnectionForced,
+        description: "The broker is stopping.".to_owned(),
     }
 }
 
@@ -664,6 +673,6 @@ fn for_each_body(reply: &Reply, mut visit: impl FnMut(BodyRef)) {
         | Reply::Detach(..)
         | Reply::Authenticated(_)
         | Reply::Admitted
-        | Reply::Close => {}
+        | Reply::Close(_) => {}
     }
 }

@@ -247,7 +247,7 @@ impl Rig {
                 self.server.settle_outgoing(link, delivery, &outcome);
             }
             Reply::Detach(link, refusal) => self.server.detach(link, Some(refusal)),
-            Reply::Close => self.server.close(self.now, None),
+            Reply::Close(_) => self.server.close(self.now, None),
             Reply::Authenticated(is_genuine) => {
                 self.server.authenticated(is_genuine);
                 self.server.handle_bytes(self.now, &mut self.input);

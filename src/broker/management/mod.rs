@@ -15,6 +15,7 @@ use serde_amqp::Value;
 
 use super::links::{ResponseLink, ServiceNode};
 use super::send::Incoming;
+use super::ways::Load;
 use super::{Broker, ConnectionId, Link, LinkId, Reply, Routed, Surroundings};
 use crate::amqp::{Condition, Fields, Refusal, SessionId};
 use crate::limits;
@@ -83,8 +84,10 @@ impl Broker {
             payload,
             progress: operations::Progress::default(),
         };
-        if self.connection(id).has_room_for(&call) {
+        let bytes = call.payload.len();
+        if self.ways.may_wait(bytes) && self.connection(id).has_room_for(&call) {
             self.submit(around, id, call);
+            self.count_waiting(id);
             return Ok(());
         }
         let text = "Too many requests wait for their responses to be received.";
@@ -165,14 +168,17 @@ impl Broker {
                 }
             };
             let response = Response::new(&call.request, status, body);
-            self.connection(id).unwritten += response.bytes();
+            let fills = self.load(around.now, id, Load::Answers(response.bytes()));
             let reply = Reply::Respond(link, Box::new(response));
             around.replies.push(Routed {
                 connection: id,
                 rests_on,
                 reply,
             });
+            let filled = fills.then_some(id).into_iter().collect();
+            self.stop_filled(around, filled);
         }
+        self.count_waiting(id);
     }
 
     /// Puts a call back that is to go on when others have had their turn.
@@ -200,16 +206,11 @@ impl Broker {
         }
     }
 
-    /// Answers have been written: there may be more.
-    pub(super) fn answered(&mut self, around: &mut Surroundings<'_>, id: ConnectionId, bytes: u64) {
-        let Some(connection) = self.connections.get_mut(&id) else {
+    /// Carries out the calls of a connection whose answers can leave.
+    pub(super) fn answer_all(&mut self, around: &mut Surroundings<'_>, id: ConnectionId) {
+        let Some(connection) = self.connections.get(&id) else {
             return;
         };
-        let was_full = !connection.may_answer();
-        connection.unwritten = connection.unwritten.saturating_sub(bytes);
-        if !was_full || !connection.may_answer() {
-            return;
-        }
         let waits = |(&id, link): (&LinkId, &Link)| match link {
             Link::Responses(state) if !state.waiting.is_empty() => Some(id),
             _ => None,
@@ -220,13 +221,21 @@ impl Broker {
         }
     }
 
+    /// Counts the calls of a connection that wait.
+    pub(super) fn count_waiting(&mut self, id: ConnectionId) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            let (_, now) = connection.waiting_calls();
+            let before = std::mem::replace(&mut connection.waiting, now);
+            self.ways.count_requests(before, now);
+        }
+    }
+
     /// Takes the next call for which a link has credit, and the credit.
     fn next_call(&mut self, id: ConnectionId, link: LinkId) -> Option<Call> {
-        let connection = self.connection(id);
-        if !connection.may_answer() {
+        if !self.takes_answers(id) {
             return None;
         }
-        let Some(Link::Responses(state)) = connection.links.get_mut(&link) else {
+        let Some(Link::Responses(state)) = self.connection(id).links.get_mut(&link) else {
             return None;
         };
         if !state.has_credit() {
@@ -246,13 +255,16 @@ impl ResponseLink {
 }
 
 impl super::Connection {
-    /// Returns whether another call may be carried out: the peer reads the answers.
-    fn may_answer(&self) -> bool {
-        self.unwritten < limits::ANSWERS_WINDOW_BYTES
-    }
-
     /// Returns whether another call may wait.
     fn has_room_for(&self, call: &Call) -> bool {
+        let (count, bytes) = self.waiting_calls();
+        count == 0
+            || (count < limits::REQUESTS_WAITING_MAX
+                && bytes + call.payload.len() <= limits::REQUESTS_WAITING_BYTES_MAX)
+    }
+
+    /// Returns how many calls wait, and their bytes.
+    fn waiting_calls(&self) -> (usize, usize) {
         let waiting = self.links.values().filter_map(|link| match link {
             Link::Responses(state) => Some(&state.waiting),
             Link::Sender { .. }
@@ -262,12 +274,9 @@ impl super::Connection {
             | Link::Requests { .. } => None,
         });
         let waiting = waiting.flatten().chain(&self.orphans);
-        let (count, bytes) = waiting.fold((0, 0), |(count, bytes), call| {
+        waiting.fold((0, 0), |(count, bytes), call| {
             (count + 1, bytes + call.payload.len())
-        });
-        count == 0
-            || (count < limits::REQUESTS_WAITING_MAX
-                && bytes + call.payload.len() <= limits::REQUESTS_WAITING_BYTES_MAX)
+        })
     }
 }
 

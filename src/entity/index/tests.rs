@@ -107,7 +107,7 @@ fn tight(packed: usize) -> Memory {
     let budget = Budget {
         open: 0,
         packed,
-        total: usize::MAX,
+        ..Budget::default()
     };
     Memory::new(budget, Some(Box::new(MemoryPages)))
 }
@@ -422,7 +422,7 @@ proptest! {
         packed in prop_oneof![Just(0), Just(500), Just(usize::MAX)],
         probe in 0..300_u64,
     ) {
-        let budget = Budget { open, packed, total: usize::MAX };
+        let budget = Budget { open, packed, ..Budget::default() };
         let memory = Memory::new(budget, Some(Box::new(MemoryPages)));
         let mut pair = Pair {
             index: Index::new(memory.clone()),

@@ -391,7 +391,7 @@ impl World {
                 let answer = read_answer(&response.encode(&bodies?))?;
                 Sight::Answered(at(*link), answer)
             }
-            Reply::Close | Reply::Authenticated(_) | Reply::Admitted => {
+            Reply::Close(_) | Reply::Authenticated(_) | Reply::Admitted => {
                 return Err(Stop::Wrong(format!("nobody asked for {:?}", routed.reply)));
             }
         })
@@ -706,7 +706,7 @@ fn memory(number: u64) -> Memory {
     let budget = Budget {
         open: of([0, 0, 2_000, 1_000_000], number),
         packed: of([0, 100, 1_000, usize::MAX], number >> 8),
-        total: usize::MAX,
+        ..Budget::default()
     };
     Memory::new(budget, Some(Box::new(MemoryPages)))
 }

@@ -1,0 +1,271 @@
+//! What waits to be written to peers: messages that were handed to receivers, and answers to requests.
+//!
+//! One connection may have [`limits::CONNECTION_WINDOW_BYTES`] of messages waiting, and all
+//! connections together have a share of the memory: the less is left of it, the less one connection
+//! may have. The first [`limits::UNREPORTED_BYTES_MAX`] of a connection do not count: it does not
+//! report at once what it has written of them.
+//!
+//! Peers that read little leave room for others that way. Where many do not read at all, what waits
+//! reaches twice the share: then nothing is handed out, and connections that have written nothing for
+//! [`limits::UNREAD_WAIT_MAX`] are closed.
+
+use tracing::warn;
+
+use super::{Broker, ConnectionId, Link, LinkId, Reply, Routed, Surroundings, consumer_id};
+use crate::amqp::Condition;
+use crate::limits;
+use crate::time::{ClockStep, Timestamp};
+
+/// What waits to be written on one connection.
+#[derive(Debug, Default)]
+pub(super) struct Way {
+    /// Bytes of messages.
+    messages: u64,
+    /// Bytes of answers.
+    answers: u64,
+    /// There is so much that nothing more is handed out.
+    is_full: bool,
+    /// When some of it was written last, or when it became so much that it counts.
+    moved_at: Timestamp,
+}
+
+impl Way {
+    fn bytes(&self) -> u64 {
+        self.messages + self.answers
+    }
+
+    fn counted(&self) -> u64 {
+        self.bytes().saturating_sub(limits::UNREPORTED_BYTES_MAX)
+    }
+
+    /// Returns whether some of it has not been written for as long as may be.
+    fn is_stuck(&self, now: Timestamp) -> bool {
+        limits::UNREPORTED_BYTES_MAX <= self.counted()
+            && self.moved_at.after(limits::UNREAD_WAIT_MAX) <= now
+    }
+}
+
+/// What waits to be written on all connections.
+#[derive(Debug)]
+pub(super) struct Ways {
+    /// What they may have together.
+    share: u64,
+    /// What they have together.
+    counted: u64,
+    /// While nothing is handed out: when connections are closed.
+    closes_at: Option<Timestamp>,
+    /// Bytes of requests that wait until their answers can be written.
+    requests: usize,
+}
+
+impl Ways {
+    pub(super) fn new(share: usize) -> Self {
+        Self {
+            share: u64::try_from(share).unwrap_or(u64::MAX),
+            counted: 0,
+            closes_at: None,
+            requests: 0,
+        }
+    }
+
+    /// Returns what one connection may have waiting now.
+    fn window(&self) -> u64 {
+        let left = self.share.saturating_sub(self.counted);
+        (left / 2).clamp(
+            2 * limits::UNREPORTED_BYTES_MAX,
+            limits::CONNECTION_WINDOW_BYTES,
+        )
+    }
+
+    fn is_over(&self) -> bool {
+        self.share.saturating_mul(2) <= self.counted
+    }
+
+    fn count(&mut self, before: u64, now: u64) {
+        self.counted = self.counted.saturating_sub(before).saturating_add(now);
+    }
+
+    /// Returns when connections are to be closed.
+    pub(super) fn poll_timeout(&self) -> Option<Timestamp> {
+        self.closes_at
+    }
+
+    pub(super) fn follow_clock(&mut self, step: ClockStep) {
+        self.closes_at = self.closes_at.map(|at| at.moved(step));
+    }
+
+    /// Counts the requests of a connection that wait, in the place of those that waited before.
+    pub(super) fn count_requests(&mut self, before: usize, now: usize) {
+        self.requests = self.requests.saturating_sub(before).saturating_add(now);
+    }
+
+    /// Returns whether a request of so many bytes may wait.
+    pub(super) fn may_wait(&self, bytes: usize) -> bool {
+        u64::try_from(self.requests.saturating_add(bytes)).is_ok_and(|all| all <= self.share)
+    }
+}
+
+/// What is to be written, or was.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Load {
+    Messages(u64),
+    Answers(u64),
+}
+
+impl Broker {
+    /// Counts what a connection has to write; returns whether it is to be handed nothing more.
+    pub(super) fn load(&mut self, now: Timestamp, id: ConnectionId, load: Load) -> bool {
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return false;
+        };
+        let way = &mut connection.way;
+        let before = way.counted();
+        match load {
+            Load::Messages(bytes) => way.messages += bytes,
+            Load::Answers(bytes) => way.answers += bytes,
+        }
+        if before == 0 {
+            way.moved_at = now;
+        }
+        self.ways.count(before, way.counted());
+        let fills = !way.is_full && self.ways.window() <= way.bytes();
+        way.is_full |= fills;
+        fills
+    }
+
+    /// Stops what the connections that were filled are handed, and what all are if there is too much.
+    pub(super) fn stop_filled(&mut self, around: &mut Surroundings<'_>, filled: Vec<ConnectionId>) {
+        for connection in filled {
+            self.set_blocked(around, connection);
+        }
+        if self.ways.closes_at.is_none() && self.ways.is_over() {
+            warn!(
+                bytes = self.ways.counted,
+                connections = self.connections.len(),
+                "peers do not read what is sent to them: nothing more is sent until they do, or \
+                 are disconnected"
+            );
+            self.ways.closes_at = Some(around.now.after(limits::UNREAD_WAIT_MAX));
+            self.set_all_blocked(around);
+        }
+    }
+
+    /// Counts what a connection has written, and lets it have more.
+    pub(super) fn unload(&mut self, around: &mut Surroundings<'_>, id: ConnectionId, load: Load) {
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
+        let way = &mut connection.way;
+        let before = way.counted();
+        match load {
+            Load::Messages(bytes) => way.messages = way.messages.saturating_sub(bytes),
+            Load::Answers(bytes) => way.answers = way.answers.saturating_sub(bytes),
+        }
+        way.moved_at = around.now;
+        self.ways.count(before, way.counted());
+        let enough = (self.ways.window() / 2).max(limits::UNREPORTED_BYTES_MAX);
+        let frees = way.is_full && way.bytes() <= enough;
+        way.is_full &= !frees;
+        if self.ways.closes_at.is_some() {
+            self.go_on_sending(around);
+        } else if frees {
+            self.set_blocked(around, id);
+        }
+        if frees || matches!(load, Load::Answers(_)) {
+            self.answer_all(around, id);
+        }
+    }
+
+    /// Counts what waited on a connection no more, for it has ended.
+    pub(super) fn forget_way(&mut self, around: &mut Surroundings<'_>, way: &Way) {
+        self.ways.count(way.counted(), 0);
+        self.go_on_sending(around);
+    }
+
+    /// Hands out messages and answers again, if nothing was and there is room.
+    fn go_on_sending(&mut self, around: &mut Surroundings<'_>) {
+        if self.ways.closes_at.is_none() || self.ways.share <= self.ways.counted {
+            return;
+        }
+        self.ways.closes_at = None;
+        self.set_all_blocked(around);
+        for id in self.connections.keys().copied().collect::<Vec<_>>() {
+            self.answer_all(around, id);
+        }
+    }
+
+    /// Closes the connections whose peers do not read, when it is time.
+    pub(super) fn close_stuck(&mut self, around: &mut Surroundings<'_>) {
+        if self.ways.closes_at.is_none_or(|at| around.now < at) {
+            return;
+        }
+        self.ways.closes_at = Some(around.now.after(limits::UNREAD_WAIT_MAX));
+        let all = self.connections.iter();
+        let stuck = all.filter(|(_, connection)| connection.way.is_stuck(around.now));
+        let stuck: Vec<ConnectionId> = stuck.map(|(&id, _)| id).collect();
+        for id in stuck {
+            warn!(
+                connection = id.0,
+                "the peer does not read what is sent to it, and memory is short: closing"
+            );
+            let text = "The connection is closed: its peer has read nothing for some seconds, and \
+                        the broker has too much to write to those that do not read.";
+            let refusal = self.refuse(around, Condition::ResourceLimitExceeded, text, "");
+            around.replies.push(Routed {
+                connection: id,
+                rests_on: 0,
+                reply: Reply::Close(refusal),
+            });
+        }
+    }
+
+    /// Follows a clock that was set.
+    pub(super) fn move_ways(&mut self, step: ClockStep) {
+        self.ways.follow_clock(step);
+        for connection in self.connections.values_mut() {
+            connection.way.moved_at = connection.way.moved_at.moved(step);
+        }
+    }
+
+    /// Returns whether a connection is to be handed nothing.
+    pub(super) fn is_blocked(&self, id: ConnectionId) -> bool {
+        let connection = self.connections.get(&id);
+        self.ways.closes_at.is_some() || connection.is_some_and(|connection| connection.way.is_full)
+    }
+
+    /// Returns whether another request of a connection may be carried out: its peer reads the
+    /// answers.
+    pub(super) fn takes_answers(&self, id: ConnectionId) -> bool {
+        let connection = self.connections.get(&id);
+        let answers = connection.map_or(0, |connection| connection.way.answers);
+        !self.is_blocked(id) && answers < limits::ANSWERS_WINDOW_BYTES
+    }
+
+    fn set_all_blocked(&mut self, around: &mut Surroundings<'_>) {
+        for id in self.connections.keys().copied().collect::<Vec<_>>() {
+            self.set_blocked(around, id);
+        }
+    }
+
+    /// Stops the receivers of a connection that is to be handed nothing, or lets them go on.
+    fn set_blocked(&mut self, around: &mut Surroundings<'_>, id: ConnectionId) {
+        let Some(connection) = self.connections.get(&id) else {
+            return;
+        };
+        let receivers = connection
+            .links
+            .iter()
+            .filter_map(|(&id, link)| match link {
+                &Link::Receiver { queue, .. } => Some((id, queue)),
+                _ => None,
+            });
+        for (link, queue) in receivers.collect::<Vec<(LinkId, _)>>() {
+            // What the links before were handed may have filled it.
+            let blocked = self.is_blocked(id);
+            let consumer = consumer_id(id, link);
+            self.with_queue(around, queue, |queue, cx| {
+                queue.set_blocked(cx, consumer, blocked);
+            });
+        }
+    }
+}

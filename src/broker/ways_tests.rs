@@ -1,0 +1,151 @@
+//! Peers that do not read, and what they leave to others.
+
+use bytes::Bytes;
+
+use super::tests::Bench;
+use super::ways::Ways;
+use super::*;
+use crate::amqp::{Attach, Condition, LinkRole, LinkTarget};
+use crate::message::Message;
+use crate::time::Millis;
+
+const SHARE: usize = 8 * 1024 * 1024;
+const BODY: usize = 60_000;
+
+/// A queue with some messages of [`BODY`] bytes, and a share of [`SHARE`].
+fn bench(messages: usize) -> Bench {
+    let mut bench = Bench::new();
+    bench.broker.ways = Ways::new(SHARE);
+    let mut encoded = vec![0x00, 0x53, 0x75, 0xb0];
+    encoded.extend_from_slice(&u32::try_from(BODY).unwrap().to_be_bytes());
+    encoded.resize(encoded.len() + BODY, 7);
+    let encoded = Bytes::from(encoded);
+    for _ in 0..messages {
+        bench.send("q", Message::parse(encoded.clone()).unwrap());
+    }
+    bench
+}
+
+fn input(bench: &mut Bench, connection: u32, input: Input) {
+    let id = ConnectionId(connection);
+    bench.run(|broker, around| broker.apply(around, id, input));
+}
+
+/// Attaches a receiver of the queue, and gives it credit.
+fn receive(bench: &mut Bench, connection: u32, link: u32) {
+    use fe2o3_amqp_types::definitions::{ReceiverSettleMode, SenderSettleMode};
+    use fe2o3_amqp_types::messaging::Source;
+    let attach = Attach {
+        name: format!("receiver {link}"),
+        role: LinkRole::Outgoing,
+        session: SessionId(0),
+        source: Some(Source::builder().address("q").build()),
+        target: LinkTarget::Node(None),
+        snd_settle_mode: SenderSettleMode::default(),
+        rcv_settle_mode: ReceiverSettleMode::default(),
+        message_size_max: 0,
+        properties: None,
+    };
+    let event = Event::AttachRequested(LinkId(link), Box::new(attach));
+    input(bench, connection, Input::Event(event));
+    let credit = Event::Credit {
+        link: LinkId(link),
+        limit: 10_000,
+        drain: false,
+    };
+    input(bench, connection, Input::Event(credit));
+}
+
+/// Takes how many messages each connection was handed, and which connections are to be closed.
+fn told(bench: &mut Bench) -> (BTreeMap<u32, usize>, Vec<u32>) {
+    let (mut handed, mut closed) = (BTreeMap::new(), Vec::new());
+    for routed in std::mem::take(&mut bench.told) {
+        match routed.reply {
+            Reply::Deliver(..) => *handed.entry(routed.connection.0).or_default() += 1,
+            Reply::Close(refusal) => {
+                assert_eq!(refusal.condition, Condition::ResourceLimitExceeded);
+                closed.push(routed.connection.0);
+            }
+            _ => {}
+        }
+    }
+    (handed, closed)
+}
+
+/// Has a connection written messages of a link.
+fn written(bench: &mut Bench, connection: u32, link: u32, messages: usize) {
+    let bytes = u64::try_from(messages * (BODY + 8)).unwrap();
+    let link = LinkId(link);
+    input(bench, connection, Input::Written { link, bytes });
+}
+
+#[test]
+fn who_does_not_read_gets_a_part_of_what_is_left() {
+    let mut bench = bench(300);
+    for connection in 0..3 {
+        for link in 0..8 {
+            receive(&mut bench, connection, link);
+        }
+    }
+    let (handed, _) = told(&mut bench);
+    // A link has a window of 1 MiB, which is 18 messages. A connection is full when it has as much
+    // as half of what is left.
+    assert_eq!(handed, BTreeMap::from([(0, 54), (1, 36), (2, 18)]));
+    // It has read all: it gets more, and no more than before.
+    for link in 0..3 {
+        written(&mut bench, 0, link, 18);
+    }
+    let (handed, _) = told(&mut bench);
+    assert!(handed.keys().eq(&[0]), "{handed:?}");
+    assert!((18..=54).contains(handed.get(&0).unwrap()), "{handed:?}");
+}
+
+#[test]
+fn what_is_not_read_has_a_bound_and_who_reads_goes_on() {
+    let mut bench = bench(600);
+    for connection in 0..100 {
+        receive(&mut bench, connection, 1);
+    }
+    let (handed, closed) = told(&mut bench);
+    let all: usize = handed.values().sum();
+    // Twice the share, what is not counted of each, and what the last link was handed at once.
+    let unreported = 64 * 1024 * handed.len();
+    let bound = 2 * SHARE + unreported + 1_100_000;
+    assert!(all * BODY <= bound, "{all} messages");
+    assert!((15..20).contains(&handed.len()), "{handed:?}");
+    assert!(closed.is_empty());
+
+    // One of them reads, and is not closed.
+    bench.now = bench.now.after(Millis::from_millis(1_500));
+    let (&reader, &count) = handed.last_key_value().unwrap();
+    written(&mut bench, reader, 1, count);
+    bench.now = bench.now.after(Millis::from_millis(600));
+    bench.run(|_, _| ());
+    let (more, closed) = told(&mut bench);
+    assert!(more.is_empty(), "{more:?}");
+    let others = handed.keys().filter(|&&id| id != reader);
+    assert!(closed.iter().eq(others), "{closed:?}");
+    for &id in &closed {
+        let event = Event::Closed {
+            error: None,
+            unsent: Vec::new(),
+        };
+        input(&mut bench, id, Input::Event(event));
+    }
+    // It goes on, and those that had to wait have their turn.
+    let (more, _) = told(&mut bench);
+    assert!(more.contains_key(&reader), "{more:?}");
+    assert!(more.keys().any(|id| !handed.contains_key(id)), "{more:?}");
+}
+
+#[test]
+fn without_a_limit_of_memory_each_connection_has_its_window() {
+    let mut bench = bench(600);
+    bench.broker.ways = Ways::new(usize::MAX);
+    for link in 0..20 {
+        receive(&mut bench, 0, link);
+    }
+    let (handed, _) = told(&mut bench);
+    // 16 MiB, in steps of 18 messages.
+    assert_eq!(handed, BTreeMap::from([(0, 16 * 18)]));
+}
