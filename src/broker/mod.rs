@@ -28,6 +28,9 @@ mod jms;
 mod jms_tests;
 mod kept;
 mod links;
+mod loss;
+#[cfg(test)]
+mod loss_tests;
 pub mod management;
 mod memory;
 mod onward;
@@ -61,6 +64,7 @@ pub use access::{
 pub use damage::{Contained, Damage};
 pub use entities::EntityRefused;
 pub use errors::Tracking;
+pub use loss::{Salvage, Salvaged};
 pub use management::Response;
 pub use onward::WantedBody;
 pub use recovery::Snapshot;

@@ -89,29 +89,6 @@ impl Broker {
         self.replaying(entity)?.replay(record, body)
     }
 
-    /// Lets a record give a message its number although records before it are lost.
-    pub fn make_way(&mut self, record: &Record<'_>) {
-        let (entity, number) = match record {
-            Record::Enqueued { entity, number, .. } => (*entity, *number),
-            Record::Moved(passage) | Record::Copied(passage) => (passage.to, passage.number),
-            _ => return,
-        };
-        if let Ok(queue) = self.replaying(entity) {
-            queue.make_way(number);
-        }
-    }
-
-    /// Writes down again what is known already, so that the log goes on behind what is lost.
-    pub fn restate(&mut self, around: &mut Surroundings<'_>) {
-        let first = self.queues.iter().flatten().next();
-        if let Some(queue) = first.map(|node| &node.queue) {
-            around.journal.append(&Record::Counter {
-                entity: queue.id(),
-                next: queue.next_number(),
-            });
-        }
-    }
-
     /// Counts the bytes that messages share, after the last record was replayed.
     pub fn count_shared(&mut self) {
         self.bodies.clear();

@@ -32,9 +32,9 @@ use super::reader::Reader;
 use super::threads;
 use super::tls::{self, Tls, TlsError};
 use super::visits::{Door, Places};
-use crate::broker::{Broker, Damage, Profile, Surroundings};
+use crate::broker::{Broker, Damage, Profile, Salvage, Salvaged, Surroundings};
 use crate::config::Config;
-use crate::entity::{Key, Memory, PageStore};
+use crate::entity::{Key, Memory, PageStore, Positions};
 use crate::limits;
 use crate::storage::memory::MemoryDisk;
 use crate::storage::{self, DamagedBody, Recovered};
@@ -252,6 +252,7 @@ fn prepare(
         ..
     } = recovered;
     let clock = follow(newest, &mut writer);
+    let lost_bodies = writer.lost_bodies();
     // Nobody is there yet to be told anything; the owner's first step makes these durable.
     let mut around = Surroundings {
         now: clock.now(),
@@ -261,8 +262,12 @@ fn prepare(
     };
     make_ready(&mut broker, &mut around, config, root_key.as_ref())?;
     contain_damage(&mut broker, &mut around, &damaged);
-    if !losses.is_empty() {
-        // The checkpoint that this makes due stands for the log without them.
+    if args.accept_data_loss {
+        contain_lost(&mut broker, &mut around, &lost_bodies);
+    }
+    if !losses.is_empty() || !damaged.is_empty() {
+        // The checkpoint that losses make due stands for the log without them; a damaged frame is not
+        // taken for a torn one while another is behind it.
         broker.restate(&mut around);
     }
     warn_of_risk(args.sync.into());
@@ -425,26 +430,27 @@ fn recover(
     disk: &SharedDisk,
     options: storage::Options,
 ) -> Result<Recovered, StartError> {
-    let (mut records, mut skipped): (u64, u64) = (0, 0);
+    let mut records: u64 = 0;
+    let mut salvage = options.accepts_loss.then(Salvage::default);
     let mut replay = |record: &crate::entity::Record<'_>, body| {
         records += 1;
         if records.is_multiple_of(limits::RELIEF_RECORDS) {
             broker.relieve();
         }
-        if options.accepts_loss {
-            broker.make_way(record);
-        }
-        match broker.replay(record, body) {
-            // It speaks of what is lost.
-            Err(_) if options.accepts_loss => {
-                skipped += 1;
+        match &mut salvage {
+            Some(salvage) => {
+                salvage.replay(broker, record, body);
                 Ok(())
             }
-            replayed => replayed.map_err(|error| error.to_string()),
+            None => {
+                let replayed = broker.replay(record, body);
+                replayed.map_err(|error| error.to_string())
+            }
         }
     };
     let mut recovered = storage::recover(Arc::clone(disk), options, &mut replay)?;
-    tell_of_recovery(&recovered, skipped);
+    let salvaged = salvage.map(|salvage| salvage.finish(broker));
+    tell_of_recovery(&recovered, &salvaged.unwrap_or_default());
     broker.count_shared();
     let mut count: u64 = 0;
     broker.for_each_body(|body| {
@@ -459,7 +465,7 @@ fn recover(
 }
 
 /// Tells what the log's recovery found that is not as it should be.
-fn tell_of_recovery(recovered: &Recovered, skipped: u64) {
+fn tell_of_recovery(recovered: &Recovered, salvaged: &Salvaged) {
     if let Some(cut) = recovered.cut {
         warn!(
             segment = %cut.segment,
@@ -478,10 +484,28 @@ fn tell_of_recovery(recovered: &Recovered, skipped: u64) {
             loss.what
         );
     }
-    if 0 < skipped {
+    if 0 < salvaged.skipped {
         error!(
-            records = skipped,
+            records = salvaged.skipped,
             "records speak of what is lost, and were left out"
+        );
+    }
+    for queue in &salvaged.unnamed {
+        error!(
+            queue,
+            "the record is lost that named an entity: its messages are in this queue"
+        );
+    }
+}
+
+/// Dead-letters the messages whose bytes are lost, though the records are there that name them.
+fn contain_lost(broker: &mut Broker, around: &mut Surroundings<'_>, lost: &Positions) {
+    for contained in broker.contain_lost(around, lost, storage::lost_place) {
+        error!(
+            entity = contained.entity,
+            number = contained.number.0,
+            place = contained.place,
+            "the bytes of a message are lost: it is in the dead-letter queue without them"
         );
     }
 }

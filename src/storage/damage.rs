@@ -26,15 +26,25 @@ impl DamagedBody {
     /// Returns where the bytes are and what is wrong with them, for people.
     #[must_use]
     pub fn place(&self) -> String {
-        let Position { segment, offset } = Position::of(self.body);
-        let what = "its checksum is wrong".to_owned();
-        Error::Body {
-            segment,
-            offset,
-            what,
-        }
-        .to_string()
+        place(self.body, "its checksum is wrong")
     }
+}
+
+/// Returns where a body was that the log has lost, for people.
+#[must_use]
+pub fn lost_place(body: BodyRef) -> String {
+    place(body, "the file is missing, or ends before it")
+}
+
+fn place(body: BodyRef, what: &str) -> String {
+    let Position { segment, offset } = Position::of(body);
+    let what = what.to_owned();
+    Error::Body {
+        segment,
+        offset,
+        what,
+    }
+    .to_string()
 }
 
 /// Something that was synced once and is not there, and without which the log was recovered.

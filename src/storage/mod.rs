@@ -39,7 +39,7 @@ mod tests;
 
 pub use checkpoint::write_checkpoint;
 pub use committer::Committer;
-pub use damage::{Cut, DamagedBody, Loss};
+pub use damage::{Cut, DamagedBody, Loss, lost_place};
 pub use disk::{CheckpointSink, Disk, SegmentId};
 pub use error::Error;
 pub use reading::{Stretch, read_ahead};

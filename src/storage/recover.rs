@@ -316,7 +316,9 @@ impl<'a> Recovery<'a> {
             let next = segments.get(at + 1).map(|next| next.header.first_frame);
             self.replay_whole(&mut window, next, replay)?;
             self.current = Some(*found);
-            self.usage.grow(found.id, self.end.offset);
+            // A file may end before the place for which its checkpoint stands.
+            let length = self.end.offset.min(found.length);
+            self.usage.grow(found.id, length);
         }
         Ok(())
     }

@@ -15,8 +15,9 @@ pub(super) struct Usage {
     length: u64,
     alive: u64,
     alive_count: u64,
-    /// A live body that lies in no segment, or not within its segment.
-    lost: Option<BodyRef>,
+    /// Where the first live body begins that lies in no segment, or not within its segment; by
+    /// segment.
+    lost: BTreeMap<SegmentId, u64>,
     /// Bytes appended and released when a candidate was last looked for.
     looked_at: u64,
     turnover: u64,
@@ -54,7 +55,8 @@ impl Usage {
         let end = offset.saturating_add(u64::from(body.length));
         let length = self.segments.get(&segment).map_or(0, |found| found.length);
         if length < end {
-            self.lost.get_or_insert(body);
+            let first = self.lost.entry(segment).or_insert(offset);
+            *first = (*first).min(offset);
         }
         self.retain(body);
     }
@@ -192,9 +194,10 @@ impl Usage {
         checkpoint < current && self.empty.range(checkpoint..current).next().is_some()
     }
 
-    /// Returns a live body that is not there.
-    pub(super) fn lost(&self) -> Option<BodyRef> {
-        self.lost
+    /// Returns where live bodies should be and are not: the rest of their segments.
+    pub(super) fn lost(&self) -> impl Iterator<Item = Position> {
+        let lost = self.lost.iter();
+        lost.map(|(&segment, &offset)| Position { segment, offset })
     }
 }
 

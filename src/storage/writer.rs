@@ -287,15 +287,26 @@ impl Writer {
 
     /// Says after replay, when all that is alive was retained, whether all of it is there.
     pub fn check_bodies(&self) -> Result<(), Error> {
-        let Some(lost) = self.usage.lost() else {
+        let Some(Position { segment, offset }) = self.usage.lost().next() else {
             return Ok(());
         };
-        let Position { segment, offset } = Position::of(lost);
         Err(Error::Corrupt {
             segment,
             offset,
             what: "a message's bytes are missing",
         })
+    }
+
+    /// Returns where bodies that are alive should be and are not, as [`Writer::check_bodies`] finds;
+    /// nothing that is appended lies there. To be asked before anything is appended.
+    #[must_use]
+    pub fn lost_bodies(&self) -> Positions {
+        let end = self.position.to_u64();
+        let lost = self.usage.lost().map(|from| {
+            let next = Position::begin(SegmentId(from.segment.0 + 1));
+            from.to_u64()..next.to_u64().min(end)
+        });
+        lost.filter(|range| !range.is_empty()).collect()
     }
 
     /// Opens a frame if none is open: where the last one ended, or in a new segment.

@@ -281,6 +281,15 @@ impl Queue {
         }
     }
 
+    /// Goes on behind a number that was given to a message of which nothing is left.
+    pub fn pass_over(&mut self, number: SequenceNumber) {
+        self.make_way(number);
+        if matches!(self.kind, Kind::Main { .. }) {
+            // An older one was passed already.
+            let _ = self.numbers.expect(number);
+        }
+    }
+
     fn expect_number(&mut self, found: SequenceNumber) -> Result<u64, Replayed> {
         let entity = self.id.0;
         let expected = match self.numbers.expect(found) {

@@ -77,6 +77,28 @@ impl Image {
     }
 }
 
+impl Image {
+    /// Flips a bit of a segment, cuts one, fills the rest of one with zeros, or removes one.
+    pub(super) fn damage(&mut self, random: &mut Stream) {
+        let ids: Vec<SegmentId> = self.segments.keys().copied().collect();
+        let Some(&id) = random.pick(&ids) else { return };
+        let Some(bytes) = self.segments.get_mut(&id) else {
+            return;
+        };
+        let at = random.index(bytes.len().max(1));
+        match random.below(10) {
+            0 => drop(self.segments.remove(&id)),
+            1 | 2 => bytes.truncate(at),
+            3 | 4 => bytes.iter_mut().skip(at).for_each(|byte| *byte = 0),
+            _ => {
+                if let Some(byte) = bytes.get_mut(at) {
+                    *byte ^= 1 << random.below(8);
+                }
+            }
+        }
+    }
+}
+
 impl Change {
     /// Returns the length of a write.
     pub(super) fn bytes(&self) -> usize {
@@ -304,6 +326,13 @@ impl Disk for FaultyDisk {
         inner.note(|| Change::StartSegment(segment, new.current.clone()));
         inner.segments.insert(segment, new);
         Ok(())
+    }
+
+    fn length(&self, segment: SegmentId) -> Result<u64, Error> {
+        let inner = self.lock();
+        let found = inner.segments.get(&segment);
+        let length = found.map_or(0, |found| found.current.len());
+        Ok(u64::try_from(length).expect("fits"))
     }
 
     fn remove_segment(&self, segment: SegmentId) -> Result<(), Error> {

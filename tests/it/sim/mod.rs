@@ -13,6 +13,7 @@ mod audit;
 mod clients;
 mod disk;
 mod ledger;
+mod loss;
 mod plan;
 mod random;
 mod recovery;
