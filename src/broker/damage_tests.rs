@@ -1,12 +1,15 @@
 //! Messages whose bytes are damaged, in every state that a message can be in; each time the records
 //! make the same broker again.
 
+use super::recovery::SearchPosition;
 use super::settle::LostLock;
-use super::tests::{Bench, message};
+use super::tests::{Bench, message, scheduled};
 use super::*;
 use bytes::Bytes;
+use std::sync::Arc;
 
-use crate::entity::queue::{DeadLetter, Delivery, EntityKind, ReceiveMode, Settlement};
+use crate::entity::queue::{DeadLetter, Delivery, EntityKind, Finding, ReceiveMode, Settlement};
+use crate::entity::rules::selector;
 use crate::message::{Amendments, EMPTY};
 
 const CONSUMER: ConsumerId = ConsumerId(7);
@@ -226,4 +229,138 @@ fn a_message_that_was_received_and_deleted_comes_back_as_a_dead_letter() {
         assert!(bench.seen(path).is_empty());
         bench.check_replay();
     }
+}
+
+/// Gives the broker the bytes that it waits for, but for one message whose bytes are damaged.
+fn read_back(bench: &mut Bench, damaged: SequenceNumber) -> Vec<Contained> {
+    let (bad, good): (Vec<_>, Vec<_>) = bench
+        .broker
+        .wanted()
+        .into_iter()
+        .partition(|wanted| wanted.number == damaged);
+    let good = good.into_iter();
+    let good = good.map(|wanted| (wanted, bench.bytes(wanted.body)));
+    let good: Vec<_> = good.collect();
+    bench.step(|broker, around| {
+        let contain = |wanted: &WantedBody| {
+            let WantedBody {
+                entity,
+                number,
+                body,
+            } = *wanted;
+            broker.body_damaged(around, entity, number, &damage(body))
+        };
+        let contained = bad.iter().filter_map(contain).collect();
+        broker.read_back(around, good);
+        contained
+    })
+}
+
+#[test]
+fn a_receiver_with_a_selector_gets_what_lies_behind_a_damaged_message() {
+    let mut bench = Bench::new();
+    for word in ["first", "second", "third"] {
+        bench.send("q", message(word));
+    }
+    let (connection, link, id) = (ConnectionId(1), LinkId(1), bench.id("q"));
+    let takes_all = Arc::new(selector("JMSType IS NULL").unwrap());
+    bench.step(|broker, around| {
+        let receiver = Link::Receiver {
+            queue: id,
+            name: None,
+        };
+        broker.connection(connection).links.insert(link, receiver);
+        let consumer = consumer_id(connection, link);
+        broker.with_queue(around, id, |queue, cx| {
+            let mode = ReceiveMode::PeekLock;
+            queue.add_scan(consumer, mode, Finding::Taken, Some(takes_all));
+            queue.set_credit(cx, consumer, 9, false);
+        });
+    });
+    assert!(bench.told.is_empty(), "their bytes are not in memory");
+    let contained = read_back(&mut bench, SequenceNumber(2));
+    assert_eq!(contained.len(), 1);
+    assert!(bench.broker.wanted().is_empty(), "nothing is undecided");
+    let told = bench.told.iter().filter_map(|routed| match &routed.reply {
+        Reply::Deliver(_, handover) => Some(handover.stamps.sequence_number),
+        _ => None,
+    });
+    assert_eq!(told.collect::<Vec<_>>(), [1, 3]);
+    let (number, bytes, reason, _) = only(&bench, "q/dead");
+    assert_eq!(
+        (number, &bytes[..], reason.as_str()),
+        (2, EMPTY, "MessageDamaged")
+    );
+    bench.check_replay();
+}
+
+#[test]
+fn a_damaged_message_of_a_topic_holds_up_none_behind_it() {
+    let mut bench = Bench::new();
+    bench.send("t", scheduled(2_000, b'x'));
+    bench.send("t", scheduled(2_000, b'y'));
+    bench.now = Timestamp::from_millis(2_000);
+    bench.step(|_, _| ());
+    let wanted = bench.broker.wanted();
+    let numbers: Vec<_> = wanted.iter().map(|wanted| wanted.number).collect();
+    assert_eq!(wanted.len(), 2, "they are active, and their bytes decide");
+    let contained = read_back(&mut bench, numbers[0]);
+    assert_eq!(contained[0].entity, "t");
+    assert!(!bench.broker.has_wanted());
+    let (number, bytes, reason, _) = only(&bench, "t/dead");
+    assert_eq!(
+        (number.cast_unsigned(), &bytes[..], reason.as_str()),
+        (numbers[0].0, EMPTY, "MessageDamaged")
+    );
+    assert!(bench.seen("t").is_empty());
+    for subscription in ["t/Subscriptions/a", "t/Subscriptions/b"] {
+        let enqueued = numbers[1].0.cast_signed();
+        assert_eq!(bench.seen(subscription), [(1, enqueued)]);
+    }
+    bench.check_replay();
+}
+
+#[test]
+fn a_compaction_leaves_nothing_where_damaged_bytes_were() {
+    let mut bench = Bench::new();
+    for word in ["first", "second", "third"] {
+        bench.send("q", message(word));
+    }
+    bench.send("t", message("shared"));
+    let old = || std::iter::once(0..5).collect();
+    let search = |bench: &Bench| {
+        let mut all = Vec::new();
+        let mut from = Some(SearchPosition::default());
+        while let Some(at) = from {
+            let (found, rest) = bench.broker.search_bodies(&old(), at, 100);
+            all.extend(found);
+            from = rest;
+        }
+        all
+    };
+    let found = search(&bench);
+    assert_eq!(found.len(), 5);
+    // The second message of the queue, and the one that two subscriptions share.
+    let is_damaged = |body: BodyRef| [2, 4].contains(&body.position);
+    for found in found {
+        let bytes = bench.bytes(found.body);
+        bench.run(|broker, around| {
+            if is_damaged(found.body) {
+                let damage = damage(found.body);
+                let contained = broker.body_damaged(around, found.entity, found.number, &damage);
+                assert!(contained.is_some(), "{found:?}");
+            } else {
+                broker.relocate(around, &found, &bytes);
+            }
+        });
+    }
+    assert!(search(&bench).is_empty(), "the segment can go");
+    let mut released = bench.released().to_vec();
+    released.sort_unstable();
+    assert_eq!(released, [1, 2, 3, 4]);
+    assert_eq!(bench.seen("q"), [(1, 0), (3, 0)]);
+    for path in ["q/dead", "t/Subscriptions/a/dead", "t/Subscriptions/b/dead"] {
+        assert_eq!(only(&bench, path).2, "MessageDamaged");
+    }
+    bench.check_replay();
 }

@@ -65,6 +65,17 @@ pub(super) fn message(word: &str) -> Message {
     Message::parse(bytes.into()).unwrap()
 }
 
+/// A message for a time, whose body is one byte.
+pub(super) fn scheduled(at: i64, body: u8) -> Message {
+    // Message-annotations with x-opt-scheduled-enqueue-time.
+    let mut bytes = vec![0x00, 0x53, 0x72, 0xc1, 40, 2, 0xa3, 28];
+    bytes.extend_from_slice(b"x-opt-scheduled-enqueue-time");
+    bytes.push(0x83);
+    bytes.extend_from_slice(&at.to_be_bytes());
+    bytes.extend_from_slice(&[0x00, 0x53, 0x75, 0xa0, 1, body]);
+    Message::parse(bytes.into()).unwrap()
+}
+
 impl Bench {
     /// A topic `t` with subscriptions `a` and `b`, and queues `q`, `one`, `two`, `three`.
     pub(super) fn new() -> Self {
@@ -291,13 +302,7 @@ fn shared_bytes_are_moved_once() {
 #[test]
 fn what_is_scheduled_on_a_topic_is_published_when_its_time_has_come() {
     let mut bench = Bench::new();
-    // Message-annotations with x-opt-scheduled-enqueue-time, 2,000 ms.
-    let mut bytes = vec![0x00, 0x53, 0x72, 0xc1, 40, 2, 0xa3, 28];
-    bytes.extend_from_slice(b"x-opt-scheduled-enqueue-time");
-    bytes.push(0x83);
-    bytes.extend_from_slice(&2_000_i64.to_be_bytes());
-    bytes.extend_from_slice(&[0x00, 0x53, 0x75, 0xa0, 1, b'x']);
-    bench.send("t", Message::parse(bytes.into()).unwrap());
+    bench.send("t", scheduled(2_000, b'x'));
     assert!(bench.seen("t/Subscriptions/a").is_empty());
     bench.send("t", message("y"));
     bench.now = Timestamp::from_millis(2_000);
