@@ -78,6 +78,19 @@ impl Image {
 }
 
 impl Image {
+    /// Flips a bit of these bytes, wherever they are.
+    pub(super) fn flip_in(&mut self, bytes: &[u8], random: &mut Stream) {
+        let (at, bit) = (random.index(bytes.len()), random.below(8));
+        for segment in self.segments.values_mut() {
+            let places = segment.windows(bytes.len()).enumerate();
+            let found = places.filter(|(_, there)| *there == bytes);
+            let found: Vec<usize> = found.map(|(place, _)| place).collect();
+            for place in found {
+                segment[place + at] ^= 1 << bit;
+            }
+        }
+    }
+
     /// Flips a bit of a segment, cuts one, fills the rest of one with zeros, or removes one.
     pub(super) fn damage(&mut self, random: &mut Stream) {
         let ids: Vec<SegmentId> = self.segments.keys().copied().collect();
@@ -164,6 +177,18 @@ impl FaultyDisk {
         }
         drop(inner);
         disk
+    }
+
+    /// Returns what is on it.
+    pub(super) fn image(&self) -> Image {
+        let inner = self.lock();
+        let segments = inner.segments.iter();
+        Image {
+            segments: segments
+                .map(|(&id, segment)| (id, segment.current.clone()))
+                .collect(),
+            checkpoints: inner.checkpoints.clone(),
+        }
     }
 
     /// From now on, what is done is written down.

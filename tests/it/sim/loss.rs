@@ -22,16 +22,16 @@ const TURNS: usize = 120;
 const TIMES: usize = 60;
 
 /// Who has which bytes: queue and number of each message.
-type Messages = BTreeMap<(u32, u64), BodyRef>;
+pub(super) type Messages<B = BodyRef> = BTreeMap<(u32, u64), B>;
 
 /// What the records that are left say, read without any of the broker's rules.
 #[derive(Default)]
-struct Model {
-    messages: Messages,
+pub(super) struct Model {
+    pub(super) messages: Messages,
 }
 
 impl Model {
-    fn replay(&mut self, record: &Record<'_>, body: Option<BodyRef>) {
+    pub(super) fn replay(&mut self, record: &Record<'_>, body: Option<BodyRef>) {
         let messages = &mut self.messages;
         match *record {
             Record::Enqueued { entity, number, .. } | Record::Alive { entity, number, .. } => {
@@ -79,7 +79,8 @@ impl Model {
     }
 }
 
-fn messages(broker: &Broker) -> Messages {
+/// Every message of a broker.
+pub(super) fn messages(broker: &Broker) -> Messages {
     let everywhere: Positions = std::iter::once(0..u64::MAX).collect();
     let mut all = Messages::new();
     let mut from = Some(SearchPosition::default());
@@ -93,9 +94,9 @@ fn messages(broker: &Broker) -> Messages {
 }
 
 /// A log, and what its records say.
-struct Watched<'a> {
-    writer: &'a mut Writer,
-    model: &'a mut Model,
+pub(super) struct Watched<'a> {
+    pub(super) writer: &'a mut Writer,
+    pub(super) model: &'a mut Model,
 }
 
 impl Journal for Watched<'_> {
@@ -214,7 +215,8 @@ impl Losses {
     }
 }
 
-fn retain(broker: &Broker, recovered: &mut Recovered) {
+/// Counts all bodies in, as a start does.
+pub(super) fn retain(broker: &Broker, recovered: &mut Recovered) {
     broker.for_each_body(|body| recovered.writer.retain(body));
 }
 

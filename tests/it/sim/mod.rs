@@ -11,6 +11,7 @@
 mod acts;
 mod audit;
 mod clients;
+mod damaged;
 mod disk;
 mod ledger;
 mod loss;
