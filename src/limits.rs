@@ -217,8 +217,17 @@ pub const TRANSACTION_TIMEOUT: Millis = Millis::from_secs(120);
 /// Bytes of messages, and of settlements with what they change, in the open transactions of one
 /// connection, which are in memory only.
 pub const TRANSACTION_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// All open transactions together hold at most one part in so many of the memory that the namespace's
+/// queues may have: messages of those who send without transactions have the rest.
+pub const TRANSACTIONS_SHARE: usize = 4;
+/// The open transactions of one connection hold at most one part in so many of that: so one that fills
+/// its share leaves as much to the others.
+pub const CONNECTION_SHARE: usize = 2;
 /// Bytes of a message to the transaction coordinator: a declare or a discharge has some 50.
 pub const CONTROL_MESSAGE_BYTES_MAX: u64 = 4 * 1024;
+/// Deliveries of one AMQP session which a commit has settled, and that are known still to a receiver
+/// that decides about them once more: as many as one transaction settles.
+pub const DISCHARGED_DELIVERIES_MAX: usize = 100;
 /// Transactions that one connection has open at a time.
 pub const TRANSACTIONS_MAX: usize = 1_000;
 /// The shortest time after which an idle entity may be deleted: the service's limit.

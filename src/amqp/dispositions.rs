@@ -3,6 +3,8 @@
 //! What the owner decides about neighbours goes out as one range: at the latest when output is
 //! taken, and before anything that ends their link.
 
+use std::sync::Arc;
+
 use bytes::{Bytes, BytesMut};
 
 use super::connection::undecodable;
@@ -12,7 +14,9 @@ use super::links::Answer;
 use super::state::{self, DeliveryState};
 use super::unsettled::{Decision, Sent, Span};
 use super::wire::{List, Malformed, SmallFrame};
-use super::{Condition, Connection, DeliveryId, Event, LinkId, Outcome, Refusal, SessionId};
+use super::{
+    Condition, Connection, DeliveryId, Event, LinkId, Outcome, Refusal, Rejection, SessionId,
+};
 use crate::limits;
 
 /// Deliveries in a row with the same outcome, that the peer has not been told of.
@@ -87,7 +91,13 @@ impl Connection {
             | Outcome::Released
             | Outcome::Modified { .. }
             | Outcome::Rejected(_)
-            | Outcome::Declared(_) => state.unsettled.take(delivery.0).is_some(),
+            | Outcome::Declared(_) => {
+                let sent = state.unsettled.take(delivery.0);
+                if sent.is_some_and(|sent| sent.provisional) {
+                    state.discharged.note(delivery.0);
+                }
+                sent.is_some()
+            }
         };
         if is_answered {
             self.settle(session, Side::Sent, delivery, outcome);
@@ -163,6 +173,13 @@ impl Connection {
             None if peer.settled => Outcome::Released,
             None => return Ok(()),
         };
+        if !peer.settled {
+            let late = session.discharged.take(peer.first, peer.last);
+            self.refuse_late(id, &late, transaction.as_ref());
+        }
+        let Some(session) = self.sessions.get_mut(id) else {
+            return Ok(());
+        };
         let Some(span) = session.unsettled.span(peer.first, peer.last) else {
             return Ok(());
         };
@@ -183,6 +200,30 @@ impl Connection {
         });
         self.decide_some();
         Ok(())
+    }
+
+    /// Answers a receiver that decides about deliveries which are settled already.
+    fn refuse_late(&mut self, id: SessionId, late: &[u32], transaction: Option<&Bytes>) {
+        if late.is_empty() {
+            return;
+        }
+        let refusal = Refusal {
+            condition: Condition::NotFound,
+            description:
+                "The delivery is settled already: what its receiver decided in a transaction \
+                          has been committed."
+                    .to_owned(),
+        };
+        self.events
+            .extend(transaction.map(|id| Event::RefusedInTransaction {
+                transaction: id.clone(),
+                reason: refusal.description.clone(),
+            }));
+        let info = None;
+        let outcome = Outcome::Rejected(Some(Arc::new(Rejection { refusal, info })));
+        for &delivery in late {
+            self.settle(id, Side::Sent, DeliveryId(delivery), &outcome);
+        }
     }
 
     /// Reports deliveries of the disposition that is being taken, as many as there is room for.

@@ -19,6 +19,7 @@
 mod api;
 mod condition;
 mod connection;
+mod discharged;
 mod dispositions;
 mod frame;
 mod handshake;

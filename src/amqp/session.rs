@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 
 use super::connection::{End, Phase, undecodable};
+use super::discharged::Discharged;
 use super::dispositions::Range;
 use super::frame::{self, FrameKind};
 use super::link::LinkPhase;
@@ -37,6 +38,7 @@ pub(super) struct Session {
     pub(super) handles: Table<u32, LinkId>,
     pub(super) peer_handle_max: u32,
     pub(super) unsettled: Unsettled,
+    pub(super) discharged: Discharged,
     /// Dispositions to be sent as one: of messages that came in, and of those that went out.
     pub(super) settled_in: Option<Range>,
     pub(super) settled_out: Option<Range>,
@@ -105,6 +107,7 @@ impl Session {
             unsettled: Unsettled::new(FIRST_DELIVERY),
             settled_in: None,
             settled_out: None,
+            discharged: Discharged::default(),
             unflushed: false,
         }
     }

@@ -33,6 +33,8 @@ pub(super) struct Sent {
     pub(super) tag: Tag,
     /// Its receiver has decided, and our answer is due.
     decided: bool,
+    /// Its receiver has decided in a transaction.
+    pub(super) provisional: bool,
 }
 
 /// Deliveries by their numbers, which are counted without a wrap: the first and the last.
@@ -75,6 +77,7 @@ impl Unsettled {
             link,
             tag,
             decided: false,
+            provisional: false,
         }));
         self.taken += 1;
         self.tidy();
@@ -151,6 +154,7 @@ impl Unsettled {
                 report(wire(number), *sent);
             }
             sent.decided |= decision == Decision::Pending;
+            sent.provisional |= decision == Decision::Provisional;
             true
         };
         let mut settled = Vec::new();
