@@ -146,12 +146,12 @@ class TestCase(unittest.TestCase):
         receiver.close()
         return received
 
-    def here(self, address: str) -> list:
+    def here(self, address: str, connection=None) -> list:
         """What is available at an address; it is given back."""
-        receiver = self.receiver(address)
+        receiver = self.receiver(address, connection=connection)
         received = self.available(receiver)
         for _, delivery in received:
-            self.settle(delivery, Delivery.RELEASED)
+            self.settle(delivery, Delivery.RELEASED, connection)
         receiver.close()
         return bodies(received)
 

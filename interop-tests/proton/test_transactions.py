@@ -51,6 +51,18 @@ class Working(TestCase):
         self.assertTrue(1 <= len(transaction.id) <= 32)
         return transaction
 
+    def coordinate(self):
+        """Attaches the coordinator: in transactions, links that come after it send by way of the first one's entity."""
+        self.abort(self.begin())
+
+    def there(self, address: str) -> list:
+        """What is available at an entity that is not the transactions': their AMQP session receives from none but that."""
+        other = connect()
+        try:
+            return self.here(address, other)
+        finally:
+            other.close()
+
     def end(self, transaction: Transaction, discharge, connection=None) -> tuple[str, str | None]:
         """Discharges; what was said, and the condition of a refusal."""
         outcomes = transaction.handler
@@ -182,6 +194,7 @@ class Transactions(Working):
         self.assertEqual(management.peeked(), [4, 5])
 
     def test_s236_a_message_is_accepted_and_another_sent_or_neither(self):
+        self.coordinate()
         self.send("s236", *numbered(2))
         sender = self.sender("s236b")
         received = self.receive(self.receiver("s236"), 2)
@@ -190,8 +203,24 @@ class Transactions(Working):
             self.settle_in(transaction, delivery, Delivery.ACCEPTED)
             self.send_in(transaction, sender, Message(body=discharge.__name__))
             discharge(transaction)
-        self.assertEqual(self.here("s236b"), ["commit"])
+        self.assertEqual(self.there("s236b"), ["commit"])
         self.assertEqual(Management(self, "s236").peeked(), [1])
+
+    def test_s236_a_transaction_of_two_entities_is_refused(self):
+        sender, other = self.sender("s236"), self.sender("s236b")
+        transaction = self.begin()
+        self.send_in(transaction, other, Message(body="neither"))
+        refusal = self.try_send(transaction, sender, Message(body="neither"))
+        self.not_done(refusal, "amqp:not-allowed")
+        self.assertIn("Local transactions cannot span multiple entities or partitions", refusal.remote.condition.description)
+        self.assertEqual(self.end(transaction, Transaction.commit), ("not committed", "amqp:transaction:rollback"))
+
+    def test_s236_a_session_with_a_coordinator_receives_from_its_first_entity_only(self):
+        self.coordinate()
+        self.sender("s248")
+        self.refused(self.receiver, "s248b", condition="amqp:not-allowed", text="cannot span multiple top-level entities")
+        self.receiver("s248")
+        self.receiver("s248b", connection=self.other())
 
     def test_s237_a_transaction_ends_with_its_connection(self):
         self.send("s237", *numbered(1))
@@ -285,6 +314,7 @@ class Transactions(Working):
         self.assertEqual(bodies(self.available(self.receiver("s241", InSession("y")))), ["y1", "y2"])
 
     def test_s242_a_transaction_sends_to_topics_and_queues(self):
+        self.coordinate()
         topic, queue = self.sender("s242"), self.sender("s242b")
         for discharge in (self.abort, self.commit):
             transaction = self.begin()
@@ -293,7 +323,7 @@ class Transactions(Working):
             discharge(transaction)
         self.assertEqual(self.here("s242/Subscriptions/a"), [1, 2])
         self.assertEqual(self.here("s242/Subscriptions/b"), [1])
-        self.assertEqual(self.here("s242b"), ["queued"])
+        self.assertEqual(self.there("s242b"), ["queued"])
 
     def test_s245_a_lock_that_ends_within_a_transaction_spoils_it_or_does_not_matter(self):
         self.send("s245", *numbered(1))
@@ -335,7 +365,7 @@ class Transactions(Working):
                 self.not_done(delivery, "amqp:resource-limit-exceeded")
                 break
         self.assertEqual(self.end(transaction, Transaction.commit), ("not committed", "amqp:transaction:rollback"))
-        self.assertEqual((self.here("s247"), self.here("s247b")), ([], []))
+        self.assertEqual((self.here("s247"), self.there("s247b")), ([], []))
 
     def test_s249_a_coordinator_wants_no_token(self):
         # Declared with a null global-id; its id is short, and a discharge with `fail` is accepted.

@@ -121,7 +121,8 @@ impl Broker {
                 });
             }
             Some(Link::Responses(_)) => self.respond_credit(around, connection, link, limit, drain),
-            Some(Link::Sender { .. } | Link::Requests { .. } | Link::Coordinator) | None => {}
+            Some(Link::Sender { .. } | Link::Requests { .. } | Link::Coordinator { .. }) | None => {
+            }
         }
     }
 

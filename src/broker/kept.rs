@@ -100,7 +100,7 @@ impl Link {
             Self::Responses(link) => {
                 of(&link.node) + link.name.len() + link.target.as_deref().map_or(0, str::len)
             }
-            Self::Coordinator => 0,
+            Self::Coordinator { .. } => 0,
         }
     }
 }

@@ -67,7 +67,8 @@ impl Broker {
             Ok((state, accept)) => (Some(state), accept.map(|it| Reply::AcceptLink(link, it))),
             Err(refusal) => (None, Some(Reply::RefuseLink(link, refusal))),
         };
-        if let Some(state) = state {
+        if let Some(mut state) = state {
+            self.join_group(connection, attach.session, &mut state);
             if let Some(queue) = state.queue() {
                 self.note_use(around.now, queue);
             }
@@ -110,7 +111,9 @@ impl Broker {
             // that joins the transaction is done on a link that needed its right.
             LinkTarget::Coordinator => {
                 service.message_size_max = limits::CONTROL_MESSAGE_BYTES_MAX;
-                return Ok((Link::Coordinator, Some(service)));
+                self.begin_group(connection, attach.session);
+                let session = attach.session;
+                return Ok((Link::Coordinator { session }, Some(service)));
             }
         };
         let session = attach.session;
@@ -153,6 +156,7 @@ impl Broker {
         let link = Link::Sender {
             queue: id,
             destination: destination.transpose()?,
+            group: None,
         };
         Ok((link, Some(accept)))
     }
@@ -210,6 +214,7 @@ impl Broker {
             }
             Found::Queue(queue, address) => (queue, address),
         };
+        self.check_group(around, connection, attach.session, (queue, &address))?;
         let mode = match attach.settle_mode() {
             SettleMode::OnSend => ReceiveMode::ReceiveAndDelete,
             SettleMode::OnReceipt => ReceiveMode::PeekLock,
@@ -437,7 +442,7 @@ impl Broker {
                         || (queue == base && forwards)
                         || (queue == base.dead_letters() && forwards_dead))
             }
-            Link::Requests { .. } | Link::Responses(_) | Link::Coordinator => false,
+            Link::Requests { .. } | Link::Responses(_) | Link::Coordinator { .. } => false,
         });
         for (connection, link) in doomed {
             let receives = match self.link(connection, link) {
@@ -468,7 +473,7 @@ impl Broker {
             | Link::Waiting { queue, .. } => queue.base() == base,
             Link::Requests { node, .. } => node.is_of(&key),
             Link::Responses(link) => link.node.is_of(&key),
-            Link::Coordinator => false,
+            Link::Coordinator { .. } => false,
         });
         for (connection, link) in doomed {
             // As for one that was never there: the SDKs know no other word for it. Temporary ones
@@ -562,7 +567,10 @@ impl Broker {
                 });
             }
             // Who controls transactions has gone, and who else could commit them?
-            Link::Coordinator => self.roll_back(connection, Some(link)),
+            Link::Coordinator { session } => {
+                self.roll_back(connection, Some(link));
+                self.end_group(connection, *session);
+            }
             Link::Receiver { .. }
             | Link::Waiting { .. }
             | Link::Sender { .. }
@@ -693,12 +701,12 @@ impl ResponseLink {
 
 impl Link {
     /// Returns the queue that its messages come into or go out of.
-    fn queue(&self) -> Option<EntityId> {
+    pub(super) fn queue(&self) -> Option<EntityId> {
         match self {
             Self::Sender { queue, .. }
             | Self::Receiver { queue, .. }
             | Self::Waiting { queue, .. } => Some(*queue),
-            Self::Requests { .. } | Self::Responses(_) | Self::Coordinator => None,
+            Self::Requests { .. } | Self::Responses(_) | Self::Coordinator { .. } => None,
         }
     }
 }

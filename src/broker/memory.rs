@@ -22,7 +22,7 @@ impl Default for Shares {
 }
 
 impl Shares {
-    fn new(memory: Memory) -> Self {
+    pub(super) fn new(memory: Memory) -> Self {
         Self {
             bodies: memory.hold(Purpose::Other, 0),
             memory,

@@ -41,7 +41,10 @@ mod settle;
 #[cfg(test)]
 mod tests;
 mod tier;
+mod transaction_scope;
 mod transactions;
+#[cfg(test)]
+mod transactions_tests;
 mod ways;
 #[cfg(test)]
 mod ways_tests;
@@ -193,6 +196,8 @@ pub struct Broker {
     /// Locks whose messages are settled in a transaction that is open, and its number.
     enlisted: BTreeMap<(EntityId, LockToken), u64>,
     next_transaction: u64,
+    /// What all open transactions hold.
+    transaction_bytes: usize,
     random: Random,
     /// For names of refusals, which tell nothing of the other.
     tracking: Random,
@@ -289,6 +294,8 @@ struct Connection {
     waiting: usize,
     way: ways::Way,
     transactions: transactions::Open,
+    /// By the AMQP sessions that have a transaction coordinator.
+    groups: BTreeMap<SessionId, transaction_scope::Group>,
     /// What is counted of it; nothing before it has a link or a token.
     kept: Option<kept::Kept>,
 }
@@ -300,6 +307,9 @@ enum Link {
         queue: EntityId,
         /// Where they go on to from there at once, if the sender says so.
         destination: Option<std::sync::Arc<str>>,
+        /// By way of which entity they go in transactions, if its session has a coordinator that was
+        /// there first.
+        group: Option<EntityId>,
     },
     /// Messages go out of a queue.
     Receiver {
@@ -310,7 +320,7 @@ enum Link {
     /// It is not let in yet: it waits for a message session.
     Waiting { queue: EntityId, name: Box<str> },
     /// Transactions are declared and discharged.
-    Coordinator,
+    Coordinator { session: SessionId },
     /// Requests come in.
     Requests {
         node: links::ServiceNode,
@@ -342,6 +352,7 @@ impl Broker {
             transaction_ends: BTreeSet::new(),
             enlisted: BTreeMap::new(),
             next_transaction: 1,
+            transaction_bytes: 0,
             random: Random::new(seed),
             tracking: Random::new(access::one_way(&seed.to_le_bytes())),
             access: access::Access::new(profile),

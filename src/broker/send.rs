@@ -8,7 +8,7 @@ use super::errors::{rejected, send_refused};
 use super::transactions::Operation;
 use super::{
     Broker, ConnectionId, DeliveryId, EntityId, Link, LinkId, Outcome, Reply, Room, Routed,
-    Surroundings,
+    Surroundings, Timestamp,
 };
 use crate::amqp::{Condition, Refusal};
 use crate::entity::SequenceNumber;
@@ -36,9 +36,14 @@ impl Broker {
     ) {
         let (link, delivery) = (incoming.link, incoming.delivery);
         let (outcome, rests_on) = match self.link(connection, link) {
-            Some(Link::Sender { queue, destination }) => {
-                let (queue, destination) = (*queue, destination.clone());
-                let outcome = self.take_delivery(around, connection, queue, destination, &incoming);
+            Some(Link::Sender {
+                queue,
+                destination,
+                group,
+            }) => {
+                let queue = *queue;
+                let to = (queue, destination.clone(), *group);
+                let outcome = self.take_delivery(around, connection, to, &incoming);
                 let outcome = outcome.unwrap_or_else(rejected);
                 (outcome, self.node(queue).map_or(0, |node| node.group))
             }
@@ -49,7 +54,7 @@ impl Broker {
                 };
                 (outcome, 0)
             }
-            Some(Link::Coordinator) => self.control(around, connection, &incoming),
+            Some(Link::Coordinator { .. }) => self.control(around, connection, &incoming),
             // The link has gone meanwhile; nobody waits for an answer.
             Some(Link::Receiver { .. } | Link::Waiting { .. } | Link::Responses(_)) | None => {
                 return;
@@ -76,41 +81,39 @@ impl Broker {
         &mut self,
         around: &mut Surroundings<'_>,
         connection: ConnectionId,
-        queue: EntityId,
-        destination: Option<Arc<str>>,
+        to: Leg,
         incoming: &Incoming,
     ) -> Result<Outcome, Refusal> {
-        // What waits for its transaction must not hold the buffer that it came in.
         let payload = match incoming.transaction {
-            Some(_) => Bytes::copy_from_slice(&incoming.payload),
+            // What waits for its transaction must not hold the buffer that it came in.
+            Some(_) => {
+                self.check_room(around, connection, incoming.payload.len())?;
+                Bytes::copy_from_slice(&incoming.payload)
+            }
             None => incoming.payload.clone(),
         };
         if incoming.message_format != BATCH_FORMAT {
             let message = Message::parse(payload);
             let message = message.map_err(|error| self.undecodable(around, &error.to_string()))?;
-            return self.take_parsed(around, connection, queue, destination, incoming, [message]);
+            return self.take_parsed(around, connection, to, incoming, [message]);
         }
         let parts = split_batch(&payload);
         let messages: Result<Vec<Message>, _> =
             parts.and_then(|parts| parts.into_iter().map(Message::parse).collect());
         let messages = messages.map_err(|error| self.undecodable(around, &error.to_string()))?;
-        self.take_parsed(around, connection, queue, destination, incoming, messages)
+        self.take_parsed(around, connection, to, incoming, messages)
     }
 
     fn take_parsed(
         &mut self,
         around: &mut Surroundings<'_>,
         connection: ConnectionId,
-        queue: EntityId,
-        destination: Option<Arc<str>>,
+        (queue, destination, group): Leg,
         incoming: &Incoming,
         messages: impl AsRef<[Message]> + IntoIterator<Item = Message>,
     ) -> Result<Outcome, Refusal> {
-        let ahead = |message: &Message| {
-            let due = message.scheduled_enqueue_time();
-            due.is_some_and(|due| around.now < due)
-        };
-        if destination.is_some() && messages.as_ref().iter().any(ahead) {
+        let mut all = messages.as_ref().iter();
+        if destination.is_some() && all.any(|message| is_ahead(around.now, message)) {
             let text = "A message that is sent on to another entity cannot be scheduled.";
             return Err(self.refuse(around, Condition::NotAllowed, text, ""));
         }
@@ -118,6 +121,7 @@ impl Broker {
             let send = Operation::Send {
                 queue,
                 destination,
+                group,
                 messages: messages.into_iter().collect(),
             };
             self.enlist(around, connection, id, send)?;
@@ -226,7 +230,8 @@ impl Broker {
         self.at_hand.clear();
     }
 
-    /// Puts a message into a queue that was admitted, and has its number already.
+    /// Puts a message into a queue that was admitted, and is scheduled with a number that was
+    /// reserved for it.
     pub(super) fn put_reserved(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -235,24 +240,26 @@ impl Broker {
         message: Message,
     ) {
         self.note_use(around.now, id);
-        let taken = self.step(around, id, |queue, cx| {
+        self.with_queue(around, id, |queue, cx| {
             let arrival = Arrival::of(&message, queue.description());
-            let taken = queue.enqueue_reserved(cx, arrival, number);
-            queue.dispatch(cx);
-            taken
+            queue.enqueue_reserved(cx, arrival, number)
         });
-        if let Some(taken) = taken.flatten() {
-            // Its time may have come while the transaction was open.
-            self.at_hand.insert(taken.body.position, message);
-            self.with_queue(around, id, |_, _| ());
-            self.at_hand.clear();
-        }
     }
 
     fn undecodable(&mut self, around: &Surroundings<'_>, text: &str) -> Refusal {
         let text = format!("The message could not be decoded: {text}.");
         self.refuse(around, Condition::DecodeError, &text, "")
     }
+}
+
+/// The queue that a delivery is for, where it goes on to from there at once, and by way of which
+/// entity in a transaction.
+type Leg = (EntityId, Option<Arc<str>>, Option<EntityId>);
+
+/// Returns whether a message is scheduled for a time to come.
+pub(super) fn is_ahead(now: Timestamp, message: &Message) -> bool {
+    let due = message.scheduled_enqueue_time();
+    due.is_some_and(|due| now < due)
 }
 
 /// Says what became of a delivery, which in a transaction is provisional.

@@ -476,7 +476,7 @@ fn an_entity_that_forwards_is_never_idle() {
 }
 
 /// A message to the coordinator: a declare or a discharge.
-fn to_coordinator(link: LinkId, payload: Vec<u8>) -> send::Incoming {
+pub(super) fn to_coordinator(link: LinkId, payload: Vec<u8>) -> send::Incoming {
     send::Incoming {
         link,
         delivery: DeliveryId(0),
@@ -494,10 +494,12 @@ fn a_transaction_is_done_as_a_whole_or_not_at_all() {
     for fail in [true, false] {
         bench.run(|broker, around| {
             let link = LinkId(1);
-            broker
-                .connection(connection)
-                .links
-                .insert(link, Link::Coordinator);
+            broker.connection(connection).links.insert(
+                link,
+                Link::Coordinator {
+                    session: SessionId(0),
+                },
+            );
             let control = |payload| to_coordinator(link, payload);
             let declare = control(vec![0x00, 0x53, 0x77, 0x00, 0x53, 0x31, 0x45]);
             let (Outcome::Declared(id), 0) = broker.control(around, connection, &declare) else {
@@ -506,6 +508,7 @@ fn a_transaction_is_done_as_a_whole_or_not_at_all() {
             let send = transactions::Operation::Send {
                 queue,
                 destination: None,
+                group: None,
                 messages: vec![message("x")],
             };
             broker.enlist(around, connection, &id, send).unwrap();

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::errors::rejected;
-use super::send::Incoming;
+use super::send::{Incoming, is_ahead};
 use super::settle::LostLock;
+use super::transaction_scope::Scope;
 use super::{
     Broker, ConnectionId, DeliveryId, EntityId, LinkId, LockToken, Outcome, Reply, Routed,
     SequenceNumber, Surroundings, Timestamp,
@@ -32,6 +33,8 @@ pub(super) struct Transaction {
     /// The coordinator link that it was declared on; when that ends, it is rolled back [4.2].
     link: LinkId,
     operations: Vec<Operation>,
+    /// Where it takes place, as its operations say.
+    scope: Option<Scope>,
     /// Why something of it was refused: then nothing of it happens. Java does not notice a refused
     /// send, and would commit the rest.
     spoiled: Option<String>,
@@ -47,6 +50,8 @@ pub(super) enum Operation {
     Send {
         queue: EntityId,
         destination: Option<Arc<str>>,
+        /// By way of which entity they are sent, if their link is one of a group.
+        group: Option<EntityId>,
         messages: Vec<Message>,
     },
     /// A message is settled by the holder of its lock.
@@ -80,12 +85,20 @@ pub(super) struct Answer {
 }
 
 impl Operation {
-    fn queue(&self) -> EntityId {
+    pub(super) fn queue(&self) -> EntityId {
         match self {
             Self::Send { queue, .. }
             | Self::Settle { queue, .. }
             | Self::Schedule { queue, .. }
             | Self::Cancel { queue, .. } => *queue,
+        }
+    }
+
+    /// Returns the entity by way of which messages are sent, if their link is one of a group.
+    pub(super) fn group(&self) -> Option<EntityId> {
+        match self {
+            Self::Send { group, .. } => *group,
+            Self::Settle { .. } | Self::Schedule { .. } | Self::Cancel { .. } => None,
         }
     }
 
@@ -170,6 +183,7 @@ impl Broker {
         let transaction = Transaction {
             link,
             operations: Vec::new(),
+            scope: None,
             spoiled: None,
             held: self.shares.memory.hold(Purpose::Other, 0),
             ends,
@@ -225,8 +239,9 @@ impl Broker {
     ///
     /// # Errors
     ///
-    /// If there is no such transaction on the connection, it has too much in it already, or it
-    /// could not be done even now. Then nothing of the transaction happens any more.
+    /// If there is no such transaction on the connection, it has too much in it already, it takes
+    /// place elsewhere, or the operation could not be done even now. Then nothing of the transaction
+    /// happens any more.
     pub(super) fn enlist(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -234,11 +249,9 @@ impl Broker {
         id: &[u8],
         operation: Operation,
     ) -> Result<(), Refusal> {
-        let enlisted = self.try_enlist(around, connection, id, operation);
-        if let Err(refusal) = &enlisted {
-            self.spoil(connection, id, &refusal.description);
-        }
-        enlisted
+        let scope = self.check_operation(around, connection, id, &operation)?;
+        self.add(connection, id, scope, operation);
+        Ok(())
     }
 
     /// Lets nothing of a transaction happen, for something of it was refused.
@@ -252,7 +265,7 @@ impl Broker {
     }
 
     /// Schedules a message in a transaction: its number is told now, and goes unused if the
-    /// transaction comes to nothing.
+    /// transaction comes to nothing, or the message's time has come when it is committed.
     pub(super) fn enlist_schedule(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -261,50 +274,82 @@ impl Broker {
         queue: EntityId,
         message: Message,
     ) -> Result<SequenceNumber, Refusal> {
-        let messages = std::slice::from_ref(&message);
-        if let Err(refusal) = self.admit(around, queue, messages) {
-            self.spoil(connection, id, &refusal.description);
-            return Err(refusal);
-        }
-        // A number is given away for good.
-        if let Err(refusal) = self.check_weight(around, connection, id, 1, message.bytes().len()) {
-            self.spoil(connection, id, &refusal.description);
-            return Err(refusal);
-        }
+        let schedule = |number, message| Operation::Schedule {
+            queue,
+            number,
+            message,
+        };
+        // A number is given away for good: all is checked before.
+        let unnumbered = schedule(SequenceNumber(0), message.clone());
+        let scope = self.check_operation(around, connection, id, &unnumbered)?;
         let number = self.with_queue(around, queue, |queue, cx| {
             let arrival = Arrival::of(&message, queue.description());
             queue.reserve(cx, arrival.partition_hash)
         });
         let number = number.unwrap_or(SequenceNumber(0));
-        let schedule = Operation::Schedule {
-            queue,
-            number,
-            message,
-        };
-        self.enlist(around, connection, id, schedule)?;
+        self.add(connection, id, scope, schedule(number, message));
         Ok(number)
     }
 
-    fn try_enlist(
+    /// Checks that an operation can become part of a transaction, and returns where this takes place
+    /// then. If it cannot, nothing of the transaction happens.
+    fn check_operation(
         &mut self,
         around: &mut Surroundings<'_>,
         connection: ConnectionId,
         id: &[u8],
-        operation: Operation,
-    ) -> Result<(), Refusal> {
-        let (number, bytes) = (number(id), operation.bytes());
-        self.check_weight(around, connection, id, operation.weight(), bytes)?;
-        self.check_one(around, &operation)?;
-        if let (Operation::Settle { queue, token, .. }, Some(number)) = (&operation, number) {
+        operation: &Operation,
+    ) -> Result<Scope, Refusal> {
+        let checked = self.try_operation(around, connection, id, operation);
+        if let Err(refusal) = &checked {
+            self.spoil(connection, id, &refusal.description);
+        }
+        checked
+    }
+
+    fn try_operation(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        connection: ConnectionId,
+        id: &[u8],
+        operation: &Operation,
+    ) -> Result<Scope, Refusal> {
+        self.check_weight(
+            around,
+            connection,
+            id,
+            operation.weight(),
+            operation.bytes(),
+        )?;
+        self.check_one(around, operation)?;
+        if let Operation::Settle { queue, token, .. } = operation {
             self.check_not_enlisted(around, *queue, *token)?;
-            self.enlisted.insert((*queue, *token), number);
         }
+        let scope = self.scope_of(around, operation)?;
+        let open = &self.connection(connection).transactions;
+        let transaction = number(id).and_then(|number| open.get(&number));
+        let of_transaction = transaction.and_then(|transaction| transaction.scope);
+        self.join_scopes(around, of_transaction, scope)
+    }
+
+    /// Makes an operation that was checked part of its transaction.
+    fn add(&mut self, connection: ConnectionId, id: &[u8], scope: Scope, operation: Operation) {
+        let Some(number) = number(id) else { return };
         let open = &mut self.connection(connection).transactions;
-        if let Some(transaction) = number.and_then(|number| open.get_mut(&number)) {
-            transaction.held.resize(transaction.held.bytes() + bytes);
-            transaction.operations.push(operation);
-        }
-        Ok(())
+        let Some(transaction) = open.get_mut(&number) else {
+            return;
+        };
+        let bytes = operation.bytes();
+        transaction.held.resize(transaction.held.bytes() + bytes);
+        transaction.scope = Some(scope);
+        let settled = match &operation {
+            Operation::Settle { queue, token, .. } => Some((*queue, *token)),
+            Operation::Send { .. } | Operation::Schedule { .. } | Operation::Cancel { .. } => None,
+        };
+        transaction.operations.push(operation);
+        self.transaction_bytes += bytes;
+        self.enlisted
+            .extend(settled.map(|settled| (settled, number)));
     }
 
     /// Checks that there is such a transaction, and that so much more may be in it.
@@ -321,20 +366,36 @@ impl Broker {
             return Err(self.unknown(around));
         };
         let weight: usize = transaction.operations.iter().map(Operation::weight).sum();
-        let held: usize = open.values().map(|open| open.held.bytes()).sum();
         if limits::TRANSACTION_OPERATIONS_MAX < weight + more {
             let text = "Can't send more than 100 messages in a single transaction.";
             return Err(self.refuse(around, Condition::NotAllowed, text, ""));
         }
-        if limits::TRANSACTION_BYTES_MAX < held + bytes {
-            let max = limits::TRANSACTION_BYTES_MAX;
-            let text = format!(
-                "The open transactions of the connection would hold more than {max} bytes of messages \
-                 and settlements."
-            );
-            return Err(self.refuse(around, Condition::ResourceLimitExceeded, &text, ""));
-        }
-        Ok(())
+        self.check_room(around, connection, bytes)
+    }
+
+    /// Checks that the open transactions of a connection, and of all, may hold so much more.
+    pub(super) fn check_room(
+        &mut self,
+        around: &Surroundings<'_>,
+        connection: ConnectionId,
+        more: usize,
+    ) -> Result<(), Refusal> {
+        let all_max = self.shares.memory.total() / limits::TRANSACTIONS_SHARE;
+        let own_max = limits::TRANSACTION_BYTES_MAX.min(all_max / limits::CONNECTION_SHARE);
+        let open = self.connection(connection).transactions.values();
+        let own: usize = open.map(|open| open.held.bytes()).sum();
+        let (whose, max) = if own_max < own + more {
+            ("the connection", own_max)
+        } else if all_max < self.transaction_bytes + more {
+            ("all connections", all_max)
+        } else {
+            return Ok(());
+        };
+        let text = format!(
+            "The open transactions of {whose} would hold more than {max} bytes of messages and \
+             settlements: discharge one first."
+        );
+        Err(self.refuse(around, Condition::ResourceLimitExceeded, &text, ""))
     }
 
     /// Moves the ends of open transactions with the clock.
@@ -376,6 +437,7 @@ impl Broker {
     fn take_transaction(&mut self, connection: ConnectionId, id: &[u8]) -> Option<Transaction> {
         let id = number(id)?;
         let transaction = self.connection(connection).transactions.remove(&id)?;
+        self.transaction_bytes -= transaction.held.bytes();
         self.transaction_ends
             .remove(&(transaction.ends, connection, id));
         for operation in &transaction.operations {
@@ -458,6 +520,7 @@ impl Broker {
                 queue,
                 destination,
                 messages,
+                ..
             } => {
                 self.put(around, queue, destination.as_ref(), messages, |_| ());
             }
@@ -465,7 +528,13 @@ impl Broker {
                 queue,
                 number,
                 message,
-            } => self.put_reserved(around, queue, number, message),
+            } if is_ahead(around.now, &message) => {
+                self.put_reserved(around, queue, number, message);
+            }
+            // As one that becomes active it gets a new number, in the order of what was asked for.
+            Operation::Schedule { queue, message, .. } => {
+                self.put(around, queue, None, [message], |_| ());
+            }
             Operation::Settle {
                 queue,
                 token,

@@ -108,6 +108,11 @@ impl Memory {
         of(&self.0.open) + of(&self.0.packed) + of(&self.0.other)
     }
 
+    /// Returns how much may be counted in all, in bytes.
+    pub(crate) fn total(&self) -> usize {
+        self.0.budget.total
+    }
+
     /// Returns whether all that is counted is as much as there may be; and then until it is a
     /// sixteenth less.
     #[must_use]

@@ -49,18 +49,37 @@ impl Message {
         )
     }
 
+    /// Returns the annotation x-opt-via-partition-key.
+    #[must_use]
+    pub fn via_partition_key(&self) -> Option<&str> {
+        self.annotation("x-opt-via-partition-key").and_then(text)
+    }
+
+    /// Returns a number that decides the partition of the entity by way of which the message is sent
+    /// to another, by the via partition key.
+    #[must_use]
+    pub fn via_partition_hash(&self) -> Option<u64> {
+        self.via_partition_key().map(hash_key).map(fold)
+    }
+
     /// Returns a number that decides the message's partition, where something in it does: the
-    /// message session, else the partition key, else with `by_id` the message-id.
+    /// message session, else the partition key, else the via partition key, else with `by_id` the
+    /// message-id.
     #[must_use]
     pub fn partition_hash(&self, by_id: bool) -> Option<u64> {
         let key = self.group_id().or_else(|| self.partition_key());
+        let key = key.or_else(|| self.via_partition_key());
         let hash = match key {
-            Some(key) => Hash::new().write(key.as_bytes()).0,
+            Some(key) => hash_key(key),
             None if by_id => self.duplicate_key(false)?,
             None => return None,
         };
         Some(fold(hash))
     }
+}
+
+fn hash_key(key: &str) -> u128 {
+    Hash::new().write(key.as_bytes()).0
 }
 
 /// Brings all bits of a hash down to the lowest, which decide the partition: alone they know little

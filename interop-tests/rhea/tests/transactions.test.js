@@ -36,11 +36,14 @@ async function locked(connection, queue, count) {
   return receive(await openReceiver(connection, queue), count);
 }
 
-/** What can be received now. It is locked afterwards. */
+/** What can be received now. It is locked afterwards. A session with a coordinator receives from one entity only. */
 async function available(connection, queue) {
-  const receiver = await openReceiver(connection, queue);
+  const session = connection.create_session();
+  session.begin();
+  const receiver = await openReceiver(session, queue);
   const received = await receiveAvailable(receiver, 200);
   await closeLink(receiver);
+  session.close();
   return received;
 }
 
@@ -168,6 +171,27 @@ topic("transactions", (scenario) => {
       assert.equal((await peek(connection, "s248")).length, 1);
       assert.deepEqual(bodies(await available(connection, "s236b")), finish === commit ? ["there"] : []);
     }
+  });
+
+  scenario("S236 what is of two entities is refused, and nothing of it happens", async (connection) => {
+    const [one, other] = [await openSender(connection, "s236"), await openSender(connection, "s236b")];
+    const coordinator = await openCoordinator(connection);
+    const transaction = await declare(coordinator);
+    await sendIn(transaction, other, { body: "neither" });
+    const refused = await sendIn(transaction, one, { body: "neither" });
+    assert.deepEqual(condition(refused), ["rejected", "amqp:not-allowed"]);
+    assert.match(refused.error.description, /Local transactions cannot span multiple entities or partitions/);
+    assert.deepEqual(condition(await commit(coordinator, transaction)), ["rejected", "amqp:transaction:rollback"]);
+  });
+
+  scenario("S236 a session with a coordinator receives from the entity of its first link only", async (connection) => {
+    const coordinator = await openCoordinator(connection);
+    await openSender(connection, "s248b");
+    await assert.rejects(openReceiver(connection, "s248"), { condition: "amqp:not-allowed", description: /top-level entities/ });
+    await closeLink(await openReceiver(connection, "s248b"));
+    // Without the coordinator the session is as any other.
+    await closeLink(coordinator);
+    await closeLink(await openReceiver(connection, "s248"));
   });
 
   scenario("S237 a connection that is lost, and a coordinator that is closed, roll back", async (connection) => {
@@ -326,8 +350,8 @@ topic("transactions", (scenario) => {
   });
 
   scenario("S245 a lock that expires in a transaction: a message is completed or comes again", async (connection) => {
-    const [message] = await locked(connection, "s245", 1);
     const coordinator = await openCoordinator(connection);
+    const [message] = await locked(connection, "s245", 1);
     const transaction = await declare(coordinator);
     await settleIn(transaction, message, "accepted");
     await sendIn(transaction, await openSender(connection, "s244"), { body: "beside" });
@@ -362,8 +386,8 @@ topic("transactions", (scenario) => {
   });
 
   scenario("S247 a transaction that does not fit leaves nothing", async (connection) => {
-    const [small, other] = [await openSender(connection, "s247"), await openSender(connection, "s247b")];
     const coordinator = await openCoordinator(connection);
+    const [small, other] = [await openSender(connection, "s247"), await openSender(connection, "s247b")];
     const transaction = await declare(coordinator);
     await sendIn(transaction, other, { body: 1 });
     const content = rhea.message.data_section(Buffer.alloc(100 * 1024));

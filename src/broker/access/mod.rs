@@ -582,7 +582,9 @@ impl Broker {
             Some((resource, Some(right)))
         };
         match link {
-            Link::Sender { queue, destination } => {
+            Link::Sender {
+                queue, destination, ..
+            } => {
                 let destination = destination.as_ref();
                 let onward = destination.map(|path| (path.to_string(), Some(Right::Send)));
                 of_queue(*queue, Right::Send)
@@ -600,7 +602,7 @@ impl Broker {
                 let resource = link.node.resource();
                 resource.map(|it| (it, None)).into_iter().collect()
             }
-            Link::Coordinator => Vec::new(),
+            Link::Coordinator { .. } => Vec::new(),
         }
     }
 

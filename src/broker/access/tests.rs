@@ -398,6 +398,7 @@ fn what_goes_on_to_another_entity_ends_with_the_token_for_that() {
     let link = Link::Sender {
         queue: bench.broker.resolve_path("q").unwrap(),
         destination: Some("two".into()),
+        group: None,
     };
     bench.broker.connection(GUEST).links.insert(LinkId(1), link);
     bench.now = Timestamp::from_millis(NOW * 1000 + 60_000);

@@ -270,7 +270,7 @@ impl super::Connection {
             Link::Sender { .. }
             | Link::Receiver { .. }
             | Link::Waiting { .. }
-            | Link::Coordinator
+            | Link::Coordinator { .. }
             | Link::Requests { .. } => None,
         });
         let waiting = waiting.flatten().chain(&self.orphans);

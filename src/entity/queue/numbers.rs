@@ -146,6 +146,12 @@ pub(super) const fn round_of(ordinal: u64) -> u64 {
     ordinal & !MASK
 }
 
+/// Returns the partition that a hash decides, in a partitioned queue.
+pub(super) fn decided(hash: u64) -> usize {
+    let count = u64::try_from(limits::PARTITIONS).expect("a few");
+    usize::try_from(hash % count).expect("less than the partitions")
+}
+
 /// Returns an ordinal's partition.
 pub(super) fn partition(ordinal: u64) -> usize {
     usize::try_from(ordinal >> PARTITION_SHIFT).expect("four bits fit")

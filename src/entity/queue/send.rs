@@ -2,8 +2,8 @@
 
 use super::scan::Offered;
 use super::{
-    BodyRef, Context, Entry, MessageSession, Queue, Record, SequenceNumber, StoredState,
-    effective_time_to_live, number,
+    BodyRef, Context, Entry, LockToken, MessageSession, Queue, Record, SequenceNumber, StoredState,
+    effective_time_to_live, number, numbers,
 };
 use crate::message::Message;
 use crate::time::{Millis, Timestamp};
@@ -189,6 +189,25 @@ impl Queue {
         self.add(entry);
         let number = number(ordinal);
         Some(Taken { number, body })
+    }
+
+    /// Returns the partition of messages with this hash, if the queue is partitioned.
+    #[must_use]
+    pub fn partition_of_hash(hash: u64) -> usize {
+        numbers::decided(hash)
+    }
+
+    /// Returns the partition that a number is of, if the queue is partitioned.
+    #[must_use]
+    pub fn partition_of_number(number: SequenceNumber) -> usize {
+        usize::try_from(number.0 >> 48).unwrap_or(usize::MAX)
+    }
+
+    /// Returns the partition of the message with this lock.
+    #[must_use]
+    pub fn partition_of_lock(&self, token: LockToken) -> Option<usize> {
+        let lock = self.locks.get(token)?;
+        Some(numbers::partition(lock.ordinal))
     }
 
     /// Returns whether all of these are scheduled here.

@@ -135,7 +135,25 @@ class Transactions extends Scenarios {
 
     @Test
     void s236_a_message_is_completed_and_another_sent_or_neither() {
-        moves(client, "s236", "s236b");
+        refusesTwoEntities();
+        moves(connect().crossEntity(), "s236", "s236b");
+    }
+
+    /** Without cross-entity transactions the coordinator has an AMQP session of its own. */
+    private void refusesTwoEntities() {
+        sendNumbered("s236", 1);
+        ServiceBusReceiverClient receiver = client.receiver("s236");
+        ServiceBusReceivedMessage message = receiveOne(receiver);
+        ServiceBusSenderClient sender = client.sender("s236b");
+        ServiceBusTransactionContext transaction = receiver.createTransaction();
+        sender.sendMessage(message("neither"), transaction);
+        refuses("Local transactions cannot span multiple entities or partitions",
+            () -> receiver.complete(message, completing(transaction)));
+        refuses("amqp:transaction:rollback", () -> receiver.commitTransaction(transaction));
+        assertEquals(List.of(), peekAll(client.receiver("s236b")));
+        assertEquals(List.of("1"), bodies(peekAll(receiver)));
+        receiver.complete(message);
+        assertEquals(List.of(), peekAll(receiver));
     }
 
     @Test
@@ -256,8 +274,9 @@ class Transactions extends Scenarios {
 
     @Test
     void s242_a_transaction_sends_to_topics_and_queues() {
-        ServiceBusSenderClient topic = client.topicSender("s242");
-        ServiceBusSenderClient queue = client.sender("s242b");
+        Connection spanning = connect().crossEntity();
+        ServiceBusSenderClient topic = spanning.topicSender("s242");
+        ServiceBusSenderClient queue = spanning.sender("s242b");
         for (boolean isCommit : new boolean[] {false, true}) {
             ServiceBusTransactionContext transaction = topic.createTransaction();
             topic.sendMessage(with("n", 1), transaction);

@@ -1,6 +1,7 @@
 //! What each act must lead to.
 
 mod asks;
+mod scopes;
 mod transactions;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -11,7 +12,8 @@ use jitney::limits;
 
 use super::Expected;
 use super::model::{
-    Call, Link, Model, Operation, Receiver, SessionState, State, Transaction, number,
+    Call, Link, Model, Operation, Receiver, Scope, SessionState, State, Transaction, number,
+    partition_of,
 };
 use super::round::{Round, Sight};
 use crate::sim::acts::{Act, Ask, LinkKey, LinkKind, Place, Session, TransactionId, Verdict, Wish};
@@ -138,6 +140,9 @@ impl Model {
             (_, None) => Some(NOT_FOUND),
             (LinkKind::Sender, Some(_)) if !self.takes(place) => Some(NOT_ALLOWED),
             (LinkKind::Sender, Some(status)) => (!status.can_send()).then_some(DISABLED),
+            (LinkKind::Receiver { .. }, Some(_)) if self.is_elsewhere(at, place) => {
+                Some(NOT_ALLOWED)
+            }
             (LinkKind::Receiver { .. }, Some(_)) if self.goes_on(place) => Some(NOT_ALLOWED),
             (LinkKind::Receiver { .. }, Some(status)) if !status.can_receive() => Some(DISABLED),
             (LinkKind::Receiver { wish, .. }, Some(_)) => {
@@ -174,6 +179,7 @@ impl Model {
         let link = Link {
             place,
             kind,
+            group: self.join_group(at, place, kind),
             limit: 0,
             sent: 0,
             waiting: VecDeque::new(),
@@ -243,6 +249,7 @@ impl Model {
     /// Takes a link away; returns which message session it held.
     fn let_go(&mut self, at: LinkKey) -> Option<(LinkKey, Place, Session)> {
         let place = self.links.remove(&at)?.place;
+        self.leave_group(at);
         let queue = self.queue_mut(place);
         queue.receivers.remove(&at);
         queue.waiting.retain(|(other, _)| *other != at);
@@ -319,9 +326,9 @@ impl Model {
         transaction: Option<&TransactionId>,
     ) -> Result<(), String> {
         let sender = self.links.get(&at);
-        let Some(queue) = sender
+        let Some((queue, group)) = sender
             .filter(|link| link.kind == LinkKind::Sender)
-            .map(|link| link.place.queue)
+            .map(|link| (link.place.queue, link.group))
         else {
             return Ok(());
         };
@@ -331,7 +338,7 @@ impl Model {
                 Err((400, DECODE_ERROR))
             } else {
                 let send = Operation::Send(queue, drafts.to_vec());
-                self.enlist(round, at.connection, id, send)?
+                self.enlist(round, at.connection, id, (send, group))?
             };
             let sight = match taken {
                 Ok(()) => Sight::TakenWithin(at, delivery, id.clone()),
@@ -445,7 +452,7 @@ impl Model {
             Some(id) => {
                 let answer = (!settled).then_some((*at, *delivery));
                 let settle = Operation::Settle(place, *token, verdict.clone(), answer);
-                let enlisted = self.enlist(round, at.connection, id, settle)?;
+                let enlisted = self.enlist(round, at.connection, id, (settle, None))?;
                 enlisted.map_err(|(code, condition)| match code {
                     410 => (code, LOCK_LOST),
                     _ => (code, condition),
@@ -701,8 +708,8 @@ impl Model {
             Ask::Cancel { numbers } if call.transaction.is_some() => {
                 let numbers = numbers.iter().copied().collect();
                 let id = call.transaction.as_ref().expect("there is one");
-                let enlisted =
-                    self.enlist(round, connection, id, Operation::Cancel(place, numbers))?;
+                let cancel = (Operation::Cancel(place, numbers), None);
+                let enlisted = self.enlist(round, connection, id, cancel)?;
                 enlisted.map(|()| Expected::done(0))
             }
             Ask::Cancel { numbers } => {
@@ -720,7 +727,7 @@ impl Model {
                 let mut result = Ok(Expected::done(0));
                 for token in tokens {
                     let settle = Operation::Settle(place, token, verdict.clone(), None);
-                    if let Err(failed) = self.enlist(round, connection, id, settle)? {
+                    if let Err(failed) = self.enlist(round, connection, id, (settle, None))? {
                         result = Err(failed);
                         break;
                     }

@@ -39,17 +39,24 @@ pub(in crate::sim) struct Model {
     pub(super) locks: u64,
     /// What is open, by its connection.
     pub(super) transactions: BTreeMap<(u32, TransactionId), Transaction>,
+    /// The entity of the first link that came after a coordinator, by its connection: all links of one
+    /// are in one AMQP session.
+    pub(super) groups: BTreeMap<u32, usize>,
 }
 
 #[derive(Debug, Clone)]
 pub(super) struct Transaction {
     /// The link over which it was declared.
     pub(super) by: LinkKey,
+    pub(super) scope: Option<Scope>,
     pub(super) parts: Vec<Operation>,
     /// Some part of it was refused.
     pub(super) spoiled: bool,
     pub(super) ends: i64,
 }
+
+/// Where a transaction takes place: an entity, and one of its partitions.
+pub(super) type Scope = (usize, Option<u64>);
 
 /// Something that is done when its transaction is committed.
 #[derive(Debug, Clone)]
@@ -108,6 +115,8 @@ pub(super) struct SessionState {
 pub(super) struct Link {
     pub(super) place: Place,
     pub(super) kind: LinkKind,
+    /// By way of which entity a sender sends in transactions.
+    pub(super) group: Option<usize>,
     /// Of a response link.
     pub(super) limit: u32,
     pub(super) sent: u32,
@@ -196,6 +205,11 @@ enum Onward {
 pub(super) fn number(ordinal: u64) -> i64 {
     let partition = ordinal >> PARTITION;
     i64::try_from((partition << 48) | (ordinal % NUMBERS)).expect("52 bits fit")
+}
+
+/// Returns the partition of an ordinal.
+pub(super) fn partition_of(ordinal: u64) -> u64 {
+    ordinal >> PARTITION
 }
 
 /// Returns whether two messages of a queue have an order.
@@ -406,6 +420,7 @@ impl Model {
         self.links.clear();
         self.orphans.clear();
         self.transactions.clear();
+        self.groups.clear();
         for place in self.places() {
             let queue = self.queue_mut(place);
             queue.receivers.clear();
@@ -806,15 +821,20 @@ impl Model {
         if !description.partitioned {
             return 0;
         }
-        let by_id = description.detects_duplicates;
+        let decided = self.decided_partition(place, draft);
+        let queue = self.queue_mut(place);
+        decided.unwrap_or_else(|| {
+            queue.turn += 1;
+            queue.turn % PARTITIONS
+        })
+    }
+
+    /// Returns the partition of a message for a partitioned queue, if something in it decides it.
+    pub(super) fn decided_partition(&self, place: Place, draft: &Draft) -> Option<u64> {
+        let by_id = self.description(place).detects_duplicates;
         let message = jitney::message::Message::parse(draft.encode().into());
         let message = message.expect("it was taken");
-        let hash = message.partition_hash(by_id);
-        let queue = self.queue_mut(place);
-        hash.unwrap_or_else(|| {
-            queue.turn += 1;
-            queue.turn
-        }) % PARTITIONS
+        Some(message.partition_hash(by_id)? % PARTITIONS)
     }
 
     /// Returns the window that a receiver begins with, bytes.

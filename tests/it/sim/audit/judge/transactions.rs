@@ -1,5 +1,6 @@
 //! What is done in transactions.
 
+use super::scopes::joined;
 use super::*;
 
 impl Model {
@@ -16,6 +17,7 @@ impl Model {
         let id = round.declared(at, delivery)?;
         let open = Transaction {
             by: at,
+            scope: None,
             parts: Vec::new(),
             spoiled: false,
             ends: round.now + limits::TRANSACTION_TIMEOUT.as_millis(),
@@ -90,13 +92,13 @@ impl Model {
     }
 
     /// Makes something part of a transaction, if it could be done now; if not, nothing of the
-    /// transaction is done.
+    /// transaction is done. With it comes by way of which entity it is sent.
     pub(super) fn enlist(
         &mut self,
         round: &mut Round,
         connection: u32,
         id: &TransactionId,
-        part: Operation,
+        (part, group): (Operation, Option<usize>),
     ) -> Result<Result<(), Failed>, String> {
         let key = (connection, id.clone());
         let Some(open) = self.transactions.get(&key) else {
@@ -108,6 +110,7 @@ impl Model {
             Operation::Settle(..) => 1,
         };
         let held: usize = open.parts.iter().map(weight).sum();
+        let before = open.scope;
         let taken_twice = match &part {
             Operation::Settle(place, token, ..) => self.is_enlisted(*place, *token),
             Operation::Cancel(..) | Operation::Send(..) => false,
@@ -116,18 +119,21 @@ impl Model {
             Err((400, NOT_ALLOWED))
         } else {
             let can = self.can_do(round, &part)?;
-            can.and(if taken_twice {
-                Err((400, NOT_ALLOWED))
-            } else {
-                Ok(())
-            })
+            let scope = self
+                .scope_of(&part, group)
+                .and_then(|more| joined(before, more));
+            let scope = scope.filter(|_| !taken_twice);
+            can.and_then(|()| scope.ok_or((400, NOT_ALLOWED)))
         };
         let open = self.transactions.get_mut(&key).expect("it was found");
         match result {
-            Ok(()) => open.parts.push(part),
+            Ok(scope) => {
+                open.scope = Some(scope);
+                open.parts.push(part);
+            }
             Err(_) => open.spoiled = true,
         }
-        Ok(result)
+        Ok(result.map(drop))
     }
 
     pub(super) fn spoil(&mut self, connection: u32, id: &TransactionId) {
