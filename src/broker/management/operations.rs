@@ -267,14 +267,7 @@ impl Operation<'_, '_> {
         }
         let session = map.optional_string("session-id")?;
         let session = session.filter(|_| self.has_sessions());
-        let lost = if session.is_some() {
-            LostLock::Message
-        } else {
-            LostLock::Session
-        };
-        if let Some(session) = session {
-            self.check_holder(session)?;
-        }
+        let lost = self.lost_lock(session)?;
         if let Some(id) = self.transaction {
             for token in tokens {
                 let (queue, settlement) = (self.queue, settlement.clone());
@@ -442,6 +435,22 @@ impl Operation<'_, '_> {
             return Ok(());
         }
         Err(self.refuse(Condition::SessionLockLost, &SessionLost.to_string()))
+    }
+
+    /// Returns which lock is lost where a message's does not hold: only the message's, if the message
+    /// session is held, by its name or by the link that the request is about.
+    fn lost_lock(&mut self, session: Option<&str>) -> Result<LostLock, Failure> {
+        if let Some(session) = session {
+            self.check_holder(session)?;
+            return Ok(LostLock::Message);
+        }
+        if self.has_sessions() {
+            self.step(|_, _| ())?;
+        }
+        Ok(match self.session_of_link() {
+            Some(_) => LostLock::Message,
+            None => LostLock::Session,
+        })
     }
 
     /// Finds the message session that the link holds which the request is about.

@@ -495,6 +495,24 @@ impl Model {
         }
     }
 
+    /// Returns which lock is lost where a request settles without one: only the message's, if the link
+    /// that it is about holds a message session.
+    fn lost_over(
+        &mut self,
+        round: &mut Round,
+        call: &Call,
+        connection: u32,
+    ) -> Result<&'static str, String> {
+        if !self.has_sessions(call.place) {
+            return Ok(LOCK_LOST);
+        }
+        self.due(round, call.place)?;
+        let mut holders = self.queue(call.place).holders.values();
+        let holds = holders
+            .any(|holder| holder.at.connection == connection && call.about == Some(holder.at));
+        Ok(if holds { LOCK_LOST } else { SESSION_LOST })
+    }
+
     /// Carries out what the holder of a lock decides.
     fn decide(
         &mut self,
@@ -722,13 +740,15 @@ impl Model {
                 self.renew(round, place, tokens)
             }
             Ask::Dispose { tokens, verdict } if call.transaction.is_some() => {
+                let lost = self.lost_over(round, call, connection)?;
                 let id = call.transaction.as_ref().expect("there is one");
                 let tokens: BTreeSet<LockToken> = tokens.iter().copied().collect();
                 let mut result = Ok(Expected::done(0));
                 for token in tokens {
                     let settle = Operation::Settle(place, token, verdict.clone(), None);
-                    if let Err(failed) = self.enlist(round, connection, id, (settle, None))? {
-                        result = Err(failed);
+                    let enlisted = self.enlist(round, connection, id, (settle, None))?;
+                    if let Err((code, condition)) = enlisted {
+                        result = Err((code, if code == 410 { lost } else { condition }));
                         break;
                     }
                 }
@@ -737,16 +757,15 @@ impl Model {
             Ask::Dispose { tokens, .. }
                 if tokens.iter().any(|&token| self.is_enlisted(place, token)) =>
             {
+                let lost = self.lost_over(round, call, connection)?;
                 let first = tokens.iter().min().expect("there is one");
                 if !self.is_enlisted(place, *first) {
                     self.due(round, place)?;
                 }
-                Ok(Expected::either([
-                    (410, self.lost(place)),
-                    (400, NOT_ALLOWED),
-                ]))
+                Ok(Expected::either([(410, lost), (400, NOT_ALLOWED)]))
             }
             Ask::Dispose { tokens, verdict } => {
+                let lost = self.lost_over(round, call, connection)?;
                 self.due(round, place)?;
                 let queue = self.queue(place);
                 let locked = tokens.iter().map(|token| queue.locked_by(*token));
@@ -754,7 +773,7 @@ impl Model {
                 let locked: Vec<Option<u64>> = locked.collect();
                 let found = locked.iter().flatten().count();
                 let Some(ordinals) = locked.into_iter().collect::<Option<BTreeSet<u64>>>() else {
-                    let lost = (410, self.lost(place));
+                    let lost = (410, lost);
                     let twice_dead =
                         place.is_dead() && matches!(verdict, Verdict::DeadLetter { .. });
                     return Ok(if twice_dead && 0 < found {
