@@ -62,7 +62,7 @@ use crate::limits;
 use crate::time::{ClockStep, Timestamp};
 
 pub use access::{
-    Authority, Fault, Grant, JwksError, Origin, Peer, Profile, TokenIssuer, TokenRefused,
+    Authority, Fault, Grant, Inquiry, JwksError, Origin, Peer, Profile, TokenIssuer, TokenRefused,
 };
 pub use damage::{Contained, Damage};
 pub use entities::EntityRefused;

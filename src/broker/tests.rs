@@ -65,6 +65,17 @@ pub(super) fn message(word: &str) -> Message {
     Message::parse(bytes.into()).unwrap()
 }
 
+/// A request over HTTP of some peer.
+pub(super) fn inquiry(host: Option<&str>, token: Option<&str>, path: &str) -> Inquiry {
+    Inquiry {
+        peer: Peer(1),
+        host: host.map(str::to_owned),
+        token: token.map(str::to_owned),
+        path: path.to_owned(),
+        supplementary: Vec::new(),
+    }
+}
+
 /// A message for a time, whose body is one byte.
 pub(super) fn scheduled(at: i64, body: u8) -> Message {
     // Message-annotations with x-opt-scheduled-enqueue-time.

@@ -15,7 +15,7 @@ use super::outbox::Outbox;
 use super::{owner, reader};
 use crate::amqp::LinkId;
 use crate::broker::administration::{Answer, Operation, OperationRefused};
-use crate::broker::{Authority, ConnectionId, Input, Origin, Peer, TokenRefused, rest};
+use crate::broker::{Authority, ConnectionId, Input, Inquiry, Origin, TokenRefused, rest};
 use crate::limits;
 use crate::storage;
 
@@ -53,19 +53,6 @@ pub(super) enum Mail {
     CheckpointWritten(Result<owner::Written, storage::Error>),
     /// End all links and connections, and then stop when they have gone.
     Stop,
-}
-
-/// A question about a token.
-#[derive(Debug)]
-pub(super) struct Inquiry {
-    pub(super) peer: Peer,
-    /// The host that is meant, if it is known.
-    pub(super) host: Option<String>,
-    pub(super) token: Option<String>,
-    /// The path that it is to hold for.
-    pub(super) path: String,
-    /// Further tokens, for entities that another is to forward to.
-    pub(super) supplementary: Vec<String>,
 }
 
 /// An operation, for whom, and where.

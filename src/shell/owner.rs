@@ -24,7 +24,7 @@ use tracing::{info, warn};
 
 use super::clock::Clock;
 use super::committer::{Committer, Order, Progress, SharedDisk};
-use super::mailbox::{Administered, Administration, Inquiry, Mail, Messaged, Vitals};
+use super::mailbox::{Administered, Administration, Mail, Messaged, Vitals};
 use super::memory::{Plan, Pressure};
 use super::outbox::{Outbox, Outgoing};
 use super::reader;
@@ -294,16 +294,7 @@ impl Owner {
                 }
             }
             Mail::Authorize(inquiry, answer) => {
-                let Inquiry {
-                    peer,
-                    host,
-                    token,
-                    path,
-                    supplementary,
-                } = *inquiry;
-                let (host, token) = (host.as_deref(), token.as_deref());
-                let broker = &mut self.broker;
-                let authorized = broker.authorize(now, peer, host, token, &path, &supplementary);
+                let authorized = self.broker.authorize(now, &inquiry);
                 // Who asked may have gone.
                 let _ = answer.send(authorized);
             }

@@ -30,13 +30,13 @@ use tracing::{debug, info};
 use super::connection::Stream;
 use super::doors::{self, House, Scheme, Visit};
 use super::heads::Head;
-use super::mailbox::{Administration, Inquiry, Mail};
+use super::mailbox::{Administration, Mail};
 use super::messages;
 use super::visits::{Place, Places};
 use super::websocket::ByteStream;
 use crate::admin::{self, Asked, Refusal};
 use crate::broker::administration::OperationRefused;
-use crate::broker::{Authority, Fault, Origin, TokenRefused, Tracking};
+use crate::broker::{Authority, Fault, Inquiry, Origin, TokenRefused, Tracking};
 use crate::limits;
 use crate::rest;
 

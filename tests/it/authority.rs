@@ -13,7 +13,7 @@ use jitney::admin;
 use jitney::amqp::{Attach, DeliveryId, Event, LinkId, LinkRole, LinkTarget, SessionId};
 use jitney::broker::administration::{Answer, Operation};
 use jitney::broker::{
-    Authority, Broker, ConnectionId, Input, Peer, Profile, Reply, Routed, Surroundings,
+    Authority, Broker, ConnectionId, Input, Inquiry, Peer, Profile, Reply, Routed, Surroundings,
 };
 use jitney::entity::queue::{Description, EntityKind};
 use jitney::entity::{AuthorizationRule, BodyRef, Journal, Key, Record, Rights};
@@ -143,9 +143,14 @@ impl World {
 
     fn authorize(&mut self, scope: &str, path: &str) -> Option<Authority> {
         let token = sas(&format!("https://h/{scope}"));
-        let authorized =
-            self.broker
-                .authorize(NOW, Peer(1), Some("first"), Some(&token), path, &[]);
+        let inquiry = Inquiry {
+            peer: Peer(1),
+            host: Some("first".to_owned()),
+            token: Some(token),
+            path: path.to_owned(),
+            supplementary: Vec::new(),
+        };
+        let authorized = self.broker.authorize(NOW, &inquiry);
         authorized.ok()
     }
 }

@@ -1,5 +1,6 @@
 //! What was proved, and what it is good for.
 
+use super::Peer;
 use crate::address;
 use crate::entity::{AuthorizationRule, Right, Rights};
 use crate::time::Timestamp;
@@ -14,6 +15,21 @@ pub struct Grant {
     pub(super) expires_at: Timestamp,
     /// A token gave it, and another may take its place.
     pub(super) is_of_token: bool,
+}
+
+/// What a request over HTTP proves its rights with.
+#[derive(Debug, Clone)]
+pub struct Inquiry {
+    /// Where it comes from.
+    pub peer: Peer,
+    /// The host that it names, if it is known.
+    pub host: Option<String>,
+    /// Its token, if it has one.
+    pub token: Option<String>,
+    /// The path for which the token must hold.
+    pub path: String,
+    /// Further tokens, for entities that another one is to forward to.
+    pub supplementary: Vec<String>,
 }
 
 /// What somebody may who makes a request over HTTP.

@@ -26,7 +26,7 @@ use crate::limits;
 use crate::time::{ClockStep, Millis, Timestamp};
 
 use grant::is_within;
-pub use grant::{Authority, Grant};
+pub use grant::{Authority, Grant, Inquiry};
 pub use jwt::{JwksError, TokenIssuer};
 pub(super) use sas::audience_path;
 use sas::{Resource, SasToken};
@@ -410,28 +410,17 @@ impl Broker {
     pub fn authorize(
         &mut self,
         now: Timestamp,
-        peer: Peer,
-        host: Option<&str>,
-        token: Option<&str>,
-        path: &str,
-        supplementary: &[String],
+        inquiry: &Inquiry,
     ) -> Result<Authority, TokenRefused> {
-        let authorized = self.authority(now, peer, host, token, path, supplementary);
+        let authorized = self.authority(now, inquiry);
         authorized.map_err(|refused| TokenRefused {
-            is_told: self.access.tally.note(now, peer),
+            is_told: self.access.tally.note(now, inquiry.peer),
             ..refused
         })
     }
 
-    fn authority(
-        &mut self,
-        now: Timestamp,
-        peer: Peer,
-        host: Option<&str>,
-        token: Option<&str>,
-        path: &str,
-        supplementary: &[String],
-    ) -> Result<Authority, TokenRefused> {
+    fn authority(&mut self, now: Timestamp, inquiry: &Inquiry) -> Result<Authority, TokenRefused> {
+        let host = inquiry.host.as_deref();
         let prefix = &self.namespace_of(host);
         if self.access.profile == Profile::Development {
             let grant = Grant {
@@ -444,17 +433,17 @@ impl Broker {
                 grant,
             });
         }
-        let Some(token) = token else {
+        let Some(token) = &inquiry.token else {
             return Err(TokenRefused::new(
                 Fault::Missing,
                 "The request has no authorization header.".to_owned(),
             ));
         };
-        let resource = format!("{prefix}{}", sas::path_key(path));
+        let resource = format!("{prefix}{}", sas::path_key(&inquiry.path));
         let token = without_scheme(token);
-        let verified = self.verify(now, peer, prefix, host, token, &resource)?;
+        let verified = self.verify(now, inquiry.peer, prefix, host, token, &resource)?;
         let mut reach = vec![verified.grant.clone()];
-        for token in supplementary {
+        for token in &inquiry.supplementary {
             // One that is good for nothing reaches nothing.
             let verified = self.verify_supplementary(now, prefix, without_scheme(token), host);
             reach.extend(verified.map(|verified| verified.grant));

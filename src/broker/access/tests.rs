@@ -6,7 +6,7 @@ use bytes::Bytes;
 use super::*;
 use crate::amqp::{Attach, DeliveryId, Event, LinkRole, LinkTarget, Outcome, SessionId};
 use crate::broker::Input;
-use crate::broker::tests::Bench;
+use crate::broker::tests::{Bench, inquiry};
 use crate::entity::Key;
 
 const NOW: i64 = 1_800_000_000;
@@ -429,7 +429,7 @@ fn a_namespace_has_its_keys_however_its_name_is_written() {
 
 fn authorize(bench: &mut Bench, token: &str, path: &str) -> Result<Authority, Fault> {
     let broker = &mut bench.broker;
-    let authorized = broker.authorize(bench.now, Peer(1), Some("h"), Some(token), path, &[]);
+    let authorized = broker.authorize(bench.now, &inquiry(Some("h"), Some(token), path));
     authorized.map_err(|refused| refused.fault)
 }
 
@@ -473,8 +473,11 @@ fn a_name_without_a_scheme_is_not_the_namespace() {
         let token = sas(name, "root", "r", NOW + 60);
         let host = if name == "two" { "two" } else { "h:5300" };
         let broker = &mut bench.broker;
-        let authority =
-            broker.authorize(bench.now, Peer(1), Some(host), Some(&main), "/q", &[token]);
+        let inquiry = Inquiry {
+            supplementary: vec![token],
+            ..inquiry(Some(host), Some(&main), "/q")
+        };
+        let authority = broker.authorize(bench.now, &inquiry);
         let checked = authority.unwrap().check_target("two");
         assert_eq!(checked.is_ok(), reaches, "{name}");
     }
@@ -492,7 +495,7 @@ fn the_bare_name_of_the_client_s_host_is_the_namespace() {
         let (now, token) = (bench.now, Some(token));
         let authorized = bench
             .broker
-            .authorize(now, Peer(1), Some(host), token, "/two", &[]);
+            .authorize(now, &inquiry(Some(host), token, "/two"));
         authorized.map(drop).map_err(|refused| refused.fault)
     };
     assert_eq!(authorize("bus.example.org:443", &token), Ok(()));
@@ -510,10 +513,9 @@ fn the_bare_name_of_the_client_s_host_is_the_namespace() {
         made.unwrap();
     });
     let mut authorize = |host: &str| {
-        let authorized =
-            bench
-                .broker
-                .authorize(bench.now, Peer(1), Some(host), Some(&entity), "/two", &[]);
+        let authorized = bench
+            .broker
+            .authorize(bench.now, &inquiry(Some(host), Some(&entity), "/two"));
         authorized.map(drop).map_err(|refused| refused.fault)
     };
     assert_eq!(authorize("orders.v1"), Err(Fault::Malformed));

@@ -1,7 +1,7 @@
 //! What administrators make, change and delete, and that the records say the same.
 
 use super::*;
-use crate::broker::tests::Bench;
+use crate::broker::tests::{Bench, inquiry};
 use crate::broker::{Authority, Tier};
 use crate::entity::queue::{Description, EntityKind, Status};
 use crate::entity::rules::{Filter, SqlFilter};
@@ -14,7 +14,7 @@ type Outcome = Result<Answer, OperationRefused>;
 fn administer(bench: &mut Bench, operation: Operation) -> Outcome {
     let done = bench.run(|broker, around| {
         let authority = broker
-            .authorize(around.now, crate::broker::Peer(0), None, None, "", &[])
+            .authorize(around.now, &inquiry(None, None, ""))
             .unwrap();
         broker.administer(around, None, &authority, operation)
     });

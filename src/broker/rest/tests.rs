@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::amqp::Event;
-use crate::broker::tests::Bench;
-use crate::broker::{Input, Peer};
+use crate::broker::Input;
+use crate::broker::tests::{Bench, inquiry};
 use crate::entity::Rights;
 use crate::entity::queue::{Description, Handover};
 use crate::message::Draft;
@@ -19,7 +19,7 @@ fn message(word: &str) -> Message {
 
 fn operate(bench: &mut Bench, operation: Operation) -> Result<Done, Refused> {
     let done = bench.run(|broker, around| {
-        let authority = broker.authorize(around.now, Peer(0), None, None, "", &[]);
+        let authority = broker.authorize(around.now, &inquiry(None, None, ""));
         broker.message_operation(around, None, &authority.unwrap(), operation)
     });
     bench.check_replay();
@@ -42,7 +42,7 @@ fn wish(bench: &mut Bench, token: LockToken, wish: Wish) -> Result<Done, Refused
 fn receive(bench: &mut Bench, link: u32, path: &str, mode: ReceiveMode) {
     let path = path.to_owned();
     bench.run(|broker, around| {
-        let authority = broker.authorize(around.now, Peer(0), None, None, "", &[]);
+        let authority = broker.authorize(around.now, &inquiry(None, None, ""));
         let receive = Receive { path, mode };
         let at = (CONNECTION, LinkId(link));
         broker.receive_one(around, at, None, &authority.unwrap(), &receive);
