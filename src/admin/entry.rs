@@ -135,14 +135,7 @@ fn queue(view: &EntityView, place: &Place, out: &mut Writer) {
     out.leaf("IsAnonymousAccessible", false);
     authorization(out, &is.authorization);
     out.leaf("Status", text::status(is.status));
-    out.optional(
-        "ForwardTo",
-        forward(
-            place,
-            is.forward_to.as_deref(),
-            is.forward_to_address.as_deref(),
-        ),
-    );
+    forward_to(out, is, place);
     out.optional("UserMetadata", is.user_metadata.as_ref());
     times(out, view);
     out.leaf("SupportOrdering", is.supports_ordering);
@@ -150,12 +143,7 @@ fn queue(view: &EntityView, place: &Place, out: &mut Writer) {
     duration(out, "AutoDeleteOnIdle", is.auto_delete_on_idle);
     out.leaf("EnablePartitioning", is.partitioned);
     out.leaf("EntityAvailabilityStatus", "Available");
-    let dead_letters = forward(
-        place,
-        is.forward_dead_letters_to.as_deref(),
-        is.forward_dead_letters_to_address.as_deref(),
-    );
-    out.optional("ForwardDeadLetteredMessagesTo", dead_letters);
+    forward_dead_letters_to(out, is, place);
     out.leaf("EnableExpress", is.express);
     max_message_size(is, place, out);
 }
@@ -213,23 +201,11 @@ fn subscription(view: &EntityView, place: &Place, out: &mut Writer) {
     out.leaf("MaxDeliveryCount", is.max_delivery_count);
     out.leaf("EnableBatchedOperations", is.batched_operations);
     out.leaf("Status", text::status(is.status));
-    out.optional(
-        "ForwardTo",
-        forward(
-            place,
-            is.forward_to.as_deref(),
-            is.forward_to_address.as_deref(),
-        ),
-    );
+    forward_to(out, is, place);
     times(out, view);
     counts(out, &view.counts);
     out.optional("UserMetadata", is.user_metadata.as_ref());
-    let dead_letters = forward(
-        place,
-        is.forward_dead_letters_to.as_deref(),
-        is.forward_dead_letters_to_address.as_deref(),
-    );
-    out.optional("ForwardDeadLetteredMessagesTo", dead_letters);
+    forward_dead_letters_to(out, is, place);
     duration(out, "AutoDeleteOnIdle", is.auto_delete_on_idle);
     out.leaf("EntityAvailabilityStatus", "Available");
 }
@@ -250,6 +226,23 @@ fn times(out: &mut Writer, view: &EntityView) {
     let made = (view.description.kind == EntityKind::Subscription).then_some(history.created_at);
     let accessed_at = view.accessed_at.or(made);
     out.leaf("AccessedAt", text::time_or_never(accessed_at));
+}
+
+fn forward_to(out: &mut Writer, is: &Description, place: &Place) {
+    let (path, given) = (&is.forward_to, &is.forward_to_address);
+    out.optional(
+        "ForwardTo",
+        forward(place, path.as_deref(), given.as_deref()),
+    );
+}
+
+fn forward_dead_letters_to(out: &mut Writer, is: &Description, place: &Place) {
+    let (path, given) = (
+        &is.forward_dead_letters_to,
+        &is.forward_dead_letters_to_address,
+    );
+    let target = forward(place, path.as_deref(), given.as_deref());
+    out.optional("ForwardDeadLetteredMessagesTo", target);
 }
 
 /// Returns where messages go on: the URL that was given, or the one that clients make of a path
