@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tracing::{error, warn};
 
-use super::{logging, threads};
+use super::logging;
+use super::supervisor::{self, Thread};
 use crate::storage::{self, Frame, SegmentId};
 
 /// When records are synced.
@@ -57,7 +58,7 @@ pub(super) struct Committer {
     progress: watch::Receiver<Progress>,
     /// It is not to wait for space any more.
     stop: Arc<AtomicBool>,
-    thread: Option<thread::JoinHandle<()>>,
+    thread: Option<Thread>,
 }
 
 impl Committer {
@@ -78,7 +79,7 @@ impl Committer {
         let stop = Arc::new(AtomicBool::new(false));
         let is_stopped = Arc::clone(&stop);
         let work = move || run(committer, sync, &taken, &report, &is_stopped);
-        let thread = threads::spawn("committer", work)?;
+        let thread = supervisor::spawn_thread("committer", work)?;
         Ok(Self {
             orders: Some(orders),
             progress,
@@ -104,12 +105,13 @@ impl Drop for Committer {
     /// Waits until all orders are carried out and the log is synced. What the disk has no space for is
     /// given up: nobody was told of it.
     fn drop(&mut self) {
+        let Some(thread) = self.thread.take() else {
+            return;
+        };
+        thread.allow_end();
         self.stop.store(true, Ordering::Relaxed);
         self.orders = None;
-        if let Some(thread) = self.thread.take() {
-            thread.thread().unpark();
-            let _ = thread.join();
-        }
+        thread.join();
     }
 }
 

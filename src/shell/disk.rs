@@ -22,7 +22,6 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
@@ -30,7 +29,8 @@ use rustix::io::{Errno, pwritev};
 
 use tracing::{debug, warn};
 
-use super::{files, threads};
+use super::files;
+use super::supervisor::{self, Thread};
 use crate::limits;
 use crate::storage::{CheckpointSink, Disk, Error, SegmentId};
 
@@ -52,7 +52,7 @@ const PREPARING: &str = "preparing.tmp";
 /// Files in a directory.
 pub struct FileDisk {
     shared: Arc<Shared>,
-    helper: Option<thread::JoinHandle<()>>,
+    helper: Option<Thread>,
     handles: Mutex<BTreeMap<SegmentId, Arc<File>>>,
     /// Locked until it is closed.
     _lock: File,
@@ -164,10 +164,10 @@ impl FileDisk {
         });
         shared.sync_directory()?;
         let theirs = Arc::clone(&shared);
-        let helper = threads::spawn("segments", move || theirs.keep_ready()).map_err(failed)?;
+        let helper = supervisor::spawn_thread("segments", move || theirs.keep_ready());
         Ok(Arc::new(Self {
             shared,
-            helper: Some(helper),
+            helper: Some(helper.map_err(failed)?),
             handles: Mutex::default(),
             _lock: lock,
         }))
@@ -223,11 +223,13 @@ impl FileDisk {
 
 impl Drop for FileDisk {
     fn drop(&mut self) {
+        let Some(helper) = self.helper.take() else {
+            return;
+        };
+        helper.allow_end();
         locked(&self.shared.spares).stop = true;
         self.shared.changed.notify_all();
-        if let Some(helper) = self.helper.take() {
-            let _ = helper.join();
-        }
+        helper.join();
     }
 }
 

@@ -14,6 +14,7 @@ use std::time::Duration;
 use rustix::thread::disable_transparent_huge_pages;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
+use tracing::warn;
 
 use super::mailbox::Mail;
 use crate::entity::{Budget, Memory};
@@ -225,11 +226,21 @@ impl Pressure {
     }
 }
 
-/// Looks at the size of the process, and tells the owner what to do about it, as long as there is
-/// one.
-pub(super) async fn watch(plan: Plan, memory: Memory, owner: mpsc::Sender<Mail>) {
-    let Some(limit) = plan.limit else { return };
+/// Looks at the size of the process, of which there is to be no more than `limit`, and tells the owner
+/// what to do about it, as long as there is one.
+pub(super) async fn watch(limit: usize, plan: Plan, memory: Memory, owner: mpsc::Sender<Mail>) {
+    watch_size(resident, limit, plan, memory, owner).await;
+}
+
+async fn watch_size(
+    resident: impl Fn() -> Option<usize>,
+    limit: usize,
+    plan: Plan,
+    memory: Memory,
+    owner: mpsc::Sender<Mail>,
+) {
     let mut pressure = plan.no_pressure();
+    let mut is_told = false;
     let mut ticks = interval(LOOK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -237,7 +248,17 @@ pub(super) async fn watch(plan: Plan, memory: Memory, owner: mpsc::Sender<Mail>)
             _ = ticks.tick() => {}
             () = owner.closed() => return,
         }
-        let Some(resident) = resident() else { return };
+        let Some(resident) = resident() else {
+            if !is_told {
+                warn!(
+                    "the size of the process cannot be read from /proc/self/statm: until it can be, \
+                     --memory-limit holds for what is counted only"
+                );
+            }
+            is_told = true;
+            continue;
+        };
+        is_told = false;
         let now = pressure.look(&plan, limit, resident, memory.counted());
         if now != pressure && owner.send(Mail::Pressure(now)).await.is_err() {
             return;
@@ -255,9 +276,27 @@ fn resident() -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     const MIB: usize = 1 << 20;
+
+    #[tokio::test]
+    async fn a_size_that_cannot_be_read_for_a_while_is_looked_at_again() {
+        let limit = 256 * MIB;
+        let plan = Plan::new(Some(Size(256 << 20)), None, None);
+        let looks = AtomicUsize::new(0);
+        let resident = move || match looks.fetch_add(1, Ordering::Relaxed) {
+            0 => None,
+            _ => Some(limit),
+        };
+        let (owner, mut mail) = mpsc::channel(1);
+        let watching = tokio::spawn(watch_size(resident, limit, plan, Memory::default(), owner));
+        assert!(matches!(mail.recv().await, Some(Mail::Pressure(_))));
+        drop(mail);
+        watching.await.unwrap();
+    }
 
     #[test]
     fn sizes_have_units() {

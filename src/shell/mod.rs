@@ -34,7 +34,7 @@ mod pages;
 mod print;
 mod reader;
 mod serve;
-mod threads;
+mod supervisor;
 mod tls;
 mod visits;
 mod web;

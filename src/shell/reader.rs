@@ -3,8 +3,9 @@
 use std::sync::mpsc;
 
 use super::committer::SharedDisk;
+use super::logging;
 use super::mailbox::Mail;
-use super::{logging, threads};
+use super::supervisor::{self, Thread};
 use crate::broker::{ConnectionId, Damage};
 use crate::entity::BodyRef;
 use crate::limits;
@@ -50,6 +51,14 @@ impl Done {
 /// The owner's hold on the reader's thread.
 pub(super) struct Reader {
     requests: mpsc::Sender<Request>,
+    thread: Thread,
+}
+
+impl Drop for Reader {
+    /// The thread ends when it has done what was asked of it; nobody waits for that.
+    fn drop(&mut self) {
+        self.thread.allow_end();
+    }
 }
 
 impl Reader {
@@ -68,13 +77,12 @@ impl Reader {
                     stretches,
                     damages,
                 };
-                if owner.blocking_send(Mail::Read(done)).is_err() {
-                    return;
-                }
+                // The owner has gone only when it stops, and then there are no requests any more.
+                let _ = owner.blocking_send(Mail::Read(done));
             }
         };
-        threads::spawn("reader", work)?;
-        Ok(Self { requests })
+        let thread = supervisor::spawn_thread("reader", work)?;
+        Ok(Self { requests, thread })
     }
 
     /// Asks for bytes. The requests waiting are at most one for each connection, and one more.

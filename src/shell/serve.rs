@@ -12,8 +12,7 @@ use std::time::Duration;
 use rustix::process::{Resource, Signal, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal as Signalled, SignalKind, signal};
-use tokio::sync::{Notify, mpsc, oneshot, watch};
-use tokio::task::JoinHandle;
+use tokio::sync::{Notify, mpsc, watch};
 use tracing::{error, info, warn};
 
 use super::cli::{self, ListenArgs, ServeArgs};
@@ -29,7 +28,7 @@ use super::oidc::{self, KeySource, OidcError};
 use super::owner::{Owner, Parts};
 use super::pages::PageFile;
 use super::reader::Reader;
-use super::threads;
+use super::supervisor::{self, Task};
 use super::tls::{self, Tls, TlsError};
 use super::visits::{Door, Places};
 use crate::broker::{Broker, Damage, Profile, Salvage, Salvaged, Surroundings};
@@ -83,8 +82,6 @@ enum StartError {
          (ulimit -n)"
     )]
     Descriptors { found: usize, least: usize },
-    #[error("the owner of the broker has ended: this is a bug")]
-    Owner,
     #[error("making certificates has ended early: this is a bug")]
     Certificates,
     #[error(transparent)]
@@ -135,19 +132,21 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
         memory: prepared.memory.clone(),
         plan: prepared.plan,
     };
-    tokio::spawn(memory::watch(
-        prepared.plan,
-        prepared.memory,
-        sender.clone(),
-    ));
-    let mut owner = tokio::spawn(Owner::new(parts).run());
+    let mut helpers = Vec::new();
+    if let Some(limit) = prepared.plan.limit {
+        let watch = memory::watch(limit, prepared.plan, prepared.memory, sender.clone());
+        helpers.push(supervisor::spawn("memory", watch));
+    }
+    let owner = supervisor::spawn("owner", Owner::new(parts).run());
     let (stop, stopped) = watch::channel(false);
     if let Some(source) = prepared.key_source {
         let publish = publisher(sender.clone());
         let keep = oidc::keep_keys(source, publish, keys_wanted, stopped.clone());
-        tokio::spawn(keep);
+        helpers.push(supervisor::spawn("identity keys", keep));
     }
-    tokio::spawn(tls::watch(Arc::clone(&prepared.tls), stopped.clone()));
+    let hangup = signal(SignalKind::hangup())?;
+    let watch = tls::watch(Arc::clone(&prepared.tls), hangup, stopped.clone());
+    helpers.push(supervisor::spawn("certificates", watch));
     let house = Arc::new(House {
         clock: prepared.clock,
         owner: Mailbox::new(sender.clone(), prepared.plan.partials),
@@ -160,23 +159,17 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
         stopped,
         refusals: AtomicU64::new(0),
     });
-    let doors = listeners.into_iter().map(|listener| {
-        tokio::spawn(doors::open(
-            listener.socket,
-            door(listener.flag),
-            Arc::clone(&house),
-        ))
-    });
-    let doors: Vec<_> = doors.collect();
+    let doors: Vec<Task> = listeners
+        .into_iter()
+        .map(|listener| accept_at(listener, &house))
+        .collect();
     let mut signals = Signals::new()?;
     // The emulator's words: tools wait for this line (`emulator.md` A.3).
     info!("Emulator Service is Successfully Up!");
-    tokio::select! {
-        signalled = signals.next() => signalled,
-        // Nothing goes on without it.
-        _ = &mut owner => return Err(StartError::Owner),
-    }
-    end_at_next_signal().await?;
+    signals.next().await;
+    end_at_next_signal()?;
+    let tasks = helpers.iter().chain(&doors).chain([&owner]);
+    tasks.for_each(Task::allow_end);
     let _ = sender.send(Mail::Stop).await;
     // Receivers of the notice have gone only if they ended by themselves.
     let _ = stop.send(true);
@@ -184,13 +177,20 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     Ok(())
 }
 
+/// Starts to accept connections.
+fn accept_at(listener: Listener, house: &Arc<House>) -> Task {
+    let name = format!("listener {} {}", listener.flag, listener.address);
+    let open = doors::open(listener.socket, door(listener.flag), Arc::clone(house));
+    supervisor::spawn(name, open)
+}
+
 /// Waits until all who are in have gone.
-async fn take_leave(doors: Vec<JoinHandle<()>>, owner: JoinHandle<()>) {
+async fn take_leave(doors: Vec<Task>, owner: Task) {
     let ended = tokio::time::timeout(STOP_WAIT, async {
         for door in doors {
-            let _ = door.await;
+            door.join().await;
         }
-        let _ = owner.await;
+        owner.join().await;
     });
     if ended.await.is_err() {
         warn!("some connections did not take their leave in time");
@@ -563,26 +563,21 @@ impl Signals {
 
 /// From now on, the next signal ends the process at once, whatever it waits for. A thread of its own
 /// sees to that: nothing else may be able to.
-async fn end_at_next_signal() -> std::io::Result<()> {
-    let (ready, is_ready) = oneshot::channel();
+fn end_at_next_signal() -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let wait = async move {
-        let mut signals = match Signals::new() {
-            Ok(signals) => signals,
-            Err(error) => {
-                let _ = ready.send(Err(error));
-                return;
-            }
-        };
-        let _ = ready.send(Ok(()));
-        signals.next().await;
+    let mut signals = {
+        let _within = runtime.enter();
+        Signals::new()?
+    };
+    let wait = move || {
+        runtime.block_on(signals.next());
         logging::fatal(
             "a second signal: the broker ends at once, and the next start recovers the log",
         );
         std::process::exit(1);
     };
-    threads::spawn("signals", move || runtime.block_on(wait))?;
-    is_ready.await.map_err(std::io::Error::other)?
+    supervisor::spawn_thread("signals", wait)?;
+    Ok(())
 }

@@ -24,8 +24,9 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::server::{Acceptor, ClientHello, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::Signal;
 use tokio::sync::watch;
+use tokio::task::JoinError;
 use tokio::time::MissedTickBehavior;
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -82,6 +83,9 @@ pub(super) enum TlsError {
         directory: PathBuf,
         error: Box<Self>,
     },
+    /// A reading has panicked. Nothing was changed by it.
+    #[error("certificates cannot be read: {0}, which is a bug")]
+    Reading(#[from] JoinError),
     #[error("TLS cannot be set up: {0}")]
     Setup(#[from] rustls::Error),
 }
@@ -95,7 +99,11 @@ impl TlsError {
         let file = match &self {
             Self::File(error) => &error.file,
             Self::Own(CertsError::Authority { file, .. }) => file,
-            Self::Count { .. } | Self::Own(_) | Self::OwnFile { .. } | Self::Setup(_) => {
+            Self::Count { .. }
+            | Self::Own(_)
+            | Self::OwnFile { .. }
+            | Self::Reading(_)
+            | Self::Setup(_) => {
                 return self;
             }
         };
@@ -321,19 +329,17 @@ impl ResolvesServerCert for Choice {
 }
 
 /// Takes up new certificates until it is told to stop: looks at the files now and then, and at once
-/// when the process gets SIGHUP.
-pub(super) async fn watch(tls: Arc<Tls>, stopped: watch::Receiver<bool>) {
-    watch_every(LOOK_EVERY, tls, stopped).await;
+/// when the process gets SIGHUP, which is `hangup`.
+pub(super) async fn watch(tls: Arc<Tls>, hangup: Signal, stopped: watch::Receiver<bool>) {
+    watch_every(LOOK_EVERY, tls, hangup, stopped).await;
 }
 
-async fn watch_every(every: Duration, tls: Arc<Tls>, mut stopped: watch::Receiver<bool>) {
-    let mut hangup = match signal(SignalKind::hangup()) {
-        Ok(hangup) => hangup,
-        Err(error) => {
-            error!("certificates are not watched, for SIGHUP cannot be handled: {error}");
-            return;
-        }
-    };
+async fn watch_every(
+    every: Duration,
+    tls: Arc<Tls>,
+    mut hangup: Signal,
+    mut stopped: watch::Receiver<bool>,
+) {
     let mut looks = tokio::time::interval(every);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut trouble = Trouble::default();
@@ -345,10 +351,8 @@ async fn watch_every(every: Duration, tls: Arc<Tls>, mut stopped: watch::Receive
         };
         let reading = Arc::clone(&tls);
         // A network's folder may take its time.
-        let Ok(read) = tokio::task::spawn_blocking(move || reading.reload()).await else {
-            continue;
-        };
-        match read {
+        let read = tokio::task::spawn_blocking(move || reading.reload()).await;
+        match read.unwrap_or_else(|error| Err(error.into())) {
             Ok(true) => tls.current.load().tell("new certificate for TLS"),
             Ok(false) if why == Why::Asked => info!("SIGHUP: the certificates are as they were"),
             Ok(false) => {}

@@ -78,6 +78,55 @@ fn every_source_is_of_a_size_to_read() {
     check(&long.collect::<Vec<_>>());
 }
 
+/// What starts tasks and threads in the shell besides its supervisor, how often, and who notices
+/// their ends.
+const STARTED: [(&str, usize, &str); 6] = [
+    (
+        "connection.rs",
+        1,
+        "it tells the owner that a connection has gone",
+    ),
+    (
+        "doors.rs",
+        1,
+        "the listener joins the tasks of its connections",
+    ),
+    ("oidc.rs", 1, "the reading of a file is awaited"),
+    (
+        "serve.rs",
+        2,
+        "a start joins one; the other sends keys to the owner",
+    ),
+    ("supervisor.rs", 3, "the supervisor itself"),
+    ("tls.rs", 1, "the reading of certificates is awaited"),
+];
+
+#[test]
+fn tasks_and_threads_of_the_shell_are_supervised() {
+    let sources = files(&["src/shell"], "rs").into_iter();
+    let found = sources
+        .filter(|(name, _)| !name.contains("/bench/") && !name.ends_with("tests.rs"))
+        .filter_map(|(name, text)| {
+            let code = text
+                .split("#[cfg(test)]\nmod tests {")
+                .next()
+                .unwrap_or_default();
+            let starts = [
+                "tokio::spawn(",
+                "thread::spawn(",
+                "spawn_blocking(",
+                ".spawn(",
+            ];
+            let count: usize = starts.iter().map(|start| code.matches(start).count()).sum();
+            let name = name.trim_start_matches("src/shell/").to_owned();
+            (count != 0).then_some((name, count))
+        });
+    let mut found: Vec<(String, usize)> = found.collect();
+    found.sort();
+    let expected = STARTED.map(|(name, count, _)| (name.to_owned(), count));
+    assert_eq!(found, expected, "supervisor.rs starts what lasts");
+}
+
 #[test]
 fn nothing_is_left_for_later() {
     let words = [

@@ -59,7 +59,7 @@ async fn a_checkpoint_whose_thread_does_not_start_or_panics_is_followed_by_anoth
     assert!(matches!(owner.upkeep.checkpoint, Checkpoint::None));
     owner.upkeep.start_thread = |_, panicked| {
         let panics = Box::new(|| panic!("as it is to"));
-        crate::shell::threads::spawn_watched("checkpoint", panics, panicked).map(drop)
+        upkeep::start_thread(panics, panicked)
     };
     for is_written in [false, true] {
         owner.write_until_checkpoint().await;

@@ -3,13 +3,14 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
+use std::thread;
 
 use tracing::{debug, error};
 
 use super::super::committer::{Order, SharedDisk};
 use super::super::mailbox::Mail;
 use super::super::reader::{Done, Purpose};
-use super::super::threads;
+use super::super::supervisor;
 use super::Owner;
 use crate::broker::recovery::{FoundBody, SearchPosition};
 use crate::broker::{Room, Snapshot, WantedBody};
@@ -33,12 +34,20 @@ pub(super) struct Upkeep {
 
 /// Something that a thread of its own does.
 type Work = Box<dyn FnOnce() + Send>;
+/// What is to be done if it panics, with what the panic says.
+type Panicked = Box<dyn FnOnce(String) + Send>;
 
-/// How the thread of a checkpoint is started, with what is to be done if it panics.
-pub(super) type StartThread = fn(Work, Work) -> io::Result<()>;
+/// How the thread of a checkpoint is started.
+pub(super) type StartThread = fn(Work, Panicked) -> io::Result<()>;
 
-fn start_thread(work: Work, panicked: Work) -> io::Result<()> {
-    threads::spawn_watched("checkpoint", work, panicked).map(drop)
+/// Starts the thread of a checkpoint, which the broker can do without: the log has everything.
+pub(super) fn start_thread(work: Work, panicked: Panicked) -> io::Result<()> {
+    let ended = |end: thread::Result<()>| {
+        if let Err(panic) = end {
+            panicked(supervisor::message(&*panic));
+        }
+    };
+    supervisor::spawn_watched("checkpoint", work, ended).map(drop)
 }
 
 pub(super) enum Checkpoint {
@@ -185,8 +194,9 @@ impl Owner {
                 Err(error) => drop(owner.blocking_send(Mail::CheckpointWritten(Err(error)))),
             }
         };
-        let panicked = move || {
-            let source = io::Error::other("its thread has panicked, which is a bug");
+        let panicked = move |message| {
+            let text = format!("its thread has panicked ({message}), which is a bug");
+            let source = io::Error::other(text);
             let failed = Err(failed("write", source));
             drop(owner_of_panic.blocking_send(Mail::CheckpointWritten(failed)));
         };

@@ -12,6 +12,7 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio_rustls::TlsConnector;
 
 use super::certificate::Certificate;
@@ -351,7 +352,8 @@ async fn files_are_watched_by_time_and_by_signal_until_the_end() {
         let tls = Tls::load(&bench.args(&["localhost"]), None).unwrap();
         let before = tls.current.load_full();
         let (stop, stopped) = watch::channel(false);
-        let watching = tokio::spawn(watch_every(every, Arc::clone(&tls), stopped));
+        let hangup = signal(SignalKind::hangup()).unwrap();
+        let watching = tokio::spawn(watch_every(every, Arc::clone(&tls), hangup, stopped));
         bench.pair("localhost");
         let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
         while Arc::ptr_eq(&before, &tls.current.load_full()) {
