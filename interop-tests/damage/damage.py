@@ -5,16 +5,20 @@ acknowledged is there, or is a dead letter with the reason MessageDamaged. What 
 told") is the end of the newest segment: zeros there look like a log that was never longer.
 
 Two directories are damaged: one as a crash leaves it, and one with a checkpoint and a key that the broker made (root.key).
+
+And a broker whose disk is full: it waits for space, and ends in order when it is told to.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
 import shutil
 import subprocess
 import sys
+import threading
 import time
 import traceback
 from collections import Counter
@@ -26,7 +30,7 @@ from queue import SimpleQueue
 from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusReceivedMessage, ServiceBusReceiveMode, ServiceBusSubQueue
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from broker import WORK, Broker, BrokerError  # noqa: E402
+from broker import WORK, Broker, BrokerError, write_json  # noqa: E402
 
 QUEUE = "q"
 COUNT = 24
@@ -386,6 +390,60 @@ def changes(whole: Place, name: Path, dice: random.Random) -> Iterable[tuple]:
                 yield name, change, dice.randrange(used(path)) if path.stat().st_size else 0
 
 
+def put_on_a_small_disk(place: Place, broker: Broker) -> None:
+    """Lets a broker find its data on a disk of its own, which has room for the files without their zeros, and for a little more."""
+    whole, program = place.directory / "whole", place.directory / "on-a-small-disk"
+    shutil.rmtree(whole, ignore_errors=True)
+    place.data.rename(whole)
+    place.data.mkdir()
+    steps = [
+        f"mount -t tmpfs -o size=2m tmpfs {place.data}",
+        f"cp -r --sparse=always {whole}/. {place.data}",
+        f"exec {broker.state['binary']} \"$@\"",
+    ]
+    program.write_text(f"#!/bin/sh\nexec unshare --map-root-user --mount sh -c '{' && '.join(steps)}' sh \"$@\"\n")
+    program.chmod(0o755)
+    broker.state["binary"] = str(program)
+    write_json(broker.state_file, broker.state)
+
+
+def wait_for_line(broker: Broker, text: str) -> None:
+    deadline = time.monotonic() + 20
+    while text not in broker.log.read_text(errors="replace"):
+        assert broker.running(), f"it has ended\n{broker.log_tail()}"
+        assert time.monotonic() < deadline, f"the log does not say {text!r}\n{broker.log_tail()}"
+        time.sleep(0.01)
+
+
+def a_broker_that_waits_for_space_ends_when_it_is_told_to(places: Places, _: random.Random) -> None:
+    def settle(place: Place, broker: Broker) -> None:
+        """Each dead letter is a record of some kilobytes; the first that finds no space is never answered."""
+        with place.client(broker) as client, client.get_queue_receiver(QUEUE) as receiver:
+            for message in receiver.receive_messages(max_message_count=COUNT, max_wait_time=5):
+                receiver.dead_letter_message(message, reason="full", error_description="x" * 4000)
+
+    def test(place: Place) -> None:
+        broker = place.broker()
+        put_on_a_small_disk(place, broker)
+        # It is not healthy: no messages are taken.
+        broker.launch()
+        wait_for_line(broker, "Successfully Up")
+        with open(f"/proc/{broker.state['pid']}/root{place.data}/filler", "wb", buffering=0) as filler:
+            try:
+                while True:
+                    filler.write(bytes(4096))
+            except OSError as error:
+                assert error.errno == errno.ENOSPC, error
+        # A thread that is not waited for: the broker's end is what ends it.
+        threading.Thread(target=settle, args=(place, broker), daemon=True).start()
+        wait_for_line(broker, "everything waits until there is space")
+        code = broker.stop()
+        assert code == 0, f"exit code {code}\n{broker.log_tail()}"
+        assert "what waited for space is not kept" in broker.log.read_text(), broker.log_tail()
+
+    places.each(places.crashed, test, [()])
+
+
 TESTS = [
     one_flipped_bit_in_a_body_costs_that_message_alone,
     a_bit_that_flips_while_the_broker_runs_costs_that_message_alone,
@@ -393,6 +451,7 @@ TESTS = [
     a_damaged_record_is_refused_and_the_flag_goes_on_behind_it,
     messages_of_a_queue_whose_record_is_lost_are_in_a_queue_of_their_own,
     every_file_at_dozens_of_places,
+    a_broker_that_waits_for_space_ends_when_it_is_told_to,
 ]
 
 
