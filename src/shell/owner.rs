@@ -219,7 +219,9 @@ impl Owner {
                         return;
                     }
                 }
-                () = std::future::ready(()), if has_upkeep => {}
+                // Connections have their turn on this thread first. Without that the runtime would
+                // take the mailbox for empty before long, as it does with a task that never waits.
+                () = tokio::task::yield_now(), if has_upkeep => {}
                 () = timer.as_mut() => {}
             }
             let (now, step) = self.clock.look();

@@ -8,6 +8,8 @@ mod message_sessions;
 mod operations;
 mod response;
 mod rules;
+#[cfg(test)]
+mod tests;
 mod values;
 
 use bytes::Bytes;
@@ -190,6 +192,12 @@ impl Broker {
                 self.unfinished.push_back((id, link));
             }
         }
+    }
+
+    /// Returns whether calls were left that wait for nothing but their turn.
+    #[must_use]
+    pub fn has_unfinished(&self) -> bool {
+        !self.unfinished.is_empty()
     }
 
     /// Goes on with the calls that were left, one link after the other.

@@ -4,7 +4,7 @@ use std::io;
 
 use super::upkeep::Checkpoint;
 use super::*;
-use crate::broker::Profile;
+use crate::broker::{Inquiry, Origin, Peer, Profile};
 use crate::entity::{EntityId, Journal as _, Record};
 use crate::shell::committer::Sync;
 use crate::shell::reader::Reader;
@@ -72,4 +72,61 @@ async fn a_checkpoint_whose_thread_does_not_start_or_panics_is_followed_by_anoth
         assert!(matches!(owner.upkeep.checkpoint, Checkpoint::None));
         owner.upkeep.start_thread = usual;
     }
+}
+
+#[tokio::test]
+async fn calls_that_are_left_unfinished_are_upkeep_which_waits_for_no_timer() {
+    let mut owner = owner();
+    let now = owner.clock.now();
+    owner.step(now, Broker::handle_timeout);
+    assert!(!owner.has_upkeep());
+    owner.step(now, |broker, around| {
+        broker.leave_calls_unfinished(around, ConnectionId(1), 1);
+    });
+    assert!(owner.has_upkeep());
+    owner.step(now, Broker::handle_timeout);
+    assert!(!owner.has_upkeep());
+}
+
+#[tokio::test]
+async fn others_have_their_turn_while_calls_are_unfinished() {
+    const MESSAGES: usize = 2 * limits::LOOKS;
+    const CALLS: usize = 100;
+    /// More mail than the runtime lets a task take that never waits.
+    const OTHERS: usize = 150;
+    let mut owner = owner();
+    let (now, id) = (owner.clock.now(), ConnectionId(1));
+    let outbox = Arc::new(Outbox::default());
+    owner.take(
+        now,
+        Mail::Connected(id, Arc::clone(&outbox), Origin::default()),
+    );
+    owner.step(now, |broker, around| {
+        broker.leave_calls_unfinished(around, id, CALLS);
+    });
+    owner.step(now, |broker, around| broker.fill(around, MESSAGES));
+    let mailbox = owner.sender.clone();
+    let running = tokio::spawn(owner.run());
+    for _ in 0..OTHERS {
+        let inquiry = Inquiry {
+            peer: Peer::default(),
+            host: None,
+            token: None,
+            path: "q".to_owned(),
+            supplementary: Vec::new(),
+        };
+        let (answer, answered) = oneshot::channel();
+        let mail = Mail::Authorize(Box::new(inquiry), answer);
+        mailbox.send(mail).await.unwrap();
+        answered.await.unwrap().unwrap();
+    }
+    let mut outgoing = VecDeque::new();
+    outbox.take(&mut outgoing);
+    let respond = |outgoing: &&Outgoing| matches!(outgoing, Outgoing::Respond(..));
+    let done = outgoing.iter().filter(respond).count();
+    assert!(
+        (1..CALLS).contains(&done),
+        "{done} calls have come to their end"
+    );
+    running.abort();
 }

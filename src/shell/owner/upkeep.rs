@@ -111,10 +111,13 @@ impl Owner {
         }
     }
 
-    /// Returns whether there is upkeep that waits for nothing but its turn.
+    /// Returns whether there is upkeep that waits for nothing but its turn: calls that others have
+    /// interrupted are.
     pub(super) fn has_upkeep(&self) -> bool {
         let compaction = self.upkeep.compaction.as_ref();
-        compaction.is_some_and(|compaction| compaction.found.is_empty()) || self.may_send_on()
+        compaction.is_some_and(|compaction| compaction.found.is_empty())
+            || self.may_send_on()
+            || self.broker.has_unfinished()
     }
 
     /// Returns whether messages may be sent on: the disk keeps up, and none are being read.
