@@ -394,9 +394,12 @@ impl Broker {
             self.topics.insert(base, topic);
         }
         self.note_keys(base, description);
-        let path = path.to_owned();
-        self.by_path
-            .insert(address::key(&path), Entity { path, base });
+        let entity = Entity {
+            path: path.to_owned(),
+            base,
+            kind: description.kind,
+        };
+        self.by_path.insert(address::key(path), entity);
     }
 
     fn note_keys(&mut self, base: EntityId, description: &Description) {

@@ -54,7 +54,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::address::{self, EntityAddress, SubQueue};
 use crate::amqp::{Accept, DeliveryId, Event, LinkId, Outcome, Refusal, SessionId};
 use crate::entity::queue::{
-    Arriving, ConsumerId, Context, Description, Effects, Handover, Looks, Queue,
+    Arriving, ConsumerId, Context, Description, Effects, EntityKind, Handover, Looks, Queue,
 };
 use crate::entity::rules::{Evaluation, Match, RuleSet, Share};
 use crate::entity::{BodyRef, EntityId, Journal, LockToken, Random, Record, SequenceNumber};
@@ -249,6 +249,8 @@ struct Topic {
 struct Entity {
     path: String,
     base: EntityId,
+    /// Never another; here, lists pass over many entities without a look at each.
+    kind: EntityKind,
 }
 
 #[derive(Debug)]
@@ -437,7 +439,7 @@ impl Broker {
         let transaction = self.transaction_ends.first().map(|&(at, ..)| at);
         let idle = self.idle_ends.first().map(|&(at, _)| at);
         let token = self.token_ends.first().map(|&(at, _)| at);
-        if !self.unfinished.is_empty() {
+        if self.has_unfinished() {
             return Some(Timestamp::EPOCH);
         }
         let all = queue.into_iter().chain(transaction).chain(idle);

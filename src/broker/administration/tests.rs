@@ -585,3 +585,25 @@ fn who_lacks_a_right_is_told_which_in_the_service_s_words() {
          Manage,EntityDelete."
     );
 }
+
+#[test]
+fn so_many_entities_are_made_and_no_more() {
+    let mut bench = Bench::new();
+    let base = bench.id("q");
+    // Names without queues: only their number matters here.
+    for number in bench.broker.by_path.len()..limits::ENTITIES_MAX - 1 {
+        let path = format!("z{number}");
+        let entity = crate::broker::Entity {
+            path: path.clone(),
+            base,
+            kind: EntityKind::Queue,
+        };
+        bench.broker.by_path.insert(path, entity);
+    }
+    assert!(create(&mut bench, "last", Properties::default()).is_ok());
+    let refused = create(&mut bench, "one-more", Properties::default());
+    assert!(
+        matches!(refused, Err(OperationRefused::QuotaExceeded(_))),
+        "{refused:?}"
+    );
+}
