@@ -153,6 +153,19 @@ mod tests {
     }
 
     #[test]
+    fn so_many_keys_are_known_and_the_oldest_are_forgotten() {
+        let (mut known, window) = (Duplicates::default(), Millis::from_millis(10));
+        let now = Timestamp::from_millis(0);
+        let count = limits::DUPLICATE_KEYS_MAX;
+        for key in 0..=count {
+            assert!(known.insert(now, window, u128::try_from(key).unwrap()));
+        }
+        assert_eq!(known.len(), count);
+        assert!(!known.insert(now, window, 1), "it is among the newest");
+        assert!(known.insert(now, window, 0), "it was the oldest");
+    }
+
+    #[test]
     fn a_key_is_known_until_its_window_ends() {
         let (mut known, window) = (Duplicates::default(), Millis::from_millis(10));
         let at = Timestamp::from_millis;

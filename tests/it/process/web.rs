@@ -48,3 +48,26 @@ fn a_host_that_may_be_anybody_s_is_refused_where_any_key_is_good() {
         assert!(answer.starts_with(&line), "{path} of {host}: {answer}");
     }
 }
+
+#[test]
+fn a_list_of_messages_is_read_up_to_its_bound() {
+    let data = tempfile::tempdir().unwrap();
+    let process = Process::start("", data.path(), &["--auth", "development"]);
+    let list = |bytes: usize| {
+        let (begin, end) = ("[{\"Body\":\"x\"}", "]");
+        let spaces = " ".repeat(bytes - begin.len() - end.len());
+        let body = [begin, &spaces, end].concat();
+        let request = format!(
+            "POST /queue.1/messages HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+             Content-Type: application/vnd.microsoft.servicebus.json\r\n\
+             Content-Length: {bytes}\r\n\r\n{body}"
+        );
+        ask(&process, &request, 1)
+    };
+    let answer = list(limits::REST_BATCH_BYTES_MAX);
+    assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
+    let answer = list(limits::REST_BATCH_BYTES_MAX + 1);
+    assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
+    let why = format!("more than {} bytes", limits::REST_BATCH_BYTES_MAX);
+    assert!(answer.contains(&why), "{answer}");
+}
