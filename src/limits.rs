@@ -203,6 +203,9 @@ pub const SESSION_STATE_BYTES_MAX: usize = 1024 * 1024;
 pub const SESSION_STATES_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Forwards of one message: the service's limit.
 pub const FORWARD_HOPS_MAX: u8 = 4;
+/// How long a receiver keeps its link after the end of its message session's lock, if it has no message
+/// locked and nobody else wants the session: the service does not detach an idle one at the very end.
+pub const SESSION_LINGER: Millis = Millis::from_millis(2_000);
 /// How long a receiver waits for the next message session if it does not say so (`protocol.md` §3.4).
 pub const NEXT_SESSION_WAIT: Millis = Millis::from_millis(64_980);
 /// Messages of topics and forwarding entities whose bytes are read back at a time.

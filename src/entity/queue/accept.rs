@@ -102,7 +102,6 @@ impl Queue {
         mode: ReceiveMode,
         wanted: Wanted<'_>,
     ) -> Result<Accepted, SessionTaken> {
-        let until = cx.now.after(self.description.lock_duration);
         let sessions = self.sessions.as_mut().ok_or(SessionTaken)?;
         let name = match wanted {
             Wanted::Named(id) if sessions.holder(id).is_some() => return Err(SessionTaken),
@@ -111,16 +110,39 @@ impl Queue {
         };
         self.consumers.add(consumer, mode);
         match (name, wanted) {
-            (Some(name), _) => Ok(Accepted::Granted(SessionGrant {
-                message_session: sessions.grant(&name, consumer, until),
-                until,
-            })),
+            (Some(name), _) => {
+                let grant = self.grant_session(cx, &name, consumer);
+                grant.map(Accepted::Granted).ok_or(SessionTaken)
+            }
             (None, Wanted::Next(give_up)) => {
                 sessions.wait(consumer, give_up);
                 Ok(Accepted::Waiting)
             }
             (None, Wanted::Named(_)) => Err(SessionTaken),
         }
+    }
+
+    /// Gives a message session that nobody holds to a receiver. The link of the one whose lock on it
+    /// has ended is ended.
+    fn grant_session(
+        &mut self,
+        cx: &mut Context<'_>,
+        name: &MessageSession,
+        consumer: ConsumerId,
+    ) -> Option<SessionGrant> {
+        let until = cx.now.after(self.description.lock_duration);
+        let sessions = self.sessions.as_mut()?;
+        if let Some(lapsed) = sessions.release(name) {
+            debug_assert!(lapsed.locked.is_empty(), "a lock outlives its session's");
+            self.consumers.remove(lapsed.consumer);
+            cx.effects
+                .deliveries
+                .push(Delivery::SessionLost(lapsed.consumer));
+        }
+        Some(SessionGrant {
+            message_session: sessions.grant(name, consumer, until),
+            until,
+        })
     }
 
     /// Returns who holds a message session.
@@ -226,6 +248,9 @@ impl Queue {
     /// Ends the locks of sessions and the waits for them that are over.
     pub(super) fn end_sessions(&mut self, cx: &mut Context<'_>) {
         while let Some(name) = self.sessions.as_ref().and_then(|all| all.expired(cx.now)) {
+            if self.sessions.as_mut().is_some_and(|all| all.lapse(&name)) {
+                continue;
+            }
             let Some(holder) = self.sessions.as_mut().and_then(|all| all.release(&name)) else {
                 return;
             };
@@ -247,7 +272,7 @@ impl Queue {
         let Some(sessions) = self.sessions.as_mut() else {
             return;
         };
-        let Some(name) = sessions.held_by(consumer).cloned() else {
+        let Some(name) = sessions.of(consumer).cloned() else {
             return;
         };
         if let Some(holder) = sessions.release(&name) {
@@ -271,14 +296,10 @@ impl Queue {
 
     /// Gives free sessions to those who wait, and messages to those who hold one.
     pub(super) fn dispatch_sessions(&mut self, cx: &mut Context<'_>) {
-        let until = cx.now.after(self.description.lock_duration);
         while let Some(sessions) = self.sessions.as_mut()
             && let Some((consumer, name)) = sessions.match_waiting()
+            && let Some(grant) = self.grant_session(cx, &name, consumer)
         {
-            let grant = SessionGrant {
-                message_session: sessions.grant(&name, consumer, until),
-                until,
-            };
             cx.effects
                 .deliveries
                 .push(Delivery::SessionGranted(consumer, grant));

@@ -124,7 +124,93 @@ fn a_renewed_session_lock_counts_from_now() {
     let renewed = bench.step(|queue, cx| queue.renew_session(cx.now, "nobody's yet"));
     assert_eq!(renewed.0, Ok(Timestamp::from_millis(1_160)));
     assert!(bench.pass(60).is_empty());
-    assert!(matches!(bench.pass(40)[..], [Delivery::SessionLost(ONE)]));
+    let renew =
+        |queue: &mut Queue, cx: &mut Context<'_>| queue.renew_session(cx.now, "nobody's yet");
+    assert!(bench.pass(39).is_empty());
+    assert_eq!(bench.step(renew).0, Ok(Timestamp::from_millis(1_259)));
+    assert!(bench.pass(100).is_empty());
+    assert_eq!(bench.step(renew).0, Err(SessionLost));
+}
+
+impl Bench {
+    /// A receiver that deletes what it receives holds a session, has had all of it, and its lock has
+    /// just ended.
+    fn lapsed(consumer: ConsumerId) -> Self {
+        let mut bench = bench();
+        bench.send_in("a");
+        let accept = |queue: &mut Queue, cx: &mut Context<'_>| {
+            let mode = ReceiveMode::ReceiveAndDelete;
+            let accepted = queue.accept_session(cx, consumer, mode, Wanted::Named("a"));
+            assert!(matches!(accepted, Ok(Accepted::Granted(_))), "{accepted:?}");
+            queue.set_credit(cx, consumer, 10, false);
+        };
+        assert_eq!(received(bench.step(accept).1).len(), 1);
+        assert!(bench.pass(100).is_empty(), "its link is not ended yet");
+        bench
+    }
+}
+
+#[test]
+fn an_idle_holder_goes_two_seconds_after_its_lock_and_gets_nothing_meanwhile() {
+    let mut bench = Bench::lapsed(ONE);
+    assert_eq!(bench.main.session_holder("a"), None);
+    assert_eq!(bench.main.session_held_by(ONE), None);
+    let late = bench.send_in("a");
+    assert!(late.is_empty(), "delivered without a lock: {late:?}");
+    assert!(bench.pass(1_999).is_empty());
+    let lost = bench.pass(1);
+    assert!(matches!(lost[..], [Delivery::SessionLost(ONE)]), "{lost:?}");
+    let got = bench.accept(TWO, Wanted::Named("a"));
+    assert_eq!(numbers(&got), [(2, 0)], "the message waited for the next");
+}
+
+#[test]
+fn a_session_whose_lock_has_ended_is_given_at_once_to_who_asks_for_it() {
+    for has_message in [false, true] {
+        let mut bench = Bench::lapsed(ONE);
+        let wanted = if has_message {
+            bench.send_in("a");
+            Wanted::Next(Timestamp::MAX)
+        } else {
+            Wanted::Named("a")
+        };
+        let step = |queue: &mut Queue, cx: &mut Context<'_>| {
+            queue.accept_session(cx, TWO, ReceiveMode::PeekLock, wanted)
+        };
+        let (accepted, told) = bench.step(step);
+        assert!(matches!(accepted, Ok(Accepted::Granted(_))), "{accepted:?}");
+        assert!(matches!(told[..], [Delivery::SessionLost(ONE)]), "{told:?}");
+        assert_eq!(bench.main.session_holder("a"), Some(TWO));
+    }
+}
+
+#[test]
+fn who_waits_has_the_session_of_an_idle_holder_as_soon_as_its_lock_is_over() {
+    let mut bench = Bench::lapsed(ONE);
+    let step = |queue: &mut Queue, cx: &mut Context<'_>| {
+        queue.accept_session(cx, TWO, ReceiveMode::PeekLock, Wanted::Next(Timestamp::MAX))
+    };
+    assert_eq!(bench.step(step).0, Ok(Accepted::Waiting));
+    let told = bench.send_in("a");
+    assert!(
+        matches!(
+            &told[..],
+            [Delivery::SessionLost(ONE), Delivery::SessionGranted(TWO, _)]
+        ),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn an_idle_holder_that_goes_by_itself_leaves_nothing_behind() {
+    let mut bench = Bench::lapsed(ONE);
+    bench.step(|queue, cx| {
+        queue.remove_consumer(ONE);
+        queue.release_session(cx, ONE);
+    });
+    assert!(bench.pass(2_000).is_empty());
+    assert!(listed(&bench).is_empty());
+    assert_eq!(bench.main.poll_timeout(), None);
 }
 
 #[test]

@@ -15,6 +15,7 @@ use bytes::Bytes;
 
 use super::ordinals::Ordinals;
 use super::{ConsumerId, LockToken, MessageSession, Timestamp};
+use crate::limits;
 use crate::time::ClockStep;
 
 #[derive(Debug, Default)]
@@ -30,7 +31,7 @@ pub(super) struct Sessions {
     /// Sessions that nobody holds and that have a message to deliver, by the oldest such message.
     free: BTreeSet<(u64, u32)>,
     held: BTreeMap<ConsumerId, u32>,
-    /// When the locks of sessions end.
+    /// When the locks of sessions end, and when the receivers go whose locks have ended.
     ends: BTreeSet<(Timestamp, u32)>,
     /// Those who wait for any session, in the order in which they came.
     waiting: BTreeMap<u64, Waiting>,
@@ -68,13 +69,16 @@ struct Session {
     updated: Option<Timestamp>,
 }
 
-/// Who holds a session.
+/// Who holds a session, or held it until its lock ended.
 #[derive(Debug)]
 pub(super) struct Holder {
     pub(super) consumer: ConsumerId,
+    /// When its lock ends; after that, when its link is ended.
     pub(super) until: Timestamp,
     /// The messages it has locked.
     pub(super) locked: Ordinals<LockToken>,
+    /// Its lock has ended: it gets nothing more, and whoever wants the session has it.
+    lapsed: bool,
 }
 
 /// A receiver that waits for any session.
@@ -128,7 +132,7 @@ impl Sessions {
         };
         if available {
             let added = session.available.insert(ordinal, ()).is_none();
-            let holder = session.holder.as_ref().map(|holder| holder.consumer);
+            let holder = session.holder().map(|holder| holder.consumer);
             self.available += usize::from(added);
             self.due.extend(holder);
         } else {
@@ -152,11 +156,17 @@ impl Sessions {
 
     /// Returns the session that a receiver holds.
     pub(super) fn held_by(&self, consumer: ConsumerId) -> Option<&MessageSession> {
+        let session = self.at(*self.held.get(&consumer)?)?;
+        session.holder().map(|_| &session.name)
+    }
+
+    /// Returns the session that a receiver was let in to, though its lock may have ended.
+    pub(super) fn of(&self, consumer: ConsumerId) -> Option<&MessageSession> {
         Some(&self.at(*self.held.get(&consumer)?)?.name)
     }
 
     pub(super) fn holder(&self, name: &str) -> Option<&Holder> {
-        self.named(name)?.holder.as_ref()
+        self.named(name)?.holder()
     }
 
     /// Gives a session to a receiver, and returns the session's name; the caller has seen that
@@ -179,6 +189,7 @@ impl Sessions {
             consumer,
             until,
             locked: Ordinals::default(),
+            lapsed: false,
         });
         let name = session.name.clone();
         self.refresh(place);
@@ -191,7 +202,8 @@ impl Sessions {
             return false;
         };
         let session = self.at_mut(place);
-        let Some(holder) = session.and_then(|session| session.holder.as_mut()) else {
+        let holder = session.and_then(|session| session.holder.as_mut());
+        let Some(holder) = holder.filter(|holder| !holder.lapsed) else {
             return false;
         };
         let before = std::mem::replace(&mut holder.until, until);
@@ -209,6 +221,28 @@ impl Sessions {
         self.ends.remove(&(holder.until, place));
         self.refresh(place);
         Some(holder)
+    }
+
+    /// Ends the lock of a session whose holder has no message locked. Its receiver keeps its link for
+    /// a while longer, unless another wants the session. Returns whether it is so.
+    pub(super) fn lapse(&mut self, name: &MessageSession) -> bool {
+        let Some(place) = self.place(name) else {
+            return false;
+        };
+        let session = self.at_mut(place);
+        let holder = session.and_then(|session| session.holder.as_mut());
+        let Some(holder) = holder.filter(|it| !it.lapsed && it.locked.is_empty()) else {
+            return false;
+        };
+        let until = holder.until.after(limits::SESSION_LINGER);
+        let before = std::mem::replace(&mut holder.until, until);
+        holder.lapsed = true;
+        let consumer = holder.consumer;
+        self.ends.remove(&(before, place));
+        self.ends.insert((until, place));
+        self.due.remove(&consumer);
+        self.refresh(place);
+        true
     }
 
     /// Notes that the holder of a session has locked a message, and returns until when it may.
@@ -301,7 +335,7 @@ impl Sessions {
         }
     }
 
-    /// Returns a session whose lock is over at `now`.
+    /// Returns a session whose lock is over at `now`, or whose last holder's link is to be ended.
     pub(super) fn expired(&self, now: Timestamp) -> Option<MessageSession> {
         let &(at, place) = self.ends.first()?;
         let session = self.at(place).filter(|_| at <= now)?;
@@ -448,7 +482,7 @@ impl Sessions {
         let Some(session) = self.at_mut(place) else {
             return;
         };
-        let wanted = match session.holder {
+        let wanted = match session.holder() {
             Some(_) => None,
             None => session.available.first(),
         };
@@ -492,6 +526,11 @@ impl Session {
 
     fn id(&self) -> &str {
         self.name.as_str()
+    }
+
+    /// Returns who holds it, if anybody does.
+    fn holder(&self) -> Option<&Holder> {
+        self.holder.as_ref().filter(|holder| !holder.lapsed)
     }
 }
 

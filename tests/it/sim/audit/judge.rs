@@ -194,7 +194,7 @@ impl Model {
                 if session != wanted {
                     return Err(format!("{at:?} wanted {wanted} and got {session}"));
                 }
-                return self.hold(round.now, place, session, at, until);
+                return self.hold(round, place, session, at, until);
             }
             LinkKind::Receiver {
                 wish: Some(Wish::Next(millis)),
@@ -246,14 +246,14 @@ impl Model {
         }
     }
 
-    /// Takes a link away; returns which message session it held.
+    /// Takes a link away; returns which message session it held, though its lock may be over.
     fn let_go(&mut self, at: LinkKey) -> Option<(LinkKey, Place, Session)> {
         let place = self.links.remove(&at)?.place;
         self.leave_group(at);
         let queue = self.queue_mut(place);
         queue.receivers.remove(&at);
         queue.waiting.retain(|(other, _)| *other != at);
-        let mut holders = queue.holders.iter();
+        let mut holders = queue.holders.iter().chain(&queue.lapsed);
         let (&session, _) = holders.find(|(_, holder)| holder.at == at)?;
         Some((at, place, session))
     }
@@ -267,8 +267,10 @@ impl Model {
         session: Session,
     ) -> Result<(), String> {
         self.due(round, place)?;
-        let holders = &mut self.queue_mut(place).holders;
         // Its lock may just have ended.
+        let queue = self.queue_mut(place);
+        queue.lapsed.retain(|_, holder| holder.at != at);
+        let holders = &mut queue.holders;
         if holders.get(&session).is_some_and(|holder| holder.at == at) {
             holders.remove(&session);
             for ordinal in self.locked_in(place, session) {

@@ -91,6 +91,8 @@ pub(super) struct Queue {
     pub(super) known: BTreeMap<String, (i64, u64)>,
     pub(super) receivers: BTreeMap<LinkKey, Receiver>,
     pub(super) holders: BTreeMap<Session, Holder>,
+    /// Who held a message session until its lock ended, with no message locked, and when it is told.
+    pub(super) lapsed: BTreeMap<Session, Holder>,
     /// Those that wait for a message session, the first first, and until when.
     pub(super) waiting: Vec<(LinkKey, i64)>,
     /// The states of message sessions, also of those whose state was cleared.
@@ -425,6 +427,7 @@ impl Model {
             let queue = self.queue_mut(place);
             queue.receivers.clear();
             queue.holders.clear();
+            queue.lapsed.clear();
             queue.waiting.clear();
             queue.turn = 0;
             for message in queue.messages.values_mut() {
@@ -441,7 +444,7 @@ impl Model {
         }
         for place in self.places() {
             let queue = self.queue_mut(place);
-            for holder in queue.holders.values_mut() {
+            for holder in queue.holders.values_mut().chain(queue.lapsed.values_mut()) {
                 holder.until += millis;
             }
             for (_, until) in &mut queue.waiting {
@@ -466,6 +469,7 @@ impl Model {
     fn next_due_at(&self, place: Place) -> Option<i64> {
         let queue = self.queue(place);
         let locks = queue.holders.values().map(|holder| holder.until);
+        let locks = locks.chain(queue.lapsed.values().map(|holder| holder.until));
         let sessions = locks.chain(queue.waiting.iter().map(|&(_, until)| until));
         let times = queue
             .messages
@@ -536,16 +540,23 @@ impl Model {
         over.sort_unstable();
         for (_, session) in over {
             let holder = self.queue_mut(place).holders.remove(&session);
-            let at = holder.expect("it was found").at;
-            self.queue_mut(place).receivers.remove(&at);
-            self.links.remove(&at);
-            round.answer(&format!("{at:?} loses its session"), |sight| {
-                matches!(sight, Sight::Detached(link, condition)
-                    if *link == at && condition == "com.microsoft:session-lock-lost")
-            })?;
-            for ordinal in self.locked_in(place, session) {
+            let Holder { at, until } = holder.expect("it was found");
+            let locked = self.locked_in(place, session);
+            let until = until.saturating_add(limits::SESSION_LINGER.as_millis());
+            if locked.is_empty() && now < until {
+                let lapsed = &mut self.queue_mut(place).lapsed;
+                lapsed.insert(session, Holder { at, until });
+                continue;
+            }
+            self.lose_session(round, place, at)?;
+            for ordinal in locked {
                 self.fail(round, place, ordinal, &BTreeMap::new());
             }
+        }
+        let lapsed = self.queue(place).lapsed.iter();
+        let over = lapsed.filter(|(_, holder)| holder.until <= now);
+        for session in over.map(|(&id, _)| id).collect::<Vec<Session>>() {
+            self.oust(round, place, session)?;
         }
         let waiting = self.queue(place).waiting.iter();
         let over: Vec<LinkKey> = waiting

@@ -40,19 +40,22 @@ impl Model {
         if let Some((older, _)) = older.filter(|_| !self.description(place).partitioned) {
             return Err(format!("session {session} was granted, {older} is older"));
         }
-        self.hold(round.now, place, session, at, until)
+        self.hold(round, place, session, at, until)
     }
 
     /// A link has a session from now on.
     pub(in crate::sim) fn hold(
         &mut self,
-        now: i64,
+        round: &mut Round,
         place: Place,
         session: Session,
         at: LinkKey,
         until: i64,
     ) -> Result<(), String> {
-        let expected = now.saturating_add(self.description(place).lock_duration.as_millis());
+        self.oust(round, place, session)?;
+        let expected = round
+            .now
+            .saturating_add(self.description(place).lock_duration.as_millis());
         if until != expected {
             return Err(format!(
                 "{at:?} holds {session} until {until}, not {expected}"
@@ -63,5 +66,34 @@ impl Model {
             None => Ok(()),
             Some(other) => Err(format!("{session} has two holders: {other:?}, {at:?}")),
         }
+    }
+
+    /// The link that held a session until its lock ended is ended.
+    pub(super) fn oust(
+        &mut self,
+        round: &mut Round,
+        place: Place,
+        session: Session,
+    ) -> Result<(), String> {
+        match self.queue_mut(place).lapsed.remove(&session) {
+            Some(holder) => self.lose_session(round, place, holder.at),
+            None => Ok(()),
+        }
+    }
+
+    /// A link is ended because its session's lock is over.
+    pub(super) fn lose_session(
+        &mut self,
+        round: &mut Round,
+        place: Place,
+        at: LinkKey,
+    ) -> Result<(), String> {
+        self.queue_mut(place).receivers.remove(&at);
+        self.links.remove(&at);
+        round.answer(&format!("{at:?} loses its session"), |sight| {
+            matches!(sight, Sight::Detached(link, condition)
+                if *link == at && condition == "com.microsoft:session-lock-lost")
+        })?;
+        Ok(())
     }
 }
