@@ -131,8 +131,8 @@ pub struct Attach {
     pub properties: Option<Fields>,
 }
 
-/// Our answer to an [`Attach`]: what was asked for is echoed but for filters that are not in place,
-/// and this is added.
+/// Our answer to an [`Attach`]: what was asked for is echoed as far as it is in place [3.5.3, 3.5.4], and
+/// this is added.
 #[derive(Debug, Clone, Default)]
 pub struct Accept {
     /// The largest message we take, bytes; 0 sends none.
@@ -145,6 +145,10 @@ pub struct Accept {
     pub message_session: Option<String>,
     /// The source's selector is in place.
     pub selects: bool,
+    /// What the node has of the capabilities that may be asked for.
+    pub capabilities: Vec<Capability>,
+    /// What the source keeps for the peer stays when the link has gone.
+    pub is_durable: bool,
     /// What the node is called that the peer asked for without naming it.
     pub address: Option<String>,
     /// How deliveries will be settled; as was asked for, if not given.
@@ -513,6 +517,38 @@ pub enum SelectorFilter {
     Text(String),
     /// No string.
     Malformed,
+}
+
+/// A capability of a node that a peer can ask for: a word of the JMS binding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Capability {
+    /// A shared subscription is for all client ids.
+    Global,
+    /// Each message is for one receiver.
+    Queue,
+    /// A subscription may have several receivers.
+    Shared,
+    /// A queue that goes with what asked for it.
+    TemporaryQueue,
+    /// A topic that goes with what asked for it.
+    TemporaryTopic,
+    /// Each message is for all subscriptions.
+    Topic,
+}
+
+impl Capability {
+    /// Returns its symbol.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Global => "global",
+            Self::Queue => "queue",
+            Self::Shared => "shared",
+            Self::TemporaryQueue => "temporary-queue",
+            Self::TemporaryTopic => "temporary-topic",
+            Self::Topic => "topic",
+        }
+    }
 }
 
 /// A node that a peer asks for without naming it.

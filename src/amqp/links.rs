@@ -8,7 +8,9 @@ use super::connection::undecodable;
 use super::frame;
 use super::link::{FlowState, Incoming, Link, LinkPhase, Outgoing, PeerAttach};
 use super::session::{SessionFlow, Waiting, What};
-use super::termini::{decode, held_source, name_source, name_target, session_source, terminus};
+use super::termini::{
+    decode, held_source, held_target, name_source, name_target, session_source, terminus,
+};
 use super::wire::{List, ListWriter, Malformed, SmallFrame, descriptor};
 use super::{
     Accept, Attach, Condition, Connection, Event, Fields, LinkId, LinkRole, LinkTarget, Refusal,
@@ -202,8 +204,9 @@ impl Connection {
             incoming.message_size_max = accept.message_size_max;
         }
         let (mut source, mut target) = (link.source.clone(), link.target.clone());
-        if let (Some(asked), LinkRole::Outgoing) = (&source, link.role) {
-            source = Some(held_source(asked, &accept));
+        match link.role {
+            LinkRole::Incoming => target = target.map(|asked| held_target(&asked, &accept)),
+            LinkRole::Outgoing => source = source.map(|asked| held_source(&asked, &accept)),
         }
         if let Some(name) = accept.address.as_deref() {
             match link.role {

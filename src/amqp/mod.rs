@@ -39,7 +39,7 @@ mod unsettled;
 mod wire;
 
 pub use api::{
-    Accept, Attach, Condition, Config, CreditLost, Delivery, DeliveryId, DynamicNode,
+    Accept, Attach, Capability, Condition, Config, CreditLost, Delivery, DeliveryId, DynamicNode,
     EncodedFields, Event, Fields, Identity, LinkId, LinkRole, LinkTarget, Outcome, Refusal,
     Rejection, SelectorFilter, SessionFilter, SessionId, SettleMode, Tag, Value,
 };

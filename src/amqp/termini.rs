@@ -2,13 +2,24 @@
 
 use bytes::Bytes;
 use fe2o3_amqp_types::messaging::{
-    DistributionMode, FilterSet, Source, Target, TerminusDurability,
+    DistributionMode, FilterSet, Source, Target, TerminusDurability, TerminusExpiryPolicy,
 };
 use serde_amqp::descriptor::Descriptor;
+use serde_amqp::primitives::{Array, Symbol};
 
 use super::api::{SESSION_FILTER, SHARED_SESSION_FILTER, SelectorFilter, SessionFilter};
-use super::wire::{ListWriter, Malformed};
-use super::{Accept, Attach, DynamicNode, LinkRole, LinkTarget, Value};
+use super::wire::{ListWriter, Malformed, descriptor};
+use super::{Accept, Attach, Capability, DynamicNode, LinkRole, LinkTarget, Value};
+
+/// A target's descriptor.
+const TARGET: u64 = 0x29;
+/// What a receiver can decide about a message, by the symbols.
+const OUTCOMES: [&str; 4] = [
+    "amqp:accepted:list",
+    "amqp:modified:list",
+    "amqp:rejected:list",
+    "amqp:released:list",
+];
 
 /// Apache's filter of JMS selectors, by its code and its name.
 const SELECTOR: (u64, &str) = (0x0000_468c_0000_0004, "apache.org:selector-filter:string");
@@ -36,7 +47,8 @@ impl Attach {
         };
         // A receiver's own topic would be one that nobody else can receive from.
         let is_topic = self.role == LinkRole::Incoming
-            && (self.has_capability("temporary-topic") || self.has_capability("topic"));
+            && (self.has_capability(Capability::TemporaryTopic)
+                || self.has_capability(Capability::Topic));
         is_dynamic.then_some(if is_topic {
             DynamicNode::Topic
         } else {
@@ -46,13 +58,13 @@ impl Attach {
 
     /// Returns whether the peer wants a capability of the node that it names.
     #[must_use]
-    pub fn has_capability(&self, name: &str) -> bool {
+    pub fn has_capability(&self, wanted: Capability) -> bool {
         let capabilities = match (self.role, &self.target, &self.source) {
             (LinkRole::Incoming, LinkTarget::Node(Some(target)), _) => target.capabilities.as_ref(),
             (LinkRole::Outgoing, _, Some(source)) => source.capabilities.as_ref(),
             (LinkRole::Incoming | LinkRole::Outgoing, ..) => None,
         };
-        capabilities.is_some_and(|all| all.iter().any(|found| found.as_str() == name))
+        capabilities.is_some_and(|all| all.iter().any(|it| it.as_str() == wanted.as_str()))
     }
 
     /// Returns whether what the source keeps for the peer is to stay when the peer has gone.
@@ -137,14 +149,96 @@ pub(super) fn decode<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, 
     serde_amqp::from_slice(bytes).map_err(|_| Malformed::WrongType("a source or target"))
 }
 
-/// Leaves the filters in a source that are in place [3.5.3], with the message session that is granted
-/// in the form in which it was asked for: described for Go, plain for the others (`protocol.md` §5.4).
+/// Leaves in a source what is in place of what was asked for [3.5.3]. It is as it was encoded, if
+/// nothing is different.
 pub(super) fn held_source(asked: &Bytes, accept: &Accept) -> Bytes {
     let Ok(mut source) = decode::<Source>(asked) else {
         return asked.clone();
     };
-    let Some(filters) = source.filter.take() else {
+    let lasting = hold_lasting(
+        (&mut source.durable, &mut source.expiry_policy),
+        &mut source.timeout,
+        accept.is_durable,
+    );
+    let filters = hold_filters(&mut source.filter, accept);
+    // What is settled without an outcome is released, and what nobody settles counts as failed when
+    // its lock ends: no outcome is that of both.
+    let default_outcome = source.default_outcome.take().is_some();
+    let outcomes = hold_symbols(&mut source.outcomes, |outcome| OUTCOMES.contains(&outcome));
+    let capabilities = hold_capabilities(&mut source.capabilities, accept);
+    if lasting || filters || default_outcome || outcomes || capabilities {
+        encode(&source)
+    } else {
+        asked.clone()
+    }
+}
+
+/// Leaves in a target what is in place of what was asked for [3.5.4].
+pub(super) fn held_target(asked: &Bytes, accept: &Accept) -> Bytes {
+    // A coordinator is another kind of target.
+    let is_node = descriptor(asked).is_ok_and(|(code, _)| code == TARGET);
+    let Some(mut target) = is_node.then(|| decode::<Target>(asked).ok()).flatten() else {
         return asked.clone();
+    };
+    let lasting = hold_lasting(
+        (&mut target.durable, &mut target.expiry_policy),
+        &mut target.timeout,
+        accept.is_durable,
+    );
+    let capabilities = hold_capabilities(&mut target.capabilities, accept);
+    if lasting || capabilities {
+        encode(&target)
+    } else {
+        asked.clone()
+    }
+}
+
+/// Says how long a terminus is kept: no longer than its link is attached, unless it is durable. Returns
+/// whether something else was asked for.
+fn hold_lasting(
+    (durable, expiry_policy): (&mut TerminusDurability, &mut TerminusExpiryPolicy),
+    timeout: &mut u32,
+    is_durable: bool,
+) -> bool {
+    let (held, policy) = match (is_durable, &expiry_policy) {
+        (true, _) => (durable.clone(), TerminusExpiryPolicy::Never),
+        // The session's end is what is meant where nothing is said, and most peers say nothing.
+        (false, TerminusExpiryPolicy::SessionEnd) => {
+            (TerminusDurability::None, TerminusExpiryPolicy::SessionEnd)
+        }
+        (false, _) => (TerminusDurability::None, TerminusExpiryPolicy::LinkDetach),
+    };
+    let differs = *durable != held || *expiry_policy != policy || *timeout != 0;
+    (*durable, *expiry_policy, *timeout) = (held, policy, 0);
+    differs
+}
+
+/// Leaves the capabilities that the node has; returns whether others were asked for.
+fn hold_capabilities(asked: &mut Option<Array<Symbol>>, accept: &Accept) -> bool {
+    let held = |name: &str| accept.capabilities.iter().any(|it| it.as_str() == name);
+    hold_symbols(asked, held)
+}
+
+/// Leaves the symbols that hold; returns whether there were others.
+fn hold_symbols(asked: &mut Option<Array<Symbol>>, holds: impl Fn(&str) -> bool) -> bool {
+    let Some(symbols) = asked else {
+        return false;
+    };
+    let count = symbols.len();
+    symbols.retain(|symbol| holds(symbol.as_str()));
+    let differs = symbols.len() < count;
+    if symbols.is_empty() {
+        *asked = None;
+    }
+    differs
+}
+
+/// Leaves the filters that are in place, with the message session that is granted in the form in which
+/// it was asked for: described for Go, plain for the others (`protocol.md` §5.4). Returns whether
+/// something is different.
+fn hold_filters(asked: &mut Option<FilterSet>, accept: &Accept) -> bool {
+    let Some(filters) = asked.take() else {
+        return false;
     };
     let count = filters.len();
     let mut held = FilterSet::new();
@@ -163,12 +257,9 @@ pub(super) fn held_source(asked: &Bytes, accept: &Accept) -> Bytes {
         }
         held.insert(name, value);
     }
-    // As it was encoded, if nothing is different.
-    if held.len() == count && accept.message_session.is_none() {
-        return asked.clone();
-    }
-    source.filter = (!held.is_empty()).then_some(held);
-    encode(&source)
+    let differs = held.len() < count || accept.message_session.is_some();
+    *asked = (!held.is_empty()).then_some(held);
+    differs
 }
 
 /// Puts the name of a node into the source that asked for it, or makes a source of it.

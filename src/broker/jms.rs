@@ -10,12 +10,12 @@
 //! itself is known to the log as temporary, and not there any more after a restart.
 
 use super::administration::Properties;
-use super::links::receiver_accept;
+use super::links::{capabilities, receiver_accept};
 use super::{
     Broker, ConnectionId, EntityId, Link, Queue, Room, Surroundings, Tier, consumer_id, link_of,
 };
 use crate::address::{self, Address, EntityAddress, SubQueue};
-use crate::amqp::{Accept, Attach, Condition, DynamicNode, LinkId, Refusal};
+use crate::amqp::{Accept, Attach, Capability, Condition, DynamicNode, LinkId, Refusal};
 use crate::entity::Right;
 use crate::entity::queue::{Description, EntityKind, ReceiveMode};
 use crate::entity::rules::{Filter, Rule, SqlFilter};
@@ -50,6 +50,7 @@ struct Subscribing {
     path: String,
     is_durable: bool,
     is_shared: bool,
+    is_global: bool,
     selector: Option<SqlFilter>,
 }
 
@@ -96,9 +97,9 @@ impl Broker {
         if !self.connection(connection).brings_jms {
             return Ok(());
         }
-        let kind = if attach.has_capability("queue") {
+        let kind = if attach.has_capability(Capability::Queue) {
             EntityKind::Queue
-        } else if attach.has_capability("topic") {
+        } else if attach.has_capability(Capability::Topic) {
             EntityKind::Topic
         } else {
             return Ok(());
@@ -165,6 +166,12 @@ impl Broker {
         };
         let consumer = consumer_id(connection, link);
         self.with_queue(around, queue, |queue, _| queue.add_consumer(consumer, mode));
+        let accept = Accept {
+            selects,
+            capabilities: self.subscription_capabilities(base, &wanted),
+            is_durable: wanted.is_durable,
+            ..receiver_accept()
+        };
         let holding = match (wanted.is_durable, wanted.is_shared) {
             (true, true) => None,
             (true, false) => Some(Holding::Alone),
@@ -175,11 +182,17 @@ impl Broker {
             self.hold(connection, link, holding);
         }
         let name = None;
-        let accept = Accept {
-            selects,
-            ..receiver_accept()
-        };
         Ok((Link::Receiver { queue, name }, Some(accept)))
+    }
+
+    /// Returns what a topic and a receiver's subscription to it have of the capabilities that may be asked
+    /// for.
+    fn subscription_capabilities(&self, topic: EntityId, wanted: &Subscribing) -> Vec<Capability> {
+        let description = self.queue(topic).map(Queue::description);
+        let of_topic = description.map(capabilities).into_iter().flatten();
+        let shared = wanted.is_shared.then_some(Capability::Shared);
+        let global = wanted.is_global.then_some(Capability::Global);
+        of_topic.chain(shared).chain(global).collect()
     }
 
     /// Reads which subscription a receiver wants. Its name is the link's: of a shared one, what stands
@@ -192,7 +205,8 @@ impl Broker {
         topic: &EntityAddress,
     ) -> Result<Subscribing, Refusal> {
         let is_durable = attach.has_durable_source();
-        let is_shared = attach.has_capability("shared");
+        let is_shared = attach.has_capability(Capability::Shared);
+        let is_global = is_shared && attach.has_capability(Capability::Global);
         let client = self.connection(connection).container_id.clone();
         let name = if !is_durable && !is_shared {
             let (high, low) = (self.random.next_u64(), self.random.next_u64());
@@ -202,7 +216,6 @@ impl Broker {
                 Some((name, _)) if is_shared => name,
                 _ => &attach.name,
             };
-            let is_global = is_shared && attach.has_capability("global");
             subscription_name(name, if is_global { "" } else { &client }, is_durable)
         };
         if !is_name(&name) {
@@ -217,6 +230,7 @@ impl Broker {
             path: address::subscription(&topic.path, &name),
             is_durable,
             is_shared,
+            is_global,
             selector: None,
         })
     }

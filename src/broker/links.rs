@@ -13,11 +13,13 @@ use super::{
 };
 use crate::address::{Address, EntityAddress, SubQueue};
 use crate::amqp::{
-    Accept, Attach, Condition, LinkId, LinkRole, LinkTarget, Refusal, SessionFilter, SessionId,
-    SettleMode, Tag,
+    Accept, Attach, Capability, Condition, LinkId, LinkRole, LinkTarget, Refusal, SessionFilter,
+    SessionId, SettleMode, Tag,
 };
 use crate::entity::Right;
-use crate::entity::queue::{Accepted, EntityKind, Finding, ReceiveMode, SessionGrant, Wanted};
+use crate::entity::queue::{
+    Accepted, Description, EntityKind, Finding, ReceiveMode, SessionGrant, Wanted,
+};
 use crate::limits;
 use crate::time::Timestamp;
 
@@ -151,6 +153,7 @@ impl Broker {
             credit: limits::LINK_CREDIT,
             properties: Some(super::management::batch_size_property(size)),
             address: made,
+            capabilities: capabilities(&description),
             ..Accept::default()
         };
         let link = Link::Sender {
@@ -237,7 +240,7 @@ impl Broker {
                 address: made,
                 settle_mode,
                 selects,
-                ..receiver_accept()
+                ..self.receiver_accept_of(queue)
             };
             let name = None;
             return Ok((Link::Receiver { queue, name }, Some(accept)));
@@ -248,12 +251,21 @@ impl Broker {
             let name = None;
             let accept = Accept {
                 address: made,
-                ..receiver_accept()
+                ..self.receiver_accept_of(queue)
             };
             return Ok((Link::Receiver { queue, name }, Some(accept)));
         };
         let which = (queue, &address);
         self.accept_session(around, (connection, link), attach, which, (mode, wanted))
+    }
+
+    /// Lets a receiver in to a queue.
+    fn receiver_accept_of(&self, queue: EntityId) -> Accept {
+        let description = self.queue(queue).map(Queue::description);
+        Accept {
+            capabilities: description.map(capabilities).unwrap_or_default(),
+            ..receiver_accept()
+        }
     }
 
     /// Lets a receiver in to a message session, or lets it wait for one.
@@ -729,9 +741,20 @@ impl ServiceNode {
     }
 }
 
+/// Returns what an entity has of the capabilities that a peer may ask for.
+pub(super) fn capabilities(description: &Description) -> Vec<Capability> {
+    match (description.kind, description.temporary) {
+        (EntityKind::Topic, false) => vec![Capability::Topic],
+        (EntityKind::Topic, true) => vec![Capability::Topic, Capability::TemporaryTopic],
+        (EntityKind::Queue, true) => vec![Capability::Queue, Capability::TemporaryQueue],
+        (EntityKind::Queue, false) | (EntityKind::Subscription, _) => vec![Capability::Queue],
+    }
+}
+
 pub(super) fn receiver_accept() -> Accept {
     Accept {
         message_size_max: limits::MESSAGE_SIZE_MAX,
+        capabilities: vec![Capability::Queue],
         ..Accept::default()
     }
 }

@@ -20,8 +20,8 @@ use std::sync::Arc;
 use bytes::{Buf, BytesMut};
 
 use jitney::amqp::{
-    Accept, Condition, Config, Connection, CreditLost, Delivery, DeliveryId, Event, Identity,
-    LinkId, LinkTarget, Outcome, Refusal, Rejection, SettleMode,
+    Accept, Capability, Condition, Config, Connection, CreditLost, Delivery, DeliveryId, Event,
+    Identity, LinkId, LinkTarget, Outcome, Refusal, Rejection, SettleMode,
 };
 use jitney::limits;
 use jitney::time::{Millis, Timestamp};
@@ -185,6 +185,8 @@ impl Player {
                 let accept = Accept {
                     message_size_max: number("max=").unwrap_or(0),
                     credit: word(rest, "credit=").map_or(0, |n| n.parse().expect("a number")),
+                    capabilities: word(rest, "capabilities=").map_or(Vec::new(), capabilities),
+                    is_durable: rest.contains("durable"),
                     ..Accept::default()
                 };
                 engine.accept_link(link, accept);
@@ -296,6 +298,18 @@ fn is_answer(line: &str) -> bool {
 /// Returns what follows `name` in a line of words.
 fn word<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.split(' ').find_map(|word| word.strip_prefix(name))
+}
+
+/// Reads capabilities with commas between them.
+fn capabilities(text: &str) -> Vec<Capability> {
+    let named = |name: &str| match name {
+        "global" => Capability::Global,
+        "queue" => Capability::Queue,
+        "shared" => Capability::Shared,
+        "topic" => Capability::Topic,
+        other => panic!("{other:?} is no capability"),
+    };
+    text.split(',').map(named).collect()
 }
 
 fn refusal_from(text: &str) -> Option<Refusal> {
