@@ -225,7 +225,7 @@ impl Peer {
                         ReceiveMode::PeekLock => SettleMode::OnReceipt,
                         ReceiveMode::ReceiveAndDelete => SettleMode::OnSend,
                     },
-                    message_format: 0,
+                    message_format: handover.stamps.message_format(),
                     payload: &[&self.rendered, rest],
                 };
                 let sent = self.engine.deliver(link, delivery);

@@ -88,6 +88,7 @@ impl Log {
             state: StoredState::Active,
             message_session: None,
             duplicate_key: None,
+            amendments: None,
             body: b"not looked at",
         };
         self.records.push((record, Some(body(nth))));

@@ -95,6 +95,7 @@ impl Broker {
         if incoming.message_format != BATCH_FORMAT {
             let message = Message::parse(payload);
             let message = message.map_err(|error| self.undecodable(around, &error.to_string()))?;
+            let message = message.with_format(incoming.message_format);
             return self.take_parsed(around, connection, to, incoming, [message]);
         }
         let parts = split_batch(&payload);

@@ -101,6 +101,9 @@ pub enum Record<'a> {
         message_session: Option<&'a str>,
         /// By what duplicates of it are known, where the entity detects them.
         duplicate_key: Option<u128>,
+        /// What is kept beside its bytes, encoded ([`crate::message::Amendments`]), if there is
+        /// anything: a message-format that is not AMQP's own.
+        amendments: Option<&'a [u8]>,
         /// The message as the sender encoded it.
         body: &'a [u8],
     },

@@ -66,6 +66,7 @@ fn stamps(amendments: Option<Amendments>) -> Stamps {
         lock_token: Some([4; 16]),
         delivered: true,
         delivery_count: 2,
+        acquired: true,
         state: MessageState::Active,
         time_to_live: Millis::from_secs(3_600),
         dead_letter_source: Some("queue.1".into()),

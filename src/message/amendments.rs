@@ -9,22 +9,30 @@ use super::value::{is_compound, text, write_text};
 use super::{Encoded, Field, Malformed};
 use crate::shape::value_length;
 
-/// Changes to a message's application-properties and to fields of its properties.
+/// Changes to a message's application-properties and to fields of its properties, and the message-format
+/// that it came with, if that is not AMQP's own.
 ///
 /// Kept in the log as, for each: the length of its name (u16, big-endian), its name in UTF-8, the
 /// length of its value (u32, big-endian), its value. First the application-properties in the order
 /// of their names, with encoded AMQP for a value, or nothing where the property is removed; then
-/// the fields, by AMQP's names of them, with 0x01 before the encoded AMQP.
+/// the fields, by AMQP's names of them, with 0x01 before the encoded AMQP; then the message-format, without
+/// a name, as 0x02 and a u32, big-endian.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Amendments {
     /// Ordered by name, so that a peer's thousands of them cost no more than they weigh.
     /// `None` is removed.
     set: BTreeMap<String, Option<Bytes>>,
     fields: BTreeMap<Field, Bytes>,
+    /// 0 is AMQP's own, and is not kept.
+    format: u32,
 }
 
 /// Marks the value of a field in the log: no AMQP value begins with it.
 const FIELD: u8 = 0x01;
+/// Marks the message-format in the log.
+const FORMAT: u8 = 0x02;
+/// Bytes of the message-format in the log: the lengths of no name and of its value, and the value.
+const FORMAT_SIZE: usize = 2 + 4 + 1 + 4;
 
 impl Amendments {
     /// Takes the properties to modify of an outcome or of a management request, an encoded map:
@@ -74,6 +82,21 @@ impl Amendments {
         self.fields.insert(field, encoded.into());
     }
 
+    /// Keeps a message-format; `None` for AMQP's own.
+    #[must_use]
+    pub fn of_format(format: u32) -> Option<Self> {
+        (format != 0).then(|| Self {
+            format,
+            ..Self::default()
+        })
+    }
+
+    /// Returns the message-format that the message came with.
+    #[must_use]
+    pub fn format(&self) -> u32 {
+        self.format
+    }
+
     /// Returns the message session that the message belongs to from now on, if that is set.
     #[must_use]
     pub fn group_id(&self) -> Option<&str> {
@@ -104,6 +127,9 @@ impl Amendments {
         let fields = later.fields.iter();
         self.fields
             .extend(fields.map(|(&field, value)| (field, value.clone())));
+        if later.format != 0 {
+            self.format = later.format;
+        }
     }
 
     /// Returns the name of a property that is set to a list, a map or an array, if there is one:
@@ -117,13 +143,13 @@ impl Amendments {
     /// Returns whether nothing is changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.set.is_empty() && self.fields.is_empty()
+        self.set.is_empty() && self.fields.is_empty() && self.format == 0
     }
 
     /// Returns how many changes there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.set.len() + self.fields.len()
+        self.set.len() + self.fields.len() + usize::from(self.format != 0)
     }
 
     /// Returns whether no application-property is changed.
@@ -148,7 +174,7 @@ impl Amendments {
             .filter_map(|(name, value)| Some((name.as_str(), &value.as_ref()?[..])))
     }
 
-    /// Returns what the log keeps: names, and values in the log's form.
+    /// Returns what the log keeps of properties: names, and values in the log's form.
     fn kept(&self) -> impl Iterator<Item = (&str, &[u8], &[u8])> {
         let set = self.set.iter();
         let set =
@@ -161,7 +187,9 @@ impl Amendments {
     #[must_use]
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::new();
-        for (name, mark, value) in self.kept() {
+        let format = self.format.to_be_bytes();
+        let format = (self.format != 0).then_some(("", &[FORMAT][..], &format[..]));
+        for (name, mark, value) in self.kept().chain(format) {
             let length = mark.len() + value.len();
             out.extend_from_slice(&u16::try_from(name.len()).unwrap_or(u16::MAX).to_be_bytes());
             out.extend_from_slice(name.as_bytes());
@@ -175,9 +203,9 @@ impl Amendments {
     /// Returns the bytes of [`Amendments::encode`]'s form.
     #[must_use]
     pub fn size(&self) -> usize {
-        self.kept()
-            .map(|(name, mark, value)| 6 + name.len() + mark.len() + value.len())
-            .sum()
+        let kept = self.kept();
+        let kept = kept.map(|(name, mark, value)| 6 + name.len() + mark.len() + value.len());
+        kept.sum::<usize>() + if self.format == 0 { 0 } else { FORMAT_SIZE }
     }
 
     /// Returns what they weigh: their bytes, and what each costs beside them.
@@ -185,7 +213,7 @@ impl Amendments {
     pub fn weight(&self) -> usize {
         /// A node of a tree, and two allocations.
         const EACH: usize = 64;
-        self.size() + EACH * (self.set.len() + self.fields.len())
+        self.size() + EACH * self.len()
     }
 
     /// Reads the form in which the log keeps them.
@@ -220,6 +248,11 @@ impl Amendments {
         match value {
             [] => {
                 self.set.insert(name.to_owned(), None);
+            }
+            [FORMAT, format @ ..] => {
+                let format = format.try_into().map(u32::from_be_bytes);
+                self.format =
+                    format.map_err(|_| Malformed("a format of too many bytes".to_owned()))?;
             }
             [FIELD, value @ ..] => {
                 let field = Field::from_name(name);

@@ -71,6 +71,8 @@ pub struct Stamps {
     pub delivered: bool,
     /// header delivery-count: earlier deliveries that failed.
     pub delivery_count: u32,
+    /// Another receiver may have had it: its first-acquirer is false.
+    pub acquired: bool,
     /// x-opt-message-state.
     pub state: MessageState,
     /// header ttl, and with `enqueued_time` the properties creation-time and absolute-expiry-time.
@@ -80,6 +82,14 @@ pub struct Stamps {
     pub dead_letter_source: Option<std::sync::Arc<str>>,
     /// Changes to the application-properties, and to fields of the properties.
     pub amendments: Option<std::sync::Arc<Amendments>>,
+}
+
+impl Stamps {
+    /// Returns the message-format that the message came with.
+    #[must_use]
+    pub fn message_format(&self) -> u32 {
+        self.amendments.as_deref().map_or(0, Amendments::format)
+    }
 }
 
 /// x-opt-message-state, with its value on the wire.

@@ -19,6 +19,8 @@ pub struct Message {
     group_id: Place,
     /// The header's ttl, milliseconds; 0 is none.
     time_to_live: u32,
+    /// The message-format that it came with.
+    format: u32,
 }
 
 /// Where something is in a message.
@@ -305,7 +307,20 @@ impl Message {
             message_id,
             group_id,
             time_to_live,
+            format: 0,
         })
+    }
+
+    /// Says which message-format it came with.
+    #[must_use]
+    pub fn with_format(self, format: u32) -> Self {
+        Self { format, ..self }
+    }
+
+    /// Returns the message-format that it came with; 0 is AMQP's own.
+    #[must_use]
+    pub fn format(&self) -> u32 {
+        self.format
     }
 
     /// Returns the message as its sender encoded it.

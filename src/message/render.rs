@@ -151,7 +151,7 @@ fn wordy_body(out: &mut Vec<u8>, mut body: &[u8]) {
 }
 
 /// Writes durable, priority and first-acquirer as the sender had them, and ttl and delivery-count
-/// as they are. A message that was delivered before has no first acquirer any more.
+/// as they are. A message that another receiver had is not acquired for the first time.
 fn header(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
     let mut fields = elements(own.unwrap_or_default());
     let mut next = || fields.next().unwrap_or(&[0x40]);
@@ -167,7 +167,8 @@ fn header(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
         uint(out, u32::try_from(millis).unwrap_or(u32::MAX));
     }
     // What was delivered before has been acquired before [3.2.1].
-    if first_acquirer == [0x41] && 0 < stamps.delivery_count {
+    let is_first = matches!(first_acquirer, [0x41] | [0x56, 0x01]);
+    if is_first && (stamps.acquired || 0 < stamps.delivery_count) {
         out.push(0x42);
     } else {
         short(out, first_acquirer);

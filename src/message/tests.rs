@@ -235,7 +235,8 @@ fn change_fields(properties: &mut Properties, fields: Vec<(Field, Option<String>
 pub(super) fn any_amendments() -> impl Strategy<Value = Amendments> {
     let set = vec(("[a-e]{1,2}", any_simple().prop_map(Value::from)), 0..5);
     let removed = vec("[a-e]{1,2}", 0..3);
-    (set, removed, any_fields()).prop_map(|(set, removed, fields)| {
+    let format = prop_oneof![Just(0), any::<u32>()];
+    (set, removed, any_fields(), format).prop_map(|(set, removed, fields, format)| {
         let entries = set.into_iter();
         let set = entries.map(|(name, value)| (Symbol::from(name), value));
         let set: fe2o3_amqp_types::definitions::Fields = set.collect();
@@ -247,6 +248,9 @@ pub(super) fn any_amendments() -> impl Strategy<Value = Amendments> {
         for (field, text) in fields {
             amendments.set_field(field, text.as_deref());
         }
+        if let Some(of_format) = Amendments::of_format(format) {
+            amendments.merge(&of_format);
+        }
         amendments
     })
 }
@@ -256,7 +260,7 @@ prop_compose! {
         numbers in any::<[i64; 2]>(),
         default_message_id in any::<[u8; 16]>(),
         times in (0..1_i64 << 45, option::of(0..1_i64 << 45)),
-        (lock_token, delivered) in any::<(Option<[u8; 16]>, bool)>(),
+        (lock_token, delivered, acquired) in any::<(Option<[u8; 16]>, bool, bool)>(),
         delivery_count in any::<u32>(),
         state in 0..3_u8,
         time_to_live in option::of(0..1_i64 << 45),
@@ -273,6 +277,7 @@ prop_compose! {
             lock_token,
             delivered,
             delivery_count,
+            acquired,
             state: [MessageState::Active, MessageState::Deferred, MessageState::Scheduled][usize::from(state)],
             time_to_live: time_to_live.map_or(Millis::MAX, Millis::from_millis),
             dead_letter_source: source.map(Into::into),
@@ -369,7 +374,7 @@ proptest! {
         let ttl = (stamps.time_to_live != Millis::MAX)
             .then(|| u32::try_from(stamps.time_to_live.as_millis()).unwrap_or(u32::MAX));
         prop_assert_eq!((header.durable, header.priority, header.first_acquirer),
-            (own.durable, own.priority, own.first_acquirer && stamps.delivery_count == 0));
+            (own.durable, own.priority, own.first_acquirer && !stamps.acquired && stamps.delivery_count == 0));
         prop_assert_eq!((header.ttl, header.delivery_count), (ttl, stamps.delivery_count));
 
         let mut annotations = sent.delivery_annotations;
@@ -538,6 +543,7 @@ fn times_are_those_that_clients_can_represent() {
         lock_token: None,
         delivered: false,
         delivery_count: 0,
+        acquired: false,
         state: MessageState::Active,
         time_to_live: Millis::from_millis(i64::MAX - 1),
         dead_letter_source: None,

@@ -255,6 +255,7 @@ fn handover(mode: ReceiveMode, amendments: Option<Amendments>) -> Handover {
             lock_token: locked.then_some(token),
             delivered: true,
             delivery_count: 0,
+            acquired: false,
             state: MessageState::Active,
             time_to_live: Millis::MAX,
             dead_letter_source: None,

@@ -464,7 +464,7 @@ impl<S: Stream> Task<S> {
         let delivery = Delivery {
             tag: handover.token.to_tag(),
             settle_mode,
-            message_format: 0,
+            message_format: handover.stamps.message_format(),
             payload,
         };
         if self.engine.deliver_with(link, delivery, rest).is_ok() {

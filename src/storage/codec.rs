@@ -23,6 +23,7 @@ const SAME_BODY: u8 = 11;
 const SESSION_STATE: u8 = 12;
 const RULE: u8 = 13;
 const SEEN: u8 = 14;
+const ENQUEUED_AMENDED: u8 = 15;
 
 const ACTIVE: u8 = 0;
 const DEFERRED: u8 = 1;
@@ -113,18 +114,26 @@ fn enqueued(out: &mut BytesMut, record: &Record<'_>) -> Option<Body> {
         state,
         message_session,
         duplicate_key,
+        amendments,
         body,
     } = record
     else {
         return None;
     };
-    head(out, ENQUEUED, entity);
+    let kind = match amendments {
+        Some(_) => ENQUEUED_AMENDED,
+        None => ENQUEUED,
+    };
+    head(out, kind, entity);
     varint(out, number.0);
     times(out, at, time_to_live);
     stored_state(out, state);
     optional(out, message_session.map(str::as_bytes));
     let key = duplicate_key.map(u128::to_le_bytes);
     optional(out, key.as_ref().map(<[u8; 16]>::as_slice));
+    if let Some(amendments) = amendments {
+        slice(out, amendments);
+    }
     Some(summed(out, body))
 }
 
@@ -324,23 +333,10 @@ impl<'a> Decoder<'a> {
                 }
             }
             ENTITY_DELETED => Record::EntityDeleted { entity },
-            ENQUEUED => {
-                let number = self.number()?;
-                let (at, time_to_live) = self.times()?;
-                let (state, message_session) = (self.state()?, self.text()?);
-                let duplicate_key = self.key()?;
-                let (body, place) = self.summed()?;
+            ENQUEUED | ENQUEUED_AMENDED => {
+                let (record, place) = self.enqueued(kind, entity)?;
                 found = Some(place);
-                Record::Enqueued {
-                    entity,
-                    number,
-                    at,
-                    time_to_live,
-                    state,
-                    message_session,
-                    duplicate_key,
-                    body,
-                }
+                record
             }
             REMOVED => Record::Removed {
                 entity,
@@ -373,6 +369,30 @@ impl<'a> Decoder<'a> {
             _ => self.beside(kind, entity)?,
         };
         Ok(Some((record, found)))
+    }
+
+    fn enqueued(&mut self, kind: u8, entity: EntityId) -> Result<(Record<'a>, Body), Malformed> {
+        let number = self.number()?;
+        let (at, time_to_live) = self.times()?;
+        let (state, message_session) = (self.state()?, self.text()?);
+        let duplicate_key = self.key()?;
+        let amendments = match kind {
+            ENQUEUED_AMENDED => Some(self.slice()?.0),
+            _ => None,
+        };
+        let (body, place) = self.summed()?;
+        let record = Record::Enqueued {
+            entity,
+            number,
+            at,
+            time_to_live,
+            state,
+            message_session,
+            duplicate_key,
+            amendments,
+            body,
+        };
+        Ok((record, place))
     }
 
     fn beside(&mut self, kind: u8, entity: EntityId) -> Result<Record<'a>, Malformed> {

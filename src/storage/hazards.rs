@@ -16,6 +16,7 @@ fn enqueued(number: u64, body: &[u8]) -> Record<'_> {
         state: StoredState::Active,
         message_session: None,
         duplicate_key: None,
+        amendments: None,
         body,
     }
 }

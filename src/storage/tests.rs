@@ -40,6 +40,7 @@ fn enqueued(number: u64, body: &[u8]) -> Record<'_> {
         state: StoredState::Active,
         message_session: None,
         duplicate_key: None,
+        amendments: None,
         body,
     }
 }
@@ -389,7 +390,7 @@ proptest! {
         let records = [
             Record::Entity { entity, path: "a/$b", description: body },
             Record::EntityDeleted { entity },
-            Record::Enqueued { entity, number, at, time_to_live, state, message_session, duplicate_key, body },
+            Record::Enqueued { entity, number, at, time_to_live, state, message_session, duplicate_key, amendments, body },
             Record::Removed { entity, number },
             Record::Changed { entity, number, state, delivery_count, amendments },
             Record::Moved(passage.clone()),

@@ -286,7 +286,7 @@ impl Rig {
                 let delivery = Delivery {
                     tag,
                     settle_mode,
-                    message_format: 0,
+                    message_format: handover.stamps.message_format(),
                     payload,
                 };
                 if self.server.deliver(link, delivery).is_err() {

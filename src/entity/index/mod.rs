@@ -48,9 +48,19 @@ pub(super) struct Entry {
     /// How often it was forwarded.
     pub(super) hops: u8,
     pub(super) locked: bool,
+    pub(super) acquired: Acquired,
     /// Other messages may have the same bytes.
     pub(super) shared: bool,
     gone: bool,
+}
+
+/// Whether a receiver has had a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Acquired {
+    /// None has.
+    Never,
+    /// One has, or may have had it before a restart.
+    Perhaps,
 }
 
 impl Entry {
@@ -68,6 +78,7 @@ impl Entry {
             delivery_count: 0,
             hops: 0,
             locked: false,
+            acquired: Acquired::Never,
             shared: false,
             gone: false,
         }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::Entry;
+use super::{Acquired, Entry};
 use crate::entity::message_session::MessageSession;
 use crate::entity::record::{BodyRef, SequenceNumber, StoredState};
 use crate::message::Amendments;
@@ -28,6 +28,7 @@ const SHARED: u8 = 0x10;
 const LOCKED: u8 = 0x20;
 /// A second byte of flags follows.
 const UNUSUAL: u8 = 0x40;
+const ACQUIRED: u8 = 0x80;
 
 const DEFERRED: u8 = 0x01;
 const SCHEDULED: u8 = 0x02;
@@ -191,6 +192,7 @@ impl<'e> Packing<'e> {
             (SAME_LIFE, entry.time_to_live == before.time_to_live),
             (SHARED, entry.shared),
             (LOCKED, entry.locked),
+            (ACQUIRED, entry.acquired == Acquired::Perhaps),
             (UNUSUAL, unusual(entry) != 0),
         ];
         gather(all)
@@ -315,6 +317,9 @@ impl<'b> Unpacking<'b> {
         entry.time_to_live = time_to_live;
         entry.shared = flags & SHARED != 0;
         entry.locked = flags & LOCKED != 0;
+        if flags & ACQUIRED != 0 {
+            entry.acquired = Acquired::Perhaps;
+        }
         if unusual != 0 {
             self.add_unusual(unusual, &mut entry)?;
         }

@@ -249,7 +249,7 @@ prop_compose! {
         (enqueued_number, amendments) in (prop_oneof![Just(0), any::<u64>()], amendments()),
         (session, source) in (word(), word()),
         (delivery_count, hops) in prop_oneof![Just((0, 0)), any::<(u32, u8)>()],
-        (locked, shared) in any::<(bool, bool)>(),
+        (locked, acquired, shared) in any::<(bool, bool, bool)>(),
     ) -> Entry {
         let mut entry = Entry::new(ordinal, BodyRef { position, length }, state);
         entry.enqueued_at = enqueued_at;
@@ -262,6 +262,9 @@ prop_compose! {
         entry.hops = hops;
         entry.locked = locked;
         entry.shared = shared;
+        if acquired {
+            entry.acquired = Acquired::Perhaps;
+        }
         entry
     }
 }

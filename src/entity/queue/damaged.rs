@@ -75,6 +75,7 @@ impl Queue {
             state: StoredState::Active,
             message_session: None,
             duplicate_key: None,
+            amendments: None,
             body: EMPTY,
         });
         let body = body.expect("a record with a body has a place for it");

@@ -44,7 +44,7 @@ mod tests;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::index::{Entry, Frozen, Index, Seen};
+use super::index::{Acquired, Entry, Frozen, Index, Seen};
 use super::locks::LockTable;
 use super::memory::{Held, Memory, Purpose};
 use super::message_session::MessageSession;
@@ -456,6 +456,7 @@ fn stamps(queue: EntityId, partitioned: bool, entry: &Entry) -> Stamps {
         lock_token: None,
         delivered: false,
         delivery_count: entry.delivery_count,
+        acquired: entry.acquired == Acquired::Perhaps,
         state: match entry.state {
             StoredState::Active => MessageState::Active,
             StoredState::Deferred => MessageState::Deferred,

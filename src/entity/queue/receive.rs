@@ -3,8 +3,8 @@
 use std::sync::{Arc, LazyLock};
 
 use super::{
-    Amendments, ConsumerId, Context, Delivery, Handover, Kind, LockToken, MessageSession, Queue,
-    ReceiveMode, SequenceNumber, StoredState, Timestamp, numbers, stamps,
+    Acquired, Amendments, ConsumerId, Context, Delivery, Handover, Kind, LockToken, MessageSession,
+    Queue, ReceiveMode, SequenceNumber, StoredState, Timestamp, numbers, stamps,
 };
 use crate::entity::rules::Share;
 use crate::limits;
@@ -498,7 +498,9 @@ impl Queue {
                     entry.locked = true;
                     let name = entry.message_session.as_ref();
                     let name = name.filter(|_| has_sessions).cloned();
-                    (entry.body, stamps(id, partitioned, entry), name)
+                    let stamps = stamps(id, partitioned, entry);
+                    entry.acquired = Acquired::Perhaps;
+                    (entry.body, stamps, name)
                 })?;
                 let (token, until) = self.lock(cx, ordinal, name.as_ref());
                 stamps.locked_until = Some(until);

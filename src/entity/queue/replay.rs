@@ -6,8 +6,8 @@ use bytes::Bytes;
 
 use super::duplicates::Order;
 use super::{
-    Amendments, BodyRef, Departure, EntityId, Entry, Frozen, Kind, MessageSession, Passage, Queue,
-    Record, SequenceNumber, Timestamp, number,
+    Acquired, Amendments, BodyRef, Departure, EntityId, Entry, Frozen, Kind, MessageSession,
+    Passage, Queue, Record, SequenceNumber, Timestamp, number,
 };
 use crate::entity::Positions;
 
@@ -74,6 +74,7 @@ impl Queue {
                 state,
                 message_session,
                 duplicate_key,
+                amendments,
                 ..
             } => {
                 let ordinal = self.expect_number(number)?;
@@ -82,6 +83,9 @@ impl Queue {
                 entry.enqueued_at = at;
                 entry.time_to_live = time_to_live;
                 entry.message_session = message_session.map(|id| self.intern(id));
+                entry.amendments = self.read_amendments(number, amendments)?;
+                // Deliveries that came to nothing are not in the log.
+                entry.acquired = Acquired::Perhaps;
                 self.add(entry);
                 if let Some(key) = duplicate_key {
                     self.replay_seen(at, key);
@@ -167,6 +171,7 @@ impl Queue {
         entry.dead_letter_source = dead_letter_source.map(|path| Arc::new(path.into()));
         entry.amendments = self.read_amendments(number, amendments)?;
         entry.shared = shared;
+        entry.acquired = Acquired::Perhaps;
         self.add(entry);
         Ok(())
     }

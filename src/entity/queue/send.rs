@@ -1,11 +1,13 @@
 //! Taking messages in: sends, schedules, what arrives from other queues.
 
+use std::sync::Arc;
+
 use super::scan::Offered;
 use super::{
     BodyRef, Context, Entry, LockToken, MessageSession, Queue, Record, SequenceNumber, StoredState,
     effective_time_to_live, number, numbers,
 };
-use crate::message::Message;
+use crate::message::{Amendments, Message};
 use crate::time::{Millis, Timestamp};
 
 /// A message that a sender hands in.
@@ -23,6 +25,8 @@ pub struct Arrival<'a> {
     pub duplicate_key: Option<u128>,
     /// What decides its partition, if anything in it does.
     pub partition_hash: Option<u64>,
+    /// The message-format that it came with; 0 is AMQP's own.
+    pub message_format: u32,
 }
 
 /// A message that was taken in.
@@ -78,6 +82,7 @@ impl<'a> Arrival<'a> {
             partition_hash: partitioned
                 .then(|| message.partition_hash(detects))
                 .flatten(),
+            message_format: message.format(),
         }
     }
 }
@@ -171,6 +176,8 @@ impl Queue {
             Some(number) => self.ordinal(number),
             None => self.numbers.take(arrival.partition_hash),
         };
+        let amendments = Amendments::of_format(arrival.message_format);
+        let encoded = amendments.as_ref().map(Amendments::encode);
         let body = cx.journal.append(&Record::Enqueued {
             entity: self.id,
             number: number(ordinal),
@@ -179,6 +186,7 @@ impl Queue {
             state,
             message_session: arrival.message_session,
             duplicate_key,
+            amendments: encoded.as_deref(),
             body: arrival.body,
         });
         let body = body.expect("a record with a body has a place for it");
@@ -186,6 +194,7 @@ impl Queue {
         entry.enqueued_at = cx.now;
         entry.time_to_live = time_to_live;
         entry.message_session = arrival.message_session.map(|id| self.intern(id));
+        entry.amendments = amendments.map(Arc::new);
         self.add(entry);
         let number = number(ordinal);
         Some(Taken { number, body })

@@ -629,3 +629,57 @@ fn who_looks_for_messages_goes_on_where_the_looks_ended() {
     );
     assert_eq!(bench.browse().len(), 7);
 }
+
+#[test]
+fn who_gets_a_message_after_another_is_not_its_first_acquirer() {
+    let mut bench = Bench::new(description());
+    bench.send(None, None);
+    let first = bench.receive(1).remove(0);
+    assert!(!first.stamps.acquired);
+    bench.settle(first.token, Settlement::Release).unwrap();
+    let again = bench.receive(1).remove(0);
+    assert!(again.stamps.acquired, "it was released");
+    assert_eq!(again.stamps.delivery_count, 0);
+    let dead = Settlement::DeadLetter(None);
+    bench.settle(again.token, dead).unwrap();
+    let dead = bench.dead.browse(SequenceNumber(0), 1).remove(0);
+    assert!(dead.stamps.acquired, "it came to the dead letters");
+}
+
+#[test]
+fn a_message_format_is_kept_with_its_message_and_read_from_the_log() {
+    let mut bench = Bench::new(description());
+    let arrival = Arrival {
+        body: b"body",
+        message_format: 7,
+        ..Arrival::default()
+    };
+    bench.step(|queue, cx| queue.enqueue(cx, arrival));
+    let got = bench.receive(1).remove(0);
+    assert_eq!(got.stamps.message_format(), 7);
+    let mut changes = Amendments::default();
+    changes.set_string("why", "later");
+    let abandon = Settlement::Abandon(Some(Arc::new(changes)));
+    bench.settle(got.token, abandon).unwrap();
+    let again = bench.receive(1).remove(0);
+    assert_eq!(again.stamps.message_format(), 7, "changes leave it");
+
+    let kept = Amendments::of_format(7).map(|format| format.encode());
+    let record = Record::Enqueued {
+        entity: MAIN,
+        number: SequenceNumber(1),
+        at: bench.now,
+        time_to_live: Millis::MAX,
+        state: StoredState::Active,
+        message_session: None,
+        duplicate_key: None,
+        amendments: kept.as_deref(),
+        body: b"body",
+    };
+    assert!(bench.journal.lines.contains(&format!("{record:?}")));
+    let mut replayed = Bench::new(description());
+    replayed.main.replay(&record, Some(got.body)).unwrap();
+    let found = replayed.main.browse(SequenceNumber(0), 1).remove(0);
+    assert_eq!(found.stamps.message_format(), 7);
+    assert!(found.stamps.acquired, "who had it before is not known");
+}
