@@ -350,16 +350,20 @@ impl Broker {
         attach: &Attach,
     ) -> Result<Option<SessionFilter>, Refusal> {
         let has_sessions = self.queue(queue).is_some_and(Queue::has_sessions);
+        if has_sessions && attach.session_filter().is_none() && attach.asks_for_shared_session() {
+            // .NET reads what stands behind the last quote.
+            let text = format!(
+                "The link '{}' contains invalid filter type. System only support Jms or Apache selector \
+                 filter type.",
+                attach.name
+            );
+            return Err(self.refuse(around, Condition::NotAllowed, &text, &address.path));
+        }
         let (condition, text) = match (attach.session_filter(), has_sessions) {
             (None, false) => return Ok(None),
             (Some(SessionFilter::Malformed), _) => (
                 Condition::InvalidField,
                 "The filter com.microsoft:session-filter must be a string or null.",
-            ),
-            (None, true) if attach.asks_for_shared_session() => (
-                Condition::NotAllowed,
-                "The source of the attach contains invalid filter type. System only support Jms or \
-                 Apache selector filter type.",
             ),
             (None, true) => (
                 Condition::NotAllowed,
