@@ -169,6 +169,10 @@ pub const TERMINUS_BYTES_MAX: usize = 16 * 1024;
 pub const CONNECTION_LINKS_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Bytes that the broker keeps for one connection's links and tokens: names, addresses and audiences.
 pub const CONNECTION_KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Of these, bytes that a connection may have while all counted memory is at its limit: receivers must
+/// come in, or nobody would make room. Some hundred links and tokens with usual names.
+pub const CONNECTION_KEPT_BYTES_FULL: usize = 16 * 1024;
+const _: () = assert!(CONNECTION_KEPT_BYTES_FULL < CONNECTION_KEPT_BYTES_MAX);
 /// Events that one read of a connection reports before its owner takes them: a range of deliveries is
 /// settled in shares of so many, each some microseconds of the owner's.
 pub const EVENTS_MAX: usize = 4_096;

@@ -4,7 +4,7 @@ use super::access::audience_path;
 use super::management::{Body, Request, Status};
 use super::{Broker, ConnectionId, Fault, Surroundings, errors};
 use crate::address::{Address, EntityAddress};
-use crate::amqp::Refusal;
+use crate::amqp::{Condition, Refusal};
 
 impl Broker {
     /// Answers a request to `$cbs`. 202 for a token that was taken, as documented.
@@ -29,6 +29,11 @@ impl Broker {
                         // It is to try again, and not to take its key for a wrong one.
                         Err(refused) if matches!(refused.fault, Fault::Throttled(_)) => {
                             Status::busy(refused.to_string())
+                        }
+                        Err(refused) if refused.fault == Fault::Full => {
+                            let (condition, text) =
+                                (Condition::ResourceLimitExceeded, refused.to_string());
+                            Status::failed(self.refuse(around, condition, &text, ""))
                         }
                         Err(refused) => Status::unauthorized(refused.to_string()),
                     }

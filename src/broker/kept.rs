@@ -1,6 +1,6 @@
 //! What is kept for a connection as long as it lives: names and addresses of its links, audiences of its
-//! tokens. It is counted as memory, and has a bound for each connection; what is in its transactions
-//! is counted there.
+//! tokens. It is counted as memory, and has a bound for each connection, a lower one while memory is full;
+//! what is in its transactions is counted there.
 
 use super::{Broker, ConnectionId, Link, Surroundings, links};
 use crate::amqp::{Attach, Condition, LinkTarget, Refusal};
@@ -46,20 +46,31 @@ impl Broker {
         ];
         let addresses = addresses.into_iter().flatten().map(str::len);
         let more = attach.name.len() + addresses.sum::<usize>();
-        if self.has_room(connection, more) {
+        let Err(text) = self.check_kept_bytes(connection, more) else {
             return Ok(());
-        }
-        let max = limits::CONNECTION_KEPT_BYTES_MAX;
-        let text = format!(
-            "The names and addresses of the connection's links and tokens would have more than {max} \
-             bytes."
-        );
+        };
         Err(self.refuse(around, Condition::ResourceLimitExceeded, &text, ""))
     }
 
-    /// Returns whether so many more bytes may be kept for a connection.
-    pub(super) fn has_room(&mut self, connection: ConnectionId, more: usize) -> bool {
-        self.kept(connection).bytes() + more <= limits::CONNECTION_KEPT_BYTES_MAX
+    /// Checks that so many more bytes may be kept for a connection; says why they may not.
+    pub(super) fn check_kept_bytes(
+        &mut self,
+        connection: ConnectionId,
+        more: usize,
+    ) -> Result<(), String> {
+        let (max, why) = if self.shares.memory.is_full() {
+            let why = ", which is what a connection may have while the broker's memory is full";
+            (limits::CONNECTION_KEPT_BYTES_FULL, why)
+        } else {
+            (limits::CONNECTION_KEPT_BYTES_MAX, "")
+        };
+        if self.kept(connection).bytes() + more <= max {
+            return Ok(());
+        }
+        Err(format!(
+            "The names and addresses of the connection's links and tokens would have more than {max} \
+             bytes{why}."
+        ))
     }
 
     /// Counts a link that a connection has from now on.

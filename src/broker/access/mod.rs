@@ -85,6 +85,8 @@ pub enum Fault {
     Malformed,
     /// Its time is over.
     Expired,
+    /// Its connection has as many as it may have.
+    Full,
     /// It lacks the right.
     Rights,
     /// Too many attempts failed: none is looked at for a while.
@@ -112,7 +114,7 @@ impl Fault {
             Self::Issuer => "IssuerNotFound: ",
             Self::Malformed => "MalformedToken: ",
             Self::Expired => "ExpiredToken: ",
-            Self::Rights => "",
+            Self::Full | Self::Rights => "",
             Self::Throttled(_) => "ServerBusy: ",
         }
     }
@@ -130,7 +132,7 @@ impl TokenRefused {
             Fault::Expired => 40_106,
             Fault::Issuer => 40_109,
             Fault::Rights => 40_100,
-            Fault::Throttled(_) => 50_004,
+            Fault::Full | Fault::Throttled(_) => 50_004,
         }
     }
 
@@ -354,17 +356,14 @@ impl Broker {
         let connection = self.connection(id);
         let same = |old: &&Grant| old.is_of_token && old.scope == grant.scope;
         let old = connection.grants.iter().find(same).cloned();
-        let is_full = limits::GRANTS_MAX <= connection.grants.len();
-        if old.is_none() && (is_full || !self.has_room(id, grant.kept_bytes())) {
-            return Err(TokenRefused::new(
-                Fault::Rights,
-                format!(
-                    "There are as many tokens on this connection already as there may be: {}, and \
-                     {} bytes of the names of links and audiences.",
-                    limits::GRANTS_MAX,
-                    limits::CONNECTION_KEPT_BYTES_MAX
-                ),
-            ));
+        if old.is_none() {
+            let max = limits::GRANTS_MAX;
+            if max <= connection.grants.len() {
+                let text = format!("There are {max} tokens on this connection already.");
+                return Err(TokenRefused::new(Fault::Full, text));
+            }
+            self.check_kept_bytes(id, grant.kept_bytes())
+                .map_err(|text| TokenRefused::new(Fault::Full, text))?;
         }
         self.token_ends.insert((grant.expires_at, id));
         let connection = self.connection(id);
@@ -636,9 +635,7 @@ impl Broker {
         }
         let verified = if sas::is_sas(token) {
             SasToken::parse(token).and_then(|mut token| {
-                // Clients in Rust sign a domain name without a scheme. A name without a dot could be
-                // an entity that is yet to be made.
-                let host = host.filter(|host| host.contains('.'));
+                // Clients in Rust sign the host's name without a scheme, and a container's has no dot.
                 self.resolve_host(prefix, host, &mut token);
                 self.verify_sas(now, prefix, token, Some(resource))
             })

@@ -7,7 +7,7 @@ use super::*;
 use crate::amqp::{Attach, DeliveryId, Event, LinkRole, LinkTarget, Outcome, SessionId};
 use crate::broker::Input;
 use crate::broker::tests::{Bench, inquiry};
-use crate::entity::Key;
+use crate::entity::{Budget, Key, Memory, Purpose};
 
 const NOW: i64 = 1_800_000_000;
 const GUEST: ConnectionId = ConnectionId(7);
@@ -501,10 +501,13 @@ fn the_bare_name_of_the_client_s_host_is_the_namespace() {
     assert_eq!(authorize("bus.example.org:443", &token), Ok(()));
     let other = authorize("other.example.org", &token);
     assert_eq!(other, Err(Fault::Malformed));
-    // A name without a dot may be an entity that is yet to be made.
-    let plain = sas("bus", "root", "r", NOW + 60);
+    // A container's name has no dot.
+    let plain = sas("bus-emulator", "root", "r", NOW + 60);
+    assert_eq!(authorize("bus-emulator:5672", &plain), Ok(()));
     assert_eq!(authorize("bus", &plain), Err(Fault::Malformed));
-    // So may one with a dot, once the entity is there.
+    // The name of an entity is not the host's.
+    let queue = sas("q", "root", "r", NOW + 60);
+    assert_eq!(authorize("q", &queue), Err(Fault::Malformed));
     let entity = sas("orders.v1", "root", "r", NOW + 60);
     assert_eq!(authorize("orders.v1", &entity), Ok(()));
     let description = bench.broker.description("q").unwrap().clone();
@@ -557,7 +560,7 @@ fn what_is_kept_of_links_and_tokens_is_counted_and_bounded() {
     }
     assert_eq!(
         refused,
-        Some(Fault::Rights),
+        Some(Fault::Full),
         "there are as many as there may be"
     );
     let kept = bench.broker.shares.memory.counted() - before;
@@ -566,6 +569,40 @@ fn what_is_kept_of_links_and_tokens_is_counted_and_bounded() {
     assert_eq!(put(&mut bench, &long, &token), Err(Fault::Audience));
     bench.run(|broker, around| broker.closed(around, GUEST, &[]));
     assert_eq!(bench.broker.shares.memory.counted(), before);
+}
+
+#[test]
+fn while_memory_is_full_a_connection_has_few_links_and_tokens() {
+    let mut bench = guarded();
+    let budget = Budget {
+        total: 1024 * 1024,
+        ..Budget::default()
+    };
+    bench.broker.shares.memory = Memory::new(budget, None);
+    let memory = bench.broker.shares.memory.clone();
+    let mut others = memory.hold(Purpose::Other, 1024 * 1024);
+    let token = sas("sb://h/", "root", "r", NOW + 60);
+    let below = "b".repeat(300);
+    let mut taken = 0;
+    let audience = |number: usize| format!("sb://h/q/{below}{number:05}");
+    while put(&mut bench, &audience(taken), &token).is_ok() {
+        taken += 1;
+    }
+    assert!((10..100).contains(&taken), "{taken}");
+    let next = audience(taken);
+    assert_eq!(put(&mut bench, &next, &token), Err(Fault::Full));
+    assert!(memory.counted() - others.bytes() <= limits::CONNECTION_KEPT_BYTES_FULL);
+    let address = format!("q{}", "/".repeat(1_000));
+    attach(&mut bench, 1, LinkRole::Incoming, &address);
+    let refused = std::mem::take(&mut bench.told).pop();
+    let Some(Reply::RefuseLink(_, why)) = refused.map(|routed| routed.reply) else {
+        panic!("a link was let in")
+    };
+    assert_eq!(why.condition, Condition::ResourceLimitExceeded);
+    others.resize(0);
+    assert_eq!(put(&mut bench, &next, &token), Ok(()));
+    attach(&mut bench, 1, LinkRole::Outgoing, "$cbs");
+    assert_eq!(told(&mut bench), ["+1"]);
 }
 
 #[test]
