@@ -427,6 +427,7 @@ impl Broker {
         for grant in &state.grants {
             self.token_ends.remove(&(grant.expires_at(), connection));
         }
+        self.remember_receivers(connection, &state);
         // All go before any of them leaves something to the others.
         for (&link, state) in &state.links {
             self.let_go(around.now, connection, link, state);
@@ -442,6 +443,38 @@ impl Broker {
         self.drop_holdings(around, connection, state.holdings.into_values());
         self.ways.count_requests(state.waiting, 0);
         self.forget_way(around, &state.way);
+    }
+
+    /// Remembers which queues the receivers of a connection had that has ended, until it is known which
+    /// of their messages have not come to it.
+    fn remember_receivers(&mut self, connection: ConnectionId, state: &Connection) {
+        let open = state
+            .links
+            .iter()
+            .filter_map(|(&link, state)| match *state {
+                Link::Receiver { queue, name: None } => Some((link, queue)),
+                _ => None,
+            });
+        let receivers: Vec<_> = open.chain(state.departed.iter().copied()).collect();
+        if !receivers.is_empty() {
+            self.gone.insert(connection, receivers);
+        }
+    }
+
+    /// Makes messages available again that were still to be brought to a connection when it ended: it is
+    /// as if they had not been delivered. To be called once for each connection, behind
+    /// [`Event::Closed`](crate::amqp::Event::Closed).
+    pub fn disconnected(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        connection: ConnectionId,
+        unsent: &[(LinkId, Tag)],
+    ) {
+        for (link, queue) in self.gone.remove(&connection).unwrap_or_default() {
+            let of_link = unsent.iter().filter(|(of, _)| *of == link);
+            let tags: Vec<Tag> = of_link.map(|(_, tag)| *tag).collect();
+            self.give_back(around, queue, &tags);
+        }
     }
 
     /// Ends the links that an entity's new properties forbid.

@@ -185,6 +185,8 @@ pub struct Broker {
     /// When queues have something to do; a time may be too early, never too late.
     deadlines: BTreeSet<(Timestamp, EntityId)>,
     connections: BTreeMap<ConnectionId, Connection>,
+    /// Receivers of connections that have ended: messages for them may be on their way still.
+    gone: BTreeMap<ConnectionId, Vec<(LinkId, EntityId)>>,
     /// The names of the namespaces; the first one answers to every host name that is no other's.
     namespaces: Vec<String>,
     /// What stands before the paths of the namespaces of the Standard tier.
@@ -348,6 +350,7 @@ impl Broker {
             sending_on: BTreeSet::new(),
             deadlines: BTreeSet::new(),
             connections: BTreeMap::new(),
+            gone: BTreeMap::new(),
             namespaces: Vec::new(),
             standard: BTreeSet::new(),
             idle_ends: BTreeSet::new(),

@@ -87,6 +87,32 @@ pub(super) fn scheduled(at: i64, body: u8) -> Message {
     Message::parse(bytes.into()).unwrap()
 }
 
+impl Broker {
+    /// Lets a receiver in to a queue, with credit for a message, as an attach and a flow do.
+    pub(crate) fn let_receiver_in(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        (connection, link): (ConnectionId, LinkId),
+        path: &str,
+    ) {
+        let queue = self.resolve_path(path).unwrap();
+        let state = Link::Receiver { queue, name: None };
+        self.connection(connection).links.insert(link, state);
+        let consumer = consumer_id(connection, link);
+        self.with_queue(around, queue, |queue, cx| {
+            queue.add_consumer(consumer, ReceiveMode::PeekLock);
+            queue.set_credit(cx, consumer, 1, false);
+        });
+    }
+
+    /// Takes a message into a queue whose body is one word.
+    pub(crate) fn take_word(&mut self, around: &mut Surroundings<'_>, path: &str, word: &str) {
+        let queue = self.resolve_path(path).unwrap();
+        self.take_messages(around, queue, vec![message(word)])
+            .unwrap();
+    }
+}
+
 impl Bench {
     /// A topic `t` with subscriptions `a` and `b`, and queues `q`, `one`, `two`, `three`.
     pub(super) fn new() -> Self {

@@ -28,8 +28,9 @@ use super::mailbox::{Administered, Administration, Mail, Messaged, Vitals};
 use super::memory::{Plan, Pressure};
 use super::outbox::{Outbox, Outgoing};
 use super::reader;
-use crate::amqp::{Condition, Refusal};
+use crate::amqp::{Condition, LinkId, Refusal, Tag};
 use crate::broker::{Broker, ConnectionId, Reply, Room, Routed, Surroundings};
+use crate::entity::queue::ReceiveMode;
 use crate::entity::{BodyRef, Memory};
 use crate::limits;
 use crate::storage::{Stretch, Writer};
@@ -289,12 +290,7 @@ impl Owner {
                     self.queue(id, Outgoing::Close(stopping()));
                 }
             }
-            Mail::Disconnected(id) => {
-                let gone = self.connections.remove(&id);
-                for routed in gone.into_iter().flat_map(|gone| gone.held) {
-                    for_each_body(&routed.reply, |body| self.writer.unpin(body));
-                }
-            }
+            Mail::Disconnected(id) => self.disconnected(now, id),
             Mail::Authorize(inquiry, answer) => {
                 let authorized = self.broker.authorize(now, &inquiry);
                 // Who asked may have gone.
@@ -328,6 +324,29 @@ impl Owner {
             Mail::CheckpointWritten(written) => self.checkpoint_written(written),
             Mail::Stop => self.stop(),
         }
+    }
+
+    /// A connection has ended. Messages that were still to be brought to it are nobody's.
+    fn disconnected(&mut self, now: Timestamp, id: ConnectionId) {
+        let Some(mut gone) = self.connections.remove(&id) else {
+            return;
+        };
+        let mut left = VecDeque::new();
+        gone.outbox.take(&mut left);
+        left.append(&mut gone.outgoing);
+        for routed in &gone.held {
+            for_each_body(&routed.reply, |body| self.writer.unpin(body));
+        }
+        let pending = self.pending.iter().flatten().filter_map(|told| match told {
+            Told::Reply(routed) if routed.connection == id => Some(routed),
+            Told::Reply(_) | Told::Administered(..) | Told::Messaged(..) => None,
+        });
+        let replies = gone.held.iter().chain(pending);
+        let unsent = left.iter().filter_map(Outgoing::locked);
+        let unsent: Vec<_> = unsent.chain(replies.filter_map(locked)).collect();
+        self.step(now, |broker, around| {
+            broker.disconnected(around, id, &unsent);
+        });
     }
 
     /// Runs a step of the broker and sorts its replies by what they wait for.
@@ -586,6 +605,17 @@ impl Owner {
                 Room::Enough => info!("there is room again: messages are taken"),
             }
         }
+    }
+}
+
+/// Returns the link and the delivery-tag of a message that a reply brings, if its receiver is to settle
+/// it.
+fn locked(routed: &Routed) -> Option<(LinkId, Tag)> {
+    match &routed.reply {
+        Reply::Deliver(link, handover) if handover.mode == ReceiveMode::PeekLock => {
+            Some((*link, handover.token.to_tag()))
+        }
+        _ => None,
     }
 }
 

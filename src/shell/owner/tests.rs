@@ -4,7 +4,9 @@ use std::io;
 
 use super::upkeep::Checkpoint;
 use super::*;
-use crate::broker::{Inquiry, Origin, Peer, Profile};
+use crate::amqp::Event;
+use crate::broker::{Input, Inquiry, Origin, Peer, Profile};
+use crate::entity::queue::Description;
 use crate::entity::{EntityId, Journal as _, Record};
 use crate::shell::committer::Sync;
 use crate::shell::reader::Reader;
@@ -129,4 +131,52 @@ async fn others_have_their_turn_while_calls_are_unfinished() {
         "{done} calls have come to their end"
     );
     running.abort();
+}
+
+#[tokio::test]
+async fn a_message_that_waits_for_the_disk_when_its_connection_ends_is_nobody_s() {
+    let mut owner = owner();
+    let now = Timestamp::EPOCH;
+    let (gone, other) = (ConnectionId(1), ConnectionId(2));
+    for id in [gone, other] {
+        owner.take(now, Mail::Connected(id, Arc::default(), Origin::default()));
+    }
+    owner.step(now, |broker, around| {
+        let made = broker.ensure_entity(around, "q", Description::default());
+        made.unwrap();
+        broker.let_receiver_in(around, (gone, LinkId(0)), "q");
+        broker.take_word(around, "q", "x");
+    });
+    assert_eq!(owner.pending_deliveries(gone), [0]);
+    owner.step(now, |broker, around| {
+        let closed = Event::Closed {
+            error: None,
+            unsent: Vec::new(),
+        };
+        broker.apply(around, gone, Input::Event(closed));
+    });
+    owner.take(now, Mail::Disconnected(gone));
+    owner.step(now, |broker, around| {
+        broker.let_receiver_in(around, (other, LinkId(0)), "q");
+    });
+    assert_eq!(
+        owner.pending_deliveries(other),
+        [0],
+        "it is free, and uncounted"
+    );
+}
+
+impl Owner {
+    /// Returns the delivery-counts of the messages that wait for the disk, to be brought to a connection.
+    fn pending_deliveries(&self, id: ConnectionId) -> Vec<u32> {
+        let pending = self.pending.iter().flatten();
+        let delivered = pending.filter_map(|told| match told {
+            Told::Reply(routed) if routed.connection == id => match &routed.reply {
+                Reply::Deliver(_, handover) => Some(handover.stamps.delivery_count),
+                _ => None,
+            },
+            _ => None,
+        });
+        delivered.collect()
+    }
 }
