@@ -207,6 +207,12 @@ pub const SESSION_STATE_BYTES_MAX: usize = 1024 * 1024;
 pub const SESSION_STATES_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Forwards of one message: the service's limit.
 pub const FORWARD_HOPS_MAX: u8 = 4;
+/// The largest message that a receiver states which nobody holds it to: SDKs in Python state it whatever
+/// their entity's messages may be, and take more.
+pub const STATED_MESSAGE_SIZE: u64 = 1024 * 1024;
+/// Bytes that the broker adds to a message on its way out, at most, beside what was amended: header,
+/// annotations and times.
+pub const STAMPS_BYTES: u64 = 512;
 /// How long a receiver keeps its link after the end of its message session's lock, if it has no message
 /// locked and nobody else wants the session: the service does not detach an idle one at the very end.
 pub const SESSION_LINGER: Millis = Millis::from_millis(2_000);

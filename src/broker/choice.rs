@@ -5,15 +5,15 @@ use std::sync::Arc;
 use super::{Broker, EntityId, Queue, Surroundings};
 use crate::address::EntityAddress;
 use crate::amqp::{Attach, Condition, Refusal, SelectorFilter};
-use crate::entity::queue::Finding;
+use crate::entity::queue::{Finding, Selection};
 use crate::entity::rules::{SqlFilter, selector};
+use crate::limits;
 
 /// What a receiver chooses of a queue's messages.
 #[derive(Debug)]
 pub(super) struct Choice {
     pub(super) finding: Finding,
-    /// What it takes, or is shown; without one, all.
-    pub(super) selector: Option<Arc<SqlFilter>>,
+    pub(super) selection: Selection,
 }
 
 impl Broker {
@@ -21,7 +21,7 @@ impl Broker {
     pub(super) fn choice(
         &mut self,
         around: &Surroundings<'_>,
-        address: &EntityAddress,
+        (queue, address): (EntityId, &EntityAddress),
         attach: &Attach,
     ) -> Result<Option<Choice>, Refusal> {
         if attach.is_no_local() {
@@ -35,11 +35,24 @@ impl Broker {
         } else {
             Finding::Taken
         };
-        if finding == Finding::Taken && selector.is_none() {
+        let bytes_max = self.message_size_max(queue, attach);
+        if finding == Finding::Taken && selector.is_none() && bytes_max.is_none() {
             return Ok(None);
         }
-        let selector = selector.map(Arc::new);
-        Ok(Some(Choice { finding, selector }))
+        let selection = Selection {
+            selector: selector.map(Arc::new),
+            bytes_max,
+        };
+        Ok(Some(Choice { finding, selection }))
+    }
+
+    /// Returns how large a message may be that is sent to a receiver, if its queue may have larger ones
+    /// [2.7.3]. Of a message session all are sent, in their order.
+    fn message_size_max(&self, queue: EntityId, attach: &Attach) -> Option<u64> {
+        let queue = self.queue(queue).filter(|queue| !queue.has_sessions())?;
+        let max = attach.message_size_max;
+        let is_meant = max != 0 && max != limits::STATED_MESSAGE_SIZE;
+        (is_meant && max < queue.description().max_message_bytes).then_some(max)
     }
 
     /// Reads the selector that a receiver has; an empty one is none.

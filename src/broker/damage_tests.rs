@@ -8,7 +8,9 @@ use super::*;
 use bytes::Bytes;
 use std::sync::Arc;
 
-use crate::entity::queue::{DeadLetter, Delivery, EntityKind, Finding, ReceiveMode, Settlement};
+use crate::entity::queue::{
+    DeadLetter, Delivery, EntityKind, Finding, ReceiveMode, Selection, Settlement,
+};
 use crate::entity::rules::selector;
 use crate::message::{Amendments, EMPTY};
 
@@ -273,7 +275,11 @@ fn a_receiver_with_a_selector_gets_what_lies_behind_a_damaged_message() {
         let consumer = consumer_id(connection, link);
         broker.with_queue(around, id, |queue, cx| {
             let mode = ReceiveMode::PeekLock;
-            queue.add_scan(consumer, mode, Finding::Taken, Some(takes_all));
+            let selection = Selection {
+                selector: Some(takes_all),
+                bytes_max: None,
+            };
+            queue.add_scan(consumer, mode, Finding::Taken, selection);
             queue.set_credit(cx, consumer, 9, false);
         });
     });

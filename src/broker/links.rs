@@ -228,13 +228,13 @@ impl Broker {
         }
         self.check_receivable(around, queue, &address)?;
         let consumer = consumer_id(connection, link);
-        if let Some(choice) = self.choice(around, &address, attach)? {
+        if let Some(choice) = self.choice(around, (queue, &address), attach)? {
             self.check_choice(around, queue, &address, attach, &choice)?;
             let settle_mode = (choice.finding == Finding::Shown).then_some(SettleMode::OnSend);
-            let selects = choice.selector.is_some();
-            let Choice { finding, selector } = choice;
+            let selects = choice.selection.selector.is_some();
+            let Choice { finding, selection } = choice;
             self.with_queue(around, queue, |queue, _| {
-                queue.add_scan(consumer, mode, finding, selector);
+                queue.add_scan(consumer, mode, finding, selection);
             });
             let accept = Accept {
                 address: made,

@@ -63,7 +63,7 @@ pub use description::{Description, EntityKind, History, Status};
 pub use forward::{Arriving, Departure};
 pub use receive::{Changes, DeadLetter, DeferredRefused, LockLost, Settlement, SettlementRefused};
 pub use replay::{Replayed, Snapshot};
-pub use scan::{AtHand, Finding};
+pub use scan::{AtHand, Finding, Selection};
 pub use send::{Arrival, SendRefused, Taken};
 
 /// A queue, or the dead-letter queue of one.

@@ -13,6 +13,7 @@ use super::{
     SequenceNumber, number, numbers, stamps,
 };
 use crate::entity::rules::{Facts, Share, SqlFilter};
+use crate::limits;
 use crate::message::{Amendments, Message};
 
 /// Finds the message whose bytes are at a position, if it is at hand.
@@ -25,6 +26,15 @@ pub enum Finding {
     Shown,
     /// It gets the message, as any receiver does.
     Taken,
+}
+
+/// Which messages a receiver takes, or is shown.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    /// What it selects; without one, all.
+    pub selector: Option<Arc<SqlFilter>>,
+    /// Bytes that a message may have at most, as it is sent.
+    pub bytes_max: Option<u64>,
 }
 
 /// Why a message can be given out.
@@ -40,8 +50,7 @@ pub(super) enum Offered {
 #[derive(Debug)]
 pub(super) struct Scan {
     finding: Finding,
-    /// What it takes; without one, all.
-    selector: Option<Arc<SqlFilter>>,
+    choice: Selection,
     /// Where it goes on, in each partition.
     next: Vec<u64>,
     /// Messages below that place that it is to look at none the less.
@@ -51,10 +60,10 @@ pub(super) struct Scan {
 }
 
 impl Scan {
-    fn new(finding: Finding, selector: Option<Arc<SqlFilter>>, partitions: usize) -> Self {
+    fn new(finding: Finding, choice: Selection, partitions: usize) -> Self {
         Self {
             finding,
-            selector,
+            choice,
             next: (0..partitions).map(numbers::first_of).collect(),
             again: BTreeSet::new(),
             undecided: false,
@@ -102,16 +111,16 @@ impl Scan {
 
 impl Queue {
     /// Lets a receiver in, without credit, that goes through the messages on its own: through all of
-    /// them, or those that its selector takes.
+    /// them, or those that it selects.
     pub fn add_scan(
         &mut self,
         id: ConsumerId,
         mode: ReceiveMode,
         finding: Finding,
-        selector: Option<Arc<SqlFilter>>,
+        choice: Selection,
     ) {
         let partitions = self.numbers.iter().count();
-        let scan = Scan::new(finding, selector, partitions);
+        let scan = Scan::new(finding, choice, partitions);
         self.consumers.add_scan(id, mode, scan);
     }
 
@@ -251,12 +260,17 @@ impl Queue {
         at_hand: AtHand<'_>,
         share: &mut Share,
     ) -> Option<bool> {
-        let Some(selector) = self
-            .consumers
-            .scans()
-            .get(&id)
-            .and_then(|scan| scan.selector.as_ref())
-        else {
+        let Some(scan) = self.consumers.scans().get(&id) else {
+            return Some(true);
+        };
+        if scan
+            .choice
+            .bytes_max
+            .is_some_and(|max| max < self.size_sent(ordinal))
+        {
+            return Some(false);
+        }
+        let Some(selector) = &scan.choice.selector else {
             return Some(true);
         };
         if share.is_spent() {
@@ -275,6 +289,17 @@ impl Queue {
         let unchanged = Amendments::default();
         let changed = entry.amendments.as_deref().unwrap_or(&unchanged);
         Some(selector.is_true_of(message, changed, &facts, share))
+    }
+
+    /// Returns how many bytes a message may have as it is sent, with all that the broker adds.
+    fn size_sent(&self, ordinal: u64) -> u64 {
+        let Some(entry) = self.index.get(ordinal) else {
+            return 0;
+        };
+        let amended = entry.amendments.as_ref().map_or(0, |it| it.size());
+        let source = entry.dead_letter_source.as_ref().map_or(0, |it| it.len());
+        let added = u64::try_from(amended + source).unwrap_or(u64::MAX);
+        u64::from(entry.body.length) + limits::STAMPS_BYTES + added
     }
 
     fn give_found(

@@ -11,7 +11,12 @@ use crate::message::Message;
 /// Lets a browser of everything in, with credit.
 fn browser(bench: &mut Bench, id: ConsumerId, credit: u32) -> Vec<Delivery> {
     let step = |queue: &mut Queue, cx: &mut Context<'_>| {
-        queue.add_scan(id, ReceiveMode::PeekLock, Finding::Shown, None);
+        queue.add_scan(
+            id,
+            ReceiveMode::PeekLock,
+            Finding::Shown,
+            Selection::default(),
+        );
         queue.set_credit(cx, id, credit, false);
     };
     bench.step(step).1
@@ -106,7 +111,11 @@ fn send_all(bench: &mut Bench, all: impl IntoIterator<Item = u8>) -> BTreeMap<u6
 fn select(bench: &mut Bench, id: ConsumerId, text: &str, credit: u32) -> Vec<Delivery> {
     let selector = Arc::new(selector(text).unwrap());
     let step = |queue: &mut Queue, cx: &mut Context<'_>| {
-        queue.add_scan(id, ReceiveMode::PeekLock, Finding::Taken, Some(selector));
+        let selection = Selection {
+            selector: Some(selector),
+            bytes_max: None,
+        };
+        queue.add_scan(id, ReceiveMode::PeekLock, Finding::Taken, selection);
         queue.set_credit(cx, id, credit, true);
     };
     bench.step(step).1
@@ -159,4 +168,28 @@ fn what_comes_back_is_looked_at_again() {
     assert_eq!(bench.main.undecided(9).len(), 1);
     assert_eq!(numbers(&messages(decide(&mut bench, &sent))), [1]);
     assert_eq!(numbers(&bench.receive_by(TWO, 9)), [3]);
+}
+
+#[test]
+fn who_takes_only_small_messages_leaves_the_large_ones_to_others() {
+    let mut bench = Bench::new(Description::default());
+    let large = vec![0; 2_000];
+    for body in [&large[..], b"small"] {
+        let arrival = Arrival {
+            body,
+            ..Arrival::default()
+        };
+        bench.step(|queue, cx| queue.enqueue(cx, arrival));
+    }
+    let step = |queue: &mut Queue, cx: &mut Context<'_>| {
+        let selection = Selection {
+            selector: None,
+            bytes_max: Some(1_000),
+        };
+        queue.add_scan(ONE, ReceiveMode::PeekLock, Finding::Taken, selection);
+        queue.set_credit(cx, ONE, 10, false);
+    };
+    let got = messages(bench.step(step).1);
+    assert_eq!(numbers(&got), [2]);
+    assert_eq!(numbers(&bench.receive_by(TWO, 10)), [1]);
 }
