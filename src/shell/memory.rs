@@ -23,6 +23,9 @@ use crate::limits;
 /// How often the process looks at its size.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// So many looks in a row must see too much, before no messages are taken: a second.
+const LOOKS_NEAR: u8 = 10;
+
 /// A number of bytes, as a command line has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size(pub u64);
@@ -155,6 +158,7 @@ impl Plan {
         Pressure {
             cache: self.cache,
             full: false,
+            near: 0,
         }
     }
 }
@@ -201,15 +205,17 @@ pub(super) struct Pressure {
     pub(super) cache: usize,
     /// No more messages are to be taken.
     pub(super) full: bool,
+    /// How many looks in a row have seen too much although the cache had given way.
+    near: u8,
 }
 
 impl Pressure {
     /// Decides anew after a look: `resident` bytes of a `limit`, of which `counted` are known to be
     /// held. What is not known to be held is no reason to take nothing: nobody could make it less.
     fn look(self, plan: &Plan, limit: usize, resident: usize, counted: usize) -> Self {
-        let part = |eighths: usize| limit / 16 * eighths;
+        let part = |sixteenths: usize| limit / 16 * sixteenths;
         let least = plan.cache / 16;
-        let near = if self.full { part(14) } else { part(15) };
+        let too_much = if self.full { part(14) } else { part(15) };
         let cache = if part(15) <= resident {
             least
         } else if part(14) <= resident {
@@ -219,10 +225,15 @@ impl Pressure {
         } else {
             self.cache
         };
-        let explains = plan.budget.total / 2 <= counted;
-        // The cache has given way in the look before.
-        let full = explains && near <= resident && self.cache <= least;
-        Self { cache, full }
+        let explains = plan.budget.total / 4 * 3 <= counted;
+        // What the cache has let go takes a while to come back to the system.
+        let near = if too_much <= resident && self.cache <= least {
+            self.near.saturating_add(1)
+        } else {
+            0
+        };
+        let full = explains && (self.full && 0 < near || LOOKS_NEAR <= near);
+        Self { cache, full, near }
     }
 }
 
@@ -369,7 +380,10 @@ mod tests {
         assert!(pressure.cache < plan.cache && !pressure.full);
         pressure = pressure.look(&plan, limit, 121 * MIB, full);
         assert!(pressure.cache == plan.cache / 16 && !pressure.full);
-        pressure = pressure.look(&plan, limit, 121 * MIB, full);
+        // What it has let go is given back to the system a little later.
+        let gone = (1..LOOKS_NEAR).fold(pressure, |now, _| now.look(&plan, limit, 121 * MIB, full));
+        assert!(!gone.full && !gone.look(&plan, limit, 119 * MIB, full).full);
+        pressure = gone.look(&plan, limit, 121 * MIB, full);
         assert!(pressure.full);
         // Until it is well below.
         pressure = pressure.look(&plan, limit, 117 * MIB, full);
@@ -385,9 +399,15 @@ mod tests {
         let plan = Plan::new(Some(Size(128 << 20)), None, None);
         let limit = plan.limit.unwrap();
         let pressure = Pressure {
-            cache: plan.cache,
+            cache: plan.cache / 16,
             full: true,
+            near: LOOKS_NEAR,
         };
+        assert!(
+            pressure
+                .look(&plan, limit, 200 * MIB, plan.budget.total)
+                .full
+        );
         assert!(!pressure.look(&plan, limit, 200 * MIB, 0).full);
     }
 

@@ -103,6 +103,7 @@ fn report(args: &LoadArgs, progress: &Progress, sides: Vec<Done>) -> Result<Repo
         messages,
         accepted,
         received,
+        received_in_all: progress.received_in_all(),
         early,
         seconds: ended.at.duration_since(began.at).as_secs_f64(),
         acknowledged,

@@ -198,6 +198,11 @@ impl Progress {
         Some((self.began.get()?, self.ended.get()?))
     }
 
+    /// Returns how many messages were received, whether they count or not.
+    pub(super) fn received_in_all(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
+    }
+
     /// Returns when the first message was accepted and when one was received, microseconds since 1970.
     pub(super) fn firsts(&self) -> (Option<u64>, Option<u64>) {
         let (accepted, received) = (&self.first_accepted, &self.first_received);
@@ -303,6 +308,7 @@ mod tests {
         progress.received(1);
         assert!(progress.is_finished());
         assert_eq!(progress.marks().unwrap().1.received, 9);
+        assert_eq!(progress.received_in_all(), 10);
         assert!(matches!(told.try_recv(), Ok(Said::Counting)));
         assert!(matches!(told.try_recv(), Ok(Said::Finished)));
     }

@@ -14,6 +14,8 @@ pub(super) struct Report {
     pub(super) messages: f64,
     pub(super) accepted: u64,
     pub(super) received: u64,
+    /// Received in all: before counting began and after it ended, too.
+    pub(super) received_in_all: u64,
     /// Received before they were due, of scheduled ones.
     pub(super) early: u64,
     pub(super) seconds: f64,
@@ -63,6 +65,7 @@ impl Report {
             "messages": self.messages,
             "accepted": self.accepted,
             "received": self.received,
+            "received_in_all": self.received_in_all,
             "early": self.early,
             "seconds": self.seconds,
             "rate": self.rate(),
