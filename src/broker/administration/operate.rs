@@ -140,8 +140,8 @@ impl Administration<'_, '_> {
         let is_first = self.prefix.is_empty();
         let within = |key: &str| key.starts_with(&start) && !(is_first && key.starts_with("//"));
         let entities = self.broker.by_path.range(start.clone()..);
-        // Those of other namespaces stand before those of the first one. What is passed over are names
-        // alone: all that there may be take some milliseconds.
+        // Entities of other namespaces come before those of the first one. Only their names are
+        // looked at.
         let entities = entities.skip_while(|(key, _)| !within(key));
         let entities = entities.take_while(|(key, _)| within(key));
         let of_kind = entities.filter(|(_, entity)| entity.kind == kind);
