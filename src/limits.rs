@@ -169,8 +169,9 @@ pub const TERMINUS_BYTES_MAX: usize = 16 * 1024;
 pub const CONNECTION_LINKS_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Bytes that the broker keeps for one connection's links and tokens: names, addresses and audiences.
 pub const CONNECTION_KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Of these, bytes that a connection may have while all counted memory is at its limit: receivers must
-/// come in, or nobody would make room. Some hundred links and tokens with usual names.
+/// Of these, bytes that a connection may have while all counted memory is at its limit. It is not
+/// zero, because receivers free memory and need links for that: some hundred links and tokens with
+/// usual names fit.
 pub const CONNECTION_KEPT_BYTES_FULL: usize = 16 * 1024;
 const _: () = assert!(CONNECTION_KEPT_BYTES_FULL < CONNECTION_KEPT_BYTES_MAX);
 /// Events that one read of a connection reports before its owner takes them: a range of deliveries is
@@ -207,8 +208,8 @@ pub const SESSION_STATE_BYTES_MAX: usize = 1024 * 1024;
 pub const SESSION_STATES_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Forwards of one message: the service's limit.
 pub const FORWARD_HOPS_MAX: u8 = 4;
-/// The largest message that a receiver states which nobody holds it to: SDKs in Python state it whatever
-/// their entity's messages may be, and take more.
+/// The one `max-message-size` of a receiver that is not honoured, bytes: SDKs in Python state it for
+/// every entity, and take larger messages.
 pub const STATED_MESSAGE_SIZE: u64 = 1024 * 1024;
 /// Bytes that the broker adds to a message on its way out, at most, beside what was amended: header,
 /// annotations and times.

@@ -161,8 +161,8 @@ pub(super) fn held_source(asked: &Bytes, accept: &Accept) -> Bytes {
         accept.is_durable,
     );
     let filters = hold_filters(&mut source.filter, accept);
-    // What is settled without an outcome is released, and what nobody settles counts as failed when
-    // its lock ends: no outcome is that of both.
+    // There is no default outcome: a delivery that is settled without an outcome is released, and one
+    // that is not settled counts as failed when its lock ends.
     let default_outcome = source.default_outcome.take().is_some();
     let outcomes = hold_symbols(&mut source.outcomes, |outcome| OUTCOMES.contains(&outcome));
     let capabilities = hold_capabilities(&mut source.capabilities, accept);

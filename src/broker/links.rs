@@ -351,7 +351,7 @@ impl Broker {
     ) -> Result<Option<SessionFilter>, Refusal> {
         let has_sessions = self.queue(queue).is_some_and(Queue::has_sessions);
         if has_sessions && attach.session_filter().is_none() && attach.asks_for_shared_session() {
-            // .NET reads what stands behind the last quote.
+            // .NET decides by the text after the last quotation mark.
             let text = format!(
                 "The link '{}' contains invalid filter type. System only support Jms or Apache selector \
                  filter type.",
@@ -400,6 +400,7 @@ impl Broker {
             return;
         };
         self.drop_link(connection, &state);
+        self.count_waiting(connection);
         self.let_go(around.now, connection, link, &state);
         if let Link::Receiver { queue, name: None } = state {
             let departed = &mut self.connection(connection).departed;

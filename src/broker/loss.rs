@@ -152,7 +152,8 @@ fn forget(broker: &mut Broker, entity: EntityId) -> Result<(), Replayed> {
 }
 
 impl Broker {
-    /// Writes down again what is known already, so that the log goes on behind what is lost.
+    /// Appends a record that repeats known state. The checkpoint that follows it replaces the part of
+    /// the log that has lost records.
     pub fn restate(&mut self, around: &mut Surroundings<'_>) {
         let first = self.queues.iter().flatten().next();
         let known = match first.map(|node| &node.queue) {

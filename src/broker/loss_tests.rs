@@ -135,7 +135,7 @@ fn messages(broker: &Broker) -> Vec<(u32, u64, u64)> {
     all
 }
 
-/// Checks that the checkpoint that stands for what is left makes the same broker.
+/// Checks that the checkpoint of the records that are left recovers the same broker.
 fn check_snapshot(broker: &Broker) {
     let mut again = Broker::new(2, Profile::Development);
     let snapshot: Snapshot = broker.snapshot();

@@ -253,8 +253,8 @@ impl Broker {
     }
 }
 
-/// The queue that a delivery is for, where it goes on to from there at once, and by way of which
-/// entity in a transaction.
+/// The queue that a sender's link leads to, the destination to which its messages are transferred,
+/// and the via entity of its transactions.
 type Leg = (EntityId, Option<Arc<str>>, Option<EntityId>);
 
 /// Returns whether a message is scheduled for a time to come.

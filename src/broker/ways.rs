@@ -48,9 +48,9 @@ impl Way {
 /// What waits to be written on all connections.
 #[derive(Debug)]
 pub(super) struct Ways {
-    /// What they may have together.
+    /// Bytes that all connections may have waiting together.
     share: u64,
-    /// What they have together.
+    /// Bytes that all connections have waiting, without the first ones of each, which do not count.
     counted: u64,
     /// While nothing is handed out: when connections are closed.
     closes_at: Option<Timestamp>,

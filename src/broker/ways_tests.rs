@@ -132,7 +132,7 @@ fn what_is_not_read_has_a_bound_and_who_reads_goes_on() {
         };
         input(&mut bench, id, Input::Event(event));
     }
-    // It goes on, and those that had to wait have their turn.
+    // The reader gets more messages, and so do connections that have had none.
     let (more, _) = told(&mut bench);
     assert!(more.contains_key(&reader), "{more:?}");
     assert!(more.keys().any(|id| !handed.contains_key(id)), "{more:?}");

@@ -86,14 +86,25 @@ impl Broker {
             payload,
             progress: operations::Progress::default(),
         };
-        let bytes = call.payload.len();
-        if self.ways.may_wait(bytes) && self.connection(id).has_room_for(&call) {
+        if self.may_wait(id, call.payload.len()) {
             self.submit(around, id, call);
             self.count_waiting(id);
             return Ok(());
         }
         let text = "Too many requests wait for their responses to be received.";
         Err(self.refuse(around, Condition::ResourceLimitExceeded, text, ""))
+    }
+
+    /// Returns whether a connection may have another call of so many bytes waiting. A small one may
+    /// always be its first: most are answered at once, and other connections must not prevent that.
+    fn may_wait(&mut self, id: ConnectionId, bytes: usize) -> bool {
+        let (count, waiting) = self.connection(id).waiting_calls();
+        let is_small = u64::try_from(bytes).is_ok_and(|size| size <= limits::CBS_MESSAGE_BYTES_MAX);
+        let fits = waiting + bytes <= limits::REQUESTS_WAITING_BYTES_MAX;
+        match count {
+            0 => is_small || self.ways.may_wait(bytes),
+            _ => count < limits::REQUESTS_WAITING_MAX && fits && self.ways.may_wait(bytes),
+        }
     }
 
     /// Lets a call wait where its answer will leave, or for that link to be attached.
@@ -263,14 +274,6 @@ impl ResponseLink {
 }
 
 impl super::Connection {
-    /// Returns whether another call may wait.
-    fn has_room_for(&self, call: &Call) -> bool {
-        let (count, bytes) = self.waiting_calls();
-        count == 0
-            || (count < limits::REQUESTS_WAITING_MAX
-                && bytes + call.payload.len() <= limits::REQUESTS_WAITING_BYTES_MAX)
-    }
-
     /// Returns how many calls wait, and their bytes.
     fn waiting_calls(&self) -> (usize, usize) {
         let waiting = self.links.values().filter_map(|link| match link {

@@ -11,6 +11,7 @@ use super::*;
 use crate::amqp::{Attach, DeliveryId, Event, LinkRole, LinkTarget, Outcome};
 use crate::broker::Input;
 use crate::broker::tests::{Bench, message};
+use crate::broker::ways::Ways;
 use crate::entity::rules::{CorrelationFields, CorrelationFilter, Filter, Rule};
 use crate::message::{Encoded, Message};
 
@@ -240,6 +241,42 @@ fn so_many_requests_wait_for_their_link_and_so_many_bytes() {
         };
         assert_eq!(why.refusal.condition, Condition::ResourceLimitExceeded);
     }
+}
+
+#[test]
+fn requests_that_wait_on_one_connection_keep_no_other_from_its_first() {
+    const LARGE: usize = 900_000;
+    let mut bench = Bench::new();
+    bench.broker.ways = Ways::new(LARGE + 1_000);
+    let mut ask = |connection: u32, bytes: usize, links: &[LinkId]| {
+        let id = ConnectionId(connection);
+        bench.run(|broker, around| {
+            for &link in links {
+                broker.apply(around, id, attach(link, "q/$management"));
+            }
+            let padding = vec![("padding", Value::String("x".repeat(bytes)))];
+            broker.apply(around, id, request("peek-message", padding));
+        });
+        outcomes(&mut bench) == [Outcome::Accepted]
+    };
+    assert!(ask(1, LARGE, &[REQUESTS, RESPONSES]), "it waits for credit");
+    assert!(!ask(1, LARGE, &[]), "both are more than the share");
+    assert!(!ask(2, LARGE, &[REQUESTS]), "so are those of two");
+    assert!(
+        ask(2, 10_000, &[]),
+        "a small one is taken whatever others have"
+    );
+    let detached = Event::Detached {
+        link: RESPONSES,
+        error: None,
+        unsent: Vec::new(),
+    };
+    bench.run(|broker, around| broker.apply(around, ConnectionId(1), Input::Event(detached)));
+    let padding = vec![("padding", Value::String("x".repeat(LARGE / 2)))];
+    bench.run(|broker, around| {
+        broker.apply(around, ConnectionId(2), request("peek-message", padding));
+    });
+    assert_eq!(outcomes(&mut bench), [Outcome::Accepted]);
 }
 
 #[test]

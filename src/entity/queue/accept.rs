@@ -122,8 +122,8 @@ impl Queue {
         }
     }
 
-    /// Gives a message session that nobody holds to a receiver. The link of the one whose lock on it
-    /// has ended is ended.
+    /// Grants a free message session to a receiver. If the lock of its last holder has ended and the
+    /// holder's link has not, that link ends now.
     fn grant_session(
         &mut self,
         cx: &mut Context<'_>,

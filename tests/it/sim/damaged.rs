@@ -258,10 +258,7 @@ fn damaged_bodies_cost_these_messages_alone() {
     };
     for seed in 1..=SEEDS {
         let run = Run::recorded(seed, TURNS).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
-        let mut image = Image::default();
-        for change in run.world.disk.recorded() {
-            image.change(&change, change.bytes());
-        }
+        let image = run.world.disk.recorded_image();
         let options = Options {
             segment_bytes: run.plan.segment_bytes,
             cache_bytes: 1 << 20,

@@ -200,6 +200,15 @@ impl FaultyDisk {
         self.lock().record.clone().unwrap_or_default()
     }
 
+    /// Returns the disk as all changes since the recording began have made it.
+    pub(super) fn recorded_image(&self) -> Image {
+        let mut image = Image::default();
+        for change in self.recorded() {
+            image.change(&change, change.bytes());
+        }
+        image
+    }
+
     pub(super) fn recorded_count(&self) -> usize {
         self.lock().record.as_ref().map_or(0, Vec::len)
     }

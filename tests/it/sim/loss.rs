@@ -225,10 +225,7 @@ fn what_accepted_damage_leaves_is_kept_and_found_again() {
     let (mut started, mut contained, mut refused) = (0, 0, 0);
     for seed in 1..=SEEDS {
         let run = Run::recorded(seed, TURNS).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
-        let mut image = Image::default();
-        for change in run.world.disk.recorded() {
-            image.change(&change, change.bytes());
-        }
+        let image = run.world.disk.recorded_image();
         let options = Options {
             segment_bytes: run.plan.segment_bytes,
             cache_bytes: 0,
