@@ -3,9 +3,12 @@
 # How many simulation seeds, or which one: make sim SEEDS=20000, make sim SEED=42.
 SEEDS ?= 200
 SEED ?=
-# Which interop suites: make interop LANG=python (the beginning of a name; none means all). Taken from the command line only,
-# because LANG in the environment is the locale.
-SUITES := $(if $(filter command line,$(origin LANG)),$(LANG),)
+# Which interop suites: make interop LANG=python (a name or the beginning of names; none means all). Taken from the command line
+# only, because LANG in the environment is the locale.
+ifeq ($(origin LANG),command line)
+SUITES := $(LANG)
+unexport LANG
+endif
 # Further arguments of the broker, or of the bench: make run ARGS="--ephemeral".
 ARGS ?=
 # What is fuzzed, and for how many seconds: make fuzz TARGET=engine TIME=600. `fuzz/run --list` prints the targets.
@@ -16,7 +19,7 @@ CARGO ?= cargo
 PYTHON ?= python3
 REQUIREMENTS := $(filter-out interop-tests/bench/%,$(wildcard interop-tests/*/requirements.txt))
 
-.PHONY: help run build check test sim crash mutants fuzz interop interop-all bench growth instructions certs clean
+.PHONY: help run build check test sim crash mutants fuzz interop interop-test bench growth instructions certs clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -34,7 +37,7 @@ check: ## the quick part: format, clippy, unit, transcript and hostile tests, do
 	tests/mutants --check
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --document-private-items
 
-test: check sim interop-all ## everything CI runs: check, sim, and against the release binary crash and interop
+test: check sim interop-test ## everything CI runs: check, sim, and the suites of tier `test` in interop-tests/suites.toml
 	-interop-tests/bench/instructions # a report: it fails nothing
 
 sim: ## the broker under simulation: SEEDS=200 of them, or the one of SEED=42
@@ -49,12 +52,11 @@ mutants: ## planted bugs that the simulation must find
 fuzz: ## looks for inputs that break a part of the core: TARGET=engine TIME=60; needs a C++ compiler
 	fuzz/run $(TARGET) $(TIME)
 
-interop: build .venv/made ## every client against the release binary; LANG=python for one
-	interop-tests/run $(or $(SUITES),--clients)
+interop-test: build .venv/made
+	interop-tests/run --tier test
 
-# All suites and the crash test in one table.
-interop-all: build .venv/made
-	interop-tests/run
+interop: build .venv/made ## every suite against the release binary; LANG=python for some; writes docs/interop-matrix.md
+	interop-tests/run $(SUITES)
 
 bench: build ## the table of budgets, measured (some 15 minutes); PEERS=1 measures other brokers too; ARGS="--row 4" for one row
 	interop-tests/bench/run $(ARGS)

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Starts, stops and kills the release binary for the interop suites.
 
-A broker is described by a state file, so that a suite in any language can handle the broker that the runner started:
+A state file describes a broker, so that a suite in any language can control the broker that the runner started:
 
-    broker.py STATE start     start it (again, with the same data directory and ports), wait until it is healthy
-    broker.py STATE kill      SIGKILL, wait until it is gone
-    broker.py STATE stop      SIGTERM, wait; print the exit code; fail when it is not 0
+    broker.py STATE start     start it (again, with the same data directory and ports); wait until it is healthy
+    broker.py STATE kill      SIGKILL; wait until it has ended
+    broker.py STATE stop      SIGTERM; wait; print the exit code; fail if it is not 0
     broker.py STATE status    print "running" or "stopped"
 
-Only the process whose id stands in the state file is ever signalled.
+Signals go only to the process whose id is in the state file.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ STOP_DEADLINE = 15.0
 
 
 class BrokerError(Exception):
-    """The broker did not do what was asked."""
+    """A broker did not start, stop or become healthy."""
 
 
 def target_dir() -> Path:
@@ -46,7 +46,7 @@ def binary() -> Path:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports nobody listens on now. All are held until all are known, so that they differ."""
+    """Ports on which nothing listens. All are held until all are known, so that they differ."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for each in sockets:
@@ -109,7 +109,7 @@ class Broker:
         )
 
     def environment(self) -> dict[str, str]:
-        """What a suite is told."""
+        """The variables that a suite is given (README.md)."""
         return {
             "JITNEY_CONNECTION_STRING": self.connection_string,
             "JITNEY_AMQP_PORT": str(self.amqp_port),
@@ -133,7 +133,7 @@ class Broker:
             raise BrokerError("it is running already")
         if not Path(self.state["binary"]).is_file():
             raise BrokerError(f"no binary at {self.state['binary']}: run `cargo build --release` first")
-        # A keeper owns the broker as its child, so that any later process can learn the exit code.
+        # `keep` has the broker as its child, so that any later process can read the exit code.
         write_json(self.state_file, {**self.state, "pid": None, "exit_code": None})
         subprocess.Popen(
             [sys.executable, str(HERE / "broker.py"), str(self.state_file), "keep"],
@@ -142,12 +142,27 @@ class Broker:
         self._wait(lambda: self.state["pid"] is not None, START_DEADLINE, "was not started")
 
     def kill(self) -> None:
-        """Ends it as a power cut would, as far as a process can: SIGKILL."""
+        """Ends the process with SIGKILL."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> int:
-        """Ends it in good order, and returns the exit code."""
+        """Ends the process with SIGTERM; returns the exit code."""
         return self._end(signal.SIGTERM)
+
+    def finish(self) -> str | None:
+        """Stops the broker at the end of a suite; returns what was wrong with it, or None."""
+        try:
+            if not self.running():
+                return f"the broker was gone at the end (exit code {self.state['exit_code']})"
+            code = self.stop()
+        except BrokerError as error:
+            if self.running():
+                self.kill()
+            return f"broker: {error}"
+        panics = [line for line in self.log.read_text(errors="replace").splitlines() if "panicked at" in line]
+        if panics:
+            return f"the broker panicked: {panics[0]}"
+        return f"the broker ended with {code}" if code else None
 
     def _end(self, number: int) -> int:
         if not self.running():
@@ -181,7 +196,7 @@ class Broker:
 
 
 def keep(state_file: Path) -> None:
-    """The keeper: starts the broker, writes its id, waits for its end, writes its exit code."""
+    """Starts the broker as a child, writes its process id, waits for its end, writes its exit code."""
     state = json.loads(state_file.read_text())
     command = [
         state["binary"], "serve",
@@ -202,7 +217,7 @@ def keep(state_file: Path) -> None:
 
 
 def write_json(path: Path, value) -> None:
-    """Replaces the file as a whole: a reader never sees half of it."""
+    """Replaces the file atomically."""
     scratch = path.with_suffix(f".{os.getpid()}")
     scratch.write_text(json.dumps(value, indent=1))
     scratch.replace(path)

@@ -1,58 +1,45 @@
 #!/usr/bin/env python3
 """The matrix: which scenario passes, fails or is not offered with which client.
 
-    interop-tests/matrix.py            prints it, from what the suites wrote in their last runs
-    interop-tests/matrix.py --keep     and keeps it in docs/compatibility.md
+    interop-tests/matrix.py            prints it, from the suites' last runs
 
-Rows and what each client owes are read from scenarios.md, outcomes from the suites' `scenarios.tsv`, versions from their pins.
+Rows, and which suites must have an outcome, are read from scenarios.md; outcomes from the suites' `scenarios.tsv`; versions from
+the files that pin them. `write` writes docs/interop-matrix.md.
 """
 
 from __future__ import annotations
 
 import json
+import platform
 import re
+import subprocess
 import sys
 import textwrap
 import tomllib
 import xml.etree.ElementTree as ElementTree
 from collections import defaultdict
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
+
+from broker import binary
+from suites import GROUPS, SUITES, Suite
 
 HERE = Path(__file__).resolve().parent
 SCENARIOS = HERE / "scenarios.md"
-DOCUMENT = HERE.parent / "docs" / "compatibility.md"
-BEGIN = "<!-- the matrix: written by interop-tests/run, not by hand -->"
-END = "<!-- end of the matrix -->"
+DOCUMENT = HERE.parent / "docs" / "interop-matrix.md"
 
 # Fail beats pass beats not offered, when a scenario has several lines.
 OUTCOMES = ["fail", "pass", "not offered"]
 SIGNS = {"pass": "✓", "fail": "✗", "not offered": "–", "missing": "?", "": "·"}
 LONGEST_NOTE = 80
 
-# The words of the column "who", and the suites that they mean. A suite's own name is a word, too.
-PYTHON = ["python-sync", "python-aio"]
-GO = ["go", "go-wss"]
-GENERIC = ["rhea", "proton"]
-OFFICIAL = [*PYTHON, "javascript", "java", *GO, "rust"]
-WORDS = {
-    "all": OFFICIAL,
-    "generic": GENERIC,
-    "Py": PYTHON,
-    "JS": ["javascript"],
-    "Java": ["java"],
-    "Go": GO,
-    "Rust": ["rust"],
-    # Cannot run here: transcripts at the level of frames.
-    ".NET": [],
-    "SDKs with administration": [*PYTHON, "javascript", "java", *GO],
-    "SDKs with token credentials": [*PYTHON, "javascript", "java", *GO],
-    "by hand": [],
-}
+# Suites of which every scenario without an outcome is shown as not offered.
+OFFICIAL = set(GROUPS["all"])
 
 
 class MatrixError(Exception):
-    """scenarios.md, or what a suite wrote, cannot be read."""
+    """scenarios.md or the outcomes of a suite cannot be read."""
 
 
 @dataclass
@@ -71,7 +58,7 @@ class Cell:
 @dataclass
 class Matrix:
     scenarios: list[Scenario]
-    # What a suite runs that is no scenario of the list, such as samples, by its name.
+    # Outcomes by suite, and by scenario or, for a test that is no scenario (a sample), by its name.
     cells: dict[str, dict[str, Cell]] = field(default_factory=dict)
 
     def columns(self, scenarios: list[Scenario]) -> list[str]:
@@ -83,8 +70,8 @@ class Matrix:
             return SIGNS[cell.outcome]
         if suite in scenario.who:
             return SIGNS["missing"]
-        # "Who" names the SDKs that have the call; of a generic client it asks only what it says.
-        return SIGNS["not offered" if suite in OFFICIAL and scenario.who & set(OFFICIAL) else ""]
+        # "Who" names the SDKs that have the call. A generic client must have only the outcomes that it is named for.
+        return SIGNS["not offered" if suite in OFFICIAL and scenario.who & OFFICIAL else ""]
 
     def sections(self) -> dict[str, list[Scenario]]:
         found = defaultdict(list)
@@ -93,7 +80,7 @@ class Matrix:
         return found
 
     def programs(self) -> dict[str, dict[str, Cell]]:
-        """Of each suite, what has no number."""
+        """The outcomes of each suite that are no scenarios."""
         numbers = {each.number for each in self.scenarios}
         found = {suite: {name: cell for name, cell in cells.items() if name not in numbers} for suite, cells in self.cells.items()}
         return {suite: cells for suite, cells in found.items() if cells}
@@ -103,48 +90,47 @@ class Matrix:
         return [each.number for each in self.scenarios if suite in each.who and each.number not in cells]
 
 
-def read_scenarios(known: list[str]) -> list[Scenario]:
-    """The rows of scenarios.md; `known` are the names of the suites."""
+def read_scenarios() -> list[Scenario]:
+    """The rows of scenarios.md."""
     found: list[Scenario] = []
     section, who = "", None
     for line in SCENARIOS.read_text().splitlines():
         if heading := re.fullmatch(r"#+ (.*)", line):
             section, who = heading[1], None
-        # The name of a queue may hold what Markdown takes for the end of a cell, escaped.
+        # An escaped `\|` does not end a cell.
         elif row := re.match(r"\| (S\d+) \|.*(?<!\\)\|([^|]*)\|$", line):
-            who = meant(row[1], row[2].strip(), who, known)
+            who = meant(row[1], row[2].strip(), who)
             if any(each.number == row[1] for each in found):
                 raise MatrixError(f"scenarios.md has {row[1]} twice")
             found.append(Scenario(row[1], section, who))
     return found
 
 
-def meant(number: str, text: str, before: set[str] | None, known: list[str]) -> set[str]:
-    """The suites that a cell of "who" means. Conditions, in parentheses or after `with` or `that`, are for readers."""
+def meant(number: str, text: str, before: set[str] | None) -> set[str]:
+    """The suites that a cell of "who" names. Conditions, in parentheses or after `with` or `that`, are for readers."""
+    words = {**GROUPS, **{suite.name: [suite.name] for suite in SUITES}}
     found: set[str] = set()
     for word in re.sub(r"\([^)]*\)", "", text).split(","):
         word = word.strip()
         short = re.sub(r" (with|that) .*", "", word)
         if word == "the same" and before is not None:
             found |= before
-        elif word in WORDS or short in WORDS:
-            found |= set(WORDS[word if word in WORDS else short])
-        elif word in known:
-            found.add(word)
+        elif word in words or short in words:
+            found |= set(words[word if word in words else short])
         elif not word.startswith(("with ", "that ")):
-            raise MatrixError(f"scenarios.md: who is {word!r} at {number}?")
+            raise MatrixError(f"scenarios.md, {number}: {word!r} names no suite and no group of suites.toml")
     return found
 
 
 def read_cells(path: Path) -> dict[str, Cell]:
-    """What a suite wrote."""
+    """The outcomes that a suite wrote."""
     found: dict[str, Cell] = {}
     for line in path.read_text().splitlines():
         number, outcome, note = (line.split("\t") + ["", ""])[:3]
         if not number or outcome not in OUTCOMES or line.count("\t") != 2:
             raise MatrixError(f"{path}: {line!r} is not NAME<TAB>{'|'.join(OUTCOMES)}<TAB>note")
         if len(note) > LONGEST_NOTE or outcome == "not offered" and not note.strip():
-            raise MatrixError(f"{path}: a note of 1 to {LONGEST_NOTE} characters for {line!r}, please")
+            raise MatrixError(f"{path}: {line!r} needs a note of 1 to {LONGEST_NOTE} characters")
         cell = found.setdefault(number, Cell(outcome, []))
         rank = OUTCOMES.index(outcome) - OUTCOMES.index(cell.outcome)
         if rank < 0:
@@ -154,31 +140,32 @@ def read_cells(path: Path) -> dict[str, Cell]:
     return found
 
 
-def collect(suites, known, work: Path) -> Matrix:
-    """The matrix of those suites that wrote something, all that there are being known."""
-    matrix = Matrix(read_scenarios([suite.name for suite in known]))
+def collect(suites: list[Suite]) -> Matrix:
+    """The matrix of those suites that wrote outcomes."""
+    matrix = Matrix(read_scenarios())
     for suite in suites:
-        path = work / suite.name / "scenarios.tsv"
+        path = suite.work / "scenarios.tsv"
         if path.is_file():
             matrix.cells[suite.name] = read_cells(path)
     return matrix
 
 
-def complaint(suite, suites, work: Path) -> str | None:
-    """What is wrong with what a suite wrote, or did not write."""
+def complaint(suite: Suite) -> str | None:
+    """What is wrong with the outcomes of a suite, or which are missing."""
     try:
-        matrix = collect([suite], suites, work)
+        matrix = collect([suite])
     except MatrixError as error:
         return str(error)
     cells = matrix.cells.get(suite.name, {})
-    if unknown := [name for name in cells if re.fullmatch(r"S\d+", name) and name not in {each.number for each in matrix.scenarios}]:
-        return f"scenarios.tsv has what scenarios.md has not: {' '.join(unknown)}"
+    known = {each.number for each in matrix.scenarios}
+    if unknown := [name for name in cells if re.fullmatch(r"S\d+", name) and name not in known]:
+        return f"not in scenarios.md: {' '.join(unknown)}"
     missing = matrix.missing(suite.name)
-    return f"no line in scenarios.tsv for {' '.join(missing)}" if missing else None
+    return f"no outcome for {' '.join(missing)}" if missing else None
 
 
 def version(pin: str) -> str:
-    """The version of `FILE:PACKAGE`, FILE being where a suite pins it."""
+    """The version of `FILE:PACKAGE`, as FILE pins it."""
     name, package = pin.split(":", 1)
     path = HERE / name
     text = path.read_text()
@@ -204,12 +191,12 @@ def version(pin: str) -> str:
     return found[1]
 
 
-def clients(suite) -> str:
-    """What a suite runs, with versions."""
-    return ", ".join(f"{pin.rsplit('/', 1)[-1].split(':')[-1]} {version(pin)}" for pin in suite.pins)
+def packages(suite: Suite) -> str:
+    """The tested packages of a suite, with versions."""
+    return ", ".join(f"{pin.rsplit('/', 1)[-1].split(':')[-1]} {version(pin)}" for pin in suite.clients)
 
 
-LEGEND = "✓ passes   ✗ fails   – not offered by this client   · not asked of this kind of client   ? no outcome"
+LEGEND = "✓ passes   ✗ fails   – not offered by this client   · not required of this client   ? no outcome"
 
 
 def passing(cells: dict[str, Cell]) -> str:
@@ -221,7 +208,7 @@ def others(cells: dict[str, Cell]) -> list[tuple[str, Cell]]:
 
 
 def shown(matrix: Matrix, width: int = 118) -> str:
-    """For a terminal: clients downwards, scenarios in blocks."""
+    """For a terminal: a row per suite, scenarios in blocks."""
     lines = []
     for section, scenarios in matrix.sections().items():
         names = matrix.columns(scenarios)
@@ -242,21 +229,27 @@ def shown(matrix: Matrix, width: int = 118) -> str:
     return "\n".join(lines).lstrip("\n")
 
 
-def written(matrix: Matrix, suites) -> str:
-    """For docs/compatibility.md: scenarios downwards."""
-    named = {suite.name: suite for suite in suites}
-    lines = [BEGIN, "", LEGEND.replace("   ", "; ") + ".", "", "| suite | client |", "|---|---|"]
-    lines += [f"| {name} | {clients(named[name])} |" for name in matrix.cells]
+def written(matrix: Matrix, results: dict[str, str]) -> str:
+    """The document: a row per scenario."""
+    jitney = subprocess.run([binary(), "--version"], check=True, capture_output=True, text=True).stdout.strip()
+    lines = [
+        "# Interop matrix", "",
+        "Generated by `interop-tests/run` when every suite has run; do not edit. The scenarios are described in", "`interop-tests/scenarios.md`.", "",
+        f"Date: {date.today()}. Broker: {jitney}, {platform.system()} {platform.machine()}.", "",
+        LEGEND.replace("   ", "; ") + ".", "",
+        "| suite | packages | tests |", "|---|---|---|",
+    ]
+    lines += [f"| {suite.name} | {packages(suite)} | {results[suite.name]} |" for suite in SUITES if suite.name in results]
     for section, scenarios in matrix.sections().items():
         names = matrix.columns(scenarios)
         if names:
-            lines += ["", f"### {section}", "", "| | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
+            lines += ["", f"## {section}", "", "| | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
             lines += [f"| {each.number} | " + " | ".join(matrix.sign(name, each) for name in names) + " |" for each in scenarios]
     for suite, cells in matrix.programs().items():
-        lines += ["", f"### {suite}", ""]
+        lines += ["", f"## {suite}", ""]
         lines += textwrap.wrap(passing(cells), 140, initial_indent="✓ ", break_on_hyphens=False)
         lines += ["", *[f"- {SIGNS[cell.outcome]} {name}: {'; '.join(cell.notes)}" for name, cell in others(cells)]]
-    lines += ["", "### Not offered, and why", ""]
+    lines += ["", "## Not offered, and why", ""]
     numbers = {each.number for each in matrix.scenarios}
     for suite, cells in matrix.cells.items():
         why = defaultdict(list)
@@ -264,36 +257,18 @@ def written(matrix: Matrix, suites) -> str:
             if cell.outcome == "not offered" and name in numbers:
                 why["; ".join(cell.notes)].append(name)
         lines += [f"- {suite}, {', '.join(which)}: {note}" for note, which in why.items()]
-    lines += [
-        "",
-        "Where an official SDK has no line above, the column *who* of `interop-tests/scenarios.md` names the clients that have the call.",
-        "", END,
-    ]
+    lines += ["", "An SDK without a line above lacks the call if the column *who* of `interop-tests/scenarios.md` does not name it.", ""]
     return "\n".join(lines)
 
 
-def keep(matrix: Matrix, suites) -> bool:
-    """Writes it into the document; tells whether that changed it."""
-    text = DOCUMENT.read_text()
-    if BEGIN not in text or END not in text:
-        raise MatrixError(f"{DOCUMENT} has no place for the matrix")
-    before, rest = text.split(BEGIN, 1)
-    changed = before + written(matrix, suites) + rest.split(END, 1)[1]
-    if changed != text:
-        DOCUMENT.write_text(changed)
-    return changed != text
+def write(results: dict[str, str]) -> None:
+    """Writes the document; `results` are the closing lines of the suites that ran, by name."""
+    DOCUMENT.write_text(written(collect([suite for suite in SUITES if suite.name in results]), results))
 
 
 def main() -> int:
-    import runpy
-
-    runner = runpy.run_path(str(HERE / "run"))
-    suites = runner["SUITES"]
     try:
-        matrix = collect(suites, suites, runner["WORK"])
-        print(shown(matrix))
-        if sys.argv[1:] == ["--keep"]:
-            keep(matrix, suites)
+        print(shown(collect(SUITES)))
     except MatrixError as error:
         print(f"matrix: {error}", file=sys.stderr)
         return 1
