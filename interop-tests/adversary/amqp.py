@@ -6,6 +6,7 @@ What is written is put together here byte by byte; what is read is decoded as fa
 from __future__ import annotations
 
 import asyncio
+import socket
 import struct
 import uuid
 from collections.abc import Callable
@@ -304,10 +305,20 @@ class Peer(asyncio.Protocol):
     @classmethod
     async def connect(
         cls, port: int, window: int = WIDE, idle: int | None = None, key: Key | None = None, container: str | None = None, jms: bool = False,
+        reads: bool = True, address: str = "127.0.0.1",
     ) -> "Peer":
-        """Connects, opens and begins: as ANONYMOUS, or with a key."""
+        """Connects from an address, opens and begins: as ANONYMOUS, or with a key. Of what one that does not read is sent the system keeps
+        little."""
         loop = asyncio.get_running_loop()
-        _, peer = await loop.create_connection(lambda: cls(window), "127.0.0.1", port)
+        own = socket.socket()
+        if not reads:
+            # Few bytes on this side, and small segments, of which the other side's buffer is a multiple.
+            own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            own.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)
+        own.bind((address, 0))
+        own.setblocking(False)
+        await loop.sock_connect(own, ("127.0.0.1", port))
+        _, peer = await loop.create_connection(lambda: cls(window), sock=own)
         peer.write(hello(key, container or f"adversary-{id(peer):x}", window, idle, jms))
         await peer.opened
         return peer

@@ -8,8 +8,13 @@ import hashlib
 import hmac
 import time
 import urllib.parse
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 from functools import partial
+
+from azure.servicebus import ServiceBusMessage
+from azure.servicebus.aio import ServiceBusClient
 
 from amqp import FALSE, TRUE, Ended, Key, Link, Peer, composite, int32, int64, request, request_with, string
 from scene import Scene
@@ -20,6 +25,10 @@ LISTEN: Key = ("listen", "key-of-listen")
 
 # How long an attack waits for what must come.
 PATIENCE = 20.0
+# How long a well-behaved client may need for a few requests, seconds.
+REQUESTS_WAIT = 5.0
+# Requests that one connection may have waiting, whatever their size here.
+HELD_BY_ONE = 7
 
 
 def token(resource: str, key: Key, life: int = 600) -> str:
@@ -161,3 +170,42 @@ async def send(scene: Scene, queue: str, *payloads: bytes, form: int = 0) -> Non
         await until(peer, lambda: len(accepted) == len(left))
         left = [payload for index, payload in enumerate(left) if not accepted[index]]
     await finish(peer)
+
+
+async def hold_requests(scene: Scene, key: Key | None, node: str, sizes: list[int], make: Callable[[int], bytes]) -> list[Peer]:
+    """Requests that wait for a link that is never attached, until none of any size is taken any more; those who have sent them."""
+    peers: list[Peer] = []
+    for size in sizes:
+        is_taken = True
+        while is_taken:
+            peer = await scene.connect(key)
+            peers.append(peer)
+            assert len(peers) < 100, "every request is taken"
+            link = await peer.sender(node)
+            for _ in range(HELD_BY_ONE):
+                assert await until(peer, lambda: 0 < link.credit), f"no credit: {link.ended or peer.wrong}"
+                told: list[bool] = []
+                peer.transfer(link, make(size), told.append)
+                assert await until(peer, lambda: bool(told)), f"no answer: {link.ended or peer.wrong}"
+                is_taken = told[0]
+                if not is_taken:
+                    break
+    scene.say(f"{len(peers)} connections to {node} have requests waiting")
+    return peers
+
+
+async def requests_are_answered(scene: Scene) -> None:
+    """A new client of the SDK puts its tokens, schedules a message, cancels it, and peeks, each at the first try and in time."""
+    began = time.monotonic()
+    connection_string = scene.broker.connection_string_of(*ROOT)
+    async with asyncio.timeout(REQUESTS_WAIT):
+        async with (
+            ServiceBusClient.from_connection_string(connection_string, retry_total=0) as client,
+            client.get_queue_sender("yours") as sender, client.get_queue_receiver("yours") as receiver,
+        ):
+            later = datetime.now(timezone.utc) + timedelta(hours=1)
+            [number] = await sender.schedule_messages([ServiceBusMessage("later")], later)
+            assert number in [message.sequence_number for message in await receiver.peek_messages(250)]
+            await sender.cancel_scheduled_messages(number)
+            assert number not in [message.sequence_number for message in await receiver.peek_messages(250)]
+    scene.say(f"the requests of another client were answered in {time.monotonic() - began:.2f} s")

@@ -22,6 +22,10 @@ HEALTH_WAIT = 10.0
 class Broker(AnyBroker):
     """A broker with little."""
 
+    def connection_string_of(self, name: str, key: str) -> str:
+        """The connection string of an authorization rule."""
+        return self.connection_string.replace("RootManageSharedAccessKey", name).replace("SAS_KEY_VALUE", key)
+
     def limit_descriptors(self, count: int) -> None:
         """Lets it have so many, from its next start on."""
         program = self.state_file.with_name("limited")
@@ -101,9 +105,7 @@ class Pair:
     @classmethod
     async def start(cls, broker: Broker, has_key: bool) -> "Pair":
         # The key is one for this queue only.
-        connection_string = broker.connection_string
-        if has_key:
-            connection_string = connection_string.replace("RootManageSharedAccessKey", "pair").replace("SAS_KEY_VALUE", "key-of-the-pair")
+        connection_string = broker.connection_string_of("pair", "key-of-the-pair") if has_key else broker.connection_string
         # The whole stream's limit: a line tells of all that was lost.
         process = await asyncio.create_subprocess_exec(
             sys.executable, str(HERE / "pair.py"), connection_string, "pair",

@@ -8,10 +8,12 @@ import time
 
 from amqp import (
     BATCH, COORDINATOR, DISPOSITION, FALSE, NULL, TRANSFER, TRUE, Ended, Peer, attach, batch, binary, composite, frame, grouped, int32, int64,
-    listed, message, section, selector, sends, source, string, symbol_map, target, text_map, uint,
+    listed, message, request, section, selector, sends, source, string, symbol_map, target, text_map, uint,
 )
 from scene import Scene
-from tools import LISTEN, ROOT, SEND, Node, finish, has_link, is_there, say, send, token, until
+from tools import (
+    LISTEN, ROOT, SEND, Node, finish, has_link, hold_requests, is_there, requests_are_answered, say, send, token, until,
+)
 
 LONG = 60_000
 
@@ -213,6 +215,17 @@ async def what_a_receiver_may_not(scene: Scene) -> None:
     await finish(pair)
 
 
+async def management_requests_whose_answers_nobody_takes(scene: Scene) -> None:
+    """They share a part of the memory with those of all others, which are answered all the same."""
+    def peek(size: int) -> bytes:
+        return request("com.microsoft:peek-message", {"padding": string("x" * size)}, "nobody")
+
+    peers = await hold_requests(scene, LISTEN, "mine/$management", [900_000, 60_000, 4_000, 100], peek)
+    await requests_are_answered(scene)
+    for peer in peers:
+        await finish(peer)
+
+
 async def attaches_that_are_refused_without_end(scene: Scene) -> None:
     """Each refusal is a line of log, if nobody counts."""
     ends, refused = time.monotonic() + 3, 0
@@ -236,5 +249,6 @@ ATTACKS = [
     transactions_that_hold_much,
     patterns_without_end,
     requests_that_look_at_a_whole_queue,
+    management_requests_whose_answers_nobody_takes,
     attaches_that_are_refused_without_end,
 ]

@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 import base64
 import os
+import time
 
 from amqp import FALSE, TRUE, Ended, Peer, message, source, target
 from scene import Scene
-from tools import LISTEN, ROOT, SEND, finish, has_link, until
+from tools import LISTEN, PATIENCE, ROOT, SEND, finish, has_link, requests_are_answered, send, until
 
 # A broker with so many descriptors, and what takes them: peers that have signed in, and WebSockets of those who have not.
 DESCRIPTORS, SIGNED_IN, WEBSOCKETS = 300, 205, 140
 MEBIBYTE = 1024 * 1024
+# Connections that read nothing, and messages enough for all.
+CROWD, CROWD_MESSAGES = 200, 800
+# What the broker logs of each of them that it closes.
+CLOSING = "the peer does not read what is sent to it, and memory is short: closing"
 
 
 async def what_a_sender_may_not(scene: Scene) -> None:
@@ -78,6 +83,27 @@ async def receivers_that_never_read(scene: Scene) -> None:
         peer.drop()
 
 
+async def a_crowd_that_never_reads(scene: Scene) -> None:
+    """So many that what waits for them is twice its share of the memory: who has read nothing for two seconds is closed."""
+    await send(scene, "mine", *(message(os.urandom(64_000)) for _ in range(CROWD_MESSAGES)))
+    peers = [await scene.connect(LISTEN, reads=False) for _ in range(CROWD)]
+    for peer in peers:
+        receiver = await peer.receiver("mine", lambda *_: None)
+        assert peer.transport
+        peer.transport.pause_reading()
+        receiver.grant(1_000)
+    ends = time.monotonic() + PATIENCE
+    while CLOSING not in scene.broker.log.read_text(errors="replace"):
+        assert time.monotonic() < ends, "nobody is closed who does not read"
+        await asyncio.sleep(0.1)
+    # While the rest of them stay.
+    await requests_are_answered(scene)
+    closed = scene.broker.log.read_text(errors="replace").count(CLOSING)
+    scene.say(f"{closed} of {CROWD} connections were closed")
+    for peer in peers:
+        peer.drop()
+
+
 async def frames_without_end(scene: Scene) -> None:
     """Flows and nothing else, as fast as the broker reads."""
     ends = asyncio.get_running_loop().time() + 3
@@ -137,4 +163,7 @@ async def all_descriptors(scene: Scene) -> None:
     sender.drop()
 
 
-ATTACKS = [what_a_sender_may_not, messages_that_do_not_end, senders_that_never_read, receivers_that_never_read, frames_without_end]
+ATTACKS = [
+    what_a_sender_may_not, messages_that_do_not_end, senders_that_never_read, receivers_that_never_read,
+    a_crowd_that_never_reads, frames_without_end,
+]

@@ -10,15 +10,17 @@ import struct
 import time
 
 from amqp import (
-    COORDINATOR, FALSE, NULL, SASL_HEADER, Ended, attach, composite, hello, request_with, section, sends, string, target,
+    COORDINATOR, FALSE, NULL, SASL_HEADER, Ended, Peer, attach, composite, hello, request_with, section, sends, string, target,
 )
 from scene import Scene
-from tools import ROOT, Node, finish, http, is_there, say, send, status_of, token, until
+from tools import ROOT, Node, finish, hold_requests, http, is_there, requests_are_answered, say, send, status_of, token, until
 
 # A stranger's time to prove a right (limits::ADMISSION_DEADLINE), and what a busy machine adds.
 ADMISSION, SLACK = 20.0, 12.0
 # limits::VISITS_PER_ADDRESS_MAX
 VISITS = 1_000
+# Addresses of the loopback network, and connections of each.
+MACHINES, VISITS_OF_EACH = 8, 500
 
 
 async def connect(scene: Scene, source_address: str = "127.0.0.1") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -155,6 +157,35 @@ async def requests_to_cbs_that_take_much_to_decode(scene: Scene) -> None:
     await asyncio.gather(*(one() for _ in range(20)))
 
 
+async def requests_to_cbs_whose_answers_nobody_takes(scene: Scene) -> None:
+    """They share a part of the memory with those of all others, which are answered all the same."""
+    def put_token(size: int) -> bytes:
+        return request_with("put-token", string("x" * size), "nobody", type="jwt", name="sb://localhost/yours")
+
+    peers = await hold_requests(scene, None, "$cbs", [60_000, 4_000, 100], put_token)
+    await requests_are_answered(scene)
+    for peer in peers:
+        await finish(peer)
+
+
+async def first_requests_of_many_machines(scene: Scene) -> None:
+    """Each connection may have a small first request waiting, whatever others have: so many connections that these are much."""
+    payload = request_with("put-token", string("x" * 60_000), "nobody", type="jwt", name="sb://localhost/yours")
+    together = asyncio.Semaphore(100)
+
+    async def one(number: int) -> Peer:
+        async with together:
+            peer = await scene.connect(None, address=f"127.0.0.{2 + number % MACHINES}")
+            link = await peer.sender("$cbs")
+            await until(peer, lambda: 0 < link.credit)
+            peer.transfer(link, payload)
+            await peer.flush()
+            return peer
+
+    for peer in await asyncio.gather(*(one(number) for number in range(MACHINES * VISITS_OF_EACH))):
+        await finish(peer)
+
+
 async def links_that_are_refused(scene: Scene) -> None:
     """Each with a long name and a long source; the peer never answers a detach."""
 
@@ -289,6 +320,8 @@ ATTACKS = [
     hostile_http,
     noise,
     requests_to_cbs_that_take_much_to_decode,
+    requests_to_cbs_whose_answers_nobody_takes,
+    first_requests_of_many_machines,
     links_that_are_refused,
     transactions_without_end,
     requests_that_are_refused_without_end,
