@@ -1,8 +1,11 @@
-from proton import Delivery, symbol
+from proton import Delivery, Endpoint, Message, symbol
 
 from client import (
-    AT_MOST_ONCE, RECEIVER_FIRST, RECEIVER_SECOND, TestCase, bodies, connect, counts, dead_letter, numbered,
+    AT_MOST_ONCE, RECEIVER_FIRST, RECEIVER_SECOND, TestCase, bodies, connect, counts, dead_letter, numbered, unique_name,
 )
+
+# A frame with room for one of the messages that fill a window.
+FRAME_BYTES = 1024
 
 
 class Receiving(TestCase):
@@ -112,3 +115,32 @@ class Receiving(TestCase):
         for _, delivery in reversed(self.receive(second, 10)):
             self.settle(delivery, Delivery.ACCEPTED)
         self.assertEqual(self.available(self.receiver("s37")), [])
+
+    def test_s331_what_a_window_kept_back_is_available_at_once_and_not_counted(self):
+        for end in ("link", "session", "connection"):
+            self.send("s331", *(Message(body=number, properties={"padding": "x" * 500}) for number in range(1, 11)))
+            # A client with room for two frames, which reads neither.
+            other = self.other(max_frame_size=FRAME_BYTES)
+            session = other.conn.session()
+            session.incoming_capacity = 2 * FRAME_BYTES
+            session.open()
+            link = session.receiver(unique_name())
+            link.source.address = "s331"
+            link.open()
+            link.flow(1_000)
+            other.wait(lambda: link.queued == 2, msg="a full window")
+            receiver = self.receiver("s331")
+            self.assertEqual(self.available(receiver), [])
+            ended = {"link": link, "session": session, "connection": other.conn}[end]
+            ended.close()
+            other.wait(lambda: ended.state & Endpoint.REMOTE_CLOSED, msg=f"the end of the {end}")
+            received = self.receive(receiver, 8)
+            self.assertEqual((bodies(received), counts(received)), (list(range(3, 11)), [0] * 8), end)
+            for _, delivery in received:
+                self.complete(delivery)
+            # What was sent is locked until its lock ends.
+            received = self.receive(receiver, 2)
+            self.assertEqual((bodies(received), counts(received)), ([1, 2], [1, 1]), end)
+            for _, delivery in received:
+                self.complete(delivery)
+            receiver.close()

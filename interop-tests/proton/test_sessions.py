@@ -2,7 +2,8 @@ import multiprocessing
 import os
 from concurrent.futures import ThreadPoolExecutor
 
-from proton import Message, int32, symbol, timestamp
+from proton import Described, Message, int32, symbol, timestamp, ulong
+from proton.reactor import Filter
 from proton.utils import LinkDetached
 
 from client import (
@@ -10,9 +11,18 @@ from client import (
 )
 from management import Management, SESSION_LOST, in_seconds, token_of, uuids
 
+SHARED = symbol("com.microsoft:non-exclusive-session-filter:list")
 CANNOT_BE_LOCKED = "com.microsoft:session-cannot-be-locked"
 NOT_ALLOWED = "amqp:not-allowed"
 TIMEOUT = "com.microsoft:timeout"
+
+
+class Shared(InSession):
+    """A receiver of a message session that others may have too, as .NET asks for it."""
+
+    def __init__(self, name: str):
+        super().__init__(name)
+        self.filter = Filter({SHARED: Described(ulong(0x13_7000_000E), [name, None])})
 
 
 def said(session: str, *words, **more) -> list[Message]:
@@ -43,6 +53,11 @@ class Sessions(TestCase):
     def manage(self, address: str, receiver) -> Management:
         return Management(self, address, link=receiver.link.name)
 
+    def locked_until(self, receiver) -> float:
+        """When the lock of a session ends, in seconds since 1970."""
+        ticks = receiver.link.remote_properties[symbol("com.microsoft:locked-until-utc")]
+        return ticks / 1e7 - 62_135_596_800
+
     def take_all(self, receiver) -> list:
         """What is there for a session's receiver; it is completed."""
         received = self.available(receiver)
@@ -58,8 +73,7 @@ class Sessions(TestCase):
             self.assertEqual(bodies(received), wanted)
             self.assertEqual({message.group_id for message, _ in received}, {name})
             self.assertEqual(session_of(receiver), name)
-            ticks = receiver.link.remote_properties[symbol("com.microsoft:locked-until-utc")]
-            self.assertAlmostEqual(ticks / 1e7 - 62_135_596_800, now() + 60, delta=5)
+            self.assertAlmostEqual(self.locked_until(receiver), now() + 60, delta=5)
 
     def test_s102_the_next_session_is_accepted(self):
         self.send("s102", *said("x", 1))
@@ -185,6 +199,50 @@ class Sessions(TestCase):
         holder.close()
         received = self.receive(receiver, 1)
         self.assertEqual((bodies(received), counts(received)), ([1], [1]))
+
+    def test_s140_an_idle_holder_is_detached_two_seconds_after_its_lock(self):
+        self.send("s140", *said("x", 1))
+        holder = self.session("s140", "x")
+        ends = self.locked_until(holder)
+        [(_, delivery)] = self.receive(holder, 1)
+        self.complete(delivery)
+        self.nothing(holder, ends + 0.5 - now())
+        # What comes now is for the session's next holder.
+        self.send("s140", *said("x", "late"))
+        with self.assertRaises(LinkDetached) as raised:
+            holder.receive(DEADLINE)
+        self.assertEqual(raised.exception.condition, SESSION_LOST[1])
+        self.assertAlmostEqual(now(), ends + 2, delta=1.4)
+        received = self.receive(self.session("s140", "x"), 1)
+        self.assertEqual((bodies(received), counts(received)), (["late"], [0]))
+
+    def test_s140_an_idle_holder_is_detached_when_another_accepts_its_session(self):
+        holder = self.session("s140", "y", connection=self.other())
+        ends = self.locked_until(holder)
+        self.nothing(holder, ends - 1 - now())
+        self.held("s140", "y")
+        self.nothing(holder, ends + 0.2 - now())
+        receiver = self.session("s140", "y")
+        with self.assertRaises(LinkDetached) as raised:
+            holder.receive(DEADLINE)
+        self.assertEqual(raised.exception.condition, SESSION_LOST[1])
+        self.assertLess(now(), ends + 1.5)
+        self.send("s140", *said("y", 1))
+        received = self.receive(receiver, 1)
+        self.assertEqual((bodies(received), counts(received)), ([1], [0]))
+
+    def test_s332_a_session_that_others_may_have_too_is_declined(self):
+        # The words by which .NET knows that a service has no such sessions.
+        self.refused(
+            self.receiver, "s332", Shared("x"), condition=NOT_ALLOWED,
+            text="contains invalid filter type. System only support Jms or Apache selector filter type.",
+        )
+        receiver = self.receiver("s332b", Shared("x"))
+        filters = receiver.link.remote_source.filter
+        filters.rewind()
+        self.assertFalse(filters.next() and filters.get_object(), "a filter that is not applied is not echoed")
+        self.send("s332b", *said("y", 1))
+        self.assertEqual(bodies(self.receive(receiver, 1)), [1])
 
     def test_s113_giving_a_session_up_is_no_delivery(self):
         self.send("s113", *said("x", 1, 2, 3))

@@ -2,8 +2,8 @@ from proton import Delivery, Described, Message, Timeout, symbol, ulong
 from proton.handlers import TransactionHandler
 from proton.reactor import Transaction
 
-from client import InSession, TestCase, bodies, connect, counts, numbered, unique_name
-from management import Management, disposition
+from client import InSession, TestCase, bodies, connect, counts, numbered, numbers, unique_name
+from management import Management, disposition, in_seconds
 
 TRANSACTIONAL = 0x34
 UNKNOWN = "amqp:transaction:unknown-id"
@@ -370,3 +370,31 @@ class Transactions(Working):
     def test_s249_a_coordinator_wants_no_token(self):
         # Declared with a null global-id; its id is short, and a discharge with `fail` is accepted.
         self.abort(self.begin())
+
+    def test_s230_a_transaction_has_one_partition(self):
+        def keyed(key: str | None, body: str) -> Message:
+            return Message(body=body, annotations={symbol("x-opt-partition-key"): key} if key else None)
+
+        sender = self.sender("s230")
+        for second in (keyed("other", "second"), keyed(None, "second")):
+            transaction = self.begin()
+            self.send_in(transaction, sender, keyed("one", "first"))
+            refusal = self.try_send(transaction, sender, second)
+            self.not_done(refusal, "amqp:not-allowed")
+            self.assertEqual(self.end(transaction, Transaction.commit), ("not committed", "amqp:transaction:rollback"))
+        self.assertEqual(self.here("s230"), [])
+        transaction = self.begin()
+        self.send_in(transaction, sender, keyed("one", "first"), keyed("one", "second"))
+        self.commit(transaction)
+        self.assertEqual(self.here("s230"), ["first", "second"])
+
+    def test_s250_what_is_scheduled_for_now_comes_in_its_turn(self):
+        management, sender = Management(self, "s250"), self.sender("s250")
+        transaction = self.begin()
+        self.send_in(transaction, sender, Message(body="sent"))
+        management.schedule([Message(body="scheduled")], in_seconds(0), transaction=transaction)
+        self.send_in(transaction, sender, Message(body="sent last"))
+        self.commit(transaction)
+        received = self.receive(self.receiver("s250"), 3)
+        self.assertEqual(bodies(received), ["sent", "scheduled", "sent last"])
+        self.assertEqual(numbers(received), sorted(numbers(received)))

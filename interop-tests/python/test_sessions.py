@@ -5,7 +5,7 @@ import time
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from azure.servicebus import ServiceBusMessage, ServiceBusMessageState
+from azure.servicebus import ServiceBusMessage, ServiceBusMessageState, ServiceBusReceiveMode
 from azure.servicebus.exceptions import (
     MessageNotFoundError,
     OperationTimeoutError,
@@ -190,6 +190,23 @@ async def test_s111_a_session_whose_lock_expires_is_lost(queue, other):
     assert (bodies(messages), counts(messages)) == (["1"], [1])
     await complete(second, messages)
     await second.__aexit__(None, None, None)
+
+
+async def test_s140_an_idle_holder_keeps_its_link_to_the_end_and_then_loses_its_session(queue, other):
+    await queue.send(*of("x", "1"))
+    async with queue.session("x", receive_mode=ServiceBusReceiveMode.RECEIVE_AND_DELETE) as idle:
+        ends = idle.session.locked_until_utc
+        assert bodies(await receive(idle, 1)) == ["1"]
+        # A last receive, for as long as the lock lasts, finds nothing; it does not fail.
+        left = (ends - datetime.now(timezone.utc)).total_seconds()
+        assert await idle.receive_messages(max_wait_time=left + 0.5) == []
+        async with other.session("x") as second:
+            await queue.send(*of("x", "2"))
+            messages = await receive(second, 1)
+            assert (bodies(messages), counts(messages)) == (["2"], [0])
+            await complete(second, messages)
+            with pytest.raises(SessionLockLostError):
+                await idle.receive_messages(max_wait_time=5)
 
 
 async def test_s112_the_sdks_renewer_keeps_a_session(queue, other, kind):

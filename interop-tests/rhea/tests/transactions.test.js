@@ -103,6 +103,11 @@ topic("transactions", (scenario) => {
     assert.deepEqual(await available(connection, "s233"), []);
     assert.deepEqual(await commit(coordinator, transaction), ACCEPTED);
     assert.deepEqual(await peek(connection, "s233"), []);
+    // The commit has settled the delivery, and rhea has forgotten it: a further outcome finds none.
+    const answered = event(message.receiver.session, "disposition", ({ settled }) => settled);
+    message.delivery.remote_settled = false;
+    message.delivery.update(false, rhea.message.accepted().described());
+    assert.equal(rhea.message.unwrap_outcome((await answered).state).error.condition, "amqp:not-found");
   });
 
   scenario("S234 after a rollback the lock is held as before, and the message can be settled", async (connection) => {

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.azure.messaging.servicebus.ServiceBusMessage;
 import com.azure.messaging.servicebus.ServiceBusReceivedMessage;
 import com.azure.messaging.servicebus.ServiceBusReceiverClient;
 import com.azure.messaging.servicebus.ServiceBusSenderClient;
@@ -337,5 +338,39 @@ class Transactions extends Scenarios {
         ServiceBusReceiverClient receiver = client.receiver("s246");
         assertEquals(List.of("one 1", "one 2", "one 3"), bodies(peekAll(receiver)));
         assertNotNull(receiver.peekMessage(3));
+    }
+
+    private static ServiceBusMessage keyed(String key, String body) {
+        return message(body).setPartitionKey(key);
+    }
+
+    @Test
+    void s230_a_transaction_has_one_partition() {
+        ServiceBusSenderClient sender = client.sender("s230");
+        for (ServiceBusMessage second : List.of(keyed("other", "second"), message("second"))) {
+            ServiceBusTransactionContext transaction = sender.createTransaction();
+            sender.sendMessage(keyed("one", "first"), transaction);
+            // The SDK does not look at what becomes of a message that is sent in a transaction.
+            sender.sendMessage(second, transaction);
+            refuses("amqp:transaction:rollback", () -> sender.commitTransaction(transaction));
+        }
+        ServiceBusReceiverClient receiver = client.receiver("s230");
+        assertEquals(List.of(), peekAll(receiver));
+        ServiceBusTransactionContext transaction = sender.createTransaction();
+        sender.sendMessage(keyed("one", "first"), transaction);
+        sender.sendMessage(keyed("one", "second"), transaction);
+        sender.commitTransaction(transaction);
+        assertEquals(List.of("first", "second"), bodies(receive(receiver, 2)));
+    }
+
+    @Test
+    void s250_what_is_scheduled_for_now_comes_in_its_turn() {
+        ServiceBusSenderClient sender = client.sender("s250");
+        ServiceBusTransactionContext transaction = sender.createTransaction();
+        sender.sendMessage(message("sent"), transaction);
+        sender.scheduleMessage(message("scheduled"), in(Duration.ZERO), transaction);
+        sender.sendMessage(message("sent last"), transaction);
+        sender.commitTransaction(transaction);
+        assertEquals(List.of("sent", "scheduled", "sent last"), bodies(receive(client.receiver("s250"), 3)));
     }
 }
