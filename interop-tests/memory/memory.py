@@ -7,12 +7,20 @@ the checks to be made.
 
 from __future__ import annotations
 
+import base64
+import hmac
 import re
 import sys
 import threading
 import time
+import urllib.parse
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+from proton import Message
+from proton.reactor import AtMostOnce
+from proton.utils import BlockingConnection
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "bench"))
 from measure import Jitney, MeasureError, Scratch, load, queues  # noqa: E402
@@ -136,7 +144,56 @@ def what_cannot_be_paged_holds_senders_back(_: int) -> None:
         expect(told <= 3, f"the log says {told} times that memory is full")
 
 
-CHECKS = [a_backlog_comes_goes_and_survives, messages_come_and_go_beside_a_backlog, what_cannot_be_paged_holds_senders_back]
+def a_full_memory_leaves_each_connection_few_tokens(_: int) -> None:
+    """Schedules fill the memory. A client puts tokens on one connection until one is refused, which says why; it goes on with those that it
+    has."""
+    name, key = "root", "key-of-root"
+    others = [f"{number}-{'x' * 200}" for number in range(200)]
+    config = queues("later", "now", *others)
+    [namespace] = config["UserConfig"]["Namespaces"]
+    namespace["AuthorizationRules"] = [{"Name": name, "Rights": ["Manage", "Send", "Listen"], "PrimaryKey": key}]
+    with Scratch() as directory, Jitney.start(directory, config, ["--memory-limit", f"{LITTLE // MIB}MiB", "--auth", "sas"]) as broker:
+        mine = {"user": name, "password": key}
+        load(broker.address, node="now", messages=1, size=BODY, send_only=True, **mine)
+        try:
+            load(broker.address, node="later", messages=400_000, size=BODY, due_in=600.0, send_only=True, **mine)
+            raise Wrong("400,000 scheduled messages were taken")
+        except MeasureError as error:
+            expect("resource-limit" in str(error) or "full" in str(error), str(error))
+        connection = BlockingConnection(f"amqp://{broker.address}", timeout=20, allowed_mechs="ANONYMOUS")
+        requests = connection.create_sender("$cbs")
+        answers = connection.create_receiver("$cbs", options=AtMostOnce())
+
+        def put(path: str) -> dict[str, Any]:
+            audience = f"sb://localhost/{path}"
+            properties = {"operation": "put-token", "type": "servicebus.windows.net:sastoken", "name": audience}
+            requests.send(Message(reply_to=answers.link.name, properties=properties, body=signed(audience, name, key)))
+            return answers.receive(20).properties
+
+        expect(put("now")["status-code"] == 202, "the first token is refused")
+        receiver = connection.create_receiver("now")
+        told = [put(path) for path in others]
+        taken = [each["status-code"] for each in told].count(202)
+        expect(20 <= taken < len(told), f"{taken} of {len(told)} tokens were taken")
+        print(f"  {taken} tokens of {len(told)} were taken, then: {told[taken]['status-description']}", flush=True)
+        expect("while the broker's memory is full" in told[taken]["status-description"], "the reason is missing")
+        receiver.receive(20)
+        receiver.accept()
+        connection.close()
+        within(broker, LITTLE, "schedules filled it")
+
+
+def signed(resource: str, name: str, key: str) -> str:
+    """A shared access signature for ten minutes."""
+    quoted, ends = urllib.parse.quote(resource, safe=""), int(time.time()) + 600
+    signature = base64.b64encode(hmac.digest(key.encode(), f"{quoted}\n{ends}".encode(), "sha256")).decode()
+    return f"SharedAccessSignature sr={quoted}&sig={urllib.parse.quote(signature, safe='')}&se={ends}&skn={name}"
+
+
+CHECKS = [
+    a_backlog_comes_goes_and_survives, messages_come_and_go_beside_a_backlog, what_cannot_be_paged_holds_senders_back,
+    a_full_memory_leaves_each_connection_few_tokens,
+]
 
 
 def main(words: list[str]) -> int:
@@ -152,3 +209,7 @@ def main(words: list[str]) -> int:
             print(f"  FAILED: {error}", flush=True)
     print(f"{len(chosen) - failed} passed, {failed} failed")
     return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
