@@ -9,7 +9,7 @@ ifeq ($(origin LANG),command line)
 SUITES := $(LANG)
 unexport LANG
 endif
-# Further arguments of the broker, or of the bench: make run ARGS="--ephemeral".
+# Further arguments of the broker, or of the benchmark: make run ARGS="--ephemeral".
 ARGS ?=
 # What is fuzzed, and for how many seconds: make fuzz TARGET=engine TIME=600. `fuzz/run --list` prints the targets.
 TARGET ?= engine
@@ -27,15 +27,15 @@ help: ## print this list
 run: ## build the broker and start it with its defaults
 	$(CARGO) run --locked --release -- serve $(ARGS)
 
-build: ## build the release binary
-	$(CARGO) build --locked --release
+build: ## build the release binaries: the broker and the load generator
+	$(CARGO) build --locked --release --workspace
 
 check: ## the quick part: format, clippy, unit, transcript and hostile tests, documentation
-	$(CARGO) fmt --check
-	$(CARGO) clippy --locked --all-targets -- -D warnings
-	$(CARGO) test --locked -- --skip sim::
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(CARGO) test --locked --workspace -- --skip sim::
 	tests/mutants --check
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --document-private-items
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items
 
 test: check sim interop-test ## everything CI runs: check, sim, and the suites of tier `test` in interop-tests/suites.toml
 	-interop-tests/bench/instructions # a report: it fails nothing

@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from measure import ROOT, Jitney, Scratch, bench, binary, load, median, queues
+from measure import ROOT, Jitney, Scratch, binary, load, loadgen, median, queues
 
 RESULTS = ROOT / "docs" / "performance" / "growth.json"
 PAGE = ROOT / "docs" / "growth.md"
@@ -131,7 +131,7 @@ def connections(count: int) -> Iterator[tuple[str, Point]]:
     with broker(queues("bench")) as jitney:
         yield "one queue", usual(jitney, node="bench", pairs=count)
     with broker(queues(*(f"bench{number}" for number in range(count)))) as jitney:
-        yield "a queue for each pair", usual(jitney, node="bench", pairs=count, each=True)
+        yield "a queue for each pair", usual(jitney, node="bench", pairs=count, node_per_pair=True)
 
 
 def credit(links: int) -> int:
@@ -254,7 +254,7 @@ def scheduled(count: int) -> Iterator[tuple[str, Point]]:
         before = jitney.resident_bytes()
         fill = load(jitney.address, node="bench", send_only=True, messages=count, due_in=FAR_SECONDS, pid=jitney.pid, **options)
         each = (jitney.resident_bytes() - before) / count
-        request = bench("cancel", jitney.address, node="bench", messages=REQUESTS, size=SMALL_BODY)
+        request = loadgen("cancel", jitney.address, node="bench", messages=REQUESTS, size=SMALL_BODY)
         point = {**saturated(jitney, node="bench", **options), **paced(jitney, node="bench", **options), **resident(jitney)}
         yield "in that queue", {
             **point, "each": each, "fill": fill["broker"]["cpu_seconds_per_million"],
@@ -269,7 +269,7 @@ def deferred(count: int) -> Iterator[tuple[str, Point]]:
         before = jitney.resident_bytes()
         fill = load(jitney.address, node="bench", messages=count, defer_every=1, pid=jitney.pid, **options)
         each = (jitney.resident_bytes() - before) / count
-        request = bench("deferred", jitney.address, node="bench", messages=REQUESTS, size=SMALL_BODY)
+        request = loadgen("deferred", jitney.address, node="bench", messages=REQUESTS, size=SMALL_BODY)
         point = {**saturated(jitney, node="bench", **options), **paced(jitney, node="bench", **options), **resident(jitney)}
         yield "in that queue", {
             **point, "each": each, "fill": fill["broker"]["cpu_seconds_per_million"],

@@ -1,10 +1,11 @@
-"""What every measurement stands on: processes with their CPU time and memory, a broker of one's own, the load tool.
+"""The basis of every measurement: processes with their CPU time and memory, a broker of one's own, the load generator.
 
     with Scratch() as directory, Jitney.start(directory, queues("bench")) as broker:
         report = load(broker.address, node="bench", messages=100_000, pid=broker.pid)
         print(report["rate"], report["broker"]["cpu_seconds_per_million"])
 
-The binary is target/release/jitney; JITNEY_BINARY names another, and CARGO_TARGET_DIR moves target/. Nothing but the standard library.
+The binaries are target/release/jitney and target/release/loadgen. JITNEY_BINARY and LOADGEN_BINARY name others, and CARGO_TARGET_DIR
+moves target/. Nothing but the standard library.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from broker import ROOT, binary, free_ports  # noqa: E402,F401
+from broker import ROOT, binary, free_ports, target_dir  # noqa: E402,F401
 
 TICKS = os.sysconf("SC_CLK_TCK")
 # How long a broker may take to come up or to go, and one load to be done, seconds.
@@ -37,7 +38,7 @@ LOAD_DEADLINE = 600.0
 
 
 class MeasureError(Exception):
-    """A broker or the load tool did not do what was asked."""
+    """A broker or the load generator did not do what was asked."""
 
 
 def raise_open_files() -> None:
@@ -211,16 +212,16 @@ def queues(*names: str, topics: Iterable[dict[str, Any]] = (), **properties: Any
 
 
 def load(address: str, *, timeout: float = LOAD_DEADLINE, **options: Any) -> dict[str, Any]:
-    """Runs `jitney bench load --json` against a broker and returns its report.
+    """Runs `loadgen load --json` against a broker and returns its report.
 
     An option is its flag: `send_only=True` is --send-only, `size=100` is --size 100; none and false leave it out.
     """
-    return bench("load", address, timeout=timeout, **options)
+    return loadgen("load", address, timeout=timeout, **options)
 
 
-def bench(command: str, address: str, *, timeout: float = LOAD_DEADLINE, **options: Any) -> dict[str, Any]:
-    """Runs a command of `jitney bench` and returns its report: the last line that it prints."""
-    words = bench_command(command, address, **options)
+def loadgen(command: str, address: str, *, timeout: float = LOAD_DEADLINE, **options: Any) -> dict[str, Any]:
+    """Runs a command of `loadgen` and returns its report: the last line that it prints."""
+    words = loadgen_command(command, address, **options)
     try:
         done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -232,8 +233,8 @@ def bench(command: str, address: str, *, timeout: float = LOAD_DEADLINE, **optio
 
 @contextmanager
 def hold(address: str, *, timeout: float = LOAD_DEADLINE, **options: Any) -> Iterator[dict[str, Any]]:
-    """Runs `jitney bench hold`: the connections are there until the block ends. Gives its report."""
-    words = bench_command("hold", address, **options)
+    """Runs `loadgen hold`: the connections are there until the block ends. Gives its report."""
+    words = loadgen_command("hold", address, **options)
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         watchdog = threading.Timer(timeout, process.kill)
         watchdog.start()
@@ -249,9 +250,17 @@ def hold(address: str, *, timeout: float = LOAD_DEADLINE, **options: Any) -> Ite
             process.stdin.close()
 
 
-def bench_command(command: str, address: str, **options: Any) -> list[str]:
-    """The words of a command of `jitney bench`, as they would be typed."""
-    words = [str(binary()), "bench", command, "--json", "--broker", address]
+def loadgen_binary() -> Path:
+    """The load generator's release binary; LOADGEN_BINARY names another."""
+    path = Path(os.environ.get("LOADGEN_BINARY", target_dir() / "release" / "loadgen"))
+    if not path.is_file():
+        raise MeasureError(f"no binary at {path}: run `cargo build --release` first")
+    return path
+
+
+def loadgen_command(command: str, address: str, **options: Any) -> list[str]:
+    """The words of a command of `loadgen`, as they would be typed."""
+    words = [str(loadgen_binary()), command, "--json", "--broker", address]
     for name, value in options.items():
         flag = "--" + name.replace("_", "-")
         if value is True:

@@ -28,7 +28,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from measure import (  # noqa: E402
-    Jitney, MeasureError, Scratch, bench, bench_command, binary, free_ports, hold, load, median, queues,
+    Jitney, MeasureError, Scratch, binary, free_ports, hold, load, loadgen, loadgen_command, median, queues,
 )
 
 MIB = 1024 * 1024
@@ -125,8 +125,8 @@ def eight_pairs(run: Run) -> Measured:
     for _ in range(run.runs):
         with run.broker(queues("bench", *names)) as broker:
             shared.append(load(broker.address, node="bench", messages=COUNTED, pairs=8, pid=broker.pid))
-            load(broker.address, node="bench.", messages=WARM, pairs=8, each=True)
-            apart.append(load(broker.address, node="bench.", messages=COUNTED, pairs=8, each=True, pid=broker.pid))
+            load(broker.address, node="bench.", messages=WARM, pairs=8, node_per_pair=True)
+            apart.append(load(broker.address, node="bench.", messages=COUNTED, pairs=8, node_per_pair=True, pid=broker.pid))
     return Measured(f"one queue {cost(shared)}; 8 queues {cost(apart)}", {"one": shared, "eight": apart})
 
 
@@ -212,7 +212,7 @@ def first_message(directory: Path, config: dict[str, Any]) -> float:
     """Starts a broker on a directory, and returns the seconds from before its process was made to its first accepted message."""
     address = f"127.0.0.1:{free_ports(1)[0]}"
     # The load is there first and knocks every millisecond: its own start is not part of the time.
-    words = bench_command("load", address, node="bench", messages=1, send_only=True, **{"await": 60})
+    words = loadgen_command("load", address, node="bench", messages=1, send_only=True, connect_timeout=60)
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as client:
         time.sleep(0.1)
         with Jitney.start(directory, config, address=address) as broker:
@@ -275,7 +275,7 @@ def scheduled(run: Run) -> Measured:
             # A second apart in the queue: due over many days.
             load(broker.address, node=node, messages=count, batch=BATCH, due_in=10 * 86_400, send_only=True)
         cancels = {
-            node: [bench("cancel", broker.address, node=node, messages=1_000)["cancel"]["latency"] for _ in range(run.runs)]
+            node: [loadgen("cancel", broker.address, node=node, messages=1_000)["cancel"]["latency"] for _ in range(run.runs)]
             for node in ("few", "many")
         }
     last = median(report["end_to_end"]["max"] for report in due) / 1e6

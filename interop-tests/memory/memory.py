@@ -30,7 +30,7 @@ LIMIT = 128 * MIB
 # A limit with so little beside the shares of what is bounded that schedules fill it soon.
 LITTLE = 64 * MIB
 BODY = 100
-# What the load tool's receivers take in advance.
+# The link credit of the load generator's receivers.
 CREDIT = 1_000
 
 
@@ -108,7 +108,7 @@ def messages_come_and_go_beside_a_backlog(count: int) -> None:
             broker.kill()
         # What the pair had locked beyond its last message is free again, and what it settled last may not have arrived. The receiver has
         # settled some after the end of what counts.
-        left = count // 2 + through["accepted"] - through["received_in_all"]
+        left = count // 2 + through["accepted"] - through["received_total"]
         with start(directory, LIMIT, "long") as broker:
             found = recovered(broker, 2)
             expect(left <= found <= left + CREDIT, f"{found:,} were recovered, of {left:,}")

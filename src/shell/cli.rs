@@ -6,7 +6,6 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use super::bench::{self, BenchCommand};
 use super::certs::{self, CertsArgs};
 use super::committer::Sync;
 use super::logging::{self, LogFormat};
@@ -28,10 +27,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the broker.
-    Serve(ServeArgs),
-    /// Measure a broker.
-    #[command(subcommand)]
-    Bench(BenchCommand),
+    Serve(Box<ServeArgs>),
     /// Make certificates for TLS: a local authority, one for the broker, and any for clients.
     Certs(CertsArgs),
     /// Look at a configuration.
@@ -169,7 +165,6 @@ pub fn main() -> ExitCode {
             }
             serve::run(&args)
         }
-        Command::Bench(command) => bench::run(&command),
         Command::Certs(args) => certs::run(&args),
         Command::Config(ConfigCommand::Check { file }) => check(&file),
     }

@@ -10,7 +10,6 @@
     reason = "the shell is where clocks are read and tasks are made"
 )]
 
-mod bench;
 mod buffers;
 mod certs;
 pub mod cli;

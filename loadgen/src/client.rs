@@ -1,92 +1,92 @@
-//! A client's connection and its links, driven until its work is done.
+//! An AMQP client connection: a TCP stream and the protocol engine.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use bytes::{Buf, BytesMut};
+use jitney::amqp::{
+    Config, Connection, Event, Identity, LinkId, LinkRole, LinkTarget, Refusal, SessionId,
+    SettleMode,
+};
+use jitney::limits;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-use super::pace::Pace;
-use super::progress::Finished;
-use crate::amqp::{
-    Config, Connection, Event, Identity, LinkId, LinkRole, LinkTarget, SessionId, SettleMode,
-};
-use crate::limits;
-use crate::shell::clock::Clock;
-use crate::time::Timestamp;
+use crate::clock::Clock;
+use crate::progress::Completion;
+use crate::timer::Timer;
 
-/// What is done with a connection's links.
-pub(super) trait Work {
-    /// Reacts to an event; an error ends the run.
-    fn handle(&mut self, engine: &mut Connection, event: Event) -> Result<(), String>;
+/// Sends or receives over the links of one connection.
+pub(crate) trait Driver {
+    /// Handles an event of the engine. An error ends the run.
+    fn handle_event(&mut self, engine: &mut Connection, event: Event) -> Result<(), String>;
 
-    /// Does what can be done now.
-    fn turn(&mut self, engine: &mut Connection) -> Turn;
+    /// Issues the commands that are possible now.
+    fn poll(&mut self, engine: &mut Connection) -> Next;
 }
 
-/// When work goes on.
+/// The condition on which a driver is polled again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
-    /// There is nothing more to do.
-    Done,
-    /// As soon as what there is has been written.
-    Again,
-    /// With the next event.
-    Wait,
-    /// Then, or with the next event.
-    Until(Instant),
+pub(crate) enum Next {
+    /// None: the driver is finished.
+    Finished,
+    /// The output of the engine is written.
+    OutputWritten,
+    /// There is an event.
+    Event,
+    /// There is an event, or the time has come.
+    EventOrTime(Instant),
 }
 
-/// Where a connection leads, and who asks.
+/// The broker's address and the client's identity.
 #[derive(Debug, Clone)]
-pub(super) struct Peer {
-    pub(super) broker: SocketAddr,
-    pub(super) identity: Identity,
-    /// How long a broker that does not listen yet is waited for.
-    pub(super) patience: Duration,
+pub(crate) struct Endpoint {
+    pub(crate) broker: SocketAddr,
+    pub(crate) identity: Identity,
+    /// The client retries for this time while the broker refuses connections.
+    pub(crate) connect_timeout: Duration,
 }
 
-/// A link that is to be.
+/// A link to attach.
 #[derive(Debug, Clone)]
-pub(super) struct Wanted {
-    pub(super) role: LinkRole,
-    pub(super) node: String,
-    pub(super) name: String,
-    pub(super) message_session: Option<String>,
+pub(crate) struct LinkSpec {
+    pub(crate) role: LinkRole,
+    pub(crate) node: String,
+    pub(crate) name: String,
+    pub(crate) message_session: Option<String>,
 }
 
-/// A connection.
-pub(super) struct Client {
+/// An open connection.
+pub(crate) struct Client {
     stream: TcpStream,
     engine: Connection,
     clock: Clock,
-    pace: Pace,
+    timer: Timer,
     input: BytesMut,
     output: BytesMut,
 }
 
 const READ_BYTES: usize = 128 * 1024;
-/// How often a broker that does not listen yet is tried.
-const TRY: Duration = Duration::from_millis(1);
+/// The time between two attempts to connect.
+const RETRY_INTERVAL: Duration = Duration::from_millis(1);
 
 impl Client {
     /// Opens a connection.
-    pub(super) async fn open(peer: &Peer, name: &str) -> Result<Self, String> {
-        let stream = connect(peer).await?;
+    pub(crate) async fn open(endpoint: &Endpoint, name: &str) -> Result<Self, String> {
+        let stream = connect(endpoint).await?;
         stream
             .set_nodelay(true)
             .map_err(|error| error.to_string())?;
-        let clock = Clock::new(Timestamp::EPOCH);
+        let clock = Clock::start();
         let config = Config {
-            container_id: format!("jitney-bench-{name}"),
-            hostname: Some(peer.broker.ip().to_string()),
+            container_id: format!("loadgen-{name}"),
+            hostname: Some(endpoint.broker.ip().to_string()),
             frame_size_max: limits::FRAME_SIZE_MAX,
             channel_max: limits::CHANNEL_MAX,
             handle_max: limits::HANDLE_MAX,
             idle_timeout: limits::IDLE_TIMEOUT,
-            identity: peer.identity.clone(),
+            identity: endpoint.identity.clone(),
             has_certificate: false,
             trusts_peer: true,
         };
@@ -95,7 +95,7 @@ impl Client {
             stream,
             engine,
             clock,
-            pace: Pace::default(),
+            timer: Timer::default(),
             input: BytesMut::new(),
             output: BytesMut::new(),
         };
@@ -106,23 +106,25 @@ impl Client {
     }
 
     /// Begins a session.
-    pub(super) fn begin(&mut self) -> Result<SessionId, String> {
+    fn begin(&mut self) -> Result<SessionId, String> {
         let session = self.engine.begin();
-        session.ok_or_else(|| "the broker allows no session".to_owned())
+        session.ok_or_else(|| "the broker allows no further session".to_owned())
     }
 
-    /// Attaches links in one session, and returns them when all are there.
-    pub(super) async fn attach(&mut self, wanted: &[Wanted]) -> Result<Vec<LinkId>, String> {
+    /// Attaches links in one session, and returns when the broker has answered all of them.
+    pub(crate) async fn attach(&mut self, specs: &[LinkSpec]) -> Result<Vec<LinkId>, String> {
         let session = self.begin()?;
-        let mut links = Vec::with_capacity(wanted.len());
-        for link in wanted {
+        let mut links = Vec::with_capacity(specs.len());
+        for link in specs {
             let (name, node) = (link.name.as_str(), link.node.as_str());
             let mode = SettleMode::OnReceipt;
             let id = match &link.message_session {
                 None => self.engine.attach(session, name, link.role, node, mode),
                 Some(id) => self.engine.attach_message_session(session, name, node, id),
             };
-            links.push(id.ok_or("the broker allows no more links: use more pairs")?);
+            links.push(
+                id.ok_or("the broker allows no further link in this session: use more pairs")?,
+            );
         }
         let mut waiting = links.len();
         while waiting > 0 {
@@ -131,11 +133,11 @@ impl Client {
                 continue;
             };
             let refused = match attach.role {
-                // As the peer sees it, and so it is from the engine's side.
                 LinkRole::Outgoing => attach.target == LinkTarget::Node(None),
                 LinkRole::Incoming => attach.source.is_none(),
             };
             if refused {
+                // The detach that follows has the error.
                 self.wait_for(|_| false).await?;
             }
             waiting -= 1;
@@ -143,43 +145,45 @@ impl Client {
         Ok(links)
     }
 
-    /// The protocol's state, for commands.
-    pub(super) fn engine(&mut self) -> &mut Connection {
+    /// Returns the protocol engine, for commands.
+    pub(crate) fn engine(&mut self) -> &mut Connection {
         &mut self.engine
     }
 
-    /// Works until it is done. When all is finished the work is looked at once more.
-    pub(super) async fn run(
+    /// Runs a driver until it is finished. The driver is polled again when the load is complete.
+    pub(crate) async fn run(
         &mut self,
-        work: &mut impl Work,
-        finished: &mut Finished,
+        driver: &mut impl Driver,
+        completion: &mut Completion,
     ) -> Result<(), String> {
         loop {
             while let Some(event) = self.engine.poll_event() {
                 check(&event)?;
-                work.handle(&mut self.engine, event)?;
+                driver.handle_event(&mut self.engine, event)?;
             }
-            let turn = work.turn(&mut self.engine);
+            let next = driver.poll(&mut self.engine);
             self.write()?;
-            match turn {
-                Turn::Done if self.output.is_empty() => return Ok(()),
-                Turn::Again if self.output.is_empty() => {
+            match next {
+                Next::Finished if self.output.is_empty() => return Ok(()),
+                Next::OutputWritten if self.output.is_empty() => {
                     self.read()?;
                     tokio::task::yield_now().await;
                 }
-                Turn::Done | Turn::Again | Turn::Wait => self.wait(None, Some(finished)).await?,
-                Turn::Until(at) => self.wait(Some(at), Some(finished)).await?,
+                Next::Finished | Next::OutputWritten | Next::Event => {
+                    self.wait(None, Some(completion)).await?;
+                }
+                Next::EventOrTime(at) => self.wait(Some(at), Some(completion)).await?,
             }
         }
     }
 
-    /// Keeps the connection alive for as long as the future takes.
-    pub(super) async fn hold(&mut self) -> Result<(), String> {
+    /// Keeps the connection open until it fails.
+    pub(crate) async fn hold(&mut self) -> Result<(), String> {
         self.wait_for(|_| false).await.map(drop)
     }
 
-    /// Closes the connection in order.
-    pub(super) async fn close(mut self) -> Result<(), String> {
+    /// Closes the connection and waits for the broker's close.
+    pub(crate) async fn close(mut self) -> Result<(), String> {
         self.engine.close(self.clock.elapsed(), None);
         while !self.engine.is_finished() {
             while self.engine.poll_event().is_some() {}
@@ -189,8 +193,8 @@ impl Client {
         Ok(())
     }
 
-    /// Waits for an event; those before it are passed over.
-    pub(super) async fn wait_for(
+    /// Waits for an event. Events before it are discarded.
+    pub(crate) async fn wait_for(
         &mut self,
         wanted: impl Fn(&Event) -> bool,
     ) -> Result<Event, String> {
@@ -206,8 +210,8 @@ impl Client {
         }
     }
 
-    /// Writes what there is, as far as the socket takes it.
-    pub(super) fn write(&mut self) -> Result<(), String> {
+    /// Writes the output of the engine until the socket would block.
+    pub(crate) fn write(&mut self) -> Result<(), String> {
         self.engine
             .take_output(self.clock.elapsed(), &mut self.output);
         while !self.output.is_empty() {
@@ -220,7 +224,7 @@ impl Client {
         Ok(())
     }
 
-    /// Takes what has come.
+    /// Reads the socket once and passes the bytes to the engine.
     fn read(&mut self) -> Result<(), String> {
         self.input.reserve(READ_BYTES);
         match self.stream.try_read_buf(&mut self.input) {
@@ -234,14 +238,15 @@ impl Client {
         Ok(())
     }
 
-    /// Waits until something can be read or written, is due, or everything is finished.
+    /// Waits until the socket is ready, a time has come, or the load is complete.
     async fn wait(
         &mut self,
         at: Option<Instant>,
-        finished: Option<&mut Finished>,
+        completion: Option<&mut Completion>,
     ) -> Result<(), String> {
         if self.engine.is_held() {
-            self.engine.handle_bytes(self.clock.now(), &mut self.input);
+            self.engine
+                .handle_bytes(self.clock.elapsed(), &mut self.input);
             return Ok(());
         }
         let interest = if self.output.is_empty() {
@@ -250,7 +255,7 @@ impl Client {
             Interest::READABLE | Interest::WRITABLE
         };
         let due = self.engine.poll_timeout();
-        let due = due.map_or(Duration::MAX, |due| self.clock.until_elapsed(due));
+        let due = due.map_or(Duration::MAX, |due| self.clock.until(due));
         let due = due.min(Duration::from_hours(1));
         tokio::select! {
             ready = self.stream.ready(interest) => {
@@ -258,15 +263,14 @@ impl Client {
                     self.read()?;
                 }
             }
-            // What is not there is not waited for.
-            waited = async { self.pace.until(at?).await.into() }, if at.is_some() => {
+            waited = async { self.timer.until(at?).await.into() }, if at.is_some() => {
                 if let Some(Err(error)) = waited {
-                    return Err(format!("cannot wait: {error}"));
+                    return Err(format!("the timer failed: {error}"));
                 }
             }
             () = async {
-                if let Some(finished) = finished {
-                    finished.wait().await;
+                if let Some(completion) = completion {
+                    completion.wait().await;
                 } else {
                     std::future::pending::<()>().await;
                 }
@@ -277,18 +281,18 @@ impl Client {
     }
 }
 
-async fn connect(peer: &Peer) -> Result<TcpStream, String> {
-    let began = Instant::now();
+async fn connect(endpoint: &Endpoint) -> Result<TcpStream, String> {
+    let started = Instant::now();
     loop {
-        match TcpStream::connect(peer.broker).await {
+        match TcpStream::connect(endpoint.broker).await {
             Ok(stream) => return Ok(stream),
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
-                if peer.patience <= began.elapsed() {
-                    return Err(format!("nobody listens at {}", peer.broker));
+                if endpoint.connect_timeout <= started.elapsed() {
+                    return Err(format!("{} refuses connections", endpoint.broker));
                 }
-                tokio::time::sleep(TRY).await;
+                tokio::time::sleep(RETRY_INTERVAL).await;
             }
-            Err(error) => return Err(format!("cannot connect to {}: {error}", peer.broker)),
+            Err(error) => return Err(format!("cannot connect to {}: {error}", endpoint.broker)),
         }
     }
 }
@@ -297,13 +301,17 @@ fn lost(error: std::io::Error) -> String {
     format!("the connection was lost: {error}")
 }
 
-/// What ends a run whatever is being done.
+/// Returns an error if the broker has detached a link or closed the connection.
 fn check(event: &Event) -> Result<(), String> {
+    let reason = |error: &Option<Refusal>| match error {
+        Some(error) => format!(": {}", error.description),
+        None => String::new(),
+    };
     match event {
-        Event::Detached { error, .. } | Event::Closed { error, .. } => Err(match error {
-            Some(error) => format!("the broker ended: {}", error.description),
-            None => "the broker ended the link or the connection".to_owned(),
-        }),
+        Event::Detached { error, .. } => {
+            Err(format!("the broker detached a link{}", reason(error)))
+        }
+        Event::Closed { error, .. } => Err(format!("the connection was closed{}", reason(error))),
         Event::Authenticating { .. }
         | Event::Opened { .. }
         | Event::AttachRequested(..)

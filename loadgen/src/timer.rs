@@ -1,13 +1,15 @@
-//! Waiting to the microsecond: a latency of half a millisecond cannot be measured with a timer of one.
+//! A timer with microsecond resolution.
 //!
-//! The runtime's own timers tick in milliseconds. Linux has timers that are files, which the runtime
-//! waits for as for sockets; elsewhere its own have to do.
+//! The timers of tokio have a resolution of one millisecond, which is too coarse for a latency below
+//! that. On Linux this module uses `timerfd`; on other systems it uses tokio's timers.
 
 use std::io;
 use std::time::Instant;
 
+use system::SystemTimer;
+
 #[cfg(target_os = "linux")]
-mod timer {
+mod system {
     use std::io;
     use std::os::fd::OwnedFd;
     use std::time::{Duration, Instant};
@@ -20,14 +22,14 @@ mod timer {
     use tokio::io::Interest;
     use tokio::io::unix::AsyncFd;
 
-    /// A timer of the system.
+    /// A `timerfd`.
     #[derive(Debug)]
-    pub(in super::super) struct Timer(AsyncFd<OwnedFd>);
+    pub(super) struct SystemTimer(AsyncFd<OwnedFd>);
 
-    impl Timer {
+    impl SystemTimer {
         #[expect(
             deprecated,
-            reason = "what took its place is unsafe, which is forbidden here; an owned file is sound"
+            reason = "its replacement is unsafe, which is forbidden here; an owned descriptor is sound"
         )]
         pub(super) fn new() -> io::Result<Self> {
             let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
@@ -37,7 +39,7 @@ mod timer {
 
         pub(super) async fn until(&self, at: Instant) -> io::Result<()> {
             let wait = at.saturating_duration_since(Instant::now());
-            // Zero would stop the timer.
+            // A value of zero would disarm the timer.
             let value = timespec(wait.max(Duration::from_nanos(1)));
             let once = Itimerspec {
                 it_interval: timespec(Duration::ZERO),
@@ -70,15 +72,15 @@ mod timer {
 }
 
 #[cfg(not(target_os = "linux"))]
-mod timer {
+mod system {
     use std::io;
     use std::time::Instant;
 
-    /// The runtime's timer.
+    /// The timer of tokio.
     #[derive(Debug)]
-    pub(in super::super) struct Timer;
+    pub(super) struct SystemTimer;
 
-    impl Timer {
+    impl SystemTimer {
         pub(super) fn new() -> io::Result<Self> {
             Ok(Self)
         }
@@ -90,19 +92,19 @@ mod timer {
     }
 }
 
-/// Waits until given moments; one at a time.
+/// A timer for one time at a time.
 #[derive(Debug, Default)]
-pub(super) struct Pace(Option<timer::Timer>);
+pub(crate) struct Timer(Option<SystemTimer>);
 
-impl Pace {
-    /// Waits until a moment, or not at all if it has passed. Who stops waiting may begin anew.
-    pub(super) async fn until(&mut self, at: Instant) -> io::Result<()> {
+impl Timer {
+    /// Waits until a time; returns at once if it has passed. A wait that is dropped is cancelled.
+    pub(crate) async fn until(&mut self, at: Instant) -> io::Result<()> {
         if at <= Instant::now() {
             return Ok(());
         }
         let timer = match self.0.take() {
             Some(timer) => timer,
-            None => timer::Timer::new()?,
+            None => SystemTimer::new()?,
         };
         self.0.insert(timer).until(at).await
     }
@@ -115,23 +117,23 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_moment_is_not_left_before_it_has_come() {
-        let mut pace = Pace::default();
+    async fn a_wait_does_not_end_early() {
+        let mut timer = Timer::default();
         for micros in [300, 0, 1_500, 40] {
             let at = Instant::now() + Duration::from_micros(micros);
-            pace.until(at).await.unwrap();
+            timer.until(at).await.unwrap();
             assert!(at <= Instant::now());
         }
     }
 
     #[tokio::test]
-    async fn waiting_begins_anew_after_it_was_given_up() {
-        let mut pace = Pace::default();
+    async fn a_wait_works_after_a_cancelled_wait() {
+        let mut timer = Timer::default();
         let far = Instant::now() + Duration::from_hours(1);
-        let waited = tokio::time::timeout(Duration::from_millis(1), pace.until(far)).await;
+        let waited = tokio::time::timeout(Duration::from_millis(1), timer.until(far)).await;
         assert!(waited.is_err());
         let near = Instant::now() + Duration::from_millis(2);
-        pace.until(near).await.unwrap();
+        timer.until(near).await.unwrap();
         assert!(near <= Instant::now());
     }
 }

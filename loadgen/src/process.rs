@@ -1,22 +1,22 @@
-//! What the system knows of processes: their CPU time and their memory.
+//! The CPU time and the memory of a process and its descendants.
 
 use std::collections::BTreeMap;
 use std::fs;
 
-/// What a process and all that it started have used of the machine so far.
+/// The resource usage of a process and its descendants.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Usage {
-    /// User and system, seconds; those of children that have ended too.
-    pub(super) cpu_seconds: f64,
-    /// Memory that is in RAM, bytes.
-    pub(super) resident_bytes: u64,
-    /// The most that was, bytes; of several processes the sum of each one's own.
-    pub(super) peak_bytes: u64,
+pub(crate) struct Usage {
+    /// User and system time in seconds, including that of children that have ended.
+    pub(crate) cpu_seconds: f64,
+    /// Resident memory in bytes.
+    pub(crate) resident_bytes: u64,
+    /// Peak resident memory in bytes; for several processes, the sum of their peaks.
+    pub(crate) peak_bytes: u64,
 }
 
 impl Usage {
-    /// Reads `/proc`.
-    pub(super) fn of(pid: u32) -> Result<Self, String> {
+    /// Reads the usage of a process from `/proc`.
+    pub(crate) fn of(pid: u32) -> Result<Self, String> {
         let failed = |error: std::io::Error| format!("process {pid}: {error}");
         fs::metadata(format!("/proc/{pid}/stat")).map_err(failed)?;
         let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
@@ -45,11 +45,11 @@ impl Usage {
     }
 }
 
-/// Returns a process's parent and its clock ticks; none if it has gone.
+/// Returns the parent of a process and its CPU time in clock ticks; none if the process has ended.
 fn stat(pid: u32) -> Option<(u32, u32)> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // Behind the name, which may hold anything: the state, the parent, ..., and from the twelfth on
-    // utime, stime, and those of children that have ended.
+    // The fields after the name, which can contain any character: state, parent, and from the twelfth
+    // on utime, stime, cutime, cstime.
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_ascii_whitespace().skip(1);
     let parent = fields.next()?.parse().ok()?;
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_has_used_what_it_used() {
+    fn the_usage_of_a_process_grows_with_its_work() {
         let own = std::process::id();
         let before = Usage::of(own).unwrap();
         assert!(1024 * 1024 < before.resident_bytes);
