@@ -115,8 +115,13 @@ class Broker:
             "JITNEY_AMQP_PORT": str(self.amqp_port),
             "JITNEY_HTTP_PORT": str(self.http_port),
             "JITNEY_BROKER_STATE": str(self.state_file),
-            "JITNEY_BROKER_CONTROL": f"{sys.executable} {HERE / 'broker.py'} {self.state_file}",
+            "JITNEY_BROKER_CONTROL": self.control,
         }
+
+    @property
+    def control(self) -> str:
+        """The command that controls this broker, to which a verb is appended. It has no spaces but between its words."""
+        return f"{sys.executable} {HERE / 'broker.py'} {self.state_file}"
 
     def running(self) -> bool:
         self._load()

@@ -34,6 +34,7 @@ class Suite:
     clients: list[str]
     about: str
     alone: bool = False
+    guarded: str | None = None
 
     @property
     def command(self) -> list[str]:

@@ -25,8 +25,9 @@ from azure.servicebus.management import ServiceBusAdministrationClient
 from cell import CONFIG, HERE, READY, Cell, CellError
 from engine import Engine
 
-sys.path.insert(0, str(HERE.parent / "python"))
+sys.path[:0] = [str(HERE.parent / "python"), str(HERE.parent)]
 from both import redirect  # noqa: E402
+from outcomes import Outcomes  # noqa: E402
 
 KEY = "SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true"
 # What each module sets; there is no database behind these names.
@@ -298,12 +299,10 @@ def main() -> int:
     for number, complaint in outcomes.items():
         if complaint:
             print(f"\n{number}\n{complaint}")
-    if "JITNEY_WORK" in os.environ:
-        lines = [f"{number}\t{'fail' if complaint else 'pass'}\t\n" for number, complaint in outcomes.items()]
-        (Path(os.environ["JITNEY_WORK"]) / "scenarios.tsv").write_text("".join(lines))
-    failed = sum(bool(complaint) for complaint in outcomes.values())
-    print(f"{len(outcomes) - failed} passed, {failed} failed")
-    return 1 if failed or not outcomes else 0
+    recorded = Outcomes()
+    for number, complaint in outcomes.items():
+        recorded.program(number, "fail" if complaint else "pass")
+    return recorded.finish()
 
 
 if __name__ == "__main__":

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,7 +18,7 @@ from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusRece
 
 HERE = Path(__file__).resolve().parent
 sys.path += [str(HERE.parent), str(HERE.parent / "samples")]
-from broker import Broker, binary  # noqa: E402
+import guarded  # noqa: E402
 from issuer import Issuer  # noqa: E402
 
 # The namespace, as the service would call it: site/sitecustomize.py knows where it is.
@@ -30,8 +27,7 @@ HOST = f"{NAMESPACE}.servicebus.windows.net"
 # An address of each suite's own, so that two can run at once.
 ADDRESSES = {name: f"127.0.0.{number}" for number, name in enumerate(
     ["kombu", "celery", "taskiq", "faststream", "boilermaker", "airflow"], 61)}
-KEY_NAME = "RootManageSharedAccessKey"
-KEY = base64.b64encode(hashlib.sha256(b"namespace 0").digest()).decode()
+KEY_NAME, KEY = guarded.ROOT, guarded.ROOT_KEY
 
 # For anything that should happen soon. A busy machine takes seconds to start an interpreter.
 SOON = 60.0
@@ -62,26 +58,14 @@ class House:
 
     def __init__(self, suite: str, directory: Path, entities: dict, plain: bool):
         self.plain = plain
-        shutil.rmtree(directory, ignore_errors=True)
-        directory.mkdir(parents=True)
         self.directory = directory
         self.address = ADDRESSES[suite]
+        self.guarded = guarded.described(directory, self.address, {"Name": NAMESPACE, **entities}, (HOST,))
+        self.authority = self.guarded.authority
         certs = directory / "certs"
-        names = [part for name in (HOST, self.address, "localhost") for part in ("--name", name)]
-        subprocess.run([binary(), "certs", certs, *names], check=True, stdout=subprocess.DEVNULL)
-        self.authority = str(certs / "ca.pem")
         self.issuer = Issuer(self.address, str(certs / "server.pem"), str(certs / "server.key"))
-        rules = [{"Name": KEY_NAME, "Rights": ["Manage", "Send", "Listen"], "PrimaryKey": KEY}]
-        namespace = {"Name": NAMESPACE, "AuthorizationRules": rules, "Queues": [], "Topics": [], **entities}
-        (directory / "config.json").write_text(json.dumps({"UserConfig": {"Namespaces": [namespace]}}))
-        self.broker = Broker.create(
-            directory, directory / "config.json",
-            [
-                "--auth", "sas", "--amqps", f"{self.address}:5671", "--https", f"{self.address}:443",
-                "--tls-cert", str(certs / "server.pem"), "--tls-key", str(certs / "server.key"),
-                "--oidc-issuer", self.issuer.name, "--oidc-ca", self.authority,
-            ],
-        )
+        self.guarded.add("--oidc-issuer", self.issuer.name, "--oidc-ca", self.authority)
+        self.broker = self.guarded.broker
         # For this process, and for the programs that it starts.
         os.environ.update(
             SUITE_HOST=HOST, SUITE_ADDRESS=self.address, SSL_CERT_FILE=self.authority, REQUESTS_CA_BUNDLE=self.authority,
@@ -98,11 +82,7 @@ class House:
 
     def finish(self) -> str | None:
         """Stops the broker; tells what is wrong with how it ended."""
-        if not self.broker.running():
-            return f"the broker was gone at the end (exit code {self.broker.state['exit_code']})"
-        code = self.broker.stop()
-        panics = [line for line in self.broker.log.read_text(errors="replace").splitlines() if "panicked at" in line]
-        return f"the broker ended with {code}" if code else f"the broker panicked: {panics[0]}" if panics else None
+        return guarded.finish(self.guarded)
 
 
 @dataclass

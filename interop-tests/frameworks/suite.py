@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from stage import ADDRESSES, HERE, Failure, House, Play, Scene
+from outcomes import Outcomes
 
 # The scenarios mostly wait.
 TOGETHER = 6
@@ -40,7 +41,7 @@ def run_scenario(house: House, play: Play, number: str) -> str | None:
     return complaint
 
 
-def run_play(name: str, wanted: list[str]) -> dict[str, str | None]:
+def run_play(name: str, wanted: list[str], outcomes: Outcomes) -> None:
     play: Play = importlib.import_module(f"{name}_scenarios").PLAY
     chosen = [number for number in play.scenarios if not wanted or number in wanted]
     work = Path(os.environ.get("JITNEY_WORK") or HERE.parent / ".work" / name)
@@ -49,28 +50,24 @@ def run_play(name: str, wanted: list[str]) -> dict[str, str | None]:
     house.broker.start()
     with ThreadPoolExecutor(max_workers=TOGETHER) as pool:
         first = [number for number in chosen if number not in play.alone]
-        outcomes = dict(zip(first, pool.map(lambda number: run_scenario(house, play, number), first)))
-    outcomes |= {number: run_scenario(house, play, number) for number in chosen if number in play.alone}
+        complaints = dict(zip(first, pool.map(lambda number: run_scenario(house, play, number), first)))
+    complaints |= {number: run_scenario(house, play, number) for number in chosen if number in play.alone}
+    for number, complaint in complaints.items():
+        outcomes.program(number, "fail" if complaint else "pass")
+        if complaint:
+            print(f"\n{name} {number}\n{complaint}")
     if complaint := house.finish():
-        outcomes["the broker"] = complaint
-    if "JITNEY_WORK" in os.environ:
-        lines = [f"{number}\t{'fail' if complaint else 'pass'}\t" for number, complaint in sorted(outcomes.items()) if number[0] == "S"]
-        lines += [f"{number}\tnot offered\t{why}" for number, why in sorted(play.absent.items())]
-        (work / "scenarios.tsv").write_text("".join(f"{line}\n" for line in lines))
-    return {f"{name} {number}": complaint for number, complaint in outcomes.items()}
+        outcomes.fail(complaint)
+    outcomes.not_offered(play.absent)
 
 
 def main() -> int:
     words = sys.argv[1:]
     names = [word for word in words if word in ADDRESSES]
-    outcomes: dict[str, str | None] = {}
+    outcomes = Outcomes()
     for name in names or ADDRESSES:
-        outcomes |= run_play(name, [word for word in words if word not in names])
-    failures = {title: complaint for title, complaint in outcomes.items() if complaint}
-    for title, complaint in failures.items():
-        print(f"\n{title}\n{complaint}")
-    print(f"{len(outcomes) - len(failures)} passed, {len(failures)} failed")
-    return 1 if failures or not outcomes else 0
+        run_play(name, [word for word in words if word not in names], outcomes)
+    return outcomes.finish()
 
 
 if __name__ == "__main__":

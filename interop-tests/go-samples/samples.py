@@ -24,8 +24,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / each) for each in ("python", "")]
+sys.path.insert(0, str(HERE.parent))
 import guarded  # noqa: E402
+from outcomes import Outcomes  # noqa: E402
 from provider import Provider  # noqa: E402
 
 MODULE = "github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
@@ -125,7 +126,7 @@ class House:
     """The broker, and the identity provider that it trusts."""
 
     def __init__(self):
-        entities = {"Queues": QUEUES, "AuthorizationRules": [*guarded.RULES, *RULES]}
+        entities = {"Queues": QUEUES, "AuthorizationRules": RULES}
         self.guarded = guarded.described(work() / "guarded", ADDRESS, entities)
         certs = self.guarded.directory / "certs"
         self.issuer = Provider(ADDRESS, str(certs / "server.pem"), str(certs / "server.key"))
@@ -243,46 +244,40 @@ def main() -> int:
     bring_up_loopback()
     house = House()
     results = run_all(house, wanted)
-    rows: list[tuple[str, str, str]] = []
-    failures: list[tuple[str, str]] = []
-    passed = 0
+    outcomes = Outcomes()
     for package in PACKAGES:
         live = [outcome for owner, outcome in results if owner is package and outcome.name != EXAMPLES]
         good = 0
         for outcome in live:
             if outcome.name in ELSEWHERE and not outcome.why:
-                failures.append((outcome.name, f"it passes: it is listed as one that cannot ({ELSEWHERE[outcome.name]})"))
+                outcomes.fail(f"{outcome.name}: it passes, but is listed as one that cannot ({ELSEWHERE[outcome.name]})")
             elif outcome.why and (reason := ELSEWHERE.get(outcome.name) or EITHER.get(outcome.name)):
-                rows.append((f"test {outcome.name}", "not offered", reason))
+                outcomes.program(f"test {outcome.name}", "not offered", reason)
             elif outcome.why:
-                failures.append((outcome.name, f"{outcome.why}\n{outcome.output[-6000:]}"))
-                rows.append((f"test {outcome.name}", "fail", ""))
+                print(f"\n{outcome.name}: {outcome.why}\n{outcome.output[-6000:]}")
+                outcomes.program(f"test {outcome.name}", "fail")
             else:
                 good += 1
+                outcomes.count(True)
         if good:
-            rows.append((f"live tests of {package.name}", "pass", f"{good} of {len(live)}"))
-        passed += good
+            # One row for all of them.
+            outcomes.rows.append((f"live tests of {package.name}", "pass", f"{good} of {len(live)}"))
         for _, outcome in (each for each in results if each[0] is package and each[1].name == EXAMPLES):
             found = examples(outcome)
             for name, is_good in found.items():
-                passed += is_good
-                rows.append((f"example {name}", "pass" if is_good else "fail", ""))
+                outcomes.program(f"example {name}", "pass" if is_good else "fail")
                 print(f"{'ok    ' if is_good else 'FAILED'} {name}")
-                if not is_good:
-                    failures.append((name, outcome.output[-12000:]))
-            # Every example of the module has an outcome.
-            failures += [(name, "it has no outcome") for name in shipped_examples(package) - set(found)]
+            for name in shipped_examples(package) - set(found):
+                outcomes.fail(f"example {name} has no outcome")
             if outcome.why and all(found.values()):
-                failures.append((f"the examples of {package.name}", f"{outcome.why}\n{outcome.output[-6000:]}"))
+                outcomes.fail(f"the examples of {package.name}: {outcome.why}")
+            if outcome.why:
+                print(outcome.output[-12000:])
     if complaint := guarded.finish(house.guarded):
-        failures.append(("the broker", complaint))
+        outcomes.fail(complaint)
     if house.issuer.given == 0 and not wanted:
-        failures.append(("the identity provider", "no token was asked for"))
-    (work() / "scenarios.tsv").write_text("".join(f"{name}\t{outcome}\t{note}\n" for name, outcome, note in rows))
-    for name, complaint in failures:
-        print(f"\n{name}: {complaint}")
-    print(f"{passed} passed, {len(failures)} failed")
-    return 1 if failures or not passed else 0
+        outcomes.fail("no token was asked for")
+    return outcomes.finish()
 
 
 if __name__ == "__main__":

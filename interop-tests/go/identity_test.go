@@ -2,14 +2,9 @@ package interop
 
 import (
 	"context"
-	"crypto"
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
-	"math/big"
 	"net/http"
+	"os"
 	"testing"
 	"time"
 
@@ -19,59 +14,24 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
 )
 
-// issuerName is the issuer that the guarded broker believes.
-const issuerName = "https://issuer.invalid/tenant"
-
-// issuer signs tokens as an identity provider does.
-type issuer struct {
-	key *rsa.PrivateKey
-}
-
-func newIssuer() (*issuer, error) {
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	return &issuer{key}, err
-}
-
-// keySet is the document by which its signatures can be verified.
-func (i *issuer) keySet() ([]byte, error) {
-	encoded := base64.RawURLEncoding.EncodeToString
-	return json.Marshal(map[string]any{"keys": []any{map[string]any{
-		"kty": "RSA", "use": "sig", "alg": "RS256", "kid": "one", "n": encoded(i.key.N.Bytes()),
-		"e": encoded(big.NewInt(int64(i.key.E)).Bytes()),
-	}}})
-}
-
-// identity is a credential of the SDK: it gives out tokens with these claims, good for an hour but for what they say.
+// identity is a credential of the SDK: it gives out tokens with these claims, good for an hour but for what they say (../identity.py).
 type identity struct {
-	issuer *issuer
 	claims map[string]any
+	// Signed with a key that the guarded broker does not know.
+	isForged bool
 }
 
 func (i identity) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
-	now := time.Now()
-	claims := map[string]any{
-		"iss": issuerName, "aud": "https://servicebus.azure.net", "sub": "somebody",
-		"iat": now.Unix(), "nbf": now.Unix(), "exp": now.Add(time.Hour).Unix(),
-	}
-	for name, value := range i.claims {
-		claims[name] = value
-	}
-	header, err := json.Marshal(map[string]any{"alg": "RS256", "typ": "JWT", "kid": "one"})
+	claims, err := json.Marshal(i.claims)
 	if err != nil {
 		return azcore.AccessToken{}, err
 	}
-	payload, err := json.Marshal(claims)
-	if err != nil {
-		return azcore.AccessToken{}, err
+	arguments := []string{string(claims)}
+	if i.isForged {
+		arguments = append(arguments, "--forged")
 	}
-	encoded := base64.RawURLEncoding.EncodeToString
-	signed := encoded(header) + "." + encoded(payload)
-	hash := sha256.Sum256([]byte(signed))
-	signature, err := rsa.SignPKCS1v15(rand.Reader, i.issuer.key, crypto.SHA256, hash[:])
-	if err != nil {
-		return azcore.AccessToken{}, err
-	}
-	return azcore.AccessToken{Token: signed + "." + encoded(signature), ExpiresOn: now.Add(time.Hour)}, nil
+	token, err := run(os.Getenv("JITNEY_TOKEN"), arguments...)
+	return azcore.AccessToken{Token: token, ExpiresOn: time.Now().Add(time.Hour)}, err
 }
 
 // as connects with TLS and an identity.
@@ -92,7 +52,7 @@ func TestS270_an_identity_does_what_its_roles_say(t *testing.T) {
 	t.Parallel()
 	place := guarded(t)
 	role := func(name string) identity {
-		return identity{place.issuer, map[string]any{"roles": []string{"Azure Service Bus Data " + name}}}
+		return identity{claims: map[string]any{"roles": []string{"Azure Service Bus Data " + name}}}
 	}
 	owner := place.as(t, role("Owner"))
 	client, err := admin.NewClient(place.amqp, role("Owner"), &admin.ClientOptions{
@@ -110,8 +70,6 @@ func TestS270_an_identity_does_what_its_roles_say(t *testing.T) {
 	place.as(t, role("Sender")).deniedReceiving("s270")
 	receives.deniedSending("s270")
 
-	stranger, err := newIssuer()
-	o.must(err)
 	past := time.Now().Add(-time.Hour).Unix()
 	for name, claims := range map[string]map[string]any{
 		"another audience": {"aud": "https://vault.azure.net"}, "another issuer": {"iss": "https://other.invalid"},
@@ -125,7 +83,7 @@ func TestS270_an_identity_does_what_its_roles_say(t *testing.T) {
 		place.as(t, each).denied("s270")
 	}
 	forged := role("Owner")
-	forged.issuer = stranger
+	forged.isForged = true
 	place.as(t, forged).denied("s270")
 	for _, who := range []identity{forged, role("Sender")} {
 		o.admin, err = admin.NewClient(place.amqp, who, &admin.ClientOptions{

@@ -1,34 +1,33 @@
-// Identities, as a provider of tokens gives them: credentials of the SDK whose tokens the guarded broker can verify.
+// Identities: credentials of the SDK, with tokens of the issuer that the guarded broker trusts (../identity.py).
 
-import { generateKeyPairSync, sign } from "node:crypto";
-import { guarded, ISSUER } from "./guarded.js";
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
 
-/** A key that the broker does not know. */
-const forged = generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey;
+const run = promisify(execFile);
+const LIFE_MILLISECONDS = 3_600_000;
 
 export function inSeconds(seconds) {
   return Math.floor(Date.now() / 1_000) + seconds;
 }
 
 /** A token that is good for an hour, but for what the claims say. */
-export function token(claims, key = guarded.issuerKey) {
-  const encoded = (value) => Buffer.from(JSON.stringify(value)).toString("base64url");
-  const now = inSeconds(0);
-  const all = {
-    iss: ISSUER, aud: "https://servicebus.azure.net", sub: "somebody", iat: now, nbf: now, exp: now + 3_600, ...claims,
-  };
-  const text = `${encoded({ alg: "RS256", typ: "JWT", kid: "one" })}.${encoded(all)}`;
-  return `${text}.${sign("sha256", Buffer.from(text), key).toString("base64url")}`;
+export async function token(claims, ...options) {
+  const [program, ...words] = process.env.JITNEY_TOKEN.split(" ");
+  const { stdout } = await run(program, [...words, JSON.stringify(claims), ...options]);
+  return stdout.trim();
 }
 
 /** A credential with a role. */
-export function identity(role, claims = {}, key = guarded.issuerKey) {
+export function identity(role, claims = {}, ...options) {
   const roles = role && [`Azure Service Bus Data ${role}`];
   return {
-    getToken: async () => ({ token: token({ roles, ...claims }, key), expiresOnTimestamp: Date.now() + 3_600_000 }),
+    getToken: async () => ({
+      token: await token({ roles, ...claims }, ...options), expiresOnTimestamp: Date.now() + LIFE_MILLISECONDS,
+    }),
   };
 }
 
+/** The same, signed with a key that the broker does not know. */
 export function forgedIdentity(role) {
-  return identity(role, {}, forged);
+  return identity(role, {}, "--forged");
 }

@@ -15,8 +15,9 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / each) for each in ("go-samples", "python", "")]
+sys.path[:0] = [str(HERE.parent / each) for each in ("go-samples", "")]
 import guarded  # noqa: E402
+from outcomes import Outcomes  # noqa: E402
 from provider import ASSERTION, Provider  # noqa: E402
 
 MODULE = "github.com/kedacore/keda/v2"
@@ -78,7 +79,7 @@ def main() -> int:
             **environment, **identity,
             "AZURE_FEDERATED_TOKEN_FILE": str(assertion),
             "SERVICEBUS_CONNECTION_STRING": house.connection_string(),
-            "LISTENER_CONNECTION_STRING": house.connection_string("listener", guarded.key("listener")),
+            "LISTENER_CONNECTION_STRING": house.connection_string("listener", guarded.LISTENER_KEY),
             "WRONG_CONNECTION_STRING": house.connection_string(secret=guarded.key("wrong")),
             "NAMESPACE": namespace, "SUFFIX": suffix,
             # Whom to trust.
@@ -88,27 +89,25 @@ def main() -> int:
     print(answer.stdout)
     # One of the tests prints numbers in front of that.
     results = {name: word == "PASS" for word, name in re.findall(r"^\d*--- (PASS|FAIL|SKIP): (\S+)", answer.stdout, re.MULTILINE)}
-    rows, failures = [], [f"{name} did not run" for name in OWN if name not in results]
+    outcomes = Outcomes()
+    for name in OWN:
+        if name not in results:
+            outcomes.fail(f"{name} did not run")
     broken = re.findall(r"^ +azure_servicebus_scaler_test\.go:\d+: (Expected .*)", answer.stdout, re.MULTILINE) == BROKEN_SAYS
     if broken and not results.pop(BROKEN, True):
-        rows.append((f"KEDA's own {BROKEN}", "not offered", "names no namespace in its last case; the two others pass"))
+        outcomes.program(f"KEDA's own {BROKEN}", "not offered", "names no namespace in its last case; the two others pass")
     for name, is_good in results.items():
-        numbered = re.match(r"Test(S\d+)_", name)
-        if numbered or name in OWN:
-            rows.append((numbered[1] if numbered else f"KEDA's own {name}", "pass" if is_good else "fail", ""))
-        if not is_good:
-            failures.append(name)
-    if answer.returncode and not failures and not broken:
-        failures.append(f"exit code {answer.returncode}")
+        if name in OWN:
+            outcomes.program(f"KEDA's own {name}", "pass" if is_good else "fail")
+        else:
+            outcomes.test(name, is_good)
+    if answer.returncode and not outcomes.failed and not broken:
+        outcomes.fail(f"exit code {answer.returncode}")
     if provider.given == 0:
-        failures.append("no token was asked for")
+        outcomes.fail("no token was asked for")
     if complaint := guarded.finish(house):
-        failures.append(complaint)
-    (work() / "scenarios.tsv").write_text("".join(f"{name}\t{word}\t{note}\n" for name, word, note in rows))
-    for each in failures:
-        print(f"FAILED {each}")
-    print(f"{sum(results.values())} passed, {len(failures)} failed")
-    return 1 if failures or not results else 0
+        outcomes.fail(complaint)
+    return outcomes.finish()
 
 
 if __name__ == "__main__":

@@ -3,11 +3,7 @@
 import base64
 import hashlib
 import hmac
-import json
 import os
-import shutil
-import subprocess
-import sys
 import time
 import urllib.parse
 import urllib.request
@@ -17,61 +13,24 @@ from proton import Message, SSLDomain
 
 from client import DEADLINE, RECEIVER_FIRST, connect, unique_name
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from broker import Broker, binary  # noqa: E402
-
-# The guarded broker's address besides 127.0.0.1: there it has the port that AMQPS takes by itself.
-ADDRESS = "127.0.0.26"
+# The guarded broker's address, besides 127.0.0.1: there it has the port that AMQPS uses by default.
+ADDRESS = os.environ.get("JITNEY_GUARDED_ADDRESS", "")
 
 ROOT = "RootManageSharedAccessKey"
+# The keys of ../guarded.py, and of guarded.json.
 KEYS = {ROOT: "cm9vdCBrZXkgb2YgdGhlIGd1YXJkZWQgYnJva2VyIQ==", "listener": "a key that may listen", "speaker": "a key that may send"}
 QUEUE_KEY = "a key of s291"
-
-RIGHTS = {ROOT: ["Manage", "Send", "Listen"], "listener": ["Listen"], "speaker": ["Send"]}
-QUEUES = ["s264", "s265", "s265b", "s291b", "s291t", "s292", "s293", "s294", "s294/below", "s294b", "s295", "s295b", "s296", "s298", "s299"]
 ELSEWHERE = "a key of the other namespace"
-CONFIG = {"UserConfig": {"Namespaces": [{
-    "Name": "guarded",
-    "AuthorizationRules": [{"Name": name, "Rights": rights, "PrimaryKey": KEYS[name]} for name, rights in RIGHTS.items()],
-    "Queues": [
-        {"Name": "s291", "AuthorizationRules": [{"Name": "own", "Rights": ["Send", "Listen"], "PrimaryKey": QUEUE_KEY}]},
-        {"Name": "s291s", "Properties": {"RequiresSession": True}},
-        *({"Name": name} for name in QUEUES),
-    ],
-    "Topics": [],
-}, {
-    "Name": "elsewhere",
-    "AuthorizationRules": [{"Name": ROOT, "Rights": RIGHTS[ROOT], "PrimaryKey": ELSEWHERE}],
-    "Queues": [{"Name": "s299"}],
-    "Topics": [],
-}]}}
 
 SASL_TOKEN = "servicebus.windows.net:sastoken"
 
 
 class Guarded:
-    """A broker that verifies what it is told."""
+    """The guarded broker (../guarded.py), which the runner started."""
 
     def __init__(self):
-        directory = Path(os.environ["JITNEY_WORK"]) / "guarded"
-        shutil.rmtree(directory, ignore_errors=True)
-        directory.mkdir(parents=True)
-        config, self.certificates = directory / "config.json", directory / "certs"
-        config.write_text(json.dumps(CONFIG))
-        names = ["--name", "localhost", "--name", ADDRESS, "--client", "listener", "--client", "nobody"]
-        subprocess.run([binary(), "certs", str(self.certificates), *names], check=True, stdout=subprocess.DEVNULL)
-        self.broker = Broker.create(directory, config, [
-            "--auth", "sas", "--amqps", f"{ADDRESS}:5671", "--tls-cert", self.file("server.pem"),
-            "--tls-key", self.file("server.key"), "--tls-client-ca", self.file("ca.pem"),
-        ])
-        self.broker.start()
-        self.port = self.broker.amqp_port
-
-    def stop(self) -> None:
-        """Ends it, which must go in good order."""
-        code = self.broker.stop()
-        if code != 0 or "panicked at" in self.broker.log.read_text(errors="replace"):
-            raise AssertionError(f"the guarded broker ended with {code}\n{self.broker.log_tail()}")
+        self.certificates = Path(os.environ["JITNEY_GUARDED_CERTIFICATES"])
+        self.port = os.environ["JITNEY_GUARDED_AMQP_PORT"]
 
     def file(self, name: str) -> str:
         """A file that `jitney certs` made."""

@@ -1,4 +1,4 @@
-"""Runs the tests named, or all, writes the lines of the matrix (../README.md) and prints the closing line.
+"""Runs the tests named, or all.
 
     suite.py                everything
     suite.py s24 s101       the tests whose names contain a word
@@ -6,22 +6,21 @@
 Tests mostly wait, so they run side by side; those that end the broker run after the others, by themselves.
 """
 
-import os
-import re
+import json
 import sys
 import time
 import unittest
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from not_offered import NOT_OFFERED
-
 TOGETHER = 10
-# Modules with a broker of their own, which one fixture starts; it comes along with the others as a whole.
+# Modules whose tests run one after the other, beside the others: those of the guarded broker count its connections.
 WHOLE = {"test_doors"}
 ALONE = {"test_restarts"}
 
 here = Path(__file__).resolve().parent
+sys.path.append(str(here.parent))
+from outcomes import Outcomes  # noqa: E402
 
 
 def tests_of(suite: unittest.TestSuite):
@@ -32,8 +31,8 @@ def tests_of(suite: unittest.TestSuite):
             yield each
 
 
-class Outcome(unittest.TestResult):
-    """What became of each test, by its method's name."""
+class Result(unittest.TestResult):
+    """The duration of each test, and what was wrong with it, by its method's name."""
 
     def __init__(self):
         super().__init__()
@@ -62,18 +61,12 @@ def name_of(test) -> str:
     return getattr(test, "_testMethodName", str(test))
 
 
-def scenarios_of(name: str) -> list[str]:
-    """`test_s120_s121_sessions_are_listed` is of S120 and S121."""
-    prefix = re.match(r"test_((?:s\d+_)+)", name)
-    return [word.upper() for word in prefix[1].split("_") if word] if prefix else []
-
-
 def run(ids: list[str]) -> tuple[dict[str, float], dict[str, str]]:
     """Runs tests, in a process of the pool; their times, and what was wrong."""
-    result = Outcome()
+    result = Result()
     unittest.defaultTestLoader.loadTestsFromNames(ids).run(result)
     text = "".join(
-        f"{name} ... {'FAILED' if name in result.complaints else 'ok'} ({seconds:.1f} s)\n"
+        f"{'FAIL' if name in result.complaints else 'ok  '}  {name} ({seconds:.1f} s)\n"
         for name, seconds in result.seconds.items()
     )
     text += "".join(f"\n{name}\n{complaint}\n" for name, complaint in result.complaints.items())
@@ -93,17 +86,16 @@ def main() -> int:
     seconds: dict[str, float] = {}
     complaints: dict[str, str] = {}
     with ProcessPoolExecutor(TOGETHER) as pool:
-        outcomes = list(pool.map(run, [group for group in groups if group]))
-    outcomes += [run([each]) for each in ids if module[each] in ALONE]
-    for of_group in outcomes:
-        seconds.update(of_group[0])
-        complaints.update(of_group[1])
-    if "JITNEY_WORK" in os.environ:
-        lines = [f"{each}\t{'fail' if name in complaints else 'pass'}\t" for name in seconds for each in scenarios_of(name)]
-        lines += [f"{each}\tnot offered\t{why}" for each, why in NOT_OFFERED.items()]
-        (Path(os.environ["JITNEY_WORK"]) / "scenarios.tsv").write_text("".join(f"{line}\n" for line in lines))
-    print(f"{len(seconds.keys() - complaints.keys())} passed, {len(complaints)} failed")
-    return 0 if seconds and not complaints else 1
+        groups_run = list(pool.map(run, [group for group in groups if group]))
+    groups_run += [run([each]) for each in ids if module[each] in ALONE]
+    for each_seconds, each_complaints in groups_run:
+        seconds.update(each_seconds)
+        complaints.update(each_complaints)
+    outcomes = Outcomes()
+    for name in seconds | complaints:
+        outcomes.test(name, name not in complaints)
+    outcomes.not_offered(json.loads((here / "not-offered.json").read_text()))
+    return outcomes.finish()
 
 
 if __name__ == "__main__":

@@ -19,10 +19,6 @@ def setUpModule():
     guarded = Guarded()
 
 
-def tearDownModule():
-    guarded.stop()
-
-
 class Doors(client.TestCase):
     def opened(self, make, *arguments, **options):
         connection = make(*arguments, **options)

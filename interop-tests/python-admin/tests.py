@@ -17,13 +17,14 @@ from importlib.metadata import version
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE.parent / "python")]
+sys.path.insert(0, str(HERE.parent))
 from broker import WORK  # noqa: E402
-from guarded import ROOT, described, finish, key  # noqa: E402
+from guarded import ROOT, ROOT_KEY, described, finish  # noqa: E402
+from outcomes import Outcomes  # noqa: E402
 from sdists import unpacked  # noqa: E402
 
 # Every test clears the namespace, so that the two kinds have a broker each, at an address of its own.
-ADDRESSES = {"mgmt_tests": "127.0.0.30", "mgmt_tests/async": "127.0.0.31"}
+ADDRESSES = {"mgmt_tests": "127.0.0.34", "mgmt_tests/async": "127.0.0.35"}
 
 # Tests that cannot pass here, and why.
 ELSEWHERE: dict[str, str] = {}
@@ -43,7 +44,7 @@ def run(directory: Path, part: str, words: list[str]) -> tuple[dict[str, str], s
         "ADMIN_CONNECTION_STRING": guarded.connection_string(),
         "ADMIN_NAMESPACE": guarded.address,
         "ADMIN_KEY_NAME": ROOT,
-        "ADMIN_KEY": key("root"),
+        "ADMIN_KEY": ROOT_KEY,
         "PYTHONPATH": os.pathsep.join(map(str, paths)),
         "SSL_CERT_FILE": guarded.authority,
         "REQUESTS_CA_BUNDLE": guarded.authority,
@@ -58,10 +59,10 @@ def run(directory: Path, part: str, words: list[str]) -> tuple[dict[str, str], s
         subprocess.run(command, env=environment, cwd=directory, stdin=subprocess.DEVNULL, timeout=LIMIT)
     finally:
         complaint = finish(guarded)
-    return outcomes(report), complaint
+    return read(report), complaint
 
 
-def outcomes(report: Path) -> dict[str, str]:
+def read(report: Path) -> dict[str, str]:
     """Of each test "passed", "skipped: …", or what it said."""
     found = {}
     for case in ElementTree.parse(report).iter("testcase"):
@@ -78,7 +79,7 @@ def judged(name: str, outcome: str) -> tuple[str, str]:
     if reason:
         # What has begun to pass is to be taken off the list.
         return ("fail", "it passes, but is expected not to") if outcome == "passed" else ("not offered", reason)
-    return ("pass", "") if outcome == "passed" else ("fail", " ".join(outcome.split())[:80])
+    return ("pass", "") if outcome == "passed" else ("fail", outcome)
 
 
 def main() -> int:
@@ -86,23 +87,17 @@ def main() -> int:
     unpacked("azure-servicebus", version("azure-servicebus"))
     with ThreadPoolExecutor() as pool:
         parts = {part: pool.submit(run, work / part.replace("/", "-"), part, sys.argv[1:]) for part in ADDRESSES}
-    rows, failures = [], []
+    outcomes = Outcomes()
     for part, done in parts.items():
         found, complaint = done.result()
         if complaint:
-            failures.append(complaint)
-        for name, outcome in found.items():
+            outcomes.fail(complaint)
+        for name, outcome in sorted(found.items()):
             what, note = judged(name, outcome)
-            rows.append((name, what, note))
+            outcomes.program(name, what, note)
             if what == "fail":
-                failures.append(f"{name}: {outcome}")
-    passed = sum(what == "pass" for _, what, _ in rows)
-    if os.environ.get("JITNEY_WORK"):
-        (work / "scenarios.tsv").write_text("".join("\t".join(row) + "\n" for row in sorted(rows)))
-    for failure in failures:
-        print(failure)
-    print(f"{passed} passed, {len(failures)} failed")
-    return 1 if failures or not passed else 0
+                print(f"{name}: {outcome}")
+    return outcomes.finish()
 
 
 if __name__ == "__main__":

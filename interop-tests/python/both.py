@@ -7,11 +7,18 @@ thread, one after the other as the scenario says, and what it does inside is the
 from __future__ import annotations
 
 import asyncio
+import sys
+import time
+from pathlib import Path
 
 import azure.servicebus
 import azure.servicebus.aio
 import azure.servicebus.aio.management
 import azure.servicebus.management
+from azure.core.credentials import AccessToken
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import identity  # noqa: E402
 
 
 class Blocking:
@@ -86,6 +93,42 @@ def administrator(kind: str, text: str, **options):
     maker = package.ServiceBusAdministrationClient
     made = maker(text, **options) if "credential" in options else maker.from_connection_string(text, **options)
     return made if kind == "aio" else Blocking(made)
+
+
+class Credential:
+    """A credential of the blocking SDK, whose tokens `make` makes."""
+
+    def __init__(self, make):
+        self.make = make
+
+    def get_token(self, *scopes, **_) -> AccessToken:
+        return AccessToken(self.make(), int(time.time()) + identity.LIFE_SECONDS)
+
+    def close(self) -> None:
+        pass
+
+
+class CredentialOfAio:
+    """The same for the asynchronous one."""
+
+    def __init__(self, make):
+        self.inner = Credential(make)
+
+    async def get_token(self, *scopes, **_) -> AccessToken:
+        return await asyncio.to_thread(self.inner.get_token)
+
+    async def close(self) -> None:
+        pass
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *_):
+        pass
+
+
+def credential(kind: str, make):
+    return (CredentialOfAio if kind == "aio" else Credential)(make)
 
 
 def redirect(administrator, address: str) -> None:

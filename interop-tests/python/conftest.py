@@ -16,78 +16,16 @@ from azure.servicebus import NEXT_AVAILABLE_SESSION, ServiceBusMessage, ServiceB
 from azure.servicebus.exceptions import MessagingEntityNotFoundError, ServiceBusAuthenticationError
 
 import both
-import guarded as guarding
-from identity import ISSUER, Issuer, identity
 from middle import Between
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from broker import WORK, Broker, BrokerError  # noqa: E402
+import guarded as guarding  # noqa: E402
+import identity  # noqa: E402
+from broker import Broker  # noqa: E402
 
 
 def pytest_addoption(parser):
     parser.addoption("--client", choices=["sync", "aio"], default="sync", help="which of the SDK's two clients")
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_sessionstart(session):
-    """Starts the guarded broker, once for all workers, which get its place by the environment."""
-    config = session.config
-    if hasattr(config, "workerinput") or config.option.collectonly:
-        return
-    kind = config.getoption("--client")
-    work = Path(os.environ.get("JITNEY_WORK") or WORK / f"python-{kind}")
-    name = "guarded-restart" if config.option.markexpr == "restart" else "guarded"
-    made = guarding.described(work / name, guarding.ADDRESSES[kind])
-    made.add("--oidc-issuer", ISSUER, "--oidc-jwks", str(Issuer(made.directory).publish()))
-    os.environ["JITNEY_GUARDED"] = str(made.directory)
-    try:
-        made.broker.start()
-        config.guarded = made
-    except BrokerError as error:
-        # Only scenarios that come to it fail: who runs one of the others by hand need not be allowed to listen at port 443.
-        os.environ["JITNEY_GUARDED_FAULT"] = str(error)
-
-
-# What the SDK has no call for.
-NOT_OFFERED: dict[str, str] = {
-    **dict.fromkeys(("S05", "S06", "S14"), "signs in by CBS only, and sends nothing settled"),
-    **dict.fromkeys(("S21", "S59"), "no properties to modify when it abandons or defers"),
-    **dict.fromkeys(("S68", "S69", "S71", "S137", "S171"), "no way to a request of one's own to the management node"),
-    "S70": "no batch deletion",
-    "S107": "an accept cannot be given up before its time",
-    "S114": "no way to cut a connection without closing it",
-    **{f"S{number}": "no transactions" for number in range(231, 250)},
-    **dict.fromkeys(("S314", "S315", "S316", "S317", "S318"), "no processor that calls back; its renewer: S29, S112"),
-    "S324": "cannot send bytes that it has not encoded itself",
-}
-
-
-def pytest_runtest_logreport(report):
-    """Writes the matrix: one line for each test, by its scenario. Of the workers' reports the one process hears that started them."""
-    place = os.environ.get("JITNEY_WORK")
-    scenario = re.search(r"::test_s(\d+)_", report.nodeid)
-    if not place or not scenario or "PYTEST_XDIST_WORKER" in os.environ:
-        return
-    # A test that is skipped is none, and the preparation and the end of one only speak up when they fail.
-    if report.failed or report.skipped or report.when == "call":
-        tell(f"S{scenario[1]}", "pass" if report.passed else "fail", "" if report.passed else "the suite's log says why")
-
-
-def tell(scenario: str, outcome: str, note: str) -> None:
-    with Path(os.environ["JITNEY_WORK"], "scenarios.tsv").open("a") as file:
-        file.write(f"{scenario}\t{outcome}\t{note}\n")
-
-
-def pytest_sessionfinish(session):
-    """Stops it; what is wrong with its end fails the run."""
-    if "JITNEY_WORK" in os.environ and not hasattr(session.config, "workerinput"):
-        for scenario, note in NOT_OFFERED.items():
-            tell(scenario, "not offered", note)
-    guarded = getattr(session.config, "guarded", None)
-    complaint = guarded and guarding.finish(guarded)
-    if complaint:
-        print(f"\n{complaint}", file=sys.stderr)
-        session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
 
 
 @pytest.fixture
@@ -129,10 +67,9 @@ async def administer(kind):
 
 
 @pytest.fixture
-def guarded(kind, connect, administer) -> "House":
-    if fault := os.environ.get("JITNEY_GUARDED_FAULT"):
-        pytest.fail(f"the guarded broker: {fault}")
-    return House(guarding.Guarded(Path(os.environ["JITNEY_GUARDED"]), guarding.ADDRESSES[kind]), connect, administer)
+def guarded(connect, administer) -> "GuardedClients":
+    made = guarding.Guarded(Path(os.environ["JITNEY_GUARDED"]), os.environ["JITNEY_GUARDED_ADDRESS"])
+    return GuardedClients(made, connect, administer)
 
 
 @pytest.fixture
@@ -210,7 +147,7 @@ def broker() -> Broker:
     return Broker(Path(os.environ["JITNEY_BROKER_STATE"]))
 
 
-class House:
+class GuardedClients:
     """The guarded broker, and the clients that come to it, with strings such as the service's portal gives out."""
 
     def __init__(self, guarded: guarding.Guarded, connect, administer):
@@ -233,9 +170,10 @@ class House:
         """A client that is made with the namespace's name and a credential."""
         return self.connect(self.guarded.address, credential=credential, **{**self.trust, **options})
 
-    def identity(self, kind: str, role: str | None, issuer: Issuer | None = None, **claims):
-        """Somebody with a role, by a token of the issuer that the broker believes, if it is no other."""
-        return identity(kind, issuer or Issuer(self.guarded.directory), role, **claims)
+    def identity(self, kind: str, role: str | None, signer: str = "issuer", **claims):
+        """A credential with a role of the service, by a token of the issuer that the broker trusts or of the forger."""
+        roles = [f"Azure Service Bus Data {role}"] if role else None
+        return both.credential(kind, lambda: identity.token(self.guarded.directory, {"roles": roles, **claims}, signer))
 
     def administrator(self, text: str | None = None, **options):
         return self.administer(text or self.guarded.connection_string(), **{**self.trust, **options})

@@ -10,7 +10,7 @@ from azure.servicebus.exceptions import ServiceBusAuthenticationError, ServiceBu
 
 import both
 from conftest import Queue, bodies, complete, nothing, receive, soon
-from guarded import ROOT, key, signature
+from guarded import LISTENER_KEY, ROOT, ROOT_KEY, SPEAKER_KEY, key, signature
 from telling import access, refused
 
 # The SDK tries three times more when it is told "unauthorized".
@@ -46,9 +46,9 @@ async def works(queue: Queue) -> None:
 
 async def test_s264_a_wrong_key_and_an_unknown_name_are_unauthorized(office, guarded):
     await office.create_queue("s264")
-    for name, secret in ((ROOT, "wrong"), ("no-such-name", key("root"))):
+    for name, secret in ((ROOT, "wrong"), ("no-such-name", ROOT_KEY)):
         await denied(Queue(guarded.keyed(name, secret, **ONCE), "s264"), ServiceBusAuthenticationError)
-    for name, secret in ((ROOT, key("root").lower()), ("speaker", key("listener"))):
+    for name, secret in ((ROOT, ROOT_KEY.lower()), ("speaker", LISTENER_KEY)):
         with pytest.raises(ServiceBusAuthenticationError):
             await Queue(guarded.keyed(name, secret, **ONCE), "s264").send("denied")
     queue = guarded.queue("s264")
@@ -58,8 +58,8 @@ async def test_s264_a_wrong_key_and_an_unknown_name_are_unauthorized(office, gua
 
 async def test_s264_keys_of_the_namespace_allow_what_their_rules_say(office, guarded):
     await office.create_queue("s264b")
-    speaker = Queue(guarded.keyed("speaker", key("speaker"), **ONCE), "s264b")
-    listener = Queue(guarded.keyed("listener", key("listener"), **ONCE), "s264b")
+    speaker = Queue(guarded.keyed("speaker", SPEAKER_KEY, **ONCE), "s264b")
+    listener = Queue(guarded.keyed("listener", LISTENER_KEY, **ONCE), "s264b")
     await speaker.send("1")
     await denied_receiving(speaker, ServiceBusAuthorizationError)
     await denied_sending(listener, ServiceBusAuthorizationError)
@@ -68,7 +68,7 @@ async def test_s264_keys_of_the_namespace_allow_what_their_rules_say(office, gua
 
 async def test_s264_a_named_key_in_place_of_a_connection_string(office, guarded):
     await office.create_queue("s264c")
-    await works(Queue(guarded.of(AzureNamedKeyCredential(ROOT, key("root"))), "s264c"))
+    await works(Queue(guarded.of(AzureNamedKeyCredential(ROOT, ROOT_KEY)), "s264c"))
     await denied(Queue(guarded.of(AzureNamedKeyCredential(ROOT, "wrong"), **ONCE), "s264c"), ServiceBusAuthenticationError)
 
 
@@ -266,7 +266,7 @@ async def test_s269_the_emulators_connection_string_is_verified_too(office, suit
     await office.create_queue("s269")
     emulator = guarded.guarded.connection_string(host=f"localhost:{guarded.guarded.broker.amqp_port}") + ";UseDevelopmentEmulator=true"
     await works(Queue(connect(emulator), "s269"))
-    await denied(Queue(connect(emulator.replace(key("root"), "SAS_KEY_VALUE"), **ONCE), "s269"), ServiceBusAuthenticationError)
+    await denied(Queue(connect(emulator.replace(ROOT_KEY, "SAS_KEY_VALUE"), **ONCE), "s269"), ServiceBusAuthenticationError)
     # Where no key is verified any key is good.
     await suites_office.create_queue("s269")
     await works(Queue(connect(connection_string.replace("SAS_KEY_VALUE", "another")), "s269"))
@@ -279,7 +279,7 @@ async def test_s287_administration_needs_the_right_to_manage(office, guarded):
     place = guarded.guarded
     for text in (
         place.connection_string(ROOT, "wrong"), place.connection_string("no-such-name"),
-        place.connection_string("speaker", speaker.primary_key), place.connection_string("listener", key("listener")),
+        place.connection_string("speaker", speaker.primary_key), place.connection_string("listener", LISTENER_KEY),
         place.bearing("SharedAccessSignature sr=nonsense&se=99999999999"),
     ):
         other = guarded.administrator(text)

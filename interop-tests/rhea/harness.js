@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { after, before, describe, it } from "node:test";
+import { after, describe, it } from "node:test";
 import rhea from "rhea";
 import terminus from "rhea/lib/terminus.js";
 
@@ -43,20 +43,18 @@ function state(name, code, fields) {
 }
 
 /**
- * Declares a group of scenarios that run at the same time, each with a connection that is closed at its end. They may have
- * a place of their own (places.js), which is started before them and stopped after.
+ * Declares a group of scenarios that run at the same time, each with a connection to the suite's broker or to another
+ * (places.js), which is closed at its end.
  */
-export function topic(name, declare, place) {
+export function topic(name, declare, broker) {
   describe(name, { concurrency: true, timeout: 120_000 }, () => {
-    before(async () => { await place?.start(); });
-    after(async () => {
-      await place?.stop();
+    after(() => {
       // What a failed test left open must not keep the process.
       setTimeout(() => process.exit(), 1_000).unref();
     });
     declare((title, body) => {
       it(title, async () => {
-        const connection = await connect({ ...ANONYMOUS, ...(place && { port: place.amqp }) });
+        const connection = await connect({ ...ANONYMOUS, ...(broker && { port: broker.amqp }) });
         try {
           await body(connection);
         } finally {

@@ -1,27 +1,21 @@
 // The brokers to meet: the suite's own, which takes any key, and one that verifies keys, tokens and certificates.
 
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { createHmac } from "node:crypto";
-import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import rhea from "rhea";
 import WebSocket from "ws";
 import {
-  ANONYMOUS, accept, connect, event, opening, openManagement, openReceiver, openSender, receiveOne, sendAccepted,
+  ANONYMOUS, accept, connect, opening, openManagement, openReceiver, openSender, receiveOne, sendAccepted,
 } from "./harness.js";
 
-const run = promisify(execFile);
-
-/** The guarded broker's address besides 127.0.0.1: there it has the port that clients of AMQPS take by themselves. */
-export const ADDRESS = "127.0.0.25";
+/** The guarded broker's address, besides 127.0.0.1: there it has the port that clients of AMQPS use without being told. */
+export const ADDRESS = process.env.JITNEY_GUARDED_ADDRESS;
 export const AMQPS_PORT = 5671;
 
 export const ROOT = "RootManageSharedAccessKey";
 
-/** The keys of the guarded broker, by the names of their rules. */
+/** The keys of the guarded broker, by the names of their rules: those of ../guarded.py, and of guarded.json. */
 export const KEYS = {
   [ROOT]: "cm9vdCBrZXkgb2YgdGhlIGd1YXJkZWQgYnJva2VyIQ==",
   listener: "a key that may listen",
@@ -29,77 +23,16 @@ export const KEYS = {
   // As Python's users have it: a name that is not the same after it was encoded.
   "Root Key/x": "a key with a name to encode",
 };
-export const SECOND_KEY = "the speaker's second key";
+export const SECOND_KEY = "c3BlYWtlciBrZXkgb2YgdGhlIGd1YXJkZWQgb25lISE=";
 export const OTHER_KEY = "the key of the other namespace";
 
-function rule(name, rights, more = {}) {
-  return { Name: name, Rights: rights, PrimaryKey: KEYS[name], ...more };
-}
-
-const RULES = [
-  rule(ROOT, ["Manage", "Send", "Listen"]),
-  rule("listener", ["Listen"]),
-  rule("speaker", ["Send"], { SecondaryKey: SECOND_KEY }),
-  rule("Root Key/x", ["Send", "Listen"]),
-];
-
-/** A guarded broker with these entities. */
-export class Guarded {
-  constructor(name, { queues = [], topics = [], others = [] }) {
-    this.name = name;
-    this.namespaces = [{ Name: "guarded", AuthorizationRules: RULES, Queues: queues, Topics: topics }, ...others];
-  }
-
-  /** Starts it as the suite's own was started, but for its rights. */
-  async start() {
-    const directory = join(environment("JITNEY_WORK"), `guarded-${this.name}`);
-    await rm(directory, { recursive: true, force: true });
-    await mkdir(directory, { recursive: true });
-    const state = JSON.parse(await readFile(environment("JITNEY_BROKER_STATE"), "utf8"));
-    this.certificates = join(directory, "certs");
-    const names = ["localhost", "elsewhere.localhost", ADDRESS].flatMap((name) => ["--name", name]);
-    const clients = ["--client", "listener", "--client", "nobody"];
-    await run(state.binary, ["certs", this.certificates, ...names, ...clients]);
-    [this.amqp, this.http] = await freePorts(2);
-    this.log = join(directory, "broker.log");
-    const config = join(directory, "config.json");
-    await writeFile(config, JSON.stringify({ UserConfig: { Namespaces: this.namespaces } }));
-    const file = join(directory, "broker.json");
-    await writeFile(file, JSON.stringify({
-      ...state,
-      config,
-      data_dir: join(directory, "data"),
-      log: this.log,
-      amqp_port: this.amqp,
-      http_port: this.http,
-      arguments: [
-        "--auth", "sas", "--amqps", `${ADDRESS}:${AMQPS_PORT}`,
-        "--tls-cert", this.file("server.pem"), "--tls-key", this.file("server.key"), "--tls-client-ca", this.file("ca.pem"),
-      ],
-      pid: null,
-      exit_code: null,
-    }));
-    // The runner's command, with another state file.
-    this.words = [...environment("JITNEY_BROKER_CONTROL").split(" ").slice(0, -1), file];
-    await this.control("start");
-  }
-
-  /** Stops it, which must go in good order. */
-  async stop() {
-    await this.control("stop");
-    assert.doesNotMatch(await readFile(this.log, "utf8"), /panicked at/);
-  }
-
-  async control(verb) {
-    const [command, ...words] = this.words;
-    await run(command, [...words, verb]);
-  }
-
+/** The guarded broker (../guarded.py). */
+export const guarded = {
+  amqp: process.env.JITNEY_GUARDED_AMQP_PORT,
+  http: process.env.JITNEY_GUARDED_HTTP_PORT,
   /** A file that `jitney certs` made. */
-  file(name) {
-    return join(this.certificates, name);
-  }
-}
+  file: (name) => join(environment("JITNEY_GUARDED_CERTIFICATES"), name),
+};
 
 /** The suite's own broker. */
 export function open() {
@@ -110,19 +43,6 @@ function environment(name) {
   const value = process.env[name];
   assert.ok(value, `${name} is not set`);
   return value;
-}
-
-/** Ports that nobody listens on now; all are held until all are known, so that they differ. */
-async function freePorts(count) {
-  const servers = Array.from({ length: count }, () => createServer());
-  const ports = await Promise.all(servers.map(async (server) => {
-    const listening = event(server, "listening");
-    server.listen(0, "127.0.0.1");
-    await listening;
-    return server.address().port;
-  }));
-  await Promise.all(servers.map((server) => promisify(server.close.bind(server))()));
-  return ports;
 }
 
 /** The authority of a broker, as it hands it out. */

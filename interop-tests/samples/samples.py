@@ -30,9 +30,10 @@ from issuer import Issuer
 from proxy import Proxy
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "python"))
-from guarded import ROOT, described, finish, key  # noqa: E402
+sys.path.insert(0, str(HERE.parent))
+from guarded import ROOT, ROOT_KEY, described, finish  # noqa: E402
 from broker import WORK  # noqa: E402
+from outcomes import Outcomes  # noqa: E402
 from sdists import unpacked  # noqa: E402
 
 # An address of the suite's own.
@@ -268,7 +269,7 @@ class House:
             "SERVICEBUS_TOPIC_NAME": f"{queue}/topic",
             "SERVICEBUS_SUBSCRIPTION_NAME": SUBSCRIPTION,
             "SERVICEBUS_SAS_POLICY": ROOT,
-            "SERVICEBUS_SAS_KEY": key("root"),
+            "SERVICEBUS_SAS_KEY": ROOT_KEY,
             # Whom to trust.
             "SSL_CERT_FILE": self.guarded.authority,
             "REQUESTS_CA_BUNDLE": self.guarded.authority,
@@ -420,7 +421,7 @@ def run_sample(house: House, collection: Collection, kind: str, sample: Sample) 
     return complaint
 
 
-def run_everywhere(house: House, sample: Sample) -> list[tuple[str, str | None]]:
+def run_everywhere(house: House, sample: Sample, outcomes: Outcomes) -> list[tuple[str, str | None]]:
     """The sample in both collections, both kinds: one after the other, they share a queue."""
     results = []
     for collection in COLLECTIONS[:1] if sample.only_current or sample.slow else COLLECTIONS:
@@ -428,32 +429,30 @@ def run_everywhere(house: House, sample: Sample) -> list[tuple[str, str | None]]
             began = time.monotonic()
             complaint = run_sample(house, collection, kind, sample)
             title = f"{collection.name} {kind} {sample.name}"
-            tell(collection, kind, sample.name, "fail" if complaint else "pass")
+            outcomes.program(file_name(collection, kind, sample.name), "fail" if complaint else "pass")
             print(f"{'FAILED' if complaint else 'ok    '} {title} ({time.monotonic() - began:.1f} s)", flush=True)
             results.append((title, complaint))
     return results
 
 
-def tell(collection: Collection, kind: str, name: str, outcome: str, note: str = "") -> None:
-    """One line for the matrix."""
-    if "JITNEY_WORK" in os.environ:
-        version = "" if collection is COLLECTIONS[0] else f" of {collection.version}"
-        file = f"{name}_async.py" if kind == "async" else f"{name}.py"
-        with Path(os.environ["JITNEY_WORK"], "scenarios.tsv").open("a") as lines:
-            lines.write(f"{kind}_samples/{file}{version}\t{outcome}\t{note}\n")
+def file_name(collection: Collection, kind: str, name: str) -> str:
+    """The sample's name in the matrix."""
+    version = "" if collection is COLLECTIONS[0] else f" of {collection.version}"
+    return f"{kind}_samples/{name}{'_async' if kind == 'async' else ''}.py{version}"
 
 
-def unaccounted(collection: Collection) -> list[str]:
-    """Files of a collection that nothing above knows of; what is known and does not run is told."""
+def unaccounted(collection: Collection, outcomes: Outcomes) -> list[str]:
+    """Files of a collection that are not listed above. Adds an outcome for those that are listed and do not run."""
     known = set()
     for sample in SAMPLES:
         known |= {("sync", sample.name)} if "sync" in sample.kinds() else set()
         known |= {("async", sample.name)} if "async" in sample.kinds() else set()
         if sample.broken_async:
             known.add(("async", sample.name))
-            tell(collection, "async", sample.name, "not offered", sample.broken_async)
+            outcomes.program(file_name(collection, "async", sample.name), "not offered", sample.broken_async)
         elif sample.slow and collection is not COLLECTIONS[0]:
-            tell(collection, sample.kinds()[0], sample.name, "not offered", "sleeps for minutes: that of the current version is run")
+            name = file_name(collection, sample.kinds()[0], sample.name)
+            outcomes.program(name, "not offered", "sleeps for minutes: that of the current version is run")
     shipped = {
         (kind, path.stem.removesuffix("_async") if kind == "async" else path.stem)
         for kind in ("sync", "async") for path in collection.samples(kind).glob("*.py")
@@ -466,23 +465,22 @@ def unaccounted(collection: Collection) -> list[str]:
 def main() -> int:
     wanted = sys.argv[1:]
     samples = [sample for sample in SAMPLES if not wanted or sample.name in wanted]
+    outcomes = Outcomes()
     for collection in COLLECTIONS:
         unpacked("azure-servicebus", collection.version)
-        if not wanted and (files := unaccounted(collection)):
-            print(f"{collection.name} has samples that are not run: {files}\n0 passed, {len(files)} failed")
-            return 1
+        if not wanted:
+            for file in unaccounted(collection, outcomes):
+                outcomes.fail(f"{collection.name} has a sample that does not run: {file}")
     house = House(Path(os.environ.get("JITNEY_WORK") or WORK / "samples") / "guarded")
     with ThreadPoolExecutor(max_workers=3) as pool, ThreadPoolExecutor(max_workers=2) as aside:
-        running = [(aside if sample.slow else pool).submit(run_everywhere, house, sample) for sample in samples]
+        running = [(aside if sample.slow else pool).submit(run_everywhere, house, sample, outcomes) for sample in samples]
         results = [each for future in running for each in future.result()]
-    complaint = finish(house.guarded)
-    if complaint:
-        results.append(("the guarded broker", complaint))
-    failures = [(title, complaint) for title, complaint in results if complaint]
-    for title, complaint in failures:
-        print(f"\n{title}\n{complaint}")
-    print(f"{len(results) - len(failures)} passed, {len(failures)} failed")
-    return 1 if failures or not results else 0
+    if complaint := finish(house.guarded):
+        outcomes.fail(complaint)
+    for title, complaint in results:
+        if complaint:
+            print(f"\n{title}\n{complaint}")
+    return outcomes.finish()
 
 
 if __name__ == "__main__":

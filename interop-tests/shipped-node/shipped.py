@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -20,24 +19,21 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
-from broker import Broker, binary  # noqa: E402
+from guarded import ROOT_KEY as KEY, described  # noqa: E402
+from outcomes import Outcomes  # noqa: E402
 
 DIRECTORY = Path(os.environ["JITNEY_WORK"]) / "shipped"
 MODULES = HERE / "node_modules"
 ADDRESS = "127.0.0.31"
 NAMESPACE = "shipped"
 HOST = f"{NAMESPACE}.servicebus.windows.net"
-KEY = "a2V5IG9mIHRoZSBzaGlwcGVkIHRlc3RzLCBvdXJzIQ=="
 
 # Seconds for the tests of one package, and for one example.
 TESTS_LIMIT, EXAMPLE_LIMIT = 200, 30
 
 PROPERTIES = {"LockDuration": "PT30S", "MaxDeliveryCount": 10}
-CONFIG = {"UserConfig": {"Namespaces": [{
+ENTITIES = {
     "Name": NAMESPACE,
-    "AuthorizationRules": [
-        {"Name": "RootManageSharedAccessKey", "Rights": ["Manage", "Send", "Listen"], "PrimaryKey": KEY},
-    ],
     "Queues": [{"Name": name, "Properties": PROPERTIES} for name in ("queue", "example")],
     "Topics": [
         # Three deliveries, as the tests that retry a message expect.
@@ -45,7 +41,7 @@ CONFIG = {"UserConfig": {"Namespaces": [{
         {"Name": "duplicates.test", "Subscriptions": [{"Name": "test", "Properties": PROPERTIES}]},
         {"Name": "topic", "Subscriptions": [{"Name": "subscription", "Properties": PROPERTIES}]},
     ],
-}]}}
+}
 
 # What a test that is shipped does not do, and why; anything else that does not run is a failure.
 LEFT_OUT = {
@@ -53,37 +49,15 @@ LEFT_OUT = {
 }
 
 
-class Outcomes:
-    def __init__(self) -> None:
-        self.passed, self.failed = 0, 0
-        self.lines: list[str] = []
-
-    def add(self, name: str, outcome: str, note: str = "", seconds: float = 0.0) -> None:
-        self.passed += outcome == "pass"
-        self.failed += outcome == "fail"
-        self.lines.append(f"{name}\t{outcome}\t{' '.join(note.split())[:79]}\n")
-        print(f"{outcome:<12} {name} ({seconds:.1f} s) {note}", flush=True)
-
-
-def start() -> Broker:
-    shutil.rmtree(DIRECTORY, ignore_errors=True)
-    DIRECTORY.mkdir(parents=True)
-    config, certificates = DIRECTORY / "config.json", DIRECTORY / "certificates"
-    config.write_text(json.dumps(CONFIG))
-    command = [str(binary()), "certs", str(certificates), "--name", HOST]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    broker = Broker.create(DIRECTORY, config, [
-        "--auth", "sas", "--amqps", f"{ADDRESS}:5671",
-        "--tls-cert", str(certificates / "server.pem"), "--tls-key", str(certificates / "server.key"),
-    ])
-    broker.start()
-    return broker
+def add(outcomes: Outcomes, name: str, outcome: str, note: str = "", seconds: float = 0.0) -> None:
+    outcomes.program(name, outcome, note)
+    print(f"{outcome:<12} {name} ({seconds:.1f} s) {note}", flush=True)
 
 
 def environment(**more: str) -> dict[str, str]:
     return {
         **os.environ,
-        "NODE_EXTRA_CA_CERTS": str(DIRECTORY / "certificates" / "ca.pem"),
+        "NODE_EXTRA_CA_CERTS": str(DIRECTORY / "certs" / "ca.pem"),
         "NODE_OPTIONS": f"--require={HERE / 'hosts.cjs'}",
         "JITNEY_SHIPPED_HOST": ADDRESS,
         **more,
@@ -103,14 +77,14 @@ def run_mocha(package: str, tests: list[str], limit_of_one: int, outcomes: Outco
                 stdout=subprocess.PIPE, stderr=sink, timeout=TESTS_LIMIT,
             )
         except subprocess.TimeoutExpired:
-            outcomes.add(f"{package}: tests", "fail", f"not finished after {TESTS_LIMIT} s", time.monotonic() - began)
+            add(outcomes, f"{package}: tests", "fail", f"not finished after {TESTS_LIMIT} s", time.monotonic() - began)
             return
     text = done.stdout.decode(errors="replace")
     # Before the report is what the tests print.
     at = text.rfind('{\n  "stats"')
     if at < 0:
         print(text[-4000:], log.read_text(errors="replace")[-4000:])
-        outcomes.add(f"{package}: tests", "fail", "no report", time.monotonic() - began)
+        add(outcomes, f"{package}: tests", "fail", "no report", time.monotonic() - began)
         return
     report = json.loads(text[at:])
     pending = {test["fullTitle"] for test in report["pending"]}
@@ -120,14 +94,14 @@ def run_mocha(package: str, tests: list[str], limit_of_one: int, outcomes: Outco
         name, seconds = f"{package}: {title}", test.get("duration", 0) / 1000
         if title in pending:
             why = LEFT_OUT.get(name)
-            outcomes.add(name, "not offered" if why else "fail", why or "it did not run", seconds)
+            add(outcomes, name, "not offered" if why else "fail", why or "it did not run", seconds)
         elif title in failures:
-            outcomes.add(name, "fail", failures[title].get("message", ""), seconds)
+            add(outcomes, name, "fail", failures[title].get("message", ""), seconds)
         else:
-            outcomes.add(name, "pass", "", seconds)
+            add(outcomes, name, "pass", "", seconds)
     # A hook that failed is no test of the report, and takes tests with it.
     for title in failures.keys() - {test["fullTitle"] for test in report["tests"]}:
-        outcomes.add(f"{package}: {title}", "fail", failures[title].get("message", ""))
+        add(outcomes, f"{package}: {title}", "fail", failures[title].get("message", ""))
 
 
 def run_example(package: str, path: str, outcomes: Outcomes, must_say: str, **more: str) -> None:
@@ -140,17 +114,18 @@ def run_example(package: str, path: str, outcomes: Outcomes, must_say: str, **mo
         )
     except subprocess.TimeoutExpired as error:
         print(error.stdout)
-        outcomes.add(name, "fail", f"not finished after {EXAMPLE_LIMIT} s", time.monotonic() - began)
+        add(outcomes, name, "fail", f"not finished after {EXAMPLE_LIMIT} s", time.monotonic() - began)
         return
     good = done.returncode == 0 and must_say in done.stdout
     if not good:
         print(done.stdout)
-    outcomes.add(name, "pass" if good else "fail", "" if good else f"exit code {done.returncode}", time.monotonic() - began)
+    add(outcomes, name, "pass" if good else "fail", "" if good else f"exit code {done.returncode}", time.monotonic() - began)
 
 
 def main() -> int:
     outcomes = Outcomes()
-    broker = start()
+    broker = described(DIRECTORY, ADDRESS, ENTITIES, (HOST,)).broker
+    broker.start()
     string = f"Endpoint=sb://{HOST}/;SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey={KEY}"
     try:
         run_mocha("systemic-azure-bus", ["test"], 20_000, outcomes, AZURE_SERVICEBUS_CONNECTION_STRING=string)
@@ -167,12 +142,10 @@ def main() -> int:
         run_example("amqp10", "examples/simple_servicebus_queues.js", outcomes, saw, **one)
         run_example("amqp10", "examples/simple_servicebus_topics.js", outcomes, saw, **one)
     finally:
-        code = broker.stop()
-    if code != 0 or "panicked at" in broker.log.read_text(errors="replace"):
-        outcomes.add("the broker", "fail", f"it ended with {code}")
-    (Path(os.environ["JITNEY_WORK"]) / "scenarios.tsv").write_text("".join(outcomes.lines))
-    print(f"{outcomes.passed} passed, {outcomes.failed} failed")
-    return 1 if outcomes.failed or not outcomes.passed else 0
+        complaint = broker.finish()
+    if complaint:
+        outcomes.fail(complaint)
+    return outcomes.finish()
 
 
 if __name__ == "__main__":

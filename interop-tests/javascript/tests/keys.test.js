@@ -255,7 +255,8 @@ guardedTopic("keys", (scenario) => {
     const credential = {
       async getToken() {
         given += 1;
-        return { token: token({ roles, exp: next.exp }), expiresOnTimestamp: next.asks + 120_000 };
+        const { exp, asks } = next;
+        return { token: await token({ roles, exp }), expiresOnTimestamp: asks + 120_000 };
       },
     };
     await withCredential(credential, async (other) => {

@@ -7,19 +7,11 @@ import {
   accept, bodies, close, commit, declare, ended, openCoordinator, openManagement, openReceiver, openSender, openSession, receive,
   receiveAvailable, receiveOne, sendAccepted, sendIn, settleIn, topic, types,
 } from "../harness.js";
-import { Guarded, ROOT, UNAUTHORIZED, connectNameless, connectTo, openTokens, signed } from "../places.js";
+import {
+  ROOT, UNAUTHORIZED, connectNameless, connectTo, guarded, openTokens, signed,
+} from "../places.js";
 
 const { wrap_int: int, wrap_list: list, wrap_long: long, wrap_timestamp: timestamp } = types;
-
-const OWN = [{ Name: "own", Rights: ["Send"], PrimaryKey: "a key of s296o" }];
-const place = new Guarded("rights", {
-  queues: [
-    { Name: "s296" }, { Name: "s296m" }, { Name: "s296s", Properties: { RequiresSession: true } },
-    { Name: "s296ms", Properties: { RequiresSession: true } }, { Name: "s296t" }, { Name: "s296u" },
-    { Name: "s296o", AuthorizationRules: OWN },
-  ],
-  topics: [{ Name: "s296p", Subscriptions: [{ Name: "all" }] }],
-});
 
 const TOKENS = () => list([types.wrap_uuid(randomBytes(16))]);
 const LATER = 3_600_000;
@@ -60,7 +52,7 @@ const OPERATIONS = [
 
 topic("rights", (scenario) => {
   scenario("S296 each operation of the management node needs its right", async () => {
-    const connections = { listener: await connectTo(place, "listener"), speaker: await connectTo(place, "speaker") };
+    const connections = { listener: await connectTo(guarded, "listener"), speaker: await connectTo(guarded, "speaker") };
     const nodes = {};
     const found = [];
     const ask = async (who, node, operation, body) => {
@@ -93,7 +85,7 @@ topic("rights", (scenario) => {
   });
 
   scenario("S296 each kind of link needs its right", async () => {
-    const [listener, speaker] = [await connectTo(place, "listener"), await connectTo(place, "speaker")];
+    const [listener, speaker] = [await connectTo(guarded, "listener"), await connectTo(guarded, "speaker")];
     const refused = (opening) => assert.rejects(opening, UNAUTHORIZED);
     await refused(openSender(listener, "s296"));
     await refused(openReceiver(speaker, "s296"));
@@ -126,14 +118,14 @@ topic("rights", (scenario) => {
   });
 
   scenario("S296 a sender by way of another entity needs the right to both", async () => {
-    const own = await connectTo(place, "own", "a key of s296o");
+    const own = await connectTo(guarded, "own", "a key of s296o");
     const by = (connection, address) => openSender(connection, "s296o", {
       properties: { "com.microsoft:transfer-destination-address": address },
     });
     await openSender(own, "s296o");
     await assert.rejects(by(own, "s296"), UNAUTHORIZED);
     await assert.rejects(by(own, "no-such-queue"), UNAUTHORIZED);
-    const speaker = await connectTo(place, "speaker");
+    const speaker = await connectTo(guarded, "speaker");
     await by(speaker, "s296");
     for (const each of [own, speaker]) await close(each);
   });
@@ -143,7 +135,7 @@ topic("rights", (scenario) => {
     const [from, to] = ["sb://localhost/s296t", "sb://localhost/s296u"];
     assert.equal((await put(from, signed(from, "listener"))).status, 202);
     assert.equal((await put(to, signed(to, "speaker"))).status, 202);
-    const root = await connectTo(place, ROOT);
+    const root = await connectTo(guarded, ROOT);
     await sendAccepted(await openSender(root, "s296t"), { body: "first" }, { body: "second" });
     const coordinator = await openCoordinator(connection);
     const [receiver, sender] = [await openReceiver(connection, "s296t"), await openSender(connection, "s296u")];
@@ -174,8 +166,8 @@ topic("rights", (scenario) => {
     assert.equal((await request("com.microsoft:enumerate-rules", { top: int(1), skip: int(0) })).status, 200);
     await assert.rejects(openManagement(connection, "s296p"), UNAUTHORIZED);
     await assert.rejects(openSender(connection, "s296p"), UNAUTHORIZED);
-    const nameless = await connectNameless(place);
+    const nameless = await connectNameless(guarded);
     await assert.rejects(openManagement(nameless, "s296p/Subscriptions/all"), UNAUTHORIZED);
     await close(nameless);
   });
-}, place);
+}, guarded);

@@ -1,5 +1,5 @@
 //! The brokers to meet with TLS: the suite's own, which takes any key, and one that verifies keys and certificates
-//! (`guarded.py`).
+//! (`../guarded.py`).
 
 use std::{fmt, path::PathBuf, sync::Arc, time::SystemTime};
 
@@ -27,7 +27,7 @@ pub struct Rule {
 
 pub const ROOT: Rule = Rule {
     name: "RootManageSharedAccessKey",
-    key: "cm9vdCBrZXkgb2YgdGhlIHJ1c3QgYnJva2Vy",
+    key: "cm9vdCBrZXkgb2YgdGhlIGd1YXJkZWQgYnJva2VyIQ==",
 };
 pub const LISTENER: Rule = Rule {
     name: "listener",
@@ -66,7 +66,7 @@ pub fn open_hosts() -> [String; 2] {
 
 /// The guarded broker by a name or address, with its port.
 pub fn guarded_at(name: &str) -> String {
-    host(name, environment("JITNEY_GUARDED_PORT"))
+    host(name, environment("JITNEY_GUARDED_AMQP_PORT"))
 }
 
 pub fn guarded() -> String {

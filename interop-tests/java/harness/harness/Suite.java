@@ -6,9 +6,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Predicate;
-import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.junit.platform.engine.FilterResult;
 import org.junit.platform.engine.TestDescriptor;
@@ -22,10 +20,7 @@ import org.junit.platform.launcher.TestIdentifier;
 import org.junit.platform.launcher.core.LauncherDiscoveryRequestBuilder;
 import org.junit.platform.launcher.core.LauncherFactory;
 
-/**
- * What the suites in Java share: runs the topics and scenarios named, or all of a package; prints one line for each,
- * and the closing line that the runner reads; writes what became of them.
- */
+/** Shared by the suites in Java: runs the topics and scenarios named, or all of a package; prints a line for each. */
 public final class Suite {
     /** Scenarios mostly wait, for locks to expire and messages to come due: many run at once. */
     private static final Map<String, String> PARAMETERS = Map.of(
@@ -46,12 +41,10 @@ public final class Suite {
      *
      * @param words topics and scenarios; none means all
      * @param home the package of the scenarios
-     * @param notOffered the scenarios, or programs, that the client has no call for, each with the reason
      * @param isMeant says of a scenario whether it is to run here at all
-     * @param end ends what the scenarios share, and says what was wrong with it, or nothing
+     * @param end ends what the scenarios share
      */
-    public static void run(String[] words, String home, Map<String, String> notOffered,
-            Predicate<TestDescriptor> isMeant, Supplier<String> end) {
+    public static void run(String[] words, String home, Predicate<TestDescriptor> isMeant, Runnable end) {
         LauncherDiscoveryRequest request = LauncherDiscoveryRequestBuilder.request()
             .selectors(selectPackage(home))
             .filters((PostDiscoveryFilter) test ->
@@ -60,15 +53,8 @@ public final class Suite {
             .build();
         Report report = new Report(home);
         LauncherFactory.create().execute(request, report);
-        String complaint = end.get();
-        if (!complaint.isEmpty()) {
-            report.failed.incrementAndGet();
-            Report.say("FAIL  " + complaint);
-        }
-        // Of a part of the suite, only what has run is told.
-        report.matrix.write(words.length == 0 ? notOffered : Map.of());
-        System.out.printf("%d passed, %d failed%n", report.passed.get(), report.failed.get());
-        System.exit(report.failed.get() == 0 && report.passed.get() > 0 ? 0 : 1);
+        end.run();
+        System.exit(0);
     }
 
     /** A word is the name of a class, or the beginning of a scenario's name up to its number. */
@@ -83,9 +69,6 @@ public final class Suite {
     }
 
     private static final class Report implements TestExecutionListener {
-        final AtomicInteger passed = new AtomicInteger();
-        final AtomicInteger failed = new AtomicInteger();
-        final Matrix matrix = new Matrix();
         private final String home;
         private final Map<String, Long> begun = new ConcurrentHashMap<>();
 
@@ -100,9 +83,7 @@ public final class Suite {
 
         @Override
         public void executionSkipped(TestIdentifier test, String reason) {
-            failed.incrementAndGet();
             say("FAIL  " + name(test) + ": skipped, " + reason);
-            matrix.add(test, false);
         }
 
         @Override
@@ -111,8 +92,6 @@ public final class Suite {
             if (!test.isTest() && !isFailure) {
                 return;
             }
-            (isFailure ? failed : passed).incrementAndGet();
-            matrix.add(test, !isFailure);
             long milliseconds = (System.nanoTime() - begun.get(test.getUniqueId())) / 1_000_000;
             say((isFailure ? "FAIL  " : "ok    ") + name(test) + " (" + milliseconds + " ms)"
                 + result.getThrowable().map(this::described).orElse(""));

@@ -6,27 +6,44 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 
 import com.azure.core.credential.AccessToken;
 import com.azure.core.credential.TokenCredential;
+import com.azure.json.JsonProviders;
+import com.azure.json.JsonWriter;
 import com.azure.messaging.servicebus.administration.ServiceBusAdministrationClient;
 import com.azure.messaging.servicebus.administration.ServiceBusAdministrationClientBuilder;
-import java.security.KeyPair;
+import java.io.IOException;
+import java.io.StringWriter;
+import java.io.UncheckedIOException;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import reactor.core.publisher.Mono;
 
-/** Token credentials, whose tokens are those of an issuer that the guarded broker believes. */
+/** Token credentials, with tokens of the issuer that the guarded broker trusts ({@code identity.py}). */
 @Tag("guarded")
 class Identities extends Scenarios {
     /** A credential with a role, and claims that are not as they should be. */
-    private static TokenCredential identity(String role, Map<String, Object> claims, KeyPair key) {
-        String token = Issuer.token(role, claims, key);
+    private static TokenCredential identity(String role, Map<String, Object> claims, String... options) {
+        Map<String, Object> all = new HashMap<>(Map.of("roles", List.of("Azure Service Bus Data " + role)));
+        all.putAll(claims);
+        StringWriter text = new StringWriter();
+        try (JsonWriter writer = JsonProviders.createWriter(text)) {
+            writer.writeUntyped(all);
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
+        List<String> command = new ArrayList<>(List.of(System.getenv("JITNEY_TOKEN").split(" ")));
+        command.add(text.toString());
+        command.addAll(List.of(options));
+        String token = Place.run(command).strip();
         return request -> Mono.just(new AccessToken(token, in(Duration.ofHours(1))));
     }
 
     private static TokenCredential identity(String role) {
-        return identity(role, Map.of(), Place.guarded().issuer());
+        return identity(role, Map.of());
     }
 
     private static ServiceBusAdministrationClient administrator(TokenCredential who) {
@@ -61,9 +78,9 @@ class Identities extends Scenarios {
         for (Map<String, Object> wrong : List.<Map<String, Object>>of(
                 Map.of("aud", "https://vault.azure.net"), Map.of("iss", "https://other.invalid"),
                 Map.of("exp", now - hour), Map.of("nbf", now + hour), Map.of("roles", List.of()))) {
-            denies(identity("Owner", wrong, Place.guarded().issuer()));
+            denies(identity("Owner", wrong));
         }
-        TokenCredential forged = identity("Owner", Map.of(), Issuer.key());
+        TokenCredential forged = identity("Owner", Map.of(), "--forged");
         denies(forged);
         for (TokenCredential who : List.of(forged, identity("Sender"))) {
             denies(401, "SubCode=401", () -> administrator(who).createQueue("s270b"));

@@ -1,11 +1,10 @@
 package spring;
 
 import harness.Suite;
-import java.util.Map;
 
 /** Runs the scenarios named, or all. */
 public final class Main {
     public static void main(String[] words) {
-        Suite.run(words, "spring", Map.of(), test -> true, Programs::end);
+        Suite.run(words, "spring", test -> true, Programs::end);
     }
 }

@@ -54,11 +54,10 @@ class Programs {
     }
 
     /** Stops the program; every listener lets go. */
-    static synchronized String end() {
+    static synchronized void end() {
         if (context != null) {
             context.close();
         }
-        return "";
     }
 
     private static Application application() {
