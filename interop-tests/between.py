@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
-"""Stands between a suite's client and its broker, and does to the client what networks and the service do.
+"""A proxy between a suite's client and its broker, which causes the faults of networks and of the service.
 
     between.py [PORT_OF_THE_BROKER]     by default JITNEY_AMQP_PORT
 
-prints the port on 127.0.0.1 that it listens at, and then answers each line that it reads with one line, a number:
+It prints the port on 127.0.0.1 at which it listens. It answers each line of its input with a line, the number of links or connections
+that it found:
 
-    detach TEXT    every link whose attach frame contains TEXT is force-detached (`amqp:link:detach-forced`), as the service does;
-                   its connection and the other links stay. How many they were.
-    close          every connection is closed with `amqp:connection:forced`. How many they were.
-    cut            every connection is reset, without a word. How many they were.
-    hold           from now on nothing passes, in either direction, on connections old or new; they stay open
-    release        what was held goes on
+    detach TEXT    force-detaches every link whose attach frame contains TEXT (`amqp:link:detach-forced`), as the service does;
+                   the connection and the other links stay
+    close          closes every connection with `amqp:connection:forced`
+    cut            resets every connection
+    hold           stops traffic in both directions on all connections, old and new, which stay open
+    release        lets traffic go on
 
-It ends when its input does. AMQP without TLS only. A forced detach is told to both sides at once: to the client as from the service, to the
-broker as from the client. What they say of that link before they know is dropped, as the service drops it, and so are their answers.
+It ends with its input. It forwards AMQP without TLS only. A forced detach is sent to both sides at once: to the client as from the
+service, to the broker as from the client. Frames of that link that were sent before the detach arrived are dropped, as the service drops
+them, and so are the answers to the detach.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ HANDLE = {ATTACH: 1, FLOW: 4, TRANSFER: 0, DETACH: 0}
 
 @dataclass
 class End:
-    """Which frames of a link come from one of its two sides."""
+    """The channel and handle of a link on one of its two sides."""
 
     channel: int
     handle: int
@@ -40,10 +42,10 @@ class End:
 @dataclass
 class Link:
     name: bytes
-    # What both said when they attached it, for `detach TEXT`.
+    # The attach frames of both sides, for `detach TEXT`.
     said: bytes
     ends: dict[str, End] = field(default_factory=dict)
-    # Detached by us: what comes from that side is dropped, up to its own detach.
+    # Force-detached: frames from these sides are dropped, up to their own detach.
     waits_for: set[str] = field(default_factory=set)
 
 
@@ -54,16 +56,16 @@ class Passage:
     client: asyncio.StreamWriter
     broker: asyncio.StreamWriter
     links: list[Link] = field(default_factory=list)
-    # Closed by us: what the client still says is for nobody.
+    # Closed or reset by command: frames of the client are dropped.
     closed: bool = False
 
     def passes(self, side: str, frame: bytes) -> bool:
-        """Notes what links there are; tells whether the other side is to see the frame."""
+        """Keeps track of the links; returns whether to forward the frame."""
         if self.closed:
             return False
         kind = performative(frame)
         if kind == END:
-            # Of a session that has ended, no link is left, detached or not.
+            # The end of a session ends its links.
             channel = struct.unpack(">H", frame[6:8])[0]
             for link in [each for each in self.links if side in each.ends and each.ends[side].channel == channel]:
                 self.leave(link, side)
@@ -81,7 +83,7 @@ class Passage:
             link.ends[side] = end
             link.said += frame
             return True
-        # A handle may be in use again when the other side has not yet said the last of the link that had it before.
+        # A handle may be in use again before the other side has detached the link that had it before.
         links = [each for each in self.links if each.ends.get(side) == end]
         link = next((each for each in links if side in each.waits_for), links[0] if links else None)
         if not link:
@@ -92,14 +94,14 @@ class Passage:
         return not dropped
 
     def leave(self, link: Link, side: str) -> None:
-        """One side has said its last of a link."""
+        """One side has detached a link."""
         link.waits_for.discard(side)
         del link.ends[side]
         if not link.ends:
             self.links.remove(link)
 
     def detach(self, text: bytes) -> int:
-        """The service's detach for the client, and the client's answer for the broker, at once."""
+        """Sends the service's detach to the client, and the client's to the broker."""
         found = [each for each in self.links if text in each.said and len(each.ends) == 2 and not each.waits_for]
         for link in found:
             link.waits_for = {"client", "broker"}
@@ -110,7 +112,7 @@ class Passage:
         return len(found)
 
     def close(self) -> None:
-        """The service's close for the client; the broker sees a client that is gone."""
+        """Sends the service's close to the client, and resets the broker's connection."""
         self.closed = True
         self.client.write(ended(0, CLOSE, b"", 0, error("amqp:connection:forced")))
         self.broker.transport.abort()
@@ -141,17 +143,17 @@ class Between:
         down = asyncio.ensure_future(self.carry(passage, "broker", far, writer))
         await asyncio.wait([up, down], return_when=asyncio.FIRST_COMPLETED)
         if passage.closed:
-            # The client may answer, and end the connection by itself.
+            # The client may answer the close and end the connection itself.
             await asyncio.wait([up], timeout=10)
         self.passages.discard(passage)
         for task in (up, down):
             task.cancel()
-        # An end in good order, with all that was written before.
+        # Everything written before is flushed.
         writer.close()
         back.close()
 
     async def carry(self, passage: Passage, side: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """What one side says, frame by frame, to the other."""
+        """Forwards the frames of one side to the other."""
         try:
             while True:
                 head = await reader.readexactly(8)
@@ -243,7 +245,7 @@ async def main() -> None:
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
     while line := await lines.readline():
         print(between.obey(line.decode()), flush=True)
-    # What is still open ends with the process.
+    # Open connections end with the process.
     os._exit(0)
 
 

@@ -22,10 +22,9 @@ from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
-from broker import binary
+from broker import HERE, binary
 from suites import GROUPS, SUITES, Suite
 
-HERE = Path(__file__).resolve().parent
 SCENARIOS = HERE / "scenarios.md"
 DOCUMENT = HERE.parent / "docs" / "interop-matrix.md"
 

@@ -1,4 +1,4 @@
-"""Source distributions of Python packages, fetched once: what their authors wrote besides the package, samples and tests."""
+"""Source distributions of Python packages, downloaded once. They contain the samples and tests that the packages lack."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ CACHE = WORK / "sdists"
 
 
 def unpacked(package: str, version: str) -> Path:
-    """The source distribution, unpacked; fetched from the registry when it is not there yet."""
+    """The directory of an unpacked source distribution, which is downloaded if it is not there yet."""
     directory = CACHE / f"{package}-{version}"
     if directory.is_dir():
         return directory
-    # One that fetches the same at the same time has a directory of its own, and the first one stays.
+    # Suites may download the same at the same time: each into a directory of its own, and the first one stays.
     scratch = CACHE / f"fetching-{package}-{version}-{os.getpid()}"
     scratch.mkdir(parents=True, exist_ok=True)
     subprocess.run(

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-# Each suite writes its logs and results into a directory of its name below this one.
-WORK = HERE / ".work"
+from broker import HERE, WORK
+
 # Directories with an executable `run` that are no suites.
 OTHERS = {"bench"}
 
@@ -47,6 +46,7 @@ class Suite:
 
     @property
     def work(self) -> Path:
+        """Where its logs and results are."""
         return WORK / self.name
 
 
