@@ -1,9 +1,9 @@
 //! Addresses of nodes: what clients write, taken apart.
 //!
 //! `orders`, `/orders`, `amqps://host:5672/orders/$DeadLetterQueue` and
-//! `orders/Subscriptions/eu/$management` all name a node of an entity (`protocol.md` §3). Names
-//! compare without case, and entity names may hold slashes, so only the suffixes are read here;
-//! which entities exist is not known.
+//! `orders/Subscriptions/eu/$management` all name a node of an entity (`addressing.md#grammar`).
+//! Names compare without case, and entity names may hold slashes, so only the suffixes are read
+//! here; which entities exist is not known.
 
 use std::fmt;
 
@@ -63,7 +63,7 @@ impl Address {
     /// Parses what a client wrote as the address of a source or target.
     ///
     /// Percent-encoding is decoded: .NET and Python send URIs, and a literal `%` in a name is rare
-    /// (`protocol.md` §3.2). [`Address::parse_literal`] leaves it alone.
+    /// (`addressing.md#forms-that-clients-send`). [`Address::parse_literal`] leaves it alone.
     pub fn parse(text: &str) -> Result<Self, InvalidAddress> {
         Self::parse_path(without_authority(text))
     }
@@ -197,7 +197,7 @@ pub fn subscription(topic: &str, name: &str) -> String {
 }
 
 /// Returns whether a queue or a topic may have a name: what Azure allows, `~` too, which the emulator
-/// does not (`protocol.md` §1.6).
+/// does not (`emulator.md#configuration-file`).
 #[must_use]
 pub fn is_entity_name(name: &str) -> bool {
     let ends = |c: char| c.is_alphanumeric();

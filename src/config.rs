@@ -1,5 +1,5 @@
 //! What the operator wrote: the emulator's `Config.json`, without the emulator's limits
-//! (`emulator.md` A.2).
+//! (`emulator.md#configuration-file`).
 //!
 //! Comments and trailing commas are allowed, and names of properties of the service that are of no
 //! use here. Every mistake is told, unknown names too, with its place in the file, what was found and
@@ -212,7 +212,7 @@ impl Default for QueueProperties {
 }
 
 impl Default for Config {
-    /// The entities of the emulator's shipped file (`protocol.md` §1.6).
+    /// The entities of the emulator's shipped file (`emulator.md#configuration-file`).
     fn default() -> Self {
         let queue = Queue {
             name: "queue.1".to_owned(),
@@ -467,7 +467,8 @@ impl Reader {
         self.number(at, 1, max / 1024)
     }
 
-    /// Reads how long an entity may be left alone: five minutes at least (`protocol.md` §13).
+    /// Reads how long an entity may be left alone: five minutes at least
+    /// (`entities.md#idle-entities`).
     fn idle(&mut self, at: &At<'_>) -> Millis {
         self.duration(at, &IDLE).unwrap_or(Millis::MAX)
     }

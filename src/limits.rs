@@ -2,13 +2,13 @@
 
 use crate::time::Millis;
 
-/// Largest frame that we accept and offer, bytes: what the service offers (`protocol.md` §1.3).
+/// Largest frame that we accept and offer, bytes: what the service offers (`transport.md#open`).
 pub const FRAME_SIZE_MAX: u32 = 65_536;
 /// Smallest max-frame-size a peer may ask for, bytes [AMQP 2.3.3].
 pub const FRAME_SIZE_MIN: u32 = 512;
 /// Largest frame before a peer has opened, bytes: a long token in a SASL response fits.
 pub const FRAME_SIZE_UNOPENED_MAX: u32 = 8 * 1024;
-/// Highest channel number: the service's value (`protocol.md` §1.3). JavaScript and .NET open a
+/// Highest channel number: the service's value (`transport.md#open`). JavaScript and .NET open a
 /// session for each link.
 pub const CHANNEL_MAX: u16 = 4_999;
 /// Highest link handle in one session: the service offers 255; generic clients use more.
@@ -19,7 +19,7 @@ pub const IDLE_TIMEOUT: Millis = Millis::from_secs(240);
 /// A peer that has not opened its connection by then is dropped.
 pub const OPEN_DEADLINE: Millis = Millis::from_secs(20);
 /// Frames that a peer may send us in one session before our next flow: the service's value.
-/// Refreshed eagerly and never enforced (`protocol.md` §1.4).
+/// Refreshed eagerly and never enforced (`transport.md#amqp-sessions`).
 pub const INCOMING_WINDOW: u32 = 5_000;
 /// Credit of an incoming link; topped up at half, when the records are durable.
 pub const LINK_CREDIT: u32 = 1_000;
@@ -62,7 +62,7 @@ pub const CONFIG_NAME_MAX: usize = 64;
 pub const CONFIG_DUPLICATE_WINDOW_MIN: Millis = Millis::from_secs(5);
 /// Most messages that one batch-delete takes: the Premium tier's limit.
 pub const BATCH_DELETE_MAX: i64 = 4_000;
-/// Nesting of AMQP values: the Python SDK's own limit (`protocol.md` §1.2).
+/// Nesting of AMQP values: the Python SDK's own limit (`transport.md#encoding`).
 pub const VALUE_DEPTH_MAX: usize = 64;
 /// Elements in one AMQP list, map or array: the Python SDK's own limit.
 pub const VALUE_ELEMENTS_MAX: usize = 65_536;
@@ -217,7 +217,8 @@ pub const STAMPS_BYTES: u64 = 512;
 /// How long a receiver keeps its link after the end of its message session's lock, if it has no message
 /// locked and nobody else wants the session: the service does not detach an idle one at the very end.
 pub const SESSION_LINGER: Millis = Millis::from_millis(2_000);
-/// How long a receiver waits for the next message session if it does not say so (`protocol.md` §3.4).
+/// How long a receiver waits for the next message session if it does not say so
+/// (`transport.md#refused-links`).
 pub const NEXT_SESSION_WAIT: Millis = Millis::from_millis(64_980);
 /// Messages of topics and forwarding entities whose bytes are read back at a time.
 pub const READ_BACK_MESSAGES: usize = 64;
@@ -309,7 +310,8 @@ pub const HTTP_REFUSALS_MAX: usize = 32;
 pub const AUTHENTICATION_PEERS_MAX: usize = 10_000;
 /// Tokens that hold on one connection: Python has one entity for each, others many.
 pub const GRANTS_MAX: usize = 5_000;
-/// A peer that has not proved a right by then is dropped: the service's value (`protocol.md` §1.2).
+/// A peer that has not proved a right by then is dropped: the service's value
+/// (`transport.md#sasl`).
 pub const ADMISSION_DEADLINE: Millis = Millis::from_secs(20);
 /// Links of a connection that has not proved a right: two pairs for `$cbs`, and two to the
 /// transaction coordinator.
@@ -346,7 +348,7 @@ pub const HTTP_HEAD_BYTES_MAX: usize = 64 * 1024;
 pub const HTTP_READ_DEADLINE: Millis = Millis::from_secs(30);
 /// Bytes of one frame and message of a WebSocket: the largest AMQP frame, and room for several.
 pub const WEBSOCKET_MESSAGE_BYTES_MAX: usize = 1024 * 1024;
-/// Bytes of one WebSocket message of ours: Java takes no longer ones (`protocol.md` §1.1).
+/// Bytes of one WebSocket message of ours: Java takes no longer ones (`transport.md#websockets`).
 pub const WEBSOCKET_WRITE_BYTES: usize = 4 * 1024;
 /// Entities that the administration API makes: each is three queues, some 2 KiB in all.
 pub const ENTITIES_MAX: usize = 100_000;

@@ -14,7 +14,7 @@ export const DEADLINE = 20_000;
 export const ANONYMOUS = { username: "anonymous" };
 export const PLAIN = { username: "RootManageSharedAccessKey", password: "SAS_KEY_VALUE" };
 
-/** Message-format of a batch (protocol.md §4.4). */
+/** Message-format of a batch (messaging.md#batches). */
 const BATCH_FORMAT = 0x80013700;
 
 // What rhea decodes into plain values has lost its AMQP types: keep the bytes beside it.
@@ -139,13 +139,14 @@ async function opened(link, role) {
   failed.catch(() => {});
   link.on(`${role}_error`, () => {});
   await Promise.race([event(link, `${role}_open`), failed]);
-  // A refused link is answered by an attach without a terminus, and then the reason (protocol.md §3.4).
+  // A refused link is answered by an attach without a terminus, and then the reason
+  // (transport.md#refused-links).
   const remote = role === "sender" ? link.target : link.source;
   if (!remote?.address && !remote?.coordinator) await failed;
   return link;
 }
 
-/** The key of the filter that asks for a session, and says which was granted (protocol.md §5.4). */
+/** The key of the filter that asks for a session, and says which was granted (receiving.md#session-filter). */
 export const SESSION_FILTER = "com.microsoft:session-filter";
 
 /** Opens a receiver of a session: of the one named, or with null of the next that has messages and is not locked. */
@@ -432,7 +433,7 @@ export function elementType(typed) {
   return typeName({ type: types.by_code[typed.array_constructor.typecode] });
 }
 
-/** The lock token of a delivery as an AMQP uuid: the tag has .NET's byte order (protocol.md §5.5). */
+/** The lock token of a delivery as an AMQP uuid: the tag has .NET's byte order (receiving.md#lock-tokens). */
 export function lockToken({ delivery: { tag } }) {
   assert.equal(tag.length, 16);
   const order = [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15];

@@ -1,4 +1,4 @@
-//! Descriptions of entities, as clients write them (`protocol.md` §11.4 to §11.6, §11.9).
+//! Descriptions of entities, as clients write them (`administration.md#queuedescription`).
 //!
 //! What an element's value may be is said here; which values are allowed for an entity is the
 //! broker's to say.

@@ -1,4 +1,5 @@
-//! Entries and feeds: how entities, rules and the namespace are told (`protocol.md` §11.3 on).
+//! Entries and feeds: how entities, rules and the namespace are told
+//! (`administration.md#entries-and-feeds`).
 //!
 //! Every element is always there, in the service's order, for clients fail without; only texts
 //! that are not set are left out.

@@ -1,5 +1,5 @@
 //! The administration API: ATOM/XML over HTTP, as `ServiceBusAdministrationClient` speaks it
-//! (`protocol.md` §11).
+//! (`administration.md#administration-over-http`).
 //!
 //! A request's head is read first ([`Asked::read`]), then its body ([`Asked::operation`]); the
 //! broker does the operation, and its answer is written in the same terms ([`Asked::render`]).

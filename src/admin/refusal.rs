@@ -1,4 +1,4 @@
-//! Why a request is not done, and how that is told (`protocol.md` §11.11).
+//! Why a request is not done, and how that is told (`administration.md#errors`).
 
 use super::limits::BUSY_SECONDS;
 use super::write::Writer;

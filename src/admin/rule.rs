@@ -1,4 +1,5 @@
-//! Rules: filters, actions and the values in them, read and written (`protocol.md` §11.7).
+//! Rules: filters, actions and the values in them, read and written
+//! (`administration.md#ruledescription`).
 
 use std::borrow::Cow;
 

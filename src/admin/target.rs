@@ -1,4 +1,4 @@
-//! What the address of a request names (`protocol.md` §11.1).
+//! What the address of a request names (`administration.md#requests`).
 //!
 //! A path is split at its slashes first and decoded then: `a%2Fb` is one part of a path, and names
 //! the same queue as `a/b`. What is around names compares without case.

@@ -24,7 +24,7 @@ pub struct SessionId(pub u16);
 pub struct DeliveryId(pub u32);
 
 /// The delivery-tag of a message that we send: for a locked message, its lock token in .NET's
-/// byte order (`protocol.md` §5.5).
+/// byte order (`receiving.md#lock-tokens`).
 pub type Tag = [u8; 16];
 
 /// How a connection of ours introduces itself, and what it asks of the peer.

@@ -106,7 +106,7 @@ enum Dispatched {
 const FRAMES_UNOPENED_MAX: usize = 8;
 /// How long the peer's close is waited for.
 const CLOSE_WAIT: Millis = Millis::from_secs(5);
-/// We are heard at least this often, whatever a peer allows (`protocol.md` §1.3).
+/// We are heard at least this often, whatever a peer allows (`transport.md#idle-time-outs`).
 const KEEP_ALIVE_MAX: Millis = Millis::from_secs(30);
 
 impl Connection {

@@ -11,7 +11,7 @@ use crate::limits;
 use crate::time::Millis;
 
 /// The mechanisms that we offer, in the service's order: JavaScript takes the first that it
-/// knows (`protocol.md` §1.2).
+/// knows (`transport.md#sasl`).
 const MECHANISMS: [&str; 3] = ["MSSBCBS", "PLAIN", "ANONYMOUS"];
 /// Offered after them to a peer that showed a certificate.
 const EXTERNAL: &str = "EXTERNAL";

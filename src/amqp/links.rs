@@ -186,7 +186,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Lets a link in that the peer asked for: what it said is echoed (`protocol.md` §0.1).
+    /// Lets a link in that the peer asked for: what it said is echoed (`transport.md#attach`).
     pub fn accept_link(&mut self, id: LinkId, accept: Accept) {
         let Some(link) = self.links.get_mut(id) else {
             return;
@@ -222,7 +222,7 @@ impl Connection {
     }
 
     /// Turns a link away: an attach that leads nowhere, and a detach that says why
-    /// (`protocol.md` §3.4).
+    /// (`transport.md#refused-links`).
     pub fn refuse_link(&mut self, id: LinkId, refusal: Refusal) {
         let Some(link) = self.links.get_mut(id) else {
             return;
@@ -422,8 +422,8 @@ impl Connection {
             return Ok(());
         }
         match &mut link.flow {
-            // What a sender says of credit is passed over: Python grants itself some (§4.2). But
-            // having drained, it has used up what it had.
+            // What a sender says of credit is passed over: Python grants itself some
+            // (`messaging.md#sender-links`). But having drained, it has used up what it had.
             FlowState::Incoming(incoming) => {
                 if let Some(count) = flow.delivery_count.filter(|_| flow.drain) {
                     let used_up = serial::ahead(incoming.delivery_count, count).unwrap_or(0);

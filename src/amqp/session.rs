@@ -86,7 +86,7 @@ impl What {
 /// Bytes of output at which no more frames of large messages are made.
 const OUTPUT_BYTES: usize = 256 * 1024;
 
-/// The first number of transfers, as the service has it (`protocol.md` §1.4).
+/// The first number of transfers, as the service has it (`transport.md#amqp-sessions`).
 const FIRST_ID: u32 = 1;
 /// The first number of deliveries, as the service has it. Proton's engine insists on it in a session
 /// that it begins anew on another connection.
@@ -118,7 +118,7 @@ impl Session {
         self.peer_handle_max = begin.handle_max;
     }
 
-    /// Writes the session's part of a flow: always complete (`protocol.md` §0.1).
+    /// Writes the session's part of a flow: always complete (`transport.md#flow`).
     pub(super) fn write_flow(&self, flow: &mut SmallFrame) {
         // Null until the peer's begin has told where it begins to count [2.7.4].
         match self.peer_channel {

@@ -111,7 +111,7 @@ pub(super) fn field_map(bytes: Option<&[u8]>) -> Result<Option<Box<Fields>>, Mal
 /// The outcome accepted, encoded.
 pub(super) const ACCEPTED: [u8; 4] = [0x00, 0x53, 0x24, 0x45];
 
-/// Writes an outcome as a field, in the live service's shapes (`protocol.md` §6.2).
+/// Writes an outcome as a field, in the live service's shapes (`receiving.md#settlement`).
 pub(super) fn write_outcome(list: &mut ListWriter<'_>, outcome: &Outcome) {
     match outcome {
         Outcome::Accepted => list.raw(&ACCEPTED),

@@ -74,7 +74,8 @@ impl Attach {
         source.is_some_and(|source| source.durable != TerminusDurability::None)
     }
 
-    /// Returns the message session that the source's filter asks for (`protocol.md` §5.4).
+    /// Returns the message session that the source's filter asks for
+    /// (`receiving.md#session-filter`).
     #[must_use]
     pub fn session_filter(&self) -> Option<SessionFilter> {
         let filter = self.source.as_ref()?.filter.as_ref()?;
@@ -234,8 +235,8 @@ fn hold_symbols(asked: &mut Option<Array<Symbol>>, holds: impl Fn(&str) -> bool)
 }
 
 /// Leaves the filters that are in place, with the message session that is granted in the form in which
-/// it was asked for: described for Go, plain for the others (`protocol.md` §5.4). Returns whether
-/// something is different.
+/// it was asked for: described for Go, plain for the others (`receiving.md#session-filter`).
+/// Returns whether something is different.
 fn hold_filters(asked: &mut Option<FilterSet>, accept: &Accept) -> bool {
     let Some(filters) = asked.take() else {
         return false;
@@ -292,7 +293,7 @@ pub(super) fn terminus(code: u8, address: &str) -> Bytes {
     out.freeze()
 }
 
-/// Encodes a source whose filter asks for a message session (`protocol.md` §5.4).
+/// Encodes a source whose filter asks for a message session (`receiving.md#session-filter`).
 pub(super) fn session_source(address: &str, message_session: &str) -> Bytes {
     let mut source = Source::builder().address(address).build();
     let filter = [(

@@ -1,4 +1,4 @@
-//! `$cbs`: where peers put tokens (`protocol.md` §2).
+//! `$cbs`: where peers put tokens (`cbs.md#tokens`).
 
 use super::access::audience_path;
 use super::management::{Body, Request, Status};

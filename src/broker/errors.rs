@@ -20,7 +20,7 @@ pub struct Tracking<'a> {
     pub at: Timestamp,
 }
 
-/// Makes a refusal whose description ends as the service's do (`protocol.md` §8.2).
+/// Makes a refusal whose description ends as the service's do (`errors.md#texts`).
 pub(super) fn refusal(
     condition: Condition,
     text: &str,

@@ -388,7 +388,8 @@ impl Broker {
         Err(self.refuse(around, condition, text, &address.path))
     }
 
-    /// The peer ended a link. Locks stay, but that of a message session (`protocol.md` §6.3).
+    /// The peer ended a link. Locks stay, but that of a message session
+    /// (`receiving.md#lost-links`).
     pub(super) fn detached(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -630,7 +631,7 @@ impl Broker {
     }
 
     /// Refuses a second link to `$cbs`: there is one on a connection, as with the service
-    /// (`protocol.md` §2.1).
+    /// (`cbs.md#links`).
     fn check_one_cbs(
         &mut self,
         around: &Surroundings<'_>,

@@ -316,7 +316,7 @@ impl Broker {
         true
     }
 
-    /// Returns why a message cannot be forwarded (`protocol.md` §13).
+    /// Returns why a message cannot be forwarded (`entities.md#forwarding`).
     fn refusal_to_forward(
         &self,
         target: Option<EntityId>,

@@ -271,7 +271,7 @@ fn provisionally(incoming: &Incoming, outcome: Outcome) -> Outcome {
     }
 }
 
-/// Checks what has a length limit (`protocol.md` §13, quotas), and keys that contradict each other.
+/// Checks what has a length limit (`entities.md#quotas`), and keys that contradict each other.
 fn check_keys(message: &Message) -> Result<(), (Condition, String)> {
     let max = limits::MESSAGE_ID_LENGTH_MAX;
     let characters = |text: Option<&str>| text.map_or(0, |text| text.chars().count());

@@ -41,7 +41,8 @@ impl Broker {
         connection: ConnectionId,
         decision: Decision,
     ) {
-        // What was received and deleted may be settled still, and is left alone (§5.5).
+        // What was received and deleted may be settled still, and is left alone
+        // (`receiving.md#deliveries`).
         let Some(&Link::Receiver { queue, .. }) = self.link(connection, decision.link) else {
             if let Some(id) = &decision.transaction {
                 let reason = "A message was settled on a link that has gone.";
@@ -188,7 +189,7 @@ pub(super) struct Interpreted(Option<(Outcome, Changes)>);
 
 impl Interpreted {
     /// Returns what an outcome means to a queue, and what is answered when it is done: the same
-    /// kind, without details (`protocol.md` §6.2).
+    /// kind, without details (`receiving.md#settlement`).
     fn interpret(&mut self, outcome: Outcome) -> (Settlement, Outcome) {
         match outcome {
             Outcome::Accepted => (Settlement::Complete, Outcome::Accepted),
@@ -247,7 +248,7 @@ impl Interpreted {
 }
 
 /// Reads the reason out of a rejection. The SDKs put it into the info map; another client's
-/// condition and description serve as well (`protocol.md` §6.1).
+/// condition and description serve as well (`receiving.md#outcomes`).
 fn dead_letter(rejection: &Rejection) -> DeadLetter {
     let Rejection { refusal, info } = rejection;
     let mut amendments = info

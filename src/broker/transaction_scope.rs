@@ -1,5 +1,5 @@
 //! What one transaction may span: one entity, and of a partitioned one, one partition
-//! (`protocol.md` §9.3).
+//! (`transactions.md#several-entities`).
 //!
 //! A topic and its subscriptions are one entity. The links that are attached to an AMQP session after
 //! a coordinator are a group: whatever its senders send in transactions goes by way of the entity of

@@ -1,4 +1,5 @@
-//! Transactions: sends and settlements that happen together, or not at all (`protocol.md` §9).
+//! Transactions: sends and settlements that happen together, or not at all
+//! (`transactions.md#transactions`).
 //!
 //! A transaction belongs to the connection that declared it. What is done in it is kept here until
 //! it is discharged: then all of it is checked, and done in one step, whose records are kept

@@ -1,4 +1,4 @@
-//! Rights, and the keys that give them (`protocol.md` §2.5, §11.9).
+//! Rights, and the keys that give them (`cbs.md#rights`).
 
 use std::fmt;
 

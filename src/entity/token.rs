@@ -5,7 +5,8 @@ use std::fmt;
 /// The name of a lock: who has it may settle the message, over whichever link.
 ///
 /// A UUID. Clients see it as the delivery-tag of a locked message, in the byte order of .NET's
-/// `Guid`, and in management calls as an AMQP `uuid` in RFC 4122 order (`protocol.md` §5.5).
+/// `Guid`, and in management calls as an AMQP `uuid` in RFC 4122 order
+/// (`receiving.md#lock-tokens`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LockToken(u128);
 

@@ -36,7 +36,7 @@ const FORMAT_SIZE: usize = 2 + 4 + 1 + 4;
 
 impl Amendments {
     /// Takes the properties to modify of an outcome or of a management request, an encoded map:
-    /// symbols or strings name them (`protocol.md` §6.1).
+    /// symbols or strings name them (`receiving.md#outcomes`).
     #[must_use]
     pub fn from_encoded(map: Encoded<'_>) -> Self {
         let mut amendments = Self::default();

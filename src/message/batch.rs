@@ -1,4 +1,4 @@
-//! The batch format: a message whose data sections are messages (`protocol.md` §4.4).
+//! The batch format: a message whose data sections are messages (`messaging.md#batches`).
 
 use bytes::Bytes;
 

@@ -38,7 +38,7 @@ pub use properties::{Field, Part, same_name};
 pub use render::{render, render_front};
 pub use scalar::Scalar;
 
-/// Message-format of a batch: its data sections hold whole messages (`protocol.md` §4.4).
+/// Message-format of a batch: its data sections hold whole messages (`messaging.md#batches`).
 pub const BATCH_FORMAT: u32 = 0x8001_3700;
 
 /// A message without properties whose body is no bytes.
@@ -49,7 +49,7 @@ pub const EMPTY: &[u8] = &[0x00, 0x53, 0x75, 0xa0, 0x00];
 #[error("{0}")]
 pub struct Malformed(pub String);
 
-/// What the broker writes onto a message on its way out (`protocol.md` §5.6).
+/// What the broker writes onto a message on its way out (`messaging.md#stamps`).
 #[derive(Debug, Clone)]
 pub struct Stamps {
     /// x-opt-sequence-number.

@@ -75,7 +75,7 @@ const DESCRIPTOR_SIZE: usize = 3;
 
 impl Sections {
     /// Finds the sections, in whatever order: Python puts the delivery-annotations last
-    /// (`protocol.md` §4.5).
+    /// (`messaging.md#sections`).
     ///
     /// `length` measures the value of a section, and checks it if it is a sender's.
     #[inline]

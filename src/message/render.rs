@@ -26,7 +26,7 @@ const OURS: [&str; 8] = [
 ];
 
 /// Appends a message as it is delivered: the sender's bytes, with the broker's stamps
-/// (`protocol.md` §5.6).
+/// (`messaging.md#stamps`).
 ///
 /// `message` was parsed when it was taken in; of bytes that are no message, all is appended.
 pub fn render(out: &mut Vec<u8>, message: &[u8], stamps: &Stamps) {
@@ -186,7 +186,7 @@ fn short(out: &mut Vec<u8>, value: &[u8]) {
 }
 
 /// Writes the sender's delivery-annotations, and the lock's token: some SDKs take it from here
-/// (`protocol.md` §5.6), and would take an old one that came along when a message was sent on.
+/// (`messaging.md#stamps`), and would take an old one that came along when a message was sent on.
 fn delivery_annotations(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
     if own.is_none() && stamps.lock_token.is_none() && !stamps.delivered {
         return;

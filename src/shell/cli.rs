@@ -191,7 +191,7 @@ fn check(file: &Path) -> ExitCode {
 }
 
 /// Where an image of the emulator has its configuration: what Testcontainers copies there is not
-/// named otherwise (`emulator.md` A.3).
+/// named otherwise (`emulator.md#container`).
 const IMAGE_CONFIG: &str = "/ServiceBus_Emulator/ConfigFiles/Config.json";
 
 /// Returns the configuration's file: the one that was named, or the one of an image, if there is

@@ -1,8 +1,8 @@
 //! The committer: the thread that writes and syncs the log.
 //!
 //! A thread of its own, because a sync blocks: shared with tasks, one-message commits fell to a
-//! twentieth on two busy cores (`storage.md`). It takes all frames that have gathered during one
-//! sync into the next.
+//! twentieth on two busy cores (`docs/decisions/001-own-journal.md#measurements`). It takes all
+//! frames that have gathered during one sync into the next.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};

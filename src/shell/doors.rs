@@ -1,5 +1,4 @@
-//! The doors: every listener takes any protocol, and tells which it is by the first byte
-//! (design.md §9).
+//! The doors: every listener takes any protocol, and tells which it is by the first byte.
 //!
 //! Who comes in has a place ([`super::visits`]) and a bounded time to prove a right. Each is looked
 //! after by a task of its own, so that a slow one holds nobody up.

@@ -164,7 +164,7 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
         .map(|listener| accept_at(listener, &house))
         .collect();
     let mut signals = Signals::new()?;
-    // The emulator's words: tools wait for this line (`emulator.md` A.3).
+    // The emulator's words: tools wait for this line (`emulator.md#ports-and-health`).
     info!("Emulator Service is Successfully Up!");
     signals.next().await;
     end_at_next_signal()?;

@@ -43,7 +43,7 @@ use crate::rest;
 const HEALTHY: &str = r#"{"status":"healthy","message":"Service is healthy."}"#;
 const UNHEALTHY: &str =
     r#"{"status":"unhealthy","message":"Service not available. Please try after some time."}"#;
-/// Where AMQP is spoken over WebSockets (`protocol.md` §1.1).
+/// Where AMQP is spoken over WebSockets (`transport.md#websockets`).
 const WEBSOCKET: &str = "/$servicebus/websocket";
 /// The subprotocols of the SDKs and of everybody else; the one that is asked for is answered.
 const SUBPROTOCOLS: [&str; 2] = ["AMQPWSB10", "amqp"];
@@ -57,7 +57,8 @@ const LAST_WAIT: Duration = Duration::from_secs(2);
 /// How long one connection may live: a client makes another.
 const LIFE: Duration = Duration::from_mins(10);
 
-/// Where clients put tokens for the entities that another is to forward to (`protocol.md` §11.2).
+/// Where clients put tokens for the entities that another is to forward to
+/// (`administration.md#headers`).
 const SUPPLEMENTARY: [&str; 2] = [
     "ServiceBusSupplementaryAuthorization",
     "ServiceBusDlqSupplementaryAuthorization",
@@ -313,7 +314,7 @@ async fn requested(
     }
 }
 
-/// The administration API (`protocol.md` §11).
+/// The administration API (`administration.md#administration-over-http`).
 async fn administer(house: &House, caller: &Caller, parts: &Parts, body: Body) -> Response {
     let host = host(&parts.headers, &caller.origin);
     let text = |name| {

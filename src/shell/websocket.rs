@@ -1,5 +1,5 @@
 //! A WebSocket as a stream of bytes: AMQP's frames do not align with its messages
-//! (`protocol.md` §1.1).
+//! (`transport.md#websockets`).
 
 use std::io;
 use std::pin::Pin;

@@ -192,6 +192,189 @@ fn links_between_documents_lead_somewhere() {
     check(&wrong);
 }
 
+/// Returns the anchors of a document's headings, as Markdown readers make them.
+fn anchors(document: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let mut is_code = false;
+    for line in document.lines() {
+        is_code ^= line.starts_with("```");
+        let title = line.trim_start_matches('#');
+        if is_code || title.len() == line.len() || !title.starts_with(' ') {
+            continue;
+        }
+        let kept = title.trim().chars().filter_map(|c| match c {
+            ' ' => Some('-'),
+            c if c.is_alphanumeric() || "-_".contains(c) => Some(c.to_ascii_lowercase()),
+            _ => None,
+        });
+        let anchor: String = kept.collect();
+        let count = found.iter().filter(|other| **other == anchor).count();
+        found.push(match count {
+            0 => anchor,
+            _ => format!("{anchor}-{count}"),
+        });
+    }
+    found
+}
+
+/// Returns the names of documents in a text, each with the anchor behind it.
+fn named_documents(text: &str) -> Vec<(&str, Option<&str>)> {
+    let is_path = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    let is_anchor = |c: char| c.is_alphanumeric() || "_-".contains(c);
+    let found = text.match_indices(".md").filter_map(|(at, end)| {
+        let (before, behind) = (&text[..at], &text[at + end.len()..]);
+        let start = before.rfind(|c| !is_path(c)).map_or(0, |at| {
+            at + before[at..].chars().next().map_or(0, char::len_utf8)
+        });
+        // An address of the web, a word that goes on, and a path that code puts together are none.
+        let is_code = before[..start].ends_with('"') && behind.starts_with('"');
+        let is_name = start < at
+            && !before[..start].ends_with(':')
+            && !behind.starts_with(is_path_end)
+            && !is_code;
+        let anchor = behind.strip_prefix('#').map(|anchor| {
+            let end = anchor.find(|c| !is_anchor(c)).unwrap_or(anchor.len());
+            &anchor[..end]
+        });
+        is_name.then_some((&text[start..at + end.len()], anchor))
+    });
+    found.collect()
+}
+
+fn is_path_end(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "_/-".contains(c)
+}
+
+/// Says what is wrong with a citation, if anything is.
+fn fault_of_citation(file: &str, path: &str, anchor: Option<&str>) -> Option<String> {
+    let folders = Path::new(file).ancestors().skip(1);
+    let beside = folders.map(|folder| root().join(folder).join(path));
+    let page = root().join("docs/protocol").join(path);
+    let is_bare = !path.contains('/');
+    let Some(found) = beside
+        .chain(is_bare.then_some(page))
+        .find(|at| at.is_file())
+    else {
+        return Some(format!("{file} cites {path}, and there is nothing"));
+    };
+    let pages = root().join("docs/protocol");
+    let is_page = found.parent() == Some(&pages) && !file.starts_with("docs/protocol/");
+    match anchor {
+        None if is_page && is_bare => Some(format!("{file} cites {path} without a section")),
+        None => None,
+        Some(anchor) => {
+            let text = std::fs::read_to_string(&found).unwrap();
+            let is_there = anchors(&text).iter().any(|other| other == anchor);
+            (!is_there)
+                .then(|| format!("{file} cites {path}#{anchor}, and there is no such heading"))
+        }
+    }
+}
+
+/// Returns all texts in which something may be cited, but for this one: its tests cite wrongly.
+fn citing_files() -> Vec<(String, String)> {
+    // What builds and installations leave behind is not ours.
+    const FOREIGN: [&str; 6] = [
+        "__pycache__",
+        "artifacts",
+        "corpus",
+        "dist",
+        "node_modules",
+        "target",
+    ];
+    let places = [
+        "benches",
+        "certs",
+        "docs",
+        "fuzz",
+        "interop-tests",
+        "loadgen",
+        "src",
+        "tests",
+    ];
+    let mut left: Vec<PathBuf> = places.iter().map(|place| root().join(place)).collect();
+    let pages = std::fs::read_dir(root()).unwrap();
+    let pages = pages.map(|entry| entry.unwrap().path());
+    left.extend(pages.filter(|path| path.extension().is_some_and(|found| found == "md")));
+    let mut found = Vec::new();
+    while let Some(path) = left.pop() {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() {
+            if !name.starts_with('.') && !FOREIGN.contains(&name.as_str()) {
+                let entries = std::fs::read_dir(path).unwrap();
+                left.extend(entries.map(|entry| entry.unwrap().path()));
+            }
+            continue;
+        }
+        if let Ok(text) = std::fs::read_to_string(&path) {
+            let name = path.strip_prefix(root()).unwrap().display().to_string();
+            found.push((name, text));
+        }
+    }
+    found.retain(|(name, _)| name != file!());
+    found
+}
+
+#[test]
+fn citations_lead_to_a_heading() {
+    let (mut count, mut wrong) = (0, Vec::new());
+    for (name, text) in citing_files() {
+        for (path, anchor) in named_documents(&text) {
+            count += usize::from(anchor.is_some());
+            wrong.extend(fault_of_citation(&name, path, anchor));
+        }
+        if Path::new(&name)
+            .extension()
+            .is_some_and(|found| found == "md")
+        {
+            let own = text.split("](#").skip(1);
+            let own = own.filter_map(|link| link.split(')').next());
+            wrong.extend(own.filter_map(|anchor| fault_of_citation(&name, &name, Some(anchor))));
+        }
+        for line in text.lines() {
+            // Sections of notes that are not here were cited by a sign and a number.
+            let sections = line.split('\u{a7}').skip(1);
+            let numbered = sections.filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+            if numbered.count() != 0 && !line.contains("RFC") {
+                wrong.push(format!(
+                    "{name} cites a section of nothing: {}",
+                    line.trim()
+                ));
+            }
+        }
+    }
+    assert!(500 < count, "{count} citations are found");
+    check(&wrong);
+}
+
+#[test]
+fn wrong_citations_are_found() {
+    let fault = |text: &str| {
+        let named = named_documents(text);
+        let mut found = named.iter();
+        let found =
+            found.find_map(|&(path, anchor)| fault_of_citation("src/limits.rs", path, anchor));
+        (named.len(), found.is_some())
+    };
+    assert_eq!(fault("credit (`receiving.md#drain`)."), (1, false));
+    assert_eq!(fault("[a](docs/log-format.md#recovery)"), (1, false));
+    assert_eq!(fault("see README.md."), (1, false));
+    assert_eq!(fault("https://example.org/x/receiving.md#y"), (0, false));
+    // Old names, no such section, no such page, a page without a section.
+    assert_eq!(fault("(`protocol.md` 5.3)"), (1, true));
+    assert_eq!(fault("(`receiving.md#drains`)"), (1, true));
+    assert_eq!(fault("(`recieving.md#drain`)"), (1, true));
+    assert_eq!(fault("(`emulator.md` A.3)"), (1, true));
+}
+
+#[test]
+fn headings_have_the_anchors_that_readers_make() {
+    let document =
+        "# A page\n\n## Detach, end and close\n```sh\n# no heading\n```\n## `a` b\n## A page\n";
+    let expected = ["a-page", "detach-end-and-close", "a-b", "a-page-1"];
+    assert_eq!(anchors(document), expected);
+}
+
 #[test]
 fn files_that_documents_name_are_there() {
     let mut wrong = Vec::new();

@@ -109,7 +109,7 @@ topic("receiving", (scenario) => {
     const receiver = await openReceiver(connection, "s22");
     const info = { DeadLetterReason: "why", DeadLetterErrorDescription: "because" };
     const error = { condition: "com.microsoft:dead-letter", info };
-    // Confirmed without an error: that would be a failure (protocol.md §6.2).
+    // Confirmed without an error: that would be a failure (receiving.md#settlement).
     assert.deepEqual(await settle(await receiveOne(receiver), "rejected", { error }), { name: "rejected" });
     assert.deepEqual(await receiveAvailable(receiver), []);
     const { message } = await receiveOne(await openReceiver(connection, "s22/$DeadLetterQueue"));

@@ -6,7 +6,7 @@ import {
   receiveAvailable, sections, sendAccepted, sendBatch, topic, typeName, typedMap, types,
 } from "../harness.js";
 
-/** Descriptors of §7.4: those of the rule and its action have one hex digit more than those of filters. */
+/** Descriptors of management.md#rules: those of the rule and its action have one hex digit more than those of filters. */
 const RULE = 0x13700000004;
 const EMPTY_ACTION = 0x13700000005;
 const SQL_ACTION = 0x13700000006;

@@ -1,5 +1,5 @@
 //! Tokens of one OIDC issuer: what Entra ID credentials put on `$cbs` as type `jwt`, and send to
-//! the administration API as `Authorization: Bearer` (`protocol.md` §2.5, §11.2).
+//! the administration API as `Authorization: Bearer` (`cbs.md#identity-tokens`).
 //!
 //! A [`TokenIssuer`] holds the issuer's public keys and says what a token allows.
 //!
@@ -29,7 +29,8 @@ use crate::time::{Millis, Timestamp};
 
 /// Keys of an issuer at most: a token that names none is tried with each that fits.
 const KEYS_MAX: usize = 32;
-/// How far the clocks of the issuer and of the broker may be apart (`protocol.md` §2.5, step 2).
+/// How far the clocks of the issuer and of the broker may be apart
+/// (`cbs.md#shared-access-signatures`).
 const CLOCK_SKEW: Millis = Millis::from_secs(300);
 /// The shortest modulus of an RSA key, bits: RFC 7518, 3.3.
 const RSA_BITS_MIN: usize = 2_048;

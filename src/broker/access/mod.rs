@@ -70,7 +70,7 @@ pub struct Origin {
     pub certificate: Option<String>,
 }
 
-/// What is wrong with a token, in the service's words and numbers (`protocol.md` §11.11).
+/// What is wrong with a token, in the service's words and numbers (`administration.md#errors`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// There is none.
@@ -121,7 +121,7 @@ impl Fault {
 }
 
 impl TokenRefused {
-    /// Returns the sub-code by which the administration API tells it (`protocol.md` §11.11).
+    /// Returns the sub-code by which the administration API tells it (`administration.md#errors`).
     #[must_use]
     pub fn sub_code(&self) -> u32 {
         match self.fault {
@@ -466,7 +466,8 @@ impl Broker {
             return self.verify_jwt(now, prefix, token).ok();
         }
         let mut token = SasToken::parse(token).ok()?;
-        // JavaScript signs the name of the host here, whatever it is called (`protocol.md` §11.2).
+        // JavaScript signs the name of the host here, whatever it is called
+        // (`administration.md#headers`).
         self.resolve_host(prefix, host, &mut token);
         self.verify_sas(now, prefix, token, None).ok()
     }
@@ -655,7 +656,7 @@ impl Broker {
         verified
     }
 
-    /// The algorithm of `protocol.md` §2.5.
+    /// The algorithm of `cbs.md#shared-access-signatures`.
     fn verify_sas(
         &self,
         now: Timestamp,

@@ -1,4 +1,5 @@
-//! Shared access signatures: tokens that prove a key without showing it (`protocol.md` §2.5).
+//! Shared access signatures: tokens that prove a key without showing it
+//! (`cbs.md#shared-access-signatures`).
 
 use std::borrow::Cow;
 
@@ -123,7 +124,7 @@ pub(super) enum Resource {
 
 impl Resource {
     /// Reads what a token says to be for. Scheme, host, port, query and the management node are not
-    /// looked at (`protocol.md` §2.4).
+    /// looked at (`cbs.md#audiences`).
     ///
     /// Without a scheme the first part counts as a host only where it can be nothing else: a token
     /// for `orders` must not be one for everything on a host of that name.

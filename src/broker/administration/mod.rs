@@ -1,5 +1,5 @@
 //! What an administrator asks of a namespace, whatever the face: entities and rules are made, read,
-//! listed, changed and deleted (`protocol.md` §11).
+//! listed, changed and deleted (`administration.md#administration-over-http`).
 //!
 //! An operation is one step: its records are one group with all others of that moment, and its
 //! answer may leave when that group is durable.

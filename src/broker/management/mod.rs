@@ -1,7 +1,7 @@
 //! The management node of an entity, and the requests and responses of all service nodes.
 //!
 //! A request is a message with an operation among its application-properties; its response goes
-//! out on a link that the request names in its reply-to (`protocol.md` §2.1, §7).
+//! out on a link that the request names in its reply-to (`management.md#the-management-node`).
 
 mod envelope;
 mod message_sessions;
@@ -27,7 +27,8 @@ pub(super) use envelope::Request;
 pub use response::Response;
 pub(super) use response::{Body, Status};
 
-/// The link property from which clients take the size of a batch: a `long` (`protocol.md` §4.2).
+/// The link property from which clients take the size of a batch: a `long`
+/// (`messaging.md#sender-links`).
 pub(super) fn batch_size_property(bytes: u64) -> Fields {
     let size = i64::try_from(bytes.min(limits::MESSAGE_SIZE_DEFAULT)).unwrap_or(i64::MAX);
     let mut properties = Fields::new();
@@ -39,7 +40,7 @@ pub(super) fn batch_size_property(bytes: u64) -> Fields {
 }
 
 /// The link property that tells when a message session's lock ends: .NET's ticks, in eight bytes
-/// (`protocol.md` §5.4).
+/// (`receiving.md#session-filter`).
 pub(super) fn locked_until_property(until: Timestamp) -> Fields {
     /// 1970-01-01, counted from the year 1.
     const EPOCH: i64 = 621_355_968_000_000_000;
@@ -310,7 +311,7 @@ pub(super) struct Call {
 
 /// Finds the link that a reply-to names: by its target's address, else by its own name, else,
 /// where nothing is named or Python names the node itself, the node's link in the request's
-/// session (`protocol.md` §2.1).
+/// session (`cbs.md#links`).
 fn find(
     links: &std::collections::BTreeMap<LinkId, Link>,
     node: &ServiceNode,

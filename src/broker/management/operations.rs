@@ -134,7 +134,7 @@ impl Operation<'_, '_> {
         let known = operation.strip_prefix("com.microsoft:").unwrap_or_default();
         let right = match known {
             "schedule-message" | "cancel-scheduled-message" => Right::Send,
-            // Rules too: Java's rule manager has claims to listen only (`protocol.md` §2.5).
+            // Rules too: Java's rule manager has claims to listen only (`cbs.md#rights`).
             _ => Right::Listen,
         };
         let resource = self.address.resource();
@@ -512,7 +512,8 @@ impl Operation<'_, '_> {
     }
 }
 
-/// What an update-disposition asks for (`protocol.md` §7.4): "defered" is spelled so.
+/// What an update-disposition asks for (`management.md#update-disposition`): "defered" is spelled
+/// so.
 fn settlement(map: Map<'_>) -> Result<Settlement, String> {
     let amendments = match map.optional_map("properties-to-modify")? {
         Some(properties) => Amendments::from_encoded(properties.encoded()),

@@ -22,7 +22,7 @@ pub struct Response {
     body: Body,
 }
 
-/// A status code and what goes with it (`protocol.md` §7.3).
+/// A status code and what goes with it (`management.md#responses`).
 #[derive(Debug)]
 pub(in crate::broker) struct Status {
     code: i32,

@@ -1,4 +1,4 @@
-//! What can be asked about a subscription's rules (`protocol.md` §7.4, §12).
+//! What can be asked about a subscription's rules (`management.md#rules`).
 
 use serde_amqp::Value;
 use serde_amqp::described::Described;

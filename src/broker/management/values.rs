@@ -1,5 +1,5 @@
 //! Reading a request's map, in whatever types a client chose: any integer where a number is
-//! meant, a list where an array is, symbols for strings (`protocol.md` §7.5).
+//! meant, a list where an array is, symbols for strings (`management.md#tolerated-types`).
 
 use crate::entity::{LockToken, SequenceNumber};
 use crate::limits;

@@ -90,8 +90,8 @@ impl Entry {
     }
 
     /// Returns whether time alone can remove it: deferred messages stay however old they are, and
-    /// a scheduled one's life has not begun (`protocol.md` §13). Whoever holds a lock may settle
-    /// after the end.
+    /// a scheduled one's life has not begun (`entities.md#time-to-live`). Whoever holds a lock may
+    /// settle after the end.
     fn can_expire(&self) -> bool {
         !self.gone
             && !self.locked

@@ -267,7 +267,7 @@ impl Queue {
     }
 
     /// Takes the message session of a receiver that goes: its messages are given back uncounted
-    /// (`protocol.md` §10).
+    /// (`receiving.md#message-sessions`).
     pub fn release_session(&mut self, cx: &mut Context<'_>, consumer: ConsumerId) {
         let Some(sessions) = self.sessions.as_mut() else {
             return;

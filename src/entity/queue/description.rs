@@ -6,7 +6,7 @@ use crate::entity::AuthorizationRule;
 use crate::limits;
 use crate::time::{Millis, Timestamp};
 
-/// The properties of a queue, a topic or a subscription (`protocol.md` §11.4 to §11.6).
+/// The properties of a queue, a topic or a subscription (`administration.md#queuedescription`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[expect(

@@ -164,7 +164,7 @@ impl Queue {
         let from_number = number(entry.ordinal);
         match self.kind {
             // A dead letter keeps its number and its time of arrival, and lives on for ever
-            // (`protocol.md` §13).
+            // (`entities.md#sequence-numbers`).
             Kind::DeadLetter => {
                 entry.ordinal = self.numbers.place(from_number);
                 entry.time_to_live = Millis::MAX;
@@ -203,7 +203,8 @@ impl Queue {
         entry.time_to_live = entry
             .time_to_live
             .min(self.description.default_time_to_live);
-        // What came through several entities keeps the number of the first (`protocol.md` §13).
+        // What came through several entities keeps the number of the first
+        // (`entities.md#forwarding`).
         if entry.enqueued_number == SequenceNumber(0) {
             entry.enqueued_number = from_number;
         }

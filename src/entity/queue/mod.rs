@@ -16,7 +16,7 @@
 //! receiver; what is due by `now` is done before anything else; every change is a record in the
 //! journal before anybody is told. Dead-letter queues are queues too, with a number space that is
 //! not theirs: a dead letter keeps its number ("only the activation of a scheduled message
-//! changes the number", `protocol.md` §13).
+//! changes the number", `entities.md#scheduled-messages`).
 //!
 //! Leaves to the broker: links and their connections, where departures go, who is allowed.
 
@@ -483,7 +483,7 @@ fn wire_number(number: SequenceNumber) -> i64 {
     number.0.cast_signed()
 }
 
-/// The shorter of what the sender and the entity allow (`protocol.md` §13).
+/// The shorter of what the sender and the entity allow (`entities.md#time-to-live`).
 fn effective_time_to_live(message: Option<Millis>, entity: Millis) -> Millis {
     message.map_or(entity, |own| own.min(entity))
 }

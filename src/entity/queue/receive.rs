@@ -184,8 +184,9 @@ impl Queue {
         self.consumers.add(id, mode);
     }
 
-    /// Lets a receiver go. Its locks stay until they end or are settled (`protocol.md` §6.3); the
-    /// message session that it holds is for [`Queue::release_session`] to free.
+    /// Lets a receiver go. Its locks stay until they end or are settled
+    /// (`receiving.md#lost-links`); the message session that it holds is for
+    /// [`Queue::release_session`] to free.
     pub fn remove_consumer(&mut self, id: ConsumerId) {
         self.consumers.remove(id);
         if let Some(sessions) = &mut self.sessions {

@@ -1,4 +1,4 @@
-//! Actions: what a rule changes in its copy of a message (`protocol.md` §12.3).
+//! Actions: what a rule changes in its copy of a message (`rules.md#actions`).
 
 use super::evaluate::{Expression, Failure, Property, View, kind, text};
 use super::parser::Parser;

@@ -1,4 +1,4 @@
-//! From words to expressions and statements, by precedence (`protocol.md` §12.1).
+//! From words to expressions and statements, by precedence (`rules.md#sql-filters`).
 
 use super::action::{Statement, Target};
 use super::evaluate::{Arithmetic, Comparison, Expression, Property, Sign};

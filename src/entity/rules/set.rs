@@ -21,7 +21,7 @@ use crate::time::Timestamp;
 pub struct Match {
     /// The subscription.
     pub subscription: u32,
-    /// Its copies (`protocol.md` §12.5), each with what is changed in it: at most one plain one,
+    /// Its copies (`rules.md#copies`), each with what is changed in it: at most one plain one,
     /// which comes first, and one for each matching rule with an action.
     pub copies: Vec<Option<Arc<Amendments>>>,
     /// Why the first of its rules that could not be evaluated could not be; it counts as one that

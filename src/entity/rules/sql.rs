@@ -15,7 +15,7 @@ use crate::message::{Amendments, Message, Scalar};
 /// Values for the `@names` of an expression, by their names with the `@`.
 pub type Parameters = BTreeMap<String, Value>;
 
-/// A condition on a message's properties (`protocol.md` §12.1), compiled.
+/// A condition on a message's properties (`rules.md#sql-filters`), compiled.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SqlFilter {
     text: String,

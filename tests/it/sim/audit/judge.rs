@@ -551,7 +551,7 @@ impl Model {
                     message.changed = group;
                 }
             }
-            // "Dead-letter from DLQ not possible" (`protocol.md` §6.2); it stays locked.
+            // A dead letter cannot be dead-lettered (`entities.md#dead-letters`); it stays locked.
             Verdict::DeadLetter { .. } if place.is_dead() => return Err((400, NOT_ALLOWED)),
             Verdict::DeadLetter {
                 reason,

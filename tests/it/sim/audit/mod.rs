@@ -1,5 +1,5 @@
-//! The auditor: it holds a model made from the documentation (`protocol.md` §13) against what the
-//! broker tells, and against what is left after a crash.
+//! The auditor: it holds a model made from the documentation (`entities.md#entities`) against what
+//! the broker tells, and against what is left after a crash.
 //!
 //! It sees what is done to the broker, what the broker tells whom, which group of records each
 //! step belongs to and which groups are durable. It never looks into the broker.

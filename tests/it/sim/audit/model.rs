@@ -19,7 +19,7 @@ use crate::sim::wire::{Draft, Seen};
 
 /// A time to live, or a time, without end.
 pub(super) const NEVER: i64 = i64::MAX;
-/// Sequence numbers have 48 bits below the partition's 16 (`protocol.md` §13).
+/// Sequence numbers have 48 bits below the partition's 16 (`entities.md#sequence-numbers`).
 const NUMBERS: u64 = 1 << 48;
 /// Ordinals have the partition in front of its numbers, which do not roll over.
 const PARTITION: u32 = 56;
