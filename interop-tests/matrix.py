@@ -192,7 +192,13 @@ def version(pin: str) -> str:
 
 def packages(suite: Suite) -> str:
     """The tested packages of a suite, with versions."""
-    return ", ".join(f"{pin.rsplit('/', 1)[-1].split(':')[-1]} {version(pin)}" for pin in suite.clients)
+    return ", ".join(f"{short(pin.split(':', 1)[1])} {version(pin)}" for pin in suite.clients)
+
+
+def short(package: str) -> str:
+    """A Go module's name without host, path and major version; other names as they are."""
+    parts = [part for part in package.split("/") if not re.fullmatch(r"v\d+", part)]
+    return parts[-1] if "." in parts[0] else package
 
 
 LEGEND = "✓ passes   ✗ fails   – not offered by this client   · not required of this client   ? no outcome"
