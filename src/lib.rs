@@ -17,6 +17,7 @@ pub mod limits;
 pub mod message;
 pub mod rest;
 pub mod shape;
+pub mod shard;
 pub mod shell;
 pub mod storage;
 pub mod time;

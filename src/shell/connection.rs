@@ -2,7 +2,6 @@
 //!
 //! Whatever carries the bytes, TCP, TLS or a WebSocket, is a stream to it.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
@@ -19,11 +18,12 @@ use super::buffers::{Incoming, Output};
 use super::clock::Clock;
 use super::doors::Visit;
 use super::mailbox::{Mail, Mailbox, Partials};
-use super::outbox::{Outbox, Outgoing};
-use crate::amqp::{self, Condition, Delivery, Event, LinkId, Refusal, SettleMode};
-use crate::broker::{ConnectionId, Input, Origin, Reply};
-use crate::entity::queue::{Handover, ReceiveMode};
-use crate::{limits, message};
+use super::outbox::Outbox;
+use crate::amqp::{self, Condition, Event, Refusal};
+use crate::broker::{ConnectionId, Origin};
+use crate::limits;
+use crate::shard::Report;
+use crate::shard::peer::{Effect, Peer};
 
 /// What can carry a connection.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
@@ -64,20 +64,14 @@ pub(super) async fn serve(stream: impl Stream, guest: Guest, clock: Arc<Clock>, 
     let mut task = Task {
         id,
         stream,
-        engine,
+        peer: Peer::new(engine),
         clock,
         outbox,
         visit: Some(guest.visit),
         incoming: Incoming::default(),
         partials: owner.partials(),
         output: Output::default(),
-        inputs: Vec::new(),
         read: 0,
-        whole: 0,
-        outgoing: VecDeque::new(),
-        rendered: Vec::new(),
-        sent: Sent::default(),
-        stalled: BTreeMap::new(),
     };
     match task.run(&owner).await {
         // TLS and WebSockets say that they end. Who does not read that has gone.
@@ -86,10 +80,9 @@ pub(super) async fn serve(stream: impl Stream, guest: Guest, clock: Arc<Clock>, 
         }
         Err(error) => debug!(connection = id.0, %error, "connection lost"),
     }
-    task.engine.handle_eof(task.clock.elapsed());
-    task.take_events();
-    let inputs = std::mem::take(&mut task.inputs);
-    presence.leave(inputs).await;
+    task.peer.engine.handle_eof(task.clock.elapsed());
+    task.peer.take_events();
+    presence.leave(task.peer.take_reports()).await;
 }
 
 /// A connection that the owner knows. It is taken out of the broker when its task ends, also by a
@@ -111,9 +104,9 @@ impl Presence {
     }
 
     /// Tells the owner the last of a connection, whose engine has ended.
-    pub(super) async fn leave(mut self, inputs: Vec<Input>) {
+    pub(super) async fn leave(mut self, reports: Vec<Report>) {
         self.has_left = true;
-        leave(self.id, &self.owner, inputs).await;
+        leave(self.id, &self.owner, reports).await;
     }
 }
 
@@ -126,7 +119,7 @@ impl Drop for Presence {
         // Without a runtime the process ends, and the owner with it.
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move {
-                let closed = Input::Event(Event::Closed {
+                let closed = Report::Event(Event::Closed {
                     error: None,
                     unsent: Vec::new(),
                 });
@@ -136,16 +129,16 @@ impl Drop for Presence {
     }
 }
 
-async fn leave(id: ConnectionId, owner: &Mailbox, inputs: Vec<Input>) {
+async fn leave(id: ConnectionId, owner: &Mailbox, reports: Vec<Report>) {
     // The owner is gone only when the broker stops.
-    let _ = owner.send_inputs(id, inputs, 0).await;
+    let _ = owner.send_reports(id, reports, 0).await;
     let _ = owner.send(Mail::Disconnected(id)).await;
 }
 
 struct Task<S> {
     id: ConnectionId,
     stream: S,
-    engine: amqp::Connection,
+    peer: Peer,
     clock: Arc<Clock>,
     outbox: Arc<Outbox>,
     /// Held until the peer has proved a right, which it must do by its end.
@@ -153,28 +146,8 @@ struct Task<S> {
     incoming: Incoming,
     partials: Partials,
     output: Output,
-    inputs: Vec<Input>,
-    /// Bytes that were read since the owner was told.
+    /// Bytes that were read since the last report.
     read: usize,
-    /// Bytes of whole messages that the owner was not told of: they wait for room in its mailbox.
-    whole: usize,
-    /// Taken from the outbox, and not yet made into bytes.
-    outgoing: VecDeque<Outgoing>,
-    rendered: Vec<u8>,
-    sent: Sent,
-    /// Messages that are gone from their queue but had no credit left when they came here.
-    stalled: BTreeMap<LinkId, VecDeque<(Handover, bytes::Bytes)>>,
-}
-
-/// What of the owner's was made into bytes, and the owner was not told of.
-#[derive(Debug, Default)]
-struct Sent {
-    /// Bytes of messages on each link.
-    written: BTreeMap<LinkId, u64>,
-    /// Bytes of messages on all links.
-    messages: u64,
-    /// Bytes of answers.
-    answers: u64,
 }
 
 /// Bytes waiting for the peer to read at which no more of them are made.
@@ -201,17 +174,17 @@ impl<S: Stream> Task<S> {
         let mut timer = pin!(sleep_until(self.wakes_at(last_write)));
         loop {
             self.turn();
-            if !self.inputs.is_empty() {
-                let inputs = std::mem::take(&mut self.inputs);
-                let bytes = std::mem::take(&mut self.read).max(self.whole);
-                let sent = owner.send_inputs(self.id, inputs, bytes).await;
+            if self.peer.has_reports() {
+                let whole = self.peer.message_bytes();
+                let reports = self.peer.take_reports();
+                let bytes = std::mem::take(&mut self.read).max(whole);
+                let sent = owner.send_reports(self.id, reports, bytes).await;
                 if sent.is_none() {
                     return Ok(());
                 }
-                self.whole = 0;
                 self.partials.set(self.kept_bytes());
             }
-            let ends = self.engine.is_finished() || at_end;
+            let ends = self.peer.engine.is_finished() || at_end;
             if ends && self.output.is_flushed() {
                 return Ok(());
             }
@@ -224,7 +197,7 @@ impl<S: Stream> Task<S> {
                 timer.as_mut().reset(wakes_at);
             }
             let reads = !ends && self.output.len() <= OUTPUT_BYTES_MAX;
-            let takes = self.outgoing.is_empty() && self.output.len() < OUTPUT_BYTES;
+            let takes = self.peer.outgoing.is_empty() && self.output.len() < OUTPUT_BYTES;
             let outbox = Arc::clone(&self.outbox);
             tokio::select! {
                 biased;
@@ -235,7 +208,7 @@ impl<S: Stream> Task<S> {
                         return Ok(());
                     }
                     self.incoming.rest();
-                    self.engine.handle_timeout(self.clock.elapsed());
+                    self.peer.engine.handle_timeout(self.clock.elapsed());
                     self.end_visit();
                 }
             }
@@ -245,7 +218,7 @@ impl<S: Stream> Task<S> {
     /// Returns when something is to be done though nothing moves.
     fn wakes_at(&self, last_write: Option<Instant>) -> Instant {
         let now = Instant::now();
-        let engine = self.engine.poll_timeout();
+        let engine = self.peer.engine.poll_timeout();
         let engine = engine.map(|deadline| now + self.clock.until_elapsed(deadline));
         let visit = self.visit.as_ref().map(Visit::deadline);
         let next = [engine, visit, last_write].into_iter().flatten().min();
@@ -260,7 +233,7 @@ impl<S: Stream> Task<S> {
         };
         info!(connection = self.id.0, peer = %visit.address(), "no token was accepted in time");
         let seconds = limits::ADMISSION_DEADLINE.as_millis() / 1000;
-        self.engine.close(
+        self.peer.engine.close(
             self.clock.elapsed(),
             Some(Refusal {
                 condition: Condition::ConnectionForced,
@@ -273,28 +246,33 @@ impl<S: Stream> Task<S> {
 
     /// Does all that can be done without waiting.
     fn turn(&mut self) {
-        self.take_events();
-        if self.outgoing.is_empty() {
-            self.outbox.take(&mut self.outgoing);
+        self.peer.take_events();
+        if self.peer.outgoing.is_empty() && !self.peer.is_closed() {
+            self.outbox.take(&mut self.peer.outgoing);
         }
         if self.output.len() < OUTPUT_BYTES {
-            self.engine.go_on();
+            self.peer.engine.go_on();
         }
-        while self.output.len() + self.engine.output_bytes() < OUTPUT_BYTES
-            && let Some(outgoing) = self.outgoing.pop_front()
+        while self.output.len() + self.peer.engine.output_bytes() < OUTPUT_BYTES
+            && let Some(effect) = self.peer.send_next(self.clock.elapsed())
         {
-            self.send(outgoing);
+            match effect {
+                Effect::None => {}
+                Effect::ReadOn => self.handle_bytes(false),
+                Effect::Admitted => self.visit = None,
+            }
         }
         // Some replies let the engine go on.
-        self.take_events();
-        self.engine
+        self.peer.take_events();
+        self.peer
+            .engine
             .take_output(self.clock.elapsed(), self.output.bytes());
-        self.partials.set(self.kept_bytes() + self.whole);
+        self.partials.set(self.kept_bytes() + self.peer.message_bytes());
     }
 
     /// Returns how many bytes of the peer's the engine keeps.
     fn kept_bytes(&self) -> usize {
-        self.engine.partial_bytes() + self.engine.link_bytes()
+        self.peer.engine.partial_bytes() + self.peer.engine.link_bytes()
     }
 
     /// Writes what there is and reads what has come. Is ready when bytes were read, or when more can
@@ -303,14 +281,14 @@ impl<S: Stream> Task<S> {
         let before = self.output.len();
         self.output.poll_write(&mut self.stream, cx)?;
         let has_room = |bytes: usize| bytes <= before && self.output.len() < bytes;
-        let waits = !self.outgoing.is_empty() || self.engine.has_more();
+        let waits = !self.peer.outgoing.is_empty() || self.peer.engine.has_more();
         let goes_on = (self.output.len() < OUTPUT_BYTES && waits)
             || has_room(OUTPUT_BYTES)
             || has_room(OUTPUT_BYTES_MAX)
             || (!reads && self.output.is_flushed());
-        let goes_on = self.report_sent() || goes_on;
+        let goes_on = self.report_written() || goes_on;
         let mut at_end = false;
-        if reads && self.engine.is_held() {
+        if reads && self.peer.engine.is_held() {
             // What was read comes before what is still to be read.
             self.handle_bytes(false);
             return Poll::Ready(Ok(Moved { at_end }));
@@ -333,191 +311,24 @@ impl<S: Stream> Task<S> {
 
     fn handle_bytes(&mut self, at_end: bool) {
         let now = self.clock.elapsed();
-        let others = self.whole + self.engine.link_bytes();
+        let others = self.peer.message_bytes() + self.peer.engine.link_bytes();
         let room = self.partials.room().saturating_sub(others);
-        self.engine.set_partial_room(room);
-        self.engine.handle_bytes(now, self.incoming.bytes());
+        self.peer.engine.set_partial_room(room);
+        self.peer.engine.handle_bytes(now, self.incoming.bytes());
         if at_end {
-            self.engine.handle_eof(now);
+            self.peer.engine.handle_eof(now);
         }
     }
 
-    /// Tells the owner of messages that were written; returns whether there is something to tell.
-    fn report_sent(&mut self) -> bool {
-        if !self.is_all_written() {
-            return false;
-        }
-        let before = self.inputs.len();
-        self.sent.report(&mut self.inputs);
-        before < self.inputs.len()
+    /// Reports messages that were written; returns whether there is something to report.
+    fn report_written(&mut self) -> bool {
+        self.is_all_written() && self.peer.report_written()
     }
 
     /// Returns whether the peer's socket, or its sessions' windows, have let all out: what waits for
     /// them is not written.
     fn is_all_written(&self) -> bool {
-        self.output.is_empty() && self.engine.waiting_bytes() <= WAITING_BYTES_MAX
-    }
-
-    fn take_events(&mut self) {
-        while let Some(mut event) = self.engine.poll_event() {
-            match &mut event {
-                Event::Credit { link, .. } => self.resend_stalled(*link),
-                Event::Detached { link, .. } => {
-                    self.stalled.remove(link);
-                }
-                Event::Closed { unsent, .. } => {
-                    let more = std::mem::take(&mut self.outgoing);
-                    unsent.extend(more.iter().filter_map(Outgoing::locked));
-                    self.outbox.take(&mut self.outgoing);
-                    let more = std::mem::take(&mut self.outgoing);
-                    unsent.extend(more.iter().filter_map(Outgoing::locked));
-                }
-                Event::Transfer { payload, .. } => self.whole += payload.len(),
-                Event::AttachAnswered(..)
-                | Event::AttachRequested(..)
-                | Event::Authenticating { .. }
-                | Event::Disposition { .. }
-                | Event::Opened { .. }
-                | Event::RefusedInTransaction { .. }
-                | Event::Unsent { .. } => {}
-            }
-            self.inputs.push(Input::Event(event));
-        }
-    }
-
-    fn send(&mut self, outgoing: Outgoing) {
-        match outgoing {
-            Outgoing::Close(refusal) => self.engine.close(self.clock.elapsed(), Some(refusal)),
-            Outgoing::Deliver(link, handover, body) => self.deliver(link, handover, body),
-            Outgoing::Respond(link, response, bodies) => {
-                let encoded = response.encode(&bodies);
-                self.sent.answers += response.bytes();
-                let tag = [0; 16];
-                let payload: &[&[u8]] = &[&encoded];
-                let delivery = Delivery {
-                    tag,
-                    settle_mode: SettleMode::OnSend,
-                    message_format: 0,
-                    payload,
-                };
-                if self.engine.deliver(link, delivery).is_err() {
-                    debug!(
-                        connection = self.id.0,
-                        "a response had no link or credit left"
-                    );
-                }
-            }
-            Outgoing::Reply(reply) => self.carry_out(reply),
-        }
-    }
-
-    fn carry_out(&mut self, reply: Reply) {
-        match reply {
-            Reply::AcceptLink(link, accept) => self.engine.accept_link(link, accept),
-            Reply::RefuseLink(link, refusal) => self.engine.refuse_link(link, refusal),
-            Reply::Drained(link, limit) => self.engine.drained(link, limit),
-            Reply::SettleIncoming {
-                link,
-                delivery,
-                outcome,
-                settled,
-            } => {
-                self.engine
-                    .settle_incoming(link, delivery, &outcome, settled);
-            }
-            Reply::SettleOutgoing(link, delivery, outcome) => {
-                self.engine.settle_outgoing(link, delivery, &outcome);
-            }
-            Reply::Detach(link, refusal) => {
-                self.stalled.remove(&link);
-                self.engine.detach(link, Some(refusal));
-            }
-            Reply::Authenticated(is_genuine) => {
-                self.engine.authenticated(is_genuine);
-                // What came meanwhile was left alone.
-                self.handle_bytes(false);
-            }
-            Reply::Admitted => {
-                self.visit = None;
-                self.engine.trust();
-            }
-            Reply::Close(_) | Reply::Deliver(..) | Reply::Respond(..) => {
-                debug_assert!(false, "the owner turns these into others");
-            }
-        }
-    }
-
-    fn deliver(&mut self, link: LinkId, handover: Handover, body: bytes::Bytes) {
-        self.sent.add(link, handover.body.length);
-        self.transmit(link, handover, body);
-    }
-
-    fn transmit(&mut self, link: LinkId, handover: Handover, body: bytes::Bytes) {
-        self.rendered.clear();
-        let rest = message::render_front(&mut self.rendered, &body, &handover.stamps);
-        let settle_mode = match handover.mode {
-            ReceiveMode::PeekLock => SettleMode::OnReceipt,
-            ReceiveMode::ReceiveAndDelete => SettleMode::OnSend,
-        };
-        let rest = body.slice_ref(rest);
-        let payload: &[&[u8]] = &[&self.rendered];
-        let delivery = Delivery {
-            tag: handover.token.to_tag(),
-            settle_mode,
-            message_format: handover.stamps.message_format(),
-            payload,
-        };
-        if self.engine.deliver_with(link, delivery, rest).is_ok() {
-            return;
-        }
-        match handover.mode {
-            ReceiveMode::PeekLock => {
-                self.inputs.push(Input::Returned {
-                    token: handover.token,
-                    link,
-                });
-            }
-            // It is gone from its queue: it waits for credit here, or ends with its link.
-            ReceiveMode::ReceiveAndDelete => {
-                self.stalled
-                    .entry(link)
-                    .or_default()
-                    .push_back((handover, body));
-            }
-        }
-    }
-
-    fn resend_stalled(&mut self, link: LinkId) {
-        for (handover, body) in self.stalled.remove(&link).unwrap_or_default() {
-            self.transmit(link, handover, body);
-        }
-    }
-}
-
-impl Sent {
-    fn add(&mut self, link: LinkId, bytes: u32) {
-        *self.written.entry(link).or_default() += u64::from(bytes);
-        self.messages += u64::from(bytes);
-    }
-
-    /// Moves what was written into inputs for the owner, if it is worth telling. A link that has gone is told of too:
-    /// its bytes count to its connection's.
-    fn report(&mut self, inputs: &mut Vec<Input>) {
-        if self.messages + self.answers < limits::UNREPORTED_BYTES_MAX {
-            return;
-        }
-        self.messages = 0;
-        self.written.retain(|&link, bytes| {
-            let bytes = std::mem::take(bytes);
-            if bytes != 0 {
-                inputs.push(Input::Written { link, bytes });
-            }
-            bytes != 0
-        });
-        let bytes = std::mem::take(&mut self.answers);
-        if bytes != 0 {
-            inputs.push(Input::Answered(bytes));
-        }
+        self.output.is_empty() && self.peer.engine.waiting_bytes() <= WAITING_BYTES_MAX
     }
 }
 
@@ -581,12 +392,12 @@ mod tests {
             mail.recv().await,
             Some(Mail::Connected(ConnectionId(7), ..))
         ));
-        let Some(Mail::Inputs(ConnectionId(7), inputs, _)) = mail.recv().await else {
+        let Some(Mail::Reports(ConnectionId(7), reports, _)) = mail.recv().await else {
             panic!("its end is told");
         };
         assert!(matches!(
-            inputs.as_slice(),
-            [Input::Event(Event::Closed { .. })]
+            reports.as_slice(),
+            [Report::Event(Event::Closed { .. })]
         ));
         assert!(matches!(
             mail.recv().await,

@@ -10,14 +10,10 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
 
-use super::memory::Pressure;
 use super::outbox::Outbox;
-use super::{owner, reader};
-use crate::amqp::LinkId;
-use crate::broker::administration::{Answer, Operation, OperationRefused};
-use crate::broker::{Authority, ConnectionId, Input, Inquiry, Origin, TokenRefused, rest};
+use crate::broker::{Authority, ConnectionId, Inquiry, Origin, TokenRefused};
 use crate::limits;
-use crate::storage;
+use crate::shard::{Administered, Administration, Input, MessageRequest, Messaged, Report};
 
 /// What reaches the owner.
 #[derive(Debug)]
@@ -27,62 +23,22 @@ pub(super) enum Mail {
     /// A connection's task has ended.
     Disconnected(ConnectionId),
     /// Everything that one read of a connection produced, and its place in the mailbox.
-    Inputs(ConnectionId, Vec<Input>, Place),
-    /// What does this token give?
+    Reports(ConnectionId, Vec<Report>, Place),
+    /// Verify a token.
     Authorize(
         Box<Inquiry>,
         oneshot::Sender<Result<Authority, TokenRefused>>,
     ),
-    /// Do this to entities; answer when it is durable.
+    /// An operation on entities.
     Administer(Box<Administration>, oneshot::Sender<Administered>),
-    /// Do this to messages; answer when it is durable. What is sent has its place in the mailbox.
+    /// An operation on messages. A message that is sent has its place in the mailbox.
     Message(
         Box<MessageRequest>,
         oneshot::Sender<Messaged>,
         Option<Place>,
     ),
-    /// Hand one message out to a connection, over a new link.
-    Receive(ConnectionId, LinkId, Box<ReceiveRequest>),
-    /// These keys sign identity tokens from now on.
-    IdentityKeys(String),
-    /// Bytes that were asked for have been read.
-    Read(reader::Done),
-    /// The process is too large, or is not any more.
-    Pressure(Pressure),
-    /// A checkpoint has been written.
-    CheckpointWritten(Result<owner::Written, storage::Error>),
-    /// End all links and connections, and then stop when they have gone.
-    Stop,
-}
-
-/// An operation, for whom, and where.
-#[derive(Debug)]
-pub(super) struct Administration {
-    pub(super) host: Option<String>,
-    pub(super) authority: Authority,
-    pub(super) operation: Operation,
-}
-
-/// What came of an operation.
-pub(super) type Administered = Result<Answer, OperationRefused>;
-
-/// An operation on messages, for whom, and where.
-#[derive(Debug)]
-pub(super) struct MessageRequest {
-    pub(super) host: Option<String>,
-    pub(super) authority: Authority,
-    pub(super) operation: rest::Operation,
-}
-
-/// What came of it.
-pub(super) type Messaged = Result<rest::Done, rest::Refused>;
-
-/// A receive of one message, for whom, and where.
-#[derive(Debug)]
-pub(super) struct ReceiveRequest {
-    pub(super) host: Option<String>,
-    pub(super) authority: Authority,
-    pub(super) receive: rest::Receive,
+    /// An input of the shard that needs nothing of the owner.
+    Input(Input),
 }
 
 /// Room in the mailbox that a batch takes until the owner is done with it.
@@ -161,15 +117,15 @@ impl Mailbox {
 
     /// Hands in what a connection has read, of so many bytes, when it is its turn and there is room;
     /// `None` if the owner has gone.
-    pub(super) async fn send_inputs(
+    pub(super) async fn send_reports(
         &self,
         id: ConnectionId,
-        inputs: Vec<Input>,
+        reports: Vec<Report>,
         bytes: usize,
     ) -> Option<()> {
-        let weight = bytes + inputs.len() * size_of::<Input>();
+        let weight = bytes + reports.len() * size_of::<Report>();
         let place = self.place(weight).await?;
-        self.send(Mail::Inputs(id, inputs, place)).await
+        self.send(Mail::Reports(id, reports, place)).await
     }
 
     /// Waits for room for so many bytes.

@@ -19,6 +19,7 @@ use tracing::warn;
 use super::mailbox::Mail;
 use crate::entity::{Budget, Memory};
 use crate::limits;
+use crate::shard::{Input, Pressure};
 
 /// How often the process looks at its size.
 const LOOK: Duration = Duration::from_millis(100);
@@ -154,8 +155,8 @@ impl Plan {
     }
 
     /// Returns what holds when nothing is known of the size of the process.
-    pub(super) fn no_pressure(&self) -> Pressure {
-        Pressure {
+    pub(super) fn no_pressure(&self) -> SizeWatch {
+        SizeWatch {
             cache: self.cache,
             full: false,
             near: 0,
@@ -200,7 +201,7 @@ fn group_limit(root: &Path, group: &str) -> Option<u64> {
 
 /// What to do about the size of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Pressure {
+pub(super) struct SizeWatch {
     /// Bytes that the cache may take.
     pub(super) cache: usize,
     /// No more messages are to be taken.
@@ -209,7 +210,15 @@ pub(super) struct Pressure {
     near: u8,
 }
 
-impl Pressure {
+impl SizeWatch {
+    /// Returns what the shard is to know of it.
+    fn pressure(self) -> Pressure {
+        Pressure {
+            cache_bytes: self.cache,
+            is_full: self.full,
+        }
+    }
+
     /// Decides anew after a look: `resident` bytes of a `limit`, of which `counted` are known to be
     /// held. What is not known to be held is no reason to take nothing: nobody could make it less.
     fn look(self, plan: &Plan, limit: usize, resident: usize, counted: usize) -> Self {
@@ -271,7 +280,7 @@ async fn watch_size(
         };
         is_told = false;
         let now = pressure.look(&plan, limit, resident, memory.counted());
-        if now != pressure && owner.send(Mail::Pressure(now)).await.is_err() {
+        if now != pressure && owner.send(Mail::Input(Input::Pressure(now.pressure()))).await.is_err() {
             return;
         }
         pressure = now;
@@ -304,7 +313,7 @@ mod tests {
         };
         let (owner, mut mail) = mpsc::channel(1);
         let watching = tokio::spawn(watch_size(resident, limit, plan, Memory::default(), owner));
-        assert!(matches!(mail.recv().await, Some(Mail::Pressure(_))));
+        assert!(matches!(mail.recv().await, Some(Mail::Input(Input::Pressure(_)))));
         drop(mail);
         watching.await.unwrap();
     }
@@ -398,7 +407,7 @@ mod tests {
     fn what_nobody_can_make_less_stops_nobody() {
         let plan = Plan::new(Some(Size(128 << 20)), None, None);
         let limit = plan.limit.unwrap();
-        let pressure = Pressure {
+        let pressure = SizeWatch {
             cache: plan.cache / 16,
             full: true,
             near: LOOKS_NEAR,

@@ -27,17 +27,18 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::connection::Presence;
 use super::doors::{self, House};
 use super::heads::Spelling;
-use super::mailbox::{Mail, Mailbox, MessageRequest, Messaged, Partials, ReceiveRequest};
-use super::outbox::{Outbox, Outgoing};
+use super::mailbox::{Mail, Mailbox, Partials};
+use super::outbox::Outbox;
 use super::web::{self, Caller, READ_DEADLINE};
 use crate::amqp::{self, Event, LinkId};
 use crate::broker::administration::OperationRefused;
 use crate::broker::rest::{Operation, Receive, Refused};
-use crate::broker::{Authority, ConnectionId, Input, Inquiry, Origin, Reply, Tracking};
+use crate::broker::{Authority, ConnectionId, Inquiry, Origin, Reply, Tracking};
 use crate::entity::queue::Handover;
 use crate::limits;
 use crate::message::Message;
 use crate::rest::{self, Asked, Refusal, Sent};
+use crate::shard::{Input, MessageRequest, Messaged, Outgoing, ReceiveRequest, Report};
 
 /// A receive that waits, and who waits for it.
 pub(super) struct Wanted {
@@ -388,15 +389,15 @@ impl Receiver {
     }
 
     async fn leave(self) {
-        let closed = Input::Event(Event::Closed {
+        let closed = Report::Event(Event::Closed {
             error: None,
             unsent: Vec::new(),
         });
         self.presence.leave(vec![closed]).await;
     }
 
-    async fn tell(&self, inputs: Vec<Input>) -> Option<()> {
-        self.owner.send_inputs(self.id, inputs, 0).await
+    async fn tell(&self, inputs: Vec<Report>) -> Option<()> {
+        self.owner.send_reports(self.id, inputs, 0).await
     }
 
     async fn receive(&mut self, wanted: Wanted, ending: &mut watch::Receiver<bool>) -> Option<()> {
@@ -407,7 +408,7 @@ impl Receiver {
         } = wanted;
         self.link = LinkId(self.link.0.wrapping_add(1));
         let link = self.link;
-        let mail = Mail::Receive(self.id, link, Box::new(request));
+        let mail = Mail::Input(Input::Receive(self.id, link, Box::new(request)));
         self.owner.send(mail).await?;
         let mut stage = Stage::Waiting;
         let said = loop {
@@ -429,7 +430,7 @@ impl Receiver {
                 limit,
                 drain: true,
             };
-            self.tell(vec![Input::Event(credit)]).await?;
+            self.tell(vec![Report::Event(credit)]).await?;
         };
         let mut inputs = match said {
             Said::Message(handover, bytes) => self.hand(handover, bytes, answer).await,
@@ -442,7 +443,7 @@ impl Receiver {
                 Vec::new()
             }
         };
-        inputs.push(Input::Event(Event::Detached {
+        inputs.push(Report::Event(Event::Detached {
             link,
             error: None,
             unsent: Vec::new(),
@@ -456,7 +457,7 @@ impl Receiver {
         handover: Box<Handover>,
         body: Bytes,
         answer: oneshot::Sender<Received>,
-    ) -> Vec<Input> {
+    ) -> Vec<Report> {
         let link = self.link;
         let token = handover.token;
         let bytes = u64::from(handover.body.length);
@@ -470,10 +471,10 @@ impl Receiver {
                 limit: 0,
                 drain: false,
             };
-            inputs.push(Input::Event(none));
-            inputs.push(Input::Returned { token, link });
+            inputs.push(Report::Event(none));
+            inputs.push(Report::Returned { token, link });
         }
-        inputs.push(Input::Written { link, bytes });
+        inputs.push(Report::Written { link, bytes });
         inputs
     }
 

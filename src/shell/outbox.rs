@@ -8,38 +8,11 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use bytes::Bytes;
 use tokio::sync::Notify;
 
-use crate::amqp::{LinkId, Refusal, Tag};
-use crate::broker::{Reply, Response};
-use crate::entity::queue::{Handover, ReceiveMode};
+use crate::shard::Outgoing;
 
-/// A reply with the bytes it needs.
-#[derive(Debug)]
-pub(super) enum Outgoing {
-    /// End the connection in order, for this reason.
-    Close(Refusal),
-    /// Send a message, whose bytes these are.
-    Deliver(LinkId, Handover, Bytes),
-    /// Anything else.
-    Reply(Reply),
-    /// Answer a request with these messages.
-    Respond(LinkId, Box<Response>, Vec<Bytes>),
-}
-
-impl Outgoing {
-    /// Returns the link and the delivery-tag of a message whose receiver is to settle it.
-    pub(super) fn locked(&self) -> Option<(LinkId, Tag)> {
-        match self {
-            Self::Deliver(link, handover, _) if handover.mode == ReceiveMode::PeekLock => {
-                Some((*link, handover.token.to_tag()))
-            }
-            Self::Deliver(..) | Self::Close(_) | Self::Reply(_) | Self::Respond(..) => None,
-        }
-    }
-}
-
+/// What the owner has for one connection.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     waiting: Mutex<VecDeque<Outgoing>>,

@@ -31,13 +31,13 @@ use super::reader::Reader;
 use super::supervisor::{self, Task};
 use super::tls::{self, Tls, TlsError};
 use super::visits::{Door, Places};
-use crate::broker::{Broker, Damage, Profile, Salvage, Salvaged, Surroundings};
+use crate::broker::{Broker, Contained, Damage, Profile};
 use crate::config::Config;
-use crate::entity::{Key, Memory, PageStore, Positions};
+use crate::entity::{Memory, PageStore};
 use crate::limits;
+use crate::shard::{Input, Ready, Recovering, Shard};
+use crate::storage;
 use crate::storage::memory::MemoryDisk;
-use crate::storage::{self, DamagedBody, Recovered};
-use crate::time::Timestamp;
 
 /// The flag of the addresses of health and administration.
 const HTTP: &str = "--http";
@@ -119,8 +119,7 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     let keys_wanted = Arc::new(Notify::new());
     let vitals = Arc::new(Vitals::new());
     let parts = Parts {
-        broker: prepared.broker,
-        writer: prepared.writer,
+        shard: prepared.shard,
         clock: Arc::clone(&prepared.clock),
         sender: sender.clone(),
         mailbox,
@@ -129,8 +128,6 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
         disk: prepared.disk,
         keys_wanted: Arc::clone(&keys_wanted),
         vitals: Arc::clone(&vitals),
-        memory: prepared.memory.clone(),
-        plan: prepared.plan,
     };
     let mut helpers = Vec::new();
     if let Some(limit) = prepared.plan.limit {
@@ -170,7 +167,7 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     end_at_next_signal()?;
     let tasks = helpers.iter().chain(&doors).chain([&owner]);
     tasks.for_each(Task::allow_end);
-    let _ = sender.send(Mail::Stop).await;
+    let _ = sender.send(Mail::Input(Input::Stop)).await;
     // Receivers of the notice have gone only if they ended by themselves.
     let _ = stop.send(true);
     take_leave(doors, owner).await;
@@ -200,8 +197,7 @@ async fn take_leave(doors: Vec<Task>, owner: Task) {
 
 /// All that is there before anybody is let in.
 struct Prepared {
-    broker: Broker,
-    writer: storage::Writer,
+    shard: Shard,
     committer: Committer,
     disk: SharedDisk,
     clock: Arc<Clock>,
@@ -241,45 +237,29 @@ fn prepare(
         options.segment_bytes = plan.segment;
     }
     options.accepts_loss = args.accept_data_loss;
-    let recovered = recover(&mut broker, &disk, options)?;
-    let Recovered {
-        mut writer,
+    let mut recovering = Recovering::read(broker, Arc::clone(&disk), options)?;
+    report_recovery(&recovering);
+    let clock = follow(&mut recovering);
+    let ready = recovering.begin(clock.now(), memory.clone(), plan.in_flight, |broker, cx| {
+        super::install::install(broker, cx, config, root_key.as_ref())
+    });
+    let Ready {
+        shard,
         committer,
-        newest,
-        last_frame,
-        damaged,
-        losses,
-        ..
-    } = recovered;
-    let clock = follow(newest, &mut writer);
-    let lost_bodies = writer.lost_bodies();
-    // Nobody is there yet to be told anything; the owner's first step makes these durable.
-    let mut around = Surroundings {
-        now: clock.now(),
-        journal: &mut writer,
-        group: last_frame + 1,
-        replies: &mut Vec::new(),
-    };
-    make_ready(&mut broker, &mut around, config, root_key.as_ref())?;
-    contain_damage(&mut broker, &mut around, &damaged);
-    if args.accept_data_loss {
-        contain_lost(&mut broker, &mut around, &lost_bodies);
-    }
-    if !losses.is_empty() || !damaged.is_empty() {
-        // The checkpoint that losses make due stands for the log without them; a damaged frame is not
-        // taken for a torn one while another is behind it.
-        broker.restate(&mut around);
-    }
+        last_group,
+        contained,
+        settled,
+    } = ready.map_err(StartError::Entities)?;
+    report_damage(&contained, &settled);
     warn_of_risk(args.sync.into());
-    let committer = Committer::start(committer, args.sync.into(), last_frame)?;
+    let committer = Committer::start(committer, args.sync.into(), last_group)?;
     let tls = tls.join().map_err(|_| StartError::Certificates)??;
     match directory {
         None => info!("messages are in memory, and end with the process"),
         Some(directory) => info!(data = %directory.display(), "messages are kept"),
     }
     Ok(Prepared {
-        broker,
-        writer,
+        shard,
         committer,
         disk,
         clock,
@@ -292,30 +272,17 @@ fn prepare(
 }
 
 /// Follows the system's clock, though the log may have times that lie ahead of it.
-fn follow(newest: Timestamp, writer: &mut storage::Writer) -> Arc<Clock> {
-    let clock = Clock::new(newest);
+fn follow(recovering: &mut Recovering) -> Arc<Clock> {
+    let clock = Clock::new(recovering.recovered().newest);
     if let Some(behind) = clock.behind_log() {
         warn!(
             milliseconds = behind.as_millis(),
             "the log has times that lie ahead of the system's clock, which was ahead then or is behind \
              now. It is followed: messages keep their stamps, numbers and order; check the clock"
         );
-        writer.follow_clock(clock.now());
+        recovering.follow_clock(clock.now());
     }
     Arc::new(clock)
-}
-
-/// Gives a recovered broker the entities of the configuration, and lets go on what was on its way.
-fn make_ready(
-    broker: &mut Broker,
-    around: &mut Surroundings<'_>,
-    config: &Config,
-    root_key: Option<&Key>,
-) -> Result<(), StartError> {
-    broker.arm(around.now);
-    super::install::install(broker, around, config, root_key).map_err(StartError::Entities)?;
-    broker.replayed(around);
-    Ok(())
 }
 
 /// Opens what messages are kept on, and makes room for what indexes do not need in memory.
@@ -355,7 +322,7 @@ fn door(flag: &str) -> Door {
 fn publisher(owner: mpsc::Sender<Mail>) -> impl Fn(String) {
     move |keys| {
         let owner = owner.clone();
-        tokio::spawn(async move { owner.send(Mail::IdentityKeys(keys)).await });
+        tokio::spawn(async move { owner.send(Mail::Input(Input::IdentityKeys(keys))).await });
     }
 }
 
@@ -425,47 +392,9 @@ async fn listen(flag: &'static str, address: SocketAddr) -> Result<Listener, Sta
     })
 }
 
-fn recover(
-    broker: &mut Broker,
-    disk: &SharedDisk,
-    options: storage::Options,
-) -> Result<Recovered, StartError> {
-    let mut records: u64 = 0;
-    let mut salvage = options.accepts_loss.then(Salvage::default);
-    let mut replay = |record: &crate::entity::Record<'_>, body| {
-        records += 1;
-        if records.is_multiple_of(limits::RELIEF_RECORDS) {
-            broker.relieve();
-        }
-        match &mut salvage {
-            Some(salvage) => {
-                salvage.replay(broker, record, body);
-                Ok(())
-            }
-            None => {
-                let replayed = broker.replay(record, body);
-                replayed.map_err(|error| error.to_string())
-            }
-        }
-    };
-    let mut recovered = storage::recover(Arc::clone(disk), options, &mut replay)?;
-    let salvaged = salvage.map(|salvage| salvage.finish(broker));
-    tell_of_recovery(&recovered, &salvaged.unwrap_or_default());
-    broker.count_shared();
-    let mut count: u64 = 0;
-    broker.for_each_body(|body| {
-        count += 1;
-        recovered.writer.retain(body);
-    });
-    if !options.accepts_loss {
-        recovered.writer.check_bodies()?;
-    }
-    info!(messages = count, "recovered");
-    Ok(recovered)
-}
-
-/// Tells what the log's recovery found that is not as it should be.
-fn tell_of_recovery(recovered: &Recovered, salvaged: &Salvaged) {
+/// Reports what the log's recovery found.
+fn report_recovery(recovering: &Recovering) {
+    let (recovered, salvaged) = (recovering.recovered(), &recovering.salvaged);
     if let Some(cut) = recovered.cut {
         warn!(
             segment = %cut.segment,
@@ -496,37 +425,24 @@ fn tell_of_recovery(recovered: &Recovered, salvaged: &Salvaged) {
             "the record is lost that named an entity: its messages are in this queue"
         );
     }
+    info!(messages = recovering.messages, "recovered");
 }
 
-/// Dead-letters the messages whose bytes are lost, though the records are there that name them.
-fn contain_lost(broker: &mut Broker, around: &mut Surroundings<'_>, lost: &Positions) {
-    for contained in broker.contain_lost(around, lost, storage::lost_place) {
+/// Reports the messages whose bytes are damaged or lost.
+fn report_damage(contained: &[Contained], settled: &[Damage]) {
+    for found in contained {
         error!(
-            entity = contained.entity,
-            number = contained.number.0,
-            place = contained.place,
-            "the bytes of a message are lost: it is in the dead-letter queue without them"
+            entity = found.entity,
+            number = found.number.0,
+            place = found.place,
+            "the bytes of a message are not what was written: it is in the dead-letter queue without \
+             them; look at the disk"
         );
     }
-}
-
-/// Dead-letters the messages whose bodies the recovery found to be damaged. One that has left its
-/// queue since is found when it is read.
-fn contain_damage(broker: &mut Broker, around: &mut Surroundings<'_>, damaged: &[DamagedBody]) {
-    for found in damaged {
-        let place = found.place();
-        let damage = Damage {
-            body: found.body,
-            place: place.clone(),
-        };
-        let contained = broker.body_damaged(around, found.entity, found.number, &damage);
-        let entity = contained.map(|contained| contained.entity);
+    for damage in settled {
         error!(
-            entity,
-            number = found.number.0,
-            place,
-            "the bytes of a message are not what was written: it is in the dead-letter queue without \
-             them, if it was not settled before; look at the disk"
+            place = damage.place,
+            "the bytes of a message that was settled before are not what was written; look at the disk"
         );
     }
 }

@@ -30,7 +30,7 @@ use tracing::{debug, info};
 use super::connection::Stream;
 use super::doors::{self, House, Scheme, Visit};
 use super::heads::Head;
-use super::mailbox::{Administration, Mail};
+use super::mailbox::Mail;
 use super::messages;
 use super::visits::{Place, Places};
 use super::websocket::ByteStream;
@@ -39,6 +39,7 @@ use crate::broker::administration::OperationRefused;
 use crate::broker::{Authority, Fault, Inquiry, Origin, TokenRefused, Tracking};
 use crate::limits;
 use crate::rest;
+use crate::shard::Administration;
 
 const HEALTHY: &str = r#"{"status":"healthy","message":"Service is healthy."}"#;
 const UNHEALTHY: &str =

@@ -1,93 +1,101 @@
 //! The owner with a log in memory.
 
-use std::io;
+use std::cell::Cell;
 
-use super::upkeep::Checkpoint;
 use super::*;
-use crate::amqp::Event;
-use crate::broker::{Input, Inquiry, Origin, Peer, Profile};
+use crate::broker::{Broker, EntityRefused, Inquiry, Origin, Peer, Profile};
 use crate::entity::queue::Description;
-use crate::entity::{EntityId, Journal as _, Record};
+use crate::entity::Memory;
+use crate::shard::{Outgoing, Ready, Recovering};
 use crate::shell::committer::Sync;
-use crate::shell::reader::Reader;
-use crate::storage;
 use crate::storage::memory::MemoryDisk;
 
 fn owner() -> Owner {
     let disk: SharedDisk = Arc::new(MemoryDisk::new());
     let mut options = storage::Options::new(1);
     options.segment_bytes = 4_096;
-    let log = storage::recover(Arc::clone(&disk), options, &mut |_, _| Ok(())).unwrap();
+    let broker = Broker::new(1, Profile::Development);
+    let recovering = Recovering::read(broker, Arc::clone(&disk), options).unwrap();
+    let now = Timestamp::EPOCH;
+    let ready = recovering.begin(now, Memory::default(), usize::MAX, |_, _| {
+        Ok::<(), EntityRefused>(())
+    });
+    let Ready {
+        shard,
+        committer,
+        last_group,
+        ..
+    } = ready.unwrap();
     let (sender, mailbox) = mpsc::channel(limits::MAILBOX_LENGTH);
     Owner::new(Parts {
-        broker: Broker::new(1, Profile::Development),
-        writer: log.writer,
-        clock: Arc::new(Clock::new(Timestamp::EPOCH)),
+        shard,
+        clock: Arc::new(Clock::new(now)),
         reader: Reader::start(Arc::clone(&disk), sender.clone()).unwrap(),
         sender,
         mailbox,
-        committer: Committer::start(log.committer, Sync::Always, log.last_frame).unwrap(),
+        committer: Committer::start(committer, Sync::Always, last_group).unwrap(),
         disk,
         keys_wanted: Arc::default(),
         vitals: Arc::new(Vitals::new()),
-        memory: Memory::default(),
-        plan: Plan::new(None, None, None),
     })
 }
 
 impl Owner {
-    /// Writes until a checkpoint is due, and goes on until it is being written.
+    /// Writes until a checkpoint has been begun.
     async fn write_until_checkpoint(&mut self) {
-        while !self.writer.checkpoint_due() {
-            let entity = EntityId(1);
-            self.writer.append(&Record::EntityDeleted { entity });
-            self.seal();
+        let (now, mut none) = (Timestamp::EPOCH, Vec::new());
+        for count in 1..10_000 {
+            let description = Description {
+                max_delivery_count: count,
+                ..Description::default()
+            };
+            self.shard.configure(now, |broker, cx| {
+                broker.ensure_entity(cx, "q", description).unwrap();
+            });
+            let before = STARTED.with(Cell::get);
+            self.turn(now, &mut none);
+            while self.shard.waits_for_disk_since().is_some() {
+                self.progress.changed().await.unwrap();
+                self.turn(now, &mut none);
+            }
+            if before != STARTED.with(Cell::get) {
+                return;
+            }
         }
-        self.take_checkpoint();
-        let sealed = self.sealed;
-        let synced = self.progress.wait_for(|progress| sealed <= progress.synced);
-        drop(synced.await.unwrap());
-        self.take_progress();
-        self.take_checkpoint();
+        panic!("no checkpoint was begun");
     }
+}
+
+thread_local! {
+    /// How many threads for checkpoints a test has begun.
+    static STARTED: Cell<u32> = const { Cell::new(0) };
 }
 
 #[tokio::test]
 async fn a_checkpoint_whose_thread_does_not_start_or_panics_is_followed_by_another() {
     let mut owner = owner();
-    let usual = owner.upkeep.start_thread;
-    owner.upkeep.start_thread = |_, _| Err(io::ErrorKind::WouldBlock.into());
+    owner.start_thread = |_, _| {
+        STARTED.with(|started| started.set(started.get() + 1));
+        Err(io::ErrorKind::WouldBlock.into())
+    };
     owner.write_until_checkpoint().await;
-    assert!(matches!(owner.upkeep.checkpoint, Checkpoint::None));
-    owner.upkeep.start_thread = |_, panicked| {
-        let panics = Box::new(|| panic!("as it is to"));
-        upkeep::start_thread(panics, panicked)
+    owner.start_thread = |_, panicked| {
+        STARTED.with(|started| started.set(started.get() + 1));
+        start_thread(Box::new(|| panic!("as it is to")), panicked)
     };
     for is_written in [false, true] {
         owner.write_until_checkpoint().await;
-        assert!(matches!(owner.upkeep.checkpoint, Checkpoint::BeingWritten));
-        let Some(Mail::CheckpointWritten(written)) = owner.mailbox.recv().await else {
+        let Some(Mail::Input(Input::CheckpointWritten(written))) = owner.mailbox.recv().await else {
             panic!("nothing else was sent");
         };
         assert_eq!(written.is_ok(), is_written);
-        owner.checkpoint_written(written);
-        assert!(matches!(owner.upkeep.checkpoint, Checkpoint::None));
-        owner.upkeep.start_thread = usual;
+        let written = Input::CheckpointWritten(written);
+        owner.shard.handle(Timestamp::EPOCH, written);
+        owner.start_thread = |work, panicked| {
+            STARTED.with(|started| started.set(started.get() + 1));
+            start_thread(work, panicked)
+        };
     }
-}
-
-#[tokio::test]
-async fn calls_that_are_left_unfinished_are_upkeep_which_waits_for_no_timer() {
-    let mut owner = owner();
-    let now = owner.clock.now();
-    owner.step(now, Broker::handle_timeout);
-    assert!(!owner.has_upkeep());
-    owner.step(now, |broker, around| {
-        broker.leave_calls_unfinished(around, ConnectionId(1), 1);
-    });
-    assert!(owner.has_upkeep());
-    owner.step(now, Broker::handle_timeout);
-    assert!(!owner.has_upkeep());
 }
 
 #[tokio::test]
@@ -103,10 +111,10 @@ async fn others_have_their_turn_while_calls_are_unfinished() {
         now,
         Mail::Connected(id, Arc::clone(&outbox), Origin::default()),
     );
-    owner.step(now, |broker, around| {
-        broker.leave_calls_unfinished(around, id, CALLS);
+    owner.shard.configure(now, |broker, cx| {
+        broker.leave_calls_unfinished(cx, id, CALLS);
+        broker.fill(cx, MESSAGES);
     });
-    owner.step(now, |broker, around| broker.fill(around, MESSAGES));
     let mailbox = owner.sender.clone();
     let running = tokio::spawn(owner.run());
     for _ in 0..OTHERS {
@@ -131,52 +139,4 @@ async fn others_have_their_turn_while_calls_are_unfinished() {
         "{done} calls have come to their end"
     );
     running.abort();
-}
-
-#[tokio::test]
-async fn a_message_that_waits_for_the_disk_when_its_connection_ends_is_nobody_s() {
-    let mut owner = owner();
-    let now = Timestamp::EPOCH;
-    let (gone, other) = (ConnectionId(1), ConnectionId(2));
-    for id in [gone, other] {
-        owner.take(now, Mail::Connected(id, Arc::default(), Origin::default()));
-    }
-    owner.step(now, |broker, around| {
-        let made = broker.ensure_entity(around, "q", Description::default());
-        made.unwrap();
-        broker.let_receiver_in(around, (gone, LinkId(0)), "q");
-        broker.take_word(around, "q", "x");
-    });
-    assert_eq!(owner.pending_deliveries(gone), [0]);
-    owner.step(now, |broker, around| {
-        let closed = Event::Closed {
-            error: None,
-            unsent: Vec::new(),
-        };
-        broker.apply(around, gone, Input::Event(closed));
-    });
-    owner.take(now, Mail::Disconnected(gone));
-    owner.step(now, |broker, around| {
-        broker.let_receiver_in(around, (other, LinkId(0)), "q");
-    });
-    assert_eq!(
-        owner.pending_deliveries(other),
-        [0],
-        "it is free, and uncounted"
-    );
-}
-
-impl Owner {
-    /// Returns the delivery-counts of the messages that wait for the disk, to be brought to a connection.
-    fn pending_deliveries(&self, id: ConnectionId) -> Vec<u32> {
-        let pending = self.pending.iter().flatten();
-        let delivered = pending.filter_map(|told| match told {
-            Told::Reply(routed) if routed.connection == id => match &routed.reply {
-                Reply::Deliver(_, handover) => Some(handover.stamps.delivery_count),
-                _ => None,
-            },
-            _ => None,
-        });
-        delivered.collect()
-    }
 }

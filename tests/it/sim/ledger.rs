@@ -18,10 +18,23 @@ pub(super) struct Ledger {
     /// Sent and completed in transactions that are open.
     within: BTreeMap<TransactionId, (Vec<u64>, Vec<Copy>)>,
     pub(super) accepted: BTreeSet<u64>,
-    finished: BTreeSet<Copy>,
+    /// When it was told.
+    finished: BTreeMap<Copy, u64>,
+    /// When what is heard now was told; it may have been on its way for long.
+    told: u64,
 }
 
 impl Ledger {
+    /// What is heard from now on was told then.
+    pub(super) fn hears(&mut self, told: u64) {
+        self.told = told;
+    }
+
+    fn finish(&mut self, ids: impl IntoIterator<Item = Copy>) {
+        let told = self.told;
+        self.finished.extend(ids.into_iter().map(|id| (id, told)));
+    }
+
     pub(super) fn sent(&mut self, at: LinkKey, delivery: u32, ids: Vec<u64>) {
         self.sent.insert((at, delivery), ids);
     }
@@ -48,7 +61,7 @@ impl Ledger {
         let (sent, completed) = self.within.remove(id).unwrap_or_default();
         if committed {
             self.accepted.extend(sent);
-            self.finished.extend(completed);
+            self.finish(completed);
         }
     }
 
@@ -64,7 +77,7 @@ impl Ledger {
     pub(super) fn settled(&mut self, at: LinkKey, delivery: u32, completed: bool) {
         let id = self.completing.remove(&(at, delivery));
         if completed {
-            self.finished.extend(id);
+            self.finish(id);
         }
     }
 
@@ -75,13 +88,14 @@ impl Ledger {
     pub(super) fn responded(&mut self, request: &str, done: bool) {
         let ids = self.asked.remove(request).unwrap_or_default();
         if done {
-            self.finished.extend(ids);
+            self.finish(ids);
         }
     }
 
     /// Somebody sees a message.
     pub(super) fn sees(&self, id: Copy) -> Result<(), String> {
-        if self.finished.contains(&id) {
+        let finished = self.finished.get(&id);
+        if finished.is_some_and(|&finished| finished < self.told) {
             let (_, entity, number) = id;
             return Err(format!(
                 "message {number} of {entity} was finished, and here it is again"
@@ -93,7 +107,7 @@ impl Ledger {
     /// Somebody got a message for good.
     pub(super) fn got(&mut self, id: Copy) -> Result<(), String> {
         self.sees(id)?;
-        self.finished.insert(id);
+        self.finish([id]);
         Ok(())
     }
 }

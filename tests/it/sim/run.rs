@@ -31,6 +31,7 @@ pub(super) struct Figures {
     checkpoints: usize,
     segments_removed: usize,
     relocated: usize,
+    reads: usize,
     clock_steps: usize,
 }
 
@@ -44,6 +45,7 @@ impl Figures {
         self.checkpoints += other.checkpoints;
         self.segments_removed += other.segments_removed;
         self.relocated += other.relocated;
+        self.reads += other.reads;
         self.clock_steps += other.clock_steps;
     }
 }
@@ -110,7 +112,7 @@ impl Run {
             }
         }
         self.account()?;
-        let [checkpoints, segments_removed, relocated] = self.world.upkeep();
+        let [checkpoints, segments_removed, relocated, reads] = self.world.maintenance();
         Ok(Figures {
             runs: 1,
             turns: self.turn,
@@ -120,6 +122,7 @@ impl Run {
             checkpoints,
             segments_removed,
             relocated,
+            reads,
             clock_steps: self.clock_steps,
         })
     }
@@ -147,7 +150,8 @@ impl Run {
             self.clients.act(self.world.now, crowded);
         }
         for _ in 0..self.random.below(self.plan.pump + 1) {
-            if let Some(act) = self.clients.pump() {
+            if self.world.takes_input()
+                && let Some(act) = self.clients.pump() {
                 self.step(&act)?;
             }
         }
@@ -155,13 +159,10 @@ impl Run {
             self.step(&Act::Timeout)?;
         }
         if self.random.percent(self.plan.seal) {
-            self.world.seal();
-            if self.random.percent(50) {
-                self.world.maintain()?;
-            }
+            self.world.finish_turn()?;
         }
         if self.random.percent(self.plan.seal) {
-            self.world.send_on()?;
+            self.world.work()?;
         }
         self.advance_log()?;
         self.hear()?;
@@ -224,8 +225,8 @@ impl Run {
     }
 
     fn hear(&mut self) -> Result<(), Stop> {
-        for sight in std::mem::take(&mut self.world.released) {
-            self.clients.hear(sight)?;
+        for (told, sight) in std::mem::take(&mut self.world.released) {
+            self.clients.hear(told, sight)?;
         }
         Ok(())
     }
@@ -261,8 +262,9 @@ impl Run {
                 Ok(())
             }
             Fault::Stop => {
-                self.world.seal();
+                self.world.finish_turn()?;
                 self.world.sync_all()?;
+                self.world.finish_turn()?;
                 if self.world.is_clean() {
                     self.hear()?;
                     self.restart()?;
@@ -362,12 +364,12 @@ impl Run {
         while let Some(due) = self.world.auditor.next_due() {
             self.world.now = self.world.now.max(due);
             self.step(&Act::Timeout)?;
-            self.world.send_all_on()?;
+            self.world.work_all()?;
             if self.random.percent(5) {
                 self.settle_log()?;
             }
         }
-        self.world.send_all_on()?;
+        self.world.work_all()?;
         self.inspect()?;
         self.settle_log()?;
         for act in self.clients.collect() {
@@ -377,7 +379,8 @@ impl Run {
         loop {
             let acts = self.clients.read_all();
             if acts.is_empty() {
-                return self.inspect();
+                self.inspect()?;
+                return self.settle_log();
             }
             for act in acts {
                 self.step(&act)?;
@@ -388,14 +391,17 @@ impl Run {
 
     /// Everything that was done becomes durable, and everybody is told.
     fn settle_log(&mut self) -> Result<(), Stop> {
-        self.world.seal();
-        self.world.maintain()?;
-        self.world.seal();
+        self.world.work_all()?;
         self.world.sync_all()?;
+        // What was durable has left; what comes of that is made durable too.
+        self.world.work_all()?;
+        self.world.sync_all()?;
+        self.world.finish_turn()?;
         self.hear()
     }
 
     fn account(&mut self) -> Result<(), String> {
+        self.world.check_released()?;
         let left = self.world.auditor.count();
         if left > 0 {
             return Err(format!("{left} messages cannot be collected"));

@@ -1,25 +1,28 @@
-//! The broker with its log on a faulty disk, driven as the shell drives it: steps, groups, seals,
-//! syncs, the release of replies, checkpoints and compaction. Everything happens when it is told
-//! to; everything is shown to the auditor.
+//! A shard on a faulty disk: the code that serves in production, driven by a run. Everything happens
+//! when the run says so: turns, writes, syncs, reads, checkpoints. Everything is shown to the auditor.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use jitney::address::{Address, EntityAddress};
 use jitney::amqp::{Accept, LinkId, Outcome, Refusal, Value as AmqpValue};
-use jitney::broker::recovery::{FoundBody, SearchPosition};
 use jitney::broker::{
-    Broker, ConnectionId, Input, Profile, Reply, Room, Routed, Snapshot, Surroundings, WantedBody,
+    Broker, ConnectionId, Origin, Profile, Reply, Room, Routed, Surroundings, WantedBody,
 };
-use jitney::entity::queue::{Description, ReceiveMode};
+use jitney::entity::queue::{Description, Handover, ReceiveMode};
 use jitney::entity::rules::{CorrelationFields, CorrelationFilter, Filter, Rule};
 use jitney::entity::{
-    BodyRef, Budget, EntityId, Journal, Memory, MemoryPages, Positions, Record, SequenceNumber,
+    BodyRef, Budget, Memory, MemoryPages, Record, SequenceNumber,
 };
-use jitney::storage::{self, CheckpointAt, Committer, Disk, Error, Frame, Options, Writer};
+use jitney::message;
+use jitney::shard::{
+    self, Cause, CheckpointTask, Event, Input, Observer, Outgoing, Output, ReadPurpose,
+    ReadRequest, Ready, Reason, Recovering, Report, Shard,
+};
+use jitney::storage::{self, Committer, Disk, Error, Frame, Options, Writer};
 use jitney::time::{ClockStep, Timestamp};
-use jitney::{limits, message};
 
 use super::acts::{Act, LinkKey};
 use super::audit::{Auditor, Sight};
@@ -54,16 +57,10 @@ pub(super) enum Mode {
     Recorded,
 }
 
-/// A reply that waits for its group, and the group that the auditor wants it to wait for.
-struct Pending {
-    routed: Routed,
-    pin: u64,
-}
-
 /// When a run begins.
 const BEGIN: i64 = 1_700_000_000_000;
 
-/// The broker and what is around it.
+/// A shard and what is around it.
 pub(super) struct World {
     pub(super) now: i64,
     /// No clock was ever further ahead.
@@ -72,36 +69,125 @@ pub(super) struct World {
     pub(super) auditor: Auditor,
     pub(super) entities: Vec<Planned>,
     paths: Vec<String>,
-    /// What has left, for clients to read.
-    pub(super) released: Vec<Sight>,
+    /// What has left, for clients to read, with its place in the order in which it was told.
+    pub(super) released: Vec<(u64, Sight)>,
     pub(super) trace: Trace,
     random: Stream,
     segment_bytes: u64,
-    broker: Broker,
-    writer: Writer,
+    shard: Shard,
+    seen: Seen,
     committer: Committer,
     frames: VecDeque<Frame>,
-    sealed: u64,
     written: u64,
     durable: u64,
-    pending: BTreeMap<u64, Vec<Pending>>,
-    upkeep: Upkeep,
-    /// Messages that are being read, to go on.
-    sending_on: Vec<WantedBody>,
-    /// Those of them whose bytes lie elsewhere now: they are wanted again.
+    sealed: u64,
+    connections: BTreeSet<u32>,
+    /// What has not left yet: the group that the auditor wants it to wait for, and its place in the
+    /// order in which it was told.
+    unreleased: BTreeMap<String, VecDeque<(u64, u64)>>,
+    /// How much was told.
+    told: u64,
+    reads: VecDeque<ReadRequest>,
+    checkpoint: Option<Box<CheckpointTask>>,
+    /// Messages are being read, to go on.
+    reads_to_forward: bool,
+    /// Those whose bytes were moved meanwhile: they are wanted again.
     moved: Vec<WantedBody>,
+    /// How often each was done: checkpoints, segments removed, bodies moved, bodies read.
+    done: [usize; 4],
     /// After so many changes of the disk, this group was known to be durable.
     known: Vec<(usize, u64)>,
 }
 
-#[derive(Default)]
-struct Upkeep {
-    checkpoint: Option<(u64, CheckpointAt, Snapshot)>,
-    compaction: Option<(Positions, Option<SearchPosition>)>,
-    /// How often each was done.
-    checkpoints: usize,
-    removed: usize,
-    relocated: usize,
+/// What a shard's observer has seen, in its order.
+#[derive(Clone, Default)]
+struct Seen(Arc<Mutex<Vec<Happened>>>);
+
+enum Happened {
+    Step(Step),
+    Sealed(u64),
+    Room(Room),
+}
+
+struct Step {
+    cause: Why,
+    group: u64,
+    sights: Result<Vec<Sight>, String>,
+    /// Bytes of answers, which clients read at once.
+    answered: Vec<(ConnectionId, u64)>,
+}
+
+enum Why {
+    Reports,
+    Timeout,
+    Configuration,
+    Forward(Vec<(WantedBody, u64)>),
+    Compaction(Vec<WantedBody>),
+    Other(String),
+}
+
+/// Takes note of what a shard does.
+struct Watcher {
+    seen: Seen,
+    disk: Arc<FaultyDisk>,
+}
+
+impl Observer for Watcher {
+    fn observe(&mut self, event: Event<'_>) {
+        let happened = match event {
+            Event::Sealed(group) => Happened::Sealed(group),
+            Event::Room(room) => Happened::Room(room),
+            Event::Step {
+                cause,
+                group,
+                replies,
+                journal,
+            } => {
+                let body = |body| self.body(journal, body);
+                let sights = replies.iter().map(|routed| look(routed, &body));
+                Happened::Step(Step {
+                    cause: why(cause),
+                    group,
+                    sights: sights.collect(),
+                    answered: replies.iter().filter_map(answered).collect(),
+                })
+            }
+        };
+        self.seen.0.lock().expect("one thread uses it").push(happened);
+    }
+}
+
+impl Watcher {
+    fn body(&self, journal: &Writer, body: BodyRef) -> Result<Bytes, String> {
+        if let Some(bytes) = journal.cached(body) {
+            return Ok(bytes);
+        }
+        let read = storage::read_ahead(&*self.disk, body, 4096, journal.readable_until());
+        let read = read.map_err(|error| format!("{body:?}: {error}"))?;
+        Ok(read.body(body).expect("it was read for that"))
+    }
+}
+
+fn why(cause: Cause<'_>) -> Why {
+    match cause {
+        Cause::Reports => Why::Reports,
+        Cause::Timeout => Why::Timeout,
+        Cause::Configuration => Why::Configuration,
+        Cause::Forward(found) => {
+            let found = found.iter();
+            let found = found.map(|(wanted, body)| (*wanted, sent_id(body).expect("a message")));
+            Why::Forward(found.collect())
+        }
+        Cause::Compaction(found) => {
+            let found = found.iter().map(|found| WantedBody {
+                entity: found.entity,
+                number: found.number,
+                body: found.body,
+            });
+            Why::Compaction(found.collect())
+        }
+        Cause::Request | Cause::Damage => Why::Other(format!("{cause:?}")),
+    }
 }
 
 /// The last things that happened.
@@ -153,7 +239,7 @@ impl World {
         if mode == Mode::Recorded {
             auditor.keep_all();
         }
-        let started = start(&disk, &mut random, segment_bytes)?;
+        let started = start(&disk, &mut random, segment_bytes, BEGIN, entities)?;
         let trace = Trace {
             loud: mode == Mode::Loud,
             ..Trace::default()
@@ -169,69 +255,36 @@ impl World {
             trace,
             random,
             segment_bytes,
-            broker: started.broker,
-            writer: started.writer,
+            shard: started.shard,
+            seen: started.seen,
             committer: started.committer,
             frames: VecDeque::new(),
-            sealed: started.last,
             written: started.last,
             durable: started.last,
-            pending: BTreeMap::new(),
-            upkeep: Upkeep::default(),
-            sending_on: Vec::new(),
+            sealed: started.last,
+            connections: BTreeSet::new(),
+            unreleased: BTreeMap::new(),
+            told: 0,
+            reads: VecDeque::new(),
+            checkpoint: None,
+            reads_to_forward: false,
             moved: Vec::new(),
+            done: [0; 4],
             known: Vec::new(),
         };
-        world.install()?;
-        world.seal();
+        world.describe_all()?;
+        world.finish_turn()?;
         world.sync_all()?;
         Ok(world)
     }
 
-    /// Makes the queues that there should be.
-    fn install(&mut self) -> Result<(), Stop> {
-        for at in 0..self.entities.len() {
-            self.ensure(at)?;
+    /// Tells the auditor of all entities, which the shard has made at its start.
+    fn describe_all(&mut self) -> Result<(), Stop> {
+        let group = (self.now, self.sealed + 1);
+        for (at, planned) in self.entities.iter().enumerate() {
+            self.auditor.describe(group, at, planned, &[])?;
         }
         Ok(())
-    }
-
-    fn ensure(&mut self, at: usize) -> Result<(), Stop> {
-        let planned = self.entities[at].clone();
-        let (path, description) = (&planned.path, planned.description.clone());
-        let (mut replies, group) = (Vec::new(), self.sealed + 1);
-        let is_new = self.broker.find(&address(path)).is_none();
-        let mut around = Surroundings {
-            now: Timestamp::from_millis(self.now),
-            journal: &mut self.writer,
-            group,
-            replies: &mut replies,
-        };
-        let made = if planned.topic.is_some() {
-            let rules = planned.rules.iter().map(|color| rule(*color)).collect();
-            self.broker
-                .ensure_subscription(&mut around, path, description, rules)
-        } else {
-            self.broker.ensure_entity(&mut around, path, description)
-        };
-        made.expect("an entity can be made");
-        if is_new && planned.first != 1 {
-            // As if so many messages had been there.
-            let record = Record::Counter {
-                entity: EntityId(u32::try_from(3 * at).expect("few")),
-                next: SequenceNumber(planned.first),
-            };
-            self.writer.append(&record);
-            let replayed = self.broker.replay(&record, None);
-            replayed.map_err(|error| Stop::Wrong(error.to_string()))?;
-        }
-        let sights = self.look_at(&replies)?;
-        for sight in &sights {
-            self.trace.note(|| format!("    {sight:?}"));
-        }
-        let now = (self.now, group);
-        let pins = self.auditor.describe(now, at, &planned, &sights)?;
-        self.pass_on(replies, &pins)
     }
 
     /// Gives a queue new properties.
@@ -239,17 +292,27 @@ impl World {
         self.trace
             .note(|| format!("entity {at} becomes {description:?}"));
         self.entities[at].description = description;
-        self.ensure(at)
+        let planned = self.entities[at].clone();
+        let now = Timestamp::from_millis(self.now);
+        self.shard
+            .configure(now, |broker, cx| ensure(broker, cx, &planned));
+        for happened in self.take_seen() {
+            let Happened::Step(step) = happened else {
+                return Err(Stop::Wrong("a step, and nothing else".to_owned()));
+            };
+            let sights = self.note(step.sights)?;
+            let now = (self.now, step.group);
+            let pins = self.auditor.describe(now, at, &planned, &sights)?;
+            self.wait_for(&sights, &pins);
+        }
+        Ok(())
     }
 
     /// Sets the clock, ahead or back.
     pub(super) fn set_clock(&mut self, millis: i64) {
         self.trace.note(|| format!("the clock is set by {millis}"));
         self.move_clock(millis);
-        let now = Timestamp::from_millis(self.now);
-        self.broker
-            .follow_clock(now, ClockStep::from_millis(millis));
-        self.writer.follow_clock(now);
+        self.handle(Input::ClockStep(ClockStep::from_millis(millis)));
         self.auditor.follow_clock(millis);
     }
 
@@ -265,155 +328,191 @@ impl World {
         self.now += millis;
     }
 
-    /// Runs one step of the broker.
+    fn handle(&mut self, input: Input) {
+        self.shard.handle(Timestamp::from_millis(self.now), input);
+    }
+
+    /// Returns whether the shard takes what clients do.
+    pub(super) fn takes_input(&self) -> bool {
+        self.shard.takes_input()
+    }
+
+    /// Does one act of a client, or what is due.
     pub(super) fn step(&mut self, act: &Act) -> Result<(), Stop> {
-        let group = self.sealed + 1;
         let now = self.now;
-        self.trace.note(|| format!("{now} group {group}: {act:?}"));
-        let mut replies = Vec::new();
-        let mut around = Surroundings {
-            now: Timestamp::from_millis(now),
-            journal: &mut self.writer,
-            group,
-            replies: &mut replies,
-        };
+        self.trace.note(|| format!("{now}: {act:?}"));
         match act.input(&self.paths) {
-            Some((connection, input)) => {
-                self.broker
-                    .apply(&mut around, ConnectionId(connection), input);
+            Some((connection, report)) => {
+                if self.connections.insert(connection) {
+                    let origin = Origin::default();
+                    self.handle(Input::Connected(ConnectionId(connection), origin));
+                }
+                self.handle(Input::Reports(ConnectionId(connection), vec![report]));
             }
-            None => self.broker.handle_timeout(&mut around),
+            None => self.shard.handle_timeout(Timestamp::from_millis(now)),
         }
         // Clients read their answers at once, so that none has to wait for others to be read.
-        let mut read = 0;
-        while read < around.replies.len() {
-            let answers = around.replies[read..].iter().filter_map(answered);
-            let answers: Vec<_> = answers.collect();
-            read = around.replies.len();
-            for (connection, bytes) in answers {
-                let input = Input::Answered(bytes);
-                self.broker.apply(&mut around, connection, input);
+        let mut sights = Vec::new();
+        let mut group = self.sealed + 1;
+        loop {
+            let mut answered = Vec::new();
+            for happened in self.take_seen() {
+                match happened {
+                    Happened::Step(step) if matches!(step.cause, Why::Reports | Why::Timeout) => {
+                        sights.extend(self.note(step.sights)?);
+                        answered.extend(step.answered);
+                        group = step.group;
+                    }
+                    _ => return Err(Stop::Wrong("more than one act".to_owned())),
+                }
+            }
+            if answered.is_empty() {
+                break;
+            }
+            for (connection, bytes) in answered {
+                self.handle(Input::Reports(connection, vec![Report::Answered(bytes)]));
             }
         }
-        self.broker.relieve();
-        let sights = self.look_at(&replies)?;
-        for sight in &sights {
-            self.trace.note(|| format!("    {sight:?}"));
-        }
         let pins = self.auditor.step(now, group, act, &sights)?;
-        let wanted = self.broker.poll_timeout();
+        self.wait_for(&sights, &pins);
+        let wanted = self.shard.broker().poll_timeout();
         if matches!(act, Act::Timeout) && wanted.is_some_and(|at| at.as_millis() <= now) {
             return Err(Stop::Wrong(format!(
                 "the broker is called for ever: {wanted:?}"
             )));
         }
         self.auditor.check_timeout(wanted)?;
-        self.pass_on(replies, &pins)
-    }
-
-    fn pass_on(&mut self, replies: Vec<Routed>, pins: &[u64]) -> Result<(), Stop> {
-        for (routed, &pin) in replies.into_iter().zip(pins) {
-            let pending = Pending { routed, pin };
-            if pending.routed.rests_on <= self.durable {
-                self.release(&pending)?;
-            } else {
-                let waiting = self.pending.entry(pending.routed.rests_on).or_default();
-                waiting.push(pending);
-            }
-        }
         Ok(())
     }
 
-    fn release(&mut self, pending: &Pending) -> Result<(), Stop> {
-        let sight = self.look(&pending.routed)?;
-        let pin = self.auditor.released(pending.pin);
-        pin.map_err(|error| format!("{sight:?}: {error}"))?;
-        self.released.push(sight);
-        Ok(())
+    /// Ends a turn, and carries out what the shard wants, or keeps it for later.
+    pub(super) fn finish_turn(&mut self) -> Result<(), Stop> {
+        self.shard.finish_turn(Timestamp::from_millis(self.now));
+        self.judge()?;
+        self.carry_out_all()
     }
 
-    fn look_at(&self, replies: &[Routed]) -> Result<Vec<Sight>, Stop> {
-        replies.iter().map(|routed| self.look(routed)).collect()
-    }
-
-    /// Reads a reply as its client does.
-    fn look(&self, routed: &Routed) -> Result<Sight, Stop> {
-        let at = |link: LinkId| LinkKey {
-            connection: routed.connection.0,
-            link: link.0,
-        };
-        Ok(match &routed.reply {
-            Reply::AcceptLink(link, accept) => Sight::Accepted(at(*link), grant(accept)?),
-            Reply::RefuseLink(link, refusal) => Sight::Refused(at(*link), condition(refusal)),
-            Reply::Detach(link, refusal) => Sight::Detached(at(*link), condition(refusal)),
-            Reply::Drained(link, limit) => Sight::Drained(at(*link), *limit),
-            Reply::Deliver(link, handover) => {
-                let body = self.body(handover.body)?;
-                let mut rendered = Vec::new();
-                message::render(&mut rendered, &body, &handover.stamps);
-                Sight::Delivered {
-                    at: at(*link),
-                    token: handover.token,
-                    delete: handover.mode == ReceiveMode::ReceiveAndDelete,
-                    seen: read_message(&rendered)?,
-                }
-            }
-            Reply::SettleIncoming {
-                link,
-                delivery,
-                outcome,
-                ..
-            } => {
-                let (at, delivery) = (at(*link), delivery.0);
-                match outcome {
-                    Outcome::Accepted => Sight::SettledIncoming(at, delivery, Ok(())),
-                    Outcome::Declared(id) => Sight::Declared(at, delivery, id.to_vec()),
-                    Outcome::InTransaction(id, inner) if **inner == Outcome::Accepted => {
-                        Sight::TakenWithin(at, delivery, id.to_vec())
+    fn carry_out_all(&mut self) -> Result<(), Stop> {
+        while let Some(output) = self.shard.poll_output() {
+            match output {
+                Output::Commit(frame) => self.frames.push_back(frame),
+                // The run syncs when it likes.
+                Output::Sync => {}
+                Output::Read(request) => {
+                    if request.purpose() == ReadPurpose::Forward {
+                        self.reads_to_forward = true;
+                        self.moved.clear();
                     }
-                    other => Sight::SettledIncoming(at, delivery, Err(refused(other))),
+                    self.reads.push_back(request);
+                }
+                Output::WriteCheckpoint(task) => self.checkpoint = Some(task),
+                Output::RemoveSegments(segments) => {
+                    for segment in segments {
+                        self.trace.note(|| format!("segment {segment} goes"));
+                        self.done[1] += 1;
+                        self.committer.remove(segment).map_err(|_| Stop::Ends)?;
+                    }
+                }
+                Output::Send(id) => {
+                    let is_behind = self.random.percent(20);
+                    self.shard.set_behind(id, is_behind);
+                    let sent = self.shard.outgoing(id).map(std::mem::take);
+                    for outgoing in sent.unwrap_or_default() {
+                        self.release(id, outgoing)?;
+                    }
+                }
+                Output::Answer(..) | Output::Abandon(_) | Output::FetchIdentityKeys => {
+                    return Err(Stop::Wrong(format!("nobody asked for {output:?}")));
                 }
             }
-            Reply::SettleOutgoing(link, delivery, outcome) => {
-                let (at, delivery) = (at(*link), delivery.0);
-                match (outcome, settlement(outcome)) {
-                    (_, Some(name)) => Sight::SettledOutgoing(at, delivery, Ok(name)),
-                    (Outcome::InTransaction(id, inner), _) => match settlement(inner) {
-                        Some(name) => Sight::SettledWithin(at, delivery, id.to_vec(), name),
-                        None => return Err(Stop::Wrong(format!("{inner:?} in a transaction"))),
-                    },
-                    (other, None) => Sight::SettledOutgoing(at, delivery, Err(refused(other))),
+        }
+        Ok(())
+    }
+
+    /// Shows the auditor what the shard has done by itself.
+    fn judge(&mut self) -> Result<(), Stop> {
+        for happened in self.take_seen() {
+            match happened {
+                Happened::Sealed(group) => {
+                    self.sealed = group;
+                    self.auditor.sealed(group);
                 }
+                Happened::Room(room) => self.auditor.room(room == Room::Enough),
+                Happened::Step(step) => self.judge_step(step)?,
             }
-            Reply::Respond(link, response) => {
-                let bodies: Result<Vec<Bytes>, Stop> =
-                    response.bodies().map(|body| self.body(body)).collect();
-                let answer = read_answer(&response.encode(&bodies?))?;
-                Sight::Answered(at(*link), answer)
-            }
-            Reply::Close(_) | Reply::Authenticated(_) | Reply::Admitted => {
-                return Err(Stop::Wrong(format!("nobody asked for {:?}", routed.reply)));
-            }
-        })
+        }
+        Ok(())
     }
 
-    fn body(&self, body: BodyRef) -> Result<Bytes, Stop> {
-        if let Some(bytes) = self.writer.cached(body) {
-            return Ok(bytes);
-        }
-        let read = storage::read_ahead(&*self.disk, body, 4096, self.writer.readable_until());
-        let read = read.map_err(|error| Stop::Wrong(format!("{body:?}: {error}")))?;
-        Ok(read.body(body).expect("it was read for that"))
+    fn judge_step(&mut self, step: Step) -> Result<(), Stop> {
+        let sights = self.note(step.sights)?;
+        let (now, group) = (self.now, step.group);
+        let pins = match step.cause {
+            Why::Compaction(found) => {
+                self.done[2] += found.len();
+                self.moved.extend(found);
+                if sights.is_empty() {
+                    return Ok(());
+                }
+                let text = format!("a body moved, and {sights:?} is told");
+                return Err(Stop::Wrong(text));
+            }
+            Why::Forward(found) => {
+                let Some((first, _)) = found.first() else {
+                    return Ok(());
+                };
+                let queue = usize::try_from(first.entity.0).expect("few");
+                let is_there = |wanted: &WantedBody| {
+                    let mut moved = self.moved.iter();
+                    moved.all(|it| (it.entity, it.body) != (wanted.entity, wanted.body))
+                };
+                let there = found.iter().filter(|(wanted, _)| is_there(wanted));
+                let ids: Vec<u64> = there.map(|(_, id)| *id).collect();
+                self.trace
+                    .note(|| format!("{now} group {group}: queue {queue} sends {ids:?} on"));
+                self.auditor.read_back((now, group), queue, ids, &sights)?
+            }
+            Why::Timeout => self.auditor.step(now, group, &Act::Timeout, &sights)?,
+            Why::Reports | Why::Configuration => {
+                return Err(Stop::Wrong("nobody did anything".to_owned()));
+            }
+            Why::Other(cause) => return Err(Stop::Wrong(format!("{cause}: {sights:?}"))),
+        };
+        self.wait_for(&sights, &pins);
+        Ok(())
     }
 
-    /// Ends the open group.
-    pub(super) fn seal(&mut self) {
-        if let Some(frame) = self.writer.seal() {
-            self.sealed += 1;
-            assert_eq!(frame.number, self.sealed, "groups are counted alike");
-            self.frames.push_back(frame);
-            self.auditor.sealed(self.sealed);
+    fn take_seen(&self) -> Vec<Happened> {
+        std::mem::take(&mut *self.seen.0.lock().expect("one thread uses it"))
+    }
+
+    fn note(&mut self, sights: Result<Vec<Sight>, String>) -> Result<Vec<Sight>, Stop> {
+        let sights = sights?;
+        for sight in &sights {
+            self.trace.note(|| format!("    {sight:?}"));
         }
+        Ok(sights)
+    }
+
+    /// Remembers which groups must be durable before clients see what they are told.
+    fn wait_for(&mut self, sights: &[Sight], pins: &[u64]) {
+        for (sight, &pin) in sights.iter().zip(pins) {
+            let waiting = self.unreleased.entry(format!("{sight:?}")).or_default();
+            self.told += 1;
+            waiting.push_back((pin, self.told));
+        }
+    }
+
+    /// Something has left for a client: it was told in some step, and its group is durable.
+    fn release(&mut self, id: ConnectionId, outgoing: Outgoing) -> Result<(), Stop> {
+        let sight = sent(id, outgoing)?;
+        let text = format!("{sight:?}");
+        let pin = self.unreleased.get_mut(&text).and_then(VecDeque::pop_front);
+        let (pin, told) = pin.ok_or_else(|| format!("{text} has left, and no step told it"))?;
+        let released = self.auditor.released(pin);
+        released.map_err(|error| format!("{text}: {error}"))?;
+        self.released.push((told, sight));
+        Ok(())
     }
 
     /// Writes some of the frames that wait.
@@ -437,15 +536,9 @@ impl World {
         self.durable = self.written;
         self.known.push((self.disk.recorded_count(), self.durable));
         self.auditor.durable(self.durable);
-        self.writer.durable(self.durable);
-        let durable = self.durable;
-        let later = self.pending.split_off(&(durable + 1));
-        for pending in std::mem::replace(&mut self.pending, later).into_values() {
-            for pending in pending {
-                self.release(&pending)?;
-            }
-        }
-        Ok(())
+        let (durable, synced) = (self.durable, self.durable);
+        self.handle(Input::Durable { durable, synced });
+        self.judge()
     }
 
     pub(super) fn sync_all(&mut self) -> Result<(), Stop> {
@@ -453,143 +546,71 @@ impl World {
         self.sync()
     }
 
-    /// Does what the log needs now and then; the open group has just been sealed.
-    pub(super) fn maintain(&mut self) -> Result<(), Stop> {
-        let enough = self.writer.accepts_messages();
-        self.broker
-            .set_room(if enough { Room::Enough } else { Room::None });
-        self.auditor.room(enough);
-        self.checkpoint()?;
-        self.compact()?;
-        // What is being read must be there.
-        let removable = if self.sending_on.is_empty() {
-            self.writer.take_removable()
+    /// Does some of what the shard has threads for: a read, or the writing of a checkpoint.
+    pub(super) fn work(&mut self) -> Result<(), Stop> {
+        if let Some(request) = self.reads.pop_front() {
+            self.read(request)?;
+        }
+        let Some(task) = self.checkpoint.take() else {
+            return Ok(());
+        };
+        let written = if self.random.percent(10) {
+            let source = io::Error::from(io::ErrorKind::WouldBlock);
+            let (what, place) = ("start the thread of", "a checkpoint".to_owned());
+            Err(Error::Io {
+                what,
+                place,
+                source,
+            })
         } else {
-            Vec::new()
+            task.write(&*self.disk)
         };
-        for segment in removable {
-            self.trace.note(|| format!("segment {segment} goes"));
-            self.upkeep.removed += 1;
-            self.committer.remove(segment).map_err(|_| Stop::Ends)?;
-        }
-        Ok(())
-    }
-
-    fn checkpoint(&mut self) -> Result<(), Stop> {
-        match self.upkeep.checkpoint.take() {
-            None if self.writer.checkpoint_due() => {
-                let at = self.writer.checkpoint_at();
-                self.upkeep.checkpoint = Some((self.sealed, at, self.broker.snapshot()));
-            }
-            Some((group, at, snapshot)) if group <= self.durable => {
-                self.trace
-                    .note(|| format!("checkpoint after group {group}"));
-                let disk: &dyn Disk = &*self.disk;
-                match storage::write_checkpoint(disk, at, |emit| snapshot.records(emit)) {
-                    Ok(at) => {
-                        self.upkeep.checkpoints += 1;
-                        self.writer.checkpoint_written(at);
-                    }
-                    Err(Error::Full) => self.writer.checkpoint_failed(),
-                    Err(_) => return Err(Stop::Ends),
-                }
-            }
-            taken => self.upkeep.checkpoint = taken,
-        }
-        Ok(())
-    }
-
-    fn compact(&mut self) -> Result<(), Stop> {
-        let Some((positions, search)) = self.upkeep.compaction.take() else {
-            let candidate = self.writer.compaction_candidates();
-            let begin = Some(SearchPosition::default());
-            self.upkeep.compaction = candidate.map(|positions| (positions, begin));
-            return Ok(());
-        };
-        let Some(search) = search else {
-            self.broker.end_search();
-            return Ok(());
-        };
-        let scan = 1 + self.random.index(40).min(limits::COMPACTION_SCAN);
-        let (found, rest) = self.broker.search_bodies(&positions, search, scan);
-        for found in found {
-            self.relocate(&found)?;
-        }
-        self.upkeep.compaction = Some((positions, rest));
-        Ok(())
-    }
-
-    fn relocate(&mut self, found: &FoundBody) -> Result<(), Stop> {
-        let body = self.body(found.body)?;
-        let (mut replies, group, now) = (Vec::new(), self.sealed + 1, self.now);
-        let mut around = Surroundings {
-            now: Timestamp::from_millis(now),
-            journal: &mut self.writer,
-            group,
-            replies: &mut replies,
-        };
-        self.broker.relocate(&mut around, found, &body);
-        self.moved.push(WantedBody {
-            entity: found.entity,
-            number: found.number,
-            body: found.body,
-        });
-        self.upkeep.relocated += 1;
-        if !replies.is_empty() {
-            let told = self.look_at(&replies)?;
-            return Err(Stop::Wrong(format!("a body moved, and {told:?} is told")));
-        }
-        Ok(())
-    }
-
-    /// Begins to read messages that are to go on, or lets those go on that were read.
-    pub(super) fn send_on(&mut self) -> Result<(), Stop> {
-        if self.sending_on.is_empty() {
-            self.sending_on = self.broker.wanted();
-            self.moved.clear();
-            return Ok(());
-        }
-        let (mut found, mut ids) = (Vec::new(), Vec::new());
-        for wanted in std::mem::take(&mut self.sending_on) {
-            let body = self.body(wanted.body)?;
-            let is_there =
-                |moved: &WantedBody| (moved.entity, moved.body) != (wanted.entity, wanted.body);
-            if self.moved.iter().all(is_there) {
-                ids.push(sent_id(&body)?);
-            }
-            found.push((wanted, body));
-        }
-        let entity = found[0].0.entity;
-        let (mut replies, group, now) = (Vec::new(), self.sealed + 1, self.now);
-        let mut around = Surroundings {
-            now: Timestamp::from_millis(now),
-            journal: &mut self.writer,
-            group,
-            replies: &mut replies,
-        };
-        self.broker.read_back(&mut around, found);
         self.trace
-            .note(|| format!("{now} group {group}: {entity:?} sends {ids:?} on"));
-        let sights = self.look_at(&replies)?;
-        for sight in &sights {
-            self.trace.note(|| format!("    {sight:?}"));
+            .note(|| format!("a checkpoint: {:?}", written.as_ref().err()));
+        self.done[0] += usize::from(written.is_ok());
+        self.handle(Input::CheckpointWritten(written));
+        self.judge()
+    }
+
+    fn read(&mut self, request: ReadRequest) -> Result<(), Stop> {
+        let purpose = request.purpose();
+        self.trace.note(|| format!("read for {purpose:?}"));
+        let done = match shard::read(&*self.disk, request) {
+            Ok(done) => done,
+            Err(Error::Io { .. }) => return Err(Stop::Ends),
+            Err(error) => return Err(Stop::Wrong(format!("{purpose:?}: {error}"))),
+        };
+        self.done[3] += 1;
+        if !self.reads_to_forward {
+            self.moved.clear();
         }
-        let queue = usize::try_from(entity.0).expect("few");
-        let pins = self.auditor.read_back((now, group), queue, ids, &sights)?;
-        self.pass_on(replies, &pins)
+        self.handle(Input::Read(done));
+        self.judge()?;
+        if purpose == ReadPurpose::Forward {
+            self.reads_to_forward = false;
+            self.moved.clear();
+        }
+        Ok(())
     }
 
     /// Lets everything go on that can.
-    pub(super) fn send_all_on(&mut self) -> Result<(), Stop> {
-        while self.broker.has_wanted() || !self.sending_on.is_empty() {
-            self.send_on()?;
+    pub(super) fn work_all(&mut self) -> Result<(), Stop> {
+        for _ in 0..10_000 {
+            self.finish_turn()?;
+            let is_idle = self.reads.is_empty() && self.checkpoint.is_none();
+            let unfinished = matches!(self.shard.poll_timeout(), Some((_, Reason::Unfinished)));
+            if is_idle && !unfinished && !self.shard.broker().has_wanted() {
+                return Ok(());
+            }
+            self.work()?;
         }
-        Ok(())
+        Err(Stop::Wrong("there is always more to do".to_owned()))
     }
 
     /// Starts the broker again on what is on the disk.
     pub(super) fn restart(&mut self) -> Result<(), Stop> {
-        let started = start(&self.disk, &mut self.random, self.segment_bytes)?;
+        let (now, entities) = (self.now, &self.entities);
+        let started = start(&self.disk, &mut self.random, self.segment_bytes, now, entities)?;
         let last = started.last;
         self.trace.note(|| format!("restarted after group {last}"));
         self.auditor.restarted(last)?;
@@ -600,27 +621,19 @@ impl World {
                 "{newest} is in the log, and no clock was there"
             )));
         }
-        self.broker = started.broker;
-        self.writer = started.writer;
+        self.shard = started.shard;
+        self.seen = started.seen;
         self.committer = started.committer;
         (self.sealed, self.written, self.durable) = (last, last, last);
         self.frames.clear();
-        self.pending.clear();
+        self.connections.clear();
+        self.unreleased.clear();
         self.released.clear();
-        self.sending_on.clear();
-        self.upkeep = Upkeep {
-            checkpoint: None,
-            compaction: None,
-            ..std::mem::take(&mut self.upkeep)
-        };
-        self.install()?;
-        let mut around = Surroundings {
-            now: Timestamp::from_millis(self.now),
-            journal: &mut self.writer,
-            group: self.sealed + 1,
-            replies: &mut Vec::new(),
-        };
-        self.broker.replayed(&mut around);
+        self.reads.clear();
+        self.checkpoint = None;
+        self.reads_to_forward = false;
+        self.moved.clear();
+        self.describe_all()?;
         self.step(&Act::Timeout)
     }
 
@@ -643,60 +656,208 @@ impl World {
     }
 
     pub(super) fn wanted(&self) -> Option<i64> {
-        self.broker.poll_timeout().map(Timestamp::as_millis)
+        self.shard.broker().poll_timeout().map(Timestamp::as_millis)
     }
 
     pub(super) fn is_clean(&self) -> bool {
         self.durable == self.sealed
     }
 
-    /// Returns how many checkpoints, removed segments and relocated messages there were.
-    pub(super) fn upkeep(&self) -> [usize; 3] {
-        let upkeep = &self.upkeep;
-        [upkeep.checkpoints, upkeep.removed, upkeep.relocated]
+    /// Says whether all that was told has left; the log is synced, and nothing is being read.
+    pub(super) fn check_released(&self) -> Result<(), String> {
+        let left: usize = self.unreleased.values().map(VecDeque::len).sum();
+        if left == 0 {
+            return Ok(());
+        }
+        let some = self.unreleased.iter().find(|(_, pins)| !pins.is_empty());
+        Err(format!("{left} replies have never left, as {some:?}"))
+    }
+
+    /// Returns how many checkpoints, removed segments, relocated messages and reads there were.
+    pub(super) fn maintenance(&self) -> [usize; 4] {
+        self.done
     }
 }
 
 struct Started {
-    broker: Broker,
-    writer: Writer,
+    shard: Shard,
+    seen: Seen,
     committer: Committer,
     last: u64,
     newest: i64,
 }
 
 /// Recovers what a disk holds, as `jitney serve` does.
-fn start(disk: &Arc<FaultyDisk>, random: &mut Stream, segment_bytes: u64) -> Result<Started, Stop> {
+fn start(
+    disk: &Arc<FaultyDisk>,
+    random: &mut Stream,
+    segment_bytes: u64,
+    now: i64,
+    entities: &[Planned],
+) -> Result<Started, Stop> {
     let number = random.next();
     let mut broker = Broker::new(number, Profile::Development);
-    broker.set_memory(memory(number));
+    let memory = memory(number);
+    broker.set_memory(memory.clone());
     let options = Options {
         segment_bytes,
         cache_bytes: random.index(20_000),
         store: random.next(),
         accepts_loss: false,
     };
-    let mut replay = |record: &Record<'_>, body| {
-        let replayed = broker.replay(record, body);
-        replayed.map_err(|error| error.to_string())
-    };
-    let disk: Arc<dyn Disk> = Arc::<FaultyDisk>::clone(disk);
-    let mut recovered = match storage::recover(disk, options, &mut replay) {
-        Ok(recovered) => recovered,
+    let shared: Arc<dyn Disk> = Arc::<FaultyDisk>::clone(disk);
+    let recovering = match Recovering::read(broker, shared, options) {
+        Ok(recovering) => recovering,
         Err(Error::Io { .. }) => return Err(Stop::Ends),
         Err(error) => return Err(Stop::Wrong(format!("it does not start: {error}"))),
     };
-    broker.count_shared();
-    broker.for_each_body(|body| recovered.writer.retain(body));
-    let bodies = recovered.writer.check_bodies();
-    bodies.map_err(|error| Stop::Wrong(format!("it does not start: {error}")))?;
+    let newest = recovering.recovered().newest.as_millis();
+    let now = Timestamp::from_millis(now);
+    let ready = recovering.begin(now, memory, usize::MAX, |broker, cx| {
+        for planned in entities {
+            ensure(broker, cx, planned);
+        }
+        Ok::<(), Stop>(())
+    });
+    let Ready {
+        mut shard,
+        committer,
+        last_group,
+        ..
+    } = ready?;
+    let seen = Seen::default();
+    shard.observe(Box::new(Watcher {
+        seen: seen.clone(),
+        disk: Arc::clone(disk),
+    }));
     Ok(Started {
-        broker,
-        writer: recovered.writer,
-        committer: recovered.committer,
-        last: recovered.last_frame,
-        newest: recovered.newest.as_millis(),
+        shard,
+        seen,
+        committer,
+        last: last_group,
+        newest,
     })
+}
+
+/// Makes an entity, or gives it new properties.
+fn ensure(broker: &mut Broker, cx: &mut Surroundings<'_>, planned: &Planned) {
+    let (path, description) = (&planned.path, planned.description.clone());
+    let is_new = broker.find(&address(path)).is_none();
+    let made = if planned.topic.is_some() {
+        let rules = planned.rules.iter().map(|color| rule(*color)).collect();
+        broker.ensure_subscription(cx, path, description, rules)
+    } else {
+        broker.ensure_entity(cx, path, description)
+    };
+    made.expect("an entity can be made");
+    if is_new && planned.first != 1 {
+        // As if so many messages had been there.
+        let record = Record::Counter {
+            entity: broker.find(&address(path)).expect("it is there").id(),
+            next: SequenceNumber(planned.first),
+        };
+        cx.journal.append(&record);
+        let replayed = broker.replay(&record, None);
+        replayed.expect("a counter can be replayed");
+    }
+}
+
+/// Reads a reply as its client will.
+fn look(
+    routed: &Routed,
+    body: &impl Fn(BodyRef) -> Result<Bytes, String>,
+) -> Result<Sight, String> {
+    let id = routed.connection;
+    match &routed.reply {
+        Reply::Deliver(link, handover) => delivered(at(id, *link), handover, &body(handover.body)?),
+        Reply::Respond(link, response) => {
+            let bodies: Result<Vec<Bytes>, String> = response.bodies().map(body).collect();
+            let answer = read_answer(&response.encode(&bodies?))?;
+            Ok(Sight::Answered(at(id, *link), answer))
+        }
+        reply => look_at(id, reply),
+    }
+}
+
+/// Reads what has left for a client.
+fn sent(id: ConnectionId, outgoing: Outgoing) -> Result<Sight, String> {
+    match outgoing {
+        Outgoing::Deliver(link, handover, body) => delivered(at(id, link), &handover, &body),
+        Outgoing::Respond(link, response, bodies) => {
+            let answer = read_answer(&response.encode(&bodies))?;
+            Ok(Sight::Answered(at(id, link), answer))
+        }
+        Outgoing::Reply(reply) => look_at(id, &reply),
+        Outgoing::Close(refusal) => Err(format!("{id:?} is closed: {refusal:?}")),
+    }
+}
+
+fn at(id: ConnectionId, link: LinkId) -> LinkKey {
+    LinkKey {
+        connection: id.0,
+        link: link.0,
+    }
+}
+
+fn delivered(at: LinkKey, handover: &Handover, body: &Bytes) -> Result<Sight, String> {
+    let mut rendered = Vec::new();
+    message::render(&mut rendered, body, &handover.stamps);
+    Ok(Sight::Delivered {
+        at,
+        token: handover.token,
+        delete: handover.mode == ReceiveMode::ReceiveAndDelete,
+        seen: read_message(&rendered)?,
+    })
+}
+
+fn look_at(id: ConnectionId, reply: &Reply) -> Result<Sight, String> {
+    let at = |link: LinkId| at(id, link);
+    Ok(match reply {
+        Reply::AcceptLink(link, accept) => Sight::Accepted(at(*link), grant(accept)?),
+        Reply::RefuseLink(link, refusal) => Sight::Refused(at(*link), condition(refusal)),
+        Reply::Detach(link, refusal) => Sight::Detached(at(*link), condition(refusal)),
+        Reply::Drained(link, limit) => Sight::Drained(at(*link), *limit),
+        Reply::SettleIncoming {
+            link,
+            delivery,
+            outcome,
+            ..
+        } => {
+            let (at, delivery) = (at(*link), delivery.0);
+            match outcome {
+                Outcome::Accepted => Sight::SettledIncoming(at, delivery, Ok(())),
+                Outcome::Declared(id) => Sight::Declared(at, delivery, id.to_vec()),
+                Outcome::InTransaction(id, inner) if **inner == Outcome::Accepted => {
+                    Sight::TakenWithin(at, delivery, id.to_vec())
+                }
+                other => Sight::SettledIncoming(at, delivery, Err(refused(other))),
+            }
+        }
+        Reply::SettleOutgoing(link, delivery, outcome) => {
+            let (at, delivery) = (at(*link), delivery.0);
+            match (outcome, settlement(outcome)) {
+                (_, Some(name)) => Sight::SettledOutgoing(at, delivery, Ok(name)),
+                (Outcome::InTransaction(id, inner), _) => match settlement(inner) {
+                    Some(name) => Sight::SettledWithin(at, delivery, id.to_vec(), name),
+                    None => return Err(format!("{inner:?} in a transaction")),
+                },
+                (other, None) => Sight::SettledOutgoing(at, delivery, Err(refused(other))),
+            }
+        }
+        Reply::Deliver(..)
+        | Reply::Respond(..)
+        | Reply::Close(_)
+        | Reply::Authenticated(_)
+        | Reply::Admitted => return Err(format!("nobody asked for {reply:?}")),
+    })
+}
+
+/// The bytes of an answer, and whose it is.
+fn answered(routed: &Routed) -> Option<(ConnectionId, u64)> {
+    match &routed.reply {
+        Reply::Respond(_, response) => Some((routed.connection, response.bytes())),
+        _ => None,
+    }
 }
 
 /// Makes memory that is short more often than not: then what nothing happens to is packed after each
@@ -777,13 +938,5 @@ fn refused(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Rejected(Some(rejection)) => condition(&rejection.refusal),
         other => format!("{other:?}"),
-    }
-}
-
-/// The bytes of an answer, and whose it is.
-fn answered(routed: &Routed) -> Option<(ConnectionId, u64)> {
-    match &routed.reply {
-        Reply::Respond(_, response) => Some((routed.connection, response.bytes())),
-        _ => None,
     }
 }

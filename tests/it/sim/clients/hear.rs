@@ -3,8 +3,9 @@
 use super::*;
 
 impl Clients {
-    /// Takes what the broker tells somebody.
-    pub(in crate::sim) fn hear(&mut self, sight: Sight) -> Result<(), String> {
+    /// Takes what the broker has told somebody, as its so-manieth thing.
+    pub(in crate::sim) fn hear(&mut self, told: u64, sight: Sight) -> Result<(), String> {
+        self.ledger.hears(told);
         match sight {
             Sight::Accepted(at, granted) => {
                 if let Some(link) = self.link(at) {

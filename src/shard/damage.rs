@@ -3,7 +3,8 @@
 
 use tracing::error;
 
-use super::{Owner, Told, for_each_body};
+use super::reads::for_each_body;
+use super::{Cause, Shard};
 use crate::amqp::LinkId;
 use crate::broker::{ConnectionId, Contained, Damage, Reply, Routed};
 use crate::entity::{EntityId, SequenceNumber};
@@ -16,7 +17,7 @@ pub(super) struct Hit {
     is_drained: bool,
 }
 
-impl Owner {
+impl Shard {
     /// Returns what a reply is a hit of, if some of its bytes are damaged; `behind` are the replies of
     /// its connection that come next.
     pub(super) fn hit<'r>(
@@ -39,7 +40,7 @@ impl Owner {
         Ok(Hit { routed, is_drained })
     }
 
-    /// Contains the damages that a reply met, and tells what is left of it.
+    /// Contains the damages that a reply met, and releases what is left of it.
     pub(super) fn contain(&mut self, now: Timestamp, hit: Hit, damages: &[Damage]) {
         let Hit { routed, is_drained } = hit;
         let Routed {
@@ -51,18 +52,18 @@ impl Owner {
             Reply::Deliver(link, handover) => {
                 let damage = damages.iter().find(|damage| damage.body == handover.body);
                 let Some(damage) = damage else { return };
-                let contained = self.step(now, |broker, around| {
+                let contained = self.step(now, Cause::Damage, |broker, cx| {
                     let receiver = (connection, link);
-                    broker.delivery_damaged(around, receiver, &handover, damage, is_drained)
+                    broker.delivery_damaged(cx, receiver, &handover, damage, is_drained)
                 });
-                self.tell_of_damage(contained);
+                self.report_damage(contained);
             }
             Reply::Respond(link, mut response) => {
-                let contained = self.step(now, |broker, around| {
+                let contained = self.step(now, Cause::Damage, |broker, cx| {
                     let responder = (connection, link);
-                    broker.response_damaged(around, responder, &mut response, damages)
+                    broker.response_damaged(cx, responder, &mut response, damages)
                 });
-                self.tell_of_damage(contained);
+                self.report_damage(contained);
                 self.release(Routed {
                     connection,
                     rests_on,
@@ -80,10 +81,10 @@ impl Owner {
         (queue, number): (EntityId, SequenceNumber),
         damage: &Damage,
     ) {
-        let contained = self.step(now, |broker, around| {
-            broker.body_damaged(around, queue, number, damage)
+        let contained = self.step(now, Cause::Damage, |broker, cx| {
+            broker.body_damaged(cx, queue, number, damage)
         });
-        self.tell_of_damage(contained);
+        self.report_damage(contained);
     }
 
     fn is_drained<'r>(
@@ -95,15 +96,10 @@ impl Owner {
             let of_link = matches!(routed.reply, Reply::Drained(drained, _) if drained == link);
             of_link && routed.connection == connection
         };
-        let mut pending = self.pending.iter().flatten();
-        behind.any(drains)
-            || pending.any(|told| match told {
-                Told::Reply(routed) => drains(routed),
-                Told::Administered(..) | Told::Messaged(..) => false,
-            })
+        behind.any(drains) || self.durability.replies().any(drains)
     }
 
-    fn tell_of_damage(&mut self, contained: impl IntoIterator<Item = Contained>) {
+    fn report_damage(&mut self, contained: impl IntoIterator<Item = Contained>) {
         for Contained {
             entity,
             number,

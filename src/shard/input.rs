@@ -1,0 +1,114 @@
+//! What a shard is told.
+
+use std::collections::VecDeque;
+
+use super::{Outgoing, ReadDone, Report, RequestId, WrittenCheckpoint};
+use crate::amqp::LinkId;
+use crate::broker::administration::{self, OperationRefused};
+use crate::broker::{Authority, ConnectionId, Origin, rest};
+use crate::storage;
+use crate::time::ClockStep;
+
+/// Something that a shard is told.
+#[derive(Debug)]
+pub enum Input {
+    /// A connection is there, and comes from there.
+    Connected(ConnectionId, Origin),
+    /// What one read of a connection produced.
+    Reports(ConnectionId, Vec<Report>),
+    /// A connection's task has ended, and had not taken this.
+    Disconnected(ConnectionId, VecDeque<Outgoing>),
+    /// Change or read entities; the answer is due when that is durable.
+    Administer(RequestId, Box<Administration>),
+    /// Send or settle messages without a link; the answer is due when that is durable.
+    Message(RequestId, Box<MessageRequest>),
+    /// Hand one message out to a connection, over a new link.
+    Receive(ConnectionId, LinkId, Box<ReceiveRequest>),
+    /// The keys, as a JSON Web Key Set, that sign identity tokens from now on.
+    IdentityKeys(String),
+    /// How much memory there is.
+    Pressure(Pressure),
+    /// The system's clock was set.
+    ClockStep(ClockStep),
+    /// The journal has made progress.
+    Durable {
+        /// The newest group that is durable, as the policy has it.
+        durable: u64,
+        /// The newest group that is synced.
+        synced: u64,
+    },
+    /// Bodies that were asked for have been read.
+    Read(ReadDone),
+    /// A checkpoint was written, or could not be.
+    CheckpointWritten(Result<WrittenCheckpoint, storage::Error>),
+    /// Another server owns the shard: this one's appends are refused for good.
+    AppendFenced,
+    /// Nobody knows whether this group was appended; [`Input::StoreBack`] follows when it is known.
+    AppendUnknown {
+        /// The group.
+        group: u64,
+    },
+    /// The journal's store cannot be reached.
+    StoreAway,
+    /// It can be reached again, and what was appended is known.
+    StoreBack,
+    /// End all connections.
+    Stop,
+}
+
+/// How much memory there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pressure {
+    /// Bytes that the journal's cache may take.
+    pub cache_bytes: usize,
+    /// The process is too large: no more messages are to be accepted.
+    pub is_full: bool,
+}
+
+impl Default for Pressure {
+    fn default() -> Self {
+        Self {
+            cache_bytes: usize::MAX,
+            is_full: false,
+        }
+    }
+}
+
+/// An operation on entities, for whom, and where.
+#[derive(Debug)]
+pub struct Administration {
+    /// The host by which the client calls the namespace.
+    pub host: Option<String>,
+    /// What the client has proved.
+    pub authority: Authority,
+    /// What it asks for.
+    pub operation: administration::Operation,
+}
+
+/// The result of an operation on entities.
+pub type Administered = Result<administration::Answer, OperationRefused>;
+
+/// An operation on messages, for whom, and where.
+#[derive(Debug)]
+pub struct MessageRequest {
+    /// The host by which the client calls the namespace.
+    pub host: Option<String>,
+    /// What the client has proved.
+    pub authority: Authority,
+    /// What it asks for.
+    pub operation: rest::Operation,
+}
+
+/// The result of an operation on messages.
+pub type Messaged = Result<rest::Done, rest::Refused>;
+
+/// A receive of one message, for whom, and where.
+#[derive(Debug)]
+pub struct ReceiveRequest {
+    /// The host by which the client calls the namespace.
+    pub host: Option<String>,
+    /// What the client has proved.
+    pub authority: Authority,
+    /// What it asks for.
+    pub receive: rest::Receive,
+}

@@ -1,0 +1,307 @@
+//! What the journal needs now and then: checkpoints, compaction, the removal of old segments. And
+//! messages that need their bytes to go on.
+
+use std::collections::VecDeque;
+
+use tracing::{debug, error, info, warn};
+
+use super::{Cause, Event, Output, ReadDone, ReadPurpose, Shard};
+use crate::broker::recovery::{FoundBody, SearchPosition};
+use crate::broker::{Room, Snapshot, WantedBody};
+use crate::entity::Positions;
+use crate::limits;
+use crate::storage::{self, CheckpointAt, Disk};
+use crate::time::Timestamp;
+
+/// Which maintenance is under way.
+#[derive(Debug)]
+pub(super) struct Maintenance {
+    pub(super) room: Room,
+    checkpoint: Checkpoint,
+    compaction: Option<Compaction>,
+    /// Messages whose bytes are being read, so that they can go on.
+    forwarding: Vec<WantedBody>,
+}
+
+#[derive(Debug)]
+enum Checkpoint {
+    None,
+    /// Taken, and not to be written before this group is synced, whatever the policy: it must not
+    /// tell of records that the log may not have.
+    Taken {
+        group: u64,
+        task: Box<CheckpointTask>,
+    },
+    BeingWritten,
+}
+
+/// A checkpoint to be written.
+#[derive(Debug)]
+pub struct CheckpointTask {
+    at: CheckpointAt,
+    snapshot: Snapshot,
+}
+
+/// A checkpoint that is on the disk.
+#[derive(Debug)]
+pub struct WrittenCheckpoint(CheckpointAt);
+
+impl CheckpointTask {
+    /// Writes the checkpoint, and removes older ones.
+    ///
+    /// # Errors
+    ///
+    /// The checkpoints that were there are there still.
+    pub fn write(self, disk: &dyn Disk) -> Result<WrittenCheckpoint, storage::Error> {
+        let Self { at, snapshot } = self;
+        storage::write_checkpoint(disk, at, |emit| snapshot.records(emit)).map(WrittenCheckpoint)
+    }
+}
+
+/// The live bodies of some segments on their way to the log's end.
+#[derive(Debug)]
+struct Compaction {
+    positions: Positions,
+    /// Where to look for more; `None` at the end.
+    search: Option<SearchPosition>,
+    /// Those that were found and wait to be read: pinned.
+    waiting: VecDeque<FoundBody>,
+    /// Those that are being read.
+    found: Vec<FoundBody>,
+}
+
+impl Default for Maintenance {
+    fn default() -> Self {
+        Self {
+            room: Room::Enough,
+            checkpoint: Checkpoint::None,
+            compaction: None,
+            forwarding: Vec::new(),
+        }
+    }
+}
+
+impl Shard {
+    /// Does some of what is due; the open group has just been sealed.
+    pub(super) fn maintain(&mut self) {
+        self.set_room();
+        self.broker.relieve();
+        self.take_checkpoint();
+        self.compact();
+        let removable = self.journal.take_removable();
+        if !removable.is_empty() {
+            debug!(
+                count = removable.len(),
+                "removing segments that hold nothing alive"
+            );
+            self.outputs.push_back(Output::RemoveSegments(removable));
+        }
+    }
+
+    /// Returns whether there is something to do that waits for nothing but its turn.
+    pub(super) fn has_unfinished(&self) -> bool {
+        let compaction = self.maintenance.compaction.as_ref();
+        compaction.is_some_and(|compaction| compaction.found.is_empty())
+            || self.may_forward()
+            || self.broker.has_unfinished()
+    }
+
+    /// Accepts messages, or refuses them, as disk and memory have room.
+    fn set_room(&mut self) {
+        let memory_is_full = self.pressure.is_full || self.memory.is_full();
+        let room = if self.journal.accepts_messages() && !memory_is_full {
+            Room::Enough
+        } else {
+            Room::None
+        };
+        if self.maintenance.room == room {
+            return;
+        }
+        self.maintenance.room = room;
+        self.broker.set_room(room);
+        if let Some(observer) = &mut self.observer {
+            observer.observe(Event::Room(room));
+        }
+        match room {
+            Room::None if memory_is_full => warn!(
+                counted = self.memory.counted(),
+                "memory is full, as --memory-limit has it: messages are refused until there is \
+                 room; receivers are served"
+            ),
+            Room::None => {
+                warn!("the disk is full: messages are refused until there is space; receivers are served");
+            }
+            Room::Enough => info!("there is room again: messages are accepted"),
+        }
+    }
+
+    /// Returns whether messages may go on: the disk keeps up, and none are being read.
+    fn may_forward(&self) -> bool {
+        self.maintenance.forwarding.is_empty()
+            && self.broker.has_wanted()
+            && self.maintenance.room == Room::Enough
+            && self.durability.is_below_max()
+    }
+
+    /// Lets messages go on whose bytes are in memory, as most are, or asks for their bytes.
+    pub(super) fn forward(&mut self, now: Timestamp) {
+        if !self.may_forward() {
+            return;
+        }
+        let wanted = self.broker.wanted();
+        if wanted.is_empty() {
+            return;
+        }
+        let cached = wanted
+            .iter()
+            .map(|wanted| Some((*wanted, self.journal.cached(wanted.body)?)));
+        if let Some(found) = cached.collect::<Option<Vec<_>>>() {
+            self.read_back(now, found);
+            self.seal(now);
+            return;
+        }
+        let bodies = wanted.iter().map(|wanted| wanted.body).collect();
+        self.read(ReadPurpose::Forward, bodies);
+        self.maintenance.forwarding = wanted;
+    }
+
+    /// Lets messages go on whose bytes were read.
+    pub(super) fn forward_read(&mut self, now: Timestamp, done: &ReadDone) {
+        let wanted = std::mem::take(&mut self.maintenance.forwarding);
+        let found = wanted.iter().filter_map(|wanted| {
+            Some((*wanted, done.body(wanted.body)?))
+        });
+        self.read_back(now, found.collect());
+        for wanted in wanted {
+            if let Some(damage) = done.damage_of(wanted.body) {
+                self.contain_in(now, (wanted.entity, wanted.number), damage);
+            }
+        }
+    }
+
+    fn read_back(&mut self, now: Timestamp, found: Vec<(WantedBody, bytes::Bytes)>) {
+        // A clone of the list is a count for each body.
+        let bodies = if self.observer.is_some() {
+            found.clone()
+        } else {
+            Vec::new()
+        };
+        self.step(now, Cause::Forward(&bodies), |broker, cx| {
+            broker.read_back(cx, found);
+        });
+    }
+
+    fn take_checkpoint(&mut self) {
+        match &self.maintenance.checkpoint {
+            Checkpoint::None if self.journal.checkpoint_due() => {
+                let task = CheckpointTask {
+                    at: self.journal.checkpoint_at(),
+                    snapshot: self.broker.snapshot(),
+                };
+                self.outputs.push_back(Output::Sync);
+                self.maintenance.checkpoint = Checkpoint::Taken {
+                    group: self.durability.sealed(),
+                    task: Box::new(task),
+                };
+            }
+            Checkpoint::Taken { group, .. } if *group <= self.durability.synced() => {
+                let being_written = Checkpoint::BeingWritten;
+                let taken = std::mem::replace(&mut self.maintenance.checkpoint, being_written);
+                if let Checkpoint::Taken { task, .. } = taken {
+                    self.outputs.push_back(Output::WriteCheckpoint(task));
+                }
+            }
+            Checkpoint::None | Checkpoint::Taken { .. } | Checkpoint::BeingWritten => {}
+        }
+    }
+
+    /// A checkpoint was written, or could not be: the log has everything, and the next is written
+    /// later.
+    pub(super) fn checkpoint_written(&mut self, written: Result<WrittenCheckpoint, storage::Error>) {
+        self.maintenance.checkpoint = Checkpoint::None;
+        match written {
+            Ok(WrittenCheckpoint(at)) => self.journal.checkpoint_written(at),
+            Err(error) => {
+                error!(%error, "a checkpoint could not be written");
+                self.journal.checkpoint_failed();
+            }
+        }
+    }
+
+    fn compact(&mut self) {
+        let Some(compaction) = &mut self.maintenance.compaction else {
+            let candidates = self.journal.compaction_candidates();
+            self.maintenance.compaction = candidates.map(|positions| Compaction {
+                positions,
+                search: Some(SearchPosition::default()),
+                waiting: VecDeque::new(),
+                found: Vec::new(),
+            });
+            return;
+        };
+        if !compaction.found.is_empty() {
+            return;
+        }
+        if !compaction.waiting.is_empty() {
+            return self.read_survivors();
+        }
+        let Some(search) = compaction.search else {
+            debug!(positions = ?compaction.positions, "compacted: what is alive is at the log's end");
+            self.maintenance.compaction = None;
+            self.broker.end_search();
+            return;
+        };
+        let positions = &compaction.positions;
+        let scan = limits::COMPACTION_SCAN;
+        let (found, rest) = self.broker.search_bodies(positions, search, scan);
+        compaction.search = rest;
+        // Until they are read: all of them may be gone by then.
+        for found in &found {
+            self.journal.pin(found.body);
+        }
+        compaction.waiting = found.into();
+        self.read_survivors();
+    }
+
+    /// Asks for some of the bodies that compaction has found.
+    fn read_survivors(&mut self) {
+        let Some(compaction) = &mut self.maintenance.compaction else {
+            return;
+        };
+        let mut bytes = 0;
+        while bytes < limits::COMPACTION_BYTES
+            && let Some(found) = compaction.waiting.pop_front()
+        {
+            bytes += usize::try_from(found.body.length).unwrap_or(limits::COMPACTION_BYTES);
+            compaction.found.push(found);
+        }
+        let bodies: Vec<_> = compaction.found.iter().map(|found| found.body).collect();
+        if bodies.is_empty() {
+            return;
+        }
+        self.read(ReadPurpose::Compact, bodies.clone());
+        for body in bodies {
+            self.journal.unpin(body);
+        }
+    }
+
+    /// Appends what was read at the log's end, if it is still alive.
+    pub(super) fn relocate(&mut self, now: Timestamp, done: &ReadDone) {
+        let Some(compaction) = &mut self.maintenance.compaction else {
+            return;
+        };
+        let found = std::mem::take(&mut compaction.found);
+        self.step(now, Cause::Compaction(&found), |broker, cx| {
+            for found in &found {
+                if let Some(body) = done.body(found.body) {
+                    broker.relocate(cx, found, &body);
+                }
+            }
+        });
+        for found in found {
+            if let Some(damage) = done.damage_of(found.body) {
+                self.contain_in(now, (found.entity, found.number), damage);
+            }
+        }
+    }
+}

@@ -1,0 +1,612 @@
+//! A shard: one or more namespaces with their journal, as one state machine without I/O.
+//!
+//! A [`Shard`] decides everything that a server decides about messages: what an input does, which
+//! replies wait for which group of records, which bodies are read back and stay readable until they
+//! are, when checkpoints and compaction are due, and when no more messages are accepted. The server
+//! around it carries out [`Output`]s and hands in [`Input`]s: it owns sockets, files, threads and
+//! clocks, and decides nothing.
+//!
+//! ```text
+//!  connection reports, requests ──► handle ──► broker step ──records──► open group
+//!                                                   │ replies, each with the group it rests on
+//!  journal progress, reads done ──► handle          ▼
+//!                                             durability ──► reads ──► outgoing of a connection
+//!  finish_turn: seal the group, forward, checkpoint, compact ──► poll_output
+//! ```
+//!
+//! The order of calls in a turn: any number of [`Shard::handle`], one [`Shard::handle_timeout`], one
+//! [`Shard::finish_turn`], and [`Shard::poll_output`] until it returns nothing. The next turn is due at
+//! [`Shard::poll_timeout`], or with the next input.
+//!
+//! Invariants: a reply leaves only when the group that it rests on is durable; replies of one
+//! connection that rest on the same group leave in their order, and none overtakes one that waits for
+//! its bytes; the segment of a body that will be read stays until the read is done.
+
+mod damage;
+mod delivery;
+mod durability;
+mod input;
+mod maintenance;
+mod observer;
+mod output;
+pub mod peer;
+mod reads;
+mod recovery;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use tracing::{info, warn};
+
+use crate::amqp::{Condition, Refusal};
+use crate::broker::{
+    self, Authority, Broker, ConnectionId, Inquiry, Origin, Reply, Room, Routed, Surroundings,
+    TokenRefused,
+};
+use crate::entity::Memory;
+use crate::limits;
+use crate::storage::Writer;
+use crate::time::{ClockStep, Timestamp};
+
+pub use delivery::Outgoing;
+pub use input::{
+    Administered, Administration, Input, MessageRequest, Messaged, Pressure, ReceiveRequest,
+};
+pub use maintenance::{CheckpointTask, WrittenCheckpoint};
+pub use observer::{Cause, Event, Observer};
+pub use output::{Answer, Output, RequestId};
+pub use reads::{ReadDone, ReadPurpose, ReadRequest, read};
+pub use recovery::{Ready, Recovering};
+
+use durability::{Durability, Pending};
+use maintenance::Maintenance;
+
+/// One or more namespaces and their journal.
+pub struct Shard {
+    broker: Broker,
+    journal: Writer,
+    durability: Durability,
+    maintenance: Maintenance,
+    connections: BTreeMap<ConnectionId, Connection>,
+    outputs: VecDeque<Output>,
+    /// Connections that have something in [`Connection::outgoing`] since the last turn.
+    unsent: Vec<ConnectionId>,
+    /// Empty between steps; kept for its memory.
+    replies: Vec<Routed>,
+    memory: Memory,
+    pressure: Pressure,
+    store: Store,
+    /// Messages that have lost their bytes since the start.
+    damaged: u64,
+    is_stopping: bool,
+    observer: Option<Box<dyn Observer + Send>>,
+}
+
+/// Whether the journal's store can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Store {
+    Here,
+    /// It cannot be reached, or nobody knows whether a group was appended: nothing is released.
+    Away,
+    /// Another server owns the shard: nothing is released any more.
+    Fenced,
+}
+
+/// When a shard has something to do by itself, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// A compaction, a forward or a request is unfinished: it goes on in the next turn.
+    Unfinished,
+    /// Something in a namespace is due: a lock, a schedule, an end of life, a transaction, a token.
+    Due,
+}
+
+/// A connection, as the shard knows it.
+#[derive(Debug, Default)]
+struct Connection {
+    /// What the server has not taken yet.
+    outgoing: VecDeque<Outgoing>,
+    /// The server's last output for it had not been written when more came.
+    is_behind: bool,
+    /// Replies behind one whose bytes are being read, that one first. Their bodies are pinned.
+    held: VecDeque<Routed>,
+    /// What was read for it came while nothing was released: it is to be read again.
+    reads_again: bool,
+}
+
+/// What a shard is made of.
+pub struct Parts {
+    /// The namespaces.
+    pub broker: Broker,
+    /// The journal's end, as recovery has left it.
+    pub journal: Writer,
+    /// The newest group of the journal; it is durable.
+    pub last_group: u64,
+    /// The memory of what the namespaces hold.
+    pub memory: Memory,
+    /// Bytes of groups that may wait for the disk at most.
+    pub in_flight_bytes: usize,
+}
+
+impl Shard {
+    /// Makes a shard of what recovery has found.
+    #[must_use]
+    pub fn new(parts: Parts) -> Self {
+        Self {
+            broker: parts.broker,
+            journal: parts.journal,
+            durability: Durability::new(parts.last_group, parts.in_flight_bytes),
+            maintenance: Maintenance::default(),
+            connections: BTreeMap::new(),
+            outputs: VecDeque::new(),
+            unsent: Vec::new(),
+            replies: Vec::new(),
+            memory: parts.memory,
+            pressure: Pressure::default(),
+            store: Store::Here,
+            damaged: 0,
+            is_stopping: false,
+            observer: None,
+        }
+    }
+
+    /// Reports every step and every sealed group to `observer` from now on.
+    pub fn observe(&mut self, observer: Box<dyn Observer + Send>) {
+        self.observer = Some(observer);
+    }
+
+    /// Does what an input asks for.
+    pub fn handle(&mut self, now: Timestamp, input: Input) {
+        if self.store == Store::Fenced {
+            return self.handle_fenced(input);
+        }
+        match input {
+            Input::Connected(id, origin) => self.connected(id, origin),
+            Input::Reports(connection, reports) => {
+                self.step(now, Cause::Reports, |broker, cx| {
+                    for report in reports {
+                        broker.apply(cx, connection, report);
+                    }
+                });
+            }
+            Input::Disconnected(id, left) => self.disconnected(now, id, &left),
+            Input::Administer(request, administration) => {
+                let Administration {
+                    host,
+                    authority,
+                    operation,
+                } = *administration;
+                let done = self.step(now, Cause::Request, |broker, cx| {
+                    broker.administer(cx, host.as_deref(), &authority, operation)
+                });
+                self.answer_when_durable(request, Answer::Administered(Box::new(done)));
+            }
+            Input::Message(request, message) => {
+                let MessageRequest {
+                    host,
+                    authority,
+                    operation,
+                } = *message;
+                let done = self.step(now, Cause::Request, |broker, cx| {
+                    broker.message_operation(cx, host.as_deref(), &authority, operation)
+                });
+                self.answer_when_durable(request, Answer::Messaged(done));
+            }
+            Input::Receive(connection, link, request) => {
+                let ReceiveRequest {
+                    host,
+                    authority,
+                    receive,
+                } = *request;
+                self.step(now, Cause::Request, |broker, cx| {
+                    let receiver = (connection, link);
+                    broker.receive_one(cx, receiver, host.as_deref(), &authority, &receive);
+                });
+            }
+            Input::IdentityKeys(keys) => {
+                // The server has checked that they can be read.
+                let _ = self.broker.set_identity_keys(&keys);
+            }
+            Input::Pressure(pressure) => {
+                self.journal.set_cache_bytes(pressure.cache_bytes);
+                self.pressure = pressure;
+            }
+            Input::ClockStep(step) => self.follow_clock(now, step),
+            Input::Durable { durable, synced } => self.take_progress(now, durable, synced),
+            Input::Read(done) => self.take_read(now, done),
+            Input::CheckpointWritten(written) => self.checkpoint_written(written),
+            Input::StoreAway => self.suspend("the journal's store cannot be reached"),
+            Input::AppendUnknown { group } => {
+                warn!(group, "nobody knows whether a group was appended");
+                self.suspend("the outcome of an append is unknown");
+            }
+            Input::StoreBack => self.resume(now),
+            Input::AppendFenced => self.fence(),
+            Input::Stop => self.stop(),
+        }
+        if limits::GROUP_BYTES <= self.journal.open_bytes() {
+            self.seal(now);
+        }
+    }
+
+    /// Takes an input after another server has taken the shard: nothing is done any more.
+    fn handle_fenced(&mut self, input: Input) {
+        match input {
+            Input::Connected(id, _) => {
+                self.connections.insert(id, Connection::default());
+                self.queue(id, Outgoing::Close(fenced()));
+            }
+            Input::Disconnected(id, _) => drop(self.connections.remove(&id)),
+            Input::Administer(request, _) | Input::Message(request, _) => {
+                self.outputs.push_back(Output::Abandon(request));
+            }
+            Input::Stop => self.is_stopping = true,
+            Input::Reports(..)
+            | Input::Receive(..)
+            | Input::IdentityKeys(_)
+            | Input::Pressure(_)
+            | Input::ClockStep(_)
+            | Input::Durable { .. }
+            | Input::Read(_)
+            | Input::CheckpointWritten(_)
+            | Input::AppendFenced
+            | Input::AppendUnknown { .. }
+            | Input::StoreAway
+            | Input::StoreBack => {}
+        }
+    }
+
+    /// Does what is due, or a part of it.
+    pub fn handle_timeout(&mut self, now: Timestamp) {
+        if self.store == Store::Here {
+            self.step(now, Cause::Timeout, Broker::handle_timeout);
+        }
+    }
+
+    /// Ends a turn: seals the open group, lets messages go on whose bytes are in memory, and begins
+    /// the maintenance that is due.
+    pub fn finish_turn(&mut self, now: Timestamp) {
+        if self.store != Store::Here {
+            return self.send_all();
+        }
+        self.seal(now);
+        self.forward(now);
+        if self.broker.wants_identity_keys() {
+            self.outputs.push_back(Output::FetchIdentityKeys);
+        }
+        self.maintain();
+        self.seal(now);
+        self.send_all();
+    }
+
+    /// Returns the next thing for the server to carry out.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// Returns when the next turn is due without an input, and why: at once if the time has passed.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<(Timestamp, Reason)> {
+        if self.store != Store::Here {
+            return None;
+        }
+        if self.has_unfinished() {
+            return Some((Timestamp::EPOCH, Reason::Unfinished));
+        }
+        let due = self.broker.poll_timeout()?;
+        Some((due, Reason::Due))
+    }
+
+    /// Returns whether inputs of clients are to be handed in: they wait while too much waits for the
+    /// disk.
+    #[must_use]
+    pub fn takes_input(&self) -> bool {
+        self.store == Store::Here && self.durability.has_room()
+    }
+
+    /// Returns since when the oldest group waits for the disk.
+    #[must_use]
+    pub fn waits_for_disk_since(&self) -> Option<Timestamp> {
+        self.durability.oldest()
+    }
+
+    /// Returns whether messages are accepted.
+    #[must_use]
+    pub fn room(&self) -> Room {
+        if self.is_stopping || self.store != Store::Here {
+            return Room::None;
+        }
+        self.maintenance.room
+    }
+
+    /// Returns whether the shard was told to stop and every connection has gone.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.is_stopping && self.connections.is_empty()
+    }
+
+    /// Returns what a token proves. Nothing in the namespaces changes.
+    ///
+    /// # Errors
+    ///
+    /// Why the token is refused.
+    pub fn authorize(
+        &mut self,
+        now: Timestamp,
+        inquiry: &Inquiry,
+    ) -> Result<Authority, TokenRefused> {
+        self.broker.authorize(now, inquiry)
+    }
+
+    /// Returns the list that [`Output::Send`] is about, to be drained in place.
+    pub fn outgoing(&mut self, id: ConnectionId) -> Option<&mut VecDeque<Outgoing>> {
+        Some(&mut self.connections.get_mut(&id)?.outgoing)
+    }
+
+    /// Says whether a connection has not written yet what it was given before.
+    pub fn set_behind(&mut self, id: ConnectionId, is_behind: bool) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.is_behind = is_behind;
+        }
+    }
+
+    /// Runs a step of the namespaces, as an operator's configuration does.
+    pub fn configure<T>(
+        &mut self,
+        now: Timestamp,
+        step: impl FnOnce(&mut Broker, &mut Surroundings<'_>) -> T,
+    ) -> T {
+        self.step(now, Cause::Configuration, step)
+    }
+
+    /// Returns the namespaces.
+    #[must_use]
+    pub fn broker(&self) -> &Broker {
+        &self.broker
+    }
+
+    /// Returns the journal's end.
+    #[must_use]
+    pub fn journal(&self) -> &Writer {
+        &self.journal
+    }
+
+    /// Runs a step of the broker and sorts its replies by what they wait for.
+    fn step<T>(
+        &mut self,
+        now: Timestamp,
+        cause: Cause<'_>,
+        step: impl FnOnce(&mut Broker, &mut Surroundings<'_>) -> T,
+    ) -> T {
+        let mut replies = std::mem::take(&mut self.replies);
+        let group = self.durability.sealed() + 1;
+        let mut cx = Surroundings {
+            now,
+            journal: &mut self.journal,
+            group,
+            replies: &mut replies,
+        };
+        let result = step(&mut self.broker, &mut cx);
+        if let Some(observer) = &mut self.observer {
+            observer.observe(Event::Step {
+                cause,
+                group,
+                replies: &replies,
+                journal: &self.journal,
+            });
+        }
+        let newest = self.newest_group();
+        for routed in replies.drain(..) {
+            let group = routed.rests_on.min(newest);
+            if self.durability.is_durable(group) && self.store == Store::Here {
+                self.release(routed);
+            } else {
+                self.durability.defer(group, Pending::Reply(routed));
+            }
+        }
+        self.replies = replies;
+        result
+    }
+
+    /// Returns the newest group that has records: one without any is never sealed.
+    fn newest_group(&self) -> u64 {
+        self.durability.sealed() + u64::from(self.journal.open_bytes() != 0)
+    }
+
+    fn connected(&mut self, id: ConnectionId, origin: Origin) {
+        self.broker.connected(id, origin);
+        self.connections.insert(id, Connection::default());
+        if self.is_stopping {
+            self.queue(id, Outgoing::Close(stopping()));
+        }
+    }
+
+    /// A connection has ended; `left` is what its task had not taken. Messages that were still to be
+    /// delivered to it are available again.
+    fn disconnected(&mut self, now: Timestamp, id: ConnectionId, left: &VecDeque<Outgoing>) {
+        let Some(gone) = self.connections.remove(&id) else {
+            return;
+        };
+        for routed in &gone.held {
+            reads::for_each_body(&routed.reply, |body| self.journal.unpin(body));
+        }
+        let of_connection = |routed: &&Routed| routed.connection == id;
+        let waiting = self.durability.replies().filter(of_connection);
+        let replies = gone.held.iter().chain(waiting);
+        let outgoing = left.iter().chain(&gone.outgoing);
+        let unsent = outgoing.filter_map(Outgoing::locked);
+        let unsent: Vec<_> = unsent.chain(replies.filter_map(delivery::locked)).collect();
+        self.step(now, Cause::Reports, |broker, cx| {
+            broker.disconnected(cx, id, &unsent);
+        });
+    }
+
+    /// The system's clock was set: what runs by elapsed time has as much left as before.
+    fn follow_clock(&mut self, now: Timestamp, step: ClockStep) {
+        self.durability.follow_clock(step);
+        self.broker.follow_clock(now, step);
+        self.journal.follow_clock(now);
+    }
+
+    fn answer_when_durable(&mut self, request: RequestId, answer: Answer) {
+        let group = self.newest_group();
+        if self.durability.is_durable(group) && self.store == Store::Here {
+            self.outputs.push_back(Output::Answer(request, answer));
+        } else {
+            self.durability
+                .defer(group, Pending::Answer(request, answer));
+        }
+    }
+
+    /// Ends the open group: it is to be appended to the journal.
+    fn seal(&mut self, now: Timestamp) {
+        if let Some(frame) = self.journal.seal() {
+            self.durability.seal(now, &frame);
+            if let Some(observer) = &mut self.observer {
+                observer.observe(Event::Sealed(frame.number));
+            }
+            self.outputs.push_back(Output::Commit(frame));
+        }
+    }
+
+    /// Lets go what waited for groups that have become durable.
+    fn take_progress(&mut self, now: Timestamp, durable: u64, synced: u64) {
+        self.durability.learn(now, durable, synced);
+        if self.store == Store::Here {
+            self.release_durable();
+        }
+        self.journal.durable(durable);
+    }
+
+    /// Releases what waited for groups that are durable.
+    fn release_durable(&mut self) {
+        while let Some(mut waiting) = self.durability.take_group() {
+            for pending in waiting.drain(..) {
+                match pending {
+                    Pending::Reply(routed) => self.release(routed),
+                    Pending::Answer(request, answer) => {
+                        self.outputs.push_back(Output::Answer(request, answer));
+                    }
+                }
+            }
+            self.durability.put_back(waiting);
+        }
+    }
+
+    fn queue(&mut self, id: ConnectionId, outgoing: Outgoing) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            if connection.outgoing.is_empty() {
+                self.unsent.push(id);
+            }
+            connection.outgoing.push_back(outgoing);
+        }
+    }
+
+    /// Hands the server what has gathered for connections.
+    fn send_all(&mut self) {
+        for id in self.unsent.drain(..) {
+            self.outputs.push_back(Output::Send(id));
+        }
+    }
+
+    /// Releases nothing until the store is back: memory and connections stay.
+    fn suspend(&mut self, why: &str) {
+        if self.store == Store::Here {
+            warn!("suspended: {why}; nothing is answered until it is back");
+            self.store = Store::Away;
+        }
+    }
+
+    fn resume(&mut self, now: Timestamp) {
+        if self.store == Store::Away {
+            info!("the journal's store is back: going on");
+            self.store = Store::Here;
+            self.release_durable();
+            let again = self.connections.iter_mut().filter_map(|(&id, connection)| {
+                std::mem::take(&mut connection.reads_again).then_some(id)
+            });
+            for id in again.collect::<Vec<ConnectionId>>() {
+                self.read_for(id);
+            }
+            self.handle_timeout(now);
+        }
+    }
+
+    /// Another server owns the shard: what is not durable here never will be, and nobody is told of it.
+    fn fence(&mut self) {
+        warn!(
+            connections = self.connections.len(),
+            "another server owns this shard's journal: closing its connections"
+        );
+        self.store = Store::Fenced;
+        for request in self.durability.clear() {
+            self.outputs.push_back(Output::Abandon(request));
+        }
+        for connection in self.connections.values_mut() {
+            connection.held.clear();
+        }
+        self.close_all(fenced);
+    }
+
+    fn stop(&mut self) {
+        info!(connections = self.connections.len(), "stopping");
+        self.is_stopping = true;
+        // What was accepted before is answered before its connection closes. The links end with it:
+        // to Qpid JMS a link that was detached is closed for good, and failover does not attach it
+        // again.
+        let group = self.newest_group();
+        if self.durability.is_durable(group) {
+            return self.close_all(stopping);
+        }
+        let ids: Vec<ConnectionId> = self.connections.keys().copied().collect();
+        for connection in ids {
+            let routed = Routed {
+                connection,
+                rests_on: group,
+                reply: Reply::Close(stopping()),
+            };
+            self.durability.defer(group, Pending::Reply(routed));
+        }
+    }
+
+    fn close_all(&mut self, why: impl Fn() -> Refusal) {
+        let ids: Vec<ConnectionId> = self.connections.keys().copied().collect();
+        for connection in ids {
+            self.release(Routed {
+                connection,
+                rests_on: 0,
+                reply: Reply::Close(why()),
+            });
+        }
+    }
+}
+
+impl std::fmt::Debug for Shard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shard")
+            .field("connections", &self.connections.len())
+            .field("durability", &self.durability)
+            .field("store", &self.store)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Says why connections end when the process does.
+fn stopping() -> Refusal {
+    Refusal {
+        condition: Condition::ConnectionForced,
+        description: "The broker is stopping.".to_owned(),
+    }
+}
+
+/// Says why connections end when another server owns the shard.
+fn fenced() -> Refusal {
+    Refusal {
+        condition: Condition::ConnectionForced,
+        description: "The namespace is served by another server now; connect again.".to_owned(),
+    }
+}
+
+/// What a connection reports to its shard.
+pub type Report = broker::Input;

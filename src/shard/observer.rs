@@ -1,0 +1,51 @@
+//! What can be seen of a shard while it works.
+
+use bytes::Bytes;
+
+use crate::broker::recovery::FoundBody;
+use crate::broker::{Room, Routed, WantedBody};
+use crate::storage::Writer;
+
+/// Sees every step of a shard in its order.
+pub trait Observer {
+    /// Takes note of something that has happened.
+    fn observe(&mut self, event: Event<'_>);
+}
+
+/// Something that has happened in a shard.
+pub enum Event<'a> {
+    /// The namespaces have done a step.
+    Step {
+        /// Why.
+        cause: Cause<'a>,
+        /// The group that its records are in.
+        group: u64,
+        /// What connections are to be told, before anything of it is released.
+        replies: &'a [Routed],
+        /// The journal, with the bodies that it has in memory.
+        journal: &'a Writer,
+    },
+    /// A group of records has come to its end.
+    Sealed(u64),
+    /// Messages are accepted from now on, or refused.
+    Room(Room),
+}
+
+/// Why a step was done.
+#[derive(Debug, Clone, Copy)]
+pub enum Cause<'a> {
+    /// A connection reported something, or ended.
+    Reports,
+    /// A request came over HTTP.
+    Request,
+    /// Something was due.
+    Timeout,
+    /// The configuration asks for it.
+    Configuration,
+    /// Messages go on to another entity, or are matched with selectors: their bytes are in memory.
+    Forward(&'a [(WantedBody, Bytes)]),
+    /// Bodies of old segments are appended again.
+    Compaction(&'a [FoundBody]),
+    /// Bytes are not what was written.
+    Damage,
+}

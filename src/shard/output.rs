@@ -1,0 +1,43 @@
+//! What a shard has its server do.
+
+use super::{Administered, CheckpointTask, Messaged, ReadRequest};
+use crate::broker::ConnectionId;
+use crate::storage::{Frame, SegmentId};
+
+/// A request that is answered once; never used twice in the life of a shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u64);
+
+/// Something for the server to carry out.
+#[derive(Debug)]
+pub enum Output {
+    /// Append this group of records to the journal, behind those before it; tell of it with
+    /// [`Input::Durable`](super::Input::Durable).
+    Commit(Frame),
+    /// Sync what was appended so far, whatever the policy.
+    Sync,
+    /// Read bodies; answer with [`Input::Read`](super::Input::Read).
+    Read(ReadRequest),
+    /// Write a checkpoint; answer with
+    /// [`Input::CheckpointWritten`](super::Input::CheckpointWritten), also if it cannot be begun.
+    WriteCheckpoint(Box<CheckpointTask>),
+    /// Remove segments that nothing needs.
+    RemoveSegments(Vec<SegmentId>),
+    /// Give a connection what is in [`Shard::outgoing`](super::Shard::outgoing).
+    Send(ConnectionId),
+    /// Answer a request.
+    Answer(RequestId, Answer),
+    /// A request is not answered: nobody knows what came of it.
+    Abandon(RequestId),
+    /// Fetch the keys that sign identity tokens: a token was signed with one that is not known.
+    FetchIdentityKeys,
+}
+
+/// The answer to a request.
+#[derive(Debug)]
+pub enum Answer {
+    /// To [`Input::Administer`](super::Input::Administer).
+    Administered(Box<Administered>),
+    /// To [`Input::Message`](super::Input::Message).
+    Messaged(Messaged),
+}

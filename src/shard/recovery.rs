@@ -1,0 +1,178 @@
+//! A shard's start: its namespaces are built up from the journal, configured, and made ready.
+
+use std::sync::Arc;
+
+use super::{Parts, Shard};
+use crate::broker::{Broker, Contained, Damage, Salvage, Salvaged, Surroundings};
+use crate::entity::{Memory, Positions, Record};
+use crate::limits;
+use crate::storage::{self, Committer, Disk, Recovered};
+use crate::time::Timestamp;
+
+/// A shard whose journal was read, and that has not begun.
+pub struct Recovering {
+    broker: Broker,
+    recovered: Recovered,
+    accepts_loss: bool,
+    /// Messages that were found.
+    pub messages: u64,
+    /// What was left out because the log is damaged.
+    pub salvaged: Salvaged,
+}
+
+/// A shard that has begun, and what is to be told of it.
+pub struct Ready {
+    /// The shard.
+    pub shard: Shard,
+    /// Appends its groups to the log.
+    pub committer: Committer,
+    /// The newest group of the log.
+    pub last_group: u64,
+    /// Messages whose bytes are damaged, or lost: they are in the dead-letter queue without them.
+    pub contained: Vec<Contained>,
+    /// Damaged bodies whose messages were settled before.
+    pub settled: Vec<Damage>,
+}
+
+impl Recovering {
+    /// Reads a journal, and builds up the namespaces that `broker` has none of yet.
+    ///
+    /// # Errors
+    ///
+    /// The journal cannot be read, or something of it is lost and `options` do not accept that.
+    pub fn read(
+        mut broker: Broker,
+        disk: Arc<dyn Disk>,
+        options: storage::Options,
+    ) -> Result<Self, storage::Error> {
+        let mut records: u64 = 0;
+        let mut salvage = options.accepts_loss.then(Salvage::default);
+        let mut replay = |record: &Record<'_>, body| {
+            records += 1;
+            if records.is_multiple_of(limits::RELIEF_RECORDS) {
+                broker.relieve();
+            }
+            match &mut salvage {
+                Some(salvage) => {
+                    salvage.replay(&mut broker, record, body);
+                    Ok(())
+                }
+                None => {
+                    let replayed = broker.replay(record, body);
+                    replayed.map_err(|error| error.to_string())
+                }
+            }
+        };
+        let mut recovered = storage::recover(disk, options, &mut replay)?;
+        let salvaged = salvage.map(|salvage| salvage.finish(&mut broker));
+        broker.count_shared();
+        let mut messages: u64 = 0;
+        broker.for_each_body(|body| {
+            messages += 1;
+            recovered.writer.retain(body);
+        });
+        if !options.accepts_loss {
+            recovered.writer.check_bodies()?;
+        }
+        Ok(Self {
+            broker,
+            recovered,
+            accepts_loss: options.accepts_loss,
+            messages,
+            salvaged: salvaged.unwrap_or_default(),
+        })
+    }
+
+    /// Returns what the journal's recovery found.
+    #[must_use]
+    pub fn recovered(&self) -> &Recovered {
+        &self.recovered
+    }
+
+    /// The clock is behind the journal's newest time, and is followed.
+    pub fn follow_clock(&mut self, now: Timestamp) {
+        self.recovered.writer.follow_clock(now);
+    }
+
+    /// Begins: the namespaces are configured, what was on its way goes on, and damage is contained. What
+    /// is recorded of that is durable with the shard's first group.
+    ///
+    /// # Errors
+    ///
+    /// Those of `configure`.
+    pub fn begin<E>(
+        self,
+        now: Timestamp,
+        memory: Memory,
+        in_flight_bytes: usize,
+        configure: impl FnOnce(&mut Broker, &mut Surroundings<'_>) -> Result<(), E>,
+    ) -> Result<Ready, E> {
+        let Self {
+            mut broker,
+            recovered,
+            accepts_loss,
+            ..
+        } = self;
+        let Recovered {
+            mut writer,
+            committer,
+            last_frame,
+            damaged,
+            losses,
+            ..
+        } = recovered;
+        let lost_bodies = writer.lost_bodies();
+        let mut cx = Surroundings {
+            now,
+            journal: &mut writer,
+            group: last_frame + 1,
+            // There are no connections yet.
+            replies: &mut Vec::new(),
+        };
+        broker.arm(now);
+        configure(&mut broker, &mut cx)?;
+        broker.replayed(&mut cx);
+        let (mut contained, mut settled) = (Vec::new(), Vec::new());
+        for found in &damaged {
+            let damage = Damage {
+                body: found.body,
+                place: found.place(),
+            };
+            match broker.body_damaged(&mut cx, found.entity, found.number, &damage) {
+                Some(found) => contained.push(found),
+                None => settled.push(damage),
+            }
+        }
+        if accepts_loss {
+            contained.extend(contain_lost(&mut broker, &mut cx, &lost_bodies));
+        }
+        if !losses.is_empty() || !damaged.is_empty() {
+            // The checkpoint that losses make due stands for the log without them; a damaged frame is
+            // not taken for a torn one while another is behind it.
+            broker.restate(&mut cx);
+        }
+        let shard = Shard::new(Parts {
+            broker,
+            journal: writer,
+            last_group: last_frame,
+            memory,
+            in_flight_bytes,
+        });
+        Ok(Ready {
+            shard,
+            committer,
+            last_group: last_frame,
+            contained,
+            settled,
+        })
+    }
+}
+
+/// Dead-letters the messages whose bytes are lost, though the records are there that name them.
+fn contain_lost(
+    broker: &mut Broker,
+    cx: &mut Surroundings<'_>,
+    lost: &Positions,
+) -> Vec<Contained> {
+    broker.contain_lost(cx, lost, storage::lost_place)
+}

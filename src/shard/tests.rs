@@ -1,0 +1,297 @@
+//! A shard with a log in memory.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::amqp::{Event as Happened, LinkId};
+use crate::broker::Profile;
+use crate::broker::Peer;
+use crate::broker::administration::Operation;
+use crate::entity::queue::Description;
+use crate::storage::memory::MemoryDisk;
+use crate::storage::{self, Committer, Disk, Frame, Options};
+
+const NOW: Timestamp = Timestamp::EPOCH;
+
+/// A shard and its log, which a test makes durable when it wants.
+struct Bench {
+    shard: Shard,
+    disk: Arc<MemoryDisk>,
+    committer: Committer,
+    frames: Vec<Frame>,
+    /// What the shard wants done, beside appending and syncing.
+    outputs: Vec<Output>,
+}
+
+impl Bench {
+    /// A shard with the queue `q`, durable.
+    fn new() -> Self {
+        let disk = Arc::new(MemoryDisk::new());
+        let mut options = Options::new(1);
+        options.segment_bytes = 4_096;
+        let broker = Broker::new(1, Profile::Development);
+        let shared: Arc<dyn Disk> = Arc::<MemoryDisk>::clone(&disk);
+        let recovering = Recovering::read(broker, shared, options).unwrap();
+        let ready = recovering.begin(NOW, Memory::default(), usize::MAX, |broker, cx| {
+            broker.ensure_entity(cx, "q", Description::default()).map(drop)
+        });
+        let ready = ready.unwrap();
+        let mut bench = Self {
+            shard: ready.shard,
+            disk,
+            committer: ready.committer,
+            frames: Vec::new(),
+            outputs: Vec::new(),
+        };
+        bench.turn();
+        bench.sync();
+        bench.outputs.clear();
+        bench
+    }
+
+    fn turn(&mut self) {
+        self.shard.handle_timeout(NOW);
+        self.shard.finish_turn(NOW);
+        while let Some(output) = self.shard.poll_output() {
+            match output {
+                Output::Commit(frame) => self.frames.push(frame),
+                Output::Sync => {}
+                other => self.outputs.push(other),
+            }
+        }
+    }
+
+    /// Makes durable what was sealed, and does what comes of it.
+    fn sync(&mut self) {
+        self.committer.write(&self.frames).unwrap();
+        self.committer.sync().unwrap();
+        self.frames.clear();
+        let synced = self.committer.synced();
+        let durable = synced;
+        self.shard.handle(NOW, Input::Durable { durable, synced });
+        self.turn();
+    }
+
+    fn connect(&mut self, id: u32) -> ConnectionId {
+        let id = ConnectionId(id);
+        self.shard.handle(NOW, Input::Connected(id, Origin::default()));
+        id
+    }
+
+    /// Lets a receiver of `q` in, with credit for one message.
+    fn receive(&mut self, id: ConnectionId) {
+        self.shard.configure(NOW, |broker, cx| {
+            broker.let_receiver_in(cx, (id, LinkId(0)), "q");
+        });
+    }
+
+    fn send(&mut self, word: &str) {
+        self.shard
+            .configure(NOW, |broker, cx| broker.take_word(cx, "q", word));
+    }
+
+    /// Takes what was sent to a connection.
+    fn sent(&mut self, id: ConnectionId) -> Vec<Outgoing> {
+        let outgoing = self.shard.outgoing(id);
+        outgoing.map(std::mem::take).unwrap_or_default().into()
+    }
+
+    /// Takes the delivery-counts of the messages that were sent to a connection.
+    fn deliveries(&mut self, id: ConnectionId) -> Vec<u32> {
+        let sent = self.sent(id).into_iter();
+        let counts = sent.filter_map(|outgoing| match outgoing {
+            Outgoing::Deliver(_, handover, _) => Some(handover.stamps.delivery_count),
+            Outgoing::Close(_) | Outgoing::Reply(_) | Outgoing::Respond(..) => None,
+        });
+        counts.collect()
+    }
+
+    /// Changes an entity until a checkpoint is to be written.
+    fn write_until_checkpoint(&mut self) -> CheckpointTask {
+        for count in 1..10_000 {
+            let description = Description {
+                max_delivery_count: count,
+                ..Description::default()
+            };
+            self.shard.configure(NOW, |broker, cx| {
+                broker.ensure_entity(cx, "q", description).unwrap();
+            });
+            self.turn();
+            self.sync();
+            let is_task = |output: &Output| matches!(output, Output::WriteCheckpoint(_));
+            if let Some(at) = self.outputs.iter().position(is_task)
+                && let Output::WriteCheckpoint(task) = self.outputs.remove(at)
+            {
+                return *task;
+            }
+        }
+        panic!("no checkpoint is due");
+    }
+}
+
+#[test]
+fn a_checkpoint_that_fails_is_followed_by_another() {
+    let mut bench = Bench::new();
+    drop(bench.write_until_checkpoint());
+    let failed = storage::Error::Full;
+    bench
+        .shard
+        .handle(NOW, Input::CheckpointWritten(Err(failed)));
+    let task = bench.write_until_checkpoint();
+    let written = task.write(&*bench.disk);
+    bench.shard.handle(NOW, Input::CheckpointWritten(written));
+    assert_eq!(bench.disk.checkpoints().unwrap().len(), 1);
+    drop(bench.write_until_checkpoint());
+}
+
+#[test]
+fn unfinished_calls_wait_for_no_timer() {
+    let mut bench = Bench::new();
+    assert!(!matches!(
+        bench.shard.poll_timeout(),
+        Some((_, Reason::Unfinished))
+    ));
+    bench.connect(1);
+    bench.shard.configure(NOW, |broker, cx| {
+        broker.leave_calls_unfinished(cx, ConnectionId(1), 1);
+    });
+    let due = bench.shard.poll_timeout();
+    assert_eq!(due, Some((Timestamp::EPOCH, Reason::Unfinished)));
+    bench.shard.handle_timeout(NOW);
+    assert_ne!(bench.shard.poll_timeout(), due);
+}
+
+#[test]
+fn a_delivery_waits_for_its_group() {
+    let mut bench = Bench::new();
+    let id = bench.connect(1);
+    bench.receive(id);
+    bench.send("x");
+    bench.turn();
+    assert!(bench.sent(id).is_empty());
+    assert!(bench.shard.waits_for_disk_since().is_some());
+    bench.sync();
+    assert_eq!(bench.deliveries(id), [0]);
+    assert_eq!(bench.shard.waits_for_disk_since(), None);
+}
+
+#[test]
+fn a_message_that_waits_for_the_disk_when_its_connection_ends_is_nobody_s() {
+    let mut bench = Bench::new();
+    let (gone, other) = (bench.connect(1), bench.connect(2));
+    bench.receive(gone);
+    bench.send("x");
+    bench.turn();
+    let closed = Report::Event(Happened::Closed {
+        error: None,
+        unsent: Vec::new(),
+    });
+    bench.shard.handle(NOW, Input::Reports(gone, vec![closed]));
+    bench
+        .shard
+        .handle(NOW, Input::Disconnected(gone, VecDeque::new()));
+    bench.receive(other);
+    bench.turn();
+    bench.sync();
+    assert_eq!(bench.deliveries(other), [0], "it is free, and uncounted");
+}
+
+#[test]
+fn replies_behind_one_whose_bytes_are_read_keep_their_order() {
+    let mut bench = Bench::new();
+    let id = bench.connect(1);
+    bench.send("first");
+    bench.turn();
+    bench.sync();
+    let nothing = Pressure {
+        cache_bytes: 0,
+        is_full: false,
+    };
+    bench.shard.handle(NOW, Input::Pressure(nothing));
+    bench.receive(id);
+    bench.turn();
+    bench.sync();
+    assert!(bench.sent(id).is_empty());
+    let drained = Routed {
+        connection: id,
+        rests_on: 0,
+        reply: Reply::Drained(LinkId(0), 1),
+    };
+    bench.shard.release(drained);
+    assert!(bench.sent(id).is_empty(), "it waits for the delivery");
+    let is_read = |output: &Output| matches!(output, Output::Read(_));
+    let at = bench.outputs.iter().position(is_read).unwrap();
+    let Output::Read(request) = bench.outputs.remove(at) else {
+        panic!("it was found");
+    };
+    let done = read(&*bench.disk, request).unwrap();
+    bench.shard.handle(NOW, Input::Read(done));
+    let sent = bench.sent(id);
+    let [
+        Outgoing::Deliver(_, _, body),
+        Outgoing::Reply(Reply::Drained(..)),
+    ] = &sent[..]
+    else {
+        panic!("{sent:?}");
+    };
+    let word: &[u8] = b"first";
+    assert!(body.windows(word.len()).any(|bytes| bytes == word));
+}
+
+#[test]
+fn nothing_leaves_while_the_store_is_away_and_all_of_it_when_it_is_back() {
+    let mut bench = Bench::new();
+    let id = bench.connect(1);
+    bench.receive(id);
+    bench.send("x");
+    bench.turn();
+    bench.shard.handle(NOW, Input::AppendUnknown { group: 2 });
+    assert!(!bench.shard.takes_input());
+    assert_eq!(bench.shard.room(), Room::None);
+    bench.sync();
+    assert!(bench.sent(id).is_empty());
+    assert_eq!(bench.shard.poll_timeout(), None);
+    bench.shard.handle(NOW, Input::StoreBack);
+    assert_eq!(bench.deliveries(id), [0]);
+    assert!(bench.shard.takes_input());
+}
+
+#[test]
+fn a_fenced_shard_answers_nothing_and_closes_its_connections() {
+    let mut bench = Bench::new();
+    let id = bench.connect(1);
+    bench.receive(id);
+    bench.send("x");
+    let inquiry = Inquiry {
+        peer: Peer::default(),
+        host: None,
+        token: None,
+        path: String::new(),
+        supplementary: Vec::new(),
+    };
+    let authority = bench.shard.authorize(NOW, &inquiry).unwrap();
+    let ask = |request: u64| {
+        let administration = Administration {
+            host: None,
+            authority: authority.clone(),
+            operation: Operation::Namespace,
+        };
+        Input::Administer(RequestId(request), Box::new(administration))
+    };
+    bench.shard.handle(NOW, ask(1));
+    bench.turn();
+    bench.shard.handle(NOW, Input::AppendFenced);
+    bench.shard.handle(NOW, ask(2));
+    bench.sync();
+    let sent = bench.sent(id);
+    assert!(matches!(&sent[..], [Outgoing::Close(_)]), "{sent:?}");
+    let abandoned = bench.outputs.iter().filter_map(|output| match output {
+        Output::Abandon(request) => Some(request.0),
+        Output::Answer(..) => panic!("{output:?}"),
+        _ => None,
+    });
+    assert_eq!(abandoned.collect::<Vec<_>>(), [1, 2]);
+    let late = bench.connect(2);
+    bench.turn();
+    assert!(matches!(&bench.sent(late)[..], [Outgoing::Close(_)]));
+}
