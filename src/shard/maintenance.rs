@@ -129,7 +129,9 @@ impl Shard {
                  room; receivers are served"
             ),
             Room::None => {
-                warn!("the disk is full: messages are refused until there is space; receivers are served");
+                warn!(
+                    "the disk is full: messages are refused until there is space; receivers are served"
+                );
             }
             Room::Enough => info!("there is room again: messages are accepted"),
         }
@@ -168,9 +170,9 @@ impl Shard {
     /// Lets messages go on whose bytes were read.
     pub(super) fn forward_read(&mut self, now: Timestamp, done: &ReadDone) {
         let wanted = std::mem::take(&mut self.maintenance.forwarding);
-        let found = wanted.iter().filter_map(|wanted| {
-            Some((*wanted, done.body(wanted.body)?))
-        });
+        let found = wanted
+            .iter()
+            .filter_map(|wanted| Some((*wanted, done.body(wanted.body)?)));
         self.read_back(now, found.collect());
         for wanted in wanted {
             if let Some(damage) = done.damage_of(wanted.body) {
@@ -217,7 +219,10 @@ impl Shard {
 
     /// A checkpoint was written, or could not be: the log has everything, and the next is written
     /// later.
-    pub(super) fn checkpoint_written(&mut self, written: Result<WrittenCheckpoint, storage::Error>) {
+    pub(super) fn checkpoint_written(
+        &mut self,
+        written: Result<WrittenCheckpoint, storage::Error>,
+    ) {
         self.maintenance.checkpoint = Checkpoint::None;
         match written {
             Ok(WrittenCheckpoint(at)) => self.journal.checkpoint_written(at),

@@ -25,6 +25,7 @@
 mod damage;
 mod delivery;
 mod durability;
+pub mod inline;
 mod input;
 mod maintenance;
 mod observer;

@@ -64,7 +64,7 @@ impl Recovering {
             }
         };
         let mut recovered = storage::recover(disk, options, &mut replay)?;
-        let salvaged = salvage.map(|salvage| salvage.finish(&mut broker));
+        let salvaged = salvage.map(|salvage| salvage.finish(&broker));
         broker.count_shared();
         let mut messages: u64 = 0;
         broker.for_each_body(|body| {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::*;
 use crate::amqp::{Event as Happened, LinkId};
-use crate::broker::Profile;
 use crate::broker::Peer;
+use crate::broker::Profile;
 use crate::broker::administration::Operation;
 use crate::entity::queue::Description;
 use crate::storage::memory::MemoryDisk;
@@ -33,7 +33,9 @@ impl Bench {
         let shared: Arc<dyn Disk> = Arc::<MemoryDisk>::clone(&disk);
         let recovering = Recovering::read(broker, shared, options).unwrap();
         let ready = recovering.begin(NOW, Memory::default(), usize::MAX, |broker, cx| {
-            broker.ensure_entity(cx, "q", Description::default()).map(drop)
+            broker
+                .ensure_entity(cx, "q", Description::default())
+                .map(drop)
         });
         let ready = ready.unwrap();
         let mut bench = Self {
@@ -74,7 +76,8 @@ impl Bench {
 
     fn connect(&mut self, id: u32) -> ConnectionId {
         let id = ConnectionId(id);
-        self.shard.handle(NOW, Input::Connected(id, Origin::default()));
+        self.shard
+            .handle(NOW, Input::Connected(id, Origin::default()));
         id
     }
 

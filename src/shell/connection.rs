@@ -267,7 +267,8 @@ impl<S: Stream> Task<S> {
         self.peer
             .engine
             .take_output(self.clock.elapsed(), self.output.bytes());
-        self.partials.set(self.kept_bytes() + self.peer.message_bytes());
+        self.partials
+            .set(self.kept_bytes() + self.peer.message_bytes());
     }
 
     /// Returns how many bytes of the peer's the engine keeps.

@@ -280,7 +280,12 @@ async fn watch_size(
         };
         is_told = false;
         let now = pressure.look(&plan, limit, resident, memory.counted());
-        if now != pressure && owner.send(Mail::Input(Input::Pressure(now.pressure()))).await.is_err() {
+        if now != pressure
+            && owner
+                .send(Mail::Input(Input::Pressure(now.pressure())))
+                .await
+                .is_err()
+        {
             return;
         }
         pressure = now;
@@ -313,7 +318,10 @@ mod tests {
         };
         let (owner, mut mail) = mpsc::channel(1);
         let watching = tokio::spawn(watch_size(resident, limit, plan, Memory::default(), owner));
-        assert!(matches!(mail.recv().await, Some(Mail::Input(Input::Pressure(_)))));
+        assert!(matches!(
+            mail.recv().await,
+            Some(Mail::Input(Input::Pressure(_)))
+        ));
         drop(mail);
         watching.await.unwrap();
     }

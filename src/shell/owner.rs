@@ -25,7 +25,9 @@ use super::reader::Reader;
 use super::supervisor;
 use crate::broker::{ConnectionId, Room};
 use crate::limits;
-use crate::shard::{Administered, Answer, CheckpointTask, Input, Messaged, Output, RequestId, Shard};
+use crate::shard::{
+    Administered, Answer, CheckpointTask, Input, Messaged, Output, RequestId, Shard,
+};
 use crate::storage;
 use crate::time::{ClockStep, Timestamp};
 
@@ -182,7 +184,9 @@ impl Owner {
     fn waits_for_disk_since(&self) -> Option<Instant> {
         let since = self.shard.waits_for_disk_since()?;
         let waited = self.clock.now().since(since).as_millis();
-        Instant::now().checked_sub(Duration::from_millis(u64::try_from(waited).unwrap_or_default()))
+        Instant::now().checked_sub(Duration::from_millis(
+            u64::try_from(waited).unwrap_or_default(),
+        ))
     }
 
     fn follow_clock(&mut self, now: Timestamp, step: ClockStep) {
@@ -217,8 +221,7 @@ impl Owner {
             }
             Mail::Reports(connection, reports, _room) => {
                 // The room is free again when the shard is done with them.
-                self.shard
-                    .handle(now, Input::Reports(connection, reports));
+                self.shard.handle(now, Input::Reports(connection, reports));
                 return;
             }
             Mail::Authorize(inquiry, answer) => {

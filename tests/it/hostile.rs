@@ -186,7 +186,7 @@ fn noise_before_the_open_is_answered_with_the_header_or_an_end() {
         assert!(answered < 2_000);
         rig.wait(limits::OPEN_DEADLINE.as_millis());
         assert!(
-            rig.server.is_finished(),
+            rig.engine().is_finished(),
             "an unopened connection is dropped"
         );
     }
@@ -196,7 +196,7 @@ fn noise_before_the_open_is_answered_with_the_header_or_an_end() {
 fn a_large_frame_before_the_open_is_refused_at_its_head() {
     let mut rig = Rig::new();
     rig.exchange(b"AMQP\x00\x01\x00\x00\xff\xff\xff\xff\x02\x00\x00\x00");
-    assert!(rig.server.is_finished());
+    assert!(rig.engine().is_finished());
 }
 
 #[test]

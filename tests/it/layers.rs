@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// A module, or the package `loadgen`, and the modules of ours that it may import.
-const TABLE: [(&str, &str); 15] = [
+const TABLE: [(&str, &str); 16] = [
     ("time", ""),
     ("limits", "time"),
     ("shape", "limits"),
@@ -17,13 +17,14 @@ const TABLE: [(&str, &str); 15] = [
     ("rest", "time limits message entity broker"),
     ("storage", "time limits entity"),
     ("config", "time limits address"),
+    ("shard", "time limits amqp message entity broker storage"),
     (
         "fuzzing",
         "time limits shape address amqp message entity broker admin rest storage config",
     ),
     (
         "shell",
-        "time limits shape address amqp message entity broker admin rest storage config",
+        "time limits shape address amqp message entity broker admin rest storage config shard",
     ),
     ("loadgen", "time limits shape amqp message"),
 ];

@@ -4,8 +4,8 @@ use std::cell::Cell;
 
 use super::*;
 use crate::broker::{Broker, EntityRefused, Inquiry, Origin, Peer, Profile};
-use crate::entity::queue::Description;
 use crate::entity::Memory;
+use crate::entity::queue::Description;
 use crate::shard::{Outgoing, Ready, Recovering};
 use crate::shell::committer::Sync;
 use crate::storage::memory::MemoryDisk;
@@ -85,7 +85,8 @@ async fn a_checkpoint_whose_thread_does_not_start_or_panics_is_followed_by_anoth
     };
     for is_written in [false, true] {
         owner.write_until_checkpoint().await;
-        let Some(Mail::Input(Input::CheckpointWritten(written))) = owner.mailbox.recv().await else {
+        let Some(Mail::Input(Input::CheckpointWritten(written))) = owner.mailbox.recv().await
+        else {
             panic!("nothing else was sent");
         };
         assert_eq!(written.is_ok(), is_written);

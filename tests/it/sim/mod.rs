@@ -19,6 +19,7 @@ mod plan;
 mod random;
 mod recovery;
 mod run;
+mod sights;
 mod wire;
 mod world;
 

@@ -151,7 +151,8 @@ impl Run {
         }
         for _ in 0..self.random.below(self.plan.pump + 1) {
             if self.world.takes_input()
-                && let Some(act) = self.clients.pump() {
+                && let Some(act) = self.clients.pump()
+            {
                 self.step(&act)?;
             }
         }

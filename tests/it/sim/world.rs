@@ -7,15 +7,10 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use jitney::address::{Address, EntityAddress};
-use jitney::amqp::{Accept, LinkId, Outcome, Refusal, Value as AmqpValue};
-use jitney::broker::{
-    Broker, ConnectionId, Origin, Profile, Reply, Room, Routed, Surroundings, WantedBody,
-};
-use jitney::entity::queue::{Description, Handover, ReceiveMode};
+use jitney::broker::{Broker, ConnectionId, Origin, Profile, Room, Surroundings, WantedBody};
+use jitney::entity::queue::Description;
 use jitney::entity::rules::{CorrelationFields, CorrelationFilter, Filter, Rule};
-use jitney::entity::{
-    BodyRef, Budget, Memory, MemoryPages, Record, SequenceNumber,
-};
+use jitney::entity::{BodyRef, Budget, Memory, MemoryPages, Record, SequenceNumber};
 use jitney::message;
 use jitney::shard::{
     self, Cause, CheckpointTask, Event, Input, Observer, Outgoing, Output, ReadPurpose,
@@ -24,12 +19,13 @@ use jitney::shard::{
 use jitney::storage::{self, Committer, Disk, Error, Frame, Options, Writer};
 use jitney::time::{ClockStep, Timestamp};
 
-use super::acts::{Act, LinkKey};
+use super::acts::Act;
 use super::audit::{Auditor, Sight};
 use super::disk::FaultyDisk;
 use super::plan::Planned;
 use super::random::Stream;
-use super::wire::{read_answer, read_message, sent_id};
+use super::sights::{answered, look, sent};
+use super::wire::sent_id;
 
 /// Why a run ends early.
 #[derive(Debug)]
@@ -153,7 +149,11 @@ impl Observer for Watcher {
                 })
             }
         };
-        self.seen.0.lock().expect("one thread uses it").push(happened);
+        self.seen
+            .0
+            .lock()
+            .expect("one thread uses it")
+            .push(happened);
     }
 }
 
@@ -610,7 +610,13 @@ impl World {
     /// Starts the broker again on what is on the disk.
     pub(super) fn restart(&mut self) -> Result<(), Stop> {
         let (now, entities) = (self.now, &self.entities);
-        let started = start(&self.disk, &mut self.random, self.segment_bytes, now, entities)?;
+        let started = start(
+            &self.disk,
+            &mut self.random,
+            self.segment_bytes,
+            now,
+            entities,
+        )?;
         let last = started.last;
         self.trace.note(|| format!("restarted after group {last}"));
         self.auditor.restarted(last)?;
@@ -762,104 +768,6 @@ fn ensure(broker: &mut Broker, cx: &mut Surroundings<'_>, planned: &Planned) {
     }
 }
 
-/// Reads a reply as its client will.
-fn look(
-    routed: &Routed,
-    body: &impl Fn(BodyRef) -> Result<Bytes, String>,
-) -> Result<Sight, String> {
-    let id = routed.connection;
-    match &routed.reply {
-        Reply::Deliver(link, handover) => delivered(at(id, *link), handover, &body(handover.body)?),
-        Reply::Respond(link, response) => {
-            let bodies: Result<Vec<Bytes>, String> = response.bodies().map(body).collect();
-            let answer = read_answer(&response.encode(&bodies?))?;
-            Ok(Sight::Answered(at(id, *link), answer))
-        }
-        reply => look_at(id, reply),
-    }
-}
-
-/// Reads what has left for a client.
-fn sent(id: ConnectionId, outgoing: Outgoing) -> Result<Sight, String> {
-    match outgoing {
-        Outgoing::Deliver(link, handover, body) => delivered(at(id, link), &handover, &body),
-        Outgoing::Respond(link, response, bodies) => {
-            let answer = read_answer(&response.encode(&bodies))?;
-            Ok(Sight::Answered(at(id, link), answer))
-        }
-        Outgoing::Reply(reply) => look_at(id, &reply),
-        Outgoing::Close(refusal) => Err(format!("{id:?} is closed: {refusal:?}")),
-    }
-}
-
-fn at(id: ConnectionId, link: LinkId) -> LinkKey {
-    LinkKey {
-        connection: id.0,
-        link: link.0,
-    }
-}
-
-fn delivered(at: LinkKey, handover: &Handover, body: &Bytes) -> Result<Sight, String> {
-    let mut rendered = Vec::new();
-    message::render(&mut rendered, body, &handover.stamps);
-    Ok(Sight::Delivered {
-        at,
-        token: handover.token,
-        delete: handover.mode == ReceiveMode::ReceiveAndDelete,
-        seen: read_message(&rendered)?,
-    })
-}
-
-fn look_at(id: ConnectionId, reply: &Reply) -> Result<Sight, String> {
-    let at = |link: LinkId| at(id, link);
-    Ok(match reply {
-        Reply::AcceptLink(link, accept) => Sight::Accepted(at(*link), grant(accept)?),
-        Reply::RefuseLink(link, refusal) => Sight::Refused(at(*link), condition(refusal)),
-        Reply::Detach(link, refusal) => Sight::Detached(at(*link), condition(refusal)),
-        Reply::Drained(link, limit) => Sight::Drained(at(*link), *limit),
-        Reply::SettleIncoming {
-            link,
-            delivery,
-            outcome,
-            ..
-        } => {
-            let (at, delivery) = (at(*link), delivery.0);
-            match outcome {
-                Outcome::Accepted => Sight::SettledIncoming(at, delivery, Ok(())),
-                Outcome::Declared(id) => Sight::Declared(at, delivery, id.to_vec()),
-                Outcome::InTransaction(id, inner) if **inner == Outcome::Accepted => {
-                    Sight::TakenWithin(at, delivery, id.to_vec())
-                }
-                other => Sight::SettledIncoming(at, delivery, Err(refused(other))),
-            }
-        }
-        Reply::SettleOutgoing(link, delivery, outcome) => {
-            let (at, delivery) = (at(*link), delivery.0);
-            match (outcome, settlement(outcome)) {
-                (_, Some(name)) => Sight::SettledOutgoing(at, delivery, Ok(name)),
-                (Outcome::InTransaction(id, inner), _) => match settlement(inner) {
-                    Some(name) => Sight::SettledWithin(at, delivery, id.to_vec(), name),
-                    None => return Err(format!("{inner:?} in a transaction")),
-                },
-                (other, None) => Sight::SettledOutgoing(at, delivery, Err(refused(other))),
-            }
-        }
-        Reply::Deliver(..)
-        | Reply::Respond(..)
-        | Reply::Close(_)
-        | Reply::Authenticated(_)
-        | Reply::Admitted => return Err(format!("nobody asked for {reply:?}")),
-    })
-}
-
-/// The bytes of an answer, and whose it is.
-fn answered(routed: &Routed) -> Option<(ConnectionId, u64)> {
-    match &routed.reply {
-        Reply::Respond(_, response) => Some((routed.connection, response.bytes())),
-        _ => None,
-    }
-}
-
 /// Makes memory that is short more often than not: then what nothing happens to is packed after each
 /// step, and lies in memory or on pages.
 fn memory(number: u64) -> Memory {
@@ -896,47 +804,5 @@ fn address(path: &str) -> EntityAddress {
     match Address::parse(path) {
         Ok(Address::Entity(address)) => address,
         other => panic!("{other:?}"),
-    }
-}
-
-/// The year 1970 in ticks of 100 nanoseconds since the year 1 (`receiving.md#session-filter`).
-const EPOCH: i64 = 621_355_968_000_000_000;
-
-/// Reads which message session a link is let in to, and until when.
-fn grant(accept: &Accept) -> Result<Option<(String, i64)>, String> {
-    let Some(name) = &accept.message_session else {
-        return Ok(None);
-    };
-    let properties = accept.properties.iter().flat_map(|fields| fields.iter());
-    let mut until = properties.filter(|(key, _)| key.as_str() == "com.microsoft:locked-until-utc");
-    match until.next() {
-        Some((_, AmqpValue::Long(ticks))) => Ok(Some((name.clone(), (ticks - EPOCH) / 10_000))),
-        other => Err(format!("the session {name} is locked until {other:?}")),
-    }
-}
-
-/// Returns what the outcome of a decision is called, if it was carried out.
-fn settlement(outcome: &Outcome) -> Option<&'static str> {
-    match outcome {
-        Outcome::Accepted => Some("accepted"),
-        Outcome::Released => Some("released"),
-        Outcome::Modified {
-            undeliverable_here: true,
-            ..
-        } => Some("modified, undeliverable here"),
-        Outcome::Modified { .. } => Some("modified"),
-        Outcome::Rejected(None) => Some("rejected"),
-        Outcome::Rejected(Some(_)) | Outcome::Declared(_) | Outcome::InTransaction(..) => None,
-    }
-}
-
-fn condition(refusal: &Refusal) -> String {
-    refusal.condition.as_str().to_owned()
-}
-
-fn refused(outcome: &Outcome) -> String {
-    match outcome {
-        Outcome::Rejected(Some(rejection)) => condition(&rejection.refusal),
-        other => format!("{other:?}"),
     }
 }

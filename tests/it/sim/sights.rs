@@ -1,0 +1,153 @@
+//! What the broker tells, as its client reads it.
+
+use bytes::Bytes;
+use jitney::amqp::{Accept, LinkId, Outcome, Refusal, Value as AmqpValue};
+use jitney::broker::{ConnectionId, Reply, Routed};
+use jitney::entity::BodyRef;
+use jitney::entity::queue::{Handover, ReceiveMode};
+use jitney::message;
+use jitney::shard::Outgoing;
+
+use super::acts::LinkKey;
+use super::audit::Sight;
+use super::wire::{read_answer, read_message};
+
+/// Reads a reply as its client will.
+pub(super) fn look(
+    routed: &Routed,
+    body: &impl Fn(BodyRef) -> Result<Bytes, String>,
+) -> Result<Sight, String> {
+    let id = routed.connection;
+    match &routed.reply {
+        Reply::Deliver(link, handover) => delivered(at(id, *link), handover, &body(handover.body)?),
+        Reply::Respond(link, response) => {
+            let bodies: Result<Vec<Bytes>, String> = response.bodies().map(body).collect();
+            let answer = read_answer(&response.encode(&bodies?))?;
+            Ok(Sight::Answered(at(id, *link), answer))
+        }
+        reply => look_at(id, reply),
+    }
+}
+
+/// Reads what has left for a client.
+pub(super) fn sent(id: ConnectionId, outgoing: Outgoing) -> Result<Sight, String> {
+    match outgoing {
+        Outgoing::Deliver(link, handover, body) => delivered(at(id, link), &handover, &body),
+        Outgoing::Respond(link, response, bodies) => {
+            let answer = read_answer(&response.encode(&bodies))?;
+            Ok(Sight::Answered(at(id, link), answer))
+        }
+        Outgoing::Reply(reply) => look_at(id, &reply),
+        Outgoing::Close(refusal) => Err(format!("{id:?} is closed: {refusal:?}")),
+    }
+}
+
+fn at(id: ConnectionId, link: LinkId) -> LinkKey {
+    LinkKey {
+        connection: id.0,
+        link: link.0,
+    }
+}
+
+fn delivered(at: LinkKey, handover: &Handover, body: &Bytes) -> Result<Sight, String> {
+    let mut rendered = Vec::new();
+    message::render(&mut rendered, body, &handover.stamps);
+    Ok(Sight::Delivered {
+        at,
+        token: handover.token,
+        delete: handover.mode == ReceiveMode::ReceiveAndDelete,
+        seen: read_message(&rendered)?,
+    })
+}
+
+fn look_at(id: ConnectionId, reply: &Reply) -> Result<Sight, String> {
+    let at = |link: LinkId| at(id, link);
+    Ok(match reply {
+        Reply::AcceptLink(link, accept) => Sight::Accepted(at(*link), grant(accept)?),
+        Reply::RefuseLink(link, refusal) => Sight::Refused(at(*link), condition(refusal)),
+        Reply::Detach(link, refusal) => Sight::Detached(at(*link), condition(refusal)),
+        Reply::Drained(link, limit) => Sight::Drained(at(*link), *limit),
+        Reply::SettleIncoming {
+            link,
+            delivery,
+            outcome,
+            ..
+        } => {
+            let (at, delivery) = (at(*link), delivery.0);
+            match outcome {
+                Outcome::Accepted => Sight::SettledIncoming(at, delivery, Ok(())),
+                Outcome::Declared(id) => Sight::Declared(at, delivery, id.to_vec()),
+                Outcome::InTransaction(id, inner) if **inner == Outcome::Accepted => {
+                    Sight::TakenWithin(at, delivery, id.to_vec())
+                }
+                other => Sight::SettledIncoming(at, delivery, Err(refused(other))),
+            }
+        }
+        Reply::SettleOutgoing(link, delivery, outcome) => {
+            let (at, delivery) = (at(*link), delivery.0);
+            match (outcome, settlement(outcome)) {
+                (_, Some(name)) => Sight::SettledOutgoing(at, delivery, Ok(name)),
+                (Outcome::InTransaction(id, inner), _) => match settlement(inner) {
+                    Some(name) => Sight::SettledWithin(at, delivery, id.to_vec(), name),
+                    None => return Err(format!("{inner:?} in a transaction")),
+                },
+                (other, None) => Sight::SettledOutgoing(at, delivery, Err(refused(other))),
+            }
+        }
+        Reply::Deliver(..)
+        | Reply::Respond(..)
+        | Reply::Close(_)
+        | Reply::Authenticated(_)
+        | Reply::Admitted => return Err(format!("nobody asked for {reply:?}")),
+    })
+}
+
+/// The bytes of an answer, and whose it is.
+pub(super) fn answered(routed: &Routed) -> Option<(ConnectionId, u64)> {
+    match &routed.reply {
+        Reply::Respond(_, response) => Some((routed.connection, response.bytes())),
+        _ => None,
+    }
+}
+
+/// The year 1970 in ticks of 100 nanoseconds since the year 1 (`protocol.md` §5.4).
+const EPOCH: i64 = 621_355_968_000_000_000;
+
+/// Reads which message session a link is let in to, and until when.
+fn grant(accept: &Accept) -> Result<Option<(String, i64)>, String> {
+    let Some(name) = &accept.message_session else {
+        return Ok(None);
+    };
+    let properties = accept.properties.iter().flat_map(|fields| fields.iter());
+    let mut until = properties.filter(|(key, _)| key.as_str() == "com.microsoft:locked-until-utc");
+    match until.next() {
+        Some((_, AmqpValue::Long(ticks))) => Ok(Some((name.clone(), (ticks - EPOCH) / 10_000))),
+        other => Err(format!("the session {name} is locked until {other:?}")),
+    }
+}
+
+/// Returns what the outcome of a decision is called, if it was carried out.
+fn settlement(outcome: &Outcome) -> Option<&'static str> {
+    match outcome {
+        Outcome::Accepted => Some("accepted"),
+        Outcome::Released => Some("released"),
+        Outcome::Modified {
+            undeliverable_here: true,
+            ..
+        } => Some("modified, undeliverable here"),
+        Outcome::Modified { .. } => Some("modified"),
+        Outcome::Rejected(None) => Some("rejected"),
+        Outcome::Rejected(Some(_)) | Outcome::Declared(_) | Outcome::InTransaction(..) => None,
+    }
+}
+
+fn condition(refusal: &Refusal) -> String {
+    refusal.condition.as_str().to_owned()
+}
+
+fn refused(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Rejected(Some(rejection)) => condition(&rejection.refusal),
+        other => format!("{other:?}"),
+    }
+}
