@@ -97,6 +97,9 @@ pub const ANSWERS_WINDOW_BYTES: u64 = 2 * 1024 * 1024;
 pub const REQUESTS_WAITING_MAX: usize = 256;
 /// Bytes of such requests, beyond the first.
 pub const REQUESTS_WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Bytes of the one request that every connection may have waiting, whatever others have: a token of
+/// most kinds, or a request without messages.
+pub const FIRST_REQUEST_BYTES: usize = 4 * 1024;
 /// Numbers or lock tokens in one management request.
 pub const REQUEST_ITEMS_MAX: usize = 5_000;
 /// Batches of inputs that wait for the owner; then connections wait, and TCP pushes back.

@@ -27,6 +27,8 @@ pub(super) struct Way {
     is_full: bool,
     /// When some of it was written last, or when it became so much that it counts.
     moved_at: Timestamp,
+    /// It is being closed, because nothing of it was written for too long.
+    is_closing: bool,
 }
 
 impl Way {
@@ -40,7 +42,8 @@ impl Way {
 
     /// Returns whether some of it has not been written for as long as may be.
     fn is_stuck(&self, now: Timestamp) -> bool {
-        limits::UNREPORTED_BYTES_MAX <= self.counted()
+        !self.is_closing
+            && limits::UNREPORTED_BYTES_MAX <= self.counted()
             && self.moved_at.after(limits::UNREAD_WAIT_MAX) <= now
     }
 }
@@ -211,6 +214,7 @@ impl Broker {
             let text = "The connection is closed: its peer has read nothing for some seconds, and \
                         the broker has too much to write to those that do not read.";
             let refusal = self.refuse(around, Condition::ResourceLimitExceeded, text, "");
+            self.connection(id).way.is_closing = true;
             around.replies.push(Routed {
                 connection: id,
                 rests_on: 0,

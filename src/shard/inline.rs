@@ -175,9 +175,10 @@ impl Inline {
                         served.peer.outgoing.append(outgoing);
                     }
                 }
-                // Everything is synced at once; requests come over connections only, and nobody has an
-                // identity token.
+                // Everything is synced at once, and clients read what they are sent; requests come over
+                // connections only, and nobody has an identity token.
                 Output::Sync
+                | Output::Close(_)
                 | Output::Answer(..)
                 | Output::Abandon(_)
                 | Output::FetchIdentityKeys => {}

@@ -500,6 +500,9 @@ impl Shard {
             if connection.outgoing.is_empty() {
                 self.unsent.push(id);
             }
+            if matches!(outgoing, Outgoing::Close(_)) {
+                self.outputs.push_back(Output::Close(id));
+            }
             connection.outgoing.push_back(outgoing);
         }
     }

@@ -25,6 +25,8 @@ pub enum Output {
     RemoveSegments(Vec<SegmentId>),
     /// Give a connection what is in [`Shard::outgoing`](super::Shard::outgoing).
     Send(ConnectionId),
+    /// Close a connection behind what it is given, or without that if its peer does not read.
+    Close(ConnectionId),
     /// Answer a request.
     Answer(RequestId, Answer),
     /// A request is not answered: nobody knows what came of it.

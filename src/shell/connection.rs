@@ -160,6 +160,41 @@ const WAITING_BYTES_MAX: usize = 64 * 1024;
 const IDLE_WAKE: Duration = Duration::from_mins(4);
 /// How long a peer may take to read the last that is written to it.
 const LAST_WRITE_WAIT: Duration = Duration::from_secs(5);
+/// How long it may read nothing of that.
+const LAST_WRITE_PAUSE: Duration = Duration::from_secs(1);
+
+/// The end of a connection that is being closed: the peer reads what is left, or is cut off.
+#[derive(Debug)]
+struct LastWrite {
+    ends_at: Instant,
+    /// Until then it must have read something.
+    looks_at: Instant,
+    /// Bytes that waited at the last look.
+    bytes: usize,
+}
+
+impl LastWrite {
+    fn begin(bytes: usize) -> Self {
+        let now = Instant::now();
+        Self {
+            ends_at: now + LAST_WRITE_WAIT,
+            looks_at: now + LAST_WRITE_PAUSE,
+            bytes,
+        }
+    }
+
+    /// Returns whether the peer has had its time, with so many bytes still waiting.
+    fn is_over(&mut self, bytes: usize) -> bool {
+        let now = Instant::now();
+        if now < self.looks_at {
+            return false;
+        }
+        let reads = bytes == 0 || bytes < self.bytes;
+        self.bytes = bytes;
+        self.looks_at = (now + LAST_WRITE_PAUSE).min(self.ends_at);
+        self.ends_at <= now || !reads
+    }
+}
 
 /// What moved on a stream.
 #[derive(Debug, Clone, Copy)]
@@ -170,8 +205,8 @@ struct Moved {
 impl<S: Stream> Task<S> {
     async fn run(&mut self, owner: &Mailbox) -> io::Result<()> {
         let mut at_end = false;
-        let mut last_write = None;
-        let mut timer = pin!(sleep_until(self.wakes_at(last_write)));
+        let mut last_write: Option<LastWrite> = None;
+        let mut timer = pin!(sleep_until(self.wakes_at(None)));
         loop {
             self.turn();
             if self.peer.has_reports() {
@@ -189,23 +224,30 @@ impl<S: Stream> Task<S> {
                 return Ok(());
             }
             if ends {
-                last_write.get_or_insert_with(|| Instant::now() + LAST_WRITE_WAIT);
+                last_write.get_or_insert_with(|| LastWrite::begin(self.output.len()));
             }
             // The timer is set anew only when it would be late: most turns move its end away.
-            let wakes_at = self.wakes_at(last_write);
+            let wakes_at = self.wakes_at(last_write.as_ref());
             if wakes_at < timer.deadline() || timer.is_elapsed() {
                 timer.as_mut().reset(wakes_at);
             }
             let reads = !ends && self.output.len() <= OUTPUT_BYTES_MAX;
             let takes = self.peer.outgoing.is_empty() && self.output.len() < OUTPUT_BYTES;
             let outbox = Arc::clone(&self.outbox);
+            let is_open = last_write.is_none();
             tokio::select! {
                 biased;
                 moved = poll_fn(|cx| self.poll_stream(cx, reads)) => at_end |= moved?.at_end,
                 () = outbox.filled(), if takes => {}
+                // A peer that does not read may never let the close frame be written.
+                () = outbox.closing(), if is_open => {
+                    last_write = Some(LastWrite::begin(self.output.len()));
+                }
                 () = timer.as_mut() => {
-                    if last_write.is_some_and(|end| end <= Instant::now()) {
-                        return Ok(());
+                    if let Some(last_write) = &mut last_write
+                        && last_write.is_over(self.output.len())
+                    {
+                        return Err(io::ErrorKind::TimedOut.into());
                     }
                     self.incoming.rest();
                     self.peer.engine.handle_timeout(self.clock.elapsed());
@@ -216,11 +258,12 @@ impl<S: Stream> Task<S> {
     }
 
     /// Returns when something is to be done though nothing moves.
-    fn wakes_at(&self, last_write: Option<Instant>) -> Instant {
+    fn wakes_at(&self, last_write: Option<&LastWrite>) -> Instant {
         let now = Instant::now();
         let engine = self.peer.engine.poll_timeout();
         let engine = engine.map(|deadline| now + self.clock.until_elapsed(deadline));
         let visit = self.visit.as_ref().map(Visit::deadline);
+        let last_write = last_write.map(|last_write| last_write.looks_at);
         let next = [engine, visit, last_write].into_iter().flatten().min();
         next.unwrap_or(now + IDLE_WAKE)
     }
@@ -374,6 +417,36 @@ mod tests {
         fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
             Poll::Ready(Ok(()))
         }
+    }
+
+    #[tokio::test]
+    async fn a_peer_that_reads_nothing_is_cut_off_when_its_connection_is_closed() {
+        let (sender, mut mail) = mpsc::channel(limits::MAILBOX_LENGTH);
+        let visits = Visits::new(100);
+        let guest = Guest {
+            id: ConnectionId(7),
+            origin: Origin::default(),
+            visit: visits.enter(IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap(),
+            is_trusted: true,
+        };
+        let clock = Arc::new(Clock::new(Timestamp::EPOCH));
+        // Fewer bytes than the answers to what the peer says.
+        let (mut peer, stream) = tokio::io::duplex(16);
+        let served = tokio::spawn(serve(
+            stream,
+            guest,
+            clock,
+            Mailbox::new(sender, usize::MAX),
+        ));
+        let Some(Mail::Connected(_, outbox, _)) = mail.recv().await else {
+            panic!("it is told first");
+        };
+        peer.write_all(b"AMQP\x00\x01\x00\x00").await.unwrap();
+        let open = b"\0\0\0\x11\x02\0\0\0\0\x53\x10\xc0\x04\x01\xa1\x01c";
+        peer.write_all(open).await.unwrap();
+        assert!(matches!(mail.recv().await, Some(Mail::Reports(..))));
+        outbox.close();
+        timeout(2 * LAST_WRITE_WAIT, served).await.unwrap().unwrap();
     }
 
     #[tokio::test]

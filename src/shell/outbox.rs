@@ -17,6 +17,7 @@ use crate::shard::Outgoing;
 pub(super) struct Outbox {
     waiting: Mutex<VecDeque<Outgoing>>,
     filled: Notify,
+    closing: Notify,
 }
 
 impl Outbox {
@@ -40,6 +41,16 @@ impl Outbox {
         debug_assert!(into.is_empty(), "what is there would be lost");
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::swap(&mut *waiting, into);
+    }
+
+    /// Says that the connection is to be closed, behind what waits here.
+    pub(super) fn close(&self) {
+        self.closing.notify_one();
+    }
+
+    /// Waits until the connection is to be closed. Safe to drop, as [`Outbox::filled`].
+    pub(super) async fn closing(&self) {
+        self.closing.notified().await;
     }
 
     /// Waits until something is left here. Safe to drop: a notice that came stays.

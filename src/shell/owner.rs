@@ -270,6 +270,11 @@ impl Owner {
                     self.shard.set_behind(id, is_behind);
                 }
             }
+            Output::Close(id) => {
+                if let Some(outbox) = self.outboxes.get(&id) {
+                    outbox.close();
+                }
+            }
             Output::Answer(request, answer) => self.answer(request, answer),
             // Its task is told by the loss of its channel.
             Output::Abandon(request) => drop(self.requests.remove(&request)),

@@ -87,7 +87,7 @@ impl Broker {
             payload,
             progress: operations::Progress::default(),
         };
-        if self.may_wait(id, call.payload.len()) {
+        if self.is_answered_at_once(id, &call) || self.may_wait(id, call.payload.len()) {
             self.submit(around, id, call);
             self.count_waiting(id);
             return Ok(());
@@ -96,14 +96,30 @@ impl Broker {
         Err(self.refuse(around, Condition::ResourceLimitExceeded, text, ""))
     }
 
-    /// Returns whether a connection may have another call of so many bytes waiting. A small one may
-    /// always be its first: most are answered at once, and other connections must not prevent that.
+    /// Returns whether a small call need not wait, as most need not: the link for its answer has
+    /// credit, and no other call is before it. What others have waiting is no reason to refuse it.
+    fn is_answered_at_once(&mut self, id: ConnectionId, call: &Call) -> bool {
+        let size = u64::try_from(call.payload.len()).unwrap_or(u64::MAX);
+        if limits::CBS_MESSAGE_BYTES_MAX < size || self.has_unfinished() || !self.takes_answers(id)
+        {
+            return false;
+        }
+        let connection = self.connection(id);
+        let reply_to = call.request.reply_to.as_deref();
+        let link = find(&connection.links, &call.node, call.session, reply_to);
+        match link.and_then(|link| connection.links.get(&link)) {
+            Some(Link::Responses(state)) => state.has_credit() && state.waiting.is_empty(),
+            Some(_) | None => false,
+        }
+    }
+
+    /// Returns whether a connection may have another call of so many bytes waiting. One that is as small
+    /// as a token may always be its first: Java sends it while it attaches the link for the answer.
     fn may_wait(&mut self, id: ConnectionId, bytes: usize) -> bool {
         let (count, waiting) = self.connection(id).waiting_calls();
-        let is_small = u64::try_from(bytes).is_ok_and(|size| size <= limits::CBS_MESSAGE_BYTES_MAX);
         let fits = waiting + bytes <= limits::REQUESTS_WAITING_BYTES_MAX;
         match count {
-            0 => is_small || self.ways.may_wait(bytes),
+            0 => bytes <= limits::FIRST_REQUEST_BYTES || self.ways.may_wait(bytes),
             _ => count < limits::REQUESTS_WAITING_MAX && fits && self.ways.may_wait(bytes),
         }
     }

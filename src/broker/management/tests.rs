@@ -263,8 +263,31 @@ fn requests_that_wait_on_one_connection_keep_no_other_from_its_first() {
     assert!(!ask(1, LARGE, &[]), "both are more than the share");
     assert!(!ask(2, LARGE, &[REQUESTS]), "so are those of two");
     assert!(
-        ask(2, 10_000, &[]),
+        !ask(2, limits::FIRST_REQUEST_BYTES, &[]),
+        "many such are much"
+    );
+    assert!(
+        ask(2, limits::FIRST_REQUEST_BYTES / 2, &[]),
         "a small one is taken whatever others have"
+    );
+    bench.run(|broker, around| {
+        let id = ConnectionId(3);
+        for link in [REQUESTS, RESPONSES] {
+            broker.apply(around, id, attach(link, "q/$management"));
+        }
+        let credit = Event::Credit {
+            link: RESPONSES,
+            limit: 10,
+            drain: false,
+        };
+        broker.apply(around, id, Input::Event(credit));
+        let padding = vec![("padding", Value::String("x".repeat(20_000)))];
+        broker.apply(around, id, request("peek-message", padding));
+    });
+    assert_eq!(
+        outcomes(&mut bench),
+        [Outcome::Accepted],
+        "it need not wait"
     );
     let detached = Event::Detached {
         link: RESPONSES,

@@ -421,7 +421,10 @@ impl World {
                         self.release(id, outgoing)?;
                     }
                 }
-                Output::Answer(..) | Output::Abandon(_) | Output::FetchIdentityKeys => {
+                Output::Close(_)
+                | Output::Answer(..)
+                | Output::Abandon(_)
+                | Output::FetchIdentityKeys => {
                     return Err(Stop::Wrong(format!("nobody asked for {output:?}")));
                 }
             }
