@@ -113,10 +113,10 @@ impl Broker {
         match self.link(connection, link) {
             Some(&(Link::Receiver { queue, .. } | Link::Waiting { queue, .. })) => {
                 let consumer = consumer_id(connection, link);
-                let blocked = self.is_blocked(connection);
+                let allowance = self.allowance(connection);
                 self.with_queue(around, queue, |queue, cx| {
                     // It may have been let in since.
-                    queue.set_blocked(cx, consumer, blocked);
+                    queue.allow(cx, consumer, allowance);
                     queue.set_credit(cx, consumer, limit, drain);
                 });
             }

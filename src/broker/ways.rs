@@ -6,13 +6,18 @@
 //! report at once what it has written of them.
 //!
 //! Peers that read little leave room for others that way. Where many do not read at all, what waits
-//! reaches twice the share: then nothing is handed out, and connections that have written nothing for
-//! [`limits::UNREAD_WAIT_MAX`] are closed.
+//! reaches twice the share: then a connection is handed no more than what does not count, and
+//! connections that have written nothing for [`limits::UNREAD_WAIT_MAX`] are closed. A connection whose
+//! peer reads goes on all the time.
 
 use tracing::warn;
 
-use super::{Broker, ConnectionId, Link, LinkId, Reply, Routed, Surroundings, consumer_id};
+use super::links::ServiceNode;
+use super::{
+    Broker, Connection, ConnectionId, Link, LinkId, Reply, Routed, Surroundings, consumer_id,
+};
 use crate::amqp::Condition;
+use crate::entity::queue::Allowance;
 use crate::limits;
 use crate::time::{ClockStep, Timestamp};
 
@@ -43,7 +48,7 @@ impl Way {
     /// Returns whether some of it has not been written for as long as may be.
     fn is_stuck(&self, now: Timestamp) -> bool {
         !self.is_closing
-            && limits::UNREPORTED_BYTES_MAX <= self.counted()
+            && 0 < self.counted()
             && self.moved_at.after(limits::UNREAD_WAIT_MAX) <= now
     }
 }
@@ -55,7 +60,7 @@ pub(super) struct Ways {
     share: u64,
     /// Bytes that all connections have waiting, without the first ones of each, which do not count.
     counted: u64,
-    /// While nothing is handed out: when connections are closed.
+    /// While a connection is handed only what does not count: when connections are closed.
     closes_at: Option<Timestamp>,
     /// Bytes of requests that wait until their answers can be written.
     requests: usize,
@@ -82,6 +87,11 @@ impl Ways {
 
     fn is_over(&self) -> bool {
         self.share.saturating_mul(2) <= self.counted
+    }
+
+    /// Returns whether answers have room yet where messages have none.
+    fn has_reserve(&self) -> bool {
+        self.counted < self.share.saturating_mul(3)
     }
 
     fn count(&mut self, before: u64, now: u64) {
@@ -133,23 +143,23 @@ impl Broker {
         self.ways.count(before, way.counted());
         let fills = !way.is_full && self.ways.window() <= way.bytes();
         way.is_full |= fills;
-        fills
+        fills || (self.ways.closes_at.is_some() && 0 < way.counted())
     }
 
     /// Stops what the connections that were filled are handed, and what all are if there is too much.
     pub(super) fn stop_filled(&mut self, around: &mut Surroundings<'_>, filled: Vec<ConnectionId>) {
         for connection in filled {
-            self.set_blocked(around, connection);
+            self.allow_receivers(around, connection);
         }
         if self.ways.closes_at.is_none() && self.ways.is_over() {
             warn!(
                 bytes = self.ways.counted,
                 connections = self.connections.len(),
-                "peers do not read what is sent to them: nothing more is sent until they do, or \
-                 are disconnected"
+                "peers do not read what is sent to them: connections get little until they do, or are \
+                 closed"
             );
             self.ways.closes_at = Some(around.now.after(limits::UNREAD_WAIT_MAX));
-            self.set_all_blocked(around);
+            self.allow_all(around);
         }
     }
 
@@ -169,10 +179,12 @@ impl Broker {
         let enough = (self.ways.window() / 2).max(limits::UNREPORTED_BYTES_MAX);
         let frees = way.is_full && way.bytes() <= enough;
         way.is_full &= !frees;
-        if self.ways.closes_at.is_some() {
+        let is_short = self.ways.closes_at.is_some();
+        if is_short {
             self.go_on_sending(around);
-        } else if frees {
-            self.set_blocked(around, id);
+        }
+        if frees || is_short {
+            self.allow_receivers(around, id);
         }
         if frees || matches!(load, Load::Answers(_)) {
             self.answer_all(around, id);
@@ -191,7 +203,7 @@ impl Broker {
             return;
         }
         self.ways.closes_at = None;
-        self.set_all_blocked(around);
+        self.allow_all(around);
         for id in self.connections.keys().copied().collect::<Vec<_>>() {
             self.answer_all(around, id);
         }
@@ -231,28 +243,46 @@ impl Broker {
         }
     }
 
-    /// Returns whether a connection is to be handed nothing.
-    pub(super) fn is_blocked(&self, id: ConnectionId) -> bool {
-        let connection = self.connections.get(&id);
-        self.ways.closes_at.is_some() || connection.is_some_and(|connection| connection.way.is_full)
-    }
-
-    /// Returns whether another request of a connection may be carried out: its peer reads the
-    /// answers.
-    pub(super) fn takes_answers(&self, id: ConnectionId) -> bool {
-        let connection = self.connections.get(&id);
-        let answers = connection.map_or(0, |connection| connection.way.answers);
-        !self.is_blocked(id) && answers < limits::ANSWERS_WINDOW_BYTES
-    }
-
-    fn set_all_blocked(&mut self, around: &mut Surroundings<'_>) {
-        for id in self.connections.keys().copied().collect::<Vec<_>>() {
-            self.set_blocked(around, id);
+    /// Returns how much each receiver of a connection may be handed.
+    pub(super) fn allowance(&self, id: ConnectionId) -> Allowance {
+        let Some(Connection { way, .. }) = self.connections.get(&id) else {
+            return Allowance::Stopped;
+        };
+        let is_short = self.ways.closes_at.is_some();
+        let bytes = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+        if way.is_full || (is_short && 0 < way.counted()) {
+            Allowance::Stopped
+        } else if is_short {
+            let left = limits::UNREPORTED_BYTES_MAX.saturating_sub(way.bytes());
+            Allowance::Within(bytes(left))
+        } else {
+            Allowance::UpTo(bytes(self.ways.window() / 2).min(limits::RECEIVER_WINDOW_BYTES))
         }
     }
 
-    /// Stops the receivers of a connection that is to be handed nothing, or lets them go on.
-    fn set_blocked(&mut self, around: &mut Surroundings<'_>, id: ConnectionId) {
+    /// Returns whether another request of a connection to a node may be carried out: its peer reads the
+    /// answers. While peers do not read what they are sent, answers of other connections have a share
+    /// more than messages; those of `$cbs` are small, and always leave.
+    pub(super) fn takes_answers(&self, id: ConnectionId, node: &ServiceNode) -> bool {
+        let connection = self.connections.get(&id);
+        connection.is_some_and(|Connection { way, .. }| {
+            let is_short = self.ways.closes_at.is_some();
+            let has_reserve = *node == ServiceNode::Cbs || self.ways.has_reserve();
+            let may_be_short = has_reserve && way.counted() == 0;
+            !way.is_full
+                && way.answers < limits::ANSWERS_WINDOW_BYTES
+                && (!is_short || may_be_short)
+        })
+    }
+
+    fn allow_all(&mut self, around: &mut Surroundings<'_>) {
+        for id in self.connections.keys().copied().collect::<Vec<_>>() {
+            self.allow_receivers(around, id);
+        }
+    }
+
+    /// Stops the receivers of a connection that has too much to write, or lets them go on.
+    fn allow_receivers(&mut self, around: &mut Surroundings<'_>, id: ConnectionId) {
         let Some(connection) = self.connections.get(&id) else {
             return;
         };
@@ -265,10 +295,10 @@ impl Broker {
             });
         for (link, queue) in receivers.collect::<Vec<(LinkId, _)>>() {
             // What the links before were handed may have filled it.
-            let blocked = self.is_blocked(id);
+            let allowance = self.allowance(id);
             let consumer = consumer_id(id, link);
             self.with_queue(around, queue, |queue, cx| {
-                queue.set_blocked(cx, consumer, blocked);
+                queue.allow(cx, consumer, allowance);
             });
         }
     }

@@ -100,7 +100,9 @@ impl Broker {
     /// credit, and no other call is before it. What others have waiting is no reason to refuse it.
     fn is_answered_at_once(&mut self, id: ConnectionId, call: &Call) -> bool {
         let size = u64::try_from(call.payload.len()).unwrap_or(u64::MAX);
-        if limits::CBS_MESSAGE_BYTES_MAX < size || self.has_unfinished() || !self.takes_answers(id)
+        if limits::CBS_MESSAGE_BYTES_MAX < size
+            || self.has_unfinished()
+            || !self.takes_answers(id, &call.node)
         {
             return false;
         }
@@ -268,15 +270,16 @@ impl Broker {
 
     /// Takes the next call for which a link has credit, and the credit.
     fn next_call(&mut self, id: ConnectionId, link: LinkId) -> Option<Call> {
-        if !self.takes_answers(id) {
+        let Some(Link::Responses(state)) = self.link(id, link) else {
+            return None;
+        };
+        let node = &state.waiting.front()?.node;
+        if !state.has_credit() || !self.takes_answers(id, node) {
             return None;
         }
         let Some(Link::Responses(state)) = self.connection(id).links.get_mut(&link) else {
             return None;
         };
-        if !state.has_credit() {
-            return None;
-        }
         let call = state.waiting.pop_front()?;
         state.sent = state.sent.wrapping_add(1);
         Some(call)

@@ -18,6 +18,18 @@ pub enum ReceiveMode {
     ReceiveAndDelete,
 }
 
+/// How many bytes a receiver may be handed before some are written to its peer, by what its connection
+/// has to write already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Allowance {
+    /// None.
+    Stopped,
+    /// So many, and not one more: a message that is larger waits.
+    Within(i64),
+    /// So many, and the rest of the message with which they end.
+    UpTo(i64),
+}
+
 #[derive(Debug)]
 struct Consumer {
     mode: ReceiveMode,
@@ -28,8 +40,7 @@ struct Consumer {
     drain: bool,
     /// Bytes that may still be handed to it before some are written to its peer.
     window: i64,
-    /// Nothing is handed to it: its connection has enough to write.
-    blocked: bool,
+    allowance: Allowance,
     /// It stands in the queue of those that can take a message.
     waiting: bool,
 }
@@ -56,8 +67,25 @@ impl Consumer {
         self.credit() > 0 && self.has_window()
     }
 
+    /// Returns whether it may be handed a message of any size.
     fn has_window(&self) -> bool {
-        self.window > 0 && !self.blocked
+        match self.allowance {
+            Allowance::Stopped => false,
+            Allowance::Within(bytes) | Allowance::UpTo(bytes) => 0 < self.left(bytes),
+        }
+    }
+
+    /// Returns how many bytes of an allowance are left.
+    fn left(&self, bytes: i64) -> i64 {
+        bytes - (limits::RECEIVER_WINDOW_BYTES - self.window)
+    }
+
+    /// Returns whether it may be handed a message of so many bytes.
+    fn fits(&self, bytes: u32) -> bool {
+        match self.allowance {
+            Allowance::Within(most) => i64::from(bytes) <= self.left(most),
+            Allowance::Stopped | Allowance::UpTo(_) => true,
+        }
     }
 }
 
@@ -69,7 +97,7 @@ impl Consumers {
             delivered: 0,
             drain: false,
             window: limits::RECEIVER_WINDOW_BYTES,
-            blocked: false,
+            allowance: Allowance::UpTo(limits::RECEIVER_WINDOW_BYTES),
             waiting: false,
         };
         self.all.insert(id, consumer);
@@ -129,24 +157,24 @@ impl Consumers {
         let Some(consumer) = self.all.get_mut(&id) else {
             return false;
         };
-        let was_full = consumer.window <= 0;
+        let was_full = !consumer.has_window();
         consumer.window = (consumer.window + bytes).min(limits::RECEIVER_WINDOW_BYTES);
-        let goes_on = was_full && consumer.window > 0;
+        let is_within = matches!(consumer.allowance, Allowance::Within(_));
+        let goes_on = (was_full || is_within) && consumer.has_window();
         if goes_on {
             self.enlist(id);
         }
         goes_on
     }
 
-    /// Says whether a receiver's connection has enough to write; returns whether it lets the receiver
-    /// go on.
-    pub(super) fn set_blocked(&mut self, id: ConsumerId, blocked: bool) -> bool {
+    /// Says how much a receiver may be handed; returns whether that lets the receiver go on.
+    pub(super) fn allow(&mut self, id: ConsumerId, allowance: Allowance) -> bool {
         let Some(consumer) = self.all.get_mut(&id) else {
             return false;
         };
-        let could_take = consumer.can_take();
-        consumer.blocked = blocked;
-        let goes_on = !could_take && consumer.can_take();
+        let is_new = consumer.allowance != allowance;
+        consumer.allowance = allowance;
+        let goes_on = is_new && consumer.can_take();
         if goes_on {
             self.enlist(id);
         }
@@ -160,7 +188,8 @@ impl Consumers {
                 self.turns.pop_front();
                 continue;
             };
-            if !consumer.can_take() {
+            // One that the message does not fit comes back when some bytes were written to its peer.
+            if !consumer.can_take() || !consumer.fits(bytes) {
                 consumer.waiting = false;
                 self.turns.pop_front();
                 continue;
@@ -181,12 +210,19 @@ impl Consumers {
         self.all.get(&id).is_some_and(Consumer::can_take)
     }
 
+    /// Returns whether a receiver may be handed a message of so many bytes.
+    pub(super) fn fits(&self, id: ConsumerId, bytes: u32) -> bool {
+        self.all
+            .get(&id)
+            .is_some_and(|consumer| consumer.fits(bytes))
+    }
+
     /// Takes one credit from a receiver, and the message's bytes from its window.
     pub(super) fn take(&mut self, id: ConsumerId, bytes: u32) -> Option<ReceiveMode> {
         let consumer = self
             .all
             .get_mut(&id)
-            .filter(|consumer| consumer.can_take())?;
+            .filter(|consumer| consumer.can_take() && consumer.fits(bytes))?;
         consumer.delivered = consumer.delivered.wrapping_add(1);
         consumer.window -= i64::from(bytes);
         Some(consumer.mode)
@@ -216,7 +252,7 @@ impl Consumers {
 
     /// Ends the drains: what credit is left is used up, for there is nothing to send.
     ///
-    /// One whose way is full goes on draining, for there may be more for it; and one that waits for
+    /// One that may not be handed everything goes on draining, for there may be more for it; and one that waits for
     /// bytes.
     pub(super) fn end_drains(&mut self) -> Vec<(ConsumerId, u32)> {
         let mut done = Vec::new();
@@ -226,7 +262,8 @@ impl Consumers {
                 return false;
             };
             let undecided = scans.get(&id).is_some_and(Scan::is_undecided);
-            if (undecided || !consumer.has_window()) && consumer.credit() > 0 {
+            let is_open = consumer.has_window() && consumer.fits(u32::MAX);
+            if (undecided || !is_open) && consumer.credit() > 0 {
                 return true;
             }
             consumer.drain = false;

@@ -58,7 +58,7 @@ pub use accept::{
     Accepted, SessionGrant, SessionList, SessionLost, SessionTaken, StateRefused, Wanted,
 };
 pub use browse::{Browsed, Doomed, LookOn, Looks};
-pub use consumers::{ConsumerId, ReceiveMode};
+pub use consumers::{Allowance, ConsumerId, ReceiveMode};
 pub use description::{Description, EntityKind, History, Status};
 pub use forward::{Arriving, Departure};
 pub use receive::{Changes, DeadLetter, DeferredRefused, LockLost, Settlement, SettlementRefused};

@@ -3,8 +3,8 @@
 use std::sync::{Arc, LazyLock};
 
 use super::{
-    Acquired, Amendments, ConsumerId, Context, Delivery, Handover, Kind, LockToken, MessageSession,
-    Queue, ReceiveMode, SequenceNumber, StoredState, Timestamp, numbers, stamps,
+    Acquired, Allowance, Amendments, ConsumerId, Context, Delivery, Handover, Kind, LockToken,
+    MessageSession, Queue, ReceiveMode, SequenceNumber, StoredState, Timestamp, numbers, stamps,
 };
 use crate::entity::rules::Share;
 use crate::limits;
@@ -219,9 +219,9 @@ impl Queue {
         }
     }
 
-    /// Says whether a receiver's connection has so much to write that it is handed nothing more.
-    pub fn set_blocked(&mut self, cx: &mut Context<'_>, id: ConsumerId, blocked: bool) {
-        if self.consumers.set_blocked(id, blocked) {
+    /// Says how much a receiver may be handed.
+    pub fn allow(&mut self, cx: &mut Context<'_>, id: ConsumerId, allowance: Allowance) {
+        if self.consumers.allow(id, allowance) {
             self.set_due(id);
             self.dispatch(cx);
         }

@@ -203,6 +203,9 @@ impl Queue {
         let Some((ordinal, body)) = self.found_by(id) else {
             return false;
         };
+        if !self.consumers.fits(id, body.length) {
+            return false;
+        }
         let takes = self.takes(id, ordinal, body, at_hand, share);
         let Some(scan) = self.consumers.scan_mut(id) else {
             return false;
