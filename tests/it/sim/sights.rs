@@ -110,7 +110,7 @@ pub(super) fn answered(routed: &Routed) -> Option<(ConnectionId, u64)> {
     }
 }
 
-/// The year 1970 in ticks of 100 nanoseconds since the year 1 (`protocol.md` §5.4).
+/// The year 1970 in ticks of 100 nanoseconds since the year 1 (`receiving.md#session-filter`).
 const EPOCH: i64 = 621_355_968_000_000_000;
 
 /// Reads which message session a link is let in to, and until when.
