@@ -5,11 +5,17 @@
 
 mod administration;
 mod configuration;
+mod conversations;
 mod engine;
 mod messages;
 mod requests;
 mod rules;
 
+use crate::broker::{Broker, Surroundings};
+use crate::entity::queue::{Description, EntityKind};
+use crate::time::Timestamp;
+
+pub use conversations::input as conversation_input;
 pub use engine::input as engine_input;
 
 /// Something that takes any bytes.
@@ -22,7 +28,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 7] = [
+pub const TARGETS: [Target; 8] = [
     Target {
         name: "administration",
         run: administration::run,
@@ -30,6 +36,10 @@ pub const TARGETS: [Target; 7] = [
     Target {
         name: "configuration",
         run: configuration::run,
+    },
+    Target {
+        name: "conversations",
+        run: conversations::run,
     },
     Target {
         name: "engine",
@@ -52,6 +62,37 @@ pub const TARGETS: [Target; 7] = [
         run: rules::run,
     },
 ];
+
+/// When inputs are taken.
+const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+
+/// Makes what inputs are about: a queue, one with message sessions, and a topic with a subscription.
+fn make_entities(broker: &mut Broker, cx: &mut Surroundings<'_>) {
+    let queue = Description {
+        max_delivery_count: 3,
+        ..Description::default()
+    };
+    let of = |kind| Description {
+        kind,
+        ..queue.clone()
+    };
+    let sessions = Description {
+        requires_session: true,
+        ..queue.clone()
+    };
+    for (path, description) in [
+        ("queue.1", queue.clone()),
+        ("sessions.1", sessions),
+        ("topic.1", of(EntityKind::Topic)),
+        (
+            "topic.1/Subscriptions/subscription.1",
+            of(EntityKind::Subscription),
+        ),
+    ] {
+        let made = broker.ensure_entity(cx, path, description);
+        assert!(made.is_ok(), "{path} cannot be made");
+    }
+}
 
 /// Stands between the parts of an input. A separator stays one when bytes before it come or go, which a length would not.
 const SEPARATOR: [u8; 2] = [0xfe, 0xed];

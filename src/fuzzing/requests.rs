@@ -1,15 +1,15 @@
-//! Requests to `$management` and `$cbs`, and messages to queues, topics and the coordinator: a whole broker without a wire.
+//! Requests to `$management` and `$cbs`, and messages to queues, topics and the coordinator: a whole shard without a wire.
 
 use bytes::Bytes;
 use fe2o3_amqp_types::definitions::{ReceiverSettleMode, SenderSettleMode};
 use fe2o3_amqp_types::messaging::{Source, Target};
 
-use super::parts;
+use super::{NOW, make_entities, parts};
 use crate::amqp::{Attach, DeliveryId, Event, Identity, LinkId, LinkRole, LinkTarget, SessionId};
-use crate::broker::{Broker, ConnectionId, Input, Profile, Reply, Surroundings};
-use crate::entity::queue::{Description, EntityKind};
-use crate::entity::{BodyRef, Journal, Record};
+use crate::broker::{Broker, ConnectionId, Origin, Profile};
 use crate::message::{self, BATCH_FORMAT};
+use crate::shard::inline::Inline;
+use crate::shard::{Input, Outgoing, Report};
 use crate::time::{Millis, Timestamp};
 
 const CONNECTION: ConnectionId = ConnectionId(1);
@@ -34,7 +34,7 @@ pub(super) fn run(input: &[u8]) {
             continue;
         };
         let node = u32::from(first & 7) % 6;
-        client.step(Input::Event(Event::Transfer {
+        client.step(Report::Event(Event::Transfer {
             link: LinkId(2 * node),
             delivery: DeliveryId(number),
             payload: Bytes::copy_from_slice(payload),
@@ -46,55 +46,26 @@ pub(super) fn run(input: &[u8]) {
             client.now = client.now.after(Millis::from_secs(61));
         }
     }
-    client.step(Input::Event(Event::Closed {
+    client.step(Report::Event(Event::Closed {
         error: None,
         unsent: Vec::new(),
     }));
 }
 
-/// Keeps bodies and forgets the rest.
-#[derive(Default)]
-struct Bodies(Vec<Bytes>);
-
-impl Journal for Bodies {
-    fn append(&mut self, record: &Record<'_>) -> Option<BodyRef> {
-        let (Record::Enqueued { body, .. } | Record::Relocated { body, .. }) = record else {
-            return None;
-        };
-        self.0.push(Bytes::copy_from_slice(body));
-        Some(BodyRef {
-            position: u64::try_from(self.0.len()).ok()? - 1,
-            length: u32::try_from(body.len()).ok()?,
-        })
-    }
-
-    fn release(&mut self, _: BodyRef) {}
-}
-
-impl Bodies {
-    fn get(&self, body: BodyRef) -> Bytes {
-        let position = usize::try_from(body.position).ok();
-        let found = position.and_then(|position| self.0.get(position)).cloned();
-        found.unwrap_or_default()
-    }
-}
-
-/// A broker, and the one connection that it has.
+/// A shard, and the one connection that it has.
 struct Client {
     now: Timestamp,
-    broker: Broker,
-    bodies: Bodies,
+    server: Inline,
 }
 
 impl Client {
     fn new() -> Self {
-        let mut client = Self {
-            now: Timestamp::from_millis(1_800_000_000_000),
-            broker: Broker::new(1, Profile::Development),
-            bodies: Bodies::default(),
-        };
-        client.make_entities();
-        client.step(Input::Event(Event::Opened {
+        let broker = Broker::new(1, Profile::Development);
+        let mut server = Inline::start(broker, NOW, make_entities);
+        let connected = Input::Connected(CONNECTION, Origin::default());
+        server.shard.handle(NOW, connected);
+        let mut client = Self { now: NOW, server };
+        client.step(Report::Event(Event::Opened {
             container_id: "client".to_owned(),
             hostname: None,
             identity: Identity::Anonymous,
@@ -106,117 +77,54 @@ impl Client {
                 (LinkId(2 * node + 1), LinkRole::Outgoing),
             ] {
                 let attach = attach(address, link, role);
-                client.step(Input::Event(Event::AttachRequested(link, Box::new(attach))));
+                client.step(Report::Event(Event::AttachRequested(
+                    link,
+                    Box::new(attach),
+                )));
                 if role == LinkRole::Outgoing {
                     let (limit, drain) = (50, false);
-                    client.step(Input::Event(Event::Credit { link, limit, drain }));
+                    client.step(Report::Event(Event::Credit { link, limit, drain }));
                 }
             }
         }
         client
     }
 
-    fn make_entities(&mut self) {
-        let queue = Description {
-            max_delivery_count: 3,
-            ..Description::default()
-        };
-        let of = |kind| Description {
-            kind,
-            ..queue.clone()
-        };
-        let sessions = Description {
-            requires_session: true,
-            ..queue.clone()
-        };
-        let mut replies = Vec::new();
-        let mut around = Surroundings {
-            now: self.now,
-            journal: &mut self.bodies,
-            group: 1,
-            replies: &mut replies,
-        };
-        for (path, description) in [
-            ("queue.1", queue.clone()),
-            ("sessions.1", sessions),
-            ("topic.1", of(EntityKind::Topic)),
-            (
-                "topic.1/Subscriptions/subscription.1",
-                of(EntityKind::Subscription),
-            ),
-        ] {
-            let made = self.broker.ensure_entity(&mut around, path, description);
-            assert!(made.is_ok(), "{path} cannot be made");
-        }
-    }
-
-    /// Lets the broker do a step, and all that follows from it.
-    fn step(&mut self, input: Input) {
-        let mut inputs = vec![input];
+    /// Lets the shard do a step, and all that follows from it.
+    fn step(&mut self, report: Report) {
+        let mut reports = vec![report];
         let mut steps = 0;
-        while !inputs.is_empty() {
-            let mut replies = Vec::new();
-            for input in inputs.drain(..) {
-                steps += 1;
-                assert!(steps < STEPS_MAX, "no end of steps");
-                let mut around = Surroundings {
-                    now: self.now,
-                    journal: &mut self.bodies,
-                    group: 1,
-                    replies: &mut replies,
-                };
-                self.broker.apply(&mut around, CONNECTION, input);
-                self.broker.handle_timeout(&mut around);
-            }
-            while self.broker.has_wanted() {
-                let wanted = self.broker.wanted().into_iter();
-                let found = wanted.map(|wanted| (wanted, self.bodies.get(wanted.body)));
-                let found = found.collect();
-                let mut around = Surroundings {
-                    now: self.now,
-                    journal: &mut self.bodies,
-                    group: 1,
-                    replies: &mut replies,
-                };
-                self.broker.read_back(&mut around, found);
-            }
-            let replies = replies.into_iter();
-            inputs.extend(replies.filter_map(|routed| self.carry_out(routed.reply)));
+        while !reports.is_empty() {
+            steps += 1;
+            assert!(steps < STEPS_MAX, "no end of steps");
+            let shard = &mut self.server.shard;
+            shard.handle(self.now, Input::Reports(CONNECTION, reports));
+            self.server.turn(self.now);
+            let outgoing = self.server.shard.outgoing(CONNECTION);
+            let outgoing = outgoing.map(std::mem::take).unwrap_or_default();
+            reports = outgoing.into_iter().filter_map(write).collect();
         }
     }
+}
 
-    /// Writes what the broker says. Answers and messages are well formed.
-    fn carry_out(&self, reply: Reply) -> Option<Input> {
-        match reply {
-            Reply::Respond(_, response) => {
-                let bodies: Vec<Bytes> = response
-                    .bodies()
-                    .map(|body| self.bodies.get(body))
-                    .collect();
-                let encoded = Bytes::from(response.encode(&bodies));
-                let parsed = message::Message::parse(encoded);
-                assert!(parsed.is_ok(), "an answer is no message: {parsed:?}");
-                Some(Input::Answered(response.bytes()))
-            }
-            Reply::Deliver(link, handover) => {
-                let mut rendered = Vec::new();
-                let body = self.bodies.get(handover.body);
-                message::render(&mut rendered, &body, &handover.stamps);
-                let parsed = message::Message::parse(Bytes::from(rendered));
-                assert!(parsed.is_ok(), "a delivery is no message: {parsed:?}");
-                let bytes = u64::from(handover.body.length);
-                Some(Input::Written { link, bytes })
-            }
-            Reply::AcceptLink(..)
-            | Reply::Admitted
-            | Reply::Authenticated(_)
-            | Reply::Close(_)
-            | Reply::Detach(..)
-            | Reply::Drained(..)
-            | Reply::RefuseLink(..)
-            | Reply::SettleIncoming { .. }
-            | Reply::SettleOutgoing(..) => None,
+/// Writes what a client is sent. Answers and messages are well formed.
+fn write(outgoing: Outgoing) -> Option<Report> {
+    match outgoing {
+        Outgoing::Respond(_, response, bodies) => {
+            let encoded = Bytes::from(response.encode(&bodies));
+            let parsed = message::Message::parse(encoded);
+            assert!(parsed.is_ok(), "an answer is no message: {parsed:?}");
+            Some(Report::Answered(response.bytes()))
         }
+        Outgoing::Deliver(link, handover, body) => {
+            let mut rendered = Vec::new();
+            message::render(&mut rendered, &body, &handover.stamps);
+            let parsed = message::Message::parse(Bytes::from(rendered));
+            assert!(parsed.is_ok(), "a delivery is no message: {parsed:?}");
+            let bytes = u64::from(handover.body.length);
+            Some(Report::Written { link, bytes })
+        }
+        Outgoing::Close(_) | Outgoing::Reply(_) => None,
     }
 }
 

@@ -14,7 +14,7 @@ use crate::amqp::{self, Connection};
 use crate::broker::{Broker, ConnectionId, Origin, Surroundings};
 use crate::entity::Memory;
 use crate::storage::memory::MemoryDisk;
-use crate::storage::{Committer, Disk, Frame, Options};
+use crate::storage::{self, Committer, Disk, Frame, Options};
 use crate::time::Timestamp;
 
 /// A shard with its log in memory, and the ends of its connections.
@@ -48,8 +48,21 @@ impl Inline {
         now: Timestamp,
         configure: impl FnOnce(&mut Broker, &mut Surroundings<'_>),
     ) -> Self {
+        Self::start_with(Options::new(1), broker, now, configure)
+    }
+
+    /// Starts a shard as [`Inline::start`] does, with a log that is kept by `options`.
+    ///
+    /// # Panics
+    ///
+    /// As [`Inline::start`].
+    pub fn start_with(
+        options: Options,
+        broker: Broker,
+        now: Timestamp,
+        configure: impl FnOnce(&mut Broker, &mut Surroundings<'_>),
+    ) -> Self {
         let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
-        let options = Options::new(1);
         let recovering = Recovering::read(broker, Arc::clone(&disk), options);
         let recovering = recovering.expect("an empty log can be read");
         let ready = recovering.begin(now, Memory::default(), usize::MAX, |broker, cx| {
@@ -121,6 +134,15 @@ impl Inline {
     /// Returns the engine of a connection.
     pub fn engine(&mut self, id: ConnectionId) -> Option<&mut Connection> {
         Some(&mut self.connections.get_mut(&id)?.peer.engine)
+    }
+
+    /// Reads the log as the next start would; `broker` has no namespaces yet.
+    ///
+    /// # Errors
+    ///
+    /// The log is not one that a shard can start with.
+    pub fn recover(&self, broker: Broker, options: Options) -> Result<Recovering, storage::Error> {
+        Recovering::read(broker, Arc::clone(&self.disk), options)
     }
 
     /// Does all that clients and the time ask for.

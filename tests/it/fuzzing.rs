@@ -6,7 +6,7 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use jitney::fuzzing::{TARGETS, engine_input};
+use jitney::fuzzing::{TARGETS, conversation_input, engine_input};
 
 use crate::{engine, transcript};
 
@@ -60,6 +60,10 @@ fn every_seed_does_no_harm() {
 /// Returns inputs with the names of their targets.
 fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let mut seeds = Vec::new();
+    for said in transcript::said() {
+        let input = conversation_input(said.iter().map(Vec::as_slice));
+        seeds.push(("conversations", input));
+    }
     for said in engine::corpus().into_iter().chain(transcript::said()) {
         seeds.push(("engine", engine_input(said.iter().map(Vec::as_slice))));
         // A frame's payload: a message, and a request to one of the nodes.

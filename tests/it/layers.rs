@@ -20,7 +20,7 @@ const TABLE: [(&str, &str); 16] = [
     ("shard", "time limits amqp message entity broker storage"),
     (
         "fuzzing",
-        "time limits shape address amqp message entity broker admin rest storage config",
+        "time limits shape address amqp message entity broker admin rest storage config shard",
     ),
     (
         "shell",
