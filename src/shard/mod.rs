@@ -268,8 +268,11 @@ impl Shard {
     /// Ends a turn: seals the open group, lets messages go on whose bytes are in memory, and begins
     /// the maintenance that is due.
     pub fn finish_turn(&mut self, now: Timestamp) {
-        if self.store != Store::Here {
-            return self.send_all();
+        match self.store {
+            Store::Here => {}
+            // Nothing leaves, not even what was released before.
+            Store::Away => return,
+            Store::Fenced => return self.send_all(),
         }
         self.seal(now);
         self.forward(now);
@@ -549,6 +552,7 @@ impl Shard {
         }
         for connection in self.connections.values_mut() {
             connection.held.clear();
+            connection.outgoing.clear();
         }
         self.close_all(fenced);
     }

@@ -86,6 +86,9 @@ pub(super) enum Act {
     },
     Close {
         connection: u32,
+        /// What was still to be delivered to it, of each link in the order in which it was told: it is free
+        /// again.
+        unsent: Vec<(LinkKey, Place, LockToken)>,
     },
     Credit {
         at: LinkKey,
@@ -275,7 +278,7 @@ impl Act {
     pub(super) fn input(&self, paths: &[String]) -> Option<(u32, Input)> {
         let (at, event) = match self {
             Self::Timeout => return None,
-            Self::Close { connection } => {
+            Self::Close { connection, .. } => {
                 let event = Event::Closed {
                     error: None,
                     unsent: Vec::new(),

@@ -172,7 +172,7 @@ impl Clients {
     /// Every connection ends.
     pub(super) fn leave(&mut self) -> Vec<Act> {
         let ids = std::mem::take(&mut self.connections).into_keys();
-        ids.map(|connection| Act::Close { connection }).collect()
+        ids.map(close).collect()
     }
 
     fn take_inbox(&mut self, id: u32) -> Vec<Act> {
@@ -359,7 +359,7 @@ impl Clients {
         let kept = self.random.index(connection.inbox.len() + 1);
         connection.inbox.truncate(kept);
         connection.links.clear();
-        self.push(id, Act::Close { connection: id });
+        self.push(id, close(id));
     }
 
     fn some_link(&mut self, fits: impl Fn(&Link) -> bool) -> Option<LinkKey> {
@@ -852,4 +852,10 @@ impl Clients {
             self.push(at.connection, Act::Written { at, bytes });
         }
     }
+}
+
+/// Closes a connection.
+fn close(connection: u32) -> Act {
+    let unsent = Vec::new();
+    Act::Close { connection, unsent }
 }

@@ -112,9 +112,13 @@ pub(super) enum Fault {
     Stop,
     /// A sync fails.
     SyncFails,
+    /// The journal's store cannot be reached, or it is not known what it has; or it is back.
+    Store,
+    /// Another server has the journal: this one's shard ends, and the next start is the other's.
+    Fenced,
 }
 
-pub(super) const FAULTS: [Fault; 7] = [
+pub(super) const FAULTS: [Fault; 9] = [
     Fault::Crash,
     Fault::Describe,
     Fault::Full,
@@ -122,6 +126,8 @@ pub(super) const FAULTS: [Fault; 7] = [
     Fault::Kill,
     Fault::Stop,
     Fault::SyncFails,
+    Fault::Store,
+    Fault::Fenced,
 ];
 
 impl Plan {

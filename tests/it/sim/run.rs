@@ -262,6 +262,12 @@ impl Run {
                 disk.fail_next_sync();
                 Ok(())
             }
+            Fault::Store => self.world.lose_store(),
+            Fault::Fenced => {
+                self.world.fence()?;
+                self.world.disk.kill();
+                self.restart()
+            }
             Fault::Stop => {
                 self.world.finish_turn()?;
                 self.world.sync_all()?;
@@ -272,6 +278,7 @@ impl Run {
                 }
                 Ok(())
             }
+            Fault::Describe if self.world.is_away() => Ok(()),
             Fault::Describe => {
                 let at = self.random.index(self.plan.entities.len());
                 let mut description = self.world.entities[at].description.clone();
@@ -347,6 +354,10 @@ impl Run {
         let world = &mut self.world;
         world.trace.note(|| "everything is collected".to_owned());
         world.disk.set_full(false);
+        if world.is_away() {
+            world.lose_store()?;
+        }
+        let world = &mut self.world;
         for at in 0..world.entities.len() {
             let mut description = world.entities[at].description.clone();
             description.status = jitney::entity::queue::Status::Active;

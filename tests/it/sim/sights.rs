@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use jitney::amqp::{Accept, LinkId, Outcome, Refusal, Value as AmqpValue};
 use jitney::broker::{ConnectionId, Reply, Routed};
-use jitney::entity::BodyRef;
 use jitney::entity::queue::{Handover, ReceiveMode};
+use jitney::entity::{BodyRef, LockToken};
 use jitney::message;
 use jitney::shard::Outgoing;
 
@@ -149,5 +149,34 @@ fn refused(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Rejected(Some(rejection)) => condition(&rejection.refusal),
         other => format!("{other:?}"),
+    }
+}
+
+/// Returns the link that something is told about.
+pub(super) fn at_of(sight: &Sight) -> LinkKey {
+    match sight {
+        Sight::Accepted(at, ..)
+        | Sight::Answered(at, ..)
+        | Sight::Delivered { at, .. }
+        | Sight::Declared(at, ..)
+        | Sight::Detached(at, ..)
+        | Sight::Drained(at, ..)
+        | Sight::Refused(at, ..)
+        | Sight::SettledIncoming(at, ..)
+        | Sight::SettledOutgoing(at, ..)
+        | Sight::SettledWithin(at, ..)
+        | Sight::TakenWithin(at, ..) => *at,
+    }
+}
+
+/// Returns the lock of a message whose receiver is to settle it.
+pub(super) fn token_of(sight: &Sight) -> Option<LockToken> {
+    match sight {
+        Sight::Delivered {
+            token,
+            delete: false,
+            ..
+        } => Some(*token),
+        _ => None,
     }
 }

@@ -10,7 +10,7 @@ use jitney::address::{Address, EntityAddress};
 use jitney::broker::{Broker, ConnectionId, Origin, Profile, Room, Surroundings, WantedBody};
 use jitney::entity::queue::Description;
 use jitney::entity::rules::{CorrelationFields, CorrelationFilter, Filter, Rule};
-use jitney::entity::{BodyRef, Budget, Memory, MemoryPages, Record, SequenceNumber};
+use jitney::entity::{BodyRef, Budget, LockToken, Memory, MemoryPages, Record, SequenceNumber};
 use jitney::message;
 use jitney::shard::{
     self, Cause, CheckpointTask, Event, Input, Observer, Outgoing, Output, ReadPurpose,
@@ -19,12 +19,12 @@ use jitney::shard::{
 use jitney::storage::{self, Committer, Disk, Error, Frame, Options, Writer};
 use jitney::time::{ClockStep, Timestamp};
 
-use super::acts::Act;
+use super::acts::{Act, LinkKey, LinkKind, Place};
 use super::audit::{Auditor, Sight};
 use super::disk::FaultyDisk;
 use super::plan::Planned;
 use super::random::Stream;
-use super::sights::{answered, look, sent};
+use super::sights::{answered, at_of, look, sent, token_of};
 use super::wire::sent_id;
 
 /// Why a run ends early.
@@ -78,9 +78,13 @@ pub(super) struct World {
     durable: u64,
     sealed: u64,
     connections: BTreeSet<u32>,
-    /// What has not left yet: the group that the auditor wants it to wait for, and its place in the
-    /// order in which it was told.
-    unreleased: BTreeMap<String, VecDeque<(u64, u64)>>,
+    /// Where links receive, also those that have gone.
+    places: BTreeMap<LinkKey, Place>,
+    /// Links that have gone, and in which order.
+    departed: BTreeMap<LinkKey, u64>,
+    is_away: bool,
+    /// What has not left yet, by what it says.
+    unreleased: BTreeMap<String, VecDeque<Unreleased>>,
     /// How much was told.
     told: u64,
     reads: VecDeque<ReadRequest>,
@@ -93,6 +97,18 @@ pub(super) struct World {
     done: [usize; 4],
     /// After so many changes of the disk, this group was known to be durable.
     known: Vec<(usize, u64)>,
+}
+
+/// Something that has not left yet.
+#[derive(Debug)]
+struct Unreleased {
+    /// The group that the auditor wants it to wait for.
+    pin: u64,
+    /// Its place in the order in which things were told.
+    told: u64,
+    at: LinkKey,
+    /// The lock of a message whose receiver is to settle it.
+    token: Option<LockToken>,
 }
 
 /// What a shard's observer has seen, in its order.
@@ -263,6 +279,9 @@ impl World {
             durable: started.last,
             sealed: started.last,
             connections: BTreeSet::new(),
+            places: BTreeMap::new(),
+            departed: BTreeMap::new(),
+            is_away: false,
             unreleased: BTreeMap::new(),
             told: 0,
             reads: VecDeque::new(),
@@ -339,7 +358,25 @@ impl World {
 
     /// Does one act of a client, or what is due.
     pub(super) fn step(&mut self, act: &Act) -> Result<(), Stop> {
+        if self.is_away {
+            // What is due is done when the store is back.
+            return Ok(());
+        }
         let now = self.now;
+        let mut act = act.clone();
+        if let Act::Close { connection, unsent } = &mut act {
+            *unsent = self.unsent(*connection);
+        }
+        match act {
+            Act::Attach {
+                at,
+                place,
+                kind: LinkKind::Receiver { wish: None, .. },
+            } => drop(self.places.insert(at, place)),
+            Act::Detach { at } => self.depart(at),
+            _ => {}
+        }
+        let act = &act;
         self.trace.note(|| format!("{now}: {act:?}"));
         match act.input(&self.paths) {
             Some((connection, report)) => {
@@ -350,6 +387,11 @@ impl World {
                 self.handle(Input::Reports(ConnectionId(connection), vec![report]));
             }
             None => self.shard.handle_timeout(Timestamp::from_millis(now)),
+        }
+        if let Act::Close { connection, .. } = act {
+            self.connections.remove(connection);
+            let id = ConnectionId(*connection);
+            self.handle(Input::Disconnected(id, VecDeque::new()));
         }
         // Clients read their answers at once, so that none has to wait for others to be read.
         let mut sights = Vec::new();
@@ -500,9 +542,22 @@ impl World {
     /// Remembers which groups must be durable before clients see what they are told.
     fn wait_for(&mut self, sights: &[Sight], pins: &[u64]) {
         for (sight, &pin) in sights.iter().zip(pins) {
-            let waiting = self.unreleased.entry(format!("{sight:?}")).or_default();
+            if let Sight::Detached(at, _) = sight {
+                self.depart(*at);
+            }
+            let (at, token) = (at_of(sight), token_of(sight));
+            if !self.connections.contains(&at.connection) {
+                continue;
+            }
             self.told += 1;
-            waiting.push_back((pin, self.told));
+            let told = self.told;
+            let waiting = self.unreleased.entry(format!("{sight:?}")).or_default();
+            waiting.push_back(Unreleased {
+                pin,
+                told,
+                at,
+                token,
+            });
         }
     }
 
@@ -510,12 +565,86 @@ impl World {
     fn release(&mut self, id: ConnectionId, outgoing: Outgoing) -> Result<(), Stop> {
         let sight = sent(id, outgoing)?;
         let text = format!("{sight:?}");
-        let pin = self.unreleased.get_mut(&text).and_then(VecDeque::pop_front);
-        let (pin, told) = pin.ok_or_else(|| format!("{text} has left, and no step told it"))?;
+        if self.is_away {
+            return Err(Stop::Wrong(format!(
+                "{text} has left while the store is away"
+            )));
+        }
+        let waiting = self.unreleased.get_mut(&text);
+        let Unreleased { pin, told, .. } = waiting
+            .and_then(VecDeque::pop_front)
+            .ok_or_else(|| format!("{text} has left, and no step told it"))?;
         let released = self.auditor.released(pin);
         released.map_err(|error| format!("{text}: {error}"))?;
         self.released.push((told, sight));
         Ok(())
+    }
+
+    /// Takes out what has not left for a connection that ends; returns the messages among it.
+    fn unsent(&mut self, connection: u32) -> Vec<(LinkKey, Place, LockToken)> {
+        let mut unsent = Vec::new();
+        for waiting in self.unreleased.values_mut() {
+            waiting.retain(|unreleased| {
+                let is_of = unreleased.at.connection == connection;
+                if let (true, Some(token)) = (is_of, unreleased.token) {
+                    unsent.push((unreleased.at, unreleased.told, token));
+                }
+                !is_of
+            });
+        }
+        // Links that are there come before those that have gone.
+        let gone = |at: LinkKey| self.departed.get(&at).copied().unwrap_or(0);
+        unsent.sort_unstable_by_key(|&(at, told, _)| (gone(at), at, told));
+        // What belongs to a message session is free with it.
+        let placed = unsent
+            .into_iter()
+            .filter_map(|(at, _, token)| Some((at, *self.places.get(&at)?, token)));
+        placed.collect()
+    }
+
+    fn depart(&mut self, at: LinkKey) {
+        let order = u64::try_from(self.departed.len()).expect("few") + 1;
+        self.departed.entry(at).or_insert(order);
+    }
+
+    pub(super) fn is_away(&self) -> bool {
+        self.is_away
+    }
+
+    /// The journal's store is away, or it is back.
+    pub(super) fn lose_store(&mut self) -> Result<(), Stop> {
+        let back = self.is_away;
+        self.is_away = !back;
+        let lost = if self.random.percent(50) {
+            Input::StoreAway
+        } else {
+            Input::AppendUnknown { group: self.sealed }
+        };
+        self.handle(if back { Input::StoreBack } else { lost });
+        self.judge()
+    }
+
+    /// Another server has the journal: connections are closed, and nothing else is told.
+    pub(super) fn fence(&mut self) -> Result<(), Stop> {
+        self.handle(Input::AppendFenced);
+        self.shard.handle_timeout(Timestamp::from_millis(self.now));
+        self.shard.finish_turn(Timestamp::from_millis(self.now));
+        while let Some(output) = self.shard.poll_output() {
+            let Output::Send(id) = output else { continue };
+            let sent = self.shard.outgoing(id).map(std::mem::take);
+            for outgoing in sent.unwrap_or_default() {
+                if !matches!(outgoing, Outgoing::Close(_)) {
+                    let text = format!("{outgoing:?} leaves a fenced shard");
+                    return Err(Stop::Wrong(text));
+                }
+            }
+        }
+        let seen = self.take_seen();
+        if seen.is_empty() {
+            Ok(())
+        } else {
+            Err(Stop::Wrong("a fenced shard goes on".to_owned()))
+        }
     }
 
     /// Writes some of the frames that wait.
@@ -636,6 +765,9 @@ impl World {
         (self.sealed, self.written, self.durable) = (last, last, last);
         self.frames.clear();
         self.connections.clear();
+        self.places.clear();
+        self.departed.clear();
+        self.is_away = false;
         self.unreleased.clear();
         self.released.clear();
         self.reads.clear();
@@ -678,7 +810,10 @@ impl World {
         if left == 0 {
             return Ok(());
         }
-        let some = self.unreleased.iter().find(|(_, pins)| !pins.is_empty());
+        let some = self
+            .unreleased
+            .iter()
+            .find(|(_, waiting)| !waiting.is_empty());
         Err(format!("{left} replies have never left, as {some:?}"))
     }
 

@@ -39,7 +39,10 @@ impl Model {
         self.transactions.retain(|_, open| round.now < open.ends);
         match act {
             Act::Attach { at, place, kind } => self.attach(round, *at, *place, *kind)?,
-            Act::Close { connection } => self.close(round, *connection)?,
+            Act::Close { connection, unsent } => {
+                self.close(round, *connection)?;
+                self.give_back(round, unsent)?;
+            }
             Act::Credit { at, limit, drain } => self.credit(round, *at, *limit, *drain)?,
             Act::Declare { at, delivery } => self.declare(round, *at, *delivery)?,
             Act::Detach { at } => self.detach(round, *at)?,
@@ -234,6 +237,25 @@ impl Model {
             self.release(round, at, place, session)?;
         }
         self.orphans.remove(&connection);
+        Ok(())
+    }
+
+    /// Frees messages that were still to be delivered to a connection that has ended, link by link.
+    fn give_back(
+        &mut self,
+        round: &mut Round,
+        unsent: &[(LinkKey, Place, LockToken)],
+    ) -> Result<(), String> {
+        for of_link in unsent.chunk_by(|one, next| one.0 == next.0) {
+            let place = of_link[0].1;
+            self.due(round, place)?;
+            for (_, _, token) in of_link {
+                if let Some(ordinal) = self.queue(place).locked_by(*token) {
+                    self.unlock(round, place, ordinal);
+                }
+            }
+            self.dispatch(round, place, &BTreeSet::new())?;
+        }
         Ok(())
     }
 
