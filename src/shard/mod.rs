@@ -14,9 +14,9 @@
 //!  finish_turn: seal the group, forward, checkpoint, compact ──► poll_output
 //! ```
 //!
-//! The order of calls in a turn: any number of [`Shard::handle`], one [`Shard::handle_timeout`], one
-//! [`Shard::finish_turn`], and [`Shard::poll_output`] until it returns nothing. The next turn is due at
-//! [`Shard::poll_timeout`], or with the next input.
+//! The order of calls in a turn: any number of [`Shard::handle`], each with [`Shard::seal_if_large`]
+//! behind it, one [`Shard::handle_timeout`], one [`Shard::finish_turn`], and [`Shard::poll_output`] until
+//! it returns nothing. The next turn is due at [`Shard::poll_timeout`], or with the next input.
 //!
 //! Invariants: a reply leaves only when the group that it rests on is durable; replies of one
 //! connection that rest on the same group leave in their order, and none overtakes one that waits for
@@ -226,7 +226,12 @@ impl Shard {
             Input::AppendFenced => self.fence(),
             Input::Stop => self.stop(),
         }
-        if limits::GROUP_BYTES <= self.journal.open_bytes() {
+    }
+
+    /// Ends the open group if it is large enough to be written by itself; to be called between inputs,
+    /// so that the disk has work while a turn goes on.
+    pub fn seal_if_large(&mut self, now: Timestamp) {
+        if limits::GROUP_BYTES <= self.journal.open_bytes() && self.store == Store::Here {
             self.seal(now);
         }
     }

@@ -173,6 +173,7 @@ impl Owner {
         self.shard.handle(now, Input::Durable { durable, synced });
         for mail in mail.drain(..) {
             self.take(now, mail);
+            self.shard.seal_if_large(now);
             self.carry_out_all(now);
         }
         self.shard.handle_timeout(now);

@@ -87,7 +87,7 @@ impl Broker {
             payload,
             progress: operations::Progress::default(),
         };
-        if self.is_answered_at_once(id, &call) || self.may_wait(id, call.payload.len()) {
+        if self.may_wait(id, &call) {
             self.submit(around, id, call);
             self.count_waiting(id);
             return Ok(());
@@ -117,12 +117,14 @@ impl Broker {
 
     /// Returns whether a connection may have another call of so many bytes waiting. One that is as small
     /// as a token may always be its first: Java sends it while it attaches the link for the answer.
-    fn may_wait(&mut self, id: ConnectionId, bytes: usize) -> bool {
+    fn may_wait(&mut self, id: ConnectionId, call: &Call) -> bool {
+        let bytes = call.payload.len();
         let (count, waiting) = self.connection(id).waiting_calls();
         let fits = waiting + bytes <= limits::REQUESTS_WAITING_BYTES_MAX;
+        let has_share = self.is_answered_at_once(id, call) || self.ways.may_wait(bytes);
         match count {
-            0 => bytes <= limits::FIRST_REQUEST_BYTES || self.ways.may_wait(bytes),
-            _ => count < limits::REQUESTS_WAITING_MAX && fits && self.ways.may_wait(bytes),
+            0 => bytes <= limits::FIRST_REQUEST_BYTES || has_share,
+            _ => count < limits::REQUESTS_WAITING_MAX && fits && has_share,
         }
     }
 

@@ -424,7 +424,8 @@ impl World {
             )));
         }
         self.auditor.check_timeout(wanted)?;
-        Ok(())
+        self.shard.seal_if_large(Timestamp::from_millis(now));
+        self.judge()
     }
 
     /// Ends a turn, and carries out what the shard wants, or keeps it for later.
@@ -507,10 +508,8 @@ impl World {
                     return Ok(());
                 };
                 let queue = usize::try_from(first.entity.0).expect("few");
-                let is_there = |wanted: &WantedBody| {
-                    let mut moved = self.moved.iter();
-                    moved.all(|it| (it.entity, it.body) != (wanted.entity, wanted.body))
-                };
+                // By its number too: one that became active since it was found has another, and stays.
+                let is_there = |wanted: &WantedBody| !self.moved.contains(wanted);
                 let there = found.iter().filter(|(wanted, _)| is_there(wanted));
                 let ids: Vec<u64> = there.map(|(_, id)| *id).collect();
                 self.trace
@@ -592,8 +591,8 @@ impl World {
                 !is_of
             });
         }
-        // Links that are there come before those that have gone.
-        let gone = |at: LinkKey| self.departed.get(&at).copied().unwrap_or(0);
+        // Links that are there come first, then those that went last.
+        let gone = |at: LinkKey| self.departed.get(&at).map_or(0, |order| u64::MAX - order);
         unsent.sort_unstable_by_key(|&(at, told, _)| (gone(at), at, told));
         // What belongs to a message session is free with it.
         let placed = unsent

@@ -237,6 +237,7 @@ impl Model {
             self.release(round, at, place, session)?;
         }
         self.orphans.remove(&connection);
+        self.departed.retain(|at, _| at.connection != connection);
         Ok(())
     }
 
@@ -270,7 +271,10 @@ impl Model {
 
     /// Takes a link away; returns which message session it held, though its lock may be over.
     fn let_go(&mut self, at: LinkKey) -> Option<(LinkKey, Place, Session)> {
-        let place = self.links.remove(&at)?.place;
+        let Link { kind, place, .. } = self.links.remove(&at)?;
+        if matches!(kind, LinkKind::Receiver { wish: None, .. }) {
+            self.departed.insert(at, place);
+        }
         self.leave_group(at);
         let queue = self.queue_mut(place);
         queue.receivers.remove(&at);
@@ -328,7 +332,11 @@ impl Model {
 
     fn returned(&mut self, round: &mut Round, at: LinkKey, token: LockToken) -> Result<(), String> {
         let Some(place) = self.receives(at) else {
-            return Ok(());
+            let gone = self.departed.get(&at).copied();
+            return match gone {
+                Some(place) => self.give_back(round, &[(at, place, token)]),
+                None => Ok(()),
+            };
         };
         self.due(round, place)?;
         let queue = self.queue_mut(place);

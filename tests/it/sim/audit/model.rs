@@ -30,6 +30,8 @@ const PARTITIONS: u64 = 16;
 pub(in crate::sim) struct Model {
     pub(super) entities: Vec<Entity>,
     pub(super) links: BTreeMap<LinkKey, Link>,
+    /// Where receivers without a message session received that have gone, while their connection is there.
+    pub(super) departed: BTreeMap<LinkKey, Place>,
     pub(super) orphans: BTreeMap<u32, Vec<Call>>,
     /// Messages that have gone as the documentation allows, by their ids.
     pub(super) gone: BTreeSet<u64>,
@@ -420,6 +422,7 @@ impl Model {
     /// A crash forgets locks and links, and nothing else that was kept.
     pub(super) fn restart(&mut self) {
         self.links.clear();
+        self.departed.clear();
         self.orphans.clear();
         self.transactions.clear();
         self.groups.clear();
