@@ -123,7 +123,7 @@ impl Conversation {
         let id = self.id(client);
         self.server.receive(id, bytes);
         self.server.turn(self.now);
-        let output = self.server.output(id).map(|output| output.split());
+        let output = self.server.output(id).map(bytes::BytesMut::split);
         check_frames(&output.unwrap_or_default());
     }
 

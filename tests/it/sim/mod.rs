@@ -20,6 +20,7 @@ mod random;
 mod recovery;
 mod run;
 mod sights;
+mod watcher;
 mod wire;
 mod world;
 

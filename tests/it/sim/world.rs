@@ -3,20 +3,19 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use bytes::Bytes;
 use jitney::address::{Address, EntityAddress};
 use jitney::broker::{Broker, ConnectionId, Origin, Profile, Room, Surroundings, WantedBody};
 use jitney::entity::queue::Description;
 use jitney::entity::rules::{CorrelationFields, CorrelationFilter, Filter, Rule};
-use jitney::entity::{BodyRef, Budget, LockToken, Memory, MemoryPages, Record, SequenceNumber};
+use jitney::entity::{Budget, LockToken, Memory, MemoryPages, Record, SequenceNumber};
 use jitney::message;
 use jitney::shard::{
-    self, Cause, CheckpointTask, Event, Input, Observer, Outgoing, Output, ReadPurpose,
-    ReadRequest, Ready, Reason, Recovering, Report, Shard,
+    self, CheckpointTask, Input, Outgoing, Output, ReadPurpose, ReadRequest, Ready, Reason,
+    Recovering, Report, Shard,
 };
-use jitney::storage::{self, Committer, Disk, Error, Frame, Options, Writer};
+use jitney::storage::{Committer, Disk, Error, Frame, Options};
 use jitney::time::{ClockStep, Timestamp};
 
 use super::acts::{Act, LinkKey, LinkKind, Place};
@@ -24,8 +23,8 @@ use super::audit::{Auditor, Sight};
 use super::disk::FaultyDisk;
 use super::plan::Planned;
 use super::random::Stream;
-use super::sights::{answered, at_of, look, sent, token_of};
-use super::wire::sent_id;
+use super::sights::{at_of, sent, token_of};
+use super::watcher::{Happened, Seen, Step, Watcher, Why};
 
 /// Why a run ends early.
 #[derive(Debug)]
@@ -109,101 +108,6 @@ struct Unreleased {
     at: LinkKey,
     /// The lock of a message whose receiver is to settle it.
     token: Option<LockToken>,
-}
-
-/// What a shard's observer has seen, in its order.
-#[derive(Clone, Default)]
-struct Seen(Arc<Mutex<Vec<Happened>>>);
-
-enum Happened {
-    Step(Step),
-    Sealed(u64),
-    Room(Room),
-}
-
-struct Step {
-    cause: Why,
-    group: u64,
-    sights: Result<Vec<Sight>, String>,
-    /// Bytes of answers, which clients read at once.
-    answered: Vec<(ConnectionId, u64)>,
-}
-
-enum Why {
-    Reports,
-    Timeout,
-    Configuration,
-    Forward(Vec<(WantedBody, u64)>),
-    Compaction(Vec<WantedBody>),
-    Other(String),
-}
-
-/// Takes note of what a shard does.
-struct Watcher {
-    seen: Seen,
-    disk: Arc<FaultyDisk>,
-}
-
-impl Observer for Watcher {
-    fn observe(&mut self, event: Event<'_>) {
-        let happened = match event {
-            Event::Sealed(group) => Happened::Sealed(group),
-            Event::Room(room) => Happened::Room(room),
-            Event::Step {
-                cause,
-                group,
-                replies,
-                journal,
-            } => {
-                let body = |body| self.body(journal, body);
-                let sights = replies.iter().map(|routed| look(routed, &body));
-                Happened::Step(Step {
-                    cause: why(cause),
-                    group,
-                    sights: sights.collect(),
-                    answered: replies.iter().filter_map(answered).collect(),
-                })
-            }
-        };
-        self.seen
-            .0
-            .lock()
-            .expect("one thread uses it")
-            .push(happened);
-    }
-}
-
-impl Watcher {
-    fn body(&self, journal: &Writer, body: BodyRef) -> Result<Bytes, String> {
-        if let Some(bytes) = journal.cached(body) {
-            return Ok(bytes);
-        }
-        let read = storage::read_ahead(&*self.disk, body, 4096, journal.readable_until());
-        let read = read.map_err(|error| format!("{body:?}: {error}"))?;
-        Ok(read.body(body).expect("it was read for that"))
-    }
-}
-
-fn why(cause: Cause<'_>) -> Why {
-    match cause {
-        Cause::Reports => Why::Reports,
-        Cause::Timeout => Why::Timeout,
-        Cause::Configuration => Why::Configuration,
-        Cause::Forward(found) => {
-            let found = found.iter();
-            let found = found.map(|(wanted, body)| (*wanted, sent_id(body).expect("a message")));
-            Why::Forward(found.collect())
-        }
-        Cause::Compaction(found) => {
-            let found = found.iter().map(|found| WantedBody {
-                entity: found.entity,
-                number: found.number,
-                body: found.body,
-            });
-            Why::Compaction(found.collect())
-        }
-        Cause::Request | Cause::Damage => Why::Other(format!("{cause:?}")),
-    }
 }
 
 /// The last things that happened.
@@ -315,7 +219,7 @@ impl World {
         let now = Timestamp::from_millis(self.now);
         self.shard
             .configure(now, |broker, cx| ensure(broker, cx, &planned));
-        for happened in self.take_seen() {
+        for happened in self.seen.take() {
             let Happened::Step(step) = happened else {
                 return Err(Stop::Wrong("a step, and nothing else".to_owned()));
             };
@@ -398,7 +302,7 @@ impl World {
         let mut group = self.sealed + 1;
         loop {
             let mut answered = Vec::new();
-            for happened in self.take_seen() {
+            for happened in self.seen.take() {
                 match happened {
                     Happened::Step(step) if matches!(step.cause, Why::Reports | Why::Timeout) => {
                         sights.extend(self.note(step.sights)?);
@@ -477,7 +381,7 @@ impl World {
 
     /// Shows the auditor what the shard has done by itself.
     fn judge(&mut self) -> Result<(), Stop> {
-        for happened in self.take_seen() {
+        for happened in self.seen.take() {
             match happened {
                 Happened::Sealed(group) => {
                     self.sealed = group;
@@ -524,10 +428,6 @@ impl World {
         };
         self.wait_for(&sights, &pins);
         Ok(())
-    }
-
-    fn take_seen(&self) -> Vec<Happened> {
-        std::mem::take(&mut *self.seen.0.lock().expect("one thread uses it"))
     }
 
     fn note(&mut self, sights: Result<Vec<Sight>, String>) -> Result<Vec<Sight>, Stop> {
@@ -638,7 +538,7 @@ impl World {
                 }
             }
         }
-        let seen = self.take_seen();
+        let seen = self.seen.take();
         if seen.is_empty() {
             Ok(())
         } else {
