@@ -1,9 +1,8 @@
 //! A server without tasks, sockets and files, and its clients.
 
-use jitney::amqp::{Config, Identity};
+use jitney::amqp::Config;
 use jitney::broker::{Broker, ConnectionId, Profile};
 use jitney::entity::queue::Description;
-use jitney::limits;
 use jitney::shard::inline::Inline;
 use jitney::time::{Millis, Timestamp};
 
@@ -37,17 +36,7 @@ impl World {
     /// Connects a client.
     pub(crate) fn connect(&mut self, client: Client) -> usize {
         let at = self.clients.len();
-        let config = Config {
-            container_id: format!("jitney_G{at}"),
-            hostname: None,
-            frame_size_max: limits::FRAME_SIZE_MAX,
-            channel_max: limits::CHANNEL_MAX,
-            handle_max: limits::HANDLE_MAX,
-            idle_timeout: limits::IDLE_TIMEOUT,
-            identity: Identity::Anonymous,
-            has_certificate: false,
-            trusts_peer: true,
-        };
+        let config = Config::server(format!("jitney_G{at}"));
         self.server.connect(self.now, id(at), config);
         self.clients.push(client);
         at

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use fe2o3_amqp_types::definitions::{ReceiverSettleMode, SenderSettleMode};
 use fe2o3_amqp_types::messaging::{Source, Target};
 
+use crate::limits;
 use crate::time::Millis;
 
 pub use fe2o3_amqp_types::definitions::Fields;
@@ -50,6 +51,24 @@ pub struct Config {
     pub has_certificate: bool,
     /// The peer needs no `trust`; a server's only.
     pub trusts_peer: bool,
+}
+
+impl Config {
+    /// Makes a server's, with the limits of this crate, for a peer that needs no `trust`.
+    #[must_use]
+    pub fn server(container_id: impl Into<String>) -> Self {
+        Self {
+            container_id: container_id.into(),
+            hostname: None,
+            frame_size_max: limits::FRAME_SIZE_MAX,
+            channel_max: limits::CHANNEL_MAX,
+            handle_max: limits::HANDLE_MAX,
+            idle_timeout: limits::IDLE_TIMEOUT,
+            identity: Identity::Anonymous,
+            has_certificate: false,
+            trusts_peer: true,
+        }
+    }
 }
 
 /// Who a peer says it is. Nothing is verified here.

@@ -1,9 +1,8 @@
 //! Whole conversations: bytes of two clients in, through the engine and a shard with its log, and bytes out.
 
 use super::{NOW, SEPARATOR, make_entities, parts};
-use crate::amqp::{Config, Identity};
+use crate::amqp::Config;
 use crate::broker::{Broker, ConnectionId, Profile};
-use crate::limits;
 use crate::shard::inline::Inline;
 use crate::shard::{Input, Pressure};
 use crate::storage::Options;
@@ -66,17 +65,7 @@ impl Conversation {
     fn connect(&mut self, client: usize) {
         let id = ConnectionId(self.next);
         self.next += 1;
-        let config = Config {
-            container_id: "jitney".to_owned(),
-            hostname: None,
-            frame_size_max: limits::FRAME_SIZE_MAX,
-            channel_max: limits::CHANNEL_MAX,
-            handle_max: limits::HANDLE_MAX,
-            idle_timeout: limits::IDLE_TIMEOUT,
-            identity: Identity::Anonymous,
-            has_certificate: false,
-            trusts_peer: true,
-        };
+        let config = Config::server("jitney");
         self.server.connect(self.now, id, config);
         if let Some(known) = self.clients.get_mut(client) {
             *known = id;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Parts, Shard};
 use crate::broker::{Broker, Contained, Damage, Salvage, Salvaged, Surroundings};
-use crate::entity::{Memory, Positions, Record};
+use crate::entity::{Memory, Record};
 use crate::limits;
 use crate::storage::{self, Committer, Disk, Recovered};
 use crate::time::Timestamp;
@@ -144,7 +144,7 @@ impl Recovering {
             }
         }
         if accepts_loss {
-            contained.extend(contain_lost(&mut broker, &mut cx, &lost_bodies));
+            contained.extend(broker.contain_lost(&mut cx, &lost_bodies, storage::lost_place));
         }
         if !losses.is_empty() || !damaged.is_empty() {
             // The checkpoint that losses make due stands for the log without them; a damaged frame is
@@ -166,13 +166,4 @@ impl Recovering {
             settled,
         })
     }
-}
-
-/// Dead-letters the messages whose bytes are lost, though the records are there that name them.
-fn contain_lost(
-    broker: &mut Broker,
-    cx: &mut Surroundings<'_>,
-    lost: &Positions,
-) -> Vec<Contained> {
-    broker.contain_lost(cx, lost, storage::lost_place)
 }

@@ -44,15 +44,9 @@ pub(super) struct Guest {
 pub(super) async fn serve(stream: impl Stream, guest: Guest, clock: Arc<Clock>, owner: Mailbox) {
     let id = guest.id;
     let config = amqp::Config {
-        container_id: format!("jitney_G{}", id.0),
-        hostname: None,
-        frame_size_max: limits::FRAME_SIZE_MAX,
-        channel_max: limits::CHANNEL_MAX,
-        handle_max: limits::HANDLE_MAX,
-        idle_timeout: limits::IDLE_TIMEOUT,
-        identity: amqp::Identity::Anonymous,
         has_certificate: guest.origin.certificate.is_some(),
         trusts_peer: guest.is_trusted,
+        ..amqp::Config::server(format!("jitney_G{}", id.0))
     };
     let outbox = Arc::new(Outbox::default());
     let mail = Mail::Connected(id, Arc::clone(&outbox), guest.origin);
@@ -419,22 +413,26 @@ mod tests {
         }
     }
 
+    fn guest() -> Guest {
+        Guest {
+            id: ConnectionId(7),
+            origin: Origin::default(),
+            visit: Visits::new(100)
+                .enter(IpAddr::V4(Ipv4Addr::LOCALHOST))
+                .unwrap(),
+            is_trusted: true,
+        }
+    }
+
     #[tokio::test]
     async fn a_peer_that_reads_nothing_is_cut_off_when_its_connection_is_closed() {
         let (sender, mut mail) = mpsc::channel(limits::MAILBOX_LENGTH);
-        let visits = Visits::new(100);
-        let guest = Guest {
-            id: ConnectionId(7),
-            origin: Origin::default(),
-            visit: visits.enter(IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap(),
-            is_trusted: true,
-        };
         let clock = Arc::new(Clock::new(Timestamp::EPOCH));
         // Fewer bytes than the answers to what the peer says.
         let (mut peer, stream) = tokio::io::duplex(16);
         let served = tokio::spawn(serve(
             stream,
-            guest,
+            guest(),
             clock,
             Mailbox::new(sender, usize::MAX),
         ));
@@ -452,16 +450,9 @@ mod tests {
     #[tokio::test]
     async fn a_connection_whose_task_panics_is_taken_out_of_the_broker() {
         let (sender, mut mail) = mpsc::channel(limits::MAILBOX_LENGTH);
-        let visits = Visits::new(100);
-        let guest = Guest {
-            id: ConnectionId(7),
-            origin: Origin::default(),
-            visit: visits.enter(IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap(),
-            is_trusted: true,
-        };
         let clock = Arc::new(Clock::new(Timestamp::EPOCH));
         let owner = Mailbox::new(sender, usize::MAX);
-        let served = tokio::spawn(serve(Panics, guest, clock, owner));
+        let served = tokio::spawn(serve(Panics, guest(), clock, owner));
         assert!(matches!(
             mail.recv().await,
             Some(Mail::Connected(ConnectionId(7), ..))

@@ -1,11 +1,10 @@
 //! A broker and its end of a connection, for tests that speak bytes.
 
 use bytes::BytesMut;
-use jitney::amqp::{Config, Connection, Identity};
+use jitney::amqp::{Config, Connection};
 use jitney::broker::{Broker, ConnectionId, Profile};
 use jitney::entity::queue::{Description, EntityKind};
 use jitney::entity::{AuthorizationRule, Key, Rights};
-use jitney::limits;
 use jitney::shard::inline::Inline;
 use jitney::time::{Millis, Timestamp};
 
@@ -16,17 +15,7 @@ pub struct Rig {
 }
 
 pub fn config() -> Config {
-    Config {
-        container_id: "jitney".to_owned(),
-        hostname: None,
-        frame_size_max: limits::FRAME_SIZE_MAX,
-        channel_max: limits::CHANNEL_MAX,
-        handle_max: limits::HANDLE_MAX,
-        idle_timeout: limits::IDLE_TIMEOUT,
-        identity: Identity::Anonymous,
-        has_certificate: false,
-        trusts_peer: true,
-    }
+    Config::server("jitney")
 }
 
 /// Takes the bytes that an engine has to send.

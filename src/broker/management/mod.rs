@@ -121,7 +121,7 @@ impl Broker {
         let bytes = call.payload.len();
         let (count, waiting) = self.connection(id).waiting_calls();
         let fits = waiting + bytes <= limits::REQUESTS_WAITING_BYTES_MAX;
-        let has_share = self.is_answered_at_once(id, call) || self.ways.may_wait(bytes);
+        let has_share = self.ways.may_wait(bytes) || self.is_answered_at_once(id, call);
         match count {
             0 => bytes <= limits::FIRST_REQUEST_BYTES || has_share,
             _ => count < limits::REQUESTS_WAITING_MAX && fits && has_share,

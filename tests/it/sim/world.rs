@@ -88,9 +88,7 @@ pub(super) struct World {
     told: u64,
     reads: VecDeque<ReadRequest>,
     checkpoint: Option<Box<CheckpointTask>>,
-    /// Messages are being read, to go on.
-    reads_to_forward: bool,
-    /// Those whose bytes were moved meanwhile: they are wanted again.
+    /// Messages whose bytes were moved while some are read to go on: they are wanted again.
     moved: Vec<WantedBody>,
     /// How often each was done: checkpoints, segments removed, bodies moved, bodies read.
     done: [usize; 4],
@@ -190,7 +188,6 @@ impl World {
             told: 0,
             reads: VecDeque::new(),
             checkpoint: None,
-            reads_to_forward: false,
             moved: Vec::new(),
             done: [0; 4],
             known: Vec::new(),
@@ -346,10 +343,6 @@ impl World {
                 // The run syncs when it likes.
                 Output::Sync => {}
                 Output::Read(request) => {
-                    if request.purpose() == ReadPurpose::Forward {
-                        self.reads_to_forward = true;
-                        self.moved.clear();
-                    }
                     self.reads.push_back(request);
                 }
                 Output::WriteCheckpoint(task) => self.checkpoint = Some(task),
@@ -400,7 +393,10 @@ impl World {
         let pins = match step.cause {
             Why::Compaction(found) => {
                 self.done[2] += found.len();
-                self.moved.extend(found);
+                let is_forward = |read: &ReadRequest| read.purpose() == ReadPurpose::Forward;
+                if self.reads.iter().any(is_forward) {
+                    self.moved.extend(found);
+                }
                 if sights.is_empty() {
                     return Ok(());
                 }
@@ -612,13 +608,9 @@ impl World {
             Err(error) => return Err(Stop::Wrong(format!("{purpose:?}: {error}"))),
         };
         self.done[3] += 1;
-        if !self.reads_to_forward {
-            self.moved.clear();
-        }
         self.handle(Input::Read(done));
         self.judge()?;
         if purpose == ReadPurpose::Forward {
-            self.reads_to_forward = false;
             self.moved.clear();
         }
         Ok(())
@@ -671,7 +663,6 @@ impl World {
         self.released.clear();
         self.reads.clear();
         self.checkpoint = None;
-        self.reads_to_forward = false;
         self.moved.clear();
         self.describe_all()?;
         self.step(&Act::Timeout)
