@@ -2,7 +2,7 @@
 
 use jitney::amqp::Config;
 use jitney::broker::{Broker, ConnectionId, Profile};
-use jitney::entity::queue::Description;
+use jitney::queue::Description;
 use jitney::shard::inline::Inline;
 use jitney::time::{Millis, Timestamp};
 

@@ -7,8 +7,8 @@ use super::refusal::Refusal;
 use super::text;
 use super::xml::{Element, wrong};
 use crate::broker::administration::Properties;
-use crate::entity::queue::EntityKind;
-use crate::entity::{AuthorizationRule, Key, Rights};
+use crate::queue::EntityKind;
+use crate::rights::{AuthorizationRule, Key, Rights};
 use crate::time::{Millis, Timestamp};
 
 const WHOLE_NUMBER: &str = "a whole number, not negative";

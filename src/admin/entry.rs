@@ -12,8 +12,8 @@ use super::{MESSAGE_SIZE_SINCE, Place, rule};
 use crate::address::split_subscription;
 use crate::broker::Tier;
 use crate::broker::administration::{Counts, EntityView, NamespaceView, RuleView};
-use crate::entity::queue::{Description, EntityKind};
-use crate::entity::{AuthorizationRule, Key, Right};
+use crate::queue::{Description, EntityKind};
+use crate::rights::{AuthorizationRule, Key, Right};
 use crate::time::{Millis, Timestamp};
 
 const KIBI: u64 = 1024;

@@ -5,7 +5,7 @@
 //! broker does the operation, and its answer is written in the same terms ([`Asked::render`]).
 //! Whatever is wrong on the way is a [`Refusal`].
 //!
-//! Leaves to others: HTTP itself and who is asking to the shell, what an operation does and which
+//! Leaves to others: HTTP itself and who is asking to the server, what an operation does and which
 //! values an entity may have to the broker.
 
 mod description;
@@ -21,7 +21,7 @@ mod write;
 mod xml;
 
 use crate::broker::administration::{Answer, EntityView, Listed, More, Operation, Properties};
-use crate::entity::queue::EntityKind;
+use crate::queue::EntityKind;
 
 pub use limits::BODY_BYTES_MAX;
 pub use refusal::Refusal;

@@ -8,11 +8,11 @@ use super::text;
 use super::write::Writer;
 use super::xml::{Element, wrong};
 use crate::broker::administration::RuleView;
-use crate::entity::rules::{
+use crate::message::Scalar;
+use crate::rules::{
     Action, CorrelationFields, CorrelationFilter, Filter, Given, Parameters, Rule, SqlError,
     SqlFilter, Value,
 };
-use crate::message::Scalar;
 use crate::time::Timestamp;
 
 /// The rule that a subscription has if it is made without one.

@@ -1,6 +1,6 @@
 //! Values as texts: durations, times, numbers and words, as XML Schema and .NET write them.
 
-use crate::entity::queue::Status;
+use crate::queue::Status;
 use crate::time::{Millis, Timestamp};
 
 /// 100 ns in a millisecond.

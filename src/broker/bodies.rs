@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::entity::{BodyRef, EntityId};
+use crate::ids::{BodyRef, EntityId};
 use crate::message::Message;
 
 /// The bytes of messages that came through a topic, and who has them.

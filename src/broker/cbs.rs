@@ -2,7 +2,7 @@
 
 use super::access::audience_path;
 use super::management::{Body, Request, Status};
-use super::{Broker, ConnectionId, Fault, Surroundings, errors};
+use super::{Broker, ConnectionId, Fault, StepContext, errors};
 use crate::address::{Address, EntityAddress};
 use crate::amqp::{Condition, Refusal};
 
@@ -10,7 +10,7 @@ impl Broker {
     /// Answers a request to `$cbs`. 202 for a token that was taken, as documented.
     pub(super) fn cbs_request(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         connection: ConnectionId,
         request: &Request,
     ) -> (Status, Body) {
@@ -18,11 +18,11 @@ impl Broker {
         let status = match request.operation.as_str() {
             "put-token" => match (request.kind.as_deref(), request.body_text()) {
                 (Some(kind), Some(token)) => {
-                    match self.put_token(around, connection, kind, audience, token) {
-                        Ok(()) => match self.missing(around, connection, audience) {
+                    match self.put_token(cx, connection, kind, audience, token) {
+                        Ok(()) => match self.missing(cx, connection, audience) {
                             None => Status::accepted(),
                             Some(refusal) => {
-                                self.delete_token(around, connection, audience);
+                                self.delete_token(cx, connection, audience);
                                 Status::failed(refusal)
                             }
                         },
@@ -33,7 +33,7 @@ impl Broker {
                         Err(refused) if refused.fault == Fault::Full => {
                             let (condition, text) =
                                 (Condition::ResourceLimitExceeded, refused.to_string());
-                            Status::failed(self.refuse(around, condition, &text, ""))
+                            Status::failed(self.refuse(cx, condition, &text, ""))
                         }
                         Err(refused) => Status::unauthorized(refused.to_string()),
                     }
@@ -44,7 +44,7 @@ impl Broker {
                 ),
             },
             "delete-token" => {
-                self.delete_token(around, connection, audience);
+                self.delete_token(cx, connection, audience);
                 Status::accepted()
             }
             other => Status::invalid(&format!(
@@ -57,7 +57,7 @@ impl Broker {
     /// Says that there is no entity that a token is for; who may not know has been refused before.
     pub(super) fn missing(
         &mut self,
-        around: &Surroundings<'_>,
+        cx: &StepContext<'_>,
         connection: ConnectionId,
         audience: &str,
     ) -> Option<Refusal> {
@@ -74,11 +74,6 @@ impl Broker {
             return None;
         }
         let (host, text) = (self.host_of(connection), address.to_string());
-        Some(errors::not_found(
-            &host,
-            &text,
-            around.now,
-            &mut self.tracking,
-        ))
+        Some(errors::not_found(&host, &text, cx.now, &mut self.tracking))
     }
 }

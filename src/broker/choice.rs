@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{Broker, EntityId, Queue, Surroundings};
+use super::{Broker, EntityId, Queue, StepContext};
 use crate::address::EntityAddress;
 use crate::amqp::{Attach, Condition, Refusal, SelectorFilter};
-use crate::entity::queue::{Finding, Selection};
-use crate::entity::rules::{SqlFilter, selector};
 use crate::limits;
+use crate::queue::{Finding, Selection};
+use crate::rules::{SqlFilter, selector};
 
 /// What a receiver chooses of a queue's messages.
 #[derive(Debug)]
@@ -20,16 +20,16 @@ impl Broker {
     /// Reads what a receiver chooses; `None` if it takes what comes.
     pub(super) fn choice(
         &mut self,
-        around: &Surroundings<'_>,
+        cx: &StepContext<'_>,
         (queue, address): (EntityId, &EntityAddress),
         attach: &Attach,
     ) -> Result<Option<Choice>, Refusal> {
         if attach.is_no_local() {
             let text = "A receiver cannot leave out what its own connection sends (no-local): select \
                         by a property that the sender sets.";
-            return Err(self.refuse(around, Condition::NotImplemented, text, &address.path));
+            return Err(self.refuse(cx, Condition::NotImplemented, text, &address.path));
         }
-        let selector = self.selector(around, address, attach)?;
+        let selector = self.selector(cx, address, attach)?;
         let finding = if attach.browses() {
             Finding::Shown
         } else {
@@ -58,7 +58,7 @@ impl Broker {
     /// Reads the selector that a receiver has; an empty one is none.
     pub(super) fn selector(
         &mut self,
-        around: &Surroundings<'_>,
+        cx: &StepContext<'_>,
         address: &EntityAddress,
         attach: &Attach,
     ) -> Result<Option<SqlFilter>, Refusal> {
@@ -68,12 +68,12 @@ impl Broker {
             Some(SelectorFilter::Text(text)) => text,
             Some(SelectorFilter::Malformed) => {
                 let text = "The selector of a receiver must be a string.";
-                return Err(self.refuse(around, Condition::InvalidField, text, &address.path));
+                return Err(self.refuse(cx, Condition::InvalidField, text, &address.path));
             }
         };
         let selector = selector(&text).map_err(|error| {
             let text = format!("The selector is not valid: {error}.");
-            self.refuse(around, Condition::InvalidField, &text, &address.path)
+            self.refuse(cx, Condition::InvalidField, &text, &address.path)
         })?;
         Ok(Some(selector))
     }
@@ -82,7 +82,7 @@ impl Broker {
     /// who takes them as they come.
     pub(super) fn check_choice(
         &mut self,
-        around: &Surroundings<'_>,
+        cx: &StepContext<'_>,
         queue: EntityId,
         address: &EntityAddress,
         attach: &Attach,
@@ -97,15 +97,15 @@ impl Broker {
         } else {
             return Ok(());
         };
-        Err(self.refuse(around, Condition::NotImplemented, text, &address.path))
+        Err(self.refuse(cx, Condition::NotImplemented, text, &address.path))
     }
 
     /// Gives receivers that select what they take of the messages that are at hand; the bytes of
     /// others are read.
-    pub(super) fn decide(&mut self, around: &mut Surroundings<'_>, id: EntityId) {
+    pub(super) fn decide(&mut self, cx: &mut StepContext<'_>, id: EntityId) {
         let at_hand = std::mem::take(&mut self.at_hand);
         let mut share = std::mem::take(&mut self.share);
-        self.step(around, id, |queue, cx| {
+        self.step(cx, id, |queue, cx| {
             queue.decide(cx, &|position| at_hand.get(position), &mut share);
         });
         self.at_hand = at_hand;

@@ -3,11 +3,11 @@
 
 use super::ways::Load;
 use super::{
-    Broker, ConnectionId, Link, LinkId, Response, Surroundings, consumer_id, links::ServiceNode,
+    Broker, ConnectionId, Link, LinkId, Response, StepContext, consumer_id, links::ServiceNode,
 };
-use crate::entity::queue::{DeadLetter, Handover, ReceiveMode};
-use crate::entity::{BodyRef, EntityId, SequenceNumber};
+use crate::ids::{BodyRef, EntityId, SequenceNumber};
 use crate::message::Stamps;
+use crate::queue::{DeadLetter, Handover, ReceiveMode};
 
 /// Bytes of a message that are not what was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,12 +34,12 @@ impl Broker {
     /// `None` if the message has gone, or has other bytes now.
     pub fn body_damaged(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         queue: EntityId,
         number: SequenceNumber,
         damage: &Damage,
     ) -> Option<Contained> {
-        self.replace(around, queue, number, damage)?;
+        self.replace(cx, queue, number, damage)?;
         Some(self.contained(queue, number, damage))
     }
 
@@ -47,7 +47,7 @@ impl Broker {
     /// its place, unless a drain has used up the credit meanwhile.
     pub fn delivery_damaged(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         receiver: (ConnectionId, LinkId),
         handover: &Handover,
         damage: &Damage,
@@ -60,18 +60,18 @@ impl Broker {
         };
         let consumer = consumer_id(connection, link);
         let number = number_of(&handover.stamps);
-        let replaced = self.replace(around, queue, number, damage).is_some();
+        let replaced = self.replace(cx, queue, number, damage).is_some();
         let shows = self
             .queue(queue)
             .is_some_and(|queue| queue.is_shown(consumer));
         let was_deleted = handover.mode == ReceiveMode::ReceiveAndDelete && !shows;
         let is_contained = replaced || was_deleted;
         if !replaced && was_deleted {
-            self.bring_back(around, queue, &handover.stamps, damage);
+            self.bring_back(cx, queue, &handover.stamps, damage);
         }
         let bytes = u64::from(handover.body.length);
-        self.written(around, connection, link, bytes);
-        self.with_queue(around, queue, |queue, cx| {
+        self.written(cx, connection, link, bytes);
+        self.with_queue(cx, queue, |queue, cx| {
             if is_drained {
                 queue.free(cx, handover.token);
             } else {
@@ -85,7 +85,7 @@ impl Broker {
     /// that was looked at is shown as it is now, one that was received is left out.
     pub fn response_damaged(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         responder: (ConnectionId, LinkId),
         response: &mut Response,
         damages: &[Damage],
@@ -106,10 +106,10 @@ impl Broker {
             let Some(damage) = damage else { return true };
             let Some(queue) = queue else { return false };
             let number = number_of(&carried.stamps);
-            let body = self.replace(around, queue, number, damage);
+            let body = self.replace(cx, queue, number, damage);
             let was_deleted = carried.token.is_some() && carried.stamps.lock_token.is_none();
             if body.is_none() && was_deleted {
-                self.bring_back(around, queue, &carried.stamps, damage);
+                self.bring_back(cx, queue, &carried.stamps, damage);
             }
             if body.is_some() || was_deleted {
                 contained.push(self.contained(queue, number, damage));
@@ -124,14 +124,14 @@ impl Broker {
             }
         });
         let less = bytes.saturating_sub(response.bytes());
-        self.unload(around, connection, Load::Answers(less));
+        self.unload(cx, connection, Load::Answers(less));
         contained
     }
 
     /// Gives a message other bytes and dead-letters it; returns where they are.
     fn replace(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         queue: EntityId,
         number: SequenceNumber,
         damage: &Damage,
@@ -140,19 +140,19 @@ impl Broker {
         let contain = |queue: &mut super::Queue, cx: &mut super::Context<'_>| {
             queue.contain(cx, number, damage.body, reason)
         };
-        self.with_queue(around, queue, contain).flatten()
+        self.with_queue(cx, queue, contain).flatten()
     }
 
     /// Makes a dead letter of a message that was received and deleted.
     fn bring_back(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         queue: EntityId,
         stamps: &Stamps,
         damage: &Damage,
     ) {
         let reason = DeadLetter::damaged(&damage.place);
-        self.with_queue(around, queue.base(), |queue, cx| {
+        self.with_queue(cx, queue.base(), |queue, cx| {
             queue.bring_back(cx, stamps, reason);
         });
     }

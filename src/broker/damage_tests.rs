@@ -8,11 +8,9 @@ use super::*;
 use bytes::Bytes;
 use std::sync::Arc;
 
-use crate::entity::queue::{
-    DeadLetter, Delivery, EntityKind, Finding, ReceiveMode, Selection, Settlement,
-};
-use crate::entity::rules::selector;
 use crate::message::{Amendments, EMPTY};
+use crate::queue::{DeadLetter, Delivery, EntityKind, Finding, ReceiveMode, Selection, Settlement};
+use crate::rules::selector;
 
 const CONSUMER: ConsumerId = ConsumerId(7);
 
@@ -24,12 +22,12 @@ fn damage(body: BodyRef) -> Damage {
 /// Takes a message out of a queue, locked or deleted.
 fn receive(bench: &mut Bench, path: &str, mode: ReceiveMode) -> Handover {
     let id = bench.id(path);
-    bench.run(|broker, around| {
+    bench.run(|broker, cx| {
         let mut effects = Effects::default();
         let node = node_mut(&mut broker.queues, id).unwrap();
         let mut cx = Context {
-            now: around.now,
-            journal: around.journal,
+            now: cx.now,
+            journal: cx.journal,
             random: &mut broker.random,
             effects: &mut effects,
         };
@@ -49,7 +47,7 @@ fn settle(bench: &mut Bench, path: &str, settlement: Settlement) {
     let token = receive(bench, path, ReceiveMode::PeekLock).token;
     let id = bench.id(path);
     bench
-        .run(|broker, around| broker.settle(around, id, token, LostLock::Message, settlement))
+        .run(|broker, cx| broker.settle(cx, id, token, LostLock::Message, settlement))
         .unwrap();
 }
 
@@ -60,10 +58,9 @@ fn contain(bench: &mut Bench, path: &str) -> Contained {
     let browsed = browsed.browse(SequenceNumber(0), 1).remove(0);
     let number = SequenceNumber(browsed.stamps.sequence_number.cast_unsigned());
     let found = bench
-        .run(|broker, around| broker.body_damaged(around, id, number, &damage(browsed.body)))
+        .run(|broker, cx| broker.body_damaged(cx, id, number, &damage(browsed.body)))
         .unwrap();
-    let again =
-        bench.run(|broker, around| broker.body_damaged(around, id, number, &damage(browsed.body)));
+    let again = bench.run(|broker, cx| broker.body_damaged(cx, id, number, &damage(browsed.body)));
     assert_eq!(again, None, "its bytes are others now");
     found
 }
@@ -173,16 +170,16 @@ fn a_message_that_cannot_go_on_without_its_bytes_becomes_a_dead_letter_of_where_
         forward_to: Some("parts".to_owned()),
         ..Description::default()
     };
-    bench.run(|broker, around| {
-        let parts = broker.ensure_entity(around, "parts", partitioned);
+    bench.run(|broker, cx| {
+        let parts = broker.ensure_entity(cx, "parts", partitioned);
         parts.unwrap();
     });
     bench.send("q", message("first"));
     let id = bench.id("q");
-    bench.step(|broker, around| {
-        let forwarded = broker.ensure_entity(around, "q", forwards);
+    bench.step(|broker, cx| {
+        let forwarded = broker.ensure_entity(cx, "q", forwards);
         forwarded.unwrap();
-        broker.with_queue(around, id, |_, _| ());
+        broker.with_queue(cx, id, |_, _| ());
     });
     let wanted = bench.broker.wanted();
     assert_eq!(wanted.len(), 1);
@@ -191,8 +188,8 @@ fn a_message_that_cannot_go_on_without_its_bytes_becomes_a_dead_letter_of_where_
         number,
         body,
     } = wanted[0];
-    bench.step(|broker, around| {
-        let contained = broker.body_damaged(around, entity, number, &damage(body));
+    bench.step(|broker, cx| {
+        let contained = broker.body_damaged(cx, entity, number, &damage(body));
         assert_eq!(contained.unwrap().entity, "q");
     });
     assert!(bench.broker.wanted().is_empty());
@@ -213,14 +210,14 @@ fn a_message_that_was_received_and_deleted_comes_back_as_a_dead_letter() {
         assert!(bench.seen(path).is_empty());
         let (connection, link) = (ConnectionId(1), LinkId(1));
         let id = bench.id(path);
-        let contained = bench.run(|broker, around| {
+        let contained = bench.run(|broker, cx| {
             let receiver = Link::Receiver {
                 queue: id,
                 name: None,
             };
             broker.connection(connection).links.insert(link, receiver);
             let damage = damage(handover.body);
-            broker.delivery_damaged(around, (connection, link), &handover, &damage, false)
+            broker.delivery_damaged(cx, (connection, link), &handover, &damage, false)
         });
         assert_eq!(contained.unwrap().number, SequenceNumber(1));
         let (number, bytes, reason, _) = only(&bench, &format!("{path}/dead"));
@@ -243,17 +240,17 @@ fn read_back(bench: &mut Bench, damaged: SequenceNumber) -> Vec<Contained> {
     let good = good.into_iter();
     let good = good.map(|wanted| (wanted, bench.bytes(wanted.body)));
     let good: Vec<_> = good.collect();
-    bench.step(|broker, around| {
+    bench.step(|broker, cx| {
         let contain = |wanted: &WantedBody| {
             let WantedBody {
                 entity,
                 number,
                 body,
             } = *wanted;
-            broker.body_damaged(around, entity, number, &damage(body))
+            broker.body_damaged(cx, entity, number, &damage(body))
         };
         let contained = bad.iter().filter_map(contain).collect();
-        broker.read_back(around, good);
+        broker.read_back(cx, good);
         contained
     })
 }
@@ -266,14 +263,14 @@ fn a_receiver_with_a_selector_gets_what_lies_behind_a_damaged_message() {
     }
     let (connection, link, id) = (ConnectionId(1), LinkId(1), bench.id("q"));
     let takes_all = Arc::new(selector("JMSType IS NULL").unwrap());
-    bench.step(|broker, around| {
+    bench.step(|broker, cx| {
         let receiver = Link::Receiver {
             queue: id,
             name: None,
         };
         broker.connection(connection).links.insert(link, receiver);
         let consumer = consumer_id(connection, link);
-        broker.with_queue(around, id, |queue, cx| {
+        broker.with_queue(cx, id, |queue, cx| {
             let mode = ReceiveMode::PeekLock;
             let selection = Selection {
                 selector: Some(takes_all),
@@ -350,13 +347,13 @@ fn a_compaction_leaves_nothing_where_damaged_bytes_were() {
     let is_damaged = |body: BodyRef| [2, 4].contains(&body.position);
     for found in found {
         let bytes = bench.bytes(found.body);
-        bench.run(|broker, around| {
+        bench.run(|broker, cx| {
             if is_damaged(found.body) {
                 let damage = damage(found.body);
-                let contained = broker.body_damaged(around, found.entity, found.number, &damage);
+                let contained = broker.body_damaged(cx, found.entity, found.number, &damage);
                 assert!(contained.is_some(), "{found:?}");
             } else {
-                broker.relocate(around, &found, &bytes);
+                broker.relocate(cx, &found, &bytes);
             }
         });
     }

@@ -4,19 +4,14 @@ use super::links::session_accept;
 use super::ways::Load;
 use super::{
     Broker, ConnectionId, ConsumerId, Effects, EntityId, Link, LinkId, LockToken, Reply, Routed,
-    Surroundings, consumer_id, link_of,
+    StepContext, consumer_id, link_of,
 };
 use crate::amqp::{Condition, Tag};
-use crate::entity::queue::{Delivery, SessionGrant, SessionLost};
+use crate::queue::{Delivery, SessionGrant, SessionLost};
 
 impl Broker {
     /// Passes what a queue gave out on to the links it is for.
-    pub(super) fn deliver(
-        &mut self,
-        around: &mut Surroundings<'_>,
-        group: u64,
-        effects: &mut Effects,
-    ) {
+    pub(super) fn deliver(&mut self, cx: &mut StepContext<'_>, group: u64, effects: &mut Effects) {
         let mut filled = Vec::new();
         for delivery in effects.deliveries.drain(..) {
             let (consumer, reply) = match delivery {
@@ -26,7 +21,7 @@ impl Broker {
                 Delivery::Message(consumer, handover) => {
                     let (connection, link) = link_of(consumer);
                     let load = Load::Messages(u64::from(handover.body.length));
-                    if self.load(around.now, connection, load) {
+                    if self.load(cx.now, connection, load) {
                         filled.push(connection);
                     }
                     (consumer, Reply::Deliver(link, handover))
@@ -34,17 +29,17 @@ impl Broker {
                 Delivery::SessionGranted(consumer, grant) => {
                     (consumer, self.session_granted(consumer, &grant))
                 }
-                Delivery::NoSession(consumer) => (consumer, self.no_session(around, consumer)),
-                Delivery::SessionLost(consumer) => (consumer, self.session_lost(around, consumer)),
+                Delivery::NoSession(consumer) => (consumer, self.no_session(cx, consumer)),
+                Delivery::SessionLost(consumer) => (consumer, self.session_lost(cx, consumer)),
             };
             let connection = link_of(consumer).0;
-            around.replies.push(Routed {
+            cx.replies.push(Routed {
                 connection,
                 rests_on: group,
                 reply,
             });
         }
-        self.stop_filled(around, filled);
+        self.stop_filled(cx, filled);
     }
 
     /// Lets a receiver in that has waited for a message session.
@@ -69,42 +64,39 @@ impl Broker {
     }
 
     /// Turns a receiver away that has waited for a message session in vain.
-    fn no_session(&mut self, around: &Surroundings<'_>, consumer: ConsumerId) -> Reply {
+    fn no_session(&mut self, cx: &StepContext<'_>, consumer: ConsumerId) -> Reply {
         let link = self.forget_link(consumer);
         let text = "The operation did not complete within the allotted timeout. No unlocked \
                     sessions were available.";
-        Reply::RefuseLink(link, self.refuse(around, Condition::Timeout, text, ""))
+        Reply::RefuseLink(link, self.refuse(cx, Condition::Timeout, text, ""))
     }
 
     /// Ends the link of a receiver whose message session's lock is over.
-    fn session_lost(&mut self, around: &Surroundings<'_>, consumer: ConsumerId) -> Reply {
+    fn session_lost(&mut self, cx: &StepContext<'_>, consumer: ConsumerId) -> Reply {
         let link = self.forget_link(consumer);
         let text = SessionLost.to_string();
-        Reply::Detach(
-            link,
-            self.refuse(around, Condition::SessionLockLost, &text, ""),
-        )
+        Reply::Detach(link, self.refuse(cx, Condition::SessionLockLost, &text, ""))
     }
 
     pub(super) fn written(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         connection: ConnectionId,
         link: LinkId,
         bytes: u64,
     ) {
         if let Some(&Link::Receiver { queue, .. }) = self.link(connection, link) {
             let consumer = consumer_id(connection, link);
-            self.with_queue(around, queue, |queue, cx| {
+            self.with_queue(cx, queue, |queue, cx| {
                 queue.written(cx, consumer, bytes);
             });
         }
-        self.unload(around, connection, Load::Messages(bytes));
+        self.unload(cx, connection, Load::Messages(bytes));
     }
 
     pub(super) fn credit(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         connection: ConnectionId,
         link: LinkId,
         limit: u32,
@@ -114,13 +106,13 @@ impl Broker {
             Some(&(Link::Receiver { queue, .. } | Link::Waiting { queue, .. })) => {
                 let consumer = consumer_id(connection, link);
                 let allowance = self.allowance(connection);
-                self.with_queue(around, queue, |queue, cx| {
+                self.with_queue(cx, queue, |queue, cx| {
                     // It may have been let in since.
                     queue.allow(cx, consumer, allowance);
                     queue.set_credit(cx, consumer, limit, drain);
                 });
             }
-            Some(Link::Responses(_)) => self.respond_credit(around, connection, link, limit, drain),
+            Some(Link::Responses(_)) => self.respond_credit(cx, connection, link, limit, drain),
             Some(Link::Sender { .. } | Link::Requests { .. } | Link::Coordinator { .. }) | None => {
             }
         }
@@ -129,25 +121,25 @@ impl Broker {
     /// A message did not leave: it is as if it had not been delivered.
     pub(super) fn returned(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         connection: ConnectionId,
         link: LinkId,
         token: LockToken,
     ) {
         if let Some(&Link::Receiver { queue, .. }) = self.link(connection, link) {
             let consumer = consumer_id(connection, link);
-            self.with_queue(around, queue, |queue, cx| {
+            self.with_queue(cx, queue, |queue, cx| {
                 queue.take_back(cx, consumer, token);
             });
             return;
         }
-        self.unsent(around, connection, link, &[token.to_tag()]);
+        self.unsent(cx, connection, link, &[token.to_tag()]);
     }
 
     /// Messages did not leave for a receiver that has gone.
     pub(super) fn unsent(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         connection: ConnectionId,
         link: LinkId,
         tags: &[Tag],
@@ -155,21 +147,16 @@ impl Broker {
         let state = self.connections.get(&connection);
         let departed = state.and_then(|state| state.departed.iter().find(|(of, _)| *of == link));
         if let Some(&(_, queue)) = departed {
-            self.give_back(around, queue, tags);
+            self.give_back(cx, queue, tags);
         }
     }
 
     /// Makes messages available again that did not leave for a receiver that has gone: it is as if
     /// they had not been delivered.
-    pub(super) fn give_back(
-        &mut self,
-        around: &mut Surroundings<'_>,
-        queue: EntityId,
-        tags: &[Tag],
-    ) {
+    pub(super) fn give_back(&mut self, cx: &mut StepContext<'_>, queue: EntityId, tags: &[Tag]) {
         if !tags.is_empty() {
             let tokens = tags.iter().map(|&tag| LockToken::from_tag(tag));
-            self.with_queue(around, queue, |queue, cx| queue.give_all_back(cx, tokens));
+            self.with_queue(cx, queue, |queue, cx| queue.give_all_back(cx, tokens));
         }
     }
 }

@@ -1,11 +1,12 @@
 //! Entities are made, changed and deleted.
 
 use super::onward::{Onward, address_of};
-use super::{Broker, Entity, Node, Surroundings, Topic, node_mut};
+use super::{Broker, Entity, Node, StepContext, Topic, node_mut};
 use crate::address::{self, SubQueue};
-use crate::entity::queue::{Description, EntityKind, History, Kind, Queue};
-use crate::entity::rules::{Filter, Rule, RuleRefused, RuleSet};
-use crate::entity::{EntityId, Record, SequenceNumber};
+use crate::ids::{EntityId, SequenceNumber};
+use crate::queue::Record;
+use crate::queue::{Description, EntityKind, History, Kind, Queue};
+use crate::rules::{Filter, Rule, RuleRefused, RuleSet};
 use crate::time::{ClockStep, Millis, Timestamp};
 
 /// Why an entity cannot be as it is wanted.
@@ -82,14 +83,14 @@ impl Broker {
     /// Nothing changes if it cannot be.
     pub fn ensure_entity(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         path: &str,
         description: Description,
     ) -> Result<bool, EntityRefused> {
         match self.resolve_path(path) {
-            Some(base) => self.change_entity(around, base, description),
+            Some(base) => self.change_entity(cx, base, description),
             None => {
-                self.make_entity(around, path, description, Vec::new())?;
+                self.make_entity(cx, path, description, Vec::new())?;
                 Ok(true)
             }
         }
@@ -106,7 +107,7 @@ impl Broker {
     /// is changed.
     pub fn ensure_subscription(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         path: &str,
         description: Description,
         rules: Vec<Rule>,
@@ -114,10 +115,10 @@ impl Broker {
         let missing = || EntityRefused::NoTopic(path.to_owned());
         let topic = self.topic_of(path, &description)?.ok_or_else(missing)?;
         let Some(subscription) = self.resolve_path(path) else {
-            self.make_entity(around, path, description, rules)?;
+            self.make_entity(cx, path, description, rules)?;
             return Ok(true);
         };
-        let mut changed = self.change_entity(around, subscription, description)?;
+        let mut changed = self.change_entity(cx, subscription, description)?;
         for rule in rules {
             let known = self.topic(topic).rules.rule(subscription.0, &rule.name);
             let unchanged = |other: &Rule| {
@@ -131,7 +132,7 @@ impl Broker {
                 continue;
             }
             let name = rule.name.clone();
-            self.put_rule(around, topic, subscription, rule)
+            self.put_rule(cx, topic, subscription, rule)
                 .map_err(|why| EntityRefused::Rule {
                     path: path.to_owned(),
                     name,
@@ -149,7 +150,7 @@ impl Broker {
     /// Nothing changes if it cannot be.
     pub(super) fn make_entity(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         path: &str,
         mut description: Description,
         mut rules: Vec<Rule>,
@@ -162,7 +163,7 @@ impl Broker {
                 name: DEFAULT_RULE.to_owned(),
                 filter: Filter::True,
                 action: None,
-                created_at: around.now,
+                created_at: cx.now,
             });
         }
         if let Some(topic) = topic {
@@ -181,21 +182,21 @@ impl Broker {
             }
         }
         description.history = History {
-            created_at: around.now,
-            updated_at: around.now,
+            created_at: cx.now,
+            updated_at: cx.now,
             // Not that of one that had this path before.
-            revision: around.now.as_millis().cast_unsigned(),
+            revision: cx.now.as_millis().cast_unsigned(),
         };
-        record_entity(around, base, path, &description);
+        record_entity(cx, base, path, &description);
         self.install(base, path, &description);
-        self.watch(around.now, base);
+        self.watch(cx.now, base);
         if let Some(topic) = topic {
             self.topic(topic).subscriptions.insert(base);
             for rule in &rules {
-                self.record_rule(around, base, &rule.name, Some(rule));
+                self.record_rule(cx, base, &rule.name, Some(rule));
             }
         }
-        self.touch(around, base);
+        self.touch(cx, base);
         Ok(base)
     }
 
@@ -206,7 +207,7 @@ impl Broker {
     /// If one is fixed; then nothing changes.
     pub(super) fn change_entity(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         base: EntityId,
         mut description: Description,
     ) -> Result<bool, EntityRefused> {
@@ -221,23 +222,23 @@ impl Broker {
         check_fixed(&path, before, &description)?;
         description.history = History {
             created_at: before.history.created_at,
-            updated_at: around.now,
+            updated_at: cx.now,
             revision: before.history.revision + 1,
         };
-        record_entity(around, base, &path, &description);
+        record_entity(cx, base, &path, &description);
         self.describe(base, &description);
-        self.touch(around, base);
-        self.watch(around.now, base);
-        self.detach_forbidden(around, base);
+        self.touch(cx, base);
+        self.watch(cx.now, base);
+        self.detach_forbidden(cx, base);
         for id in base.all() {
             // What lies there goes on, if it is to.
-            self.with_queue(around, id, |_, _| ());
+            self.with_queue(cx, id, |_, _| ());
         }
         Ok(true)
     }
 
     /// Deletes an entity with all that it holds; a topic with its subscriptions.
-    pub fn delete_entity(&mut self, around: &mut Surroundings<'_>, path: &str) -> bool {
+    pub fn delete_entity(&mut self, cx: &mut StepContext<'_>, path: &str) -> bool {
         let Some(entity) = self.by_path.remove(&address::key(path)) else {
             return false;
         };
@@ -249,13 +250,13 @@ impl Broker {
             .map(|(_, entity)| entity.path.clone())
             .collect();
         for path in below {
-            self.delete_entity(around, &path);
+            self.delete_entity(cx, &path);
         }
-        self.detach_deleted(around, entity.base);
-        around.journal.append(&Record::EntityDeleted {
+        self.detach_deleted(cx, entity.base);
+        cx.journal.append(&Record::EntityDeleted {
             entity: entity.base,
         });
-        self.release_bodies(around, entity.base);
+        self.release_bodies(cx, entity.base);
         self.forget(entity.base);
         true
     }
@@ -290,9 +291,9 @@ impl Broker {
     }
 
     /// Deletes the entities that have been idle for as long as they may.
-    pub(super) fn delete_idle(&mut self, around: &mut Surroundings<'_>) {
+    pub(super) fn delete_idle(&mut self, cx: &mut StepContext<'_>) {
         while let Some(&(at, base)) = self.idle_ends.first() {
-            if around.now < at {
+            if cx.now < at {
                 return;
             }
             self.idle_ends.pop_first();
@@ -307,14 +308,14 @@ impl Broker {
             let has_scheduled = node.queue.has_scheduled();
             if has_scheduled {
                 // The time counts from when the last of them has become active.
-                self.note_use(around.now, base);
+                self.note_use(cx.now, base);
             }
             if has_scheduled || self.has_links(base) {
-                self.idle_ends.insert((around.now.after(idle), base));
-            } else if around.now < last_used.after(idle) {
+                self.idle_ends.insert((cx.now.after(idle), base));
+            } else if cx.now < last_used.after(idle) {
                 self.idle_ends.insert((last_used.after(idle), base));
             } else {
-                self.delete_entity(around, &path);
+                self.delete_entity(cx, &path);
             }
         }
     }
@@ -340,12 +341,12 @@ impl Broker {
         }
     }
 
-    fn release_bodies(&mut self, around: &mut Surroundings<'_>, base: EntityId) {
+    fn release_bodies(&mut self, cx: &mut StepContext<'_>, base: EntityId) {
         for id in base.all() {
             let Some(node) = node_mut(&mut self.queues, id) else {
                 continue;
             };
-            let (bodies, journal) = (&mut self.bodies, &mut *around.journal);
+            let (bodies, journal) = (&mut self.bodies, &mut *cx.journal);
             node.queue.for_each_body(|body, _| {
                 if bodies.release(body) {
                     journal.release(body);
@@ -447,7 +448,7 @@ impl Broker {
     /// If it has one of this name, or its topic has too many.
     pub(super) fn keep_rule(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         topic: EntityId,
         subscription: EntityId,
         rule: Rule,
@@ -456,7 +457,7 @@ impl Broker {
         self.topic(topic)
             .rules
             .insert(subscription.0, rule.clone())?;
-        self.record_rule(around, subscription, &rule.name, Some(&rule));
+        self.record_rule(cx, subscription, &rule.name, Some(&rule));
         Ok(())
     }
 
@@ -468,7 +469,7 @@ impl Broker {
     /// If its topic has too many; the old one stays then.
     pub(super) fn put_rule(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         topic: EntityId,
         subscription: EntityId,
         rule: Rule,
@@ -484,30 +485,30 @@ impl Broker {
             }
             return Err(refused);
         }
-        self.record_rule(around, subscription, &rule.name, Some(&rule));
+        self.record_rule(cx, subscription, &rule.name, Some(&rule));
         Ok(())
     }
 
     fn record_rule(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         subscription: EntityId,
         name: &str,
         rule: Option<&Rule>,
     ) {
         let json = rule.map(Rule::to_json);
-        around.journal.append(&Record::Rule {
+        cx.journal.append(&Record::Rule {
             entity: subscription,
             name,
             rule: json.as_deref(),
         });
-        self.touch(around, subscription);
+        self.touch(cx, subscription);
     }
 
     /// Takes a rule from a subscription; returns whether it had it.
     pub(super) fn drop_rule(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         topic: EntityId,
         subscription: EntityId,
         name: &str,
@@ -515,14 +516,14 @@ impl Broker {
         if !self.topic(topic).rules.remove(subscription.0, name) {
             return false;
         }
-        self.record_rule(around, subscription, name, None);
+        self.record_rule(cx, subscription, name, None);
         true
     }
 
     /// Notes that an entity has a new record.
-    fn touch(&mut self, around: &Surroundings<'_>, id: EntityId) {
+    fn touch(&mut self, cx: &StepContext<'_>, id: EntityId) {
         if let Some(node) = node_mut(&mut self.queues, id) {
-            node.group = around.group;
+            node.group = cx.group;
         }
     }
 
@@ -569,13 +570,13 @@ fn check_fixed(path: &str, is: &Description, wanted: &Description) -> Result<(),
 }
 
 fn record_entity(
-    around: &mut Surroundings<'_>,
+    cx: &mut StepContext<'_>,
     entity: EntityId,
     path: &str,
     description: &Description,
 ) {
     let description = serde_json::to_vec(description).expect("numbers and words are JSON");
-    around.journal.append(&Record::Entity {
+    cx.journal.append(&Record::Entity {
         entity,
         path,
         description: &description,

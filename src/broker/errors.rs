@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::amqp::{Condition, Outcome, Refusal, Rejection};
-use crate::entity::Random;
-use crate::entity::queue::SendRefused;
+use crate::ids::Random;
 use crate::limits;
+use crate::queue::SendRefused;
 use crate::time::Timestamp;
 
 /// What makes a refusal recognizable in logs.

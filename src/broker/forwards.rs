@@ -11,9 +11,9 @@ use tracing::warn;
 use super::entities::EntityRefused;
 use super::onward::Onward;
 use super::{Broker, address};
-use crate::entity::EntityId;
-use crate::entity::queue::EntityKind;
+use crate::ids::EntityId;
 use crate::limits;
+use crate::queue::EntityKind;
 
 impl Broker {
     /// Checks that messages can be sent to where an entity forwards its messages and its dead

@@ -12,14 +12,14 @@
 use super::administration::Properties;
 use super::links::{capabilities, receiver_accept};
 use super::{
-    Broker, ConnectionId, EntityId, Link, Queue, Room, Surroundings, Tier, consumer_id, link_of,
+    Broker, ConnectionId, EntityId, Link, Queue, Room, StepContext, Tier, consumer_id, link_of,
 };
 use crate::address::{self, Address, EntityAddress, SubQueue};
 use crate::amqp::{Accept, Attach, Capability, Condition, DynamicNode, LinkId, Refusal};
-use crate::entity::Right;
-use crate::entity::queue::{Description, EntityKind, ReceiveMode};
-use crate::entity::rules::{Filter, Rule, SqlFilter};
 use crate::limits;
+use crate::queue::{Description, EntityKind, ReceiveMode};
+use crate::rights::Right;
+use crate::rules::{Filter, Rule, SqlFilter};
 
 /// What a link has beside its queue.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl Broker {
     /// what it is called.
     pub(super) fn make_dynamic(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         connection: ConnectionId,
         link: LinkId,
         node: DynamicNode,
@@ -71,17 +71,17 @@ impl Broker {
         let (high, low) = (self.random.next_u64(), self.random.next_u64());
         let name = format!("$temporary-{high:016x}{low:016x}");
         let path = format!("{}{name}", self.connection(connection).prefix);
-        self.check_right(around, connection, &path, Some(Right::Manage))?;
+        self.check_right(cx, connection, &path, Some(Right::Manage))?;
         let kind = match node {
             DynamicNode::Queue => EntityKind::Queue,
             DynamicNode::Topic => EntityKind::Topic,
         };
         let description = Description {
             temporary: true,
-            ..self.usual(around, kind)?
+            ..self.usual(cx, kind)?
         };
-        self.check_can_make(around, &path, None)?;
-        self.make_for(around, &path, description, Vec::new())?;
+        self.check_can_make(cx, &path, None)?;
+        self.make_for(cx, &path, description, Vec::new())?;
         self.hold(connection, link, Holding::Whole(path));
         Ok(name)
     }
@@ -89,7 +89,7 @@ impl Broker {
     /// Makes the entity that a client of JMS names, if it is not there and the client may make it.
     pub(super) fn make_named(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         connection: ConnectionId,
         text: Option<&str>,
         attach: &Attach,
@@ -112,9 +112,9 @@ impl Broker {
             && address::is_entity_name(&address.path)
             && self.resolve_path(&path).is_none();
         if is_new && self.may(connection, &path, Some(Right::Manage)) {
-            let description = self.usual(around, kind)?;
-            self.check_can_make(around, &path, None)?;
-            self.make_for(around, &path, description, Vec::new())?;
+            let description = self.usual(cx, kind)?;
+            self.check_can_make(cx, &path, None)?;
+            self.make_for(cx, &path, description, Vec::new())?;
         }
         Ok(())
     }
@@ -131,7 +131,7 @@ impl Broker {
     /// Lets a receiver in to a topic, by a subscription.
     pub(super) fn subscribe(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         (connection, link): (ConnectionId, LinkId),
         attach: &Attach,
         topic: (EntityId, &EntityAddress),
@@ -140,32 +140,32 @@ impl Broker {
         let (base, address) = topic;
         if attach.is_no_local() {
             let text = "A subscription cannot leave out what its own connection sends (no-local).";
-            return Err(self.refuse(around, Condition::NotImplemented, text, &address.path));
+            return Err(self.refuse(cx, Condition::NotImplemented, text, &address.path));
         }
-        let mut wanted = self.subscribing(around, connection, attach, address)?;
-        wanted.selector = self.selector(around, address, attach)?;
+        let mut wanted = self.subscribing(cx, connection, attach, address)?;
+        wanted.selector = self.selector(cx, address, attach)?;
         let selects = wanted.selector.is_some();
         let joining = match self.resolve_path(&wanted.path) {
-            Some(known) => self.join(around, known, base, &wanted)?,
+            Some(known) => self.join(cx, known, base, &wanted)?,
             None => Joining::New,
         };
         let queue = match joining {
             Joining::Known(queue) => {
-                self.check_receivable(around, queue, address)?;
+                self.check_receivable(cx, queue, address)?;
                 if self.queue(queue).is_some_and(Queue::has_sessions) {
                     let text = "It is not possible for an entity that requires sessions to create a \
                                 non-sessionful message receiver.";
-                    return Err(self.refuse(around, Condition::NotAllowed, text, &wanted.path));
+                    return Err(self.refuse(cx, Condition::NotAllowed, text, &wanted.path));
                 }
                 queue
             }
-            Joining::New => self.make_subscription(around, connection, base, &wanted, None)?,
+            Joining::New => self.make_subscription(cx, connection, base, &wanted, None)?,
             Joining::Replacing(old) => {
-                self.make_subscription(around, connection, base, &wanted, Some(old))?
+                self.make_subscription(cx, connection, base, &wanted, Some(old))?
             }
         };
         let consumer = consumer_id(connection, link);
-        self.with_queue(around, queue, |queue, _| queue.add_consumer(consumer, mode));
+        self.with_queue(cx, queue, |queue, _| queue.add_consumer(consumer, mode));
         let accept = Accept {
             selects,
             capabilities: self.subscription_capabilities(base, &wanted),
@@ -199,7 +199,7 @@ impl Broker {
     /// before a `|`, for several of its links can be in one connection.
     fn subscribing(
         &mut self,
-        around: &Surroundings<'_>,
+        cx: &StepContext<'_>,
         connection: ConnectionId,
         attach: &Attach,
         topic: &EntityAddress,
@@ -224,7 +224,7 @@ impl Broker {
                  and the client id, has {} characters at most, and no '/'.",
                 limits::PATH_LENGTH_MAX
             );
-            return Err(self.refuse(around, Condition::InvalidField, &text, &topic.path));
+            return Err(self.refuse(cx, Condition::InvalidField, &text, &topic.path));
         }
         Ok(Subscribing {
             path: address::subscription(&topic.path, &name),
@@ -239,7 +239,7 @@ impl Broker {
     /// than it has gets a new one in its place, as JMS wants it.
     fn join(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         subscription: EntityId,
         topic: EntityId,
         wanted: &Subscribing,
@@ -270,7 +270,7 @@ impl Broker {
         let shown = address::without_namespace(&wanted.path);
         let text = format!("The subscription '{shown}' cannot be received from: {why}.");
         let condition = Condition::Other("amqp:resource-locked".to_owned());
-        Err(self.refuse(around, condition, &text, &wanted.path))
+        Err(self.refuse(cx, condition, &text, &wanted.path))
     }
 
     fn has_selector(
@@ -294,20 +294,20 @@ impl Broker {
     /// refused has deleted nothing.
     fn make_subscription(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         connection: ConnectionId,
         topic: EntityId,
         wanted: &Subscribing,
         replaced: Option<EntityId>,
     ) -> Result<EntityId, Refusal> {
-        self.check_right(around, connection, &wanted.path, Some(Right::Manage))?;
+        self.check_right(cx, connection, &wanted.path, Some(Right::Manage))?;
         let partitioned = self
             .queue(topic)
             .is_some_and(|topic| topic.description().partitioned);
         let description = Description {
             partitioned,
             temporary: !wanted.is_durable,
-            ..self.usual(around, EntityKind::Subscription)?
+            ..self.usual(cx, EntityKind::Subscription)?
         };
         let filter = match &wanted.selector {
             Some(selector) => Filter::Sql(selector.clone()),
@@ -317,26 +317,26 @@ impl Broker {
             name: RULE.to_owned(),
             filter,
             action: None,
-            created_at: around.now,
+            created_at: cx.now,
         };
-        self.check_can_make(around, &wanted.path, replaced)?;
+        self.check_can_make(cx, &wanted.path, replaced)?;
         let rules = &self.topic(topic).rules;
         if let Err(why) = rules.check_room(&rule.filter, replaced.map(|id| id.0)) {
             let text = format!("{why}.");
             let condition = Condition::ResourceLimitExceeded;
-            return Err(self.refuse(around, condition, &text, &wanted.path));
+            return Err(self.refuse(cx, condition, &text, &wanted.path));
         }
         if replaced.is_some() {
-            self.delete_entity(around, &wanted.path);
+            self.delete_entity(cx, &wanted.path);
         }
-        self.make_for(around, &wanted.path, description, vec![rule])
+        self.make_for(cx, &wanted.path, description, vec![rule])
     }
 
     /// Lets a link in by which a durable subscription is given up: its name is the subscription's, and
     /// it has no source. The answer tells the subscription's topic.
     pub(super) fn give_up(
         &mut self,
-        around: &Surroundings<'_>,
+        cx: &StepContext<'_>,
         (connection, link): (ConnectionId, LinkId),
         attach: &Attach,
     ) -> Result<(Link, Option<Accept>), Refusal> {
@@ -357,16 +357,16 @@ impl Broker {
         });
         let Some((queue, topic, path)) = { topics }.next() else {
             let text = format!("There is no durable subscription '{name}'.");
-            return Err(self.refuse(around, Condition::NotFound, &text, &name));
+            return Err(self.refuse(cx, Condition::NotFound, &text, &name));
         };
-        self.check_right(around, connection, &path, Some(Right::Manage))?;
+        self.check_right(cx, connection, &path, Some(Right::Manage))?;
         if self
             .queue(queue)
             .is_some_and(|queue| queue.consumers().next().is_some())
         {
             let text = format!("The subscription '{name}' has a receiver, and cannot be given up.");
             let condition = Condition::Other("amqp:resource-locked".to_owned());
-            return Err(self.refuse(around, condition, &text, &path));
+            return Err(self.refuse(cx, condition, &text, &path));
         }
         self.hold(connection, link, Holding::Leaving(queue, path));
         let accept = Accept {
@@ -380,7 +380,7 @@ impl Broker {
     /// Deletes what a link had for itself that was detached.
     pub(super) fn drop_holding(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         connection: ConnectionId,
         holding: &Holding,
     ) {
@@ -400,7 +400,7 @@ impl Broker {
             Holding::Alone => return,
         };
         if goes {
-            self.delete_entity(around, path);
+            self.delete_entity(cx, path);
         }
     }
 
@@ -416,19 +416,19 @@ impl Broker {
     /// order is not.
     pub(super) fn drop_holdings(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         connection: ConnectionId,
         holdings: impl IntoIterator<Item = Holding>,
     ) {
         for holding in holdings {
             if !matches!(holding, Holding::Leaving(..)) {
-                self.drop_holding(around, connection, &holding);
+                self.drop_holding(cx, connection, &holding);
             }
         }
     }
 
     /// Deletes what links had for themselves before the broker started anew.
-    pub(super) fn delete_temporary(&mut self, around: &mut Surroundings<'_>) {
+    pub(super) fn delete_temporary(&mut self, cx: &mut StepContext<'_>) {
         let entities = self.by_path.values();
         let temporary = entities.filter(|entity| {
             let queue = self.queue(entity.base);
@@ -436,7 +436,7 @@ impl Broker {
         });
         let paths: Vec<String> = temporary.map(|entity| entity.path.clone()).collect();
         for path in paths {
-            self.delete_entity(around, &path);
+            self.delete_entity(cx, &path);
         }
     }
 
@@ -449,20 +449,16 @@ impl Broker {
     }
 
     /// Returns the properties that an administrator's entity has without a word about them.
-    fn usual(
-        &mut self,
-        around: &Surroundings<'_>,
-        kind: EntityKind,
-    ) -> Result<Description, Refusal> {
+    fn usual(&mut self, cx: &StepContext<'_>, kind: EntityKind) -> Result<Description, Refusal> {
         Properties::default()
             .describe(kind, None, Tier::default())
-            .map_err(|text| self.refuse(around, Condition::InternalError, &text, ""))
+            .map_err(|text| self.refuse(cx, Condition::InternalError, &text, ""))
     }
 
     /// Checks that there is room for an entity that a peer wants, once another has made room for it.
     fn check_can_make(
         &mut self,
-        around: &Surroundings<'_>,
+        cx: &StepContext<'_>,
         path: &str,
         replaced: Option<EntityId>,
     ) -> Result<(), Refusal> {
@@ -475,21 +471,21 @@ impl Broker {
         } else {
             return Ok(());
         };
-        Err(self.refuse(around, Condition::ResourceLimitExceeded, &why, path))
+        Err(self.refuse(cx, Condition::ResourceLimitExceeded, &why, path))
     }
 
     /// Makes an entity for a peer.
     fn make_for(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         path: &str,
         description: Description,
         rules: Vec<Rule>,
     ) -> Result<EntityId, Refusal> {
-        self.make_entity(around, path, description, rules)
+        self.make_entity(cx, path, description, rules)
             .map_err(|error| {
                 let text = format!("{error}.");
-                self.refuse(around, Condition::ResourceLimitExceeded, &text, path)
+                self.refuse(cx, Condition::ResourceLimitExceeded, &text, path)
             })
     }
 }

@@ -11,14 +11,14 @@ use crate::amqp::{
 };
 use crate::broker::tests::Bench;
 use crate::broker::{Input, Profile, Reply, access};
-use crate::entity::queue::EntityKind;
-use crate::entity::{AuthorizationRule, Key, Rights};
+use crate::queue::EntityKind;
+use crate::rights::{AuthorizationRule, Key, Rights};
 
 const CONNECTION: ConnectionId = ConnectionId(7);
 
 fn make(bench: &mut Bench, link: u32, node: DynamicNode) -> String {
     bench
-        .run(|broker, around| broker.make_dynamic(around, CONNECTION, LinkId(link), node))
+        .run(|broker, cx| broker.make_dynamic(cx, CONNECTION, LinkId(link), node))
         .unwrap()
 }
 
@@ -35,7 +35,7 @@ fn temporary_nodes_go_with_their_connection() {
     assert_eq!(kind(&bench.broker, &queue), Some(EntityKind::Queue));
     assert_eq!(kind(&bench.broker, &topic), Some(EntityKind::Topic));
     bench.check_replay();
-    bench.run(|broker, around| broker.closed(around, CONNECTION, &[]));
+    bench.run(|broker, cx| broker.closed(cx, CONNECTION, &[]));
     assert_eq!(kind(&bench.broker, &queue), None);
     assert_eq!(kind(&bench.broker, &topic), None);
     bench.check_replay();
@@ -84,7 +84,7 @@ fn enter(bench: &mut Bench, id: ConnectionId, key: &str) {
         user: key.to_owned(),
         password: key.to_owned(),
     };
-    bench.run(|broker, around| broker.authenticate(around, id, &identity));
+    bench.run(|broker, cx| broker.authenticate(cx, id, &identity));
     let connection = bench.broker.connection(id);
     connection.container_id = "mine".to_owned();
     connection.brings_jms = true;
@@ -130,9 +130,9 @@ fn attach(
         properties: None,
     };
     bench.told.clear();
-    bench.run(|broker, around| {
+    bench.run(|broker, cx| {
         let event = Event::AttachRequested(LinkId(link), Box::new(attach));
-        broker.apply(around, id, Input::Event(event));
+        broker.apply(cx, id, Input::Event(event));
     });
     bench.told.drain(..).find_map(|routed| match routed.reply {
         Reply::RefuseLink(_, refusal) => Some(refusal.condition),
@@ -146,7 +146,7 @@ fn detach(bench: &mut Bench, id: ConnectionId, link: u32) {
         error: None,
         unsent: Vec::new(),
     };
-    bench.run(|broker, around| broker.apply(around, id, Input::Event(event)));
+    bench.run(|broker, cx| broker.apply(cx, id, Input::Event(event)));
 }
 
 const SUBSCRIPTION: &str = "t/Subscriptions/news$mine$D";
@@ -203,9 +203,9 @@ fn a_durable_subscription_is_given_up_by_who_may_and_nobody_else() {
     detach(&mut bench, EARS, 3);
     // The broker ends the link, as it does when a token ends: it stays.
     assert_eq!(give_up(&mut bench, ROOT, 3), None);
-    bench.run(|broker, around| {
-        let refusal = broker.unauthorized(around, ROOT, SUBSCRIPTION, None, "");
-        broker.end_link(around, ROOT, LinkId(3), refusal);
+    bench.run(|broker, cx| {
+        let refusal = broker.unauthorized(cx, ROOT, SUBSCRIPTION, None, "");
+        broker.end_link(cx, ROOT, LinkId(3), refusal);
     });
     assert_eq!(subscription(&bench), made);
     assert_eq!(give_up(&mut bench, ROOT, 4), None);

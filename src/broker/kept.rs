@@ -2,10 +2,10 @@
 //! tokens. It is counted as memory, and has a bound for each connection, a lower one while memory is full;
 //! what is in its transactions is counted there.
 
-use super::{Broker, ConnectionId, Link, Surroundings, links};
+use super::{Broker, ConnectionId, Link, StepContext, links};
 use crate::amqp::{Attach, Condition, LinkTarget, Refusal};
-use crate::entity::{Held, Memory, Purpose};
 use crate::limits;
+use crate::memory::{Held, Memory, Purpose};
 
 /// What one connection takes of the memory that is counted.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Broker {
     /// Checks that a connection may have one more link, before anything is done for it.
     pub(super) fn check_kept(
         &mut self,
-        around: &Surroundings<'_>,
+        cx: &StepContext<'_>,
         connection: ConnectionId,
         attach: &Attach,
     ) -> Result<(), Refusal> {
@@ -49,7 +49,7 @@ impl Broker {
         let Err(text) = self.check_kept_bytes(connection, more) else {
             return Ok(());
         };
-        Err(self.refuse(around, Condition::ResourceLimitExceeded, &text, ""))
+        Err(self.refuse(cx, Condition::ResourceLimitExceeded, &text, ""))
     }
 
     /// Checks that so many more bytes may be kept for a connection; says why they may not.

@@ -8,7 +8,7 @@ use super::errors::{not_found, refusal};
 use super::management::Call;
 use super::onward::Onward;
 use super::{
-    Broker, Connection, ConnectionId, EntityId, Link, Queue, Reply, Routed, Surroundings,
+    Broker, Connection, ConnectionId, EntityId, Link, Queue, Reply, Routed, StepContext,
     consumer_id,
 };
 use crate::address::{Address, EntityAddress, SubQueue};
@@ -16,11 +16,9 @@ use crate::amqp::{
     Accept, Attach, Capability, Condition, LinkId, LinkRole, LinkTarget, Refusal, SessionFilter,
     SessionId, SettleMode, Tag,
 };
-use crate::entity::Right;
-use crate::entity::queue::{
-    Accepted, Description, EntityKind, Finding, ReceiveMode, SessionGrant, Wanted,
-};
 use crate::limits;
+use crate::queue::{Accepted, Description, EntityKind, Finding, ReceiveMode, SessionGrant, Wanted};
+use crate::rights::Right;
 use crate::time::Timestamp;
 
 /// A node that answers requests.
@@ -48,7 +46,7 @@ pub(super) struct ResponseLink {
 impl Broker {
     pub(super) fn attach(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         connection: ConnectionId,
         link: LinkId,
         attach: &Attach,
@@ -56,14 +54,14 @@ impl Broker {
         let links = self.connection(connection).links.len();
         let made = self.queues.len();
         let is_stranger = !self.is_admitted(connection);
-        let room = self.check_kept(around, connection, attach);
+        let room = self.check_kept(cx, connection, attach);
         let answer = match (room, attach.role) {
             (Err(refusal), _) => Err(refusal),
             _ if is_stranger && limits::UNADMITTED_LINKS_MAX <= links => {
-                Err(self.unauthorized(around, connection, "", None, ""))
+                Err(self.unauthorized(cx, connection, "", None, ""))
             }
-            (Ok(()), LinkRole::Incoming) => self.attach_incoming(around, connection, link, attach),
-            (Ok(()), LinkRole::Outgoing) => self.attach_outgoing(around, connection, link, attach),
+            (Ok(()), LinkRole::Incoming) => self.attach_incoming(cx, connection, link, attach),
+            (Ok(()), LinkRole::Outgoing) => self.attach_outgoing(cx, connection, link, attach),
         };
         let (state, reply) = match answer {
             Ok((state, accept)) => (Some(state), accept.map(|it| Reply::AcceptLink(link, it))),
@@ -72,30 +70,30 @@ impl Broker {
         if let Some(mut state) = state {
             self.join_group(connection, attach.session, &mut state);
             if let Some(queue) = state.queue() {
-                self.note_use(around.now, queue);
+                self.note_use(cx.now, queue);
             }
             self.keep_link(connection, &state);
             self.connection(connection).links.insert(link, state);
         } else if let Some(holding) = self.connection(connection).holdings.remove(&link) {
-            self.drop_holding(around, connection, &holding);
+            self.drop_holding(cx, connection, &holding);
         }
         // What was made for it must be there before it is told.
         let rests_on = if made == self.queues.len() {
             0
         } else {
-            around.group
+            cx.group
         };
-        around.replies.extend(reply.map(|reply| Routed {
+        cx.replies.extend(reply.map(|reply| Routed {
             connection,
             rests_on,
             reply,
         }));
-        self.adopt_orphans(around, connection, link);
+        self.adopt_orphans(cx, connection, link);
     }
 
     fn attach_incoming(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         connection: ConnectionId,
         link: LinkId,
         attach: &Attach,
@@ -120,15 +118,15 @@ impl Broker {
         };
         let session = attach.session;
         let made = match attach.dynamic() {
-            Some(node) => Some(self.make_dynamic(around, connection, link, node)?),
+            Some(node) => Some(self.make_dynamic(cx, connection, link, node)?),
             None => None,
         };
         let text = made.as_deref().or(text);
-        self.make_named(around, connection, text, attach)?;
-        let (id, address) = match self.node_at(around, connection, text, Right::Send)? {
+        self.make_named(cx, connection, text, attach)?;
+        let (id, address) = match self.node_at(cx, connection, text, Right::Send)? {
             Found::Service(node) => {
                 if node == ServiceNode::Cbs {
-                    self.check_one_cbs(around, connection)?;
+                    self.check_one_cbs(cx, connection)?;
                 }
                 service.message_size_max = self.request_size_max(&node);
                 return Ok((Link::Requests { node, session }, Some(service)));
@@ -140,13 +138,13 @@ impl Broker {
         if address.queue != SubQueue::Main || description.kind == EntityKind::Subscription {
             let text =
                 format!("Messages cannot be sent to '{address}': it takes none from senders.");
-            return Err(self.refuse(around, Condition::NotAllowed, &text, &address.path));
+            return Err(self.refuse(cx, Condition::NotAllowed, &text, &address.path));
         }
         if !description.status.can_send() {
-            return Err(self.disabled(around, &address));
+            return Err(self.disabled(cx, &address));
         }
         let destination = attach.text(DESTINATION);
-        let destination = destination.map(|text| self.destination(around, connection, text));
+        let destination = destination.map(|text| self.destination(cx, connection, text));
         let size = description.max_message_bytes;
         let accept = Accept {
             message_size_max: size,
@@ -179,61 +177,61 @@ impl Broker {
     /// Finds the entity to which a sender's messages go on from the one that it sends to.
     fn destination(
         &mut self,
-        around: &Surroundings<'_>,
+        cx: &StepContext<'_>,
         connection: ConnectionId,
         text: &str,
     ) -> Result<Arc<str>, Refusal> {
-        match self.node_at(around, connection, Some(text), Right::Send)? {
+        match self.node_at(cx, connection, Some(text), Right::Send)? {
             Found::Queue(_, address) if address.queue == SubQueue::Main => Ok(address.path.into()),
             Found::Queue(..) | Found::Service(_) => {
                 let text = format!("Messages cannot be sent on to '{text}'.");
-                Err(self.refuse(around, Condition::NotAllowed, &text, ""))
+                Err(self.refuse(cx, Condition::NotAllowed, &text, ""))
             }
         }
     }
 
     fn attach_outgoing(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         connection: ConnectionId,
         link: LinkId,
         attach: &Attach,
     ) -> Result<(Link, Option<Accept>), Refusal> {
         let source = attach.source.as_ref();
         if source.is_none() && self.connection(connection).brings_jms {
-            return self.give_up(around, (connection, link), attach);
+            return self.give_up(cx, (connection, link), attach);
         }
         let text = source.and_then(|source| source.address.as_deref());
         let made = match attach.dynamic() {
-            Some(node) => Some(self.make_dynamic(around, connection, link, node)?),
+            Some(node) => Some(self.make_dynamic(cx, connection, link, node)?),
             None => None,
         };
         let text = made.as_deref().or(text);
-        self.make_named(around, connection, text, attach)?;
-        let (queue, address) = match self.node_at(around, connection, text, Right::Listen)? {
+        self.make_named(cx, connection, text, attach)?;
+        let (queue, address) = match self.node_at(cx, connection, text, Right::Listen)? {
             Found::Service(node) => {
                 let link = Link::Responses(ResponseLink::new(node, attach));
                 return Ok((link, Some(Accept::default())));
             }
             Found::Queue(queue, address) => (queue, address),
         };
-        self.check_group(around, connection, attach.session, (queue, &address))?;
+        self.check_group(cx, connection, attach.session, (queue, &address))?;
         let mode = match attach.settle_mode() {
             SettleMode::OnSend => ReceiveMode::ReceiveAndDelete,
             SettleMode::OnReceipt => ReceiveMode::PeekLock,
         };
         if address.queue == SubQueue::Main && self.can_subscribe(connection, queue) {
             let (id, topic) = ((connection, link), (queue, &address));
-            return self.subscribe(around, id, attach, topic, mode);
+            return self.subscribe(cx, id, attach, topic, mode);
         }
-        self.check_receivable(around, queue, &address)?;
+        self.check_receivable(cx, queue, &address)?;
         let consumer = consumer_id(connection, link);
-        if let Some(choice) = self.choice(around, (queue, &address), attach)? {
-            self.check_choice(around, queue, &address, attach, &choice)?;
+        if let Some(choice) = self.choice(cx, (queue, &address), attach)? {
+            self.check_choice(cx, queue, &address, attach, &choice)?;
             let settle_mode = (choice.finding == Finding::Shown).then_some(SettleMode::OnSend);
             let selects = choice.selection.selector.is_some();
             let Choice { finding, selection } = choice;
-            self.with_queue(around, queue, |queue, _| {
+            self.with_queue(cx, queue, |queue, _| {
                 queue.add_scan(consumer, mode, finding, selection);
             });
             let accept = Accept {
@@ -245,9 +243,9 @@ impl Broker {
             let name = None;
             return Ok((Link::Receiver { queue, name }, Some(accept)));
         }
-        let wanted = self.wanted_session(around, queue, &address, attach)?;
+        let wanted = self.wanted_session(cx, queue, &address, attach)?;
         let Some(wanted) = wanted else {
-            self.with_queue(around, queue, |queue, _| queue.add_consumer(consumer, mode));
+            self.with_queue(cx, queue, |queue, _| queue.add_consumer(consumer, mode));
             let name = None;
             let accept = Accept {
                 address: made,
@@ -256,7 +254,7 @@ impl Broker {
             return Ok((Link::Receiver { queue, name }, Some(accept)));
         };
         let which = (queue, &address);
-        self.accept_session(around, (connection, link), attach, which, (mode, wanted))
+        self.accept_session(cx, (connection, link), attach, which, (mode, wanted))
     }
 
     /// Lets a receiver in to a queue.
@@ -271,14 +269,14 @@ impl Broker {
     /// Lets a receiver in to a message session, or lets it wait for one.
     fn accept_session(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         (connection, link): (ConnectionId, LinkId),
         attach: &Attach,
         (queue, address): (EntityId, &EntityAddress),
         (mode, wanted): (ReceiveMode, SessionFilter),
     ) -> Result<(Link, Option<Accept>), Refusal> {
         let consumer = consumer_id(connection, link);
-        let accepted = self.with_queue(around, queue, |queue, cx| {
+        let accepted = self.with_queue(cx, queue, |queue, cx| {
             let wanted = match &wanted {
                 SessionFilter::Named(id) => Wanted::Named(id),
                 _ => Wanted::Next(
@@ -306,12 +304,7 @@ impl Broker {
                     "The requested session '{id}' cannot be accepted. It may be locked by another \
                      receiver."
                 );
-                Err(self.refuse(
-                    around,
-                    Condition::SessionCannotBeLocked,
-                    &text,
-                    &address.path,
-                ))
+                Err(self.refuse(cx, Condition::SessionCannotBeLocked, &text, &address.path))
             }
         }
     }
@@ -319,7 +312,7 @@ impl Broker {
     /// Checks that messages can be received from an entity at all.
     pub(super) fn check_receivable(
         &mut self,
-        around: &Surroundings<'_>,
+        cx: &StepContext<'_>,
         queue: EntityId,
         address: &EntityAddress,
     ) -> Result<(), Refusal> {
@@ -336,15 +329,15 @@ impl Broker {
                     .to_owned()
             }
             None if node.queue.description().status.can_receive() => return Ok(()),
-            None => return Err(self.disabled(around, address)),
+            None => return Err(self.disabled(cx, address)),
         };
-        Err(self.refuse(around, Condition::NotAllowed, &text, &address.path))
+        Err(self.refuse(cx, Condition::NotAllowed, &text, &address.path))
     }
 
     /// Reads which message session a receiver wants, if its entity has any.
     fn wanted_session(
         &mut self,
-        around: &Surroundings<'_>,
+        cx: &StepContext<'_>,
         queue: EntityId,
         address: &EntityAddress,
         attach: &Attach,
@@ -357,7 +350,7 @@ impl Broker {
                  filter type.",
                 attach.name
             );
-            return Err(self.refuse(around, Condition::NotAllowed, &text, &address.path));
+            return Err(self.refuse(cx, Condition::NotAllowed, &text, &address.path));
         }
         let (condition, text) = match (attach.session_filter(), has_sessions) {
             (None, false) => return Ok(None),
@@ -385,14 +378,14 @@ impl Broker {
             }
             (wanted @ Some(_), true) => return Ok(wanted),
         };
-        Err(self.refuse(around, condition, text, &address.path))
+        Err(self.refuse(cx, condition, text, &address.path))
     }
 
     /// The peer ended a link. Locks stay, but that of a message session
     /// (`receiving.md#lost-links`).
     pub(super) fn detached(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         connection: ConnectionId,
         link: LinkId,
         unsent: &[Tag],
@@ -402,23 +395,23 @@ impl Broker {
         };
         self.drop_link(connection, &state);
         self.count_waiting(connection);
-        self.let_go(around.now, connection, link, &state);
+        self.let_go(cx.now, connection, link, &state);
         if let Link::Receiver { queue, name: None } = state {
             let departed = &mut self.connection(connection).departed;
             departed.truncate(limits::DEPARTED_LINKS_MAX - 1);
             departed.push_front((link, queue));
-            self.give_back(around, queue, unsent);
+            self.give_back(cx, queue, unsent);
         }
-        self.release(around, connection, link, &state);
+        self.release(cx, connection, link, &state);
         if let Some(holding) = self.connection(connection).holdings.remove(&link) {
-            self.drop_holding(around, connection, &holding);
+            self.drop_holding(cx, connection, &holding);
         }
     }
 
     /// A connection ended, and with it all its links and transactions.
     pub(super) fn closed(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         connection: ConnectionId,
         unsent: &[(LinkId, Tag)],
     ) {
@@ -432,19 +425,19 @@ impl Broker {
         self.remember_receivers(connection, &state);
         // All go before any of them leaves something to the others.
         for (&link, state) in &state.links {
-            self.let_go(around.now, connection, link, state);
+            self.let_go(cx.now, connection, link, state);
         }
         for (&link, state) in &state.links {
             if let &Link::Receiver { queue, name: None } = state {
                 let of_link = unsent.iter().filter(|(of, _)| *of == link);
                 let tags: Vec<Tag> = of_link.map(|(_, tag)| *tag).collect();
-                self.give_back(around, queue, &tags);
+                self.give_back(cx, queue, &tags);
             }
-            self.release(around, connection, link, state);
+            self.release(cx, connection, link, state);
         }
-        self.drop_holdings(around, connection, state.holdings.into_values());
+        self.drop_holdings(cx, connection, state.holdings.into_values());
         self.ways.count_requests(state.waiting, 0);
-        self.forget_way(around, &state.way);
+        self.forget_way(cx, &state.way);
     }
 
     /// Remembers which queues the receivers of a connection had that has ended, until it is known which
@@ -468,19 +461,19 @@ impl Broker {
     /// [`Event::Closed`](crate::amqp::Event::Closed).
     pub fn disconnected(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         connection: ConnectionId,
         unsent: &[(LinkId, Tag)],
     ) {
         for (link, queue) in self.gone.remove(&connection).unwrap_or_default() {
             let of_link = unsent.iter().filter(|(of, _)| *of == link);
             let tags: Vec<Tag> = of_link.map(|(_, tag)| *tag).collect();
-            self.give_back(around, queue, &tags);
+            self.give_back(cx, queue, &tags);
         }
     }
 
     /// Ends the links that an entity's new properties forbid.
-    pub(super) fn detach_forbidden(&mut self, around: &mut Surroundings<'_>, base: EntityId) {
+    pub(super) fn detach_forbidden(&mut self, cx: &mut StepContext<'_>, base: EntityId) {
         let Some(node) = self.node(base) else { return };
         let (status, address) = (node.queue.description().status, node.address.clone());
         let goes_on = |id: EntityId| self.node(id).is_some_and(|node| node.onward.is_some());
@@ -502,18 +495,18 @@ impl Broker {
             };
             let of_queue = receives.and_then(|queue| {
                 let address = self.node(queue)?.address.clone();
-                self.check_receivable(around, queue, &address).err()
+                self.check_receivable(cx, queue, &address).err()
             });
             let refusal = match of_queue {
                 Some(refusal) => refusal,
-                None => self.disabled(around, &address),
+                None => self.disabled(cx, &address),
             };
-            self.end_link(around, connection, link, refusal);
+            self.end_link(cx, connection, link, refusal);
         }
     }
 
     /// Ends the links to an entity that is deleted, its management node's too.
-    pub(super) fn detach_deleted(&mut self, around: &mut Surroundings<'_>, base: EntityId) {
+    pub(super) fn detach_deleted(&mut self, cx: &mut StepContext<'_>, base: EntityId) {
         let Some(node) = self.node(base) else { return };
         let key = node.address.key();
         let address = node.address.to_string();
@@ -531,12 +524,12 @@ impl Broker {
             // are what generic clients make.
             let refusal = if temporary {
                 let text = format!("The temporary node '{address}' has been deleted.");
-                self.refuse(around, Condition::ResourceDeleted, &text, &address)
+                self.refuse(cx, Condition::ResourceDeleted, &text, &address)
             } else {
                 let host = self.host_of(connection);
-                not_found(&host, &address, around.now, &mut self.tracking)
+                not_found(&host, &address, cx.now, &mut self.tracking)
             };
-            self.end_link(around, connection, link, refusal);
+            self.end_link(cx, connection, link, refusal);
         }
     }
 
@@ -564,22 +557,22 @@ impl Broker {
     /// Ends a link for a reason of ours; one that is not let in yet is turned away.
     pub(super) fn end_link(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         connection: ConnectionId,
         link: LinkId,
         refusal: Refusal,
     ) {
         let waiting = matches!(self.link(connection, link), Some(Link::Waiting { .. }));
         self.keep_leaving(connection, link);
-        self.detached(around, connection, link, &[]);
+        self.detached(cx, connection, link, &[]);
         let reply = if waiting {
             Reply::RefuseLink(link, refusal)
         } else {
             Reply::Detach(link, refusal)
         };
-        around.replies.push(Routed {
+        cx.replies.push(Routed {
             connection,
-            rests_on: around.group,
+            rests_on: cx.group,
             reply,
         });
     }
@@ -602,7 +595,7 @@ impl Broker {
     /// Frees what a link that has gone held for itself alone.
     fn release(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         connection: ConnectionId,
         link: LinkId,
         state: &Link,
@@ -613,7 +606,7 @@ impl Broker {
                 name: Some(_),
             } => {
                 let consumer = consumer_id(connection, link);
-                self.with_queue(around, *queue, |queue, cx| {
+                self.with_queue(cx, *queue, |queue, cx| {
                     queue.release_session(cx, consumer);
                 });
             }
@@ -634,7 +627,7 @@ impl Broker {
     /// (`cbs.md#links`).
     fn check_one_cbs(
         &mut self,
-        around: &Surroundings<'_>,
+        cx: &StepContext<'_>,
         connection: ConnectionId,
     ) -> Result<(), Refusal> {
         let mut links = self.connection(connection).links.values();
@@ -642,7 +635,7 @@ impl Broker {
             |link: &Link| matches!(link, Link::Requests { node, .. } if *node == ServiceNode::Cbs);
         if links.any(is_cbs) {
             let text = "The $cbs node has already been opened.";
-            return Err(self.refuse(around, Condition::NotAllowed, text, "$cbs"));
+            return Err(self.refuse(cx, Condition::NotAllowed, text, "$cbs"));
         }
         Ok(())
     }
@@ -650,7 +643,7 @@ impl Broker {
     /// Finds what an address names. Who has no right to it is not told whether it is there.
     fn node_at(
         &mut self,
-        around: &Surroundings<'_>,
+        cx: &StepContext<'_>,
         connection: ConnectionId,
         text: Option<&str>,
         right: Right,
@@ -668,14 +661,14 @@ impl Broker {
                 Ok(Address::Cbs) => return Ok(Found::Service(ServiceNode::Cbs)),
                 Ok(Address::Entity(address)) => {
                     let address = within(address);
-                    self.check_right(around, connection, &address.resource(), Some(right))?;
+                    self.check_right(cx, connection, &address.resource(), Some(right))?;
                     if let Some(id) = self.resolve(&address) {
                         return Ok(Found::Queue(id, address));
                     }
                 }
                 Ok(Address::Management(address)) => {
                     let address = within(address);
-                    self.check_right(around, connection, &address.resource(), None)?;
+                    self.check_right(cx, connection, &address.resource(), None)?;
                     if self.resolve(&address).is_some() {
                         return Ok(Found::Service(ServiceNode::Management(address)));
                     }
@@ -686,12 +679,12 @@ impl Broker {
         let host = self.host_of(connection);
         Err(match decoded {
             Ok(Address::Entity(address) | Address::Management(address)) => {
-                not_found(&host, &address.to_string(), around.now, &mut self.tracking)
+                not_found(&host, &address.to_string(), cx.now, &mut self.tracking)
             }
-            Ok(Address::Cbs) => not_found(&host, "$cbs", around.now, &mut self.tracking),
+            Ok(Address::Cbs) => not_found(&host, "$cbs", cx.now, &mut self.tracking),
             Err(error) => {
                 let text = format!("'{text}' is not the address of an entity: {error}.");
-                self.refuse(around, Condition::InvalidField, &text, "")
+                self.refuse(cx, Condition::InvalidField, &text, "")
             }
         })
     }
@@ -699,7 +692,7 @@ impl Broker {
     /// Checks that a connection may do something with an entity, or know of it at all.
     pub(super) fn check_right(
         &mut self,
-        around: &Surroundings<'_>,
+        cx: &StepContext<'_>,
         connection: ConnectionId,
         path: &str,
         right: Option<Right>,
@@ -707,22 +700,22 @@ impl Broker {
         if self.may(connection, path, right) {
             return Ok(());
         }
-        Err(self.unauthorized(around, connection, path, right, ""))
+        Err(self.unauthorized(cx, connection, path, right, ""))
     }
 
-    fn disabled(&mut self, around: &Surroundings<'_>, address: &EntityAddress) -> Refusal {
+    fn disabled(&mut self, cx: &StepContext<'_>, address: &EntityAddress) -> Refusal {
         let text = format!("Messaging entity '{address}' is currently disabled.");
-        self.refuse(around, Condition::EntityDisabled, &text, &address.path)
+        self.refuse(cx, Condition::EntityDisabled, &text, &address.path)
     }
 
     pub(super) fn refuse(
         &mut self,
-        around: &Surroundings<'_>,
+        cx: &StepContext<'_>,
         condition: Condition,
         text: &str,
         entity: &str,
     ) -> Refusal {
-        refusal(condition, text, entity, around.now, &mut self.tracking)
+        refusal(condition, text, entity, cx.now, &mut self.tracking)
     }
 }
 

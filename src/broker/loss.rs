@@ -7,10 +7,11 @@
 use std::collections::BTreeSet;
 
 use super::recovery::SearchPosition;
-use super::{Broker, Contained, Damage, Surroundings};
-use crate::entity::queue::{Description, Replayed};
-use crate::entity::{BodyRef, EntityId, Positions, Record};
+use super::{Broker, Contained, Damage, StepContext};
+use crate::ids::{BodyRef, EntityId};
 use crate::limits;
+use crate::queue::{Description, Replayed};
+use crate::queue::{Positions, Record};
 
 /// Replays the records that are left.
 #[derive(Debug, Default)]
@@ -154,7 +155,7 @@ fn forget(broker: &mut Broker, entity: EntityId) -> Result<(), Replayed> {
 impl Broker {
     /// Appends a record that repeats known state. The checkpoint that follows it replaces the part of
     /// the log that has lost records.
-    pub fn restate(&mut self, around: &mut Surroundings<'_>) {
+    pub fn restate(&mut self, cx: &mut StepContext<'_>) {
         let first = self.queues.iter().flatten().next();
         let known = match first.map(|node| &node.queue) {
             Some(queue) => Record::Counter {
@@ -166,14 +167,14 @@ impl Broker {
                 entity: EntityId(0),
             },
         };
-        around.journal.append(&known);
+        cx.journal.append(&known);
     }
 
     /// Contains the damage of the messages whose bytes lie in a part of the log that is lost. `place`
     /// says where bytes were, for people.
     pub fn contain_lost(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         lost: &Positions,
         place: impl Fn(BodyRef) -> String,
     ) -> Vec<Contained> {
@@ -186,7 +187,7 @@ impl Broker {
                     body: found.body,
                     place: place(found.body),
                 };
-                contained.extend(self.body_damaged(around, found.entity, found.number, &damage));
+                contained.extend(self.body_damaged(cx, found.entity, found.number, &damage));
             }
             from = rest;
         }

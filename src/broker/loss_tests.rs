@@ -3,9 +3,9 @@
 use super::recovery::Snapshot;
 use super::tests::{Bench, message};
 use super::*;
-use crate::entity::queue::{Description, EntityKind};
-use crate::entity::rules::{Filter, Rule};
-use crate::entity::{Passage, StoredState};
+use crate::queue::{Description, EntityKind};
+use crate::queue::{Passage, StoredState};
+use crate::rules::{Filter, Rule};
 use crate::time::Millis;
 
 const QUEUE: EntityId = EntityId(0);
@@ -503,7 +503,7 @@ fn messages_whose_bytes_are_lost_become_dead_letters_and_the_others_stay() {
     bench.send("t", message("shared"));
     let lost = [2..3, 4..5].into_iter().collect();
     let place = |body: BodyRef| format!("place {}", body.position);
-    let contained = bench.run(|broker, around| broker.contain_lost(around, &lost, place));
+    let contained = bench.run(|broker, cx| broker.contain_lost(cx, &lost, place));
     let said = contained.into_iter();
     let said = said.map(|it| (it.entity, it.number.0, it.place));
     let said: Vec<_> = said.collect();
@@ -519,6 +519,6 @@ fn messages_whose_bytes_are_lost_become_dead_letters_and_the_others_stay() {
     assert_eq!(bench.seen("q/dead").len(), 1);
     assert_eq!(bench.seen("t/Subscriptions/a/dead").len(), 1);
     bench.check_replay();
-    let again = bench.run(|broker, around| broker.contain_lost(around, &lost, place));
+    let again = bench.run(|broker, cx| broker.contain_lost(cx, &lost, place));
     assert!(again.is_empty(), "{again:?}");
 }

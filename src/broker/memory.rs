@@ -2,8 +2,8 @@
 
 use super::Broker;
 use super::ways::Ways;
-use crate::entity::{Held, Memory, Purpose};
 use crate::limits;
+use crate::memory::{Held, Memory, Purpose};
 
 /// The memory of all queues, and of what they share.
 #[derive(Debug)]

@@ -53,12 +53,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::address::{self, EntityAddress, SubQueue};
 use crate::amqp::{Accept, DeliveryId, Event, LinkId, Outcome, Refusal, SessionId};
-use crate::entity::queue::{
+use crate::ids::{BodyRef, EntityId, LockToken, Random, SequenceNumber};
+use crate::limits;
+use crate::queue::{
     Arriving, ConsumerId, Context, Description, Effects, EntityKind, Handover, Looks, Queue,
 };
-use crate::entity::rules::{Evaluation, Match, RuleSet, Share};
-use crate::entity::{BodyRef, EntityId, Journal, LockToken, Random, Record, SequenceNumber};
-use crate::limits;
+use crate::queue::{Journal, Record};
+use crate::rules::{Evaluation, Match, RuleSet, Share};
 use crate::time::{ClockStep, Timestamp};
 
 pub use access::{
@@ -148,7 +149,7 @@ pub struct Routed {
 }
 
 /// What surrounds a step.
-pub struct Surroundings<'a> {
+pub struct StepContext<'a> {
     /// The time.
     pub now: Timestamp,
     /// Where records go.
@@ -378,39 +379,36 @@ impl Broker {
     }
 
     /// Does what a connection's report asks for.
-    pub fn apply(&mut self, around: &mut Surroundings<'_>, connection: ConnectionId, input: Input) {
-        self.end_transactions(around.now);
-        self.end_tokens(around);
+    pub fn apply(&mut self, cx: &mut StepContext<'_>, connection: ConnectionId, input: Input) {
+        self.end_transactions(cx.now);
+        self.end_tokens(cx);
         match input {
-            Input::Event(event) => self.apply_event(around, connection, event),
-            Input::Returned { token, link } => self.returned(around, connection, link, token),
-            Input::Written { link, bytes } => self.written(around, connection, link, bytes),
+            Input::Event(event) => self.apply_event(cx, connection, event),
+            Input::Returned { token, link } => self.returned(cx, connection, link, token),
+            Input::Written { link, bytes } => self.written(cx, connection, link, bytes),
             Input::Answered(bytes) => {
-                self.unload(around, connection, ways::Load::Answers(bytes));
+                self.unload(cx, connection, ways::Load::Answers(bytes));
             }
         }
     }
 
     /// Does what is due, or some of it: then [`Broker::poll_timeout`] stays where it is.
-    pub fn handle_timeout(&mut self, around: &mut Surroundings<'_>) {
+    pub fn handle_timeout(&mut self, cx: &mut StepContext<'_>) {
         self.share = Share::default();
         self.looks = Looks::default();
-        self.go_on_unfinished(around);
-        self.end_transactions(around.now);
-        self.end_tokens(around);
-        self.tell_refusals(around.now);
-        self.close_stuck(around);
-        self.delete_idle(around);
+        self.go_on_unfinished(cx);
+        self.end_transactions(cx.now);
+        self.end_tokens(cx);
+        self.tell_refusals(cx.now);
+        self.close_stuck(cx);
+        self.delete_idle(cx);
         loop {
-            let due = self
-                .deadlines
-                .iter()
-                .take_while(|&&(at, _)| at <= around.now);
+            let due = self.deadlines.iter().take_while(|&&(at, _)| at <= cx.now);
             let due: Vec<EntityId> = due.take(limits::DUE_QUEUES).map(|&(_, id)| id).collect();
             let mut is_left = due.is_empty();
             for id in due {
-                self.with_queue(around, id, |_, _| ());
-                is_left |= self.is_due(around.now, id);
+                self.with_queue(cx, id, |_, _| ());
+                is_left |= self.is_due(cx.now, id);
             }
             // Others have their turn, however much one queue has to do.
             if is_left {
@@ -508,12 +506,7 @@ impl Broker {
         Some(self.queue(self.resolve_path(path)?)?.description())
     }
 
-    fn apply_event(
-        &mut self,
-        around: &mut Surroundings<'_>,
-        connection: ConnectionId,
-        event: Event,
-    ) {
+    fn apply_event(&mut self, cx: &mut StepContext<'_>, connection: ConnectionId, event: Event) {
         match event {
             Event::Transfer {
                 link,
@@ -531,7 +524,7 @@ impl Broker {
                     settled,
                     transaction,
                 };
-                self.transfer(around, connection, incoming);
+                self.transfer(cx, connection, incoming);
             }
             Event::Disposition {
                 link,
@@ -550,18 +543,18 @@ impl Broker {
                     outcome,
                     transaction,
                 };
-                self.disposition(around, connection, decision);
+                self.disposition(cx, connection, decision);
             }
             Event::Credit { link, limit, drain } => {
-                self.credit(around, connection, link, limit, drain);
+                self.credit(cx, connection, link, limit, drain);
             }
-            Event::AttachRequested(link, attach) => self.attach(around, connection, link, &attach),
+            Event::AttachRequested(link, attach) => self.attach(cx, connection, link, &attach),
             Event::Detached { link, unsent, .. } => {
-                self.detached(around, connection, link, &unsent);
+                self.detached(cx, connection, link, &unsent);
             }
-            Event::Unsent { link, tags } => self.unsent(around, connection, link, &tags),
+            Event::Unsent { link, tags } => self.unsent(cx, connection, link, &tags),
             Event::Authenticating { identity } => {
-                self.authenticate(around, connection, &identity);
+                self.authenticate(cx, connection, &identity);
             }
             Event::Opened {
                 container_id,
@@ -572,9 +565,9 @@ impl Broker {
                 let state = self.connection(connection);
                 state.container_id = container_id;
                 state.brings_jms = is_client_provider;
-                self.opened(around, connection, hostname.as_deref());
+                self.opened(cx, connection, hostname.as_deref());
             }
-            Event::Closed { unsent, .. } => self.closed(around, connection, &unsent),
+            Event::Closed { unsent, .. } => self.closed(cx, connection, &unsent),
             Event::RefusedInTransaction {
                 transaction,
                 reason,
@@ -586,18 +579,18 @@ impl Broker {
     /// Runs a step of one queue, and then all that comes of it: what goes to other queues too.
     fn with_queue<T>(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         id: EntityId,
         step: impl FnOnce(&mut Queue, &mut Context<'_>) -> T,
     ) -> Option<T> {
-        let result = self.step(around, id, step)?;
+        let result = self.step(cx, id, step)?;
         let goes_on = self
             .node(id)
             .is_some_and(|node| node.onward.is_some() && !node.queue.is_empty());
         if goes_on {
-            self.send_on(around, id);
+            self.send_on(cx, id);
         } else if self.queue(id).is_some_and(Queue::is_undecided) {
-            self.decide(around, id);
+            self.decide(cx, id);
         }
         Some(result)
     }
@@ -606,37 +599,38 @@ impl Broker {
     /// letters.
     fn step<T>(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         id: EntityId,
         step: impl FnOnce(&mut Queue, &mut Context<'_>) -> T,
     ) -> Option<T> {
         let mut effects = std::mem::take(&mut self.effects);
         let node = node_mut(&mut self.queues, id)?;
         let mut journal = Watched {
-            inner: &mut *around.journal,
+            inner: &mut *cx.journal,
             bodies: &mut self.bodies,
             wrote: false,
         };
-        let mut cx = Context {
-            now: around.now,
+        let mut queue_cx = Context {
+            now: cx.now,
             journal: &mut journal,
             random: &mut self.random,
             effects: &mut effects,
         };
-        if node.armed.is_some_and(|at| at <= around.now) {
-            node.queue.handle_timeout(&mut cx, limits::DUE_MESSAGES);
+        if node.armed.is_some_and(|at| at <= cx.now) {
+            node.queue
+                .handle_timeout(&mut queue_cx, limits::DUE_MESSAGES);
         }
-        let result = step(&mut node.queue, &mut cx);
+        let result = step(&mut node.queue, &mut queue_cx);
         // A departure is recorded where it arrives, in this same group.
         if journal.wrote || !effects.departures.is_empty() {
-            node.group = around.group;
+            node.group = cx.group;
         }
         let group = node.group;
-        self.rearm(around.now, id);
-        self.deliver(around, group, &mut effects);
+        self.rearm(cx.now, id);
+        self.deliver(cx, group, &mut effects);
         for departure in std::mem::take(&mut effects.departures) {
             self.effects = effects;
-            self.arrive(around, departure, Arriving::default());
+            self.arrive(cx, departure, Arriving::default());
             effects = std::mem::take(&mut self.effects);
         }
         self.effects = effects;
@@ -720,9 +714,9 @@ impl Journal for Watched<'_> {
     }
 }
 
-impl std::fmt::Debug for Surroundings<'_> {
+impl std::fmt::Debug for StepContext<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Surroundings")
+        f.debug_struct("StepContext")
             .field("now", &self.now)
             .field("group", &self.group)
             .finish_non_exhaustive()

@@ -9,13 +9,13 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::{Broker, Surroundings, node_mut};
+use super::{Broker, StepContext, node_mut};
 use crate::address::{self, EntityAddress, SubQueue};
-use crate::entity::queue::{Arrival, Arriving, DeadLetter, Departure, Description, EntityKind};
-use crate::entity::rules::{Evaluation, Match, Progress, Share};
-use crate::entity::{BodyRef, EntityId, SequenceNumber};
+use crate::ids::{BodyRef, EntityId, SequenceNumber};
 use crate::limits;
 use crate::message::{Amendments, Field, Message};
+use crate::queue::{Arrival, Arriving, DeadLetter, Departure, Description, EntityKind};
+use crate::rules::{Evaluation, Match, Progress, Share};
 
 /// Where an entity's messages go on to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,11 +99,7 @@ impl Broker {
     }
 
     /// Lets messages go on whose bytes have been read.
-    pub fn read_back(
-        &mut self,
-        around: &mut Surroundings<'_>,
-        found: Vec<(WantedBody, bytes::Bytes)>,
-    ) {
+    pub fn read_back(&mut self, cx: &mut StepContext<'_>, found: Vec<(WantedBody, bytes::Bytes)>) {
         let Some(entity) = found.first().map(|(wanted, _)| wanted.entity) else {
             return;
         };
@@ -114,7 +110,7 @@ impl Broker {
             }
         }
         self.share = Share::default();
-        self.with_queue(around, entity, |_, _| ());
+        self.with_queue(cx, entity, |_, _| ());
         self.at_hand.clear();
         // What a share does not come to is read again.
         self.read_back_count = if self.share.is_spent() {
@@ -127,16 +123,16 @@ impl Broker {
     /// Sends on what can go on from a queue, one message after the other. What comes to the same
     /// queue meanwhile waits for its turn, so that a circle of entities is a loop here, and ends
     /// when the messages have gone as far as they may.
-    pub(super) fn send_on(&mut self, around: &mut Surroundings<'_>, id: EntityId) {
+    pub(super) fn send_on(&mut self, cx: &mut StepContext<'_>, id: EntityId) {
         if !self.sending_on.insert(id) {
             return;
         }
-        while self.send_one_on(around, id) {}
+        while self.send_one_on(cx, id) {}
         self.sending_on.remove(&id);
     }
 
     /// Sends the first message on, if there is one and it can go on now.
-    fn send_one_on(&mut self, around: &mut Surroundings<'_>, id: EntityId) -> bool {
+    fn send_one_on(&mut self, cx: &mut StepContext<'_>, id: EntityId) -> bool {
         let Some(node) = self.node_mut(id) else {
             return false;
         };
@@ -146,10 +142,10 @@ impl Broker {
             return false;
         };
         // The rest is for another group: this one must not grow with the subscriptions.
-        let went = around.journal.open_bytes() < limits::GROUP_BYTES
+        let went = cx.journal.open_bytes() < limits::GROUP_BYTES
             && match onward {
-                Onward::Publish => self.publish(around, id, number, body),
-                Onward::Forward(path) => self.forward(around, id, number, body, &path),
+                Onward::Publish => self.publish(cx, id, number, body),
+                Onward::Forward(path) => self.forward(cx, id, number, body, &path),
             };
         if !went {
             self.stalled.insert(id);
@@ -161,7 +157,7 @@ impl Broker {
     /// not all rules have been looked at.
     fn publish(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         topic: EntityId,
         number: SequenceNumber,
         body: BodyRef,
@@ -172,14 +168,14 @@ impl Broker {
         let mut matches = std::mem::take(&mut self.matches);
         let progress = self.find_matches(topic, number, &message, &mut matches);
         for found in matches.drain(..) {
-            self.give(around, topic, number, &message, found);
+            self.give(cx, topic, number, &message, found);
         }
         self.matches = matches;
         if progress == Progress::Paused {
             return false;
         }
         // Not by a step of the topic, which would send on what is being sent on.
-        self.step(around, topic, |queue, cx| queue.published(cx, number));
+        self.step(cx, topic, |queue, cx| queue.published(cx, number));
         true
     }
 
@@ -225,7 +221,7 @@ impl Broker {
     /// Gives a subscription the copies that its rules make of a message.
     fn give(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         topic: EntityId,
         number: SequenceNumber,
         message: &Message,
@@ -262,14 +258,14 @@ impl Broker {
                 ..self.arriving(subscription, Some(message))
             };
             self.bodies.share(copy.body(), topic);
-            self.arrive(around, copy, arriving);
+            self.arrive(cx, copy, arriving);
         }
     }
 
     /// Forwards a message; `false` if its bytes are missing.
     pub(super) fn forward(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         from: EntityId,
         number: SequenceNumber,
         body: BodyRef,
@@ -286,13 +282,13 @@ impl Broker {
         }
         if let Some(target) = target {
             // What is due there may make room.
-            self.with_queue(around, target, |_, _| ());
+            self.with_queue(cx, target, |_, _| ());
         }
         let transfer = from.transfer_dead_letters();
         let source = self.node(from).map(|node| node.address.path.clone());
         let to = target.unwrap_or(transfer);
         let departure = self
-            .step(around, from, |queue, _| queue.depart(number, to))
+            .step(cx, from, |queue, _| queue.depart(number, to))
             .flatten();
         let Some(mut departure) = departure else {
             return true;
@@ -304,13 +300,13 @@ impl Broker {
         let hops = departure.hop();
         match self.refusal_to_forward(target, path, hops, body) {
             None => {
-                self.note_use(around.now, to);
+                self.note_use(cx.now, to);
                 let arriving = self.arriving(to, message.as_ref());
-                self.arrive(around, departure, arriving);
+                self.arrive(cx, departure, arriving);
             }
             Some(reason) => {
                 departure.redirect(transfer, reason);
-                self.arrive(around, departure, Arriving::default());
+                self.arrive(cx, departure, Arriving::default());
             }
         }
         true
@@ -365,12 +361,12 @@ impl Broker {
     /// Brings a message to the queue it goes to, and on from there.
     pub(super) fn arrive(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         departure: Departure,
         arriving: Arriving,
     ) {
         let to = departure.to;
-        self.with_queue(around, to, |queue, cx| {
+        self.with_queue(cx, to, |queue, cx| {
             queue.arrive(cx, departure, arriving);
             queue.dispatch(cx);
         });

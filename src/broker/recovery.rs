@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Broker, Surroundings, address};
-use crate::entity::queue::{Description, Replayed, Snapshot as QueueSnapshot};
-use crate::entity::rules::Rule;
-use crate::entity::{BodyRef, EntityId, Passage, Positions, Record, SequenceNumber};
+use super::{Broker, StepContext, address};
+use crate::ids::{BodyRef, EntityId, SequenceNumber};
+use crate::queue::{Description, Replayed, Snapshot as QueueSnapshot};
+use crate::queue::{Passage, Positions, Record};
+use crate::rules::Rule;
 use crate::time::Timestamp;
 
 /// The namespace as it was at one moment.
@@ -124,18 +125,18 @@ impl Broker {
     }
 
     /// Gets ready to serve after the last record was replayed.
-    pub fn replayed(&mut self, around: &mut Surroundings<'_>) {
-        self.delete_temporary(around);
-        self.arm(around.now);
+    pub fn replayed(&mut self, cx: &mut StepContext<'_>) {
+        self.delete_temporary(cx);
+        self.arm(cx.now);
         let ids: Vec<EntityId> = self.queue_ids().collect();
         for id in ids {
             if let Some(node) = self.node_mut(id) {
-                node.queue.end_future(around.now);
+                node.queue.end_future(cx.now);
             }
             // What was on its way when the broker stopped goes on.
-            self.with_queue(around, id, |_, _| ());
+            self.with_queue(cx, id, |_, _| ());
             if id == id.base() {
-                self.watch(around.now, id);
+                self.watch(cx.now, id);
             }
         }
     }
@@ -219,7 +220,7 @@ impl Broker {
 
     /// Keeps a message's bytes in a new place, if it is there still and they are. Those that share
     /// them find them there.
-    pub fn relocate(&mut self, around: &mut Surroundings<'_>, found: &FoundBody, body: &[u8]) {
+    pub fn relocate(&mut self, cx: &mut StepContext<'_>, found: &FoundBody, body: &[u8]) {
         let FoundBody {
             entity,
             number,
@@ -236,7 +237,7 @@ impl Broker {
         let moved = moved.filter(|&(of, of_number, new)| holds(of, of_number, new));
         let new = match moved {
             Some((of, of_number, new)) => {
-                around.journal.append(&Record::SameBody {
+                cx.journal.append(&Record::SameBody {
                     entity,
                     number,
                     of,
@@ -250,7 +251,7 @@ impl Broker {
                     number,
                     body,
                 };
-                let new = around.journal.append(&relocated);
+                let new = cx.journal.append(&relocated);
                 let new = new.expect("a record with a body has a place for it");
                 if self.bodies.is_shared(old) {
                     let place = (entity, number, new);
@@ -261,11 +262,11 @@ impl Broker {
         };
         if let Some(node) = self.node_mut(entity) {
             node.queue.set_body(number, new);
-            node.group = around.group;
+            node.group = cx.group;
         }
         self.bodies.relocate(old, new);
         if self.bodies.release(old) {
-            around.journal.release(old);
+            cx.journal.release(old);
         }
     }
 

@@ -12,14 +12,15 @@ mod tests;
 use super::errors::{host_shown, not_found};
 use super::settle::LostLock;
 use super::{
-    Authority, Broker, ConnectionId, EntityId, Link, LinkId, Reply, Routed, Surroundings,
+    Authority, Broker, ConnectionId, EntityId, Link, LinkId, Reply, Routed, StepContext,
     consumer_id,
 };
 use crate::address::{Address, EntityAddress, SubQueue};
 use crate::amqp::{Condition, Refusal};
-use crate::entity::queue::{EntityKind, Queue, ReceiveMode, Settlement};
-use crate::entity::{LockToken, Right};
+use crate::ids::LockToken;
 use crate::message::Message;
+use crate::queue::{EntityKind, Queue, ReceiveMode, Settlement};
+use crate::rights::Right;
 use crate::time::Timestamp;
 
 /// What is asked for. Paths are as clients write them, and may be percent-encoded.
@@ -120,27 +121,27 @@ impl Broker {
     /// Nothing has changed then.
     pub fn message_operation(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         host: Option<&str>,
         authority: &Authority,
         operation: Operation,
     ) -> Result<Done, Refused> {
         match operation {
             Operation::Send { path, messages } => {
-                let found = self.named(around, host, authority, &path, Right::Send)?;
-                self.check_takes(around, &found)?;
-                self.take_messages(around, found.0, messages)?;
+                let found = self.named(cx, host, authority, &path, Right::Send)?;
+                self.check_takes(cx, &found)?;
+                self.take_messages(cx, found.0, messages)?;
                 Ok(Done::Done)
             }
             Operation::Locked { path, token, wish } => {
-                let (queue, address) = self.named(around, host, authority, &path, Right::Listen)?;
-                self.note_use(around.now, queue);
+                let (queue, address) = self.named(cx, host, authority, &path, Right::Listen)?;
+                self.note_use(cx.now, queue);
                 let settlement = match wish {
                     Wish::Complete => Settlement::Complete,
                     Wish::Unlock => Settlement::Abandon(None),
-                    Wish::Renew => return self.renew_one(around, queue, &address, token),
+                    Wish::Renew => return self.renew_one(cx, queue, &address, token),
                 };
-                self.settle(around, queue, token, LostLock::Session, settlement)?;
+                self.settle(cx, queue, token, LostLock::Session, settlement)?;
                 Ok(Done::Done)
             }
         }
@@ -150,35 +151,35 @@ impl Broker {
     /// told by [`Reply::RefuseLink`] if it cannot be.
     pub fn receive_one(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         (connection, link): (ConnectionId, LinkId),
         host: Option<&str>,
         authority: &Authority,
         receive: &Receive,
     ) {
-        let found = self.named(around, host, authority, &receive.path, Right::Listen);
+        let found = self.named(cx, host, authority, &receive.path, Right::Listen);
         let found = found.and_then(|(queue, address)| {
-            self.check_receivable(around, queue, &address)?;
+            self.check_receivable(cx, queue, &address)?;
             if self.queue(queue).is_some_and(Queue::has_sessions) {
                 let text = "It is not possible for an entity that requires sessions to create a \
                             non-sessionful message receiver.";
-                return Err(self.refuse(around, Condition::NotAllowed, text, &address.path));
+                return Err(self.refuse(cx, Condition::NotAllowed, text, &address.path));
             }
             Ok(queue)
         });
         match found {
             Ok(queue) => {
-                self.note_use(around.now, queue);
+                self.note_use(cx.now, queue);
                 let consumer = consumer_id(connection, link);
                 let receiver = Link::Receiver { queue, name: None };
                 self.connection(connection).links.insert(link, receiver);
                 let mode = receive.mode;
-                self.with_queue(around, queue, |queue, cx| {
+                self.with_queue(cx, queue, |queue, cx| {
                     queue.add_consumer(consumer, mode);
                     queue.set_credit(cx, consumer, 1, false);
                 });
             }
-            Err(refusal) => around.replies.push(Routed {
+            Err(refusal) => cx.replies.push(Routed {
                 connection,
                 rests_on: 0,
                 reply: Reply::RefuseLink(link, refusal),
@@ -188,12 +189,12 @@ impl Broker {
 
     fn renew_one(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         queue: EntityId,
         address: &EntityAddress,
         token: LockToken,
     ) -> Result<Done, Refused> {
-        let renewed = self.with_queue(around, queue, |queue, cx| {
+        let renewed = self.with_queue(cx, queue, |queue, cx| {
             if queue.has_sessions() {
                 return None;
             }
@@ -207,13 +208,13 @@ impl Broker {
                 "The lock of a message in a session is renewed with the session's.".to_owned(),
             ),
         };
-        Err(self.refuse(around, condition, &text, &address.path).into())
+        Err(self.refuse(cx, condition, &text, &address.path).into())
     }
 
     /// Checks that an entity takes messages from senders.
     fn check_takes(
         &mut self,
-        around: &Surroundings<'_>,
+        cx: &StepContext<'_>,
         (queue, address): &(EntityId, EntityAddress),
     ) -> Result<(), Refusal> {
         let kind = self.queue(*queue).map(|queue| queue.description().kind);
@@ -221,14 +222,14 @@ impl Broker {
             return Ok(());
         }
         let text = format!("Messages cannot be sent to '{address}': it takes none from senders.");
-        Err(self.refuse(around, Condition::NotAllowed, &text, &address.path))
+        Err(self.refuse(cx, Condition::NotAllowed, &text, &address.path))
     }
 
     /// Finds the entity at a path, for somebody who has a right to it. Who has none is not told
     /// whether it is there.
     fn named(
         &mut self,
-        around: &Surroundings<'_>,
+        cx: &StepContext<'_>,
         host: Option<&str>,
         authority: &Authority,
         path: &str,
@@ -244,7 +245,7 @@ impl Broker {
             let address = EntityAddress { path, ..address };
             let checked = authority.check_messages(&address.resource(), right);
             checked.map_err(|text| {
-                self.refuse(around, Condition::UnauthorizedAccess, &text, &address.path)
+                self.refuse(cx, Condition::UnauthorizedAccess, &text, &address.path)
             })?;
             if let Some(id) = self.resolve(&address) {
                 return Ok((id, address));
@@ -253,7 +254,7 @@ impl Broker {
         Err(not_found(
             host_shown(host),
             path,
-            around.now,
+            cx.now,
             &mut self.tracking,
         ))
     }

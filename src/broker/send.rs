@@ -8,13 +8,13 @@ use super::errors::{rejected, send_refused};
 use super::transactions::Operation;
 use super::{
     Broker, ConnectionId, DeliveryId, EntityId, Link, LinkId, Outcome, Reply, Room, Routed,
-    Surroundings, Timestamp,
+    StepContext, Timestamp,
 };
 use crate::amqp::{Condition, Refusal};
-use crate::entity::SequenceNumber;
-use crate::entity::queue::{Arrival, Taken};
+use crate::ids::SequenceNumber;
 use crate::limits;
 use crate::message::{BATCH_FORMAT, Message, split_batch};
+use crate::queue::{Arrival, Taken};
 
 /// A delivery on an incoming link.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(super) struct Incoming {
 impl Broker {
     pub(super) fn transfer(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         connection: ConnectionId,
         incoming: Incoming,
     ) {
@@ -43,18 +43,18 @@ impl Broker {
             }) => {
                 let queue = *queue;
                 let to = (queue, destination.clone(), *group);
-                let outcome = self.take_delivery(around, connection, to, &incoming);
+                let outcome = self.take_delivery(cx, connection, to, &incoming);
                 let outcome = outcome.unwrap_or_else(rejected);
                 (outcome, self.node(queue).map_or(0, |node| node.group))
             }
             Some(Link::Requests { .. }) => {
-                let outcome = match self.request(around, connection, &incoming) {
+                let outcome = match self.request(cx, connection, &incoming) {
                     Ok(()) => provisionally(&incoming, Outcome::Accepted),
                     Err(refusal) => rejected(refusal),
                 };
                 (outcome, 0)
             }
-            Some(Link::Coordinator { .. }) => self.control(around, connection, &incoming),
+            Some(Link::Coordinator { .. }) => self.control(cx, connection, &incoming),
             // The link has gone meanwhile; nobody waits for an answer.
             Some(Link::Receiver { .. } | Link::Waiting { .. } | Link::Responses(_)) | None => {
                 return;
@@ -69,7 +69,7 @@ impl Broker {
             outcome,
             settled: incoming.settled,
         };
-        around.replies.push(Routed {
+        cx.replies.push(Routed {
             connection,
             rests_on,
             reply,
@@ -79,7 +79,7 @@ impl Broker {
     /// Takes the messages of one delivery: all of them, or none.
     fn take_delivery(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         connection: ConnectionId,
         to: Leg,
         incoming: &Incoming,
@@ -87,36 +87,36 @@ impl Broker {
         let payload = match incoming.transaction {
             // What waits for its transaction must not hold the buffer that it came in.
             Some(_) => {
-                self.check_room(around, connection, incoming.payload.len())?;
+                self.check_room(cx, connection, incoming.payload.len())?;
                 Bytes::copy_from_slice(&incoming.payload)
             }
             None => incoming.payload.clone(),
         };
         if incoming.message_format != BATCH_FORMAT {
             let message = Message::parse(payload);
-            let message = message.map_err(|error| self.undecodable(around, &error.to_string()))?;
+            let message = message.map_err(|error| self.undecodable(cx, &error.to_string()))?;
             let message = message.with_format(incoming.message_format);
-            return self.take_parsed(around, connection, to, incoming, [message]);
+            return self.take_parsed(cx, connection, to, incoming, [message]);
         }
         let parts = split_batch(&payload);
         let messages: Result<Vec<Message>, _> =
             parts.and_then(|parts| parts.into_iter().map(Message::parse).collect());
-        let messages = messages.map_err(|error| self.undecodable(around, &error.to_string()))?;
-        self.take_parsed(around, connection, to, incoming, messages)
+        let messages = messages.map_err(|error| self.undecodable(cx, &error.to_string()))?;
+        self.take_parsed(cx, connection, to, incoming, messages)
     }
 
     fn take_parsed(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         connection: ConnectionId,
         (queue, destination, group): Leg,
         incoming: &Incoming,
         messages: impl AsRef<[Message]> + IntoIterator<Item = Message>,
     ) -> Result<Outcome, Refusal> {
         let mut all = messages.as_ref().iter();
-        if destination.is_some() && all.any(|message| is_ahead(around.now, message)) {
+        if destination.is_some() && all.any(|message| is_ahead(cx.now, message)) {
             let text = "A message that is sent on to another entity cannot be scheduled.";
-            return Err(self.refuse(around, Condition::NotAllowed, text, ""));
+            return Err(self.refuse(cx, Condition::NotAllowed, text, ""));
         }
         if let Some(id) = &incoming.transaction {
             let send = Operation::Send {
@@ -125,46 +125,46 @@ impl Broker {
                 group,
                 messages: messages.into_iter().collect(),
             };
-            self.enlist(around, connection, id, send)?;
+            self.enlist(cx, connection, id, send)?;
             return Ok(provisionally(incoming, Outcome::Accepted));
         }
-        self.admit(around, queue, messages.as_ref())?;
-        self.put(around, queue, destination.as_ref(), messages, |_| ());
+        self.admit(cx, queue, messages.as_ref())?;
+        self.put(cx, queue, destination.as_ref(), messages, |_| ());
         Ok(Outcome::Accepted)
     }
 
     /// Takes messages into a queue, all or none, and returns their numbers; 0 for a duplicate.
     pub(super) fn take_messages(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         id: EntityId,
         messages: Vec<Message>,
     ) -> Result<Vec<SequenceNumber>, Refusal> {
-        self.admit(around, id, &messages)?;
+        self.admit(cx, id, &messages)?;
         let mut numbers = Vec::with_capacity(messages.len());
-        self.put(around, id, None, messages, |number| numbers.push(number));
+        self.put(cx, id, None, messages, |number| numbers.push(number));
         Ok(numbers)
     }
 
     /// Checks whether a queue takes these messages.
     pub(super) fn admit(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         id: EntityId,
         messages: &[Message],
     ) -> Result<(), Refusal> {
         if self.room == Room::None {
             let text = "The broker's disk or memory is full: messages are received and settled, and \
                         none are taken until there is room again.";
-            return Err(self.refuse(around, Condition::ResourceLimitExceeded, text, ""));
+            return Err(self.refuse(cx, Condition::ResourceLimitExceeded, text, ""));
         }
         for message in messages {
             check_keys(message)
-                .map_err(|(condition, text)| self.refuse(around, condition, &text, ""))?;
+                .map_err(|(condition, text)| self.refuse(cx, condition, &text, ""))?;
         }
         // What is due may move bytes to the dead letters, where they count too.
-        if self.is_due(around.now, id) {
-            self.with_queue(around, id, |_, _| ());
+        if self.is_due(cx.now, id) {
+            self.with_queue(cx, id, |_, _| ());
         }
         let held = self.held_bytes(id);
         let admitted = self.queue(id).map(|queue| {
@@ -179,9 +179,9 @@ impl Broker {
                 let name = self.node(id).map(|node| node.address.to_string());
                 let name = name.unwrap_or_default();
                 let (condition, text) = send_refused(reason, &name);
-                Err(self.refuse(around, condition, &text, &name))
+                Err(self.refuse(cx, condition, &text, &name))
             }
-            None => Err(self.refuse(around, Condition::NotFound, "The entity is gone.", "")),
+            None => Err(self.refuse(cx, Condition::NotFound, "The entity is gone.", "")),
         }
     }
 
@@ -189,13 +189,13 @@ impl Broker {
     /// hears their numbers; 0 for a duplicate.
     pub(super) fn put(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         id: EntityId,
         destination: Option<&Arc<str>>,
         messages: impl IntoIterator<Item = Message>,
         mut told: impl FnMut(SequenceNumber),
     ) {
-        self.note_use(around.now, id);
+        self.note_use(cx.now, id);
         let Some(node) = self.node(id) else {
             return;
         };
@@ -203,7 +203,7 @@ impl Broker {
         let selects = node.queue.has_scans();
         let mut at_hand = std::mem::take(&mut self.at_hand);
         let mut goes_on: Vec<Taken> = Vec::new();
-        self.step(around, id, |queue, cx| {
+        self.step(cx, id, |queue, cx| {
             for message in messages {
                 let arrival = Arrival::of(&message, queue.description());
                 let taken = queue.enqueue(cx, arrival);
@@ -221,11 +221,11 @@ impl Broker {
         match destination {
             Some(path) => {
                 for taken in goes_on {
-                    self.forward(around, id, taken.number, taken.body, path);
+                    self.forward(cx, id, taken.number, taken.body, path);
                 }
             }
-            None if keeps => self.send_on(around, id),
-            None if selects => self.decide(around, id),
+            None if keeps => self.send_on(cx, id),
+            None if selects => self.decide(cx, id),
             None => {}
         }
         self.at_hand.clear();
@@ -235,21 +235,21 @@ impl Broker {
     /// reserved for it.
     pub(super) fn put_reserved(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         id: EntityId,
         number: SequenceNumber,
         message: Message,
     ) {
-        self.note_use(around.now, id);
-        self.with_queue(around, id, |queue, cx| {
+        self.note_use(cx.now, id);
+        self.with_queue(cx, id, |queue, cx| {
             let arrival = Arrival::of(&message, queue.description());
             queue.enqueue_reserved(cx, arrival, number)
         });
     }
 
-    fn undecodable(&mut self, around: &Surroundings<'_>, text: &str) -> Refusal {
+    fn undecodable(&mut self, cx: &StepContext<'_>, text: &str) -> Refusal {
         let text = format!("The message could not be decoded: {text}.");
-        self.refuse(around, Condition::DecodeError, &text, "")
+        self.refuse(cx, Condition::DecodeError, &text, "")
     }
 }
 

@@ -8,11 +8,11 @@ use super::errors::rejected;
 use super::transactions::{self, Answer, Operation};
 use super::{
     Broker, ConnectionId, DeliveryId, EntityId, Link, LinkId, LockToken, Outcome, Reply, Routed,
-    Surroundings,
+    StepContext,
 };
 use crate::amqp::{Condition, Refusal, Rejection};
-use crate::entity::queue::{Changes, DeadLetter, SessionLost, Settlement, SettlementRefused};
 use crate::message::{Amendments, Encoded};
+use crate::queue::{Changes, DeadLetter, SessionLost, Settlement, SettlementRefused};
 
 /// A disposition from a receiver.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub(super) enum LostLock {
 impl Broker {
     pub(super) fn disposition(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         connection: ConnectionId,
         decision: Decision,
     ) {
@@ -65,7 +65,7 @@ impl Broker {
         let (settlement, answer) = self.interpreted.interpret(outcome);
         let (result, answer) = match transaction {
             None => {
-                let settlement = self.settle(around, queue, token, LostLock::Message, settlement);
+                let settlement = self.settle(cx, queue, token, LostLock::Message, settlement);
                 (settlement, answer)
             }
             Some(id) => {
@@ -81,7 +81,7 @@ impl Broker {
                     lost: LostLock::Message,
                     answer: (!settled).then_some(at_commit),
                 };
-                let result = self.enlist(around, connection, &id, settle);
+                let result = self.enlist(cx, connection, &id, settle);
                 (result, Outcome::InTransaction(id, Box::new(answer)))
             }
         };
@@ -94,7 +94,7 @@ impl Broker {
             Err(refusal) => rejected(refusal),
         };
         let reply = Reply::SettleOutgoing(link, delivery, outcome);
-        around.replies.push(Routed {
+        cx.replies.push(Routed {
             connection,
             rests_on,
             reply,
@@ -106,23 +106,21 @@ impl Broker {
     /// Settles a message outside of transactions.
     pub(super) fn settle(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         queue: EntityId,
         token: LockToken,
         lost: LostLock,
         settlement: Settlement,
     ) -> Result<(), Refusal> {
-        self.check_not_enlisted(around, queue, token)?;
-        let result = self.with_queue(around, queue, |queue, cx| {
-            queue.settle(cx, token, settlement)
-        });
-        self.settled(around, queue, lost, result)
+        self.check_not_enlisted(cx, queue, token)?;
+        let result = self.with_queue(cx, queue, |queue, cx| queue.settle(cx, token, settlement));
+        self.settled(cx, queue, lost, result)
     }
 
     /// Says in the service's words why a settlement did not happen.
     pub(super) fn settled(
         &mut self,
-        around: &Surroundings<'_>,
+        cx: &StepContext<'_>,
         queue: EntityId,
         lost: LostLock,
         result: Option<Result<(), SettlementRefused>>,
@@ -147,7 +145,7 @@ impl Broker {
             ),
             None => (Condition::NotFound, "The entity is gone.".to_owned()),
         };
-        Err(self.refuse(around, condition, &text, &name))
+        Err(self.refuse(cx, condition, &text, &name))
     }
 
     /// Returns whether a message is settled in this transaction, which is open.
@@ -158,7 +156,7 @@ impl Broker {
 
     pub(super) fn check_not_enlisted(
         &mut self,
-        around: &Surroundings<'_>,
+        cx: &StepContext<'_>,
         queue: EntityId,
         token: LockToken,
     ) -> Result<(), Refusal> {
@@ -166,7 +164,7 @@ impl Broker {
             return Ok(());
         }
         let text = "The message is settled in a transaction that is still open.";
-        Err(self.refuse(around, Condition::NotAllowed, text, ""))
+        Err(self.refuse(cx, Condition::NotAllowed, text, ""))
     }
 }
 

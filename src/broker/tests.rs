@@ -1,13 +1,11 @@
-//! A broker without a shell: what its entities do with one another, and what its records say.
+//! A broker without a server: what its entities do with one another, and what its records say.
 
 use bytes::Bytes;
 
 use super::*;
-use crate::entity::queue::{Description, Doomed, EntityKind, Looks, ReceiveMode, Settlement};
-use crate::entity::rules::{
-    CorrelationFields, CorrelationFilter, Filter, Rule, RuleRefused, SqlFilter,
-};
 use crate::message::{Amendments, Message, Scalar};
+use crate::queue::{Description, Doomed, EntityKind, Looks, ReceiveMode, Settlement};
+use crate::rules::{CorrelationFields, CorrelationFilter, Filter, Rule, RuleRefused, SqlFilter};
 use crate::time::Millis;
 
 /// A broker, and another one that is made of the records of the first.
@@ -91,7 +89,7 @@ impl Broker {
     /// Lets a receiver in to a queue, with credit for a message, as an attach and a flow do.
     pub(crate) fn let_receiver_in(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         (connection, link): (ConnectionId, LinkId),
         path: &str,
     ) {
@@ -99,17 +97,16 @@ impl Broker {
         let state = Link::Receiver { queue, name: None };
         self.connection(connection).links.insert(link, state);
         let consumer = consumer_id(connection, link);
-        self.with_queue(around, queue, |queue, cx| {
+        self.with_queue(cx, queue, |queue, cx| {
             queue.add_consumer(consumer, ReceiveMode::PeekLock);
             queue.set_credit(cx, consumer, 1, false);
         });
     }
 
     /// Takes a message into a queue whose body is one word.
-    pub(crate) fn take_word(&mut self, around: &mut Surroundings<'_>, path: &str, word: &str) {
+    pub(crate) fn take_word(&mut self, cx: &mut StepContext<'_>, path: &str, word: &str) {
         let queue = self.resolve_path(path).unwrap();
-        self.take_messages(around, queue, vec![message(word)])
-            .unwrap();
+        self.take_messages(cx, queue, vec![message(word)]).unwrap();
     }
 }
 
@@ -142,8 +139,8 @@ impl Bench {
             ("one", forward("two")),
             ("two", forward("q")),
         ] {
-            bench.run(|broker, around| {
-                broker.ensure_entity(around, path, description).unwrap();
+            bench.run(|broker, cx| {
+                broker.ensure_entity(cx, path, description).unwrap();
             });
         }
         for path in ["one", "two"] {
@@ -154,7 +151,7 @@ impl Bench {
 
     pub(super) fn run<T>(
         &mut self,
-        step: impl FnOnce(&mut Broker, &mut Surroundings<'_>) -> T,
+        step: impl FnOnce(&mut Broker, &mut StepContext<'_>) -> T,
     ) -> T {
         let result = self.step(step);
         while self.broker.has_wanted() {
@@ -166,16 +163,16 @@ impl Bench {
     /// Runs a step alone: what does not go on in it waits.
     pub(super) fn step<T>(
         &mut self,
-        step: impl FnOnce(&mut Broker, &mut Surroundings<'_>) -> T,
+        step: impl FnOnce(&mut Broker, &mut StepContext<'_>) -> T,
     ) -> T {
-        let mut around = Surroundings {
+        let mut cx = StepContext {
             now: self.now,
             journal: &mut self.journal,
             group: 1,
             replies: &mut self.told,
         };
-        self.broker.handle_timeout(&mut around);
-        step(&mut self.broker, &mut around)
+        self.broker.handle_timeout(&mut cx);
+        step(&mut self.broker, &mut cx)
     }
 
     /// Lets some messages go on that wait for their bytes.
@@ -186,13 +183,13 @@ impl Bench {
             (wanted, self.journal.bodies[at].clone())
         };
         let found = wanted.map(body).collect();
-        let mut around = Surroundings {
+        let mut cx = StepContext {
             now: self.now,
             journal: &mut self.journal,
             group: 1,
             replies: &mut Vec::new(),
         };
-        self.broker.read_back(&mut around, found);
+        self.broker.read_back(&mut cx, found);
     }
 
     /// Returns a message's bytes.
@@ -218,13 +215,13 @@ impl Bench {
             told: Vec::new(),
             journal,
         };
-        let mut around = Surroundings {
+        let mut cx = StepContext {
             now: restarted.now,
             journal: &mut Forgetful,
             group: 1,
             replies: &mut restarted.told,
         };
-        restarted.broker.replayed(&mut around);
+        restarted.broker.replayed(&mut cx);
         restarted
     }
 
@@ -242,7 +239,7 @@ impl Bench {
 
     pub(super) fn send(&mut self, path: &str, message: Message) {
         let id = self.id(path);
-        let taken = self.run(|broker, around| broker.take_messages(around, id, vec![message]));
+        let taken = self.run(|broker, cx| broker.take_messages(cx, id, vec![message]));
         assert!(taken.is_ok(), "{taken:?}");
     }
 
@@ -293,8 +290,8 @@ fn a_topic_s_message_is_stored_once_and_gone_when_all_subscriptions_are_done_wit
     for path in ["t/Subscriptions/a", "t/Subscriptions/b"] {
         assert!(bench.journal.released.is_empty(), "somebody has it");
         let id = bench.id(path);
-        bench.run(|broker, around| {
-            broker.with_queue(around, id, |queue, cx| {
+        bench.run(|broker, cx| {
+            broker.with_queue(cx, id, |queue, cx| {
                 let doomed = Doomed {
                     count: 1,
                     before: Timestamp::MAX,
@@ -329,7 +326,7 @@ fn shared_bytes_are_moved_once() {
             number,
             body: place,
         };
-        bench.run(|broker, around| broker.relocate(around, &found, &body));
+        bench.run(|broker, cx| broker.relocate(cx, &found, &body));
     }
     assert_eq!(bench.journal.bodies.len(), 2, "one more place, not two");
     assert_eq!(bench.journal.released, [1]);
@@ -355,11 +352,11 @@ fn a_chain_of_forwards_keeps_the_first_number_and_ends_where_there_is_no_way_on(
     bench.send("one", message("x"));
     assert_eq!(bench.seen("q"), [(1, 0), (2, 1)]);
     let disabled = Description {
-        status: crate::entity::queue::Status::Disabled,
+        status: crate::queue::Status::Disabled,
         ..Description::default()
     };
     bench
-        .run(|broker, around| broker.ensure_entity(around, "q", disabled))
+        .run(|broker, cx| broker.ensure_entity(cx, "q", disabled))
         .unwrap();
     bench.send("one", message("y"));
     assert_eq!(bench.seen("two/transfer"), [(2, 2)]);
@@ -373,7 +370,7 @@ fn forward(bench: &mut Bench, path: &str, to: &str, of: Description) {
         ..of
     };
     bench
-        .run(|broker, around| broker.ensure_entity(around, path, description))
+        .run(|broker, cx| broker.ensure_entity(cx, path, description))
         .unwrap();
     bench.broker.check_forwards(path).unwrap();
 }
@@ -456,11 +453,10 @@ fn a_queue_with_message_sessions_forwards() {
 fn a_deleted_entity_leaves_nothing_and_its_ids_are_not_given_again() {
     let mut bench = Bench::new();
     bench.send("t", message("x"));
-    assert!(bench.run(|broker, around| broker.delete_entity(around, "T")));
+    assert!(bench.run(|broker, cx| broker.delete_entity(cx, "T")));
     assert_eq!(bench.journal.released, [1]);
     let count = bench.broker.queues.len();
-    let made =
-        bench.run(|broker, around| broker.ensure_entity(around, "t", Description::default()));
+    let made = bench.run(|broker, cx| broker.ensure_entity(cx, "t", Description::default()));
     assert_eq!(made, Ok(true));
     assert_eq!(bench.broker.queues.len(), count + 3);
     assert!(bench.broker.resolve_path("t/subscriptions/a").is_none());
@@ -475,7 +471,7 @@ fn an_entity_that_nobody_uses_is_deleted() {
         ..Description::default()
     };
     bench
-        .run(|broker, around| broker.ensure_entity(around, "idle", idle))
+        .run(|broker, cx| broker.ensure_entity(cx, "idle", idle))
         .unwrap();
     bench.now = Timestamp::from_millis(200_000);
     bench.send("idle", message("x"));
@@ -505,7 +501,7 @@ fn an_entity_that_forwards_is_never_idle() {
     assert_eq!(kept.auto_delete_on_idle, Millis::from_secs(300));
     // From when on it does not, its time counts.
     bench
-        .run(|broker, around| broker.ensure_entity(around, "passes-on", idle))
+        .run(|broker, cx| broker.ensure_entity(cx, "passes-on", idle))
         .unwrap();
     bench.now = Timestamp::from_millis(800_000);
     bench.run(|_, _| ());
@@ -529,7 +525,7 @@ fn a_transaction_is_done_as_a_whole_or_not_at_all() {
     let mut bench = Bench::new();
     let (queue, connection) = (bench.id("q"), ConnectionId(1));
     for fail in [true, false] {
-        bench.run(|broker, around| {
+        bench.run(|broker, cx| {
             let link = LinkId(1);
             broker.connection(connection).links.insert(
                 link,
@@ -539,7 +535,7 @@ fn a_transaction_is_done_as_a_whole_or_not_at_all() {
             );
             let control = |payload| to_coordinator(link, payload);
             let declare = control(vec![0x00, 0x53, 0x77, 0x00, 0x53, 0x31, 0x45]);
-            let (Outcome::Declared(id), 0) = broker.control(around, connection, &declare) else {
+            let (Outcome::Declared(id), 0) = broker.control(cx, connection, &declare) else {
                 panic!("it was not declared");
             };
             let send = transactions::Operation::Send {
@@ -548,12 +544,12 @@ fn a_transaction_is_done_as_a_whole_or_not_at_all() {
                 group: None,
                 messages: vec![message("x")],
             };
-            broker.enlist(around, connection, &id, send).unwrap();
+            broker.enlist(cx, connection, &id, send).unwrap();
             assert!(seen(broker, queue).is_empty());
             let mut discharge = vec![0x00, 0x53, 0x77, 0x00, 0x53, 0x32, 0xc0, 12, 2, 0xa0, 8];
             discharge.extend_from_slice(&id);
             discharge.push(if fail { 0x41 } else { 0x42 });
-            let (outcome, _) = broker.control(around, connection, &control(discharge));
+            let (outcome, _) = broker.control(cx, connection, &control(discharge));
             assert_eq!(outcome, Outcome::Accepted);
         });
         let expected: &[(i64, i64)] = if fail { &[] } else { &[(1, 0)] };
@@ -569,8 +565,8 @@ fn what_a_transaction_changes_counts_as_memory_until_it_ends() {
     let (queue, connection) = (bench.id("q"), ConnectionId(1));
     bench.send("q", message("x"));
     let consumer = consumer_id(connection, LinkId(9));
-    bench.run(|broker, around| {
-        broker.with_queue(around, queue, |queue, cx| {
+    bench.run(|broker, cx| {
+        broker.with_queue(cx, queue, |queue, cx| {
             queue.add_consumer(consumer, ReceiveMode::PeekLock);
             queue.set_credit(cx, consumer, 1, false);
         });
@@ -582,11 +578,11 @@ fn what_a_transaction_changes_counts_as_memory_until_it_ends() {
     let token = token.unwrap();
     let counted = |bench: &Bench| bench.broker.shares.memory.counted();
     let before = counted(&bench);
-    bench.run(|broker, around| {
+    bench.run(|broker, cx| {
         let link = LinkId(1);
         let control = |payload| to_coordinator(link, payload);
         let declare = control(vec![0x00, 0x53, 0x77, 0x00, 0x53, 0x31, 0x45]);
-        let (Outcome::Declared(id), 0) = broker.control(around, connection, &declare) else {
+        let (Outcome::Declared(id), 0) = broker.control(cx, connection, &declare) else {
             panic!("it was not declared");
         };
         let mut changes = Amendments::default();
@@ -598,7 +594,7 @@ fn what_a_transaction_changes_counts_as_memory_until_it_ends() {
             lost: settle::LostLock::Message,
             answer: None,
         };
-        broker.enlist(around, connection, &id, settle).unwrap();
+        broker.enlist(cx, connection, &id, settle).unwrap();
     });
     assert!(before + CHANGED < counted(&bench));
     bench.run(|broker, _| broker.roll_back(connection, None));
@@ -622,14 +618,14 @@ fn a_rule_of_many_bytes_is_refused_and_the_others_are_counted() {
             action: None,
             created_at: bench.now,
         };
-        bench.run(|broker, around| broker.keep_rule(around, topic, subscription, rule))
+        bench.run(|broker, cx| broker.keep_rule(cx, topic, subscription, rule))
     };
     let refused = keep(&mut bench, limits::RULE_BYTES_MAX);
     assert_eq!(refused, Err(RuleRefused::TooLarge));
     assert_eq!(counted(&bench), before);
     assert_eq!(keep(&mut bench, 60_000), Ok(()));
     assert!(before + 60_000 < counted(&bench));
-    bench.run(|broker, around| assert!(broker.drop_rule(around, topic, subscription, "large")));
+    bench.run(|broker, cx| assert!(broker.drop_rule(cx, topic, subscription, "large")));
     assert_eq!(counted(&bench), before);
 }
 
@@ -654,14 +650,13 @@ fn a_send_that_goes_on_at_once_hides_nothing_of_the_queue_it_goes_through() {
         bench.send("q", message("x"));
     }
     let to = std::sync::Arc::from("t");
-    bench.run(|broker, around| broker.put(around, id, Some(&to), vec![message("y")], |_| ()));
+    bench.run(|broker, cx| broker.put(cx, id, Some(&to), vec![message("y")], |_| ()));
     assert_eq!(bench.seen("t/Subscriptions/a"), [(1, 4)]);
-    let available = bench.run(|broker, around| {
-        broker.with_queue(around, id, |queue, _| queue.waiting_to_go(9).len())
-    });
+    let available =
+        bench.run(|broker, cx| broker.with_queue(cx, id, |queue, _| queue.waiting_to_go(9).len()));
     assert_eq!(available, Some(3));
-    let first = bench.run(|broker, around| {
-        broker.with_queue(around, id, |queue, cx| {
+    let first = bench.run(|broker, cx| {
+        broker.with_queue(cx, id, |queue, cx| {
             queue.add_consumer(ConsumerId(1), ReceiveMode::PeekLock);
             queue.set_credit(cx, ConsumerId(1), 9, true);
             queue.waiting_to_go(9).len()
@@ -693,11 +688,11 @@ fn a_circle_of_dead_letters_ends() {
         kind: EntityKind::Topic,
         ..Description::default()
     };
-    bench.run(|broker, around| {
-        broker.ensure_entity(around, "u", other).unwrap();
+    bench.run(|broker, cx| {
+        broker.ensure_entity(cx, "u", other).unwrap();
         for (path, to) in [("t/Subscriptions/c", "u"), ("u/Subscriptions/c", "t")] {
             broker
-                .ensure_subscription(around, path, round(to), failing())
+                .ensure_subscription(cx, path, round(to), failing())
                 .unwrap();
         }
     });
@@ -719,7 +714,7 @@ fn rules_that_take_long_are_looked_at_in_shares_while_others_are_served() {
             action: None,
             created_at: bench.now,
         };
-        bench.run(|broker, around| broker.keep_rule(around, t, a, rule).unwrap());
+        bench.run(|broker, cx| broker.keep_rule(cx, t, a, rule).unwrap());
     }
     let mut bytes = vec![0x00, 0x53, 0x74, 0xd1];
     let text = vec![b'x'; 30_000];
@@ -731,7 +726,7 @@ fn rules_that_take_long_are_looked_at_in_shares_while_others_are_served() {
     bytes.extend([0x00, 0x53, 0x75, 0xa0, 0]);
     let costly = Message::parse(bytes.into()).unwrap();
     // Each share is a turn of its own, and in each of them somebody else is served.
-    bench.step(|broker, around| broker.take_messages(around, t, vec![costly]).unwrap());
+    bench.step(|broker, cx| broker.take_messages(cx, t, vec![costly]).unwrap());
     let mut turns = 0;
     while bench.broker.has_wanted() {
         turns += 1;
@@ -740,8 +735,8 @@ fn rules_that_take_long_are_looked_at_in_shares_while_others_are_served() {
             [],
             "it is given to all at once"
         );
-        bench.step(|broker, around| {
-            let sent = broker.take_messages(around, q, vec![message("x")]);
+        bench.step(|broker, cx| {
+            let sent = broker.take_messages(cx, q, vec![message("x")]);
             assert_eq!(sent.unwrap().len(), 1);
         });
         assert_eq!(bench.seen("q").len(), turns);

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use super::{Broker, Surroundings};
+use super::{Broker, StepContext};
 use crate::address;
-use crate::entity::EntityId;
-use crate::entity::queue::{Description, EntityKind};
+use crate::ids::EntityId;
 use crate::limits;
+use crate::queue::{Description, EntityKind};
 
 /// The tier of a namespace, which the service's administration calls `MessagingSKU`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -50,7 +50,7 @@ impl fmt::Display for Tier {
 impl Broker {
     /// Puts a namespace into a tier. Entities that it has already and that allow larger messages
     /// than the tier does allow the tier's largest from now on.
-    pub fn set_tier(&mut self, around: &mut Surroundings<'_>, namespace: &str, tier: Tier) {
+    pub fn set_tier(&mut self, cx: &mut StepContext<'_>, namespace: &str, tier: Tier) {
         let prefix = self.prefix_of(namespace);
         if tier == Tier::Premium {
             self.standard.remove(&prefix);
@@ -67,7 +67,7 @@ impl Broker {
             self.limit_message_size(&node.address.path, &mut limited);
             if !limited.equals(is) {
                 // A size is nothing that is fixed.
-                let _ = self.change_entity(around, base, limited);
+                let _ = self.change_entity(cx, base, limited);
             }
         }
     }

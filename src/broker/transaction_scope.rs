@@ -7,11 +7,11 @@
 //! that entity only.
 
 use super::transactions::Operation;
-use super::{Broker, ConnectionId, EntityId, Link, Surroundings};
+use super::{Broker, ConnectionId, EntityId, Link, StepContext};
 use crate::address::EntityAddress;
 use crate::amqp::{Condition, Refusal, SessionId};
-use crate::entity::queue::{Arrival, Queue};
 use crate::message::Message;
+use crate::queue::{Arrival, Queue};
 
 /// The links of one AMQP session that were attached after a coordinator.
 #[derive(Debug, Default)]
@@ -75,7 +75,7 @@ impl Broker {
     /// of another entity.
     pub(super) fn check_group(
         &mut self,
-        around: &Surroundings<'_>,
+        cx: &StepContext<'_>,
         connection: ConnectionId,
         session: SessionId,
         (queue, address): (EntityId, &EntityAddress),
@@ -90,13 +90,13 @@ impl Broker {
              has a transaction coordinator, and its first link is of '{}'.",
             self.name_of(via),
         );
-        Err(self.refuse(around, Condition::NotAllowed, &text, &address.path))
+        Err(self.refuse(cx, Condition::NotAllowed, &text, &address.path))
     }
 
     /// Returns where a transaction would take place if it consisted of this operation alone.
     pub(super) fn scope_of(
         &mut self,
-        around: &Surroundings<'_>,
+        cx: &StepContext<'_>,
         operation: &Operation,
     ) -> Result<Scope, Refusal> {
         let entity = operation
@@ -111,10 +111,10 @@ impl Broker {
         }
         let mut partition = None;
         for touched in self.partitions_of(operation, entity) {
-            let touched = touched.ok_or_else(|| self.keyless(around, entity))?;
+            let touched = touched.ok_or_else(|| self.keyless(cx, entity))?;
             if partition.is_some_and(|partition| partition != touched) {
                 let scope = Scope { entity, partition };
-                return Err(self.spans(around, scope, scope));
+                return Err(self.spans(cx, scope, scope));
             }
             partition = Some(touched);
         }
@@ -128,7 +128,7 @@ impl Broker {
     /// If the operation is not where the others are.
     pub(super) fn join_scopes(
         &mut self,
-        around: &Surroundings<'_>,
+        cx: &StepContext<'_>,
         before: Option<Scope>,
         more: Scope,
     ) -> Result<Scope, Refusal> {
@@ -138,7 +138,7 @@ impl Broker {
         let (one, other) = (before.partition, more.partition);
         let agree = one.is_none() || other.is_none() || one == other;
         if before.entity != more.entity || !agree {
-            return Err(self.spans(around, before, more));
+            return Err(self.spans(cx, before, more));
         }
         Ok(Scope {
             partition: one.or(other),
@@ -146,16 +146,16 @@ impl Broker {
         })
     }
 
-    fn keyless(&mut self, around: &Surroundings<'_>, entity: EntityId) -> Refusal {
+    fn keyless(&mut self, cx: &StepContext<'_>, entity: EntityId) -> Refusal {
         let text = format!(
             "A message that is sent to the partitioned entity '{}' in a transaction needs a partition \
              key or a session id.",
             self.name_of(Some(entity)),
         );
-        self.refuse(around, Condition::NotAllowed, &text, "")
+        self.refuse(cx, Condition::NotAllowed, &text, "")
     }
 
-    fn spans(&mut self, around: &Surroundings<'_>, one: Scope, other: Scope) -> Refusal {
+    fn spans(&mut self, cx: &StepContext<'_>, one: Scope, other: Scope) -> Refusal {
         let why = if one.entity == other.entity {
             format!(
                 "All operations on the partitioned entity '{}' need the same partition key.",
@@ -170,7 +170,7 @@ impl Broker {
             )
         };
         let text = format!("Local transactions cannot span multiple entities or partitions. {why}");
-        self.refuse(around, Condition::NotAllowed, &text, "")
+        self.refuse(cx, Condition::NotAllowed, &text, "")
     }
 
     /// Returns the partitions of an entity that an operation touches; `None` for a message that may

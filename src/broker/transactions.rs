@@ -16,13 +16,13 @@ use super::settle::LostLock;
 use super::transaction_scope::Scope;
 use super::{
     Broker, ConnectionId, DeliveryId, EntityId, LinkId, LockToken, Outcome, Reply, Routed,
-    SequenceNumber, Surroundings, Timestamp,
+    SequenceNumber, StepContext, Timestamp,
 };
 use crate::amqp::{Condition, Refusal};
-use crate::entity::queue::{Arrival, Settlement};
-use crate::entity::{Held, Purpose};
 use crate::limits;
+use crate::memory::{Held, Purpose};
 use crate::message::{Control, Message};
+use crate::queue::{Arrival, Settlement};
 use crate::time::ClockStep;
 
 /// The open transactions of one connection, by their ids.
@@ -139,18 +139,18 @@ impl Broker {
     /// group of records that this rests on.
     pub(super) fn control(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         connection: ConnectionId,
         incoming: &Incoming,
     ) -> (Outcome, u64) {
         let outcome = match Control::parse(&incoming.payload) {
             Ok(Control::Declare) => self
-                .declare(around, connection, incoming.link)
+                .declare(cx, connection, incoming.link)
                 .map(|outcome| (outcome, 0)),
-            Ok(Control::Discharge { id, fail }) => self.discharge(around, connection, &id, fail),
+            Ok(Control::Discharge { id, fail }) => self.discharge(cx, connection, &id, fail),
             Err(error) => {
                 let text = format!("The message is neither a declare nor a discharge: {error}.");
-                Err(self.refuse(around, Condition::DecodeError, &text, "coordinator"))
+                Err(self.refuse(cx, Condition::DecodeError, &text, "coordinator"))
             }
         };
         outcome.unwrap_or_else(|refusal| (rejected(refusal), 0))
@@ -158,7 +158,7 @@ impl Broker {
 
     fn declare(
         &mut self,
-        around: &Surroundings<'_>,
+        cx: &StepContext<'_>,
         connection: ConnectionId,
         link: LinkId,
     ) -> Result<Outcome, Refusal> {
@@ -171,16 +171,11 @@ impl Broker {
             let text = format!(
                 "The connection has {max} open transactions, and may have no more: discharge one first."
             );
-            return Err(self.refuse(
-                around,
-                Condition::ResourceLimitExceeded,
-                &text,
-                "coordinator",
-            ));
+            return Err(self.refuse(cx, Condition::ResourceLimitExceeded, &text, "coordinator"));
         }
         let id = self.next_transaction;
         self.next_transaction += 1;
-        let ends = around.now.after(limits::TRANSACTION_TIMEOUT);
+        let ends = cx.now.after(limits::TRANSACTION_TIMEOUT);
         let transaction = Transaction {
             link,
             operations: Vec::new(),
@@ -197,13 +192,13 @@ impl Broker {
 
     fn discharge(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         connection: ConnectionId,
         id: &[u8],
         fail: bool,
     ) -> Result<(Outcome, u64), Refusal> {
         let transaction = self.take_transaction(connection, id);
-        let transaction = transaction.ok_or_else(|| self.unknown(around))?;
+        let transaction = transaction.ok_or_else(|| self.unknown(cx))?;
         if fail {
             return Ok((Outcome::Accepted, 0));
         }
@@ -214,18 +209,18 @@ impl Broker {
         if let Some(reason) = &transaction.spoiled {
             return Err(rolled_back(reason));
         }
-        self.check(around, &transaction)
+        self.check(cx, &transaction)
             .map_err(|refusal| rolled_back(&refusal.description))?;
         let mut rests_on = 0;
         let mut answers = Vec::new();
         for mut operation in transaction.operations {
             let queue = operation.queue();
             answers.extend(operation.take_answer());
-            self.carry_out(around, operation);
+            self.carry_out(cx, operation);
             rests_on = rests_on.max(self.node(queue).map_or(0, |node| node.group));
         }
         // What was decided in it is settled now, and not before [4.4.2].
-        around.replies.extend(answers.into_iter().map(|answer| {
+        cx.replies.extend(answers.into_iter().map(|answer| {
             let reply = Reply::SettleOutgoing(answer.link, answer.delivery, answer.outcome);
             Routed {
                 connection,
@@ -245,12 +240,12 @@ impl Broker {
     /// happens any more.
     pub(super) fn enlist(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         connection: ConnectionId,
         id: &[u8],
         operation: Operation,
     ) -> Result<(), Refusal> {
-        let scope = self.check_operation(around, connection, id, &operation)?;
+        let scope = self.check_operation(cx, connection, id, &operation)?;
         self.add(connection, id, scope, operation);
         Ok(())
     }
@@ -269,7 +264,7 @@ impl Broker {
     /// transaction comes to nothing, or the message's time has come when it is committed.
     pub(super) fn enlist_schedule(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         connection: ConnectionId,
         id: &[u8],
         queue: EntityId,
@@ -282,8 +277,8 @@ impl Broker {
         };
         // A number is given away for good: all is checked before.
         let unnumbered = schedule(SequenceNumber(0), message.clone());
-        let scope = self.check_operation(around, connection, id, &unnumbered)?;
-        let number = self.with_queue(around, queue, |queue, cx| {
+        let scope = self.check_operation(cx, connection, id, &unnumbered)?;
+        let number = self.with_queue(cx, queue, |queue, cx| {
             let arrival = Arrival::of(&message, queue.description());
             queue.reserve(cx, arrival.partition_hash)
         });
@@ -296,12 +291,12 @@ impl Broker {
     /// then. If it cannot, nothing of the transaction happens.
     fn check_operation(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         connection: ConnectionId,
         id: &[u8],
         operation: &Operation,
     ) -> Result<Scope, Refusal> {
-        let checked = self.try_operation(around, connection, id, operation);
+        let checked = self.try_operation(cx, connection, id, operation);
         if let Err(refusal) = &checked {
             self.spoil(connection, id, &refusal.description);
         }
@@ -310,27 +305,21 @@ impl Broker {
 
     fn try_operation(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         connection: ConnectionId,
         id: &[u8],
         operation: &Operation,
     ) -> Result<Scope, Refusal> {
-        self.check_weight(
-            around,
-            connection,
-            id,
-            operation.weight(),
-            operation.bytes(),
-        )?;
-        self.check_one(around, operation)?;
+        self.check_weight(cx, connection, id, operation.weight(), operation.bytes())?;
+        self.check_one(cx, operation)?;
         if let Operation::Settle { queue, token, .. } = operation {
-            self.check_not_enlisted(around, *queue, *token)?;
+            self.check_not_enlisted(cx, *queue, *token)?;
         }
-        let scope = self.scope_of(around, operation)?;
+        let scope = self.scope_of(cx, operation)?;
         let open = &self.connection(connection).transactions;
         let transaction = number(id).and_then(|number| open.get(&number));
         let of_transaction = transaction.and_then(|transaction| transaction.scope);
-        self.join_scopes(around, of_transaction, scope)
+        self.join_scopes(cx, of_transaction, scope)
     }
 
     /// Makes an operation that was checked part of its transaction.
@@ -356,7 +345,7 @@ impl Broker {
     /// Checks that there is such a transaction, and that so much more may be in it.
     fn check_weight(
         &mut self,
-        around: &Surroundings<'_>,
+        cx: &StepContext<'_>,
         connection: ConnectionId,
         id: &[u8],
         more: usize,
@@ -364,20 +353,20 @@ impl Broker {
     ) -> Result<(), Refusal> {
         let open = &self.connection(connection).transactions;
         let Some(transaction) = number(id).and_then(|number| open.get(&number)) else {
-            return Err(self.unknown(around));
+            return Err(self.unknown(cx));
         };
         let weight: usize = transaction.operations.iter().map(Operation::weight).sum();
         if limits::TRANSACTION_OPERATIONS_MAX < weight + more {
             let text = "Can't send more than 100 messages in a single transaction.";
-            return Err(self.refuse(around, Condition::NotAllowed, text, ""));
+            return Err(self.refuse(cx, Condition::NotAllowed, text, ""));
         }
-        self.check_room(around, connection, bytes)
+        self.check_room(cx, connection, bytes)
     }
 
     /// Checks that the open transactions of a connection, and of all, may hold so much more.
     pub(super) fn check_room(
         &mut self,
-        around: &Surroundings<'_>,
+        cx: &StepContext<'_>,
         connection: ConnectionId,
         more: usize,
     ) -> Result<(), Refusal> {
@@ -396,7 +385,7 @@ impl Broker {
             "The open transactions of {whose} would hold more than {max} bytes of messages and \
              settlements: discharge one first."
         );
-        Err(self.refuse(around, Condition::ResourceLimitExceeded, &text, ""))
+        Err(self.refuse(cx, Condition::ResourceLimitExceeded, &text, ""))
     }
 
     /// Moves the ends of open transactions with the clock.
@@ -452,12 +441,12 @@ impl Broker {
     /// Checks that all of a transaction can be done.
     fn check(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         transaction: &Transaction,
     ) -> Result<(), Refusal> {
         let mut sent: BTreeMap<EntityId, Vec<Message>> = BTreeMap::new();
         for operation in &transaction.operations {
-            self.check_one(around, operation)?;
+            self.check_one(cx, operation)?;
             match operation {
                 Operation::Send {
                     queue, messages, ..
@@ -473,22 +462,22 @@ impl Broker {
         }
         // Together they may be too many for an entity.
         for (queue, messages) in sent {
-            self.admit(around, queue, &messages)?;
+            self.admit(cx, queue, &messages)?;
         }
         Ok(())
     }
 
     fn check_one(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         operation: &Operation,
     ) -> Result<(), Refusal> {
         match operation {
             Operation::Send {
                 queue, messages, ..
-            } => self.admit(around, *queue, messages),
+            } => self.admit(cx, *queue, messages),
             Operation::Schedule { queue, message, .. } => {
-                self.admit(around, *queue, std::slice::from_ref(message))
+                self.admit(cx, *queue, std::slice::from_ref(message))
             }
             Operation::Settle {
                 queue,
@@ -497,25 +486,25 @@ impl Broker {
                 lost,
                 ..
             } => {
-                let result = self.with_queue(around, *queue, |queue, _| {
+                let result = self.with_queue(cx, *queue, |queue, _| {
                     queue.check_settlement(*token, settlement)
                 });
-                self.settled(around, *queue, *lost, result)
+                self.settled(cx, *queue, *lost, result)
             }
             Operation::Cancel { queue, numbers } => {
                 let scheduled =
-                    self.with_queue(around, *queue, |queue, _| queue.are_scheduled(numbers));
+                    self.with_queue(cx, *queue, |queue, _| queue.are_scheduled(numbers));
                 if scheduled == Some(true) {
                     return Ok(());
                 }
                 let text = "One of the messages is not scheduled. None was cancelled.";
-                Err(self.refuse(around, Condition::MessageNotFound, text, ""))
+                Err(self.refuse(cx, Condition::MessageNotFound, text, ""))
             }
         }
     }
 
     /// Does what was checked.
-    fn carry_out(&mut self, around: &mut Surroundings<'_>, operation: Operation) {
+    fn carry_out(&mut self, cx: &mut StepContext<'_>, operation: Operation) {
         match operation {
             Operation::Send {
                 queue,
@@ -523,18 +512,18 @@ impl Broker {
                 messages,
                 ..
             } => {
-                self.put(around, queue, destination.as_ref(), messages, |_| ());
+                self.put(cx, queue, destination.as_ref(), messages, |_| ());
             }
             Operation::Schedule {
                 queue,
                 number,
                 message,
-            } if is_ahead(around.now, &message) => {
-                self.put_reserved(around, queue, number, message);
+            } if is_ahead(cx.now, &message) => {
+                self.put_reserved(cx, queue, number, message);
             }
             // As one that becomes active it gets a new number, in the order of what was asked for.
             Operation::Schedule { queue, message, .. } => {
-                self.put(around, queue, None, [message], |_| ());
+                self.put(cx, queue, None, [message], |_| ());
             }
             Operation::Settle {
                 queue,
@@ -542,13 +531,12 @@ impl Broker {
                 settlement,
                 ..
             } => {
-                let result = self.with_queue(around, queue, |queue, cx| {
-                    queue.settle(cx, token, settlement)
-                });
+                let result =
+                    self.with_queue(cx, queue, |queue, cx| queue.settle(cx, token, settlement));
                 debug_assert_eq!(result, Some(Ok(())), "it was checked");
             }
             Operation::Cancel { queue, mut numbers } => {
-                let done = self.with_queue(around, queue, |queue, cx| {
+                let done = self.with_queue(cx, queue, |queue, cx| {
                     // One transaction may cancel a message twice.
                     numbers.retain(|&number| queue.are_scheduled(&[number]));
                     queue.cancel(cx, &numbers)
@@ -558,10 +546,10 @@ impl Broker {
         }
     }
 
-    fn unknown(&mut self, around: &Surroundings<'_>) -> Refusal {
+    fn unknown(&mut self, cx: &StepContext<'_>) -> Refusal {
         let text = "There is no such transaction on this connection: it was never declared here, it \
                     has been discharged, or it was open for more than two minutes.";
-        self.refuse(around, Condition::TransactionUnknownId, text, "coordinator")
+        self.refuse(cx, Condition::TransactionUnknownId, text, "coordinator")
     }
 }
 

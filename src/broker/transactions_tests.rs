@@ -4,10 +4,10 @@ use super::tests::{Bench, message, to_coordinator};
 use super::transactions::Operation;
 use super::*;
 use crate::amqp::Condition;
-use crate::entity::Budget;
-use crate::entity::Memory;
-use crate::entity::queue::{ReceiveMode, Settlement};
+use crate::memory::Budget;
+use crate::memory::Memory;
 use crate::message::{Draft, Message};
+use crate::queue::{ReceiveMode, Settlement};
 use crate::time::Millis;
 use bytes::Bytes;
 
@@ -23,7 +23,7 @@ fn declare(bench: &mut Bench, connection: ConnectionId) -> Bytes {
     links.insert(COORDINATOR, link);
     let body = vec![0x00, 0x53, 0x77, 0x00, 0x53, 0x31, 0x45];
     let declare = to_coordinator(COORDINATOR, body);
-    match bench.run(|broker, around| broker.control(around, connection, &declare)) {
+    match bench.run(|broker, cx| broker.control(cx, connection, &declare)) {
         (Outcome::Declared(id), 0) => id,
         other => panic!("{other:?}"),
     }
@@ -36,7 +36,7 @@ fn discharge(bench: &mut Bench, connection: ConnectionId, id: &[u8], fail: bool)
     body.push(if fail { 0x41 } else { 0x42 });
     let discharge = to_coordinator(COORDINATOR, body);
     bench
-        .run(|broker, around| broker.control(around, connection, &discharge))
+        .run(|broker, cx| broker.control(cx, connection, &discharge))
         .0
 }
 
@@ -47,7 +47,7 @@ fn enlist(
     id: &[u8],
     operation: Operation,
 ) -> Result<(), (Condition, String)> {
-    let enlisted = bench.run(|broker, around| broker.enlist(around, connection, id, operation));
+    let enlisted = bench.run(|broker, cx| broker.enlist(cx, connection, id, operation));
     enlisted.map_err(|refusal| (refusal.condition, refusal.description))
 }
 
@@ -97,7 +97,7 @@ fn partitioned() -> (Bench, EntityId) {
         ..Description::default()
     };
     bench
-        .run(|broker, around| broker.ensure_entity(around, "p", description))
+        .run(|broker, cx| broker.ensure_entity(cx, "p", description))
         .unwrap();
     let queue = bench.id("p");
     (bench, queue)
@@ -107,8 +107,8 @@ fn partitioned() -> (Bench, EntityId) {
 fn locked(bench: &mut Bench, queue: EntityId, count: u32) -> Vec<LockToken> {
     let consumer = consumer_id(ONE, LinkId(9));
     bench.told.clear();
-    bench.run(|broker, around| {
-        broker.with_queue(around, queue, |queue, cx| {
+    bench.run(|broker, cx| {
+        broker.with_queue(cx, queue, |queue, cx| {
             queue.add_consumer(consumer, ReceiveMode::PeekLock);
             queue.set_credit(cx, consumer, count, false);
         });
@@ -162,8 +162,8 @@ fn a_completion_in_another_partition_is_refused_and_the_locks_hold() {
     assert_eq!(discharge(&mut bench, ONE, &id, true), Outcome::Accepted);
     for token in tokens {
         let lost = settle::LostLock::Message;
-        let settled = bench
-            .run(|broker, around| broker.settle(around, queue, token, lost, Settlement::Complete));
+        let settled =
+            bench.run(|broker, cx| broker.settle(cx, queue, token, lost, Settlement::Complete));
         assert_eq!(settled, Ok(()));
     }
     assert!(bench.seen("p").is_empty());
@@ -227,8 +227,8 @@ fn messages_of_a_transaction_have_their_numbers_in_the_order_in_which_they_were_
     enlist(&mut bench, ONE, &id, send(queue, message("first"))).unwrap();
     let now = bench.now;
     for at in [now, soon] {
-        bench.run(|broker, around| {
-            let scheduled = broker.enlist_schedule(around, ONE, &id, queue, due(at));
+        bench.run(|broker, cx| {
+            let scheduled = broker.enlist_schedule(cx, ONE, &id, queue, due(at));
             scheduled.unwrap();
         });
     }

@@ -14,11 +14,11 @@ use tracing::warn;
 
 use super::links::ServiceNode;
 use super::{
-    Broker, Connection, ConnectionId, Link, LinkId, Reply, Routed, Surroundings, consumer_id,
+    Broker, Connection, ConnectionId, Link, LinkId, Reply, Routed, StepContext, consumer_id,
 };
 use crate::amqp::Condition;
-use crate::entity::queue::Allowance;
 use crate::limits;
+use crate::queue::Allowance;
 use crate::time::{ClockStep, Timestamp};
 
 /// What waits to be written on one connection.
@@ -147,9 +147,9 @@ impl Broker {
     }
 
     /// Stops what the connections that were filled are handed, and what all are if there is too much.
-    pub(super) fn stop_filled(&mut self, around: &mut Surroundings<'_>, filled: Vec<ConnectionId>) {
+    pub(super) fn stop_filled(&mut self, cx: &mut StepContext<'_>, filled: Vec<ConnectionId>) {
         for connection in filled {
-            self.allow_receivers(around, connection);
+            self.allow_receivers(cx, connection);
         }
         if self.ways.closes_at.is_none() && self.ways.is_over() {
             warn!(
@@ -158,13 +158,13 @@ impl Broker {
                 "peers do not read what is sent to them: connections get little until they do, or are \
                  closed"
             );
-            self.ways.closes_at = Some(around.now.after(limits::UNREAD_WAIT_MAX));
-            self.allow_all(around);
+            self.ways.closes_at = Some(cx.now.after(limits::UNREAD_WAIT_MAX));
+            self.allow_all(cx);
         }
     }
 
     /// Counts what a connection has written, and lets it have more.
-    pub(super) fn unload(&mut self, around: &mut Surroundings<'_>, id: ConnectionId, load: Load) {
+    pub(super) fn unload(&mut self, cx: &mut StepContext<'_>, id: ConnectionId, load: Load) {
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
         };
@@ -174,49 +174,49 @@ impl Broker {
             Load::Messages(bytes) => way.messages = way.messages.saturating_sub(bytes),
             Load::Answers(bytes) => way.answers = way.answers.saturating_sub(bytes),
         }
-        way.moved_at = around.now;
+        way.moved_at = cx.now;
         self.ways.count(before, way.counted());
         let enough = (self.ways.window() / 2).max(limits::UNREPORTED_BYTES_MAX);
         let frees = way.is_full && way.bytes() <= enough;
         way.is_full &= !frees;
         let is_short = self.ways.closes_at.is_some();
         if is_short {
-            self.go_on_sending(around);
+            self.go_on_sending(cx);
         }
         if frees || is_short {
-            self.allow_receivers(around, id);
+            self.allow_receivers(cx, id);
         }
         if frees || matches!(load, Load::Answers(_)) {
-            self.answer_all(around, id);
+            self.answer_all(cx, id);
         }
     }
 
     /// Counts what waited on a connection no more, for it has ended.
-    pub(super) fn forget_way(&mut self, around: &mut Surroundings<'_>, way: &Way) {
+    pub(super) fn forget_way(&mut self, cx: &mut StepContext<'_>, way: &Way) {
         self.ways.count(way.counted(), 0);
-        self.go_on_sending(around);
+        self.go_on_sending(cx);
     }
 
     /// Hands out messages and answers again, if nothing was and there is room.
-    fn go_on_sending(&mut self, around: &mut Surroundings<'_>) {
+    fn go_on_sending(&mut self, cx: &mut StepContext<'_>) {
         if self.ways.closes_at.is_none() || self.ways.share <= self.ways.counted {
             return;
         }
         self.ways.closes_at = None;
-        self.allow_all(around);
+        self.allow_all(cx);
         for id in self.connections.keys().copied().collect::<Vec<_>>() {
-            self.answer_all(around, id);
+            self.answer_all(cx, id);
         }
     }
 
     /// Closes the connections whose peers do not read, when it is time.
-    pub(super) fn close_stuck(&mut self, around: &mut Surroundings<'_>) {
-        if self.ways.closes_at.is_none_or(|at| around.now < at) {
+    pub(super) fn close_stuck(&mut self, cx: &mut StepContext<'_>) {
+        if self.ways.closes_at.is_none_or(|at| cx.now < at) {
             return;
         }
-        self.ways.closes_at = Some(around.now.after(limits::UNREAD_WAIT_MAX));
+        self.ways.closes_at = Some(cx.now.after(limits::UNREAD_WAIT_MAX));
         let all = self.connections.iter();
-        let stuck = all.filter(|(_, connection)| connection.way.is_stuck(around.now));
+        let stuck = all.filter(|(_, connection)| connection.way.is_stuck(cx.now));
         let stuck: Vec<ConnectionId> = stuck.map(|(&id, _)| id).collect();
         for id in stuck {
             warn!(
@@ -225,9 +225,9 @@ impl Broker {
             );
             let text = "The connection is closed: its peer has read nothing for some seconds, and \
                         the broker has too much to write to those that do not read.";
-            let refusal = self.refuse(around, Condition::ResourceLimitExceeded, text, "");
+            let refusal = self.refuse(cx, Condition::ResourceLimitExceeded, text, "");
             self.connection(id).way.is_closing = true;
-            around.replies.push(Routed {
+            cx.replies.push(Routed {
                 connection: id,
                 rests_on: 0,
                 reply: Reply::Close(refusal),
@@ -275,14 +275,14 @@ impl Broker {
         })
     }
 
-    fn allow_all(&mut self, around: &mut Surroundings<'_>) {
+    fn allow_all(&mut self, cx: &mut StepContext<'_>) {
         for id in self.connections.keys().copied().collect::<Vec<_>>() {
-            self.allow_receivers(around, id);
+            self.allow_receivers(cx, id);
         }
     }
 
     /// Stops the receivers of a connection that has too much to write, or lets them go on.
-    fn allow_receivers(&mut self, around: &mut Surroundings<'_>, id: ConnectionId) {
+    fn allow_receivers(&mut self, cx: &mut StepContext<'_>, id: ConnectionId) {
         let Some(connection) = self.connections.get(&id) else {
             return;
         };
@@ -297,7 +297,7 @@ impl Broker {
             // What the links before were handed may have filled it.
             let allowance = self.allowance(id);
             let consumer = consumer_id(id, link);
-            self.with_queue(around, queue, |queue, cx| {
+            self.with_queue(cx, queue, |queue, cx| {
                 queue.allow(cx, consumer, allowance);
             });
         }

@@ -28,7 +28,7 @@ fn bench(messages: usize) -> Bench {
 
 fn input(bench: &mut Bench, connection: u32, input: Input) {
     let id = ConnectionId(connection);
-    bench.run(|broker, around| broker.apply(around, id, input));
+    bench.run(|broker, cx| broker.apply(cx, id, input));
 }
 
 /// Attaches a receiver of the queue, and gives it credit.

@@ -3,9 +3,9 @@
 use super::{NOW, SEPARATOR, make_entities, parts};
 use crate::amqp::Config;
 use crate::broker::{Broker, ConnectionId, Profile};
+use crate::journal::Options;
 use crate::shard::inline::Inline;
 use crate::shard::{Input, Pressure};
-use crate::storage::Options;
 use crate::time::{ClockStep, Millis, Timestamp};
 
 /// Small, so that a conversation fills some and maintenance has something to do. Bytes.

@@ -11,8 +11,8 @@ mod messages;
 mod requests;
 mod rules;
 
-use crate::broker::{Broker, Surroundings};
-use crate::entity::queue::{Description, EntityKind};
+use crate::broker::{Broker, StepContext};
+use crate::queue::{Description, EntityKind};
 use crate::time::Timestamp;
 
 pub use conversations::input as conversation_input;
@@ -47,7 +47,7 @@ pub const TARGETS: [Target; 8] = [
     },
     Target {
         name: "log",
-        run: crate::storage::fuzzing::run,
+        run: crate::journal::fuzzing::run,
     },
     Target {
         name: "messages",
@@ -67,7 +67,7 @@ pub const TARGETS: [Target; 8] = [
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
 /// Makes what inputs are about: a queue, one with message sessions, and a topic with a subscription.
-fn make_entities(broker: &mut Broker, cx: &mut Surroundings<'_>) {
+fn make_entities(broker: &mut Broker, cx: &mut StepContext<'_>) {
     let queue = Description {
         max_delivery_count: 3,
         ..Description::default()

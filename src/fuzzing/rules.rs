@@ -3,11 +3,11 @@
 use bytes::Bytes;
 
 use super::{parts, two_texts};
-use crate::entity::SequenceNumber;
-use crate::entity::rules::{
+use crate::ids::SequenceNumber;
+use crate::message::{Amendments, Message};
+use crate::rules::{
     Action, Evaluation, Facts, Filter, Match, Progress, Rule, RuleSet, Share, SqlFilter, selector,
 };
-use crate::message::{Amendments, Message};
 use crate::time::{Millis, Timestamp};
 
 /// A message with properties of all kinds: `a` to `f`.

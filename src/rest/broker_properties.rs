@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::{Refusal, times, values};
-use crate::entity::queue::{Handover, ReceiveMode};
 use crate::message::{Amendments, Draft, Field, Message, MessageState, Scalar};
+use crate::queue::{Handover, ReceiveMode};
 use crate::time::Millis;
 
 /// The time to live of what lives for ever, in seconds: .NET's longest span of time.

@@ -4,7 +4,7 @@
 //! ([`draft`], [`batch`]), and a message that is handed out into headers and a body ([`deliver`]).
 //! Whatever is wrong on the way is a [`Refusal`].
 //!
-//! Leaves to others: HTTP itself, how long a receive waits and who is asking to the shell, what an
+//! Leaves to others: HTTP itself, how long a receive waits and who is asking to the server, what an
 //! operation does to the broker.
 
 mod broker_properties;
@@ -19,10 +19,10 @@ use bytes::Bytes;
 use percent_encoding::percent_decode_str;
 
 use crate::broker::rest::Wish;
-use crate::entity::LockToken;
-use crate::entity::queue::{Handover, ReceiveMode};
+use crate::ids::LockToken;
 use crate::limits;
 use crate::message::{Amendments, Field, Message, Scalar};
+use crate::queue::{Handover, ReceiveMode};
 use crate::time::Millis;
 
 pub use refusal::Refusal;

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::*;
 use crate::broker::Tracking;
 use crate::broker::rest::Refused;
-use crate::entity::BodyRef;
+use crate::ids::BodyRef;
 use crate::message::{MessageState, Stamps, render};
 use crate::time::Timestamp;
 

@@ -7,7 +7,7 @@ use super::reads::for_each_body;
 use super::{Cause, Shard};
 use crate::amqp::LinkId;
 use crate::broker::{ConnectionId, Contained, Damage, Reply, Routed};
-use crate::entity::{EntityId, SequenceNumber};
+use crate::ids::{EntityId, SequenceNumber};
 use crate::time::Timestamp;
 
 /// A reply that cannot leave as it is, for bytes of it are damaged.

@@ -5,10 +5,10 @@ use bytes::Bytes;
 use super::{ReadDone, Shard, reads};
 use crate::amqp::{LinkId, Refusal, Tag};
 use crate::broker::{ConnectionId, Reply, Response, Routed};
-use crate::entity::BodyRef;
-use crate::entity::queue::{Handover, ReceiveMode};
+use crate::ids::BodyRef;
+use crate::journal::Writer;
 use crate::limits;
-use crate::storage::Writer;
+use crate::queue::{Handover, ReceiveMode};
 
 /// A reply with the bytes that it needs.
 #[derive(Debug)]

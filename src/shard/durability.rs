@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use super::{Answer, RequestId};
 use crate::broker::Routed;
+use crate::journal::Frame;
 use crate::limits;
-use crate::storage::Frame;
 use crate::time::{ClockStep, Millis, Timestamp};
 
 /// Something that leaves when the group that it rests on is durable.

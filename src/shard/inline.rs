@@ -11,10 +11,10 @@ use bytes::BytesMut;
 use super::peer::{Effect, Peer};
 use super::{Input, Output, Ready, Recovering, Shard, read};
 use crate::amqp::{self, Connection};
-use crate::broker::{Broker, ConnectionId, Origin, Surroundings};
-use crate::entity::Memory;
-use crate::storage::memory::MemoryDisk;
-use crate::storage::{self, Committer, Disk, Frame, Options};
+use crate::broker::{Broker, ConnectionId, Origin, StepContext};
+use crate::journal::memory::MemoryDisk;
+use crate::journal::{self, Committer, Disk, Frame, Options};
+use crate::memory::Memory;
 use crate::time::Timestamp;
 
 /// A shard with its log in memory, and the ends of its connections.
@@ -46,7 +46,7 @@ impl Inline {
     pub fn start(
         broker: Broker,
         now: Timestamp,
-        configure: impl FnOnce(&mut Broker, &mut Surroundings<'_>),
+        configure: impl FnOnce(&mut Broker, &mut StepContext<'_>),
     ) -> Self {
         Self::start_with(Options::new(1), broker, now, configure)
     }
@@ -60,7 +60,7 @@ impl Inline {
         options: Options,
         broker: Broker,
         now: Timestamp,
-        configure: impl FnOnce(&mut Broker, &mut Surroundings<'_>),
+        configure: impl FnOnce(&mut Broker, &mut StepContext<'_>),
     ) -> Self {
         let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
         let recovering = Recovering::read(broker, Arc::clone(&disk), options);
@@ -141,7 +141,7 @@ impl Inline {
     /// # Errors
     ///
     /// The log is not one that a shard can start with.
-    pub fn recover(&self, broker: Broker, options: Options) -> Result<Recovering, storage::Error> {
+    pub fn recover(&self, broker: Broker, options: Options) -> Result<Recovering, journal::Error> {
         Recovering::read(broker, Arc::clone(&self.disk), options)
     }
 

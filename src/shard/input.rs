@@ -6,7 +6,7 @@ use super::{Outgoing, ReadDone, Report, RequestId, WrittenCheckpoint};
 use crate::amqp::LinkId;
 use crate::broker::administration::{self, OperationRefused};
 use crate::broker::{Authority, ConnectionId, Origin, rest};
-use crate::storage;
+use crate::journal;
 use crate::time::ClockStep;
 
 /// Something that a shard is told.
@@ -40,7 +40,7 @@ pub enum Input {
     /// Bodies that were asked for have been read.
     Read(ReadDone),
     /// A checkpoint was written, or could not be.
-    CheckpointWritten(Result<WrittenCheckpoint, storage::Error>),
+    CheckpointWritten(Result<WrittenCheckpoint, journal::Error>),
     /// Another server owns the shard: this one's appends are refused for good.
     AppendFenced,
     /// Nobody knows whether this group was appended; [`Input::StoreBack`] follows when it is known.

@@ -8,9 +8,9 @@ use tracing::{debug, error, info, warn};
 use super::{Cause, Event, Output, ReadDone, ReadPurpose, Shard};
 use crate::broker::recovery::{FoundBody, SearchPosition};
 use crate::broker::{Room, Snapshot, WantedBody};
-use crate::entity::Positions;
+use crate::journal::{self, CheckpointAt, Disk};
 use crate::limits;
-use crate::storage::{self, CheckpointAt, Disk};
+use crate::queue::Positions;
 use crate::time::Timestamp;
 
 /// Which maintenance is under way.
@@ -52,9 +52,9 @@ impl CheckpointTask {
     /// # Errors
     ///
     /// The checkpoints that were there are there still.
-    pub fn write(self, disk: &dyn Disk) -> Result<WrittenCheckpoint, storage::Error> {
+    pub fn write(self, disk: &dyn Disk) -> Result<WrittenCheckpoint, journal::Error> {
         let Self { at, snapshot } = self;
-        storage::write_checkpoint(disk, at, |emit| snapshot.records(emit)).map(WrittenCheckpoint)
+        journal::write_checkpoint(disk, at, |emit| snapshot.records(emit)).map(WrittenCheckpoint)
     }
 }
 
@@ -221,7 +221,7 @@ impl Shard {
     /// later.
     pub(super) fn checkpoint_written(
         &mut self,
-        written: Result<WrittenCheckpoint, storage::Error>,
+        written: Result<WrittenCheckpoint, journal::Error>,
     ) {
         self.maintenance.checkpoint = Checkpoint::None;
         match written {

@@ -42,12 +42,12 @@ use tracing::{info, warn};
 
 use crate::amqp::{Condition, Refusal};
 use crate::broker::{
-    self, Authority, Broker, ConnectionId, Inquiry, Origin, Reply, Room, Routed, Surroundings,
+    self, Authority, Broker, ConnectionId, Inquiry, Origin, Reply, Room, Routed, StepContext,
     TokenRefused,
 };
-use crate::entity::Memory;
+use crate::journal::Writer;
 use crate::limits;
-use crate::storage::Writer;
+use crate::memory::Memory;
 use crate::time::{ClockStep, Timestamp};
 
 pub use delivery::Outgoing;
@@ -364,7 +364,7 @@ impl Shard {
     pub fn configure<T>(
         &mut self,
         now: Timestamp,
-        step: impl FnOnce(&mut Broker, &mut Surroundings<'_>) -> T,
+        step: impl FnOnce(&mut Broker, &mut StepContext<'_>) -> T,
     ) -> T {
         self.step(now, Cause::Configuration, step)
     }
@@ -386,11 +386,11 @@ impl Shard {
         &mut self,
         now: Timestamp,
         cause: Cause<'_>,
-        step: impl FnOnce(&mut Broker, &mut Surroundings<'_>) -> T,
+        step: impl FnOnce(&mut Broker, &mut StepContext<'_>) -> T,
     ) -> T {
         let mut replies = std::mem::take(&mut self.replies);
         let group = self.durability.sealed() + 1;
-        let mut cx = Surroundings {
+        let mut cx = StepContext {
             now,
             journal: &mut self.journal,
             group,

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::broker::recovery::FoundBody;
 use crate::broker::{Room, Routed, WantedBody};
-use crate::storage::Writer;
+use crate::journal::Writer;
 
 /// Sees every step of a shard in its order.
 pub trait Observer {

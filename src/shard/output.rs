@@ -2,7 +2,7 @@
 
 use super::{Administered, CheckpointTask, Messaged, ReadRequest};
 use crate::broker::ConnectionId;
-use crate::storage::{Frame, SegmentId};
+use crate::journal::{Frame, SegmentId};
 
 /// A request that is answered once; never used twice in the life of a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

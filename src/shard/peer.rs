@@ -12,7 +12,7 @@ use tracing::debug;
 use super::{Outgoing, Report};
 use crate::amqp::{Connection, Delivery, Event, LinkId, SettleMode};
 use crate::broker::Reply;
-use crate::entity::queue::{Handover, ReceiveMode};
+use crate::queue::{Handover, ReceiveMode};
 use crate::time::Timestamp;
 use crate::{limits, message};
 

@@ -5,9 +5,9 @@ use bytes::Bytes;
 use super::delivery::resolve;
 use super::{Output, Shard, Store};
 use crate::broker::{ConnectionId, Damage, Reply};
-use crate::entity::BodyRef;
+use crate::ids::BodyRef;
+use crate::journal::{self, Disk, Stretch};
 use crate::limits;
-use crate::storage::{self, Disk, Stretch};
 use crate::time::Timestamp;
 
 /// Bodies to be read.
@@ -84,7 +84,7 @@ impl ReadDone {
 /// # Errors
 ///
 /// The log cannot be read, which is no matter of one body.
-pub fn read(disk: &dyn Disk, request: ReadRequest) -> Result<ReadDone, storage::Error> {
+pub fn read(disk: &dyn Disk, request: ReadRequest) -> Result<ReadDone, journal::Error> {
     let mut stretches: Vec<Stretch> = Vec::new();
     let mut damages = Vec::new();
     let wanted = &request.missing;
@@ -100,9 +100,9 @@ pub fn read(disk: &dyn Disk, request: ReadRequest) -> Result<ReadDone, storage::
                 gap(wanted.get(at + 1..).unwrap_or_default(), body)
             }
         };
-        match storage::read_ahead(disk, body, ahead, request.until) {
+        match journal::read_ahead(disk, body, ahead, request.until) {
             Ok(stretch) => stretches.push(stretch),
-            Err(error @ storage::Error::Body { .. }) => {
+            Err(error @ journal::Error::Body { .. }) => {
                 let place = error.to_string();
                 damages.push(Damage { body, place });
             }

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::{Parts, Shard};
-use crate::broker::{Broker, Contained, Damage, Salvage, Salvaged, Surroundings};
-use crate::entity::{Memory, Record};
+use crate::broker::{Broker, Contained, Damage, Salvage, Salvaged, StepContext};
+use crate::journal::{self, Committer, Disk, Recovered};
 use crate::limits;
-use crate::storage::{self, Committer, Disk, Recovered};
+use crate::memory::Memory;
+use crate::queue::Record;
 use crate::time::Timestamp;
 
 /// A shard whose journal was read, and that has not begun.
@@ -43,8 +44,8 @@ impl Recovering {
     pub fn read(
         mut broker: Broker,
         disk: Arc<dyn Disk>,
-        options: storage::Options,
-    ) -> Result<Self, storage::Error> {
+        options: journal::Options,
+    ) -> Result<Self, journal::Error> {
         let mut records: u64 = 0;
         let mut salvage = options.accepts_loss.then(Salvage::default);
         let mut replay = |record: &Record<'_>, body| {
@@ -63,7 +64,7 @@ impl Recovering {
                 }
             }
         };
-        let mut recovered = storage::recover(disk, options, &mut replay)?;
+        let mut recovered = journal::recover(disk, options, &mut replay)?;
         let salvaged = salvage.map(|salvage| salvage.finish(&broker));
         broker.count_shared();
         let mut messages: u64 = 0;
@@ -105,7 +106,7 @@ impl Recovering {
         now: Timestamp,
         memory: Memory,
         in_flight_bytes: usize,
-        configure: impl FnOnce(&mut Broker, &mut Surroundings<'_>) -> Result<(), E>,
+        configure: impl FnOnce(&mut Broker, &mut StepContext<'_>) -> Result<(), E>,
     ) -> Result<Ready, E> {
         let Self {
             mut broker,
@@ -122,7 +123,7 @@ impl Recovering {
             ..
         } = recovered;
         let lost_bodies = writer.lost_bodies();
-        let mut cx = Surroundings {
+        let mut cx = StepContext {
             now,
             journal: &mut writer,
             group: last_frame + 1,
@@ -144,7 +145,7 @@ impl Recovering {
             }
         }
         if accepts_loss {
-            contained.extend(broker.contain_lost(&mut cx, &lost_bodies, storage::lost_place));
+            contained.extend(broker.contain_lost(&mut cx, &lost_bodies, journal::lost_place));
         }
         if !losses.is_empty() || !damaged.is_empty() {
             // The checkpoint that losses make due stands for the log without them; a damaged frame is

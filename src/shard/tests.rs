@@ -7,9 +7,9 @@ use crate::amqp::{Event as Happened, LinkId};
 use crate::broker::Peer;
 use crate::broker::Profile;
 use crate::broker::administration::Operation;
-use crate::entity::queue::Description;
-use crate::storage::memory::MemoryDisk;
-use crate::storage::{self, Committer, Disk, Frame, Options};
+use crate::journal::memory::MemoryDisk;
+use crate::journal::{self, Committer, Disk, Frame, Options};
+use crate::queue::Description;
 
 const NOW: Timestamp = Timestamp::EPOCH;
 
@@ -136,7 +136,7 @@ impl Bench {
 fn a_checkpoint_that_fails_is_followed_by_another() {
     let mut bench = Bench::new();
     drop(bench.write_until_checkpoint());
-    let failed = storage::Error::Full;
+    let failed = journal::Error::Full;
     bench
         .shard
         .handle(NOW, Input::CheckpointWritten(Err(failed)));

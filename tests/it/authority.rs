@@ -13,12 +13,14 @@ use jitney::admin;
 use jitney::amqp::{Attach, DeliveryId, Event, LinkId, LinkRole, LinkTarget, SessionId};
 use jitney::broker::administration::{Answer, Operation};
 use jitney::broker::{
-    Authority, Broker, ConnectionId, Input, Inquiry, Peer, Profile, Reply, Routed, Surroundings,
+    Authority, Broker, ConnectionId, Input, Inquiry, Peer, Profile, Reply, Routed, StepContext,
 };
-use jitney::entity::queue::{Description, EntityKind};
-use jitney::entity::{AuthorizationRule, BodyRef, Journal, Key, Record, Rights};
+use jitney::ids::BodyRef;
 use jitney::message::{Draft, Message};
+use jitney::queue::{Description, EntityKind};
+use jitney::queue::{Journal, Record};
 use jitney::rest;
+use jitney::rights::{AuthorizationRule, Key, Rights};
 use jitney::time::Timestamp;
 use proptest::prelude::*;
 
@@ -113,19 +115,19 @@ impl World {
             (SUBSCRIPTION, EntityKind::Subscription),
         ];
         for (path, kind) in queues.chain(rest) {
-            world.step(|broker, around| broker.ensure_entity(around, path, of(kind)).unwrap());
+            world.step(|broker, cx| broker.ensure_entity(cx, path, of(kind)).unwrap());
         }
         world
     }
 
-    fn step<T>(&mut self, step: impl FnOnce(&mut Broker, &mut Surroundings<'_>) -> T) -> T {
-        let mut around = Surroundings {
+    fn step<T>(&mut self, step: impl FnOnce(&mut Broker, &mut StepContext<'_>) -> T) -> T {
+        let mut cx = StepContext {
             now: NOW,
             journal: &mut Forgetful,
             group: 1,
             replies: &mut self.replies,
         };
-        step(&mut self.broker, &mut around)
+        step(&mut self.broker, &mut cx)
     }
 
     /// Returns the entities that have got a message, as paths that compare without case.
@@ -215,26 +217,26 @@ fn send_over_http(world: &mut World, scope: &str, path: &str) -> bool {
     };
     let host = Some("first");
     world
-        .step(|broker, around| broker.message_operation(around, host, &authority, operation))
+        .step(|broker, cx| broker.message_operation(cx, host, &authority, operation))
         .is_ok()
 }
 
 /// Sends one message to an address over AMQP, with a token that was put for an audience.
 fn send_over_amqp(world: &mut World, scope: &str, audience: &str, address: &str) {
     let token = sas(&format!("sb://h/{scope}"));
-    world.step(|broker, around| {
+    world.step(|broker, cx| {
         let opened = Event::Opened {
             container_id: "guest".to_owned(),
             hostname: Some("first".to_owned()),
             identity: jitney::amqp::Identity::Anonymous,
             is_client_provider: false,
         };
-        broker.apply(around, GUEST, Input::Event(opened));
+        broker.apply(cx, GUEST, Input::Event(opened));
     });
     // What is asked is done when its answer has somewhere to go.
-    world.step(|broker, around| {
+    world.step(|broker, cx| {
         for event in attach(LinkId(3), LinkRole::Outgoing, "$cbs") {
-            broker.apply(around, GUEST, Input::Event(event));
+            broker.apply(cx, GUEST, Input::Event(event));
         }
     });
     send(world, LinkId(1), "$cbs", put_token(audience, &token));
@@ -275,14 +277,14 @@ fn send(world: &mut World, link: LinkId, address: &str, payload: Bytes) {
         settled: false,
         transaction: None,
     };
-    world.step(|broker, around| {
+    world.step(|broker, cx| {
         for event in attach(link, LinkRole::Incoming, address) {
-            broker.apply(around, GUEST, Input::Event(event));
+            broker.apply(cx, GUEST, Input::Event(event));
         }
         let let_in =
             |routed: &Routed| matches!(routed.reply, Reply::AcceptLink(it, _) if it == link);
-        if around.replies.iter().any(let_in) {
-            broker.apply(around, GUEST, Input::Event(transfer));
+        if cx.replies.iter().any(let_in) {
+            broker.apply(cx, GUEST, Input::Event(transfer));
         }
     });
 }
@@ -322,8 +324,7 @@ fn read_over_http(world: &mut World, scope: &str, path: &str) -> Option<String> 
     });
     let operation: Operation = asked.ok()?.operation(&[]).ok()?;
     let host = Some("first");
-    let answer =
-        world.step(|broker, around| broker.administer(around, host, &authority, operation));
+    let answer = world.step(|broker, cx| broker.administer(cx, host, &authority, operation));
     match answer {
         Ok(Answer::Entity(view)) => Some(view.path.to_lowercase()),
         _ => None,

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytes::{Bytes, BytesMut};
 use jitney::amqp::{Connection, Delivery, Event, Identity, LinkId, LinkRole, Outcome, SettleMode};
-use jitney::entity::Random;
+use jitney::ids::Random;
 use jitney::message::{Amendments, Message, split_batch};
 use jitney::{address, config, limits, shape};
 

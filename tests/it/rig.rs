@@ -3,8 +3,8 @@
 use bytes::BytesMut;
 use jitney::amqp::{Config, Connection};
 use jitney::broker::{Broker, ConnectionId, Profile};
-use jitney::entity::queue::{Description, EntityKind};
-use jitney::entity::{AuthorizationRule, Key, Rights};
+use jitney::queue::{Description, EntityKind};
+use jitney::rights::{AuthorizationRule, Key, Rights};
 use jitney::shard::inline::Inline;
 use jitney::time::{Millis, Timestamp};
 

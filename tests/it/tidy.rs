@@ -81,7 +81,7 @@ fn every_source_is_of_a_size_to_read() {
     check(&long.collect::<Vec<_>>());
 }
 
-/// What starts tasks and threads in the shell besides its supervisor, how often, and who notices
+/// What starts tasks and threads in the server besides its supervisor, how often, and who notices
 /// their ends.
 const STARTED: [(&str, usize, &str); 6] = [
     (
@@ -105,8 +105,8 @@ const STARTED: [(&str, usize, &str); 6] = [
 ];
 
 #[test]
-fn tasks_and_threads_of_the_shell_are_supervised() {
-    let sources = files(&["src/shell"], "rs").into_iter();
+fn tasks_and_threads_of_the_server_are_supervised() {
+    let sources = files(&["src/server"], "rs").into_iter();
     let found = sources
         .filter(|(name, _)| !name.ends_with("tests.rs"))
         .filter_map(|(name, text)| {
@@ -121,7 +121,7 @@ fn tasks_and_threads_of_the_shell_are_supervised() {
                 ".spawn(",
             ];
             let count: usize = starts.iter().map(|start| code.matches(start).count()).sum();
-            let name = name.trim_start_matches("src/shell/").to_owned();
+            let name = name.trim_start_matches("src/server/").to_owned();
             (count != 0).then_some((name, count))
         });
     let mut found: Vec<(String, usize)> = found.collect();

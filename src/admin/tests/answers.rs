@@ -7,12 +7,10 @@ use std::path::Path;
 use super::asked;
 use crate::broker::Tier;
 use crate::broker::administration::{Answer, Counts, EntityView, More, NamespaceView, RuleView};
-use crate::entity::queue::{Description, EntityKind, History, Status};
-use crate::entity::rules::{
-    Action, CorrelationFields, CorrelationFilter, Filter, Rule, SqlFilter, Value,
-};
-use crate::entity::{AuthorizationRule, Key, Rights};
 use crate::message::Scalar;
+use crate::queue::{Description, EntityKind, History, Status};
+use crate::rights::{AuthorizationRule, Key, Rights};
+use crate::rules::{Action, CorrelationFields, CorrelationFilter, Filter, Rule, SqlFilter, Value};
 use crate::time::{Millis, Timestamp};
 
 const AT: Timestamp = Timestamp::from_millis(1_600_000_000_000);

@@ -11,12 +11,10 @@ use super::super::write::is_character;
 use super::{asked, put};
 use crate::address::Address;
 use crate::broker::administration::{Answer, Counts, EntityView, Operation, Properties, RuleView};
-use crate::entity::queue::{Description, EntityKind, History, Status};
-use crate::entity::rules::{
-    Action, CorrelationFields, CorrelationFilter, Filter, Rule, SqlFilter, Value,
-};
-use crate::entity::{AuthorizationRule, Key, Rights};
 use crate::message::Scalar;
+use crate::queue::{Description, EntityKind, History, Status};
+use crate::rights::{AuthorizationRule, Key, Rights};
+use crate::rules::{Action, CorrelationFields, CorrelationFilter, Filter, Rule, SqlFilter, Value};
 use crate::time::{Millis, Timestamp};
 
 /// Milliseconds of .NET's longest time span in whole days: what is shorter is told as it is.

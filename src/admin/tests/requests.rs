@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use super::{asked, entry, operation, put};
 use crate::broker::administration::{Answer, Listed, Operation, Properties, RuleView};
-use crate::entity::queue::{EntityKind, Status};
-use crate::entity::rules::{
+use crate::message::Scalar;
+use crate::queue::{EntityKind, Status};
+use crate::rights::{AuthorizationRule, Key, Rights};
+use crate::rules::{
     Action, CorrelationFields, CorrelationFilter, Filter, Given, Rule, SqlFilter, Value,
 };
-use crate::entity::{AuthorizationRule, Key, Rights};
-use crate::message::Scalar;
 use crate::time::{Millis, Timestamp};
 
 /// 2020-07-05T11:12:13Z in 100 ns since 1970.

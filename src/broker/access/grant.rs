@@ -2,7 +2,7 @@
 
 use super::Peer;
 use crate::address;
-use crate::entity::{AuthorizationRule, Right, Rights};
+use crate::rights::{AuthorizationRule, Right, Rights};
 use crate::time::Timestamp;
 
 /// Rights that were proved.

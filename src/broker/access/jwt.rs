@@ -23,8 +23,8 @@ use serde_json::{Number, Value};
 
 use super::super::errors::stamp;
 use super::{Fault, TokenRefused};
-use crate::entity::Rights;
 use crate::limits::TOKEN_BYTES_MAX;
+use crate::rights::Rights;
 use crate::time::{Millis, Timestamp};
 
 /// Keys of an issuer at most: a token that names none is tried with each that fits.

@@ -18,11 +18,12 @@ use std::fmt;
 use tracing::{debug, info};
 
 use super::errors::host_shown;
-use super::{Broker, Connection, ConnectionId, Link, Reply, Routed, Surroundings};
+use super::{Broker, Connection, ConnectionId, Link, Reply, Routed, StepContext};
 use crate::address;
 use crate::amqp::{Condition, Identity, LinkId, Refusal};
-use crate::entity::{AuthorizationRule, EntityId, Right, Rights};
+use crate::ids::EntityId;
 use crate::limits;
+use crate::rights::{AuthorizationRule, Right, Rights};
 use crate::time::{ClockStep, Millis, Timestamp};
 
 use grant::is_within;
@@ -213,7 +214,7 @@ impl Broker {
     /// Checks whom a peer says it is, in SASL.
     pub(super) fn authenticate(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         id: ConnectionId,
         identity: &Identity,
     ) {
@@ -221,7 +222,7 @@ impl Broker {
         let must_wait = self
             .access
             .throttle
-            .wait(around.now, origin.peer, identity.name())
+            .wait(cx.now, origin.peer, identity.name())
             .is_some();
         let grants = match (self.access.profile, identity) {
             (Profile::Development, _) => vec![Grant::all()],
@@ -248,13 +249,13 @@ impl Broker {
         if !is_genuine && !must_wait {
             self.access
                 .throttle
-                .failed(around.now, origin.peer, identity.name());
+                .failed(cx.now, origin.peer, identity.name());
         }
-        if !is_genuine && self.access.tally.note(around.now, origin.peer) {
+        if !is_genuine && self.access.tally.note(cx.now, origin.peer) {
             info!(connection = id.0, peer = %origin.peer, "SASL failed");
         }
         self.connection(id).grants = grants;
-        around.replies.push(Routed {
+        cx.replies.push(Routed {
             connection: id,
             rests_on: 0,
             reply: Reply::Authenticated(is_genuine),
@@ -264,7 +265,7 @@ impl Broker {
     /// A connection was opened: one that has proved a right already is let in.
     pub(super) fn opened(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         id: ConnectionId,
         hostname: Option<&str>,
     ) {
@@ -276,7 +277,7 @@ impl Broker {
         connection.prefix = prefix;
         host_shown(named).clone_into(&mut connection.host);
         if profile == Profile::Development || !connection.grants.is_empty() {
-            self.let_in(around, id);
+            self.let_in(cx, id);
         }
     }
 
@@ -287,7 +288,7 @@ impl Broker {
     /// What is wrong with it.
     pub(super) fn put_token(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         id: ConnectionId,
         kind: &str,
         audience: &str,
@@ -332,9 +333,9 @@ impl Broker {
         }
         let audience = format!("{prefix}{audience}");
         let host = Some(&*host);
-        let verified = self.verify(around.now, peer, &prefix, host, token, &audience);
+        let verified = self.verify(cx.now, peer, &prefix, host, token, &audience);
         let verified = verified.inspect_err(|refused| {
-            if self.access.tally.note(around.now, peer) {
+            if self.access.tally.note(cx.now, peer) {
                 let audience: String = audience.chars().take(limits::LOGGED_MAX).collect();
                 info!(connection = id.0, audience, fault = ?refused.fault, "a token was refused");
             }
@@ -343,13 +344,13 @@ impl Broker {
             scope: audience,
             ..verified.grant
         };
-        self.take_grant(around, id, grant)
+        self.take_grant(cx, id, grant)
     }
 
     /// Takes what a token gives, in the place of what another gave for the same audience.
     fn take_grant(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         id: ConnectionId,
         grant: Grant,
     ) -> Result<(), TokenRefused> {
@@ -376,9 +377,9 @@ impl Broker {
             self.token_ends.remove(&(at, id));
         }
         self.keep_tokens(id);
-        self.let_in(around, id);
+        self.let_in(cx, id);
         if shrinks {
-            self.end_unauthorized(around, id, "");
+            self.end_unauthorized(cx, id, "");
         }
         Ok(())
     }
@@ -386,7 +387,7 @@ impl Broker {
     /// Forgets the token that a peer put for an audience.
     pub(super) fn delete_token(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         id: ConnectionId,
         audience: &str,
     ) {
@@ -396,7 +397,7 @@ impl Broker {
         let is_that = |old: &Grant| old.is_of_token && old.scope == audience;
         connection.grants.retain(|old| !is_that(old));
         self.keep_tokens(id);
-        self.end_unauthorized(around, id, "");
+        self.end_unauthorized(cx, id, "");
     }
 
     /// Checks the tokens of a request over HTTP, of which the first must hold for the path that it
@@ -523,9 +524,9 @@ impl Broker {
     }
 
     /// Ends what rested on tokens whose time is over.
-    pub(super) fn end_tokens(&mut self, around: &mut Surroundings<'_>) {
+    pub(super) fn end_tokens(&mut self, cx: &mut StepContext<'_>) {
         while let Some(&(at, id)) = self.token_ends.first() {
-            if around.now < at {
+            if cx.now < at {
                 return;
             }
             self.token_ends.pop_first();
@@ -533,22 +534,20 @@ impl Broker {
                 continue;
             };
             let before = connection.grants.len();
-            connection
-                .grants
-                .retain(|grant| around.now < grant.expires_at);
+            connection.grants.retain(|grant| cx.now < grant.expires_at);
             if connection.grants.len() < before {
                 self.keep_tokens(id);
                 let text = format!(
                     "ExpiredToken: The token is expired. Expiration time: '{}'. ",
                     super::errors::stamp(at)
                 );
-                self.end_unauthorized(around, id, &text);
+                self.end_unauthorized(cx, id, &text);
             }
         }
     }
 
     /// Ends the links of a connection that it has no right to any more.
-    fn end_unauthorized(&mut self, around: &mut Surroundings<'_>, id: ConnectionId, why: &str) {
+    fn end_unauthorized(&mut self, cx: &mut StepContext<'_>, id: ConnectionId, why: &str) {
         let Some(connection) = self.connections.get(&id) else {
             return;
         };
@@ -559,8 +558,8 @@ impl Broker {
         });
         let doomed: Vec<(LinkId, String, Option<Right>)> = doomed.collect();
         for (link, path, right) in doomed {
-            let refusal = self.unauthorized(around, id, &path, right, why);
-            self.end_link(around, id, link, refusal);
+            let refusal = self.unauthorized(cx, id, &path, right, why);
+            self.end_link(cx, id, link, refusal);
         }
     }
 
@@ -598,7 +597,7 @@ impl Broker {
     /// Says that a right is missing, whether there is such an entity or not.
     pub(super) fn unauthorized(
         &mut self,
-        around: &Surroundings<'_>,
+        cx: &StepContext<'_>,
         connection: ConnectionId,
         path: &str,
         right: Option<Right>,
@@ -614,7 +613,7 @@ impl Broker {
             "{why}Unauthorized access. '{claims}' claim(s) are required to perform this operation. \
              Resource: 'sb://{host}/{shown}'."
         );
-        self.refuse(around, Condition::UnauthorizedAccess, &text, path)
+        self.refuse(cx, Condition::UnauthorizedAccess, &text, path)
     }
 
     /// Verifies a token for a resource, and counts it if it is bad.
@@ -786,10 +785,10 @@ impl Broker {
         })
     }
 
-    fn let_in(&mut self, around: &mut Surroundings<'_>, id: ConnectionId) {
+    fn let_in(&mut self, cx: &mut StepContext<'_>, id: ConnectionId) {
         let connection: &mut Connection = self.connection(id);
         if !std::mem::replace(&mut connection.admitted, true) {
-            around.replies.push(Routed {
+            cx.replies.push(Routed {
                 connection: id,
                 rests_on: 0,
                 reply: Reply::Admitted,

@@ -8,8 +8,8 @@ use percent_encoding::percent_decode_str;
 
 use super::{Fault, TokenRefused};
 use crate::address;
-use crate::entity::Key;
 use crate::limits;
+use crate::rights::Key;
 use crate::time::Timestamp;
 
 const SCHEME: &str = "SharedAccessSignature ";

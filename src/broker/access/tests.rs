@@ -7,7 +7,8 @@ use super::*;
 use crate::amqp::{Attach, DeliveryId, Event, LinkRole, LinkTarget, Outcome, SessionId};
 use crate::broker::Input;
 use crate::broker::tests::{Bench, inquiry};
-use crate::entity::{Budget, Key, Memory, Purpose};
+use crate::memory::{Budget, Memory, Purpose};
+use crate::rights::Key;
 
 const NOW: i64 = 1_800_000_000;
 const GUEST: ConnectionId = ConnectionId(7);
@@ -53,14 +54,14 @@ fn guarded() -> Bench {
     ] {
         let mut description = bench.broker.description(path).unwrap().clone();
         description.authorization.push(rule);
-        bench.run(|broker, around| broker.ensure_entity(around, path, description).unwrap());
+        bench.run(|broker, cx| broker.ensure_entity(cx, path, description).unwrap());
     }
     bench
 }
 
 fn put(bench: &mut Bench, audience: &str, token: &str) -> Result<(), Fault> {
     let kind = "servicebus.windows.net:sastoken";
-    let put = bench.run(|broker, around| broker.put_token(around, GUEST, kind, audience, token));
+    let put = bench.run(|broker, cx| broker.put_token(cx, GUEST, kind, audience, token));
     put.map_err(|refused| refused.fault)
 }
 
@@ -187,7 +188,7 @@ fn attach_from(bench: &mut Bench, link: u32, role: LinkRole, path: &str, target:
         properties: None,
     };
     let event = Event::AttachRequested(LinkId(link), Box::new(attach));
-    bench.run(|broker, around| broker.apply(around, GUEST, Input::Event(event)));
+    bench.run(|broker, cx| broker.apply(cx, GUEST, Input::Event(event)));
 }
 
 /// Returns what links were told: `+1` for let in, `-1` for turned away, `!1` for ended.
@@ -269,7 +270,7 @@ fn declares(bench: &mut Bench, link: u32) -> bool {
         transaction: None,
     };
     bench.told.clear();
-    bench.run(|broker, around| broker.apply(around, GUEST, Input::Event(event)));
+    bench.run(|broker, cx| broker.apply(cx, GUEST, Input::Event(event)));
     let told = std::mem::take(&mut bench.told);
     told.iter().any(|routed| {
         let Reply::SettleIncoming { outcome, .. } = &routed.reply else {
@@ -340,7 +341,7 @@ fn a_key_in_sasl_is_as_good_as_a_token() {
             user: user.to_owned(),
             password: password.to_owned(),
         };
-        bench.run(|broker, around| broker.authenticate(around, GUEST, &identity));
+        bench.run(|broker, cx| broker.authenticate(cx, GUEST, &identity));
         let genuine = bench
             .told
             .iter()
@@ -358,7 +359,7 @@ fn a_key_in_sasl_is_as_good_as_a_token() {
             ..Origin::default()
         },
     );
-    bench.run(|broker, around| broker.authenticate(around, GUEST, &Identity::External));
+    bench.run(|broker, cx| broker.authenticate(cx, GUEST, &Identity::External));
     assert_eq!(rights(&bench, "q"), "L");
 }
 
@@ -370,16 +371,16 @@ fn namespaces_do_not_share_keys() {
         .broker
         .set_authorization("other", vec![rule("root", "o", "SLM")]);
     let path = format!("{}q", address::namespace_prefix("other"));
-    bench.run(|broker, around| {
-        let description = crate::entity::queue::Description::default();
-        broker.ensure_entity(around, &path, description).unwrap();
+    bench.run(|broker, cx| {
+        let description = crate::queue::Description::default();
+        broker.ensure_entity(cx, &path, description).unwrap();
     });
     let (mine, others) = (
         sas("sb://h/q", "root", "r", NOW + 9),
         sas("sb://h/q", "root", "o", NOW + 9),
     );
     assert_eq!(put(&mut bench, "sb://h/q", &others), Err(Fault::Signature));
-    bench.run(|broker, around| broker.opened(around, GUEST, Some("other.example.com")));
+    bench.run(|broker, cx| broker.opened(cx, GUEST, Some("other.example.com")));
     assert_eq!(put(&mut bench, "sb://h/q", &mine), Err(Fault::Signature));
     assert_eq!(put(&mut bench, "sb://h/q", &others), Ok(()));
     assert_eq!(rights(&bench, &path), "SLM");
@@ -421,7 +422,7 @@ fn a_namespace_has_its_keys_however_its_name_is_written() {
         ("MYNS.example.com", "m"),
         ("x", "f"),
     ] {
-        bench.run(|broker, around| broker.opened(around, GUEST, Some(host)));
+        bench.run(|broker, cx| broker.opened(cx, GUEST, Some(host)));
         let token = sas("sb://h/q", "root", key, NOW + 9);
         assert_eq!(put(&mut bench, "sb://h/q", &token), Ok(()), "{host}");
     }
@@ -511,8 +512,8 @@ fn the_bare_name_of_the_client_s_host_is_the_namespace() {
     let entity = sas("orders.v1", "root", "r", NOW + 60);
     assert_eq!(authorize("orders.v1", &entity), Ok(()));
     let description = bench.broker.description("q").unwrap().clone();
-    bench.run(|broker, around| {
-        let made = broker.ensure_entity(around, "orders.v1", description);
+    bench.run(|broker, cx| {
+        let made = broker.ensure_entity(cx, "orders.v1", description);
         made.unwrap();
     });
     let mut authorize = |host: &str| {
@@ -535,10 +536,10 @@ fn an_audience_tells_nothing_of_entities_beside_it() {
         "sb://h/q/x%253A%252F%252Fh/two",
     ] {
         assert_eq!(put(&mut bench, audience, &token), Ok(()), "{audience}");
-        let missing = bench.run(|broker, around| broker.missing(around, GUEST, audience));
+        let missing = bench.run(|broker, cx| broker.missing(cx, GUEST, audience));
         assert!(missing.is_some(), "{audience}");
     }
-    let missing = bench.run(|broker, around| broker.missing(around, GUEST, "sb://h/Q"));
+    let missing = bench.run(|broker, cx| broker.missing(cx, GUEST, "sb://h/Q"));
     assert_eq!(missing, None);
 }
 
@@ -567,7 +568,7 @@ fn what_is_kept_of_links_and_tokens_is_counted_and_bounded() {
     assert!(limits::GRANTS_MAX * 300 < kept && kept <= limits::CONNECTION_KEPT_BYTES_MAX);
     let long = format!("sb://h/q/{}", "b".repeat(limits::AUDIENCE_LENGTH_MAX));
     assert_eq!(put(&mut bench, &long, &token), Err(Fault::Audience));
-    bench.run(|broker, around| broker.closed(around, GUEST, &[]));
+    bench.run(|broker, cx| broker.closed(cx, GUEST, &[]));
     assert_eq!(bench.broker.shares.memory.counted(), before);
 }
 
@@ -623,7 +624,7 @@ fn a_link_that_has_gone_is_counted_no_more() {
             error: None,
             unsent: Vec::new(),
         };
-        bench.run(|broker, around| broker.apply(around, GUEST, Input::Event(event)));
+        bench.run(|broker, cx| broker.apply(cx, GUEST, Input::Event(event)));
     }
     assert_eq!(bench.broker.shares.memory.counted(), before);
 }

@@ -12,8 +12,8 @@ mod tests;
 use std::borrow::Cow;
 
 use super::Tier;
-use crate::entity::queue::Description;
-use crate::entity::rules::Rule;
+use crate::queue::Description;
+use crate::rules::Rule;
 use crate::time::Timestamp;
 
 pub use operate::READ_CLAIMS;
@@ -64,7 +64,7 @@ pub enum Operation {
         /// Its path.
         path: String,
         /// The description that was sent is of this kind.
-        kind: crate::entity::queue::EntityKind,
+        kind: crate::queue::EntityKind,
         /// Its properties.
         properties: Box<Properties>,
         /// The version that must be there: any, if `None`.

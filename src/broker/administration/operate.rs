@@ -6,11 +6,12 @@ use super::{
 };
 use crate::address;
 use crate::broker::entities::EntityRefused;
-use crate::broker::{Authority, Broker, Room, Surroundings};
-use crate::entity::queue::{Description, EntityKind, Queue};
-use crate::entity::rules::{Filter, Rule, RuleRefused};
-use crate::entity::{EntityId, Right};
+use crate::broker::{Authority, Broker, Room, StepContext};
+use crate::ids::EntityId;
 use crate::limits;
+use crate::queue::{Description, EntityKind, Queue};
+use crate::rights::Right;
+use crate::rules::{Filter, Rule, RuleRefused};
 
 type Outcome = Result<Answer, OperationRefused>;
 
@@ -23,7 +24,7 @@ impl Broker {
     /// Nothing has changed then.
     pub fn administer(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         host: Option<&str>,
         authority: &Authority,
         operation: Operation,
@@ -32,7 +33,7 @@ impl Broker {
         let denied = denied(&operation, host);
         let mut administration = Administration {
             broker: self,
-            around,
+            cx,
             prefix,
             authority,
             denied,
@@ -44,7 +45,7 @@ impl Broker {
 /// What an operation has to do with.
 struct Administration<'a, 'b> {
     broker: &'a mut Broker,
-    around: &'a mut Surroundings<'b>,
+    cx: &'a mut StepContext<'b>,
     prefix: String,
     authority: &'a Authority,
     /// What somebody is told who lacks the right to the operation.
@@ -109,7 +110,7 @@ impl Administration<'_, '_> {
             let description = self.broker.queue(entity.base)?.description();
             Some(description.history.created_at)
         });
-        let created_at = made.min().unwrap_or(self.around.now);
+        let created_at = made.min().unwrap_or(self.cx.now);
         let tier = self.broker.tier_of(&self.prefix);
         Ok(Answer::Namespace(NamespaceView {
             name,
@@ -204,9 +205,7 @@ impl Administration<'_, '_> {
         self.direct(&full, &mut description)?;
         let rules = rule.into_iter().map(|rule| self.stamped(*rule));
         let rules = rules.collect::<Result<Vec<Rule>, _>>()?;
-        let made = self
-            .broker
-            .make_entity(self.around, &full, description, rules);
+        let made = self.broker.make_entity(self.cx, &full, description, rules);
         let base = made.map_err(refused)?;
         self.broker.warn_of_forwards(base);
         Ok(Answer::Entity(Box::new(self.view(base)?)))
@@ -232,7 +231,7 @@ impl Administration<'_, '_> {
         let described = properties.describe(kind, Some(&before), self.broker.tier_of(&full));
         let mut description = described.map_err(OperationRefused::Invalid)?;
         self.direct(&full, &mut description)?;
-        let changed = self.broker.change_entity(self.around, base, description);
+        let changed = self.broker.change_entity(self.cx, base, description);
         if changed.map_err(refused)? {
             self.broker.warn_of_forwards(base);
         }
@@ -243,7 +242,7 @@ impl Administration<'_, '_> {
         let base = self.find(path)?;
         self.check_revision(base, revision)?;
         let (_, full) = self.described(base)?;
-        self.broker.delete_entity(self.around, &full);
+        self.broker.delete_entity(self.cx, &full);
         Ok(Answer::Deleted)
     }
 
@@ -252,7 +251,7 @@ impl Administration<'_, '_> {
         self.check_room()?;
         let rule = self.stamped(rule)?;
         let name = rule.name.clone();
-        let kept = self.broker.keep_rule(self.around, topic, base, rule);
+        let kept = self.broker.keep_rule(self.cx, topic, base, rule);
         kept.map_err(|why| rule_refused(subscription, &name, why))?;
         self.rule(topic, base, &name)
     }
@@ -270,14 +269,14 @@ impl Administration<'_, '_> {
             ..rule
         };
         let name = rule.name.clone();
-        let put = self.broker.put_rule(self.around, topic, base, rule);
+        let put = self.broker.put_rule(self.cx, topic, base, rule);
         put.map_err(|why| rule_refused(subscription, &name, why))?;
         self.rule(topic, base, &name)
     }
 
     fn delete_rule(&mut self, subscription: &str, name: &str) -> Outcome {
         let (topic, base) = self.subscription(subscription)?;
-        if self.broker.drop_rule(self.around, topic, base, name) {
+        if self.broker.drop_rule(self.cx, topic, base, name) {
             return Ok(Answer::Deleted);
         }
         Err(no_rule(subscription, name))
@@ -306,7 +305,7 @@ impl Administration<'_, '_> {
             )));
         }
         Ok(Rule {
-            created_at: self.around.now,
+            created_at: self.cx.now,
             ..rule
         })
     }

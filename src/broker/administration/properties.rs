@@ -3,9 +3,9 @@
 use std::fmt::Display;
 
 use crate::broker::Tier;
-use crate::entity::queue::{Description, EntityKind, Status};
-use crate::entity::{AuthorizationRule, Rights};
 use crate::limits;
+use crate::queue::{Description, EntityKind, Status};
+use crate::rights::{AuthorizationRule, Rights};
 use crate::time::Millis;
 
 /// Properties of a queue, a topic or a subscription; `None` is what was not given. Those that an

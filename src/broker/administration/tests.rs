@@ -3,20 +3,18 @@
 use super::*;
 use crate::broker::tests::{Bench, inquiry};
 use crate::broker::{Authority, Tier};
-use crate::entity::queue::{Description, EntityKind, Status};
-use crate::entity::rules::{Filter, SqlFilter};
-use crate::entity::{AuthorizationRule, Key, Rights};
 use crate::limits;
+use crate::queue::{Description, EntityKind, Status};
+use crate::rights::{AuthorizationRule, Key, Rights};
+use crate::rules::{Filter, SqlFilter};
 use crate::time::Millis;
 
 type Outcome = Result<Answer, OperationRefused>;
 
 fn administer(bench: &mut Bench, operation: Operation) -> Outcome {
-    let done = bench.run(|broker, around| {
-        let authority = broker
-            .authorize(around.now, &inquiry(None, None, ""))
-            .unwrap();
-        broker.administer(around, None, &authority, operation)
+    let done = bench.run(|broker, cx| {
+        let authority = broker.authorize(cx.now, &inquiry(None, None, "")).unwrap();
+        broker.administer(cx, None, &authority, operation)
     });
     bench.check_replay();
     done
@@ -394,8 +392,7 @@ fn a_key_of_an_entity_manages_that_and_what_is_below() {
     let mut bench = Bench::new();
     let authority = Authority::of("t", Rights::ALL);
     let mut check = |operation, allowed: bool| {
-        let done =
-            bench.run(|broker, around| broker.administer(around, None, &authority, operation));
+        let done = bench.run(|broker, cx| broker.administer(cx, None, &authority, operation));
         let refused = matches!(done, Err(OperationRefused::Unauthorized(_)));
         assert_eq!(refused, !allowed, "{done:?}");
     };
@@ -429,9 +426,9 @@ fn a_key_of_an_entity_manages_that_and_what_is_below() {
 fn who_may_not_send_to_an_entity_forwards_nothing_to_it() {
     let mut bench = Bench::new();
     let vault = format!("{}vault", crate::address::namespace_prefix("other"));
-    bench.run(|broker, around| {
+    bench.run(|broker, cx| {
         broker
-            .ensure_entity(around, &vault, Description::default())
+            .ensure_entity(cx, &vault, Description::default())
             .unwrap();
     });
     let authority = Authority::of("q", Rights::ALL);
@@ -446,7 +443,7 @@ fn who_may_not_send_to_an_entity_forwards_nothing_to_it() {
             properties,
             revision: None,
         };
-        bench.run(|broker, around| broker.administer(around, None, &authority, operation))
+        bench.run(|broker, cx| broker.administer(cx, None, &authority, operation))
     };
     let refused = forward("t");
     assert!(
@@ -472,7 +469,7 @@ fn a_namespace_of_the_standard_tier_has_small_messages() {
     let mut bench = Bench::new();
     let size = |bench: &Bench, path| bench.broker.description(path).unwrap().max_message_bytes;
     assert!(STANDARD < size(&bench, "q"));
-    bench.run(|broker, around| broker.set_tier(around, "", Tier::Standard));
+    bench.run(|broker, cx| broker.set_tier(cx, "", Tier::Standard));
     assert_eq!((size(&bench, "q"), size(&bench, "t")), (STANDARD, STANDARD));
     let made = entity(create(&mut bench, "small", Properties::default())).description;
     assert_eq!(made.max_message_bytes, STANDARD);
@@ -496,7 +493,7 @@ fn a_namespace_of_the_standard_tier_has_small_messages() {
         ..Description::default()
     };
     bench
-        .run(|broker, around| broker.ensure_entity(around, "configured", large))
+        .run(|broker, cx| broker.ensure_entity(cx, "configured", large))
         .unwrap();
     assert_eq!(size(&bench, "configured"), STANDARD);
     let Ok(Answer::Namespace(view)) = administer(&mut bench, Operation::Namespace) else {
@@ -558,9 +555,8 @@ fn who_lacks_a_right_is_told_which_in_the_service_s_words() {
         },
     );
     let mut told = |operation| {
-        let done = bench.run(|broker, around| {
-            broker.administer(around, Some("ns.example"), &authority, operation)
-        });
+        let done = bench
+            .run(|broker, cx| broker.administer(cx, Some("ns.example"), &authority, operation));
         done.unwrap_err().to_string()
     };
     let read = |path: &str| Operation::Read {

@@ -10,8 +10,8 @@ use super::values::{Map, wrong};
 use super::{Body, Status};
 use crate::amqp::Condition;
 use crate::broker::Room;
-use crate::entity::queue::{SessionList, SessionLost, StateRefused};
 use crate::limits;
+use crate::queue::{SessionList, SessionLost, StateRefused};
 use crate::time::Timestamp;
 
 /// A last-updated-time from here on asks for the sessions in use, whenever updated: clients send

@@ -18,7 +18,7 @@ use serde_amqp::Value;
 use super::links::{ResponseLink, ServiceNode};
 use super::send::Incoming;
 use super::ways::Load;
-use super::{Broker, ConnectionId, Link, LinkId, Reply, Routed, Surroundings};
+use super::{Broker, ConnectionId, Link, LinkId, Reply, Routed, StepContext};
 use crate::amqp::{Condition, Fields, Refusal, SessionId};
 use crate::limits;
 use crate::time::Timestamp;
@@ -62,7 +62,7 @@ impl Broker {
     /// When too many wait already.
     pub(super) fn request(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         id: ConnectionId,
         incoming: &Incoming,
     ) -> Result<(), Refusal> {
@@ -88,12 +88,12 @@ impl Broker {
             progress: operations::Progress::default(),
         };
         if self.may_wait(id, &call) {
-            self.submit(around, id, call);
+            self.submit(cx, id, call);
             self.count_waiting(id);
             return Ok(());
         }
         let text = "Too many requests wait for their responses to be received.";
-        Err(self.refuse(around, Condition::ResourceLimitExceeded, text, ""))
+        Err(self.refuse(cx, Condition::ResourceLimitExceeded, text, ""))
     }
 
     /// Returns whether a small call need not wait, as most need not: the link for its answer has
@@ -129,14 +129,14 @@ impl Broker {
     }
 
     /// Lets a call wait where its answer will leave, or for that link to be attached.
-    fn submit(&mut self, around: &mut Surroundings<'_>, id: ConnectionId, call: Call) {
+    fn submit(&mut self, cx: &mut StepContext<'_>, id: ConnectionId, call: Call) {
         let connection = self.connection(id);
         let reply_to = call.request.reply_to.as_deref();
         let link = find(&connection.links, &call.node, call.session, reply_to);
         match link.and_then(|link| Some((link, connection.links.get_mut(&link)?))) {
             Some((link, Link::Responses(state))) => {
                 state.waiting.push_back(call);
-                self.answer_waiting(around, id, link);
+                self.answer_waiting(cx, id, link);
             }
             Some(_) | None => connection.orphans.push_back(call),
         }
@@ -145,20 +145,20 @@ impl Broker {
     /// Gives calls that had no link for their answers to one that has just been attached.
     pub(super) fn adopt_orphans(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         id: ConnectionId,
         link: LinkId,
     ) {
         if matches!(self.link(id, link), Some(Link::Responses(_))) {
             for call in std::mem::take(&mut self.connection(id).orphans) {
-                self.submit(around, id, call);
+                self.submit(cx, id, call);
             }
         }
     }
 
     pub(super) fn respond_credit(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         id: ConnectionId,
         link: LinkId,
         limit: u32,
@@ -167,32 +167,32 @@ impl Broker {
         if let Some(Link::Responses(state)) = self.connection(id).links.get_mut(&link) {
             state.limit = limit;
         }
-        self.answer_waiting(around, id, link);
+        self.answer_waiting(cx, id, link);
         if drain {
             if let Some(Link::Responses(state)) = self.connection(id).links.get_mut(&link) {
                 state.sent = state.limit;
             }
             let reply = Reply::Drained(link, limit);
-            around.replies.push(Routed {
+            cx.replies.push(Routed {
                 connection: id,
-                rests_on: around.group,
+                rests_on: cx.group,
                 reply,
             });
         }
     }
 
     /// Carries out the calls whose answers can leave on a link.
-    fn answer_waiting(&mut self, around: &mut Surroundings<'_>, id: ConnectionId, link: LinkId) {
+    fn answer_waiting(&mut self, cx: &mut StepContext<'_>, id: ConnectionId, link: LinkId) {
         while let Some(mut call) = self.next_call(id, link) {
             let node = call.node.clone();
             let (rests_on, status, body) = match (&call.invalid, &node) {
                 (Some(text), _) => (0, Status::invalid(text), Body::Empty),
                 (None, ServiceNode::Cbs) => {
-                    let (status, body) = self.cbs_request(around, id, &call.request);
+                    let (status, body) = self.cbs_request(cx, id, &call.request);
                     (0, status, body)
                 }
                 (None, ServiceNode::Management(address)) => {
-                    match self.operate(around, id, address, &mut call) {
+                    match self.operate(cx, id, address, &mut call) {
                         Ok(answer) => answer,
                         Err(progress) => {
                             call.progress = progress;
@@ -202,15 +202,15 @@ impl Broker {
                 }
             };
             let response = Response::new(&call.request, status, body);
-            let fills = self.load(around.now, id, Load::Answers(response.bytes()));
+            let fills = self.load(cx.now, id, Load::Answers(response.bytes()));
             let reply = Reply::Respond(link, Box::new(response));
-            around.replies.push(Routed {
+            cx.replies.push(Routed {
                 connection: id,
                 rests_on,
                 reply,
             });
             let filled = fills.then_some(id).into_iter().collect();
-            self.stop_filled(around, filled);
+            self.stop_filled(cx, filled);
         }
         self.count_waiting(id);
     }
@@ -233,7 +233,7 @@ impl Broker {
     }
 
     /// Goes on with the calls that were left, one link after the other.
-    pub(super) fn go_on_unfinished(&mut self, around: &mut Surroundings<'_>) {
+    pub(super) fn go_on_unfinished(&mut self, cx: &mut StepContext<'_>) {
         for _ in 0..self.unfinished.len() {
             if self.looks.are_spent() {
                 return;
@@ -241,13 +241,13 @@ impl Broker {
             if let Some((id, link)) = self.unfinished.pop_front()
                 && self.link(id, link).is_some()
             {
-                self.answer_waiting(around, id, link);
+                self.answer_waiting(cx, id, link);
             }
         }
     }
 
     /// Carries out the calls of a connection whose answers can leave.
-    pub(super) fn answer_all(&mut self, around: &mut Surroundings<'_>, id: ConnectionId) {
+    pub(super) fn answer_all(&mut self, cx: &mut StepContext<'_>, id: ConnectionId) {
         let Some(connection) = self.connections.get(&id) else {
             return;
         };
@@ -257,7 +257,7 @@ impl Broker {
         };
         let waiting: Vec<LinkId> = connection.links.iter().filter_map(waits).collect();
         for link in waiting {
-            self.answer_waiting(around, id, link);
+            self.answer_waiting(cx, id, link);
         }
     }
 

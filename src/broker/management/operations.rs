@@ -13,14 +13,15 @@ use crate::broker::errors::not_found;
 use crate::broker::onward::Onward;
 use crate::broker::settle::LostLock;
 use crate::broker::transactions::Operation as Enlisted;
-use crate::broker::{Broker, ConnectionId, Link, Surroundings, consumer_id, link_of};
-use crate::entity::queue::{
+use crate::broker::{Broker, ConnectionId, Link, StepContext, consumer_id, link_of};
+use crate::ids::{EntityId, SequenceNumber};
+use crate::limits;
+use crate::message::{Amendments, Encoded, Message};
+use crate::queue::{
     Browsed, DeadLetter, DeferredRefused, Doomed, EntityKind, LockLost, LookOn, Queue, ReceiveMode,
     SessionList, SessionLost, Settlement,
 };
-use crate::entity::{EntityId, Right, SequenceNumber};
-use crate::limits;
-use crate::message::{Amendments, Encoded, Message};
+use crate::rights::Right;
 
 /// An answer: a status and what it carries, or what is wrong with the request.
 pub(super) type Answer = Result<(Status, Body), Failure>;
@@ -68,17 +69,17 @@ impl Broker {
     /// With how far it has come, if it is to go on when others have had their turn.
     pub(in crate::broker) fn operate(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         connection: ConnectionId,
         address: &EntityAddress,
         call: &mut super::Call,
     ) -> Result<(u64, Status, Body), Progress> {
         let answer = match self.resolve(address) {
             Some(queue) => {
-                self.note_use(around.now, queue);
+                self.note_use(cx.now, queue);
                 let mut operation = Operation {
                     broker: self,
-                    around,
+                    cx,
                     connection,
                     queue,
                     address,
@@ -90,7 +91,7 @@ impl Broker {
             }
             None => {
                 let host = self.host_of(connection);
-                Err(not_found(&host, &address.path, around.now, &mut self.tracking).into())
+                Err(not_found(&host, &address.path, cx.now, &mut self.tracking).into())
             }
         };
         let rests_on = self
@@ -117,7 +118,7 @@ impl Broker {
 /// One operation on one queue.
 pub(super) struct Operation<'a, 'b> {
     pub(super) broker: &'a mut Broker,
-    pub(super) around: &'a mut Surroundings<'b>,
+    pub(super) cx: &'a mut StepContext<'b>,
     connection: ConnectionId,
     pub(super) queue: EntityId,
     pub(super) address: &'a EntityAddress,
@@ -139,7 +140,7 @@ impl Operation<'_, '_> {
         };
         let resource = self.address.resource();
         self.broker
-            .check_right(self.around, self.connection, &resource, Some(right))?;
+            .check_right(self.cx, self.connection, &resource, Some(right))?;
         let looks = matches!(
             known,
             "peek-message"
@@ -278,23 +279,21 @@ impl Operation<'_, '_> {
                     lost,
                     answer: None,
                 };
-                self.broker
-                    .enlist(self.around, self.connection, id, settle)?;
+                self.broker.enlist(self.cx, self.connection, id, settle)?;
             }
             return Ok((Status::ok(), Body::Empty));
         }
         // All or none: a lock that is over must not leave the others half settled.
         for &token in &tokens {
-            self.broker
-                .check_not_enlisted(self.around, self.queue, token)?;
+            self.broker.check_not_enlisted(self.cx, self.queue, token)?;
             let result = self.step(|queue, _| queue.check_settlement(token, &settlement))?;
             self.broker
-                .settled(self.around, self.queue, lost, Some(result))?;
+                .settled(self.cx, self.queue, lost, Some(result))?;
         }
         for token in tokens {
             let settlement = settlement.clone();
             self.broker
-                .settle(self.around, self.queue, token, lost, settlement)?;
+                .settle(self.cx, self.queue, token, lost, settlement)?;
         }
         Ok((Status::ok(), Body::Empty))
     }
@@ -353,16 +352,14 @@ impl Operation<'_, '_> {
         }
         if let Some(id) = self.transaction {
             let numbers = messages.into_iter().map(|message| {
-                let (around, queue) = (&mut *self.around, self.queue);
+                let (cx, queue) = (&mut *self.cx, self.queue);
                 self.broker
-                    .enlist_schedule(around, self.connection, id, queue, message)
+                    .enlist_schedule(cx, self.connection, id, queue, message)
             });
             let numbers = numbers.collect::<Result<_, _>>()?;
             return Ok((Status::ok(), Body::SequenceNumbers(numbers)));
         }
-        let numbers = self
-            .broker
-            .take_messages(self.around, self.queue, messages)?;
+        let numbers = self.broker.take_messages(self.cx, self.queue, messages)?;
         Ok((Status::ok(), Body::SequenceNumbers(numbers)))
     }
 
@@ -373,8 +370,7 @@ impl Operation<'_, '_> {
         if let Some(id) = self.transaction {
             let queue = self.queue;
             let cancel = Enlisted::Cancel { queue, numbers };
-            self.broker
-                .enlist(self.around, self.connection, id, cancel)?;
+            self.broker.enlist(self.cx, self.connection, id, cancel)?;
             return Ok((Status::ok(), Body::Empty));
         }
         if self.step(|queue, cx| queue.cancel(cx, &numbers))? {
@@ -488,7 +484,7 @@ impl Operation<'_, '_> {
             .broker
             .queue(self.queue)
             .map(|queue| queue.description().status);
-        if status.is_none_or(crate::entity::queue::Status::can_receive) {
+        if status.is_none_or(crate::queue::Status::can_receive) {
             return Ok(());
         }
         let text = format!("Messaging entity '{}' is currently disabled.", self.address);
@@ -497,9 +493,9 @@ impl Operation<'_, '_> {
 
     pub(super) fn step<T>(
         &mut self,
-        step: impl FnOnce(&mut Queue, &mut crate::entity::queue::Context<'_>) -> T,
+        step: impl FnOnce(&mut Queue, &mut crate::queue::Context<'_>) -> T,
     ) -> Result<T, Failure> {
-        match self.broker.with_queue(self.around, self.queue, step) {
+        match self.broker.with_queue(self.cx, self.queue, step) {
             Some(result) => Ok(result),
             None => Err(self.refuse(Condition::NotFound, "The entity is gone.")),
         }
@@ -507,7 +503,7 @@ impl Operation<'_, '_> {
 
     pub(super) fn refuse(&mut self, condition: Condition, text: &str) -> Failure {
         self.broker
-            .refuse(self.around, condition, text, &self.address.path)
+            .refuse(self.cx, condition, text, &self.address.path)
             .into()
     }
 }

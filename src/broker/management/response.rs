@@ -8,7 +8,7 @@ use serde_bytes::ByteBuf;
 
 use super::Request;
 use crate::amqp::{Condition, Refusal};
-use crate::entity::{BodyRef, LockToken, SequenceNumber};
+use crate::ids::{BodyRef, LockToken, SequenceNumber};
 use crate::message::{self, Stamps};
 use crate::time::Timestamp;
 

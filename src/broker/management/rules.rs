@@ -10,14 +10,14 @@ use super::values::{Map, wrong};
 use super::{Body, Status};
 use crate::amqp::Condition;
 use crate::broker::Room;
-use crate::entity::EntityId;
-use crate::entity::queue::Queue;
-use crate::entity::rules::{
+use crate::ids::EntityId;
+use crate::limits;
+use crate::message::{Encoded, Scalar};
+use crate::queue::Queue;
+use crate::rules::{
     Action, CorrelationFields, CorrelationFilter, Filter, Rule, RuleRefused, SqlFilter,
     Value as RuleValue,
 };
-use crate::limits;
-use crate::message::{Encoded, Scalar};
 use crate::shape::value_length;
 
 /// Descriptors of what is told of a rule: those of filters have one hexadecimal digit less.
@@ -52,12 +52,10 @@ impl Operation<'_, '_> {
             name,
             filter: filter(description)?,
             action: action(description)?,
-            created_at: self.around.now,
+            created_at: self.cx.now,
         };
         let name = rule.name.clone();
-        let kept = self
-            .broker
-            .keep_rule(self.around, topic, subscription, rule);
+        let kept = self.broker.keep_rule(self.cx, topic, subscription, rule);
         match kept {
             Ok(()) => Ok((Status::ok(), Body::Empty)),
             Err(refused @ (RuleRefused::TooManyCorrelation | RuleRefused::TooManySql)) => {
@@ -79,10 +77,7 @@ impl Operation<'_, '_> {
     pub(super) fn remove_rule(&mut self, map: Map<'_>) -> Answer {
         let (topic, subscription) = self.subscription()?;
         let name = map.string("rule-name")?;
-        if self
-            .broker
-            .drop_rule(self.around, topic, subscription, name)
-        {
+        if self.broker.drop_rule(self.cx, topic, subscription, name) {
             return Ok((Status::ok(), Body::Empty));
         }
         let text = format!(

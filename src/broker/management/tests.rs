@@ -12,8 +12,8 @@ use crate::amqp::{Attach, DeliveryId, Event, LinkRole, LinkTarget, Outcome};
 use crate::broker::Input;
 use crate::broker::tests::{Bench, message};
 use crate::broker::ways::Ways;
-use crate::entity::rules::{CorrelationFields, CorrelationFilter, Filter, Rule};
 use crate::message::{Encoded, Message};
+use crate::rules::{CorrelationFields, CorrelationFilter, Filter, Rule};
 
 /// Where requests go, and where answers come from.
 const REQUESTS: LinkId = LinkId(1);
@@ -61,13 +61,13 @@ fn request(operation: &str, entries: Vec<(&str, Value)>) -> Input {
 }
 
 /// Lets a client attach its links to a node, with credit for many answers.
-fn attach_both(broker: &mut Broker, around: &mut Surroundings<'_>, id: ConnectionId, path: &str) {
+fn attach_both(broker: &mut Broker, cx: &mut StepContext<'_>, id: ConnectionId, path: &str) {
     let node = format!("{path}/$management");
-    broker.apply(around, id, attach(REQUESTS, &node));
-    broker.apply(around, id, attach(RESPONSES, &node));
+    broker.apply(cx, id, attach(REQUESTS, &node));
+    broker.apply(cx, id, attach(RESPONSES, &node));
     let (link, limit, drain) = (RESPONSES, 1_000, false);
     let credit = Event::Credit { link, limit, drain };
-    broker.apply(around, id, Input::Event(credit));
+    broker.apply(cx, id, Input::Event(credit));
 }
 
 /// A request that looks for messages of a message session that there is none of.
@@ -85,24 +85,24 @@ impl Broker {
     /// up this turn's looks.
     pub(crate) fn leave_calls_unfinished(
         &mut self,
-        around: &mut Surroundings<'_>,
+        cx: &mut StepContext<'_>,
         id: ConnectionId,
         calls: usize,
     ) {
-        let description = crate::entity::queue::Description::default();
-        self.ensure_entity(around, "q", description).unwrap();
-        attach_both(self, around, id, "q");
+        let description = crate::queue::Description::default();
+        self.ensure_entity(cx, "q", description).unwrap();
+        attach_both(self, cx, id, "q");
         self.looks.spend(limits::LOOKS);
         for _ in 0..calls {
-            self.apply(around, id, search());
+            self.apply(cx, id, search());
         }
         assert!(self.has_unfinished());
     }
 
     /// Sends small messages to the queue `q`.
-    pub(crate) fn fill(&mut self, around: &mut Surroundings<'_>, count: usize) {
+    pub(crate) fn fill(&mut self, cx: &mut StepContext<'_>, count: usize) {
         let q = self.resolve_path("q").unwrap();
-        let taken = self.take_messages(around, q, vec![message("x"); count]);
+        let taken = self.take_messages(cx, q, vec![message("x"); count]);
         assert_eq!(taken.unwrap().len(), count);
     }
 }
@@ -130,9 +130,9 @@ fn answers(bench: &mut Bench) -> Vec<(ConnectionId, i64, String, usize)> {
 /// Asks a queue something, and returns the answer: status, text and number of messages.
 fn ask(bench: &mut Bench, path: &str, input: Input) -> (i64, String, usize) {
     let id = ConnectionId(1);
-    bench.run(|broker, around| {
-        attach_both(broker, around, id, path);
-        broker.apply(around, id, input);
+    bench.run(|broker, cx| {
+        attach_both(broker, cx, id, path);
+        broker.apply(cx, id, input);
     });
     let mut answers = answers(bench);
     assert_eq!(answers.len(), 1, "{answers:?}");
@@ -141,7 +141,7 @@ fn ask(bench: &mut Bench, path: &str, input: Input) -> (i64, String, usize) {
         error: None,
         unsent: Vec::new(),
     });
-    bench.run(|broker, around| broker.apply(around, id, left));
+    bench.run(|broker, cx| broker.apply(cx, id, left));
     (status, text, messages)
 }
 
@@ -151,24 +151,24 @@ fn calls_that_look_at_much_come_to_their_end_in_turns_with_what_others_want() {
     let (one, two, three) = (ConnectionId(1), ConnectionId(2), ConnectionId(3));
     let mut bench = Bench::new();
     let a = bench.id("t/Subscriptions/a");
-    bench.run(|broker, around| broker.fill(around, MESSAGES));
+    bench.run(|broker, cx| broker.fill(cx, MESSAGES));
     for id in [one, two] {
-        bench.step(|broker, around| attach_both(broker, around, id, "q"));
+        bench.step(|broker, cx| attach_both(broker, cx, id, "q"));
     }
-    bench.step(|broker, around| attach_both(broker, around, three, "t/Subscriptions/a"));
-    bench.step(|broker, around| {
-        broker.apply(around, one, search());
-        broker.apply(around, two, search());
+    bench.step(|broker, cx| attach_both(broker, cx, three, "t/Subscriptions/a"));
+    bench.step(|broker, cx| {
+        broker.apply(cx, one, search());
+        broker.apply(cx, two, search());
     });
     let (mut turns, mut ended) = (0, Vec::new());
     while bench.broker.has_unfinished() {
         turns += 1;
         assert_eq!(bench.broker.poll_timeout(), Some(Timestamp::EPOCH));
         // In each turn others send, and somebody looks at a few messages.
-        bench.step(|broker, around| {
-            broker.take_messages(around, a, vec![message("y")]).unwrap();
+        bench.step(|broker, cx| {
+            broker.take_messages(cx, a, vec![message("y")]).unwrap();
             if turns == 1 {
-                broker.apply(around, three, search());
+                broker.apply(cx, three, search());
             }
         });
         assert_eq!(bench.seen("t/Subscriptions/a").len(), turns);
@@ -193,13 +193,13 @@ fn calls_that_look_at_much_come_to_their_end_in_turns_with_what_others_want() {
 #[test]
 fn a_link_that_goes_takes_its_unfinished_call_with_it() {
     let mut bench = Bench::new();
-    bench.step(|broker, around| broker.leave_calls_unfinished(around, ConnectionId(1), 1));
+    bench.step(|broker, cx| broker.leave_calls_unfinished(cx, ConnectionId(1), 1));
     let detached = Event::Detached {
         link: RESPONSES,
         error: None,
         unsent: Vec::new(),
     };
-    bench.step(|broker, around| broker.apply(around, ConnectionId(1), Input::Event(detached)));
+    bench.step(|broker, cx| broker.apply(cx, ConnectionId(1), Input::Event(detached)));
     bench.step(|_, _| ());
     assert!(!bench.broker.has_unfinished());
 }
@@ -225,11 +225,11 @@ fn so_many_requests_wait_for_their_link_and_so_many_bytes() {
         (WAITING_BYTES, 1),
     ] {
         let mut bench = Bench::new();
-        bench.run(|broker, around| {
-            broker.apply(around, id, attach(REQUESTS, "q/$management"));
+        bench.run(|broker, cx| {
+            broker.apply(cx, id, attach(REQUESTS, "q/$management"));
             for _ in 0..=expected {
                 let padding = vec![("padding", Value::String("x".repeat(bytes)))];
-                broker.apply(around, id, request("peek-message", padding));
+                broker.apply(cx, id, request("peek-message", padding));
             }
         });
         let outcomes = outcomes(&mut bench);
@@ -250,12 +250,12 @@ fn requests_that_wait_on_one_connection_keep_no_other_from_its_first() {
     bench.broker.ways = Ways::new(LARGE + 1_000);
     let mut ask = |connection: u32, bytes: usize, links: &[LinkId]| {
         let id = ConnectionId(connection);
-        bench.run(|broker, around| {
+        bench.run(|broker, cx| {
             for &link in links {
-                broker.apply(around, id, attach(link, "q/$management"));
+                broker.apply(cx, id, attach(link, "q/$management"));
             }
             let padding = vec![("padding", Value::String("x".repeat(bytes)))];
-            broker.apply(around, id, request("peek-message", padding));
+            broker.apply(cx, id, request("peek-message", padding));
         });
         outcomes(&mut bench) == [Outcome::Accepted]
     };
@@ -270,19 +270,19 @@ fn requests_that_wait_on_one_connection_keep_no_other_from_its_first() {
         ask(2, limits::FIRST_REQUEST_BYTES / 2, &[]),
         "a small one is taken whatever others have"
     );
-    bench.run(|broker, around| {
+    bench.run(|broker, cx| {
         let id = ConnectionId(3);
         for link in [REQUESTS, RESPONSES] {
-            broker.apply(around, id, attach(link, "q/$management"));
+            broker.apply(cx, id, attach(link, "q/$management"));
         }
         let credit = Event::Credit {
             link: RESPONSES,
             limit: 10,
             drain: false,
         };
-        broker.apply(around, id, Input::Event(credit));
+        broker.apply(cx, id, Input::Event(credit));
         let padding = vec![("padding", Value::String("x".repeat(20_000)))];
-        broker.apply(around, id, request("peek-message", padding));
+        broker.apply(cx, id, request("peek-message", padding));
     });
     assert_eq!(
         outcomes(&mut bench),
@@ -294,10 +294,10 @@ fn requests_that_wait_on_one_connection_keep_no_other_from_its_first() {
         error: None,
         unsent: Vec::new(),
     };
-    bench.run(|broker, around| broker.apply(around, ConnectionId(1), Input::Event(detached)));
+    bench.run(|broker, cx| broker.apply(cx, ConnectionId(1), Input::Event(detached)));
     let padding = vec![("padding", Value::String("x".repeat(LARGE / 2)))];
-    bench.run(|broker, around| {
-        broker.apply(around, ConnectionId(2), request("peek-message", padding));
+    bench.run(|broker, cx| {
+        broker.apply(cx, ConnectionId(2), request("peek-message", padding));
     });
     assert_eq!(outcomes(&mut bench), [Outcome::Accepted]);
 }
@@ -334,7 +334,7 @@ fn peek() -> Input {
 #[test]
 fn a_peek_brings_so_many_messages_and_bytes() {
     let mut bench = Bench::new();
-    bench.run(|broker, around| broker.fill(around, limits::PEEK_MESSAGES_MAX + 1));
+    bench.run(|broker, cx| broker.fill(cx, limits::PEEK_MESSAGES_MAX + 1));
     let (status, _, messages) = ask(&mut bench, "q", peek());
     assert_eq!((status, messages), (200, limits::PEEK_MESSAGES_MAX));
     // As many as fit.
@@ -370,7 +370,7 @@ fn rules_are_told_in_answers_of_so_many_bytes() {
             action: None,
             created_at: bench.now,
         };
-        let kept = bench.run(|broker, around| broker.keep_rule(around, topic, subscription, rule));
+        let kept = bench.run(|broker, cx| broker.keep_rule(cx, topic, subscription, rule));
         kept.unwrap();
     }
     // The subscription has its default rule, too.

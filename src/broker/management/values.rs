@@ -1,7 +1,7 @@
 //! Reading a request's map, in whatever types a client chose: any integer where a number is
 //! meant, a list where an array is, symbols for strings (`management.md#tolerated-types`).
 
-use crate::entity::{LockToken, SequenceNumber};
+use crate::ids::{LockToken, SequenceNumber};
 use crate::limits;
 use crate::message::{Encoded, Items};
 use crate::time::Timestamp;

@@ -4,9 +4,9 @@ use super::*;
 use crate::amqp::Event;
 use crate::broker::Input;
 use crate::broker::tests::{Bench, inquiry};
-use crate::entity::Rights;
-use crate::entity::queue::{Description, Handover};
 use crate::message::Draft;
+use crate::queue::{Description, Handover};
+use crate::rights::Rights;
 use crate::time::Millis;
 
 const CONNECTION: ConnectionId = ConnectionId(9);
@@ -18,9 +18,9 @@ fn message(word: &str) -> Message {
 }
 
 fn operate(bench: &mut Bench, operation: Operation) -> Result<Done, Refused> {
-    let done = bench.run(|broker, around| {
-        let authority = broker.authorize(around.now, &inquiry(None, None, ""));
-        broker.message_operation(around, None, &authority.unwrap(), operation)
+    let done = bench.run(|broker, cx| {
+        let authority = broker.authorize(cx.now, &inquiry(None, None, ""));
+        broker.message_operation(cx, None, &authority.unwrap(), operation)
     });
     bench.check_replay();
     done
@@ -41,16 +41,16 @@ fn wish(bench: &mut Bench, token: LockToken, wish: Wish) -> Result<Done, Refused
 
 fn receive(bench: &mut Bench, link: u32, path: &str, mode: ReceiveMode) {
     let path = path.to_owned();
-    bench.run(|broker, around| {
-        let authority = broker.authorize(around.now, &inquiry(None, None, ""));
+    bench.run(|broker, cx| {
+        let authority = broker.authorize(cx.now, &inquiry(None, None, ""));
         let receive = Receive { path, mode };
         let at = (CONNECTION, LinkId(link));
-        broker.receive_one(around, at, None, &authority.unwrap(), &receive);
+        broker.receive_one(cx, at, None, &authority.unwrap(), &receive);
     });
 }
 
 fn input(bench: &mut Bench, input: Input) {
-    bench.run(|broker, around| broker.apply(around, CONNECTION, input));
+    bench.run(|broker, cx| broker.apply(cx, CONNECTION, input));
 }
 
 /// Takes what was told last: a message.
@@ -163,7 +163,7 @@ fn what_cannot_be_asked_of_an_entity_is_refused() {
         requires_session: true,
         ..Description::default()
     };
-    bench.run(|broker, around| broker.ensure_entity(around, "s", sessions).unwrap());
+    bench.run(|broker, cx| broker.ensure_entity(cx, "s", sessions).unwrap());
     for path in ["nowhere", "q/$management", "$cbs"] {
         let done = send(&mut bench, path, &["a"]);
         assert!(matches!(done, Err(Refused::Gone(_))), "{path}: {done:?}");
@@ -208,31 +208,31 @@ fn each_operation_needs_its_right() {
             manage: false,
         };
         let authority = Authority::of("q", rights);
-        let (sent, received) = bench.run(|broker, around| {
+        let (sent, received) = bench.run(|broker, cx| {
             let send = Operation::Send {
                 path: "q".to_owned(),
                 messages: vec![message("a")],
             };
-            let sent = broker.message_operation(around, None, &authority, send);
+            let sent = broker.message_operation(cx, None, &authority, send);
             let receive = Receive {
                 path: "q".to_owned(),
                 mode: ReceiveMode::ReceiveAndDelete,
             };
             let at = (CONNECTION, LinkId(1));
-            broker.receive_one(around, at, None, &authority, &receive);
-            let received = around.replies.pop().map(|routed| routed.reply);
+            broker.receive_one(cx, at, None, &authority, &receive);
+            let received = cx.replies.pop().map(|routed| routed.reply);
             (sent, received)
         });
         let kept_out = matches!(sent, Err(Refused::Unauthorized(_)));
         assert_eq!(kept_out, !sends, "{sent:?}");
         let kept_out = matches!(received, Some(Reply::RefuseLink(..)));
         assert_eq!(kept_out, sends, "{received:?}");
-        let elsewhere = bench.run(|broker, around| {
+        let elsewhere = bench.run(|broker, cx| {
             let send = Operation::Send {
                 path: "two".to_owned(),
                 messages: vec![message("a")],
             };
-            broker.message_operation(around, None, &authority, send)
+            broker.message_operation(cx, None, &authority, send)
         });
         assert!(matches!(elsewhere, Err(Refused::Unauthorized(_))));
     }

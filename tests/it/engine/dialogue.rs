@@ -141,7 +141,7 @@ impl Player {
         text
     }
 
-    /// Lets time pass, as the shell would: each timer when it is due.
+    /// Lets time pass, as the server would: each timer when it is due.
     fn pass(&mut self, said: &str) {
         let (count, unit) = said.split_once(' ').expect("a number and a unit");
         let count: i64 = count.parse().expect("a number");

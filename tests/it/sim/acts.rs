@@ -12,7 +12,7 @@ use jitney::amqp::{
     Outcome, Refusal, Rejection, SessionId, Value as AmqpValue,
 };
 use jitney::broker::Input;
-use jitney::entity::LockToken;
+use jitney::ids::LockToken;
 
 use super::wire::{self, Draft, Value};
 

@@ -9,9 +9,9 @@ mod hear;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use jitney::entity::LockToken;
-use jitney::entity::queue::EntityKind;
+use jitney::ids::LockToken;
 use jitney::limits;
+use jitney::queue::EntityKind;
 
 use super::acts::{
     Act, Ask, LinkKey, LinkKind, Part, Place, SESSIONS, Session, TransactionId, Verdict, Wish,

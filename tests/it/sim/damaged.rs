@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use jitney::broker::recovery::{FoundBody, SearchPosition};
-use jitney::broker::{Broker, Damage, Profile, Surroundings};
-use jitney::entity::queue::EntityKind;
-use jitney::entity::{BodyRef, EntityId, Positions, SequenceNumber};
-use jitney::storage::{self, Disk, Error, Options, Recovered};
+use jitney::broker::{Broker, Damage, Profile, StepContext};
+use jitney::ids::{BodyRef, EntityId, SequenceNumber};
+use jitney::journal::{self, Disk, Error, Options, Recovered};
+use jitney::queue::EntityKind;
+use jitney::queue::Positions;
 use jitney::time::Timestamp;
 use jitney::{limits, message};
 
@@ -27,7 +28,7 @@ const TIMES: usize = 10;
 
 /// What a message's bytes are, or the error that reading them is answered with.
 fn read(disk: &dyn Disk, body: BodyRef) -> Result<Bytes, Error> {
-    let read = storage::read_ahead(disk, body, 0, u64::MAX)?;
+    let read = journal::read_ahead(disk, body, 0, u64::MAX)?;
     Ok(read.body(body).expect("it was read for that"))
 }
 
@@ -57,7 +58,7 @@ fn takes_dead_letters(entities: &[Planned], queue: u32) -> bool {
         || targets.any(|target| target.is_some() && target == path)
 }
 
-/// A broker on a damaged log; it does what the shell does when bytes are not what was written.
+/// A broker on a damaged log; it does what the server does when bytes are not what was written.
 struct Damaged {
     broker: Broker,
     recovered: Recovered,
@@ -69,7 +70,7 @@ struct Damaged {
 impl Damaged {
     fn start(disk: Arc<dyn Disk>, options: Options) -> Self {
         let (mut broker, mut model) = (Broker::new(1, Profile::Development), Model::default());
-        let recovered = storage::recover(Arc::clone(&disk), options, &mut |record, body| {
+        let recovered = journal::recover(Arc::clone(&disk), options, &mut |record, body| {
             model.replay(record, body);
             let replayed = broker.replay(record, body);
             replayed.map_err(|error| error.to_string())
@@ -91,19 +92,19 @@ impl Damaged {
     }
 
     /// Runs a step; nothing is due in it.
-    fn step<T>(&mut self, step: impl FnOnce(&mut Broker, &mut Surroundings<'_>) -> T) -> T {
+    fn step<T>(&mut self, step: impl FnOnce(&mut Broker, &mut StepContext<'_>) -> T) -> T {
         let mut journal = Watched {
             writer: &mut self.recovered.writer,
             model: &mut self.model,
         };
         let mut replies = Vec::new();
-        let mut around = Surroundings {
+        let mut cx = StepContext {
             now: Timestamp::EPOCH,
             journal: &mut journal,
             group: self.recovered.last_frame + 1,
             replies: &mut replies,
         };
-        let result = step(&mut self.broker, &mut around);
+        let result = step(&mut self.broker, &mut cx);
         assert!(replies.is_empty(), "nobody is there");
         result
     }
@@ -119,8 +120,7 @@ impl Damaged {
     }
 
     fn contain(&mut self, (entity, number): (EntityId, SequenceNumber), damage: &Damage) {
-        let contained =
-            self.step(|broker, around| broker.body_damaged(around, entity, number, damage));
+        let contained = self.step(|broker, cx| broker.body_damaged(cx, entity, number, damage));
         self.contained += usize::from(contained.is_some());
     }
 
@@ -135,7 +135,7 @@ impl Damaged {
                     Err(damage) => self.contain((wanted.entity, wanted.number), &damage),
                 }
             }
-            self.step(|broker, around| broker.read_back(around, found));
+            self.step(|broker, cx| broker.read_back(cx, found));
         }
     }
 
@@ -159,7 +159,7 @@ impl Damaged {
 
     fn relocate(&mut self, found: &FoundBody) {
         match self.read(found.body) {
-            Ok(bytes) => self.step(|broker, around| broker.relocate(around, found, &bytes)),
+            Ok(bytes) => self.step(|broker, cx| broker.relocate(cx, found, &bytes)),
             Err(damage) => self.contain((found.entity, found.number), &damage),
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Mutex, MutexGuard};
 
-use jitney::storage::{CheckpointSink, Disk, Error, SegmentId};
+use jitney::journal::{CheckpointSink, Disk, Error, SegmentId};
 
 use super::random::Stream;
 

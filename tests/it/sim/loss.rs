@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jitney::broker::recovery::SearchPosition;
-use jitney::broker::{Broker, Damage, Profile, Salvage, Surroundings};
-use jitney::entity::{BodyRef, EntityId, Journal, Positions, Record};
+use jitney::broker::{Broker, Damage, Profile, Salvage, StepContext};
+use jitney::ids::{BodyRef, EntityId};
+use jitney::journal::{self, Disk, Error, Options, Recovered, Writer, write_checkpoint};
 use jitney::limits;
-use jitney::storage::{self, Disk, Error, Options, Recovered, Writer, write_checkpoint};
+use jitney::queue::{Journal, Positions, Record};
 use jitney::time::Timestamp;
 
 use super::disk::{FaultyDisk, Image};
@@ -137,7 +138,7 @@ impl Losses {
             accepts_loss: true,
             ..self.options
         };
-        let recovered = storage::recover(Arc::clone(&disk), options, &mut |record, body| {
+        let recovered = journal::recover(Arc::clone(&disk), options, &mut |record, body| {
             model.replay(record, body);
             salvage.replay(&mut broker, record, body);
             Ok(())
@@ -171,7 +172,7 @@ impl Losses {
     ) {
         let (writer, committer) = (&mut recovered.writer, &mut recovered.committer);
         let mut journal = Watched { writer, model };
-        let mut around = Surroundings {
+        let mut cx = StepContext {
             // Nothing is due.
             now: Timestamp::EPOCH,
             journal: &mut journal,
@@ -183,13 +184,13 @@ impl Losses {
                 body: found.body,
                 place: found.place(),
             };
-            broker.body_damaged(&mut around, found.entity, found.number, &damage);
+            broker.body_damaged(&mut cx, found.entity, found.number, &damage);
         }
-        let found = broker.contain_lost(&mut around, lost, storage::lost_place);
-        let again = broker.contain_lost(&mut around, lost, storage::lost_place);
+        let found = broker.contain_lost(&mut cx, lost, journal::lost_place);
+        let again = broker.contain_lost(&mut cx, lost, journal::lost_place);
         assert!(again.is_empty(), "{found:?}, then {again:?}");
         if !recovered.losses.is_empty() || !recovered.damaged.is_empty() {
-            broker.restate(&mut around);
+            broker.restate(&mut cx);
         }
         let frames: Vec<_> = writer.seal().into_iter().collect();
         committer.write(&frames).expect("the disk works");
@@ -203,7 +204,7 @@ impl Losses {
     /// Starts without the flag.
     fn start_again(&self, disk: Arc<dyn Disk>) -> Messages {
         let mut broker = Broker::new(1, Profile::Development);
-        let recovered = storage::recover(disk, self.options, &mut |record, body| {
+        let recovered = journal::recover(disk, self.options, &mut |record, body| {
             let replayed = broker.replay(record, body);
             replayed.map_err(|error| error.to_string())
         });

@@ -1,6 +1,6 @@
 //! What a seed makes of a run: which queues there are, what clients do how often, what fails.
 
-use jitney::entity::queue::{Description, EntityKind};
+use jitney::queue::{Description, EntityKind};
 use jitney::time::Millis;
 
 use super::random::Stream;

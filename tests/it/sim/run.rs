@@ -291,7 +291,7 @@ impl Run {
                     description.forward_dead_letters_to = forward_dead.filter(|_| goes);
                     plan::fit_order(&mut description);
                 } else if self.random.percent(50) {
-                    use jitney::entity::queue::Status;
+                    use jitney::queue::Status;
                     let all = [
                         Status::Active,
                         Status::Disabled,
@@ -360,7 +360,7 @@ impl Run {
         let world = &mut self.world;
         for at in 0..world.entities.len() {
             let mut description = world.entities[at].description.clone();
-            description.status = jitney::entity::queue::Status::Active;
+            description.status = jitney::queue::Status::Active;
             world.describe(at, description)?;
         }
         while self.clients.is_busy() {

@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use jitney::amqp::{Accept, LinkId, Outcome, Refusal, Value as AmqpValue};
 use jitney::broker::{ConnectionId, Reply, Routed};
-use jitney::entity::queue::{Handover, ReceiveMode};
-use jitney::entity::{BodyRef, LockToken};
+use jitney::ids::{BodyRef, LockToken};
 use jitney::message;
+use jitney::queue::{Handover, ReceiveMode};
 use jitney::shard::Outgoing;
 
 use super::acts::LinkKey;

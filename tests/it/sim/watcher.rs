@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use jitney::broker::{ConnectionId, Room, WantedBody};
-use jitney::entity::BodyRef;
+use jitney::ids::BodyRef;
+use jitney::journal::{self, Writer};
 use jitney::shard::{Cause, Event, Observer};
-use jitney::storage::{self, Writer};
 
 use super::audit::Sight;
 use super::disk::FaultyDisk;
@@ -86,7 +86,7 @@ impl Watcher {
         if let Some(bytes) = journal.cached(body) {
             return Ok(bytes);
         }
-        let read = storage::read_ahead(&*self.disk, body, 4096, journal.readable_until());
+        let read = journal::read_ahead(&*self.disk, body, 4096, journal.readable_until());
         let read = read.map_err(|error| format!("{body:?}: {error}"))?;
         Ok(read.body(body).expect("it was read for that"))
     }

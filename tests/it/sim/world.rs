@@ -6,16 +6,18 @@ use std::io;
 use std::sync::Arc;
 
 use jitney::address::{Address, EntityAddress};
-use jitney::broker::{Broker, ConnectionId, Origin, Profile, Room, Surroundings, WantedBody};
-use jitney::entity::queue::Description;
-use jitney::entity::rules::{CorrelationFields, CorrelationFilter, Filter, Rule};
-use jitney::entity::{Budget, LockToken, Memory, MemoryPages, Record, SequenceNumber};
+use jitney::broker::{Broker, ConnectionId, Origin, Profile, Room, StepContext, WantedBody};
+use jitney::ids::{LockToken, SequenceNumber};
+use jitney::journal::{Committer, Disk, Error, Frame, Options};
+use jitney::memory::{Budget, Memory, MemoryPages};
 use jitney::message;
+use jitney::queue::Description;
+use jitney::queue::Record;
+use jitney::rules::{CorrelationFields, CorrelationFilter, Filter, Rule};
 use jitney::shard::{
     self, CheckpointTask, Input, Outgoing, Output, ReadPurpose, ReadRequest, Ready, Reason,
     Recovering, Report, Shard,
 };
-use jitney::storage::{Committer, Disk, Error, Frame, Options};
 use jitney::time::{ClockStep, Timestamp};
 
 use super::acts::{Act, LinkKey, LinkKind, Place};
@@ -774,7 +776,7 @@ fn start(
 }
 
 /// Makes an entity, or gives it new properties.
-fn ensure(broker: &mut Broker, cx: &mut Surroundings<'_>, planned: &Planned) {
+fn ensure(broker: &mut Broker, cx: &mut StepContext<'_>, planned: &Planned) {
     let (path, description) = (&planned.path, planned.description.clone());
     let is_new = broker.find(&address(path)).is_none();
     let made = if planned.topic.is_some() {

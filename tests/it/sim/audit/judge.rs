@@ -6,9 +6,9 @@ mod transactions;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use jitney::entity::LockToken;
-use jitney::entity::queue::EntityKind;
+use jitney::ids::LockToken;
 use jitney::limits;
+use jitney::queue::EntityKind;
 
 use super::Expected;
 use super::model::{

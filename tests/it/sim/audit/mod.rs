@@ -29,7 +29,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jitney::amqp::Condition;
-use jitney::entity::LockToken;
+use jitney::ids::LockToken;
 use jitney::time::Timestamp;
 
 use self::model::{Entity, Model, Queue, Shown};

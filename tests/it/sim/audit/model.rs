@@ -7,9 +7,9 @@ mod sessions;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use jitney::entity::LockToken;
-use jitney::entity::queue::{Description, EntityKind};
+use jitney::ids::LockToken;
 use jitney::limits;
+use jitney::queue::{Description, EntityKind};
 
 use super::round::{Round, Sight};
 use crate::sim::acts::{

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use jitney::entity::LockToken;
+use jitney::ids::LockToken;
 
 use super::model::{Message, Model, number, same_partition};
 use crate::sim::acts::{LinkKey, Place, SESSIONS, Session, TransactionId, session_name};

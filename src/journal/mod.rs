@@ -1,0 +1,82 @@
+//! The log: everything that happened, in order, durable; and how it is read again.
+//!
+//! Promises: a frame (one group of records) is kept wholly or not at all; what was synced is found
+//! again, in order, or the start is refused with the place and the choices; what was not synced
+//! may be found or not, but never a frame without all frames before it. Leaves to the server:
+//! threads and files. Leaves to the broker: what records mean, and which bodies are alive.
+//!
+//! ```text
+//!  broker ──append──► Writer ──Frame──► Committer ──write, sync──► Disk
+//!                       ▲                                           │
+//!                       └──────────── recover ◄─────────────────────┘
+//! ```
+//!
+//! `docs/log-format.md` has the format to the byte and what is assumed of a disk.
+
+mod cache;
+mod checkpoint;
+mod codec;
+mod committer;
+mod damage;
+mod disk;
+mod error;
+pub(crate) mod fuzzing;
+mod layout;
+pub mod memory;
+mod reading;
+mod recover;
+mod usage;
+mod writer;
+
+#[cfg(test)]
+mod damage_tests;
+#[cfg(test)]
+pub(crate) mod faulty;
+#[cfg(test)]
+mod hazards;
+#[cfg(test)]
+mod tests;
+
+pub use checkpoint::write_checkpoint;
+pub use committer::Committer;
+pub use damage::{Cut, DamagedBody, Loss, lost_place};
+pub use disk::{CheckpointSink, Disk, SegmentId};
+pub use error::Error;
+pub use reading::{Stretch, read_ahead};
+pub use recover::{Recovered, Replay, recover};
+pub use writer::{CheckpointAt, Frame, Writer};
+
+use crate::limits;
+
+/// How a log is kept.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Bytes after which a new segment is begun; the disk should prepare segments of this size.
+    pub segment_bytes: u64,
+    /// Bytes of recent frames and of read ones that stay in memory.
+    pub cache_bytes: usize,
+    /// The number of the store, if it is new: random, so that nobody can foresee checksums.
+    pub store: u64,
+    /// Whether to go on without what was synced and is damaged or missing.
+    pub accepts_loss: bool,
+}
+
+impl Options {
+    /// Takes the limits' sizes.
+    #[must_use]
+    pub fn new(store: u64) -> Self {
+        let (segment_bytes, cache_bytes) = (limits::SEGMENT_BYTES, limits::LOG_CACHE_BYTES);
+        Self {
+            segment_bytes,
+            cache_bytes,
+            store,
+            accepts_loss: false,
+        }
+    }
+
+    /// Where in a segment no frame begins any more. A frame of usual size then ends within the
+    /// bytes that were prepared, so that a full disk does not stop it.
+    fn nominal(&self) -> u64 {
+        self.segment_bytes - self.segment_bytes / 16
+    }
+}

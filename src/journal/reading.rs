@@ -1,0 +1,175 @@
+//! Reading the log: a window that moves over a segment, and bodies.
+
+use std::io;
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use super::layout::{BODY_CHECKSUM, Position, body_checksum, u64_of, usize_of};
+use super::{Disk, Error, SegmentId};
+use crate::ids::BodyRef;
+use crate::limits;
+
+/// A stretch of the log that was read back.
+#[derive(Debug, Clone)]
+pub struct Stretch {
+    pub(super) position: u64,
+    pub(super) bytes: Bytes,
+    /// Bytes of bodies in here that were wanted when it was read.
+    wanted: usize,
+}
+
+impl Stretch {
+    /// Returns a body's bytes, if all of them are in here and are what was written.
+    #[must_use]
+    pub fn body(&self, body: BodyRef) -> Option<Bytes> {
+        let bytes = slice(self.position, &self.bytes, body)?;
+        let end = usize::try_from(body.position - self.position).ok()? + bytes.len();
+        let sum = self.bytes.get(end..)?.first_chunk()?;
+        (body_checksum(&bytes) == u32::from_le_bytes(*sum)).then_some(bytes)
+    }
+
+    /// Returns a body as [`Stretch::body`] does, to be kept for as long as it takes: in memory of its
+    /// own if it is small and little else of the stretch was wanted, which would be kept with it.
+    #[must_use]
+    pub fn keep(&self, body: BodyRef) -> Option<Bytes> {
+        let found = self.body(body)?;
+        let is_small = found.len() < limits::COPIED_BODY_BYTES;
+        let is_copied = is_small && 4 * self.wanted < self.bytes.len();
+        Some(if is_copied {
+            Bytes::copy_from_slice(&found)
+        } else {
+            found
+        })
+    }
+
+    /// Counts one more body as wanted, if it lies in here; says whether it does. Whether it is what
+    /// was written, [`Stretch::body`] tells.
+    pub fn serves(&mut self, body: BodyRef) -> bool {
+        let Some(place) = place(self.position, &self.bytes, body) else {
+            return false;
+        };
+        let has_sum = place.end + BODY_CHECKSUM <= self.bytes.len();
+        self.wanted += if has_sum { place.len() } else { 0 };
+        has_sum
+    }
+}
+
+/// Reads a body, and up to `ahead` bytes that lie behind it in its segment: the bodies that are
+/// wanted next; but nothing behind `until`, which is what
+/// [`Writer::readable_until`](super::Writer::readable_until) said before the read. Bytes that are
+/// kept in memory must be those that are there for good.
+///
+/// # Errors
+///
+/// [`Error::Body`] if the body is not there as it was written.
+pub fn read_ahead(
+    disk: &dyn Disk,
+    body: BodyRef,
+    ahead: usize,
+    until: u64,
+) -> Result<Stretch, Error> {
+    let Position { segment, offset } = Position::of(body);
+    let least = u64::from(body.length) + u64_of(BODY_CHECKSUM);
+    let bytes = if let Some(shared) = disk.share(segment, offset, usize_of(least)) {
+        shared
+    } else {
+        let readable = until.saturating_sub(body.position);
+        let most = least + u64_of(ahead);
+        let mut bytes = vec![0; usize_of(most.min(readable).max(least))];
+        let read = disk.read(segment, offset, &mut bytes);
+        let count = read.map_err(|error| unreadable(body, error))?;
+        bytes.truncate(count);
+        Bytes::from(bytes)
+    };
+    let position = body.position;
+    let wanted = usize_of(least);
+    let stretch = Stretch {
+        position,
+        bytes,
+        wanted,
+    };
+    if stretch.body(body).is_none() {
+        return Err(Error::Body {
+            segment,
+            offset,
+            what: "its checksum is wrong".to_owned(),
+        });
+    }
+    Ok(stretch)
+}
+
+/// Returns what a failed read means for the body that it was for: a bad sector is its damage alone.
+fn unreadable(body: BodyRef, error: Error) -> Error {
+    let Position { segment, offset } = Position::of(body);
+    match error {
+        Error::Io { source, .. } if is_lasting(&source) => Error::Body {
+            segment,
+            offset,
+            what: format!("it cannot be read: {source}"),
+        },
+        error => error,
+    }
+}
+
+/// Returns whether the same read would fail again: a bad sector, or a file that is not there.
+fn is_lasting(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(EIO) || error.kind() == io::ErrorKind::NotFound
+}
+
+/// The system's number for an error of the device, on every system that we know.
+const EIO: i32 = 5;
+
+/// Returns a body's bytes, if all of them are in the stretch.
+pub(super) fn slice(position: u64, bytes: &Bytes, body: BodyRef) -> Option<Bytes> {
+    Some(bytes.slice(place(position, bytes, body)?))
+}
+
+/// Returns where a body is in a stretch, if all of it is there.
+fn place(position: u64, bytes: &Bytes, body: BodyRef) -> Option<Range<usize>> {
+    let start = usize::try_from(body.position.checked_sub(position)?).ok()?;
+    let end = start.checked_add(usize::try_from(body.length).ok()?)?;
+    (end <= bytes.len()).then_some(start..end)
+}
+
+/// Reads a segment from front to back, a stretch at a time.
+pub(super) struct Window<'a> {
+    disk: &'a dyn Disk,
+    pub(super) segment: SegmentId,
+    /// The segment's length in bytes.
+    pub(super) length: u64,
+    /// Where the stretch begins.
+    start: u64,
+    stretch: Vec<u8>,
+}
+
+impl<'a> Window<'a> {
+    pub(super) fn new(disk: &'a dyn Disk, segment: SegmentId, length: u64) -> Self {
+        Self {
+            disk,
+            segment,
+            length,
+            start: 0,
+            stretch: Vec::new(),
+        }
+    }
+
+    /// Returns the bytes there; fewer only at the segment's end.
+    pub(super) fn bytes(&mut self, offset: u64, count: u64) -> Result<&[u8], Error> {
+        let count = usize_of(count.min(self.length.saturating_sub(offset)));
+        let held = offset
+            .checked_sub(self.start)
+            .is_some_and(|skipped| skipped + u64_of(count) <= u64_of(self.stretch.len()));
+        if !held {
+            let left = self.length.saturating_sub(offset);
+            let wanted = u64_of(count.max(limits::RECOVERY_READ_BYTES)).min(left);
+            self.stretch.resize(usize_of(wanted), 0);
+            self.start = offset;
+            let read = self.disk.read(self.segment, offset, &mut self.stretch)?;
+            self.stretch.truncate(read);
+        }
+        let from = usize_of(offset - self.start);
+        let held = self.stretch.get(from..).unwrap_or_default();
+        Ok(held.get(..count).unwrap_or(held))
+    }
+}

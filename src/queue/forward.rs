@@ -1,0 +1,277 @@
+//! Messages that go from one queue to another: dead letters, forwarded ones, copies of a topic's.
+
+use std::sync::Arc;
+
+use super::{
+    Amendments, BodyRef, Context, DeadLetter, EntityId, Entry, Kind, Passage, Queue, Record,
+    SequenceNumber, StoredState, number,
+};
+use crate::rules::Facts;
+use crate::time::Millis;
+
+/// A message on its way to another queue, which it leaves or is copied from. No record of it is
+/// written yet: [`Queue::arrive`] writes it.
+#[derive(Debug)]
+pub struct Departure {
+    /// The queue it comes from.
+    pub from: EntityId,
+    /// The queue it goes to.
+    pub to: EntityId,
+    pub(super) entry: Entry,
+    pub(super) copied: bool,
+}
+
+/// What the queue that a message goes to must be told, as it does not read bytes.
+#[derive(Debug, Default)]
+pub struct Arriving {
+    /// By what duplicates of it are known there.
+    pub duplicate_key: Option<u128>,
+    /// What decides its partition there, if anything in it does.
+    pub partition_hash: Option<u64>,
+    /// It is set aside at once, as a dead letter.
+    pub dead_letter: Option<DeadLetter>,
+}
+
+impl Departure {
+    pub(super) fn new(from: EntityId, to: EntityId, entry: Entry) -> Self {
+        let copied = false;
+        Self {
+            from,
+            to,
+            entry,
+            copied,
+        }
+    }
+
+    /// Sends it another way.
+    pub fn redirect(&mut self, to: EntityId, reason: DeadLetter) {
+        self.to = to;
+        self.amend(Arc::new(reason.into_amendments()));
+    }
+
+    /// Changes its properties.
+    pub fn amend(&mut self, later: Arc<Amendments>) {
+        super::receive::amend(&mut self.entry.amendments, Some(later));
+    }
+
+    /// Counts one forward more; returns how many it has been.
+    pub fn hop(&mut self) -> u8 {
+        self.entry.hops = self.entry.hops.saturating_add(1);
+        self.entry.hops
+    }
+
+    /// Puts it into another message session, or takes it out of its own.
+    pub fn set_message_session(&mut self, id: Option<&str>) {
+        self.entry.message_session = id.map(Into::into);
+    }
+
+    /// Says where it was dead-lettered.
+    pub fn set_dead_letter_source(&mut self, path: &str) {
+        self.entry.dead_letter_source = Some(Arc::new(path.into()));
+    }
+
+    /// Returns the bytes of the message.
+    #[must_use]
+    pub fn body(&self) -> BodyRef {
+        self.entry.body
+    }
+}
+
+impl Queue {
+    /// Returns the messages that can go on now and where their bytes are, the first ones first.
+    #[must_use]
+    pub fn waiting_to_go(&self, count: usize) -> Vec<(SequenceNumber, BodyRef)> {
+        self.going().take(count).collect()
+    }
+
+    fn going(&self) -> impl Iterator<Item = (SequenceNumber, BodyRef)> {
+        let returned = self.returned.iter().filter_map(|&at| self.index.get(at));
+        let found = returned.chain(self.index.available(self.cursor));
+        found.map(|entry| (number(entry.ordinal), entry.body))
+    }
+
+    /// Returns the first message that can go on now, and where its bytes are. What cannot go on is
+    /// passed over once.
+    pub fn first_to_go(&mut self) -> Option<(SequenceNumber, BodyRef)> {
+        if self.description.partitioned || !self.returned.is_empty() {
+            return self.going().next();
+        }
+        let fresh = self.index.first_available(self.cursor);
+        self.cursor = fresh.map_or_else(|| self.numbers.peek(0), |(ordinal, _)| ordinal);
+        fresh.map(|(ordinal, body)| (number(ordinal), body))
+    }
+
+    /// Takes a message out that goes on.
+    pub fn depart(&mut self, number: SequenceNumber, to: EntityId) -> Option<Departure> {
+        let ordinal = self.ordinal(number);
+        let available = self
+            .index
+            .get(ordinal)
+            .is_some_and(|entry| entry.is_available());
+        let entry = available.then(|| self.forget(ordinal))??;
+        Some(Departure::new(self.id, to, entry))
+    }
+
+    /// Copies a message for a subscription. The one here stays, and shares its bytes.
+    #[must_use]
+    pub fn copy(&self, number: SequenceNumber, to: EntityId) -> Option<Departure> {
+        let ordinal = self.ordinal(number);
+        let mut entry = self.index.get(ordinal)?.clone();
+        entry.shared = true;
+        let copied = true;
+        Some(Departure {
+            from: self.id,
+            to,
+            entry,
+            copied,
+        })
+    }
+
+    /// Returns what rules may ask of a message that its bytes do not tell.
+    #[must_use]
+    pub fn facts(&self, number: SequenceNumber, seed: u64) -> Option<Facts> {
+        let entry = self.index.get(self.ordinal(number))?;
+        Some(Facts {
+            sequence_number: number,
+            enqueued_time: entry.enqueued_at,
+            time_to_live: entry.time_to_live,
+            seed,
+        })
+    }
+
+    /// Returns what has been changed in a message.
+    #[must_use]
+    pub fn amendments(&self, number: SequenceNumber) -> Option<Arc<Amendments>> {
+        self.index.get(self.ordinal(number))?.amendments.clone()
+    }
+
+    /// Takes a topic's message out that has gone to all its subscriptions.
+    pub fn published(&mut self, cx: &mut Context<'_>, number: SequenceNumber) {
+        let ordinal = self.ordinal(number);
+        self.remove(cx, ordinal);
+    }
+
+    /// Takes a message from another queue, and writes down that it came.
+    ///
+    /// One that the entity knows already is dropped.
+    pub fn arrive(&mut self, cx: &mut Context<'_>, departure: Departure, arriving: Arriving) {
+        let Departure {
+            from,
+            mut entry,
+            copied,
+            ..
+        } = departure;
+        let from_number = number(entry.ordinal);
+        match self.kind {
+            // A dead letter keeps its number and its time of arrival, and lives on for ever
+            // (`entities.md#sequence-numbers`).
+            Kind::DeadLetter => {
+                entry.ordinal = self.numbers.place(from_number);
+                entry.time_to_live = Millis::MAX;
+            }
+            Kind::Main { .. } => {
+                if self.is_duplicate(cx, &arriving) {
+                    drop_departed(cx, from, from_number, entry.body, copied);
+                    return;
+                }
+                self.settle_in(cx, &mut entry, from_number, &arriving);
+            }
+        }
+        self.record_passage(cx, (from, from_number), &entry, copied);
+        let ordinal = entry.ordinal;
+        let lost = self.sessions.is_some() && entry.message_session.is_none();
+        self.add(entry);
+        let no_session = lost.then(DeadLetter::without_session);
+        if let Some(reason) = arriving.dead_letter.or(no_session) {
+            let changes = Some(Arc::new(reason.into_amendments()));
+            self.dead_letter(cx, ordinal, changes);
+        }
+    }
+
+    /// Makes a message one of this queue's: with a number, a time and a life of its own here.
+    fn settle_in(
+        &mut self,
+        cx: &Context<'_>,
+        entry: &mut Entry,
+        from_number: SequenceNumber,
+        arriving: &Arriving,
+    ) {
+        entry.ordinal = self.numbers.take(arriving.partition_hash);
+        entry.enqueued_at = cx.now;
+        entry.delivery_count = 0;
+        entry.state = StoredState::Active;
+        entry.time_to_live = entry
+            .time_to_live
+            .min(self.description.default_time_to_live);
+        // What came through several entities keeps the number of the first
+        // (`entities.md#forwarding`).
+        if entry.enqueued_number == SequenceNumber(0) {
+            entry.enqueued_number = from_number;
+        }
+        let name = entry.message_session.take();
+        entry.message_session = name.map(|name| self.intern(name.as_str()));
+    }
+
+    fn is_duplicate(&mut self, cx: &mut Context<'_>, arriving: &Arriving) -> bool {
+        let window = self.description.duplicates();
+        let (Some(window), Some(key)) = (window, arriving.duplicate_key) else {
+            return false;
+        };
+        if !self.duplicates.insert(cx.now, window, key) {
+            return true;
+        }
+        let (entity, at) = (self.id, cx.now);
+        cx.journal.append(&Record::Seen { entity, at, key });
+        false
+    }
+
+    pub(super) fn record_passage(
+        &self,
+        cx: &mut Context<'_>,
+        (from, from_number): (EntityId, SequenceNumber),
+        entry: &Entry,
+        copied: bool,
+    ) {
+        let amendments = entry
+            .amendments
+            .as_ref()
+            .map(|amendments| amendments.encode());
+        let source = entry.dead_letter_source.as_ref();
+        let passage = Passage {
+            from,
+            from_number,
+            to: self.id,
+            number: number(entry.ordinal),
+            at: entry.enqueued_at,
+            time_to_live: entry.time_to_live,
+            enqueued_number: entry.enqueued_number,
+            delivery_count: entry.delivery_count,
+            hops: entry.hops,
+            message_session: entry
+                .message_session
+                .as_ref()
+                .map(super::MessageSession::as_str),
+            dead_letter_source: source.map(|source| &***source),
+            amendments: amendments.as_deref(),
+        };
+        cx.journal.append(&if copied {
+            Record::Copied(passage)
+        } else {
+            Record::Moved(passage)
+        });
+    }
+}
+
+/// Writes down that a message left one queue and came to no other.
+fn drop_departed(
+    cx: &mut Context<'_>,
+    entity: EntityId,
+    number: SequenceNumber,
+    body: BodyRef,
+    copied: bool,
+) {
+    if !copied {
+        cx.journal.append(&Record::Removed { entity, number });
+    }
+    cx.journal.release(body);
+}

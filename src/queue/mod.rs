@@ -1,0 +1,495 @@
+//! One queue: messages in the order of their numbers, and who may have them.
+//!
+//! ```text
+//!            due                    receive                    complete
+//! Scheduled ─────► Active ────────────────────────► locked ─────────────► gone
+//!     │ cancel        ▲  ▲   abandon, release, lock's end │ │
+//!     ▼               │  └─────────────────────────────────┘ │ defer
+//!    gone             │         (only by number)             ▼
+//!                     │        Deferred ◄──────► locked ◄── Deferred
+//!                     └ nothing leads back
+//!  Active or locked ──► departs to the dead-letter queue: by the receiver's word, after too many
+//!                       deliveries, at the end of its life
+//! ```
+//!
+//! Promises: numbers are given in order, without a gap, once; a message is with at most one
+//! receiver; what is due by `now` is done before anything else; every change is a record in the
+//! journal before anybody is told. Dead-letter queues are queues too, with a number space that is
+//! not theirs: a dead letter keeps its number ("only the activation of a scheduled message
+//! changes the number", `entities.md#scheduled-messages`).
+//!
+//! Leaves to the broker: links and their connections, where departures go, who is allowed.
+
+mod accept;
+mod browse;
+mod consumers;
+mod damaged;
+mod description;
+mod duplicates;
+mod forward;
+mod index;
+mod locks;
+mod message_session;
+mod numbers;
+mod ordinals;
+mod positions;
+mod receive;
+mod record;
+mod replay;
+mod scan;
+#[cfg(test)]
+mod scan_tests;
+mod send;
+#[cfg(test)]
+mod session_tests;
+mod sessions;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::ids::{BodyRef, EntityId, LockToken, Random, SequenceNumber};
+use crate::memory::{Held, Memory, Purpose};
+use crate::message::{Amendments, MessageState, Stamps};
+use crate::time::{ClockStep, Millis, Timestamp};
+use index::{Acquired, Entry, Frozen, Index, Seen};
+use locks::LockTable;
+use numbers::number;
+
+pub use accept::{
+    Accepted, SessionGrant, SessionList, SessionLost, SessionTaken, StateRefused, Wanted,
+};
+pub use browse::{Browsed, Doomed, LookOn, Looks};
+pub use consumers::{Allowance, ConsumerId, ReceiveMode};
+pub use description::{Description, EntityKind, History, Status};
+pub use forward::{Arriving, Departure};
+pub use message_session::MessageSession;
+pub use positions::Positions;
+pub use receive::{Changes, DeadLetter, DeferredRefused, LockLost, Settlement, SettlementRefused};
+pub use record::{Journal, Passage, Record, StoredState};
+pub use replay::{Replayed, Snapshot};
+pub use scan::{AtHand, Finding, Selection};
+pub use send::{Arrival, SendRefused, Taken};
+
+/// A queue, or the dead-letter queue of one.
+#[derive(Debug)]
+pub struct Queue {
+    id: EntityId,
+    kind: Kind,
+    description: Description,
+    numbers: numbers::Numbers,
+    index: Index,
+    /// No message at or above it was ever looked at for delivery. A partitioned queue has none: all
+    /// that can be delivered is in `returned`.
+    cursor: u64,
+    /// Messages below the cursor that can be delivered: given back, or late.
+    returned: BTreeSet<u64>,
+    /// The partition that the last message given out was of.
+    last_partition: usize,
+    /// With message sessions, what can be delivered is known here, and neither by the cursor nor in
+    /// `returned`.
+    sessions: Option<sessions::Sessions>,
+    duplicates: duplicates::Duplicates,
+    scheduled: BTreeSet<(Timestamp, u64)>,
+    deferred: usize,
+    locks: LockTable,
+    consumers: consumers::Consumers,
+    bytes: u64,
+    /// Some of what is there has expired and is not seen to yet: nothing is given out meanwhile.
+    is_behind: bool,
+    /// The amendments that were read last in a replay, for the next message may have the same.
+    replayed: Option<(Box<[u8]>, Arc<Amendments>)>,
+    /// What it holds beside its messages' entries.
+    held: Held,
+}
+
+/// What a queue is to its entity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// It takes messages from senders; what cannot be delivered goes to `dead_letters`.
+    Main {
+        /// The entity's dead-letter queue.
+        dead_letters: EntityId,
+    },
+    /// It takes what the main queue could not deliver or forward, and keeps it until somebody
+    /// settles it.
+    DeadLetter,
+}
+
+/// What a step needs of the world, and where it puts what comes of it.
+pub struct Context<'a> {
+    /// The time of the step.
+    pub now: Timestamp,
+    /// Where records go.
+    pub journal: &'a mut dyn Journal,
+    /// Random bits.
+    pub random: &'a mut Random,
+    /// What is to happen outside.
+    pub effects: &'a mut Effects,
+}
+
+/// What comes of a step, in order.
+#[derive(Debug, Default)]
+pub struct Effects {
+    /// Messages for receivers, and ends of drains.
+    pub deliveries: Vec<Delivery>,
+    /// Messages that go on to another queue. Their `Moved` record is not written yet: the broker
+    /// passes each on to [`Queue::arrive`] in the same step.
+    pub departures: Vec<Departure>,
+}
+
+/// Something for a receiver.
+#[derive(Debug)]
+pub enum Delivery {
+    /// It has all that its drain was to bring: its credit up to this limit is used up.
+    Drained(ConsumerId, u32),
+    /// A message.
+    Message(ConsumerId, Handover),
+    /// The message session that it waited for.
+    SessionGranted(ConsumerId, SessionGrant),
+    /// No message session came free in the time it would wait: it is not let in.
+    NoSession(ConsumerId),
+    /// The lock of its message session is over: it is not a receiver any more.
+    SessionLost(ConsumerId),
+}
+
+/// A message as it is handed to a receiver.
+#[derive(Debug, Clone)]
+pub struct Handover {
+    /// The lock's token; random when the message is received and deleted at once.
+    pub token: LockToken,
+    /// How it is received.
+    pub mode: ReceiveMode,
+    /// Where its bytes are.
+    pub body: BodyRef,
+    /// What is written onto it.
+    pub stamps: Stamps,
+}
+
+impl Queue {
+    /// Makes an empty queue whose first message gets `first`; 1 for a new one.
+    #[must_use]
+    pub fn new(id: EntityId, kind: Kind, description: Description, first: SequenceNumber) -> Self {
+        let has_sessions = description.requires_session && matches!(kind, Kind::Main { .. });
+        let partitioned = description.partitioned;
+        Self {
+            id,
+            kind,
+            description,
+            numbers: numbers::Numbers::new(first, partitioned),
+            index: Index::default(),
+            cursor: if partitioned { u64::MAX } else { 0 },
+            returned: BTreeSet::new(),
+            last_partition: 0,
+            sessions: has_sessions.then(sessions::Sessions::default),
+            duplicates: duplicates::Duplicates::default(),
+            scheduled: BTreeSet::new(),
+            deferred: 0,
+            locks: LockTable::default(),
+            consumers: consumers::Consumers::default(),
+            bytes: 0,
+            is_behind: false,
+            replayed: None,
+            held: Memory::default().hold(Purpose::Other, 0),
+        }
+    }
+
+    /// Takes the memory that it has together with others. It must be empty.
+    #[must_use]
+    pub fn with_memory(mut self, memory: &Memory) -> Self {
+        debug_assert!(self.is_empty(), "messages are counted elsewhere");
+        self.index = Index::new(memory.clone());
+        self.held = memory.hold(Purpose::Other, 0);
+        self
+    }
+
+    /// Counts the memory of what it holds beside its messages' entries.
+    pub fn count_memory(&mut self) {
+        let sessions = self.sessions.as_ref().map_or(0, sessions::Sessions::memory);
+        let bytes = self.scheduled.len() * SCHEDULED_BYTES
+            + self.returned.len() * RETURNED_BYTES
+            + self.locks.memory()
+            + self.duplicates.memory()
+            + sessions;
+        // Not each message is worth the shared count's while.
+        if COUNTED_BYTES < bytes.abs_diff(self.held.bytes()) {
+            self.held.resize(bytes);
+        }
+    }
+
+    /// Packs up to `most` parts of its index if those that are open take too much.
+    pub fn relieve(&mut self, most: usize) {
+        self.index.relieve(most);
+    }
+
+    /// Replaces the queue's properties, but for those that are fixed when it is made; locks that are
+    /// held keep their ends.
+    pub fn describe(&mut self, description: Description) {
+        debug_assert_eq!(
+            self.description.requires_session,
+            description.requires_session
+        );
+        debug_assert_eq!(self.description.partitioned, description.partitioned);
+        self.description = description;
+    }
+
+    /// Does what is due by `now`: ends of locks, activations, ends of life; of so many messages at
+    /// most. What is left is due still.
+    pub fn handle_timeout(&mut self, cx: &mut Context<'_>, most: usize) {
+        let mut left = most;
+        self.end_locks(cx, &mut left);
+        self.end_sessions(cx);
+        self.activate_due(cx, &mut left);
+        self.expire(cx, &mut left);
+        self.is_behind = self.index.next_expiry().is_some_and(|next| next <= cx.now);
+        self.dispatch(cx);
+        debug_assert!(
+            left == 0 || self.poll_timeout().is_none_or(|next| cx.now < next),
+            "due work is left"
+        );
+        self.check();
+    }
+
+    /// Follows a clock that was set, to `now`. What runs by elapsed time has as much left as before;
+    /// what has a time by the clock has it still. Stamps and numbers that were given stay.
+    pub fn follow_clock(&mut self, now: Timestamp, step: ClockStep) {
+        self.locks.follow_clock(step);
+        if let Some(sessions) = &mut self.sessions {
+            sessions.follow_clock(step);
+        }
+        self.end_future(now);
+        self.is_behind = self.index.next_expiry().is_some_and(|next| next <= now);
+    }
+
+    /// Forgets that a clock was ahead when messages came whose duplicates are dropped.
+    pub fn end_future(&mut self, now: Timestamp) {
+        self.duplicates.follow_clock(now);
+    }
+
+    /// Returns the time at which [`Queue::handle_timeout`] has something to do.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Timestamp> {
+        // Asked after every step: no list is made of these.
+        let mut next = self.locks.next_deadline().unwrap_or(Timestamp::MAX);
+        if let Some(&(due, _)) = self.scheduled.first() {
+            next = next.min(due);
+        }
+        if let Some(expiry) = self.index.next_expiry() {
+            next = next.min(expiry);
+        }
+        let sessions = self.sessions.as_ref();
+        if let Some(end) = sessions.and_then(sessions::Sessions::next_deadline) {
+            next = next.min(end);
+        }
+        (next < Timestamp::MAX).then_some(next)
+    }
+
+    /// Returns the queue's id.
+    #[must_use]
+    pub fn id(&self) -> EntityId {
+        self.id
+    }
+
+    /// Returns what the queue is to its entity.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Returns the queue's properties.
+    #[must_use]
+    pub fn description(&self) -> &Description {
+        &self.description
+    }
+
+    /// Returns the bytes of all its messages as their senders encoded them.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Returns the number of its messages, in whatever state.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Returns whether a message of it waits for its time.
+    #[must_use]
+    pub fn has_scheduled(&self) -> bool {
+        !self.scheduled.is_empty()
+    }
+
+    /// Returns the number of messages that wait for their time.
+    #[must_use]
+    pub fn scheduled(&self) -> usize {
+        self.scheduled.len()
+    }
+
+    /// Returns whether it holds no message.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the number that the next message gets; of a partitioned queue, in the first partition.
+    #[must_use]
+    pub fn next_number(&self) -> SequenceNumber {
+        number(self.numbers.peek(0))
+    }
+
+    /// Finds the ordinal that a number stands for.
+    fn ordinal(&self, number: SequenceNumber) -> u64 {
+        self.numbers.ordinal(number)
+    }
+
+    /// Writes down what an entry has become.
+    fn record_change(&self, cx: &mut Context<'_>, ordinal: u64) {
+        let Some(entry) = self.index.get(ordinal) else {
+            return;
+        };
+        let amendments = entry
+            .amendments
+            .as_ref()
+            .map(|amendments| amendments.encode());
+        cx.journal.append(&Record::Changed {
+            entity: self.id,
+            number: number(ordinal),
+            state: entry.state,
+            delivery_count: entry.delivery_count,
+            amendments: amendments.as_deref(),
+        });
+    }
+
+    /// Takes a message out for good.
+    fn remove(&mut self, cx: &mut Context<'_>, ordinal: u64) -> Option<Entry> {
+        let entry = self.forget(ordinal)?;
+        cx.journal.append(&Record::Removed {
+            entity: self.id,
+            number: number(ordinal),
+        });
+        cx.journal.release(entry.body);
+        Some(entry)
+    }
+
+    /// Takes a message out of everything but its lock.
+    fn forget(&mut self, ordinal: u64) -> Option<Entry> {
+        let entry = self.index.remove(ordinal)?;
+        self.bytes -= u64::from(entry.body.length);
+        self.returned.remove(&ordinal);
+        self.consumers.forget(ordinal);
+        if let (Some(sessions), Some(name)) = (&mut self.sessions, &entry.message_session) {
+            sessions.remove(name, ordinal);
+        }
+        match entry.state {
+            StoredState::Active => {}
+            StoredState::Deferred => self.deferred -= 1,
+            StoredState::Scheduled { due } => {
+                self.scheduled.remove(&(due, ordinal));
+            }
+        }
+        Some(entry)
+    }
+
+    /// Sends a message to the dead-letter queue, or drops it where there is none to send it to.
+    fn dead_letter(&mut self, cx: &mut Context<'_>, ordinal: u64, changes: Changes) {
+        let Kind::Main { dead_letters } = self.kind else {
+            return;
+        };
+        let Some(mut entry) = self.forget(ordinal) else {
+            return;
+        };
+        receive::amend(&mut entry.amendments, changes);
+        entry.locked = false;
+        entry.state = StoredState::Active;
+        let departure = Departure::new(self.id, dead_letters, entry);
+        cx.effects.departures.push(departure);
+    }
+
+    /// Makes a message available that was not.
+    fn give_back(&mut self, ordinal: u64) {
+        self.consumers.offer(ordinal, scan::Offered::Again);
+        if let Some(sessions) = &mut self.sessions {
+            let entry = self.index.get(ordinal);
+            if let Some(name) = entry.as_ref().and_then(|e| e.message_session.as_ref()) {
+                sessions.set_available(name, ordinal, true);
+            }
+        } else if ordinal < self.cursor {
+            self.returned.insert(ordinal);
+        }
+    }
+
+    /// Asserts what must hold between steps.
+    fn check(&self) {
+        debug_assert!(self.returned.last().is_none_or(|&last| last < self.cursor));
+        debug_assert!(self.locks.len() + self.scheduled.len() <= self.index.len());
+        debug_assert!(
+            self.index.len() > 0 || self.bytes == self.state_bytes(),
+            "bytes of no message"
+        );
+    }
+
+    /// Returns the bytes of the states of message sessions.
+    fn state_bytes(&self) -> u64 {
+        self.sessions
+            .as_ref()
+            .map_or(0, sessions::Sessions::state_bytes)
+    }
+}
+
+impl std::fmt::Debug for Context<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Context")
+            .field("now", &self.now)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Returns what is written onto a message.
+fn stamps(queue: EntityId, partitioned: bool, entry: &Entry) -> Stamps {
+    // A queue and its dead letters give a message the same.
+    let mut bits = Random::new(u64::from(queue.base().0) << 48 ^ number(entry.ordinal).0);
+    let id = u128::from(bits.next_u64()) << 64 | u128::from(bits.next_u64());
+    Stamps {
+        sequence_number: wire_number(number(entry.ordinal)),
+        enqueued_sequence_number: wire_number(entry.enqueued_number),
+        partition_id: partitioned
+            .then(|| i16::try_from(numbers::partition(entry.ordinal)).unwrap_or_default()),
+        default_message_id: id.to_be_bytes(),
+        enqueued_time: entry.enqueued_at,
+        locked_until: None,
+        lock_token: None,
+        delivered: false,
+        delivery_count: entry.delivery_count,
+        acquired: entry.acquired == Acquired::Perhaps,
+        state: match entry.state {
+            StoredState::Active => MessageState::Active,
+            StoredState::Deferred => MessageState::Deferred,
+            StoredState::Scheduled { .. } => MessageState::Scheduled,
+        },
+        time_to_live: entry.time_to_live,
+        dead_letter_source: entry
+            .dead_letter_source
+            .as_ref()
+            .map(|source| (***source).into()),
+        amendments: entry.amendments.clone(),
+    }
+}
+
+/// What a message takes among those that wait for their time, in a tree's node that is half full.
+const SCHEDULED_BYTES: usize = 36;
+/// What it takes among those that came back.
+const RETURNED_BYTES: usize = 20;
+/// Bytes by which a queue's memory may be other than it was last counted.
+const COUNTED_BYTES: usize = 4 * 1024;
+
+/// Returns a number as AMQP's signed `long` carries it.
+fn wire_number(number: SequenceNumber) -> i64 {
+    number.0.cast_signed()
+}
+
+/// The shorter of what the sender and the entity allow (`entities.md#time-to-live`).
+fn effective_time_to_live(message: Option<Millis>, entity: Millis) -> Millis {
+    message.map_or(entity, |own| own.min(entity))
+}

@@ -1,0 +1,626 @@
+//! Giving messages out, and what receivers decide about them.
+
+use std::sync::{Arc, LazyLock};
+
+use super::{
+    Acquired, Allowance, Amendments, ConsumerId, Context, Delivery, Handover, Kind, LockToken,
+    MessageSession, Queue, ReceiveMode, SequenceNumber, StoredState, Timestamp, numbers, stamps,
+};
+use crate::limits;
+use crate::rules::Share;
+
+/// Changes to a message, if there are any. Messages that are changed alike share them.
+pub type Changes = Option<Arc<Amendments>>;
+
+/// What a receiver decides about a message it holds.
+#[derive(Debug, Clone)]
+pub enum Settlement {
+    /// It is done with, and goes.
+    Complete,
+    /// It is given back, and the delivery counts as failed.
+    Abandon(Changes),
+    /// It goes to the dead-letter queue, with its reason and description among the changes.
+    DeadLetter(Changes),
+    /// It is set aside, to be received by its number only.
+    Defer(Changes),
+    /// It is given back as if it had never been delivered.
+    Release,
+}
+
+impl Settlement {
+    /// Returns how many bytes of the peer's are in it.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.changes().map_or(0, Amendments::weight)
+    }
+
+    /// Returns the changes that it brings to its message.
+    #[must_use]
+    pub fn changes(&self) -> Option<&Amendments> {
+        match self {
+            Self::Abandon(changes) | Self::Defer(changes) | Self::DeadLetter(changes) => {
+                changes.as_deref()
+            }
+            Self::Complete | Self::Release => None,
+        }
+    }
+}
+
+/// Why a message goes to the dead-letter queue.
+#[derive(Debug, Clone, Default)]
+pub struct DeadLetter {
+    /// The application-property `DeadLetterReason`.
+    pub reason: Option<String>,
+    /// The application-property `DeadLetterErrorDescription`.
+    pub description: Option<String>,
+    /// Other changes to the application-properties.
+    pub amendments: Amendments,
+}
+
+/// There is no such lock: it ended, or the message is settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{LOCK_LOST}")]
+pub struct LockLost;
+
+const LOCK_LOST: &str = "The lock supplied is invalid. Either the lock expired, or the \
+     message has already been removed from the queue, or was received by a different receiver \
+     instance.";
+
+/// Why a settlement did not happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SettlementRefused {
+    /// There is no such lock.
+    #[error(transparent)]
+    LockLost(#[from] LockLost),
+    /// A dead letter cannot be dead-lettered; it stays locked.
+    #[error("a message in a dead-letter queue cannot be dead-lettered")]
+    DeadLetterAlready,
+    /// A property is no simple value; the message stays locked.
+    #[error("a property to modify is a list, a map or an array, and not a simple value")]
+    NotSimple,
+    /// The message's changed properties would grow too large; it stays locked.
+    #[error("the properties to modify, with those modified before, have more than {max} bytes", max = limits::AMENDMENTS_BYTES_MAX)]
+    TooManyProperties,
+}
+
+/// Why deferred messages were not handed out: none of them was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "Failed to lock one or more specified messages. Either the message is already locked or does \
+     not exist."
+)]
+pub struct DeferredRefused;
+
+/// The application-property that has the reason.
+const REASON: &str = "DeadLetterReason";
+/// The reason of a dead letter whose bytes are damaged.
+const DAMAGED: &str = "MessageDamaged";
+
+/// What is said of a dead letter that expired.
+static EXPIRED: LazyLock<Arc<Amendments>> =
+    LazyLock::new(|| Arc::new(DeadLetter::expired().into_amendments()));
+
+impl DeadLetter {
+    /// Makes one of the broker's own reasons.
+    #[must_use]
+    pub fn broker(reason: &str, description: String) -> Self {
+        let (reason, amendments) = (Some(reason.to_owned()), Amendments::default());
+        Self {
+            reason,
+            description: Some(description),
+            amendments,
+        }
+    }
+
+    /// The bytes of a message are not what was written.
+    #[must_use]
+    pub fn damaged(place: &str) -> Self {
+        let text = format!(
+            "The bytes of the message in the log are not what was written ({place}). The message is \
+             here without them."
+        );
+        Self::broker(DAMAGED, text)
+    }
+
+    /// Adds the reason that a message has already, if it was dead-lettered before.
+    pub(super) fn after(mut self, amendments: Option<&Amendments>) -> Self {
+        let mut amendments = amendments.cloned().unwrap_or_default();
+        if let (Some(earlier), Some(text)) =
+            (amendments.take_string(REASON), self.description.as_mut())
+        {
+            text.push_str(" It was dead-lettered before: ");
+            text.push_str(&earlier);
+        }
+        self
+    }
+
+    fn expired() -> Self {
+        Self::broker(
+            "TTLExpiredException",
+            "The message expired and was dead lettered.".to_owned(),
+        )
+    }
+
+    fn too_many_deliveries(count: u32) -> Self {
+        let text = format!("Message could not be consumed after {count} delivery attempts.");
+        Self::broker("MaxDeliveryCountExceeded", text)
+    }
+
+    pub(super) fn without_session() -> Self {
+        Self::broker(
+            "Session ID is null.",
+            "The entity requires message sessions, and the message belongs to none.".to_owned(),
+        )
+    }
+
+    /// Returns what is written onto its message.
+    #[must_use]
+    pub fn amended(self) -> Arc<Amendments> {
+        Arc::new(self.into_amendments())
+    }
+
+    /// Returns the changes to a message that goes there, its reason and description among them.
+    #[must_use]
+    pub fn into_amendments(self) -> Amendments {
+        let mut amendments = self.amendments;
+        let texts = [
+            (REASON, self.reason),
+            ("DeadLetterErrorDescription", self.description),
+        ];
+        for (name, text) in texts {
+            if let Some(text) = text.filter(|text| !text.is_empty()) {
+                let end = text.char_indices().nth(limits::DEAD_LETTER_TEXT_MAX);
+                let text = end.and_then(|(end, _)| text.get(..end)).unwrap_or(&text);
+                amendments.set_string(name, text);
+            }
+        }
+        amendments
+    }
+}
+
+impl Queue {
+    /// Lets a receiver in, without credit.
+    pub fn add_consumer(&mut self, id: ConsumerId, mode: ReceiveMode) {
+        self.consumers.add(id, mode);
+    }
+
+    /// Lets a receiver go. Its locks stay until they end or are settled
+    /// (`receiving.md#lost-links`); the message session that it holds is for
+    /// [`Queue::release_session`] to free.
+    pub fn remove_consumer(&mut self, id: ConsumerId) {
+        self.consumers.remove(id);
+        if let Some(sessions) = &mut self.sessions {
+            sessions.cancel_wait(id);
+        }
+    }
+
+    /// Returns all receivers.
+    pub fn consumers(&self) -> impl Iterator<Item = ConsumerId> {
+        self.consumers.ids()
+    }
+
+    /// Sets how many messages a receiver takes in all since it was let in.
+    ///
+    /// With `drain` it wants what there is now, and then [`Delivery::Drained`].
+    pub fn set_credit(&mut self, cx: &mut Context<'_>, id: ConsumerId, limit: u32, drain: bool) {
+        self.consumers.set_credit(id, limit, drain);
+        self.set_due(id);
+        self.dispatch(cx);
+    }
+
+    /// Says that bytes of messages for a receiver were written to its peer.
+    pub fn written(&mut self, cx: &mut Context<'_>, id: ConsumerId, bytes: u64) {
+        if self
+            .consumers
+            .written(id, i64::try_from(bytes).unwrap_or(i64::MAX))
+        {
+            self.set_due(id);
+            self.dispatch(cx);
+        }
+    }
+
+    /// Says how much a receiver may be handed.
+    pub fn allow(&mut self, cx: &mut Context<'_>, id: ConsumerId, allowance: Allowance) {
+        if self.consumers.allow(id, allowance) {
+            self.set_due(id);
+            self.dispatch(cx);
+        }
+    }
+
+    fn set_due(&mut self, id: ConsumerId) {
+        if let Some(sessions) = &mut self.sessions {
+            sessions.set_due(id);
+        }
+    }
+
+    /// Takes a message back that could not be sent to its receiver for want of credit: it is as if
+    /// it had not been delivered. Its lock may have ended meanwhile, which gives it back too.
+    pub fn take_back(&mut self, cx: &mut Context<'_>, id: ConsumerId, token: LockToken) {
+        self.consumers.return_credit(id);
+        self.set_due(id);
+        if let Some(ordinal) = self.end_lock(token) {
+            self.unlock(cx, ordinal);
+        }
+        self.dispatch(cx);
+    }
+
+    /// Takes a message back that is not sent to its receiver, whose credit is used up none the less.
+    pub fn free(&mut self, cx: &mut Context<'_>, token: LockToken) {
+        self.give_all_back(cx, [token]);
+    }
+
+    /// Takes messages back that did not leave for a receiver that has gone: it is as if they had not
+    /// been delivered.
+    pub fn give_all_back(
+        &mut self,
+        cx: &mut Context<'_>,
+        tokens: impl IntoIterator<Item = LockToken>,
+    ) {
+        for token in tokens {
+            if let Some(ordinal) = self.end_lock(token) {
+                self.unlock(cx, ordinal);
+            }
+        }
+        self.dispatch(cx);
+    }
+
+    /// Gives out what can be given out.
+    pub fn dispatch(&mut self, cx: &mut Context<'_>) {
+        if self.is_behind {
+            return;
+        }
+        if self.sessions.is_some() {
+            self.dispatch_sessions(cx);
+            self.scan_at_once(cx);
+            self.end_drains(cx);
+            return;
+        }
+        while self.consumers.is_ready() {
+            let Some((ordinal, bytes)) = self.next_available() else {
+                break;
+            };
+            let Some((consumer, mode)) = self.consumers.next_turn(bytes) else {
+                break;
+            };
+            if ordinal < self.cursor {
+                self.returned.remove(&ordinal);
+            } else {
+                self.cursor = ordinal + 1;
+            }
+            if let Some(handover) = self.hand_over(cx, ordinal, mode) {
+                cx.effects
+                    .deliveries
+                    .push(Delivery::Message(consumer, handover));
+            }
+        }
+        self.scan_at_once(cx);
+        self.end_drains(cx);
+    }
+
+    /// Gives out what receivers find that go through the queue on their own, without any bytes.
+    fn scan_at_once(&mut self, cx: &mut Context<'_>) {
+        if !self.consumers.scans().is_empty() {
+            self.scan(cx, &|_| None, &mut Share::default());
+        }
+    }
+
+    pub(super) fn end_drains(&mut self, cx: &mut Context<'_>) {
+        if self.consumers.is_draining() {
+            let drained = self.consumers.end_drains().into_iter();
+            let drained = drained.map(|(id, limit)| Delivery::Drained(id, limit));
+            cx.effects.deliveries.extend(drained);
+        }
+        self.check();
+    }
+
+    /// Ends a lock before its time, and returns its message.
+    pub(super) fn end_lock(&mut self, token: LockToken) -> Option<u64> {
+        let ordinal = self.locks.remove(token)?.ordinal;
+        if let Some(sessions) = &mut self.sessions {
+            let entry = self.index.get(ordinal);
+            if let Some(name) = entry.as_ref().and_then(|e| e.message_session.as_ref()) {
+                sessions.unlock(name, ordinal);
+            }
+        }
+        Some(ordinal)
+    }
+
+    /// Carries out what the holder of a lock decides.
+    ///
+    /// # Errors
+    ///
+    /// Nothing changes if the lock is over or unknown, nor if a dead letter is to be dead-lettered.
+    pub fn settle(
+        &mut self,
+        cx: &mut Context<'_>,
+        token: LockToken,
+        settlement: Settlement,
+    ) -> Result<(), SettlementRefused> {
+        self.check_settlement(token, &settlement)?;
+        let ordinal = self.end_lock(token).ok_or(LockLost)?;
+        match settlement {
+            Settlement::Complete => {
+                self.remove(cx, ordinal);
+            }
+            Settlement::Abandon(changes) => self.fail(cx, ordinal, changes),
+            Settlement::DeadLetter(changes) => self.dead_letter(cx, ordinal, changes),
+            Settlement::Defer(changes) => self.defer(cx, ordinal, changes),
+            Settlement::Release => self.unlock(cx, ordinal),
+        }
+        self.dispatch(cx);
+        Ok(())
+    }
+
+    /// Checks whether [`Queue::settle`] would do it.
+    pub fn check_settlement(
+        &self,
+        token: LockToken,
+        settlement: &Settlement,
+    ) -> Result<(), SettlementRefused> {
+        self.locks.get(token).ok_or(LockLost)?;
+        if self.kind == Kind::DeadLetter && matches!(settlement, Settlement::DeadLetter(_)) {
+            return Err(SettlementRefused::DeadLetterAlready);
+        }
+        self.check_amendments(token, settlement)
+    }
+
+    /// Checks that a message's changed properties stay within their bound.
+    fn check_amendments(
+        &self,
+        token: LockToken,
+        settlement: &Settlement,
+    ) -> Result<(), SettlementRefused> {
+        let Some(more) = settlement.changes() else {
+            return Ok(());
+        };
+        if more.compound().is_some() {
+            return Err(SettlementRefused::NotSimple);
+        }
+        let lock = self.locks.get(token).ok_or(LockLost)?;
+        let entry = self.index.get(lock.ordinal);
+        let before = entry
+            .as_ref()
+            .and_then(|entry| entry.amendments.as_deref())
+            .map_or(0, Amendments::weight);
+        if limits::AMENDMENTS_BYTES_MAX < before + more.weight() {
+            return Err(SettlementRefused::TooManyProperties);
+        }
+        Ok(())
+    }
+
+    /// Counts a lock from `now` anew, and returns its end.
+    ///
+    /// # Errors
+    ///
+    /// [`LockLost`] if it is over, even if nobody else has the message yet.
+    pub fn renew(&mut self, now: Timestamp, token: LockToken) -> Result<Timestamp, LockLost> {
+        let until = now.after(self.description.lock_duration);
+        if self.locks.renew(token, until) {
+            Ok(until)
+        } else {
+            Err(LockLost)
+        }
+    }
+
+    /// Returns whether a lock holds.
+    #[must_use]
+    pub fn is_locked(&self, token: LockToken) -> bool {
+        self.locks.get(token).is_some()
+    }
+
+    /// Hands out deferred messages by their numbers: all, or none if one is not there.
+    ///
+    /// Of a queue with message sessions, those of one that somebody holds.
+    pub fn receive_deferred(
+        &mut self,
+        cx: &mut Context<'_>,
+        numbers: &[SequenceNumber],
+        mode: ReceiveMode,
+        message_session: Option<&str>,
+    ) -> Result<Vec<Handover>, DeferredRefused> {
+        let mut ordinals: Vec<u64> = numbers.iter().map(|&number| self.ordinal(number)).collect();
+        ordinals.sort_unstable();
+        ordinals.dedup();
+        let mut all_there = true;
+        self.index.look_at(&ordinals, |entry| {
+            all_there &= entry.is_some_and(|entry| {
+                let name = entry.message_session.as_ref();
+                entry.state == StoredState::Deferred
+                    && !entry.locked
+                    && (self.sessions.is_none()
+                        || name.map(MessageSession::as_str) == message_session)
+            });
+        });
+        if !all_there || ordinals.is_empty() {
+            return Err(DeferredRefused);
+        }
+        let handed = ordinals
+            .into_iter()
+            .filter_map(|at| self.hand_over(cx, at, mode));
+        Ok(handed.collect())
+    }
+
+    /// Ends the locks that are over: each counts as a failed delivery.
+    pub(super) fn end_locks(&mut self, cx: &mut Context<'_>, left: &mut usize) {
+        while 0 < *left
+            && let Some(lock) = self.locks.pop_expired(cx.now)
+        {
+            *left -= 1;
+            self.fail(cx, lock.ordinal, None);
+        }
+    }
+
+    /// Ends the messages whose life is over.
+    pub(super) fn expire(&mut self, cx: &mut Context<'_>, left: &mut usize) {
+        while 0 < *left {
+            let expired = self.index.expired(cx.now);
+            if expired.is_empty() {
+                return;
+            }
+            *left = left.saturating_sub(expired.len());
+            for ordinal in expired {
+                self.expire_one(cx, ordinal);
+            }
+        }
+    }
+
+    /// Finds the lowest message that can be given out, and its length in bytes; of a partitioned
+    /// queue, of the next partition that has one.
+    fn next_available(&mut self) -> Option<(u64, u32)> {
+        if self.description.partitioned {
+            let after = |last: u64| self.returned.range(last..).next();
+            let next = after(numbers::first_of(self.last_partition + 1));
+            let ordinal = *next.or_else(|| self.returned.first())?;
+            self.last_partition = numbers::partition(ordinal);
+            return Some((ordinal, self.index.get(ordinal)?.body.length));
+        }
+        // All that was given back is below the cursor.
+        if let Some(&ordinal) = self.returned.first() {
+            return Some((ordinal, self.index.get(ordinal)?.body.length));
+        }
+        let fresh = self.index.first_available(self.cursor);
+        // What is passed over is passed over once.
+        self.cursor = fresh.map_or_else(|| self.numbers.peek(0), |(ordinal, _)| ordinal);
+        fresh.map(|(ordinal, body)| (ordinal, body.length))
+    }
+
+    /// Locks or removes a message for its receiver.
+    pub(super) fn hand_over(
+        &mut self,
+        cx: &mut Context<'_>,
+        ordinal: u64,
+        mode: ReceiveMode,
+    ) -> Option<Handover> {
+        match mode {
+            ReceiveMode::PeekLock => {
+                let (id, partitioned) = (self.id, self.description.partitioned);
+                let has_sessions = self.sessions.is_some();
+                let (body, mut stamps, name) = self.index.update(ordinal, |entry| {
+                    entry.locked = true;
+                    let name = entry.message_session.as_ref();
+                    let name = name.filter(|_| has_sessions).cloned();
+                    let stamps = stamps(id, partitioned, entry);
+                    entry.acquired = Acquired::Perhaps;
+                    (entry.body, stamps, name)
+                })?;
+                let (token, until) = self.lock(cx, ordinal, name.as_ref());
+                stamps.locked_until = Some(until);
+                stamps.lock_token = Some(token.to_uuid());
+                stamps.delivered = true;
+                Some(Handover {
+                    token,
+                    mode,
+                    body,
+                    stamps,
+                })
+            }
+            ReceiveMode::ReceiveAndDelete => {
+                let entry = self.remove(cx, ordinal)?;
+                let token = LockToken::new(cx.random.next_u64(), cx.random.next_u64());
+                let mut stamps = stamps(self.id, self.description.partitioned, &entry);
+                stamps.delivered = true;
+                Some(Handover {
+                    token,
+                    mode,
+                    body: entry.body,
+                    stamps,
+                })
+            }
+        }
+    }
+
+    /// Makes the lock of a message. In a message session it ends with the session's.
+    fn lock(
+        &mut self,
+        cx: &mut Context<'_>,
+        ordinal: u64,
+        name: Option<&MessageSession>,
+    ) -> (LockToken, Timestamp) {
+        let nonce = cx.random.next_u64();
+        if let (Some(sessions), Some(name)) = (&mut self.sessions, name) {
+            let token = self.locks.insert(ordinal, Timestamp::MAX, nonce);
+            sessions.set_available(name, ordinal, false);
+            let until = sessions.lock(name, ordinal, token);
+            return (token, until.unwrap_or(cx.now));
+        }
+        let until = cx.now.after(self.description.lock_duration);
+        (self.locks.insert(ordinal, until, nonce), until)
+    }
+
+    /// A delivery failed: the message is counted, and given back or dead-lettered.
+    pub(super) fn fail(&mut self, cx: &mut Context<'_>, ordinal: u64, changes: Changes) {
+        if self.count_delivery(cx, ordinal, changes) {
+            self.record_change(cx, ordinal);
+            self.unlock(cx, ordinal);
+        }
+    }
+
+    /// Counts a delivery that did not complete its message, and dead-letters the message with the
+    /// last that it may have. Returns whether it is still here.
+    fn count_delivery(&mut self, cx: &mut Context<'_>, ordinal: u64, changes: Changes) -> bool {
+        // Of a dead letter nothing more is counted, as Go's own tests show.
+        let counts = matches!(self.kind, Kind::Main { .. });
+        let count = self.index.update(ordinal, |entry| {
+            entry.delivery_count = entry.delivery_count.saturating_add(u32::from(counts));
+            amend(&mut entry.amendments, changes);
+            entry.delivery_count
+        });
+        let Some(count) = count else { return false };
+        let max = self.description.max_delivery_count;
+        if max <= count && counts {
+            let reason = DeadLetter::too_many_deliveries(max).into_amendments();
+            self.dead_letter(cx, ordinal, Some(Arc::new(reason)));
+            return false;
+        }
+        true
+    }
+
+    /// Makes a message available again, unless its life has ended meanwhile.
+    pub(super) fn unlock(&mut self, cx: &mut Context<'_>, ordinal: u64) {
+        let now = cx.now;
+        let unlocked = self.index.update(ordinal, |entry| {
+            entry.locked = false;
+            (entry.state, entry.expires_at() <= now)
+        });
+        match unlocked {
+            Some((StoredState::Active, true)) => self.expire_one(cx, ordinal),
+            Some((StoredState::Active, false)) => self.give_back(ordinal),
+            // A deferred message stays deferred.
+            Some((StoredState::Deferred | StoredState::Scheduled { .. }, _)) | None => {}
+        }
+    }
+
+    /// Sets a message aside. It was delivered, which counts, as with the service.
+    fn defer(&mut self, cx: &mut Context<'_>, ordinal: u64, changes: Changes) {
+        if !self.count_delivery(cx, ordinal, changes) {
+            return;
+        }
+        let was = self.index.update(ordinal, |entry| {
+            entry.locked = false;
+            std::mem::replace(&mut entry.state, StoredState::Deferred)
+        });
+        if was == Some(StoredState::Active) {
+            self.deferred += 1;
+        }
+        self.record_change(cx, ordinal);
+    }
+
+    fn expire_one(&mut self, cx: &mut Context<'_>, ordinal: u64) {
+        if self.description.dead_letter_on_expiration && matches!(self.kind, Kind::Main { .. }) {
+            self.dead_letter(cx, ordinal, Some(Arc::clone(&EXPIRED)));
+        } else {
+            self.remove(cx, ordinal);
+        }
+    }
+}
+
+/// Adds changes to those that a message has already.
+pub(super) fn amend(all: &mut Changes, more: Changes) {
+    let Some(more) = more.filter(|more| !more.is_empty()) else {
+        return;
+    };
+    match all {
+        None => *all = Some(more),
+        Some(all) => Arc::make_mut(all).merge(&more),
+    }
+}

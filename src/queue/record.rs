@@ -1,0 +1,218 @@
+//! What happened, in the form in which it is kept: outcomes, not commands, so that replay needs
+//! no rules and old logs no old code.
+
+use crate::ids::{BodyRef, EntityId, SequenceNumber};
+use crate::time::{Millis, Timestamp};
+
+/// What a message is while nobody holds it: locks are memory and are not kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoredState {
+    /// To be received.
+    Active,
+    /// Set aside; received only by number.
+    Deferred,
+    /// Becomes active at its time.
+    Scheduled {
+        /// When.
+        due: Timestamp,
+    },
+}
+
+/// One thing that happened to an entity or a message.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Record<'a> {
+    /// An entity exists, with this path and description (opaque here; JSON of the owner's).
+    /// A later one with the same id replaces the description.
+    Entity {
+        /// The entity.
+        entity: EntityId,
+        /// Its path, as its creator spelled it.
+        path: &'a str,
+        /// Its properties.
+        description: &'a [u8],
+    },
+    /// An entity and all that it holds is gone. Its id stays taken.
+    EntityDeleted {
+        /// The entity.
+        entity: EntityId,
+    },
+    /// A message was accepted.
+    Enqueued {
+        /// The entity.
+        entity: EntityId,
+        /// The number that it got.
+        number: SequenceNumber,
+        /// When.
+        at: Timestamp,
+        /// How long it lives, counted from `at` (from its activation when scheduled).
+        time_to_live: Millis,
+        /// Active or scheduled.
+        state: StoredState,
+        /// The message session it belongs to, if it has one.
+        message_session: Option<&'a str>,
+        /// By what duplicates of it are known, where the entity detects them.
+        duplicate_key: Option<u128>,
+        /// What is kept beside its bytes, encoded ([`crate::message::Amendments`]), if there is
+        /// anything: a message-format that is not AMQP's own.
+        amendments: Option<&'a [u8]>,
+        /// The message as the sender encoded it.
+        body: &'a [u8],
+    },
+    /// A message has gone: completed, received-and-deleted, expired, cancelled, deleted.
+    Removed {
+        /// The entity.
+        entity: EntityId,
+        /// The message's number.
+        number: SequenceNumber,
+    },
+    /// A message changed where it is.
+    Changed {
+        /// The entity.
+        entity: EntityId,
+        /// The message's number.
+        number: SequenceNumber,
+        /// Its state from now on.
+        state: StoredState,
+        /// Failed deliveries so far.
+        delivery_count: u32,
+        /// All of its amendments from now on, encoded ([`crate::message::Amendments`]), if it has any.
+        amendments: Option<&'a [u8]>,
+    },
+    /// A message went on to another entity, or was appended anew to its own: forwarded,
+    /// dead-lettered, or activated at its time. The bytes stay where they are.
+    Moved(Passage<'a>),
+    /// A message of a topic came to a subscription. The topic still has it; the bytes are shared.
+    Copied(Passage<'a>),
+    /// The bytes of a message are kept in a new place, so that the old one can go.
+    Relocated {
+        /// The entity.
+        entity: EntityId,
+        /// The message's number.
+        number: SequenceNumber,
+        /// The bytes.
+        body: &'a [u8],
+    },
+    /// The bytes of a message are those of another one: their shared old place can go.
+    SameBody {
+        /// The entity.
+        entity: EntityId,
+        /// The message's number.
+        number: SequenceNumber,
+        /// The other one's entity.
+        of: EntityId,
+        /// The other one's number.
+        of_number: SequenceNumber,
+    },
+    /// A message session has this state from now on, or none.
+    SessionState {
+        /// The entity.
+        entity: EntityId,
+        /// The message session.
+        message_session: &'a str,
+        /// When it was set.
+        at: Timestamp,
+        /// The state; `None` when it was cleared.
+        state: Option<&'a [u8]>,
+    },
+    /// A subscription has this rule from now on, or has no rule of this name any more.
+    Rule {
+        /// The subscription.
+        entity: EntityId,
+        /// The rule's name.
+        name: &'a str,
+        /// The rule (opaque here; JSON of the owner's), or `None`.
+        rule: Option<&'a [u8]>,
+    },
+    /// A message was forwarded into an entity that detects duplicates, or (in a checkpoint) was
+    /// accepted before; duplicates of it are dropped.
+    Seen {
+        /// The entity.
+        entity: EntityId,
+        /// When.
+        at: Timestamp,
+        /// By what duplicates of it are known.
+        key: u128,
+    },
+    /// The number that the entity's next message of one partition gets: in a checkpoint, and where
+    /// numbers were given that no record names.
+    Counter {
+        /// The entity.
+        entity: EntityId,
+        /// The next number.
+        next: SequenceNumber,
+    },
+    /// In a checkpoint only: a message that was alive, and where its bytes are.
+    Alive {
+        /// The entity.
+        entity: EntityId,
+        /// Its number.
+        number: SequenceNumber,
+        /// When it was accepted.
+        at: Timestamp,
+        /// How long it lives, counted from `at`.
+        time_to_live: Millis,
+        /// Its state.
+        state: StoredState,
+        /// The number it had before it was forwarded.
+        enqueued_number: SequenceNumber,
+        /// Failed deliveries so far.
+        delivery_count: u32,
+        /// How often it was forwarded.
+        hops: u8,
+        /// The message session it belongs to, if it has one.
+        message_session: Option<&'a str>,
+        /// Where it was dead-lettered, if it was forwarded from there.
+        dead_letter_source: Option<&'a str>,
+        /// Its amendments, encoded, if it has any.
+        amendments: Option<&'a [u8]>,
+        /// Where its bytes are.
+        body: BodyRef,
+        /// Other messages may have the same bytes.
+        shared: bool,
+    },
+}
+
+/// A message's way from one entity to another.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Passage<'a> {
+    /// The entity it comes from.
+    pub from: EntityId,
+    /// The number it had there.
+    pub from_number: SequenceNumber,
+    /// The entity that has it now.
+    pub to: EntityId,
+    /// The number it has there.
+    pub number: SequenceNumber,
+    /// When.
+    pub at: Timestamp,
+    /// How long it lives there, counted from `at`.
+    pub time_to_live: Millis,
+    /// The number it had before it was forwarded; 0 if it never was.
+    pub enqueued_number: SequenceNumber,
+    /// Failed deliveries so far.
+    pub delivery_count: u32,
+    /// How often it was forwarded.
+    pub hops: u8,
+    /// The message session it belongs to there, if it has one.
+    pub message_session: Option<&'a str>,
+    /// Where it was dead-lettered, if it is forwarded from there.
+    pub dead_letter_source: Option<&'a str>,
+    /// All of its amendments from now on, encoded ([`crate::message::Amendments`]), if it has any.
+    pub amendments: Option<&'a [u8]>,
+}
+
+/// Where records go: the group commit that is being put together.
+///
+/// Records of one step are one unit: all of them are kept, or none.
+pub trait Journal {
+    /// Adds a record, and returns where its body is kept: `None` for a record without one.
+    fn append(&mut self, record: &Record<'_>) -> Option<BodyRef>;
+
+    /// Says that no message refers to these bytes any more.
+    fn release(&mut self, body: BodyRef);
+
+    /// Returns how many bytes the group has so far, where it is counted.
+    fn open_bytes(&self) -> usize {
+        0
+    }
+}

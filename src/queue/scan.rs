@@ -1,0 +1,336 @@
+//! Receivers that go through a queue on their own: browsers, and those that select what they take.
+//!
+//! Each has a place of its own in the queue and passes every message that can be given out once, in
+//! order; one that comes to be below that place afterwards is looked at too. What it does not take
+//! stays as it is, for others. Whether a selector takes a message its bytes tell: where they are not
+//! at hand it is undecided, and the broker has them read ([`Queue::undecided`]).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::{
+    BodyRef, ConsumerId, Context, Delivery, Handover, LockToken, Queue, ReceiveMode,
+    SequenceNumber, number, numbers, stamps,
+};
+use crate::limits;
+use crate::message::{Amendments, Message};
+use crate::rules::{Facts, Share, SqlFilter};
+
+/// Finds the message whose bytes are at a position, if it is at hand.
+pub type AtHand<'m> = &'m dyn Fn(u64) -> Option<&'m Message>;
+
+/// What a receiver that goes through a queue on its own does with what it finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Finding {
+    /// It is shown the message, which stays as it is.
+    Shown,
+    /// It gets the message, as any receiver does.
+    Taken,
+}
+
+/// Which messages a receiver takes, or is shown.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    /// What it selects; without one, all.
+    pub selector: Option<Arc<SqlFilter>>,
+    /// Bytes that a message may have at most, as it is sent.
+    pub bytes_max: Option<u64>,
+}
+
+/// Why a message can be given out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Offered {
+    /// Somebody had it, and gave it back.
+    Again,
+    /// It is new here.
+    New,
+}
+
+/// A receiver's way through the queue.
+#[derive(Debug)]
+pub(super) struct Scan {
+    finding: Finding,
+    choice: Selection,
+    /// Where it goes on, in each partition.
+    next: Vec<u64>,
+    /// Messages below that place that it is to look at none the less.
+    again: BTreeSet<u64>,
+    /// Its next message is one whose bytes must be read first, or that it did not come to.
+    undecided: bool,
+}
+
+impl Scan {
+    fn new(finding: Finding, choice: Selection, partitions: usize) -> Self {
+        Self {
+            finding,
+            choice,
+            next: (0..partitions).map(numbers::first_of).collect(),
+            again: BTreeSet::new(),
+            undecided: false,
+        }
+    }
+
+    pub(super) fn is_undecided(&self) -> bool {
+        self.undecided
+    }
+
+    /// Notes a message that has come to be where it has passed already.
+    pub(super) fn offer(&mut self, ordinal: u64, offered: Offered) {
+        let has_seen = self.finding == Finding::Shown && offered == Offered::Again;
+        let next = match self.next.as_slice() {
+            &[next] => next,
+            all => all
+                .get(numbers::partition(ordinal))
+                .copied()
+                .unwrap_or_default(),
+        };
+        if ordinal < next && !has_seen {
+            self.again.insert(ordinal);
+        }
+    }
+
+    /// Forgets a message that has gone.
+    pub(super) fn forget(&mut self, ordinal: u64) {
+        self.again.remove(&ordinal);
+    }
+
+    /// Goes past a message.
+    fn pass(&mut self, ordinal: u64) {
+        if self.again.remove(&ordinal) {
+            return;
+        }
+        let partition = match self.next.len() {
+            1 => 0,
+            _ => numbers::partition(ordinal),
+        };
+        if let Some(next) = self.next.get_mut(partition) {
+            *next = ordinal + 1;
+        }
+    }
+}
+
+impl Queue {
+    /// Lets a receiver in, without credit, that goes through the messages on its own: through all of
+    /// them, or those that it selects.
+    pub fn add_scan(
+        &mut self,
+        id: ConsumerId,
+        mode: ReceiveMode,
+        finding: Finding,
+        choice: Selection,
+    ) {
+        let partitions = self.numbers.iter().count();
+        let scan = Scan::new(finding, choice, partitions);
+        self.consumers.add_scan(id, mode, scan);
+    }
+
+    /// Returns whether there are receivers that go through the queue on their own.
+    #[must_use]
+    pub fn has_scans(&self) -> bool {
+        !self.consumers.scans().is_empty()
+    }
+
+    /// Returns whether a receiver is shown messages, which stay as they are.
+    #[must_use]
+    pub fn is_shown(&self, id: ConsumerId) -> bool {
+        let scan = self.consumers.scans().get(&id);
+        scan.is_some_and(|scan| scan.finding == Finding::Shown)
+    }
+
+    /// Returns whether a receiver waits for bytes of messages to be read: see [`Queue::undecided`].
+    #[must_use]
+    pub fn is_undecided(&self) -> bool {
+        self.consumers.scans().values().any(Scan::is_undecided)
+    }
+
+    /// Returns the messages for whose bytes receivers wait, and where these are: about so many, for
+    /// each receiver its next ones.
+    #[must_use]
+    pub fn undecided(&self, count: usize) -> Vec<(SequenceNumber, BodyRef)> {
+        let scans = self.consumers.scans().values();
+        let open: Vec<&Scan> = scans.filter(|scan| scan.undecided).take(count).collect();
+        let each = count / open.len().max(1);
+        let mut found = BTreeMap::new();
+        for scan in open {
+            let again = scan.again.iter().filter_map(|&at| self.index.get(at));
+            let ahead = scan.next.iter().enumerate().flat_map(|(partition, &next)| {
+                let entries = self.index.available(next);
+                entries.take_while(move |entry| {
+                    scan.next.len() == 1 || numbers::partition(entry.ordinal) == partition
+                })
+            });
+            let waiting = again.chain(ahead).filter(|entry| entry.is_available());
+            for entry in waiting.take(each) {
+                let place = entry.body.position;
+                found.insert(place, (number(entry.ordinal), entry.body));
+            }
+        }
+        found.into_values().collect()
+    }
+
+    /// Lets receivers go on that wait for bytes of messages, as far as these messages are at hand, by
+    /// the positions of their bytes, and as far as a share lasts.
+    pub fn decide(&mut self, cx: &mut Context<'_>, at_hand: AtHand<'_>, share: &mut Share) {
+        if !self.is_behind {
+            self.scan(cx, at_hand, share);
+            self.end_drains(cx);
+        }
+    }
+
+    /// Gives out what receivers find that go through the queue on their own, a message to each in
+    /// turn.
+    pub(super) fn scan(&mut self, cx: &mut Context<'_>, at_hand: AtHand<'_>, share: &mut Share) {
+        let mut ids: Vec<ConsumerId> = self.consumers.scans().keys().copied().collect();
+        while !ids.is_empty() {
+            ids.retain(|&id| self.scan_one(cx, id, at_hand, share));
+        }
+    }
+
+    /// Looks at one message for a receiver; returns whether it can look at another.
+    fn scan_one(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: ConsumerId,
+        at_hand: AtHand<'_>,
+        share: &mut Share,
+    ) -> bool {
+        if let Some(scan) = self.consumers.scan_mut(id) {
+            scan.undecided = false;
+        }
+        if !self.consumers.can_take(id) {
+            return false;
+        }
+        let Some((ordinal, body)) = self.found_by(id) else {
+            return false;
+        };
+        if !self.consumers.fits(id, body.length) {
+            return false;
+        }
+        let takes = self.takes(id, ordinal, body, at_hand, share);
+        let Some(scan) = self.consumers.scan_mut(id) else {
+            return false;
+        };
+        match takes {
+            None => {
+                scan.undecided = true;
+                false
+            }
+            Some(false) => {
+                scan.pass(ordinal);
+                true
+            }
+            Some(true) => {
+                scan.pass(ordinal);
+                let finding = scan.finding;
+                self.give_found(cx, id, finding, ordinal, body);
+                true
+            }
+        }
+    }
+
+    /// Finds the next message that a receiver has to look at.
+    fn found_by(&mut self, id: ConsumerId) -> Option<(u64, BodyRef)> {
+        let scan = self.consumers.scan_mut(id)?;
+        while let Some(&ordinal) = scan.again.first() {
+            let entry = self.index.get(ordinal);
+            if let Some(entry) = entry.filter(|entry| entry.is_available()) {
+                return Some((ordinal, entry.body));
+            }
+            scan.again.pop_first();
+        }
+        let is_one = scan.next.len() == 1;
+        for (partition, next) in scan.next.iter_mut().enumerate() {
+            let found = self.index.first_available(*next);
+            let here =
+                |&(ordinal, _): &(u64, BodyRef)| is_one || numbers::partition(ordinal) == partition;
+            if let Some((ordinal, body)) = found.filter(here) {
+                // What is passed over is passed over once.
+                *next = ordinal;
+                return Some((ordinal, body));
+            }
+            *next = self.numbers.peek(partition);
+        }
+        None
+    }
+
+    /// Says whether a receiver takes a message; `None` if its bytes must be read first, or the share is
+    /// spent.
+    fn takes(
+        &self,
+        id: ConsumerId,
+        ordinal: u64,
+        body: BodyRef,
+        at_hand: AtHand<'_>,
+        share: &mut Share,
+    ) -> Option<bool> {
+        let Some(scan) = self.consumers.scans().get(&id) else {
+            return Some(true);
+        };
+        if scan
+            .choice
+            .bytes_max
+            .is_some_and(|max| max < self.size_sent(ordinal))
+        {
+            return Some(false);
+        }
+        let Some(selector) = &scan.choice.selector else {
+            return Some(true);
+        };
+        if share.is_spent() {
+            return None;
+        }
+        let message = at_hand(body.position)?;
+        let Some(entry) = self.index.get(ordinal) else {
+            return Some(false);
+        };
+        let facts = Facts {
+            sequence_number: number(ordinal),
+            enqueued_time: entry.enqueued_at,
+            time_to_live: entry.time_to_live,
+            seed: ordinal,
+        };
+        let unchanged = Amendments::default();
+        let changed = entry.amendments.as_deref().unwrap_or(&unchanged);
+        Some(selector.is_true_of(message, changed, &facts, share))
+    }
+
+    /// Returns how many bytes a message may have as it is sent, with all that the broker adds.
+    fn size_sent(&self, ordinal: u64) -> u64 {
+        let Some(entry) = self.index.get(ordinal) else {
+            return 0;
+        };
+        let amended = entry.amendments.as_ref().map_or(0, |it| it.size());
+        let source = entry.dead_letter_source.as_ref().map_or(0, |it| it.len());
+        let added = u64::try_from(amended + source).unwrap_or(u64::MAX);
+        u64::from(entry.body.length) + limits::STAMPS_BYTES + added
+    }
+
+    fn give_found(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: ConsumerId,
+        finding: Finding,
+        ordinal: u64,
+        body: BodyRef,
+    ) {
+        let Some(mode) = self.consumers.take(id, body.length) else {
+            return;
+        };
+        let handover = match finding {
+            Finding::Taken => {
+                self.returned.remove(&ordinal);
+                self.hand_over(cx, ordinal, mode)
+            }
+            Finding::Shown => self.index.get(ordinal).map(|entry| Handover {
+                token: LockToken::new(cx.random.next_u64(), cx.random.next_u64()),
+                mode: ReceiveMode::ReceiveAndDelete,
+                body: entry.body,
+                stamps: stamps(self.id, self.description.partitioned, &entry),
+            }),
+        };
+        if let Some(handover) = handover {
+            let message = Delivery::Message(id, handover);
+            cx.effects.deliveries.push(message);
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! The committer: the thread that writes and syncs the log.
+//!
+//! A thread of its own, because a sync blocks: shared with tasks, one-message commits fell to a
+//! twentieth on two busy cores (`docs/decisions/001-own-journal.md#measurements`). It takes all
+//! frames that have gathered during one sync into the next.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+use tracing::{error, warn};
+
+use super::logging;
+use super::supervisor::{self, Thread};
+use crate::journal::{self, Frame, SegmentId};
+
+/// When records are synced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sync {
+    /// Before anybody is told of them.
+    Always,
+    /// Now and then: what was told in between can be lost with the machine's power.
+    Interval,
+    /// When the system likes.
+    Never,
+}
+
+/// How often [`Sync::Interval`] syncs.
+const SYNC_INTERVAL: Duration = Duration::from_millis(100);
+/// How long to wait before a write is tried again for which the disk had no space.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// What the committer is to do, in order.
+#[derive(Debug)]
+pub(super) enum Order {
+    /// Make this group of records durable.
+    Commit(Frame),
+    /// Remove segments that nothing needs.
+    Remove(Vec<SegmentId>),
+    /// Sync what was ordered so far, whatever the policy.
+    Sync,
+}
+
+/// How far the committer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Progress {
+    /// The newest group that is durable, as the policy has it.
+    pub(super) durable: u64,
+    /// The newest group that is synced.
+    pub(super) synced: u64,
+}
+
+/// The owner's hold on the committer's thread.
+pub(super) struct Committer {
+    orders: Option<mpsc::Sender<Order>>,
+    progress: watch::Receiver<Progress>,
+    /// It is not to wait for space any more.
+    stop: Arc<AtomicBool>,
+    thread: Option<Thread>,
+}
+
+impl Committer {
+    /// Starts the thread.
+    ///
+    /// When a write or a sync fails for good the process ends: nobody knows then what is on the
+    /// disk, and the next start finds out.
+    pub(super) fn start(
+        committer: journal::Committer,
+        sync: Sync,
+        durable: u64,
+    ) -> std::io::Result<Self> {
+        let (orders, taken) = mpsc::channel();
+        let (report, progress) = watch::channel(Progress {
+            durable,
+            synced: durable,
+        });
+        let stop = Arc::new(AtomicBool::new(false));
+        let is_stopped = Arc::clone(&stop);
+        let work = move || run(committer, sync, &taken, &report, &is_stopped);
+        let thread = supervisor::spawn_thread("committer", work)?;
+        Ok(Self {
+            orders: Some(orders),
+            progress,
+            stop,
+            thread: Some(thread),
+        })
+    }
+
+    /// Passes an order on. The orders waiting are bounded by the owner's bytes in flight.
+    pub(super) fn order(&self, order: Order) {
+        if let Some(orders) = &self.orders {
+            // The thread ends only with the process, or after `drop`.
+            let _ = orders.send(order);
+        }
+    }
+
+    pub(super) fn progress(&self) -> watch::Receiver<Progress> {
+        self.progress.clone()
+    }
+}
+
+impl Drop for Committer {
+    /// Waits until all orders are carried out and the log is synced. What the disk has no space for is
+    /// given up: nobody was told of it.
+    fn drop(&mut self) {
+        let Some(thread) = self.thread.take() else {
+            return;
+        };
+        thread.allow_end();
+        self.stop.store(true, Ordering::Relaxed);
+        self.orders = None;
+        thread.join();
+    }
+}
+
+fn run(
+    mut committer: journal::Committer,
+    sync: Sync,
+    orders: &mpsc::Receiver<Order>,
+    report: &watch::Sender<Progress>,
+    stop: &AtomicBool,
+) {
+    let mut frames = Vec::new();
+    let mut removals = Vec::new();
+    let mut durable = committer.synced();
+    let mut unsynced = false;
+    let mut synced_at = Instant::now();
+    loop {
+        let first = if unsynced && sync == Sync::Interval {
+            match orders.recv_timeout(SYNC_INTERVAL.saturating_sub(synced_at.elapsed())) {
+                Ok(order) => Some(order),
+                Err(mpsc::RecvTimeoutError::Timeout) => None,
+                Err(mpsc::RecvTimeoutError::Disconnected) => break,
+            }
+        } else {
+            match orders.recv() {
+                Ok(order) => Some(order),
+                Err(mpsc::RecvError) => break,
+            }
+        };
+        let mut must_sync = sync == Sync::Always;
+        for order in first.into_iter().chain(orders.try_iter()) {
+            match order {
+                Order::Commit(frame) => frames.push(frame),
+                Order::Remove(segments) => removals.extend(segments),
+                Order::Sync => must_sync = true,
+            }
+        }
+        if let Some(last) = frames.last().map(|frame: &Frame| frame.number) {
+            if !write(&mut committer, &frames, stop) {
+                break;
+            }
+            (durable, unsynced) = (last, true);
+            frames.clear();
+            if sync != Sync::Always {
+                tell(report, durable, committer.synced());
+            }
+        }
+        if sync == Sync::Interval && SYNC_INTERVAL <= synced_at.elapsed() {
+            must_sync = true;
+        }
+        if unsynced && must_sync {
+            sync_or_end(&mut committer);
+            unsynced = false;
+            synced_at = Instant::now();
+        }
+        tell(report, durable, committer.synced());
+        for segment in removals.drain(..) {
+            if let Err(error) = committer.remove(segment) {
+                end(&error);
+            }
+        }
+    }
+    if unsynced {
+        sync_or_end(&mut committer);
+    }
+}
+
+fn tell(report: &watch::Sender<Progress>, durable: u64, synced: u64) {
+    let now = Progress { durable, synced };
+    report.send_if_modified(|progress| std::mem::replace(progress, now) != now);
+}
+
+/// Writes frames, however long it takes until there is space for them; returns whether they were
+/// written before it was time to stop.
+fn write(committer: &mut journal::Committer, frames: &[Frame], stop: &AtomicBool) -> bool {
+    let mut told = false;
+    loop {
+        match committer.write(frames) {
+            Ok(()) => return true,
+            Err(journal::Error::Full) if stop.load(Ordering::Relaxed) => {
+                error!(
+                    groups = frames.len(),
+                    "the disk is full, and the broker stops: what waited for space is not kept, and \
+                     nobody was told that it is"
+                );
+                return false;
+            }
+            Err(journal::Error::Full) => {
+                if !told {
+                    warn!(
+                        "the disk is full, its reserve too: everything waits until there is space"
+                    );
+                    told = true;
+                }
+                thread::park_timeout(RETRY);
+            }
+            Err(error) => end(&error),
+        }
+    }
+}
+
+fn sync_or_end(committer: &mut journal::Committer) {
+    if let Err(error) = committer.sync() {
+        end(&error);
+    }
+}
+
+fn end(error: &journal::Error) -> ! {
+    logging::fatal(format_args!(
+        "the log cannot be kept; the broker ends, and the next start recovers it: {error}"
+    ));
+    std::process::exit(1);
+}
+
+/// Shares a disk between the threads that read and write it.
+pub(super) type SharedDisk = Arc<dyn journal::Disk>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::EntityId;
+    use crate::journal::faulty::FaultyDisk;
+    use crate::journal::memory::MemoryDisk;
+    use crate::queue::{Journal, Record};
+
+    #[test]
+    fn a_full_disk_keeps_nobody_from_stopping() {
+        let disk = Arc::new(FaultyDisk::new());
+        let shared: SharedDisk = Arc::<FaultyDisk>::clone(&disk);
+        let options = journal::Options::new(1);
+        let mut log = journal::recover(shared, options, &mut |_, _| Ok(())).unwrap();
+        disk.set_room(Some(0));
+        let entity = EntityId(1);
+        log.writer.append(&Record::EntityDeleted { entity });
+        let frame = log.writer.seal().unwrap();
+        let committer = Committer::start(log.committer, Sync::Always, 0).unwrap();
+        let progress = committer.progress();
+        committer.order(Order::Commit(frame));
+        let (tell, told) = mpsc::channel();
+        let stopping = thread::spawn(move || {
+            drop(committer);
+            tell.send(()).unwrap();
+        });
+        told.recv_timeout(Duration::from_secs(20)).unwrap();
+        stopping.join().unwrap();
+        assert_eq!(progress.borrow().durable, 0);
+    }
+
+    #[tokio::test]
+    async fn whatever_the_policy_a_sync_that_is_ordered_is_done() {
+        for policy in [Sync::Always, Sync::Interval, Sync::Never] {
+            let disk: SharedDisk = Arc::new(MemoryDisk::new());
+            let options = journal::Options::new(1);
+            let mut log = journal::recover(disk, options, &mut |_, _| Ok(())).unwrap();
+            let entity = EntityId(1);
+            log.writer.append(&Record::EntityDeleted { entity });
+            let frame = log.writer.seal().unwrap();
+            let committer = Committer::start(log.committer, policy, 0).unwrap();
+            committer.order(Order::Commit(frame));
+            let mut progress = committer.progress();
+            let told = progress.wait_for(|progress| progress.durable == 1).await;
+            assert!(told.is_ok(), "{policy:?}");
+            drop(told);
+            committer.order(Order::Sync);
+            let synced = progress.wait_for(|progress| progress.synced == 1).await;
+            assert!(synced.is_ok(), "{policy:?}");
+        }
+    }
+}

@@ -1,0 +1,881 @@
+//! The disk of the log as files in one directory, which one process has at a time.
+//!
+//! ```text
+//!  LOCK                          locked while a process has the directory
+//!  0000000000000001.seg          segments
+//!  0000001000000040.checkpoint   the newest checkpoint; checkpoint.tmp while it is being written
+//!  spare-1.seg                   prepared segments; preparing.tmp while one is being filled
+//! ```
+//!
+//! Segments are filled with zeros ahead of need, by a thread: writes into them change no metadata
+//! and need no new space. The first one of all is only reserved, but for its begin: the broker's
+//! first message should not wait for it. A directory is synced after each name in it that must
+//! stay.
+//!
+//! The directory and the segment that is used next are open before they are needed. Where the process
+//! or the system has no descriptor for another file, opening it is tried again until there is one.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, IoSlice, Write};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
+use rustix::io::{Errno, pwritev};
+
+use tracing::{debug, warn};
+
+use super::files;
+use super::supervisor::{self, Thread};
+use crate::journal::{CheckpointSink, Disk, Error, SegmentId};
+use crate::limits;
+
+/// How long to wait before a segment is prepared again for which there was no space.
+const RETRY: Duration = Duration::from_secs(1);
+/// How long to wait before a file is opened again for which there was no descriptor.
+const REOPEN: Duration = Duration::from_millis(100);
+/// Files that are kept open.
+const HANDLES_MAX: usize = 16;
+/// How long prepared segments lie unused before there are too many of them.
+const IDLE: Duration = Duration::from_secs(30);
+/// Bytes of zeros that are written at a time.
+const WRITE_BYTES: usize = 1024 * 1024;
+/// Parts that are written with one call: the system's limit.
+const WRITE_PARTS: usize = 1024;
+const CHECKPOINT_TMP: &str = "checkpoint.tmp";
+const PREPARING: &str = "preparing.tmp";
+
+/// Files in a directory.
+pub struct FileDisk {
+    shared: Arc<Shared>,
+    helper: Option<Thread>,
+    handles: Mutex<BTreeMap<SegmentId, Arc<File>>>,
+    /// Locked until it is closed.
+    _lock: File,
+}
+
+/// What the preparing thread knows too.
+struct Shared {
+    directory: PathBuf,
+    /// To be synced.
+    directory_handle: File,
+    segment_bytes: u64,
+    spares: Mutex<Spares>,
+    changed: Condvar,
+    room: AtomicBool,
+}
+
+#[derive(Default)]
+struct Spares {
+    ready: Vec<Spare>,
+    /// Segments of the log that are in use.
+    in_use: usize,
+    /// Names given so far.
+    named: u64,
+    /// The system's answer to the last attempt to prepare one.
+    failure: Option<(io::ErrorKind, String)>,
+    /// The directory is new: the next one prepared is wanted at once.
+    hurry: bool,
+    stop: bool,
+}
+
+/// A prepared segment.
+struct Spare {
+    path: PathBuf,
+    /// The one that is used next is open; of many, not all are.
+    file: Option<Arc<File>>,
+}
+
+impl Spare {
+    fn closed(path: PathBuf) -> Self {
+        Self { path, file: None }
+    }
+}
+
+impl FileDisk {
+    /// Opens a directory, or makes it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Locked`] if another process has it.
+    pub fn open(directory: &Path) -> Result<Arc<dyn Disk>, Error> {
+        Self::open_with(directory, limits::SEGMENT_BYTES)
+    }
+
+    /// Opens a directory, or makes it, with segments of this many bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Locked`] if another process has it.
+    pub fn open_with(directory: &Path, segment_bytes: u64) -> Result<Arc<dyn Disk>, Error> {
+        let failed = failure("open", directory);
+        if let Some(mode) = files::make_private_directory(directory).map_err(&failed)? {
+            let directory = directory.display();
+            warn!(
+                mode = format_args!("{mode:o}"),
+                "the data directory {directory} is open to other users of this machine, and holds \
+                 messages and keys: chmod -R go= {directory}"
+            );
+        }
+        let lock = lock(directory)?;
+        let mut spares = Spares {
+            hurry: true,
+            ..Spares::default()
+        };
+        for entry in fs::read_dir(directory).map_err(&failed)? {
+            let path = entry.map_err(&failed)?.path();
+            let name = path
+                .file_name()
+                .and_then(|name| name.to_str())
+                .unwrap_or_default();
+            if name == CHECKPOINT_TMP || name == PREPARING {
+                fs::remove_file(&path).map_err(failure("remove", &path))?;
+                continue;
+            }
+            if name.strip_suffix(".seg").is_some() {
+                spares.hurry = false;
+            }
+            if let Some(number) = number(name, "spare-", ".seg", 10) {
+                spares.named = spares.named.max(number);
+                spares.ready.push(Spare::closed(path));
+            } else if name.strip_suffix(".seg").is_some() {
+                spares.in_use += 1;
+            }
+        }
+        let directory_handle = File::open(directory).map_err(&failed)?;
+        if let Some(parent) = directory
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+        {
+            let synced = files::sync_directory(parent);
+            synced.map_err(failure("sync", parent))?;
+        }
+        let shared = Arc::new(Shared {
+            directory: directory.to_owned(),
+            directory_handle,
+            segment_bytes,
+            spares: Mutex::new(spares),
+            changed: Condvar::new(),
+            room: AtomicBool::new(true),
+        });
+        shared.sync_directory()?;
+        let theirs = Arc::clone(&shared);
+        let helper = supervisor::spawn_thread("segments", move || theirs.keep_ready());
+        Ok(Arc::new(Self {
+            shared,
+            helper: Some(helper.map_err(failed)?),
+            handles: Mutex::default(),
+            _lock: lock,
+        }))
+    }
+
+    fn segment_path(&self, segment: SegmentId) -> PathBuf {
+        self.shared
+            .directory
+            .join(format!("{:016x}.seg", segment.0))
+    }
+
+    fn checkpoint_path(&self, number: u64) -> PathBuf {
+        self.shared
+            .directory
+            .join(format!("{number:016x}.checkpoint"))
+    }
+
+    fn handle(&self, segment: SegmentId) -> Result<Arc<File>, Error> {
+        let handles = locked(&self.handles);
+        if let Some(handle) = handles.get(&segment) {
+            return Ok(Arc::clone(handle));
+        }
+        let path = self.segment_path(segment);
+        // Others go on with the files that are open while there is no descriptor for this one.
+        drop(handles);
+        let file = self.shared.open(&path, || open_segment(&path));
+        let file = Arc::new(file.map_err(failure("open", &path))?);
+        self.keep(segment, &file);
+        Ok(file)
+    }
+
+    /// Keeps a segment open.
+    fn keep(&self, segment: SegmentId, file: &Arc<File>) {
+        let mut handles = locked(&self.handles);
+        if HANDLES_MAX <= handles.len() {
+            handles.pop_first();
+        }
+        handles.insert(segment, Arc::clone(file));
+    }
+
+    /// Returns the numbers in the names that end so, in their order.
+    fn numbered(&self, suffix: &str) -> Result<Vec<u64>, Error> {
+        let directory = &self.shared.directory;
+        let mut numbers = Vec::new();
+        for entry in fs::read_dir(directory).map_err(failure("list", directory))? {
+            let name = entry.map_err(failure("list", directory))?.file_name();
+            numbers.extend(name.to_str().and_then(|name| number(name, "", suffix, 16)));
+        }
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+}
+
+impl Drop for FileDisk {
+    fn drop(&mut self) {
+        let Some(helper) = self.helper.take() else {
+            return;
+        };
+        helper.allow_end();
+        locked(&self.shared.spares).stop = true;
+        self.shared.changed.notify_all();
+        helper.join();
+    }
+}
+
+impl Disk for FileDisk {
+    fn segments(&self) -> Result<Vec<(SegmentId, u64)>, Error> {
+        let numbers = self.numbered(".seg")?;
+        let segments = numbers.into_iter().map(|number| {
+            let path = self.segment_path(SegmentId(number));
+            let metadata = fs::metadata(&path).map_err(failure("read", &path))?;
+            Ok((SegmentId(number), metadata.len()))
+        });
+        segments.collect()
+    }
+
+    fn start_segment(&self, segment: SegmentId) -> Result<(), Error> {
+        let path = self.segment_path(segment);
+        if path.exists() {
+            return self.shared.sync_directory();
+        }
+        let mut spares = locked(&self.shared.spares);
+        let spare = loop {
+            if let Some(spare) = spares.ready.pop() {
+                break spare;
+            }
+            if let Some((kind, text)) = &spares.failure {
+                let error = io::Error::new(*kind, text.clone());
+                return Err(failure("prepare a segment in", &self.shared.directory)(
+                    error,
+                ));
+            }
+            spares = self
+                .shared
+                .changed
+                .wait(spares)
+                .unwrap_or_else(PoisonError::into_inner);
+        };
+        spares.in_use += 1;
+        drop(spares);
+        self.shared.changed.notify_all();
+        fs::rename(&spare.path, &path).map_err(failure("rename", &spare.path))?;
+        if let Some(file) = &spare.file {
+            self.keep(segment, file);
+        }
+        self.shared.sync_directory()
+    }
+
+    fn length(&self, segment: SegmentId) -> Result<u64, Error> {
+        let metadata = self.handle(segment)?.metadata();
+        metadata
+            .map(|metadata| metadata.len())
+            .map_err(|error| failure("look at", &self.segment_path(segment))(error))
+    }
+
+    fn remove_segment(&self, segment: SegmentId) -> Result<(), Error> {
+        let handle = locked(&self.handles).remove(&segment);
+        let path = self.segment_path(segment);
+        let failed = failure("remove", &path);
+        let metadata = match fs::metadata(&path) {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(failed(error)),
+        };
+        // Before the spares are locked: it may have to wait for a descriptor.
+        let file = match handle {
+            Some(file) => file,
+            None => {
+                let opened = self.shared.open(&path, || open_segment(&path));
+                Arc::new(opened.map_err(&failed)?)
+            }
+        };
+        let mut spares = locked(&self.shared.spares);
+        // A backup may hold the file under another name: its bytes must stay as they are.
+        let fits = metadata.nlink() == 1 && self.shared.segment_bytes <= metadata.len();
+        spares.in_use = spares.in_use.saturating_sub(1);
+        let most = limits::SPARE_SEGMENTS_MAX.max(spares.in_use / 4);
+        if !fits || most <= spares.ready.len() {
+            drop(spares);
+            return fs::remove_file(&path).map_err(failed);
+        }
+        if self.shared.segment_bytes < metadata.len() {
+            file.set_len(self.shared.segment_bytes).map_err(&failed)?;
+        }
+        let spare = self.shared.name(&mut spares);
+        fs::rename(&path, &spare).map_err(failed)?;
+        let file = Some(file);
+        self.shared.add(&mut spares, Spare { path: spare, file });
+        Ok(())
+    }
+
+    fn write(&self, segment: SegmentId, offset: u64, parts: &[&[u8]]) -> Result<(), Error> {
+        let file = self.handle(segment)?;
+        let mut slices: Vec<IoSlice<'_>> = parts.iter().map(|part| IoSlice::new(part)).collect();
+        let mut rest = slices.as_mut_slice();
+        let mut place = offset;
+        while !rest.is_empty() {
+            let now = rest.get(..WRITE_PARTS).unwrap_or(rest);
+            match pwritev(&*file, now, place) {
+                Ok(0) if now.iter().any(|part| !part.is_empty()) => {
+                    let none = io::ErrorKind::WriteZero.into();
+                    return Err(failure("write", &self.segment_path(segment))(none));
+                }
+                Ok(count) => {
+                    place += u64::try_from(count).expect("no machine has wider addresses");
+                    IoSlice::advance_slices(&mut rest, count);
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => {
+                    return Err(failure("write", &self.segment_path(segment))(error.into()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn sync(&self, segment: SegmentId) -> Result<(), Error> {
+        let synced = self.handle(segment)?.sync_data();
+        synced.map_err(|source| Error::Io {
+            what: "sync",
+            place: self.segment_path(segment).display().to_string(),
+            source,
+        })
+    }
+
+    fn read(&self, segment: SegmentId, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
+        let file = self.handle(segment)?;
+        let read = read_full(&file, offset, into);
+        read.map_err(|error| failure("read", &self.segment_path(segment))(error))
+    }
+
+    fn truncate(&self, segment: SegmentId, offset: u64) -> Result<(), Error> {
+        let path = self.segment_path(segment);
+        let failed = failure("cut", &path);
+        let file = self.handle(segment)?;
+        let mut rest = file
+            .metadata()
+            .map_err(&failed)?
+            .len()
+            .saturating_sub(offset);
+        let mut place = offset;
+        let zeros = vec![0; WRITE_BYTES];
+        while 0 < rest {
+            let count = rest.min(u64::try_from(WRITE_BYTES).expect("it is small"));
+            let now = zeros.get(..usize::try_from(count).expect("it is small"));
+            file.write_all_at(now.unwrap_or_default(), place)
+                .map_err(&failed)?;
+            (place, rest) = (place + count, rest - count);
+        }
+        file.sync_all().map_err(failed)
+    }
+
+    fn has_room(&self) -> bool {
+        self.shared.room.load(Ordering::Relaxed)
+    }
+
+    fn write_checkpoint(&self, number: u64) -> Result<Box<dyn CheckpointSink + '_>, Error> {
+        let temporary = self.shared.directory.join(CHECKPOINT_TMP);
+        let file = self
+            .shared
+            .open(&temporary, || create(&temporary))
+            .map_err(failure("create", &temporary))?;
+        let path = self.checkpoint_path(number);
+        Ok(Box::new(Sink {
+            shared: &self.shared,
+            temporary,
+            path,
+            file,
+        }))
+    }
+
+    fn checkpoints(&self) -> Result<Vec<u64>, Error> {
+        self.numbered(".checkpoint")
+    }
+
+    fn read_checkpoint(&self, number: u64, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
+        let path = self.checkpoint_path(number);
+        let file = self.shared.open(&path, || File::open(&path));
+        let file = file.map_err(failure("open", &path))?;
+        read_full(&file, offset, into).map_err(failure("read", &path))
+    }
+
+    fn remove_checkpoint(&self, number: u64) -> Result<(), Error> {
+        let path = self.checkpoint_path(number);
+        fs::remove_file(&path).map_err(failure("remove", &path))
+    }
+}
+
+struct Sink<'a> {
+    shared: &'a Shared,
+    temporary: PathBuf,
+    path: PathBuf,
+    file: File,
+}
+
+impl CheckpointSink for Sink<'_> {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.file
+            .write_all(bytes)
+            .map_err(failure("write", &self.temporary))
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), Error> {
+        self.file
+            .sync_all()
+            .map_err(failure("sync", &self.temporary))?;
+        fs::rename(&self.temporary, &self.path).map_err(failure("rename", &self.temporary))?;
+        self.shared.sync_directory()
+    }
+}
+
+impl Drop for Sink<'_> {
+    fn drop(&mut self) {
+        // A finished one has another name; else what remains is removed at the next start.
+        let _ = fs::remove_file(&self.temporary);
+    }
+}
+
+impl Shared {
+    /// Makes durable which names the directory has.
+    fn sync_directory(&self) -> Result<(), Error> {
+        self.directory_handle
+            .sync_all()
+            .map_err(|source| Error::Io {
+                what: "sync",
+                place: self.directory.display().to_string(),
+                source,
+            })
+    }
+
+    /// Opens a file; tries it again while there is no descriptor for it.
+    fn open(&self, path: &Path, open: impl FnMut() -> io::Result<File>) -> io::Result<File> {
+        let wait = || {
+            let spares = locked(&self.spares);
+            let waited = self
+                .changed
+                .wait_timeout_while(spares, REOPEN, |spares| !spares.stop);
+            !waited.unwrap_or_else(PoisonError::into_inner).0.stop
+        };
+        open_patiently(path, open, wait)
+    }
+
+    /// Opens the segment that is used next.
+    fn open_next(spares: &mut Spares) {
+        if let Some(next) = spares.ready.last_mut()
+            && next.file.is_none()
+        {
+            // Where there is no descriptor now, it is opened when it is used.
+            next.file = open_segment(&next.path).ok().map(Arc::new);
+        }
+    }
+
+    /// Keeps one segment ready, until told to stop.
+    fn keep_ready(&self) {
+        let mut spares = locked(&self.spares);
+        while !spares.stop {
+            if !spares.ready.is_empty() {
+                Self::open_next(&mut spares);
+                let before = spares.ready.len();
+                let waited = self
+                    .changed
+                    .wait_timeout(spares, IDLE)
+                    .unwrap_or_else(PoisonError::into_inner);
+                spares = waited.0;
+                let is_idle = waited.1.timed_out() && before == spares.ready.len();
+                if is_idle && limits::SPARE_SEGMENTS_KEPT < before {
+                    // Many were in use together; one at a time goes back to the system.
+                    let removed = spares.ready.pop().map(|spare| fs::remove_file(spare.path));
+                    if let Some(Err(error)) = removed {
+                        debug!(%error, "a spare segment cannot be removed");
+                    }
+                }
+                continue;
+            }
+            let hurry = std::mem::take(&mut spares.hurry);
+            drop(spares);
+            let prepared = if hurry {
+                self.reserve()
+            } else {
+                self.prepare()
+            };
+            spares = locked(&self.spares);
+            let named = prepared.and_then(|()| {
+                let path = self.name(&mut spares);
+                fs::rename(self.directory.join(PREPARING), &path).map(|()| path)
+            });
+            match named {
+                Ok(path) => self.add(&mut spares, Spare::closed(path)),
+                Err(error) => {
+                    let _ = fs::remove_file(self.directory.join(PREPARING));
+                    spares.failure = Some((error.kind(), error.to_string()));
+                    self.room.store(!spares.ready.is_empty(), Ordering::Relaxed);
+                    self.changed.notify_all();
+                    let waited = self.changed.wait_timeout_while(spares, RETRY, |spares| {
+                        !spares.stop && spares.ready.is_empty()
+                    });
+                    spares = waited.unwrap_or_else(PoisonError::into_inner).0;
+                }
+            }
+        }
+    }
+
+    /// Makes a file of which only the begin is filled with zeros, and syncs it.
+    fn reserve(&self) -> io::Result<()> {
+        self.check_space()?;
+        let mut file = self.create_preparing()?;
+        match fallocate(&file, FallocateFlags::empty(), 0, self.segment_bytes) {
+            // Where space cannot be reserved, the file grows with what is written.
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let begin =
+            usize::try_from(self.segment_bytes).map_or(WRITE_BYTES, |all| all.min(WRITE_BYTES));
+        file.write_all(&vec![0; begin])?;
+        file.sync_all()
+    }
+
+    fn create_preparing(&self) -> io::Result<File> {
+        let path = self.directory.join(PREPARING);
+        self.open(&path, || create(&path))
+    }
+
+    fn check_space(&self) -> io::Result<()> {
+        // As much again stays free, so that checkpoints can be written: they free segments.
+        let space = rustix::fs::statvfs(&self.directory)?;
+        if space.f_bavail.saturating_mul(space.f_frsize) < self.segment_bytes.saturating_mul(2) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        Ok(())
+    }
+
+    /// Fills a file with zeros and syncs it.
+    fn prepare(&self) -> io::Result<()> {
+        self.check_space()?;
+        let mut file = self.create_preparing()?;
+        let zeros = vec![0; WRITE_BYTES];
+        let mut rest = usize::try_from(self.segment_bytes).map_err(io::Error::other)?;
+        while 0 < rest {
+            if locked(&self.spares).stop {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            let now = zeros.get(..rest).unwrap_or(&zeros);
+            file.write_all(now)?;
+            rest -= now.len();
+        }
+        file.sync_all()
+    }
+
+    fn name(&self, spares: &mut Spares) -> PathBuf {
+        spares.named += 1;
+        self.directory.join(format!("spare-{}.seg", spares.named))
+    }
+
+    fn add(&self, spares: &mut Spares, spare: Spare) {
+        spares.ready.push(spare);
+        Self::open_next(spares);
+        spares.failure = None;
+        self.room.store(true, Ordering::Relaxed);
+        self.changed.notify_all();
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing here is half done when a thread panics.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn number(name: &str, prefix: &str, suffix: &str, radix: u32) -> Option<u64> {
+    let digits = name.strip_prefix(prefix)?.strip_suffix(suffix)?;
+    u64::from_str_radix(digits, radix).ok()
+}
+
+fn read_full(file: &File, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+    let (mut count, mut place) = (0, offset);
+    while let Some(rest) = into.get_mut(count..).filter(|rest| !rest.is_empty()) {
+        match file.read_at(rest, place) {
+            Ok(0) => break,
+            Ok(read) => {
+                count += read;
+                place += u64::try_from(read).expect("no machine has wider addresses");
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(count)
+}
+
+/// Locks a directory for this process.
+fn lock(directory: &Path) -> Result<File, Error> {
+    let path = directory.join("LOCK");
+    let lock = files::private()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path)
+        .map_err(failure("open", &path))?;
+    match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(lock),
+        Err(Errno::WOULDBLOCK) => Err(Error::Locked {
+            place: path.display().to_string(),
+        }),
+        Err(error) => Err(failure("lock", &path)(error.into())),
+    }
+}
+
+/// Makes a file anew.
+fn create(path: &Path) -> io::Result<File> {
+    let mut options = files::private();
+    options.write(true).create(true).truncate(true).open(path)
+}
+
+fn open_segment(path: &Path) -> io::Result<File> {
+    File::options().read(true).write(true).open(path)
+}
+
+/// Opens a file. While the process or the system has no descriptor for it, it is tried again after
+/// each `wait`, until that returns false.
+fn open_patiently(
+    path: &Path,
+    mut open: impl FnMut() -> io::Result<File>,
+    mut wait: impl FnMut() -> bool,
+) -> io::Result<File> {
+    let mut told = false;
+    loop {
+        let error = match open() {
+            Ok(file) => return Ok(file),
+            Err(error) => error,
+        };
+        let code = error.raw_os_error().map(Errno::from_raw_os_error);
+        if !matches!(code, Some(Errno::MFILE | Errno::NFILE)) {
+            return Err(error);
+        }
+        if !told {
+            warn!(
+                path = %path.display(),
+                %error,
+                "a file of the log cannot be opened for want of a file descriptor; this is tried \
+                 again until one is free. Raise the limit of open files (ulimit -n)"
+            );
+            told = true;
+        }
+        if !wait() {
+            return Err(error);
+        }
+    }
+}
+
+/// Returns what makes the system's answer ours.
+fn failure<'a>(what: &'static str, path: &'a Path) -> impl Fn(io::Error) -> Error + 'a {
+    move |source| match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::Full,
+        io::ErrorKind::FileTooLarge => Error::Io {
+            what,
+            place: format!(
+                "{}: the limit of file sizes (ulimit -f) is reached",
+                path.display()
+            ),
+            source,
+        },
+        _ => Error::Io {
+            what,
+            place: path.display().to_string(),
+            source,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+    use crate::ids::{BodyRef, EntityId, SequenceNumber};
+    use crate::journal::{self, Options};
+    use crate::queue::{Journal, Record};
+
+    const SEGMENT_BYTES: u64 = 3 * 1024 * 1024 / 2;
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).unwrap();
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort_unstable();
+        names
+    }
+
+    #[test]
+    fn bytes_are_read_as_they_were_written_and_zeros_behind_them() {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = FileDisk::open_with(directory.path(), SEGMENT_BYTES).unwrap();
+        disk.start_segment(SegmentId(1)).unwrap();
+        let large = vec![5; 3 * WRITE_BYTES / 2];
+        disk.write(SegmentId(1), 100, &[b"ab", &large, b"", b"cd"])
+            .unwrap();
+        disk.sync(SegmentId(1)).unwrap();
+        let length = 104 + large.len();
+        let mut read = vec![1; length + 100];
+        assert_eq!(disk.read(SegmentId(1), 0, &mut read).unwrap(), length);
+        let expected = [&[0; 100][..], b"ab", &large, b"cd"].concat();
+        assert!(read[..length] == expected[..]);
+        disk.truncate(SegmentId(1), 101).unwrap();
+        assert_eq!(disk.read(SegmentId(1), 0, &mut read).unwrap(), length);
+        assert!(read[..101] == expected[..101] && read[101..length].iter().all(|byte| *byte == 0));
+    }
+
+    #[test]
+    fn what_is_made_is_for_its_owner_only() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("deep/data");
+        let disk = FileDisk::open_with(&directory, SEGMENT_BYTES).unwrap();
+        disk.start_segment(SegmentId(1)).unwrap();
+        disk.write_checkpoint(7).unwrap().finish().unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+        assert_eq!(mode(&directory), 0o700);
+        for entry in fs::read_dir(&directory).unwrap() {
+            let path = entry.unwrap().path();
+            assert_eq!(mode(&path), 0o600, "{}", path.display());
+        }
+        // One that an operator has opened stays so, and is told of.
+        let open = fs::Permissions::from_mode(0o750);
+        fs::set_permissions(&directory, open).unwrap();
+        let found = files::make_private_directory(&directory).unwrap();
+        assert_eq!((found, mode(&directory)), (Some(0o750), 0o750));
+    }
+
+    #[test]
+    fn a_file_is_opened_as_soon_as_there_is_a_descriptor() {
+        let path = Path::new("of-the-log");
+        for none in [Errno::MFILE, Errno::NFILE] {
+            let mut left = 3;
+            let open = || {
+                left -= 1;
+                if 0 < left {
+                    return Err(none.into());
+                }
+                tempfile::tempfile()
+            };
+            assert!(open_patiently(path, open, || true).is_ok());
+            assert_eq!(left, 0);
+            let stopped = open_patiently(path, || Err(none.into()), || false);
+            assert!(stopped.is_err());
+        }
+        let other = open_patiently(path, || Err(Errno::ACCESS.into()), || panic!("it waits"));
+        assert!(other.is_err());
+    }
+
+    #[test]
+    fn a_directory_is_for_one_at_a_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = FileDisk::open_with(directory.path(), SEGMENT_BYTES).unwrap();
+        let second = FileDisk::open_with(directory.path(), SEGMENT_BYTES).map(|_| ());
+        assert!(matches!(second, Err(Error::Locked { .. })), "{second:?}");
+        drop(disk);
+        assert!(FileDisk::open_with(directory.path(), SEGMENT_BYTES).is_ok());
+    }
+
+    #[test]
+    fn a_removed_segment_becomes_a_spare_of_the_right_length_unless_a_backup_has_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path();
+        let disk = FileDisk::open_with(path, SEGMENT_BYTES).unwrap();
+        for id in 1..=2 {
+            disk.start_segment(SegmentId(id)).unwrap();
+            disk.write(SegmentId(id), SEGMENT_BYTES, &[b"longer"])
+                .unwrap();
+        }
+        assert_eq!(
+            disk.segments().unwrap(),
+            [
+                (SegmentId(1), SEGMENT_BYTES + 6),
+                (SegmentId(2), SEGMENT_BYTES + 6)
+            ]
+        );
+        fs::hard_link(path.join("0000000000000002.seg"), path.join("backup")).unwrap();
+        disk.remove_segment(SegmentId(1)).unwrap();
+        disk.remove_segment(SegmentId(2)).unwrap();
+        assert!(disk.segments().unwrap().is_empty());
+        drop(disk);
+        assert_eq!(
+            fs::metadata(path.join("backup")).unwrap().len(),
+            SEGMENT_BYTES + 6
+        );
+        let names = names(path);
+        let spares: Vec<_> = names
+            .iter()
+            .filter(|name| name.starts_with("spare-"))
+            .collect();
+        assert!(!spares.is_empty() && spares.len() <= 2, "{names:?}");
+        for spare in spares {
+            assert_eq!(fs::metadata(path.join(spare)).unwrap().len(), SEGMENT_BYTES);
+        }
+    }
+
+    #[test]
+    fn a_checkpoint_is_there_only_when_it_is_finished() {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = FileDisk::open_with(directory.path(), SEGMENT_BYTES).unwrap();
+        let mut sink = disk.write_checkpoint(7).unwrap();
+        sink.write(b"abc").unwrap();
+        drop(sink);
+        assert!(disk.checkpoints().unwrap().is_empty());
+        let mut sink = disk.write_checkpoint(7).unwrap();
+        sink.write(b"abc").unwrap();
+        sink.finish().unwrap();
+        assert_eq!(disk.checkpoints().unwrap(), [7]);
+        let mut read = [0; 8];
+        assert_eq!(disk.read_checkpoint(7, 1, &mut read).unwrap(), 2);
+        assert_eq!(&read[..2], b"bc");
+        disk.remove_checkpoint(7).unwrap();
+        assert!(disk.checkpoints().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_log_in_files_is_found_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Options {
+            segment_bytes: SEGMENT_BYTES,
+            cache_bytes: 0,
+            store: 9,
+            accepts_loss: false,
+        };
+        let bytes = vec![3; 100_000];
+        let record = |number| Record::Relocated {
+            entity: EntityId(1),
+            number: SequenceNumber(number),
+            body: &bytes,
+        };
+        for life in 0..3 {
+            let disk = FileDisk::open_with(directory.path(), SEGMENT_BYTES).unwrap();
+            let mut found = Vec::new();
+            let mut replay = |_: &Record<'_>, body: Option<BodyRef>| {
+                found.extend(body);
+                Ok(())
+            };
+            let mut log = journal::recover(Arc::clone(&disk), options, &mut replay).unwrap();
+            assert_eq!(found.len(), life * 40);
+            for body in found {
+                let read = journal::read_ahead(&*disk, body, 1024, u64::MAX).unwrap();
+                assert!(read.body(body).unwrap() == vec![3; 100_000]);
+            }
+            for number in 0..40 {
+                log.writer.append(&record(number));
+                let frame = log.writer.seal().unwrap();
+                log.committer.write(&[frame]).unwrap();
+            }
+            log.committer.sync().unwrap();
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! The entities that the configuration names are made, or get the properties that it gives them.
+//!
+//! What it names it decides, at each start; what it does not name stays as it is: other entities,
+//! properties for which the file has no words, authorization rules of an entity of which it says
+//! nothing. Of a subscription, the rules that it names are made or replaced, and others stay.
+
+use crate::address;
+use tracing::info;
+
+use crate::broker::{Broker, EntityRefused, StepContext, Tier};
+use crate::config::{
+    AuthorizationRule as ConfiguredAuthorization, Config, Constant,
+    CorrelationFilter as ConfiguredFilter, Filter as Configured, Namespace, QueueProperties,
+    Right as ConfiguredRight, Rule as ConfiguredRule, Sku, Status as ConfiguredStatus,
+    Subscription, Topic,
+};
+use crate::limits;
+use crate::message::Scalar;
+use crate::queue::{Description, EntityKind, Status};
+use crate::rights::{AuthorizationRule, Key, Rights};
+use crate::rules::{Action, CorrelationFields, CorrelationFilter, Filter, Rule, SqlFilter};
+use crate::time::Timestamp;
+
+/// Makes the entities of a configuration.
+///
+/// # Errors
+///
+/// What cannot be, and why, as a sentence. Nothing of it is durable then.
+pub(super) fn install(
+    broker: &mut Broker,
+    cx: &mut StepContext<'_>,
+    config: &Config,
+    root_key: Option<&Key>,
+) -> Result<(), String> {
+    let names = config
+        .namespaces
+        .iter()
+        .map(|namespace| &namespace.name[..]);
+    broker.set_namespaces(names);
+    for namespace in &config.namespaces {
+        let rules = namespace.authorization.iter();
+        let mut rules: Vec<_> = rules.map(authorization_rule).collect();
+        if rules.is_empty() {
+            rules.extend(root_key.map(root_rule));
+        }
+        broker.set_authorization(&namespace.name, rules);
+        let tier = match namespace.sku {
+            Sku::Standard => Tier::Standard,
+            Sku::Premium => Tier::Premium,
+        };
+        broker.set_tier(cx, &namespace.name, tier);
+    }
+    for namespace in &config.namespaces {
+        let prefix = broker.prefix_of(&namespace.name);
+        let mut place = Place { broker, cx, prefix };
+        place.install(namespace)?;
+    }
+    for namespace in &config.namespaces {
+        check_forwards(broker, &broker.prefix_of(&namespace.name), namespace)?;
+    }
+    Ok(())
+}
+
+/// Checks where the entities of the file forward to. What administrators made is as they left it:
+/// where a target is gone, messages go to the transfer dead letters.
+fn check_forwards(broker: &Broker, prefix: &str, namespace: &Namespace) -> Result<(), String> {
+    let queues = namespace.queues.iter().map(|queue| queue.name.clone());
+    let subscriptions = namespace.topics.iter().flat_map(|topic| {
+        let of =
+            |subscription: &Subscription| address::subscription(&topic.name, &subscription.name);
+        topic.subscriptions.iter().map(of)
+    });
+    for path in queues.chain(subscriptions) {
+        let checked = broker.check_forwards(&format!("{prefix}{path}"));
+        checked.map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+struct Place<'a, 'b> {
+    broker: &'a mut Broker,
+    cx: &'a mut StepContext<'b>,
+    prefix: String,
+}
+
+impl Place<'_, '_> {
+    fn install(&mut self, namespace: &Namespace) -> Result<(), String> {
+        for topic in &namespace.topics {
+            let description = self.describe_topic(topic);
+            self.ensure(&topic.name, description, topic.authorization.as_deref())?;
+        }
+        for queue in &namespace.queues {
+            let description = self.describe(&queue.properties, EntityKind::Queue);
+            self.ensure(&queue.name, description, queue.authorization.as_deref())?;
+        }
+        for topic in &namespace.topics {
+            for subscription in &topic.subscriptions {
+                self.subscription(topic, subscription)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn ensure(
+        &mut self,
+        path: &str,
+        mut description: Description,
+        rules: Option<&[ConfiguredAuthorization]>,
+    ) -> Result<(), String> {
+        let path = format!("{}{path}", self.prefix);
+        self.keep_unnamed(&path, &mut description);
+        if let Some(rules) = rules {
+            description.authorization = rules.iter().map(authorization_rule).collect();
+        }
+        let ensured = self.broker.ensure_entity(self.cx, &path, description);
+        self.tell(&path, ensured)
+    }
+
+    /// Leaves what the file has no words for as it is.
+    fn keep_unnamed(&self, path: &str, description: &mut Description) {
+        if let Some(existing) = self.broker.description(path) {
+            description
+                .user_metadata
+                .clone_from(&existing.user_metadata);
+            description.batched_operations = existing.batched_operations;
+            description.supports_ordering = existing.supports_ordering;
+            description.express = existing.express;
+            description
+                .authorization
+                .clone_from(&existing.authorization);
+        }
+    }
+
+    /// Says what the file has changed.
+    fn tell(&self, path: &str, ensured: Result<bool, EntityRefused>) -> Result<(), String> {
+        let changed = ensured.map_err(|error| error.to_string())?;
+        let history = self.broker.description(path).map(|it| it.history);
+        if changed && history.is_some_and(|it| it.created_at < it.updated_at) {
+            let path = address::without_namespace(path);
+            info!(path, "changed to what the configuration says");
+        }
+        Ok(())
+    }
+
+    fn subscription(&mut self, topic: &Topic, subscription: &Subscription) -> Result<(), String> {
+        let path = address::subscription(&topic.name, &subscription.name);
+        let rules = subscription.rules.iter().map(|rule| {
+            let made = make_rule(rule, self.cx.now);
+            made.map_err(|error| format!("the rule '{}' of '{path}': {error}", rule.name))
+        });
+        let rules: Vec<Rule> = rules.collect::<Result<_, _>>()?;
+        let mut description = self.describe(&subscription.properties, EntityKind::Subscription);
+        // What a subscription holds counts to its topic, which takes no more when it is full.
+        description.max_bytes = u64::MAX;
+        description.max_message_bytes = limits::MESSAGE_SIZE_MAX;
+        description.partitioned = topic.properties.enable_partitioning;
+        let path = format!("{}{path}", self.prefix);
+        self.keep_unnamed(&path, &mut description);
+        let ensured = self
+            .broker
+            .ensure_subscription(self.cx, &path, description, rules);
+        self.tell(&path, ensured)
+    }
+
+    fn describe_topic(&self, topic: &Topic) -> Description {
+        let properties = &topic.properties;
+        let all = QueueProperties {
+            default_time_to_live: properties.default_time_to_live,
+            max_size_megabytes: properties.max_size_megabytes,
+            max_message_size_kilobytes: properties.max_message_size_kilobytes,
+            status: properties.status,
+            requires_duplicate_detection: properties.requires_duplicate_detection,
+            duplicate_detection_window: properties.duplicate_detection_window,
+            enable_partitioning: properties.enable_partitioning,
+            auto_delete_on_idle: properties.auto_delete_on_idle,
+            ..QueueProperties::default()
+        };
+        self.describe(&all, EntityKind::Topic)
+    }
+
+    fn describe(&self, properties: &QueueProperties, kind: EntityKind) -> Description {
+        let message_bytes = properties.max_message_size_kilobytes;
+        let message_bytes = message_bytes.map(|kilobytes| kilobytes * 1024);
+        let path = |name: &Option<String>| {
+            let name = name.as_deref()?;
+            Some(format!("{}{name}", self.prefix))
+        };
+        Description {
+            kind,
+            lock_duration: properties.lock_duration,
+            default_time_to_live: properties.default_time_to_live,
+            max_delivery_count: properties.max_delivery_count,
+            dead_letter_on_expiration: properties.dead_lettering_on_expiration,
+            dead_letter_on_filter_error: properties.dead_lettering_on_filter_evaluation,
+            max_bytes: max_bytes(properties),
+            max_message_bytes: message_bytes.unwrap_or(limits::MESSAGE_SIZE_DEFAULT),
+            status: match properties.status {
+                ConfiguredStatus::Active => Status::Active,
+                ConfiguredStatus::Disabled => Status::Disabled,
+                ConfiguredStatus::ReceiveDisabled => Status::ReceiveDisabled,
+                ConfiguredStatus::SendDisabled => Status::SendDisabled,
+            },
+            requires_session: properties.requires_session,
+            detects_duplicates: properties.requires_duplicate_detection,
+            duplicate_window: properties.duplicate_detection_window,
+            partitioned: properties.enable_partitioning,
+            auto_delete_on_idle: properties.auto_delete_on_idle,
+            forward_to: path(&properties.forward_to),
+            forward_dead_letters_to: path(&properties.forward_dead_lettered_to),
+            ..Description::default()
+        }
+    }
+}
+
+/// Returns the size of an entity: that of each of its partitions.
+fn max_bytes(properties: &QueueProperties) -> u64 {
+    let times = if properties.enable_partitioning {
+        limits::PARTITIONED_SIZES
+    } else {
+        1
+    };
+    let bytes = properties.max_size_megabytes.saturating_mul(1024 * 1024);
+    bytes.saturating_mul(times)
+}
+
+fn authorization_rule(rule: &ConfiguredAuthorization) -> AuthorizationRule {
+    let has = |right| rule.rights.contains(&right);
+    AuthorizationRule {
+        name: rule.name.clone(),
+        rights: Rights {
+            send: has(ConfiguredRight::Send),
+            listen: has(ConfiguredRight::Listen),
+            manage: has(ConfiguredRight::Manage),
+        },
+        primary_key: Key::new(rule.primary_key.0.clone()),
+        secondary_key: rule
+            .secondary_key
+            .as_ref()
+            .map(|key| Key::new(key.0.clone())),
+        created_at: None,
+        modified_at: None,
+    }
+}
+
+/// The rule of the key that was made for the namespaces that have none.
+fn root_rule(key: &Key) -> AuthorizationRule {
+    AuthorizationRule {
+        name: super::keys::ROOT.to_owned(),
+        rights: Rights::ALL,
+        primary_key: key.clone(),
+        secondary_key: None,
+        created_at: None,
+        modified_at: None,
+    }
+}
+
+fn make_rule(rule: &ConfiguredRule, now: Timestamp) -> Result<Rule, String> {
+    let filter = match &rule.filter {
+        Configured::Sql(text) => {
+            let filter = SqlFilter::parse(text);
+            Filter::Sql(filter.map_err(|error| format!("SqlFilter.SqlExpression: {error}"))?)
+        }
+        Configured::Correlation(filter) => Filter::Correlation(correlation(filter)?),
+    };
+    let action = rule.action.as_deref().map(Action::parse).transpose();
+    Ok(Rule {
+        name: rule.name.clone(),
+        filter,
+        action: action.map_err(|error| format!("Action.SqlExpression: {error}"))?,
+        created_at: now,
+    })
+}
+
+fn correlation(filter: &ConfiguredFilter) -> Result<CorrelationFilter, String> {
+    let properties = filter.properties.iter().map(|(name, value)| {
+        let value = match value {
+            Constant::Boolean(value) => Scalar::Boolean(*value),
+            Constant::Text(text) => Scalar::Text(text.clone().into()),
+            Constant::Number(number) => match (number.parse(), number.parse()) {
+                (Ok(integer), _) => Scalar::Long(integer),
+                (Err(_), Ok(double)) => Scalar::Double(double),
+                (Err(_), Err(_)) => return Err(format!("'{number}' is no number")),
+            },
+        };
+        Ok((name.clone(), value.into()))
+    });
+    let fields = CorrelationFields {
+        correlation_id: filter.correlation_id.clone(),
+        message_id: filter.message_id.clone(),
+        to: filter.to.clone(),
+        reply_to: filter.reply_to.clone(),
+        label: filter.label.clone(),
+        session_id: filter.session_id.clone(),
+        reply_to_session_id: filter.reply_to_session_id.clone(),
+        content_type: filter.content_type.clone(),
+        properties: properties.collect::<Result<_, String>>()?,
+    };
+    CorrelationFilter::new(fields).map_err(|error| error.to_string())
+}

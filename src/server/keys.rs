@@ -1,0 +1,141 @@
+//! How rights are proved, and the key that is made where the operator has given none.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use aws_lc_rs::rand;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use tracing::{info, warn};
+
+use super::cli::{AuthArg, ServeArgs};
+use super::files::{self, NotReplaced, Readers};
+use super::serve::Listener;
+use crate::broker::Profile;
+use crate::config::Config;
+use crate::rights::Key;
+
+/// The name of the key that is made, and of the one that every namespace of the service has.
+pub(super) const ROOT: &str = "RootManageSharedAccessKey";
+
+/// Why the broker does not start.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum KeysError {
+    #[error(
+        "--auth development lets any key do everything, and there are listeners beyond loopback \
+         ({0}): use --auth sas, or add --allow-any-key-beyond-loopback if nobody else can reach them"
+    )]
+    Open(String),
+    #[error("{}: {source}", path.display())]
+    File {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error(transparent)]
+    Write(#[from] NotReplaced),
+    #[error("{}: this is not the key that was written here: remove the file to have a new one made", .0.display())]
+    Malformed(PathBuf),
+    #[error("the system has no random bits")]
+    Random,
+}
+
+/// Decides how rights are proved, and says so.
+///
+/// # Errors
+///
+/// If everything would be open to everybody, and was not meant to be.
+pub(super) fn profile(
+    args: &ServeArgs,
+    config: &Config,
+    listeners: &[Listener],
+) -> Result<Profile, KeysError> {
+    let outside = listeners
+        .iter()
+        .filter(|listener| !listener.address.ip().is_loopback());
+    let outside: Vec<String> = outside
+        .map(|listener| listener.address.to_string())
+        .collect();
+    let may_be_open = outside.is_empty() || args.allow_any_key_beyond_loopback;
+    let is_verified = config.has_authorization() || args.oidc.oidc_issuer.is_some();
+    let profile = match args.auth {
+        AuthArg::Development if !may_be_open => {
+            return Err(KeysError::Open(outside.join(", ")));
+        }
+        AuthArg::Development => Profile::Development,
+        AuthArg::Auto if may_be_open && !is_verified => Profile::Development,
+        AuthArg::Auto | AuthArg::Sas => Profile::Verified,
+    };
+    match profile {
+        Profile::Development if outside.is_empty() => {
+            info!("any key is good for everything (--auth development, on loopback)");
+        }
+        Profile::Development => {
+            warn!("any key is good for everything, also for clients beyond this machine");
+        }
+        Profile::Verified => info!("keys and tokens are verified (--auth sas)"),
+    }
+    Ok(profile)
+}
+
+/// Returns the key for the namespaces to which the configuration gives none: made on the first
+/// start, kept beside the messages, and told once.
+///
+/// # Errors
+///
+/// If it cannot be read or kept.
+pub(super) fn root_key(
+    config: &Config,
+    directory: Option<&Path>,
+) -> Result<Option<Key>, KeysError> {
+    let mut namespaces = config.namespaces.iter();
+    if namespaces.all(|namespace| !namespace.authorization.is_empty()) {
+        return Ok(None);
+    }
+    let path = directory.map(|directory| directory.join("root.key"));
+    if let Some(path) = path.as_deref().filter(|path| path.exists()) {
+        let text = fs::read_to_string(path).map_err(|source| KeysError::File {
+            path: path.to_owned(),
+            source,
+        })?;
+        let text = text.trim();
+        if STANDARD
+            .decode(text)
+            .is_ok_and(|key| key.len() == KEY_BYTES)
+        {
+            return Ok(Some(Key::new(text.to_owned())));
+        }
+        return Err(KeysError::Malformed(path.to_owned()));
+    }
+    let mut bytes = [0; KEY_BYTES];
+    rand::fill(&mut bytes).map_err(|_| KeysError::Random)?;
+    let text = STANDARD.encode(bytes);
+    if let Some(path) = path {
+        files::replace(&[(path, text.as_bytes(), Readers::Owner)])?;
+    }
+    info!(
+        "a key was made, and is told this once: \
+         Endpoint=sb://localhost;SharedAccessKeyName={ROOT};SharedAccessKey={text}"
+    );
+    Ok(Some(Key::new(text)))
+}
+
+/// As long as the service's keys.
+const KEY_BYTES: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_made_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let config = Config::default();
+        let key = |directory| root_key(&config, directory).unwrap().unwrap();
+        let first = key(Some(directory.path()));
+        assert_eq!(first, key(Some(directory.path())));
+        assert_ne!(first, key(None));
+        fs::write(directory.path().join("root.key"), "short").unwrap();
+        let error = root_key(&config, Some(directory.path())).unwrap_err();
+        assert!(error.to_string().contains("root.key"), "{error}");
+    }
+}

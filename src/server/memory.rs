@@ -1,0 +1,446 @@
+//! `--memory-limit`: what of it is for what, and a look at what the process really takes.
+//!
+//! What grows without bound while nobody receives is counted to the byte where it is kept
+//! ([`Memory`]); what has a bound of its own (the cache, groups on their way to the disk) gets a
+//! part of the limit. The system's own count is looked at besides: it knows what an allocator keeps
+//! and what was forgotten here.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use rustix::thread::disable_transparent_huge_pages;
+use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval};
+use tracing::warn;
+
+use super::mailbox::Mail;
+use crate::limits;
+use crate::memory::{Budget, Memory};
+use crate::shard::{Input, Pressure};
+
+/// How often the process looks at its size.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// So many looks in a row must see too much, before no messages are taken: a second.
+const LOOKS_NEAR: u8 = 10;
+
+/// A number of bytes, as a command line has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size(pub u64);
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            "a size is a whole number with a unit: B, KiB, MiB, GiB, or KB, MB, GB for powers of 1000, \
+             as in 512MiB"
+                .to_owned()
+        };
+        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == ' ');
+        let unit = text.get(digits.len()..).unwrap_or_default().trim();
+        let unit: u64 = match unit.to_ascii_lowercase().as_str() {
+            "b" => 1,
+            "k" | "kib" => 1 << 10,
+            "m" | "mib" => 1 << 20,
+            "g" | "gib" => 1 << 30,
+            "kb" => 1_000,
+            "mb" => 1_000_000,
+            "gb" => 1_000_000_000,
+            _ => return Err(wrong()),
+        };
+        let number: u64 = digits.parse().map_err(|_| wrong())?;
+        let bytes = number.checked_mul(unit);
+        bytes
+            .map(Self)
+            .ok_or_else(|| format!("{text} is more than any machine has"))
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = [
+            (1 << 30, "GiB"),
+            (1 << 20, "MiB"),
+            (1 << 10, "KiB"),
+            (1, "B"),
+        ];
+        let fits = |(unit, _): &&(u64, &str)| *unit <= self.0 && self.0.is_multiple_of(*unit);
+        let (unit, name) = units.iter().find(fits).unwrap_or(&(1, "B"));
+        write!(f, "{}{name}", self.0 / unit)
+    }
+}
+
+/// The least limit: with less, a broker that holds nothing is near it.
+const LEAST: Size = Size(64 << 20);
+
+/// Reads a limit.
+///
+/// # Errors
+///
+/// If it is no size, or less than [`LEAST`].
+pub(super) fn parse_limit(text: &str) -> Result<Size, String> {
+    let size: Size = text.parse()?;
+    if size.0 < LEAST.0 {
+        return Err(format!("{size} is too little; {LEAST} is the least"));
+    }
+    Ok(size)
+}
+
+/// What memory is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Plan {
+    /// All of it, if there is a limit.
+    pub(super) limit: Option<usize>,
+    /// Recent messages' bodies.
+    pub(super) cache: usize,
+    /// What queues hold.
+    pub(super) budget: Budget,
+    /// Records on their way to the disk.
+    pub(super) in_flight: usize,
+    /// Messages of which there are frames to come.
+    pub(super) partials: usize,
+    /// A segment of a log that is in memory.
+    pub(super) segment: u64,
+}
+
+/// What a process takes that holds nothing: its code, its threads, what connections need.
+const BASE: usize = 24 << 20;
+
+impl Plan {
+    /// Divides a limit up; without one, only what indexes take is bounded, by `machine`.
+    pub(super) fn new(limit: Option<Size>, cache: Option<usize>, machine: Option<u64>) -> Self {
+        let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
+        let Some(Size(limit)) = limit else {
+            let machine = bytes(machine.unwrap_or(u64::MAX));
+            let packed = (machine / 4).max(limits::OPEN_INDEX_BYTES);
+            return Self {
+                limit: None,
+                cache: cache.unwrap_or(limits::LOG_CACHE_BYTES),
+                budget: Budget {
+                    packed,
+                    ..Budget::default()
+                },
+                in_flight: limits::IN_FLIGHT_BYTES_MAX,
+                partials: limits::PARTIALS_BYTES_MAX,
+                segment: limits::SEGMENT_BYTES,
+            };
+        };
+        let segment = (limit / 32).min(limits::SEGMENT_BYTES);
+        let limit = bytes(limit);
+        let cache = cache.unwrap_or(limit / 16 * 3).min(limits::LOG_CACHE_BYTES);
+        let outgoing = limit / 16;
+        let in_flight = limits::IN_FLIGHT_BYTES_MAX.min(limit / 8);
+        let partials = limits::PARTIALS_BYTES_MAX.min(limit / 8);
+        let spare = BASE + limit / 16;
+        let shares = spare + cache.min(limit / 2) + in_flight + partials + outgoing;
+        // A small broker's spare is for whoever needs it most.
+        let total = limit.saturating_sub(shares).max(limit / 8);
+        Self {
+            limit: Some(limit),
+            cache,
+            budget: Budget {
+                open: limits::OPEN_INDEX_BYTES.min(limit / 16),
+                packed: limit / 32,
+                total,
+                outgoing,
+            },
+            in_flight,
+            partials,
+            segment,
+        }
+    }
+
+    /// Returns what holds when nothing is known of the size of the process.
+    pub(super) fn no_pressure(&self) -> SizeWatch {
+        SizeWatch {
+            cache: self.cache,
+            full: false,
+            near: 0,
+        }
+    }
+}
+
+/// Asks the system for small pages only: an allocator that has large ones takes two megabytes where
+/// it needs a few kilobytes, for each thread and kind of allocation.
+pub(super) fn take_small_pages() {
+    // An old system has none but small ones.
+    let _ = disable_transparent_huge_pages(true);
+}
+
+/// Returns the memory of this machine, or of the group of processes that this one is in, if that
+/// has less.
+pub(super) fn machine() -> Option<u64> {
+    let info = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total = info.lines().find_map(|line| {
+        let kib = line.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?;
+        Some(kib.trim().parse::<u64>().ok()? * 1024)
+    });
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let group = groups.lines().find_map(|line| line.strip_prefix("0::"));
+    let own = group_limit(Path::new("/sys/fs/cgroup"), group.unwrap_or("/"));
+    total.into_iter().chain(own).min()
+}
+
+/// Returns the least limit of a group of processes and of those that it is in.
+fn group_limit(root: &Path, group: &str) -> Option<u64> {
+    let mut path = PathBuf::from(group.trim_start_matches('/'));
+    let mut least = None;
+    loop {
+        let limit = fs::read_to_string(root.join(&path).join("memory.max"));
+        let limit: Option<u64> = limit.ok().and_then(|text| text.trim().parse().ok());
+        least = least.into_iter().chain(limit).min();
+        if !path.pop() {
+            return least;
+        }
+    }
+}
+
+/// What to do about the size of the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SizeWatch {
+    /// Bytes that the cache may take.
+    pub(super) cache: usize,
+    /// No more messages are to be taken.
+    pub(super) full: bool,
+    /// How many looks in a row have seen too much although the cache had given way.
+    near: u8,
+}
+
+impl SizeWatch {
+    /// Returns what the shard is to know of it.
+    fn pressure(self) -> Pressure {
+        Pressure {
+            cache_bytes: self.cache,
+            is_full: self.full,
+        }
+    }
+
+    /// Decides anew after a look: `resident` bytes of a `limit`, of which `counted` are known to be
+    /// held. What is not known to be held is no reason to take nothing: nobody could make it less.
+    fn look(self, plan: &Plan, limit: usize, resident: usize, counted: usize) -> Self {
+        let part = |sixteenths: usize| limit / 16 * sixteenths;
+        let least = plan.cache / 16;
+        let too_much = if self.full { part(14) } else { part(15) };
+        let cache = if part(15) <= resident {
+            least
+        } else if part(14) <= resident {
+            (self.cache - self.cache / 4).max(least)
+        } else if resident < part(12) {
+            (self.cache + plan.cache / 16).min(plan.cache)
+        } else {
+            self.cache
+        };
+        let explains = plan.budget.total / 4 * 3 <= counted;
+        // What the cache has let go takes a while to come back to the system.
+        let near = if too_much <= resident && self.cache <= least {
+            self.near.saturating_add(1)
+        } else {
+            0
+        };
+        let full = explains && (self.full && 0 < near || LOOKS_NEAR <= near);
+        Self { cache, full, near }
+    }
+}
+
+/// Looks at the size of the process, of which there is to be no more than `limit`, and tells the owner
+/// what to do about it, as long as there is one.
+pub(super) async fn watch(limit: usize, plan: Plan, memory: Memory, owner: mpsc::Sender<Mail>) {
+    watch_size(resident, limit, plan, memory, owner).await;
+}
+
+async fn watch_size(
+    resident: impl Fn() -> Option<usize>,
+    limit: usize,
+    plan: Plan,
+    memory: Memory,
+    owner: mpsc::Sender<Mail>,
+) {
+    let mut pressure = plan.no_pressure();
+    let mut is_told = false;
+    let mut ticks = interval(LOOK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = owner.closed() => return,
+        }
+        let Some(resident) = resident() else {
+            if !is_told {
+                warn!(
+                    "the size of the process cannot be read from /proc/self/statm: until it can be, \
+                     --memory-limit holds for what is counted only"
+                );
+            }
+            is_told = true;
+            continue;
+        };
+        is_told = false;
+        let now = pressure.look(&plan, limit, resident, memory.counted());
+        if now != pressure
+            && owner
+                .send(Mail::Input(Input::Pressure(now.pressure())))
+                .await
+                .is_err()
+        {
+            return;
+        }
+        pressure = now;
+    }
+}
+
+/// Returns what the process takes of the machine's memory.
+fn resident() -> Option<usize> {
+    let statm = fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: usize = statm.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+
+    #[tokio::test]
+    async fn a_size_that_cannot_be_read_for_a_while_is_looked_at_again() {
+        let limit = 256 * MIB;
+        let plan = Plan::new(Some(Size(256 << 20)), None, None);
+        let looks = AtomicUsize::new(0);
+        let resident = move || match looks.fetch_add(1, Ordering::Relaxed) {
+            0 => None,
+            _ => Some(limit),
+        };
+        let (owner, mut mail) = mpsc::channel(1);
+        let watching = tokio::spawn(watch_size(resident, limit, plan, Memory::default(), owner));
+        assert!(matches!(
+            mail.recv().await,
+            Some(Mail::Input(Input::Pressure(_)))
+        ));
+        drop(mail);
+        watching.await.unwrap();
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        let sizes = [
+            ("64MiB", 64 << 20),
+            ("2GB", 2_000_000_000),
+            ("1 gib", 1 << 30),
+            ("512m", 512 << 20),
+            ("10KB", 10_000),
+            ("7B", 7),
+        ];
+        for (text, bytes) in sizes {
+            assert_eq!(text.parse(), Ok(Size(bytes)), "{text}");
+        }
+        for text in [
+            "",
+            "512",
+            "MiB",
+            "-1MiB",
+            "1.5GiB",
+            "1XB",
+            "99999999999GiB",
+            "1é",
+        ] {
+            assert!(text.parse::<Size>().is_err(), "{text}");
+        }
+        let shown = [Size(64 << 20), Size(1_500 << 20), Size(1_000), Size(0)];
+        let shown: Vec<String> = shown.iter().map(Size::to_string).collect();
+        assert_eq!(shown, ["64MiB", "1500MiB", "1000B", "0B"]);
+    }
+
+    #[test]
+    fn too_little_is_refused_with_what_is_enough() {
+        assert_eq!(parse_limit("64MiB"), Ok(LEAST));
+        let text = parse_limit("63MiB").unwrap_err();
+        assert_eq!(text, "63MiB is too little; 64MiB is the least");
+    }
+
+    #[test]
+    fn all_parts_together_are_within_the_limit() {
+        for mib in [64, 65, 100, 128, 256, 512, 1_024, 16_384] {
+            let plan = Plan::new(Some(Size(mib << 20)), None, None);
+            let limit = plan.limit.unwrap();
+            let bounded = plan.cache + plan.in_flight + plan.partials + plan.budget.outgoing;
+            let all = bounded + plan.budget.total + BASE;
+            assert!(mib < 96 || all <= limit, "{mib}: {plan:?}");
+            assert!(bounded + plan.budget.total <= limit, "{mib}: {plan:?}");
+            // There is something left for what is not packed.
+            let index = plan.budget.open + plan.budget.packed;
+            assert!(index + limit / 64 <= plan.budget.total, "{mib}: {plan:?}");
+        }
+    }
+
+    #[test]
+    fn without_a_limit_only_indexes_are_paged() {
+        let plan = Plan::new(None, None, Some(8 << 30));
+        assert_eq!((plan.limit, plan.budget.total), (None, usize::MAX));
+        assert_eq!(plan.budget.packed, 2 << 30);
+        assert_eq!(plan.cache, limits::LOG_CACHE_BYTES);
+        assert_eq!(Plan::new(None, Some(7), None).cache, 7);
+    }
+
+    #[test]
+    fn the_cache_gives_way_first_and_comes_back() {
+        let plan = Plan::new(Some(Size(128 << 20)), None, None);
+        let limit = plan.limit.unwrap();
+        let full = plan.budget.total;
+        let mut pressure = plan.no_pressure();
+        pressure = pressure.look(&plan, limit, 113 * MIB, full);
+        assert!(pressure.cache < plan.cache && !pressure.full);
+        pressure = pressure.look(&plan, limit, 121 * MIB, full);
+        assert!(pressure.cache == plan.cache / 16 && !pressure.full);
+        // What it has let go is given back to the system a little later.
+        let gone = (1..LOOKS_NEAR).fold(pressure, |now, _| now.look(&plan, limit, 121 * MIB, full));
+        assert!(!gone.full && !gone.look(&plan, limit, 119 * MIB, full).full);
+        pressure = gone.look(&plan, limit, 121 * MIB, full);
+        assert!(pressure.full);
+        // Until it is well below.
+        pressure = pressure.look(&plan, limit, 117 * MIB, full);
+        assert!(pressure.full);
+        let least = (0..100).fold(pressure, |now, _| now.look(&plan, limit, 128 * MIB, full));
+        assert_eq!(least.cache, plan.cache / 16);
+        let most = (0..100).fold(least, |now, _| now.look(&plan, limit, 90 * MIB, full));
+        assert_eq!((most.cache, most.full), (plan.cache, false));
+    }
+
+    #[test]
+    fn what_nobody_can_make_less_stops_nobody() {
+        let plan = Plan::new(Some(Size(128 << 20)), None, None);
+        let limit = plan.limit.unwrap();
+        let pressure = SizeWatch {
+            cache: plan.cache / 16,
+            full: true,
+            near: LOOKS_NEAR,
+        };
+        assert!(
+            pressure
+                .look(&plan, limit, 200 * MIB, plan.budget.total)
+                .full
+        );
+        assert!(!pressure.look(&plan, limit, 200 * MIB, 0).full);
+    }
+
+    #[test]
+    fn a_group_of_processes_has_the_least_of_the_limits_above_it() {
+        let root = tempfile::tempdir().unwrap();
+        let inner = root.path().join("system/jitney");
+        fs::create_dir_all(&inner).unwrap();
+        assert_eq!(group_limit(root.path(), "/system/jitney"), None);
+        fs::write(inner.join("memory.max"), "max\n").unwrap();
+        fs::write(root.path().join("system/memory.max"), "1000000\n").unwrap();
+        assert_eq!(group_limit(root.path(), "/system/jitney"), Some(1_000_000));
+        fs::write(inner.join("memory.max"), "5000\n").unwrap();
+        assert_eq!(group_limit(root.path(), "/system/jitney"), Some(5_000));
+        assert_eq!(group_limit(root.path(), "/"), None);
+        assert!(resident().is_some_and(|bytes| MIB < bytes));
+        assert!(machine().is_some_and(|bytes| 1 << 28 < bytes));
+    }
+}

@@ -1,0 +1,529 @@
+//! The REST interface to messages: requests in, and a receiver for those that wait.
+//!
+//! A request is checked for its rights before its body is read. A receive is a link of a connection
+//! to the owner that an HTTP connection has of its own, once it wants one: it waits in its queue as
+//! any receiver does, and is woken by its message.
+//!
+//! Invariant: a message is locked for somebody. Who has gone before the answer was written has
+//! received nothing: the message is taken back as if it had not been delivered.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use hyper::body::Frame;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use super::connection::Presence;
+use super::doors::{self, House};
+use super::heads::Spelling;
+use super::mailbox::{Mail, Mailbox, Partials};
+use super::outbox::Outbox;
+use super::web::{self, Caller, READ_DEADLINE};
+use crate::amqp::{self, Event, LinkId};
+use crate::broker::administration::OperationRefused;
+use crate::broker::rest::{Operation, Receive, Refused};
+use crate::broker::{Authority, ConnectionId, Inquiry, Origin, Reply, Tracking};
+use crate::limits;
+use crate::message::Message;
+use crate::queue::Handover;
+use crate::rest::{self, Asked, Refusal, Sent};
+use crate::shard::{Input, MessageRequest, Messaged, Outgoing, ReceiveRequest, Report};
+
+/// A receive that waits, and who waits for it.
+pub(super) struct Wanted {
+    request: ReceiveRequest,
+    until: Instant,
+    answer: oneshot::Sender<Received>,
+}
+
+/// What came of a receive.
+enum Received {
+    /// A message, and whom to tell that it is being written.
+    Message(Box<Handover>, Bytes, oneshot::Sender<()>),
+    Nothing,
+    Refused(Refused),
+}
+
+/// Answers a request.
+pub(super) async fn answer(
+    house: &House,
+    caller: &Caller,
+    asked: Result<Asked, Refusal>,
+    parts: &Parts,
+    body: Body,
+) -> Response {
+    let host = web::host(&parts.headers, &caller.origin);
+    let request = Request {
+        house,
+        caller,
+        host: &host,
+        parts,
+    };
+    request.answer(asked, body).await.unwrap_or_else(|refusal| {
+        let id = web::tracking_id(house);
+        let refused = refusal.render(&Tracking {
+            id: &id,
+            system: host.split([':', '.']).next().unwrap_or_default(),
+            at: house.clock.now(),
+        });
+        respond(refused, None)
+    })
+}
+
+/// A request, and where it came in.
+struct Request<'a> {
+    house: &'a House,
+    caller: &'a Caller,
+    host: &'a str,
+    parts: &'a Parts,
+}
+
+impl Request<'_> {
+    /// Who asks, then what exactly, then the answer: what comes later costs more.
+    async fn answer(&self, asked: Result<Asked, Refusal>, body: Body) -> Result<Response, Refusal> {
+        let authority = self.authorize().await?;
+        match asked? {
+            Asked::Send { path } => {
+                let mut partials = self.house.owner.partials();
+                let messages = self.messages(body, &mut partials).await?;
+                let operation = Operation::Send { path, messages };
+                self.operate(authority, operation).await?;
+                Ok(respond(rest::Response::plain(201), None))
+            }
+            Asked::Locked { path, token, wish } => {
+                self.leave_out(body).await?;
+                let operation = Operation::Locked { path, token, wish };
+                self.operate(authority, operation).await?;
+                Ok(respond(rest::Response::plain(200), None))
+            }
+            Asked::Receive { path, mode, wait } => {
+                self.leave_out(body).await?;
+                let scheme = self.caller.scheme.name();
+                let entity = format!("{scheme}://{}/{path}", self.host);
+                let receive = Receive { path, mode };
+                let wait = Duration::from_millis(wait.as_millis().unsigned_abs());
+                let received = self.receive(authority, receive, wait).await?;
+                Ok(match received {
+                    Received::Message(handover, bytes, written) => {
+                        respond(rest::deliver(&handover, bytes, &entity), Some(written))
+                    }
+                    Received::Nothing => respond(rest::Response::plain(204), None),
+                    Received::Refused(refused) => return Err(refused.into()),
+                })
+            }
+        }
+    }
+
+    async fn authorize(&self) -> Result<Authority, Refusal> {
+        let token = self.parts.headers.get(header::AUTHORIZATION);
+        let token = token.and_then(|value| value.to_str().ok());
+        let inquiry = Inquiry {
+            peer: self.caller.origin.peer,
+            host: Some(self.host.to_owned()),
+            token: token.map(ToOwned::to_owned),
+            path: self.parts.uri.path().to_owned(),
+            supplementary: Vec::new(),
+        };
+        let authorized = web::authorize(self.house, self.caller, inquiry).await;
+        authorized.map_err(|refused| match refused {
+            OperationRefused::Busy(text) => Refused::Busy(text).into(),
+            refused => Refused::Unauthorized(refused.to_string()).into(),
+        })
+    }
+
+    /// Reads what is sent.
+    async fn messages(&self, body: Body, partials: &mut Partials) -> Result<Vec<Message>, Refusal> {
+        let spelling = self.parts.extensions.get::<Spelling>();
+        let spelling = spelling.cloned().unwrap_or_default();
+        let headers = self.parts.headers.iter();
+        let headers = headers.map(|(name, value)| (spelling.of(name.as_str()), value.as_bytes()));
+        let headers: Vec<(&str, &[u8])> = headers.collect();
+        let now = self.house.clock.now();
+        match rest::sent(&headers)? {
+            Sent::Batch => {
+                let mut whole = Vec::new();
+                let take = |bytes: &[u8]| whole.extend_from_slice(bytes);
+                read(body, limits::REST_BATCH_BYTES_MAX, partials, take).await?;
+                rest::batch(&whole, now)
+            }
+            Sent::One(draft) => {
+                let mut composer = draft.begin(now);
+                let max = usize::try_from(limits::MESSAGE_SIZE_MAX).unwrap_or(usize::MAX);
+                read(body, max, partials, |bytes| composer.push(bytes)).await?;
+                let message = Message::parse(composer.finish());
+                let message = message.map_err(|error| Refusal::Malformed(error.to_string()))?;
+                Ok(vec![message])
+            }
+        }
+    }
+
+    /// Reads a body that says nothing: who has gone is seen only behind it.
+    async fn leave_out(&self, body: Body) -> Result<(), Refusal> {
+        let mut partials = self.house.owner.partials();
+        read(body, limits::HTTP_HEAD_BYTES_MAX, &mut partials, |_| ()).await
+    }
+
+    async fn operate(&self, authority: Authority, operation: Operation) -> Result<(), Refusal> {
+        let bytes = match &operation {
+            Operation::Send { messages, .. } => {
+                let bytes = messages.iter().map(|message| message.bytes().len());
+                Some(bytes.sum())
+            }
+            Operation::Locked { .. } => None,
+        };
+        let owner = &self.house.owner;
+        let place = match bytes {
+            Some(bytes) => Some(owner.place(bytes).await.ok_or_else(stopping)?),
+            None => None,
+        };
+        let request = Box::new(MessageRequest {
+            host: Some(self.host.to_owned()),
+            authority,
+            operation,
+        });
+        let done: Option<Messaged> =
+            web::ask(self.house, |answer| Mail::Message(request, answer, place)).await;
+        done.ok_or_else(stopping)??;
+        Ok(())
+    }
+
+    async fn receive(
+        &self,
+        authority: Authority,
+        receive: Receive,
+        wait: Duration,
+    ) -> Result<Received, Refusal> {
+        let (answer, answered) = oneshot::channel();
+        let wanted = Wanted {
+            request: ReceiveRequest {
+                host: Some(self.host.to_owned()),
+                authority,
+                receive,
+            },
+            until: Instant::now() + wait,
+            answer,
+        };
+        let sent = self.caller.receives.send(wanted).await;
+        sent.map_err(|_| stopping())?;
+        answered.await.map_err(|_| stopping())
+    }
+}
+
+fn stopping() -> Refusal {
+    Refused::Busy("The broker is stopping.".to_owned()).into()
+}
+
+/// Reads a body that has a bounded length and comes in a bounded time, as far as all that are being
+/// read leave room for it.
+async fn read(
+    mut body: Body,
+    max: usize,
+    partials: &mut Partials,
+    mut take: impl FnMut(&[u8]),
+) -> Result<(), Refusal> {
+    let deadline = Instant::now() + READ_DEADLINE;
+    let mut total = 0;
+    loop {
+        let Ok(frame) = timeout_at(deadline, body.frame()).await else {
+            return Err(Refusal::Malformed(format!(
+                "the body did not come within {} seconds",
+                READ_DEADLINE.as_secs()
+            )));
+        };
+        let Some(frame) = frame else {
+            return Ok(());
+        };
+        let frame = frame.map_err(|error| Refusal::Malformed(format!("the body: {error}")))?;
+        let Some(data) = frame.data_ref() else {
+            continue;
+        };
+        total += data.len();
+        if max < total {
+            return Err(Refusal::TooLong(max));
+        }
+        if partials.room() < total {
+            let text = "Too many large messages are coming in; send it again a little later.";
+            return Err(Refused::Busy(text.to_owned()).into());
+        }
+        partials.set(total);
+        take(data);
+    }
+}
+
+/// Makes an answer. What no header can hold is left out.
+fn respond(answer: rest::Response, written: Option<oneshot::Sender<()>>) -> Response {
+    let mut response = Response::new(match written {
+        Some(written) => Body::new(Handed {
+            body: Some(answer.body).filter(|body| !body.is_empty()),
+            written: Some(written),
+        }),
+        None => Body::from(answer.body),
+    });
+    *response.status_mut() =
+        StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    let mut names = Vec::new();
+    for (spelled, value) in answer.headers {
+        let name = HeaderName::from_bytes(spelled.as_bytes());
+        let value = HeaderValue::from_str(&value);
+        if let (Ok(name), Ok(value)) = (name, value)
+            && !headers.contains_key(&name)
+            && headers.try_insert(name, value).is_ok()
+        {
+            names.push(spelled);
+        }
+    }
+    response.extensions_mut().insert(Spelled(names));
+    response
+}
+
+/// The names of an answer's headers as a client is to read them.
+#[derive(Debug, Clone)]
+pub(super) struct Spelled(pub(super) Vec<String>);
+
+/// The body of a message, which tells when it is being written. Its length is not said beforehand: old
+/// clients take each header that they do not know for a property, `Content-Length` among them, and
+/// expect chunks from the service.
+struct Handed {
+    body: Option<Bytes>,
+    written: Option<oneshot::Sender<()>>,
+}
+
+impl hyper::body::Body for Handed {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if let Some(written) = self.written.take() {
+            // Who is told has gone only if the broker has.
+            let _ = written.send(());
+        }
+        Poll::Ready(self.body.take().map(|body| Ok(Frame::data(body))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_none() && self.written.is_none()
+    }
+}
+
+/// Serves the receives of one HTTP connection, one after the other, until it ends.
+pub(super) async fn hand_out(
+    house: &House,
+    origin: &Origin,
+    mut receives: mpsc::Receiver<Wanted>,
+    mut ending: watch::Receiver<bool>,
+) {
+    let mut next = receives.recv().await;
+    if next.is_none() {
+        return;
+    }
+    let Some(mut receiver) = Receiver::enter(&house.owner, origin).await else {
+        return;
+    };
+    while let Some(wanted) = next {
+        if receiver.receive(wanted, &mut ending).await.is_none() {
+            return;
+        }
+        next = receives.recv().await;
+    }
+    receiver.leave().await;
+}
+
+/// A connection to the owner, over which messages are received one at a time.
+struct Receiver {
+    id: ConnectionId,
+    owner: Mailbox,
+    presence: Presence,
+    outbox: Arc<Outbox>,
+    outgoing: VecDeque<Outgoing>,
+    /// The last link: each message has its own.
+    link: LinkId,
+}
+
+/// How far a receive is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// It waits for a message.
+    Waiting,
+    /// It takes what there is now, or nothing.
+    Draining,
+    /// Who asked has gone: it takes nothing more.
+    Leaving,
+}
+
+/// What the owner said of a receive.
+enum Said {
+    Message(Box<Handover>, Bytes),
+    Nothing,
+    Refused(amqp::Refusal),
+}
+
+impl Receiver {
+    async fn enter(owner: &Mailbox, origin: &Origin) -> Option<Self> {
+        let id = doors::next_id();
+        let outbox = Arc::new(Outbox::default());
+        let mail = Mail::Connected(id, Arc::clone(&outbox), origin.clone());
+        owner.send(mail).await?;
+        Some(Self {
+            id,
+            owner: owner.clone(),
+            presence: Presence::new(id, owner),
+            outbox,
+            outgoing: VecDeque::new(),
+            link: LinkId(0),
+        })
+    }
+
+    async fn leave(self) {
+        let closed = Report::Event(Event::Closed {
+            error: None,
+            unsent: Vec::new(),
+        });
+        self.presence.leave(vec![closed]).await;
+    }
+
+    async fn tell(&self, inputs: Vec<Report>) -> Option<()> {
+        self.owner.send_reports(self.id, inputs, 0).await
+    }
+
+    async fn receive(&mut self, wanted: Wanted, ending: &mut watch::Receiver<bool>) -> Option<()> {
+        let Wanted {
+            request,
+            until,
+            mut answer,
+        } = wanted;
+        self.link = LinkId(self.link.0.wrapping_add(1));
+        let link = self.link;
+        let mail = Mail::Input(Input::Receive(self.id, link, Box::new(request)));
+        self.owner.send(mail).await?;
+        let mut stage = Stage::Waiting;
+        let said = loop {
+            if let Some(said) = self.heard() {
+                break said;
+            }
+            let next = tokio::select! {
+                () = self.outbox.filled() => continue,
+                () = answer.closed(), if stage != Stage::Leaving => Stage::Leaving,
+                () = sleep_until(until), if stage == Stage::Waiting => Stage::Draining,
+                _ = ending.wait_for(|ending| *ending), if stage == Stage::Waiting => {
+                    Stage::Draining
+                }
+            };
+            stage = next;
+            let limit = u32::from(stage == Stage::Draining);
+            let credit = Event::Credit {
+                link,
+                limit,
+                drain: true,
+            };
+            self.tell(vec![Report::Event(credit)]).await?;
+        };
+        let mut inputs = match said {
+            Said::Message(handover, bytes) => self.hand(handover, bytes, answer).await,
+            Said::Nothing => {
+                let _ = answer.send(Received::Nothing);
+                Vec::new()
+            }
+            Said::Refused(refusal) => {
+                let _ = answer.send(Received::Refused(refusal.into()));
+                Vec::new()
+            }
+        };
+        inputs.push(Report::Event(Event::Detached {
+            link,
+            error: None,
+            unsent: Vec::new(),
+        }));
+        self.tell(inputs).await
+    }
+
+    /// Hands a message to who asked for it; returns what the owner is to know.
+    async fn hand(
+        &self,
+        handover: Box<Handover>,
+        body: Bytes,
+        answer: oneshot::Sender<Received>,
+    ) -> Vec<Report> {
+        let link = self.link;
+        let token = handover.token;
+        let bytes = u64::from(handover.body.length);
+        let (written, is_written) = oneshot::channel();
+        let _ = answer.send(Received::Message(handover, body, written));
+        let mut inputs = Vec::with_capacity(4);
+        if is_written.await.is_err() {
+            // Nothing more for this link, not even what it gives back.
+            let none = Event::Credit {
+                link,
+                limit: 0,
+                drain: false,
+            };
+            inputs.push(Report::Event(none));
+            inputs.push(Report::Returned { token, link });
+        }
+        inputs.push(Report::Written { link, bytes });
+        inputs
+    }
+
+    /// Returns what the owner has said of the last link; only the first of it counts.
+    fn heard(&mut self) -> Option<Said> {
+        self.outbox.take(&mut self.outgoing);
+        let link = self.link;
+        let mut said = None;
+        for outgoing in self.outgoing.drain(..) {
+            let now =
+                match outgoing {
+                    Outgoing::Deliver(at, handover, bytes) if at == link => {
+                        Said::Message(Box::new(handover), bytes)
+                    }
+                    Outgoing::Reply(Reply::Drained(at, _)) if at == link => Said::Nothing,
+                    Outgoing::Reply(
+                        Reply::RefuseLink(at, refusal) | Reply::Detach(at, refusal),
+                    ) if at == link => Said::Refused(refusal),
+                    Outgoing::Close(_)
+                    | Outgoing::Deliver(..)
+                    | Outgoing::Reply(_)
+                    | Outgoing::Respond(..) => continue,
+                };
+            said.get_or_insert(now);
+        }
+        said
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::body::Body as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_message_comes_in_chunks_and_is_told_as_written() {
+        for body in [None, Some(Bytes::from_static(b"hi"))] {
+            let (written, told) = oneshot::channel();
+            let expected = body.clone().unwrap_or_default();
+            let handed = Handed {
+                body,
+                written: Some(written),
+            };
+            // With a length, or at its end, it would be sent with `Content-Length`.
+            assert_eq!(handed.size_hint().exact(), None);
+            assert!(!handed.is_end_stream());
+            assert_eq!(handed.collect().await.unwrap().to_bytes(), expected);
+            told.await.unwrap();
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! The owner: the task that has a shard, hands it its inputs, and carries out its outputs.
+//!
+//! It decides nothing. What it owns is what a shard must not know: the mailbox, the committer's and the
+//! reader's threads, the connections' outboxes, the requests that wait for an answer, and the clock.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::time::Instant;
+use tracing::warn;
+
+use super::clock::Clock;
+use super::committer::{Committer, Order, Progress, SharedDisk};
+use super::mailbox::{Mail, Vitals};
+use super::outbox::Outbox;
+use super::reader::Reader;
+use super::supervisor;
+use crate::broker::{ConnectionId, Room};
+use crate::journal;
+use crate::limits;
+use crate::shard::{
+    Administered, Answer, CheckpointTask, Input, Messaged, Output, RequestId, Shard,
+};
+use crate::time::{ClockStep, Timestamp};
+
+/// The task that has a shard.
+pub(super) struct Owner {
+    shard: Shard,
+    clock: Arc<Clock>,
+    mailbox: mpsc::Receiver<Mail>,
+    sender: mpsc::Sender<Mail>,
+    committer: Committer,
+    progress: watch::Receiver<Progress>,
+    reader: Reader,
+    disk: SharedDisk,
+    start_thread: StartThread,
+    outboxes: BTreeMap<ConnectionId, Arc<Outbox>>,
+    /// Requests that are not answered yet, and the number of the next.
+    requests: BTreeMap<RequestId, Asker>,
+    next_request: u64,
+    /// Notified when an identity token was signed with a key that is not known.
+    keys_wanted: Arc<Notify>,
+    vitals: Arc<Vitals>,
+}
+
+/// What an owner is made of.
+pub(super) struct Parts {
+    pub(super) shard: Shard,
+    pub(super) clock: Arc<Clock>,
+    pub(super) sender: mpsc::Sender<Mail>,
+    pub(super) mailbox: mpsc::Receiver<Mail>,
+    pub(super) committer: Committer,
+    pub(super) reader: Reader,
+    pub(super) disk: SharedDisk,
+    pub(super) keys_wanted: Arc<Notify>,
+    pub(super) vitals: Arc<Vitals>,
+}
+
+/// The task that waits for the answer to a request.
+enum Asker {
+    Administration(oneshot::Sender<Administered>),
+    Message(oneshot::Sender<Messaged>),
+}
+
+/// How long the owner sleeps at most: a clock that was set is seen by then.
+const LOOK: Duration = Duration::from_millis(limits::CLOCK_LOOK.as_millis().cast_unsigned());
+
+/// Work for a thread of its own.
+type Work = Box<dyn FnOnce() + Send>;
+/// What is to be done if the thread panics, with the panic's message.
+type Panicked = Box<dyn FnOnce(String) + Send>;
+
+/// How the thread that writes a checkpoint is started.
+type StartThread = fn(Work, Panicked) -> io::Result<()>;
+
+/// Starts the thread that writes a checkpoint, which the broker can do without: the log has
+/// everything.
+fn start_thread(work: Work, panicked: Panicked) -> io::Result<()> {
+    let ended = |end: thread::Result<()>| {
+        if let Err(panic) = end {
+            panicked(supervisor::message(&*panic));
+        }
+    };
+    supervisor::spawn_watched("checkpoint", work, ended).map(drop)
+}
+
+impl Owner {
+    pub(super) fn new(parts: Parts) -> Self {
+        let Parts {
+            shard,
+            clock,
+            sender,
+            mailbox,
+            committer,
+            reader,
+            disk,
+            keys_wanted,
+            vitals,
+        } = parts;
+        Self {
+            shard,
+            clock,
+            mailbox,
+            sender,
+            progress: committer.progress(),
+            committer,
+            reader,
+            disk,
+            start_thread,
+            outboxes: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            next_request: 0,
+            keys_wanted,
+            vitals,
+        }
+    }
+
+    /// Runs until the shard was told to stop and all connections have gone.
+    pub(super) async fn run(mut self) {
+        let mut mail = Vec::with_capacity(limits::MAILBOX_DRAIN);
+        let mut timer = pin!(tokio::time::sleep(Duration::ZERO));
+        let mut wakes_at = None;
+        while !self.shard.is_stopped() {
+            let deadline = self.shard.poll_timeout().map(|(deadline, _)| deadline);
+            // The timer is set anew only when its end changes, which it seldom does.
+            if deadline != wakes_at || timer.is_elapsed() {
+                wakes_at = deadline;
+                let span = deadline.map(|deadline| self.clock.until(deadline));
+                let end = Instant::now() + span.unwrap_or(LOOK).min(LOOK);
+                timer.as_mut().reset(end);
+            }
+            let is_due = deadline == Some(Timestamp::EPOCH);
+            let takes_input = self.shard.takes_input();
+            self.vitals.rests(self.waits_for_disk_since());
+            tokio::select! {
+                biased;
+                changed = self.progress.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                }
+                count = self.mailbox.recv_many(&mut mail, limits::MAILBOX_DRAIN), if takes_input => {
+                    if count == 0 {
+                        return;
+                    }
+                }
+                // Connections have their turn on this thread first. Without that the runtime would
+                // take the mailbox for empty before long, as it does with a task that never waits.
+                () = tokio::task::yield_now(), if is_due => {}
+                () = timer.as_mut() => {}
+            }
+            let (now, step) = self.clock.look();
+            self.vitals.turns();
+            if let Some(step) = step {
+                self.follow_clock(now, step);
+                wakes_at = None;
+            }
+            self.turn(now, &mut mail);
+        }
+    }
+
+    /// One turn of the shard.
+    fn turn(&mut self, now: Timestamp, mail: &mut Vec<Mail>) {
+        let Progress { durable, synced } = *self.progress.borrow_and_update();
+        self.shard.handle(now, Input::Durable { durable, synced });
+        for mail in mail.drain(..) {
+            self.take(now, mail);
+            self.shard.seal_if_large(now);
+            self.carry_out_all(now);
+        }
+        self.shard.handle_timeout(now);
+        self.shard.finish_turn(now);
+        self.carry_out_all(now);
+        self.vitals.set_room(self.shard.room() == Room::Enough);
+    }
+
+    fn waits_for_disk_since(&self) -> Option<Instant> {
+        let since = self.shard.waits_for_disk_since()?;
+        let waited = self.clock.now().since(since).as_millis();
+        Instant::now().checked_sub(Duration::from_millis(
+            u64::try_from(waited).unwrap_or_default(),
+        ))
+    }
+
+    fn follow_clock(&mut self, now: Timestamp, step: ClockStep) {
+        let (milliseconds, steps) = (step.as_millis(), self.clock.steps());
+        let what = if milliseconds < 0 {
+            "set back"
+        } else {
+            "set ahead, or the machine was suspended"
+        };
+        warn!(
+            milliseconds,
+            steps,
+            "the system's clock was {what}: stamps, schedules, ends of life and of tokens follow it; \
+             locks and time-outs have as much time left as before"
+        );
+        self.shard.handle(now, Input::ClockStep(step));
+    }
+
+    /// Hands one item of the mailbox to the shard.
+    fn take(&mut self, now: Timestamp, mail: Mail) {
+        let input = match mail {
+            Mail::Connected(id, outbox, origin) => {
+                self.outboxes.insert(id, outbox);
+                Input::Connected(id, origin)
+            }
+            Mail::Disconnected(id) => {
+                let mut left = VecDeque::new();
+                if let Some(outbox) = self.outboxes.remove(&id) {
+                    outbox.take(&mut left);
+                }
+                Input::Disconnected(id, left)
+            }
+            Mail::Reports(connection, reports, _room) => {
+                // The room is free again when the shard is done with them.
+                self.shard.handle(now, Input::Reports(connection, reports));
+                return;
+            }
+            Mail::Authorize(inquiry, answer) => {
+                // The task that asked may have ended.
+                let _ = answer.send(self.shard.authorize(now, &inquiry));
+                return;
+            }
+            Mail::Administer(administration, answer) => {
+                let request = self.request(Asker::Administration(answer));
+                Input::Administer(request, administration)
+            }
+            Mail::Message(message, answer, _room) => {
+                let request = self.request(Asker::Message(answer));
+                self.shard.handle(now, Input::Message(request, message));
+                return;
+            }
+            Mail::Input(input) => input,
+        };
+        self.shard.handle(now, input);
+    }
+
+    fn request(&mut self, asker: Asker) -> RequestId {
+        let request = RequestId(self.next_request);
+        self.next_request += 1;
+        self.requests.insert(request, asker);
+        request
+    }
+
+    fn carry_out_all(&mut self, now: Timestamp) {
+        while let Some(output) = self.shard.poll_output() {
+            self.carry_out(now, output);
+        }
+    }
+
+    fn carry_out(&mut self, now: Timestamp, output: Output) {
+        match output {
+            Output::Commit(frame) => self.committer.order(Order::Commit(frame)),
+            Output::Sync => self.committer.order(Order::Sync),
+            Output::RemoveSegments(segments) => self.committer.order(Order::Remove(segments)),
+            Output::Read(request) => self.reader.read(request),
+            Output::WriteCheckpoint(task) => self.write_checkpoint(now, *task),
+            Output::Send(id) => {
+                let outbox = self.outboxes.get(&id);
+                if let (Some(outbox), Some(outgoing)) = (outbox, self.shard.outgoing(id)) {
+                    let is_behind = outbox.put(outgoing);
+                    self.shard.set_behind(id, is_behind);
+                }
+            }
+            Output::Close(id) => {
+                if let Some(outbox) = self.outboxes.get(&id) {
+                    outbox.close();
+                }
+            }
+            Output::Answer(request, answer) => self.answer(request, answer),
+            // Its task is told by the loss of its channel.
+            Output::Abandon(request) => drop(self.requests.remove(&request)),
+            Output::FetchIdentityKeys => self.keys_wanted.notify_one(),
+        }
+    }
+
+    fn answer(&mut self, request: RequestId, answer: Answer) {
+        // The task that asked may have ended.
+        match (self.requests.remove(&request), answer) {
+            (Some(Asker::Administration(asker)), Answer::Administered(done)) => {
+                let _ = asker.send(*done);
+            }
+            (Some(Asker::Message(asker)), Answer::Messaged(done)) => {
+                let _ = asker.send(done);
+            }
+            (asker, _) => debug_assert!(asker.is_none(), "{request:?} is of another kind"),
+        }
+    }
+
+    /// Writes a checkpoint in a thread of its own.
+    fn write_checkpoint(&mut self, now: Timestamp, task: CheckpointTask) {
+        let disk = Arc::clone(&self.disk);
+        let (owner, owner_of_panic) = (self.sender.clone(), self.sender.clone());
+        // The owner has gone when the broker has stopped; the checkpoint is good all the same.
+        let work = move || {
+            let written = Input::CheckpointWritten(task.write(&*disk));
+            drop(owner.blocking_send(Mail::Input(written)));
+        };
+        let panicked = move |message| {
+            let text = format!("its thread has panicked ({message}), which is a bug");
+            let failed = Err(failed("write", io::Error::other(text)));
+            drop(owner_of_panic.blocking_send(Mail::Input(Input::CheckpointWritten(failed))));
+        };
+        if let Err(error) = (self.start_thread)(Box::new(work), Box::new(panicked)) {
+            let failed = Err(failed("start the thread of", error));
+            self.shard.handle(now, Input::CheckpointWritten(failed));
+        }
+    }
+}
+
+fn failed(what: &'static str, source: io::Error) -> journal::Error {
+    journal::Error::Io {
+        what,
+        place: "a checkpoint".to_owned(),
+        source,
+    }
+}

@@ -1,0 +1,143 @@
+//! The owner with a log in memory.
+
+use std::cell::Cell;
+
+use super::*;
+use crate::broker::{Broker, EntityRefused, Inquiry, Origin, Peer, Profile};
+use crate::journal::memory::MemoryDisk;
+use crate::memory::Memory;
+use crate::queue::Description;
+use crate::server::committer::Sync;
+use crate::shard::{Outgoing, Ready, Recovering};
+
+fn owner() -> Owner {
+    let disk: SharedDisk = Arc::new(MemoryDisk::new());
+    let mut options = journal::Options::new(1);
+    options.segment_bytes = 4_096;
+    let broker = Broker::new(1, Profile::Development);
+    let recovering = Recovering::read(broker, Arc::clone(&disk), options).unwrap();
+    let now = Timestamp::EPOCH;
+    let ready = recovering.begin(now, Memory::default(), usize::MAX, |_, _| {
+        Ok::<(), EntityRefused>(())
+    });
+    let Ready {
+        shard,
+        committer,
+        last_group,
+        ..
+    } = ready.unwrap();
+    let (sender, mailbox) = mpsc::channel(limits::MAILBOX_LENGTH);
+    Owner::new(Parts {
+        shard,
+        clock: Arc::new(Clock::new(now)),
+        reader: Reader::start(Arc::clone(&disk), sender.clone()).unwrap(),
+        sender,
+        mailbox,
+        committer: Committer::start(committer, Sync::Always, last_group).unwrap(),
+        disk,
+        keys_wanted: Arc::default(),
+        vitals: Arc::new(Vitals::new()),
+    })
+}
+
+impl Owner {
+    /// Writes until a checkpoint has been begun.
+    async fn write_until_checkpoint(&mut self) {
+        let (now, mut none) = (Timestamp::EPOCH, Vec::new());
+        for count in 1..10_000 {
+            let description = Description {
+                max_delivery_count: count,
+                ..Description::default()
+            };
+            self.shard.configure(now, |broker, cx| {
+                broker.ensure_entity(cx, "q", description).unwrap();
+            });
+            let before = STARTED.with(Cell::get);
+            self.turn(now, &mut none);
+            while self.shard.waits_for_disk_since().is_some() {
+                self.progress.changed().await.unwrap();
+                self.turn(now, &mut none);
+            }
+            if before != STARTED.with(Cell::get) {
+                return;
+            }
+        }
+        panic!("no checkpoint was begun");
+    }
+}
+
+thread_local! {
+    /// How many threads for checkpoints a test has begun.
+    static STARTED: Cell<u32> = const { Cell::new(0) };
+}
+
+#[tokio::test]
+async fn a_checkpoint_whose_thread_does_not_start_or_panics_is_followed_by_another() {
+    let mut owner = owner();
+    owner.start_thread = |_, _| {
+        STARTED.with(|started| started.set(started.get() + 1));
+        Err(io::ErrorKind::WouldBlock.into())
+    };
+    owner.write_until_checkpoint().await;
+    owner.start_thread = |_, panicked| {
+        STARTED.with(|started| started.set(started.get() + 1));
+        start_thread(Box::new(|| panic!("as it is to")), panicked)
+    };
+    for is_written in [false, true] {
+        owner.write_until_checkpoint().await;
+        let Some(Mail::Input(Input::CheckpointWritten(written))) = owner.mailbox.recv().await
+        else {
+            panic!("nothing else was sent");
+        };
+        assert_eq!(written.is_ok(), is_written);
+        let written = Input::CheckpointWritten(written);
+        owner.shard.handle(Timestamp::EPOCH, written);
+        owner.start_thread = |work, panicked| {
+            STARTED.with(|started| started.set(started.get() + 1));
+            start_thread(work, panicked)
+        };
+    }
+}
+
+#[tokio::test]
+async fn others_have_their_turn_while_calls_are_unfinished() {
+    const MESSAGES: usize = 2 * limits::LOOKS;
+    const CALLS: usize = 100;
+    /// More mail than the runtime lets a task take that never waits.
+    const OTHERS: usize = 150;
+    let mut owner = owner();
+    let (now, id) = (owner.clock.now(), ConnectionId(1));
+    let outbox = Arc::new(Outbox::default());
+    owner.take(
+        now,
+        Mail::Connected(id, Arc::clone(&outbox), Origin::default()),
+    );
+    owner.shard.configure(now, |broker, cx| {
+        broker.leave_calls_unfinished(cx, id, CALLS);
+        broker.fill(cx, MESSAGES);
+    });
+    let mailbox = owner.sender.clone();
+    let running = tokio::spawn(owner.run());
+    for _ in 0..OTHERS {
+        let inquiry = Inquiry {
+            peer: Peer::default(),
+            host: None,
+            token: None,
+            path: "q".to_owned(),
+            supplementary: Vec::new(),
+        };
+        let (answer, answered) = oneshot::channel();
+        let mail = Mail::Authorize(Box::new(inquiry), answer);
+        mailbox.send(mail).await.unwrap();
+        answered.await.unwrap().unwrap();
+    }
+    let mut outgoing = VecDeque::new();
+    outbox.take(&mut outgoing);
+    let respond = |outgoing: &&Outgoing| matches!(outgoing, Outgoing::Respond(..));
+    let done = outgoing.iter().filter(respond).count();
+    assert!(
+        (1..CALLS).contains(&done),
+        "{done} calls have come to their end"
+    );
+    running.abort();
+}

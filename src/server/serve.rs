@@ -1,0 +1,499 @@
+//! `jitney serve`: everything put together, and taken apart in order.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Resource, Signal, getrlimit, setrlimit};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal as Signalled, SignalKind, signal};
+use tokio::sync::{Notify, mpsc, watch};
+use tracing::{error, info, warn};
+
+use super::cli::{self, ListenArgs, ServeArgs};
+use super::clock::Clock;
+use super::committer::{Committer, SharedDisk, Sync};
+use super::disk::FileDisk;
+use super::doors::{self, House, Visits};
+use super::keys;
+use super::logging;
+use super::mailbox::{Mail, Mailbox, Vitals};
+use super::memory::{self, Plan};
+use super::oidc::{self, KeySource, OidcError};
+use super::owner::{Owner, Parts};
+use super::pages::PageFile;
+use super::reader::Reader;
+use super::supervisor::{self, Task};
+use super::tls::{self, Tls, TlsError};
+use super::visits::{Door, Places};
+use crate::broker::{Broker, Contained, Damage, Profile};
+use crate::config::Config;
+use crate::journal;
+use crate::journal::memory::MemoryDisk;
+use crate::limits;
+use crate::memory::{Memory, PageStore};
+use crate::shard::{Input, Ready, Recovering, Shard};
+
+/// The flag of the addresses of health and administration.
+const HTTP: &str = "--http";
+/// How long connections have to take their leave.
+const STOP_WAIT: Duration = Duration::from_secs(5);
+
+/// Serves until a signal says to stop.
+pub(super) fn run(args: &ServeArgs) -> ExitCode {
+    memory::take_small_pages();
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            logging::fatal(format_args!("the runtime cannot be started: {error}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    match runtime.block_on(serve(args)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            logging::fatal(error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Why the broker does not start.
+#[derive(Debug, thiserror::Error)]
+enum StartError {
+    #[error("{flag}: cannot listen on {address}: {source}")]
+    Listen {
+        flag: &'static str,
+        address: SocketAddr,
+        source: std::io::Error,
+    },
+    #[error("{0}")]
+    Config(String),
+    #[error(
+        "the limit of open files is {found}, and the broker needs at least {least}: raise it \
+         (ulimit -n)"
+    )]
+    Descriptors { found: usize, least: usize },
+    #[error("making certificates has ended early: this is a bug")]
+    Certificates,
+    #[error(transparent)]
+    Keys(#[from] keys::KeysError),
+    #[error(transparent)]
+    Oidc(#[from] OidcError),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    #[error("the configuration cannot be carried out: {0}")]
+    Entities(String),
+    #[error(transparent)]
+    Storage(#[from] journal::Error),
+    #[error("a thread or a signal handler cannot be set up: {0}")]
+    System(#[from] std::io::Error),
+}
+
+fn configuration(args: &ServeArgs) -> Result<Config, StartError> {
+    let file = cli::config_file(args.config.as_deref());
+    match file {
+        Some(file) => info!(file = %file.display(), "entities are those of a configuration"),
+        None => info!("there is no configuration: entities are the emulator's default ones"),
+    }
+    cli::load_config(file).map_err(StartError::Config)
+}
+
+async fn serve(args: &ServeArgs) -> Result<(), StartError> {
+    let config = configuration(args)?;
+    let places = Places::new(allow_descriptors()?);
+    survive_long_files()?;
+    // Ports first: who cannot have them must not touch the data of who has.
+    let listeners = listen_all(&args.listeners).await?;
+    let prepared = prepare(args, &config, &listeners)?;
+    let (sender, mailbox) = mpsc::channel(limits::MAILBOX_LENGTH);
+    let reader = Reader::start(Arc::clone(&prepared.disk), sender.clone())?;
+    let keys_wanted = Arc::new(Notify::new());
+    let vitals = Arc::new(Vitals::new());
+    let parts = Parts {
+        shard: prepared.shard,
+        clock: Arc::clone(&prepared.clock),
+        sender: sender.clone(),
+        mailbox,
+        committer: prepared.committer,
+        reader,
+        disk: prepared.disk,
+        keys_wanted: Arc::clone(&keys_wanted),
+        vitals: Arc::clone(&vitals),
+    };
+    let mut helpers = Vec::new();
+    if let Some(limit) = prepared.plan.limit {
+        let watch = memory::watch(limit, prepared.plan, prepared.memory, sender.clone());
+        helpers.push(supervisor::spawn("memory", watch));
+    }
+    let owner = supervisor::spawn("owner", Owner::new(parts).run());
+    let (stop, stopped) = watch::channel(false);
+    if let Some(source) = prepared.key_source {
+        let publish = publisher(sender.clone());
+        let keep = oidc::keep_keys(source, publish, keys_wanted, stopped.clone());
+        helpers.push(supervisor::spawn("identity keys", keep));
+    }
+    let hangup = signal(SignalKind::hangup())?;
+    let watch = tls::watch(Arc::clone(&prepared.tls), hangup, stopped.clone());
+    helpers.push(supervisor::spawn("certificates", watch));
+    let house = Arc::new(House {
+        clock: prepared.clock,
+        owner: Mailbox::new(sender.clone(), prepared.plan.partials),
+        vitals: Arc::clone(&vitals),
+        tls: prepared.tls,
+        visits: Visits::new(places.count()),
+        visits_aside: Visits::new(places.count()),
+        places,
+        is_open: prepared.profile == Profile::Development,
+        stopped,
+        refusals: AtomicU64::new(0),
+    });
+    let doors: Vec<Task> = listeners
+        .into_iter()
+        .map(|listener| accept_at(listener, &house))
+        .collect();
+    let mut signals = Signals::new()?;
+    // The emulator's words: tools wait for this line (`emulator.md#ports-and-health`).
+    info!("Emulator Service is Successfully Up!");
+    signals.next().await;
+    end_at_next_signal()?;
+    let tasks = helpers.iter().chain(&doors).chain([&owner]);
+    tasks.for_each(Task::allow_end);
+    let _ = sender.send(Mail::Input(Input::Stop)).await;
+    // Receivers of the notice have gone only if they ended by themselves.
+    let _ = stop.send(true);
+    take_leave(doors, owner).await;
+    Ok(())
+}
+
+/// Starts to accept connections.
+fn accept_at(listener: Listener, house: &Arc<House>) -> Task {
+    let name = format!("listener {} {}", listener.flag, listener.address);
+    let open = doors::open(listener.socket, door(listener.flag), Arc::clone(house));
+    supervisor::spawn(name, open)
+}
+
+/// Waits until all who are in have gone.
+async fn take_leave(doors: Vec<Task>, owner: Task) {
+    let ended = tokio::time::timeout(STOP_WAIT, async {
+        for door in doors {
+            door.join().await;
+        }
+        owner.join().await;
+    });
+    if ended.await.is_err() {
+        warn!("some connections did not take their leave in time");
+    }
+    info!("stopped");
+}
+
+/// All that is there before anybody is let in.
+struct Prepared {
+    shard: Shard,
+    committer: Committer,
+    disk: SharedDisk,
+    clock: Arc<Clock>,
+    tls: Arc<Tls>,
+    key_source: Option<KeySource>,
+    profile: Profile,
+    memory: Memory,
+    plan: Plan,
+}
+
+fn prepare(
+    args: &ServeArgs,
+    config: &Config,
+    listeners: &[Listener],
+) -> Result<Prepared, StartError> {
+    let profile = keys::profile(args, config, listeners)?;
+    let (issuer, key_source) = args.oidc.parse()?.unzip();
+    let directory = (!args.ephemeral).then_some(args.data_dir.as_path());
+    let cache = args.cache_mb.map(|mib| mib * 1024 * 1024);
+    let plan = Plan::new(args.memory_limit, cache, memory::machine());
+    let (disk, memory) = open(directory, &plan)?;
+    let certs = directory.map(|directory| directory.join("certs"));
+    // Certificates may have to be made, which takes as long as the rest: beside it.
+    let tls_args = args.tls.clone();
+    let tls = thread::spawn(move || Tls::load(&tls_args, certs.as_deref()));
+    let root_key = match profile {
+        Profile::Development => None,
+        Profile::Verified => keys::root_key(config, directory)?,
+    };
+    let seed = RandomState::new().hash_one(std::process::id());
+    let mut broker = Broker::new(seed, profile);
+    broker.set_token_issuer(issuer);
+    broker.set_memory(memory.clone());
+    let mut options = journal::Options::new(seed);
+    options.cache_bytes = plan.cache;
+    if directory.is_none() {
+        options.segment_bytes = plan.segment;
+    }
+    options.accepts_loss = args.accept_data_loss;
+    let mut recovering = Recovering::read(broker, Arc::clone(&disk), options)?;
+    report_recovery(&recovering);
+    let clock = follow(&mut recovering);
+    let ready = recovering.begin(clock.now(), memory.clone(), plan.in_flight, |broker, cx| {
+        super::install::install(broker, cx, config, root_key.as_ref())
+    });
+    let Ready {
+        shard,
+        committer,
+        last_group,
+        contained,
+        settled,
+    } = ready.map_err(StartError::Entities)?;
+    report_damage(&contained, &settled);
+    warn_of_risk(args.sync.into());
+    let committer = Committer::start(committer, args.sync.into(), last_group)?;
+    let tls = tls.join().map_err(|_| StartError::Certificates)??;
+    match directory {
+        None => info!("messages are in memory, and end with the process"),
+        Some(directory) => info!(data = %directory.display(), "messages are kept"),
+    }
+    Ok(Prepared {
+        shard,
+        committer,
+        disk,
+        clock,
+        tls,
+        key_source,
+        profile,
+        memory,
+        plan,
+    })
+}
+
+/// Follows the system's clock, though the log may have times that lie ahead of it.
+fn follow(recovering: &mut Recovering) -> Arc<Clock> {
+    let clock = Clock::new(recovering.recovered().newest);
+    if let Some(behind) = clock.behind_log() {
+        warn!(
+            milliseconds = behind.as_millis(),
+            "the log has times that lie ahead of the system's clock, which was ahead then or is behind \
+             now. It is followed: messages keep their stamps, numbers and order; check the clock"
+        );
+        recovering.follow_clock(clock.now());
+    }
+    Arc::new(clock)
+}
+
+/// Opens what messages are kept on, and makes room for what indexes do not need in memory.
+fn open(directory: Option<&Path>, plan: &Plan) -> Result<(SharedDisk, Memory), StartError> {
+    let Some(directory) = directory else {
+        let memory = Memory::new(plan.budget, None);
+        return Ok((Arc::new(MemoryDisk::within(&memory)), memory));
+    };
+    let disk = FileDisk::open(directory)?;
+    let pages: Box<dyn PageStore> = Box::new(PageFile::create(directory)?);
+    Ok((disk, Memory::new(plan.budget, Some(pages))))
+}
+
+/// Takes as many descriptors as the system gives, and returns their number: each connection is one.
+fn allow_descriptors() -> Result<usize, StartError> {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        warn!(%error, "the limit of open files stays as it is");
+    }
+    let count = getrlimit(Resource::Nofile).current.map(usize::try_from);
+    // Without a limit there are as many as can be counted.
+    let found = count.and_then(Result::ok).unwrap_or(usize::MAX);
+    let least = limits::DESCRIPTORS_MIN;
+    if found < least {
+        return Err(StartError::Descriptors { found, least });
+    }
+    Ok(found)
+}
+
+/// Health and administration are asked for at addresses of their own.
+fn door(flag: &str) -> Door {
+    if flag == HTTP { Door::Side } else { Door::Main }
+}
+
+/// Takes the keys of identity tokens to the owner.
+fn publisher(owner: mpsc::Sender<Mail>) -> impl Fn(String) {
+    move |keys| {
+        let owner = owner.clone();
+        tokio::spawn(async move { owner.send(Mail::Input(Input::IdentityKeys(keys))).await });
+    }
+}
+
+/// A port that is ours.
+pub(super) struct Listener {
+    pub(super) socket: TcpListener,
+    pub(super) address: SocketAddr,
+    /// The flag that asked for it.
+    pub(super) flag: &'static str,
+}
+
+/// Takes the ports that the operator names, and 5671 if it is free.
+async fn listen_all(args: &ListenArgs) -> Result<Vec<Listener>, StartError> {
+    const AMQPS_PORT: u16 = 5671;
+    let named = [
+        ("--amqp", &args.amqp),
+        ("--amqps", &args.amqps),
+        (HTTP, &args.http),
+        ("--https", &args.https),
+    ];
+    let mut listeners = Vec::new();
+    for (flag, addresses) in named {
+        for address in addresses {
+            listeners.push(listen(flag, *address).await?);
+        }
+    }
+    if let (true, Some(first)) = (args.amqps.is_empty(), args.amqp.first()) {
+        let address = SocketAddr::new(first.ip(), AMQPS_PORT);
+        match listen("--amqps", address).await {
+            Ok(listener) => listeners.push(listener),
+            Err(error) => {
+                info!(
+                    "{error}: TLS is at the other ports only, each of which takes every protocol"
+                );
+            }
+        }
+    }
+    for listener in &listeners {
+        info!(address = %listener.address, "{}", listener.flag);
+    }
+    Ok(listeners)
+}
+
+/// Names what can be lost with less than a sync before each answer.
+fn warn_of_risk(sync: Sync) {
+    match sync {
+        Sync::Always => {}
+        Sync::Interval => warn!(
+            "--sync interval: what was accepted in the last 100 ms can be lost with the power"
+        ),
+        Sync::Never => warn!("--sync never: what was accepted can be lost with the power"),
+    }
+}
+
+async fn listen(flag: &'static str, address: SocketAddr) -> Result<Listener, StartError> {
+    let failed = |source| StartError::Listen {
+        flag,
+        address,
+        source,
+    };
+    let socket = TcpListener::bind(address).await.map_err(failed)?;
+    let address = socket.local_addr().map_err(failed)?;
+    Ok(Listener {
+        socket,
+        address,
+        flag,
+    })
+}
+
+/// Reports what the log's recovery found.
+fn report_recovery(recovering: &Recovering) {
+    let (recovered, salvaged) = (recovering.recovered(), &recovering.salvaged);
+    if let Some(cut) = recovered.cut {
+        warn!(
+            segment = %cut.segment,
+            offset = cut.offset,
+            bytes = cut.bytes,
+            frames = cut.frames,
+            "the end of the log was cut off: a crash left frames there that were never synced, or the \
+             newest one is damaged"
+        );
+    }
+    for loss in &recovered.losses {
+        error!(
+            segment = %loss.segment,
+            offset = loss.offset,
+            "the log goes on without what is damaged here: {}",
+            loss.what
+        );
+    }
+    if 0 < salvaged.skipped {
+        error!(
+            records = salvaged.skipped,
+            "records speak of what is lost, and were left out"
+        );
+    }
+    for queue in &salvaged.unnamed {
+        error!(
+            queue,
+            "the record is lost that named an entity: its messages are in this queue"
+        );
+    }
+    info!(messages = recovering.messages, "recovered");
+}
+
+/// Reports the messages whose bytes are damaged or lost.
+fn report_damage(contained: &[Contained], settled: &[Damage]) {
+    for found in contained {
+        error!(
+            entity = found.entity,
+            number = found.number.0,
+            place = found.place,
+            "the bytes of a message are not what was written: it is in the dead-letter queue without \
+             them; look at the disk"
+        );
+    }
+    for damage in settled {
+        error!(
+            place = damage.place,
+            "the bytes of a message that was settled before are not what was written; look at the disk"
+        );
+    }
+}
+
+/// A write beyond the limit of file sizes fails, and whoever writes tells of it: its signal would end the
+/// process without a word.
+fn survive_long_files() -> std::io::Result<()> {
+    // The handler stays, though nobody waits for the signal.
+    drop(signal(SignalKind::from_raw(Signal::XFSZ.as_raw()))?);
+    Ok(())
+}
+
+/// The signals that end the broker.
+struct Signals {
+    terminate: Signalled,
+    interrupt: Signalled,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// From now on, the next signal ends the process at once, whatever it waits for. A thread of its own
+/// sees to that: nothing else may be able to.
+fn end_at_next_signal() -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let mut signals = {
+        let _within = runtime.enter();
+        Signals::new()?
+    };
+    let wait = move || {
+        runtime.block_on(signals.next());
+        logging::fatal(
+            "a second signal: the broker ends at once, and the next start recovers the log",
+        );
+        std::process::exit(1);
+    };
+    supervisor::spawn_thread("signals", wait)?;
+    Ok(())
+}

@@ -1,0 +1,401 @@
+//! TLS for every listener: which certificates there are, and that new ones are taken up while the
+//! broker runs.
+//!
+//! Certificates come from files that the operator names, or from a local authority that is made on
+//! the first start (`server::certs`). Connections that are open keep what they began with; the next
+//! one gets what was read last. What cannot be used changes nothing: the old stays, and the operator
+//! is told which file is wrong and what would be right.
+//!
+//! Leaves to the listeners: deadlines of handshakes, and what is spoken inside.
+
+pub(super) mod certificate;
+mod files;
+mod source;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use arc_swap::ArcSwap;
+use clap::Args;
+use rustls::ServerConfig;
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::server::{Acceptor, ClientHello, ResolvesServerCert, WebPkiClientVerifier};
+use rustls::sign::CertifiedKey;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::signal::unix::Signal;
+use tokio::sync::watch;
+use tokio::task::JoinError;
+use tokio::time::MissedTickBehavior;
+use tokio_rustls::LazyConfigAcceptor;
+use tokio_rustls::server::TlsStream;
+use tracing::{error, info, warn};
+
+use super::certs::CertsError;
+pub(super) use certificate::common_name;
+use files::{FileError, Pair};
+use source::{Fingerprint, Inputs, Source};
+
+/// What is spoken inside, as far as clients ask for one by name; the first is preferred.
+const PROTOCOLS: [&[u8]; 2] = [b"amqp", b"http/1.1"];
+
+/// How often files are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+
+/// What `jitney serve` is told of TLS.
+#[derive(Debug, Clone, Default, Args)]
+pub struct TlsArgs {
+    /// The broker's certificate, as PEM, with those between it and its authority. Several are chosen
+    /// from by the host name that a client asks for; the first is for everybody else. Without one,
+    /// a local authority and a certificate for localhost are made in the data directory.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(super) tls_cert: Vec<PathBuf>,
+    /// The key of each --tls-cert, as PEM, in the same order.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(super) tls_key: Vec<PathBuf>,
+    /// Authorities, as PEM, whose certificates clients may present, to sign in with SASL EXTERNAL.
+    #[arg(long, value_name = "FILE")]
+    pub(super) tls_client_ca: Option<PathBuf>,
+    /// The authority that GET /ca.pem hands out; ca.pem beside the first --tls-cert, if it is there.
+    #[arg(long, value_name = "FILE")]
+    pub(super) tls_ca: Option<PathBuf>,
+}
+
+/// Why there is no TLS, or not the new one.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum TlsError {
+    #[error(
+        "--tls-cert is given {certificates} times and --tls-key {keys} times; each certificate \
+         needs its key, in the same order"
+    )]
+    Count { certificates: usize, keys: usize },
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("the local certificates: {0}")]
+    Own(#[from] CertsError),
+    #[error(
+        "{error}; the broker made the files in {}: remove this directory, and it makes others, which \
+         clients have to trust anew",
+        directory.display()
+    )]
+    OwnFile {
+        directory: PathBuf,
+        error: Box<Self>,
+    },
+    /// A reading has panicked. Nothing was changed by it.
+    #[error("certificates cannot be read: {0}, which is a bug")]
+    Reading(#[from] JoinError),
+    #[error("TLS cannot be set up: {0}")]
+    Setup(#[from] rustls::Error),
+}
+
+impl TlsError {
+    /// Says what to do about a file that the broker has made itself.
+    fn with_remedy(self, source: &Source) -> Self {
+        let Source::Own(directory) = source else {
+            return self;
+        };
+        let file = match &self {
+            Self::File(error) => &error.file,
+            Self::Own(CertsError::Authority { file, .. }) => file,
+            Self::Count { .. }
+            | Self::Own(_)
+            | Self::OwnFile { .. }
+            | Self::Reading(_)
+            | Self::Setup(_) => {
+                return self;
+            }
+        };
+        if !file.starts_with(directory) {
+            return self;
+        }
+        let directory = directory.clone();
+        let error = Box::new(self);
+        Self::OwnFile { directory, error }
+    }
+}
+
+/// The certificates of the broker, shared by its listeners.
+#[derive(Debug)]
+pub(super) struct Tls {
+    source: Source,
+    client_ca: Option<PathBuf>,
+    ca: Option<PathBuf>,
+    provider: Arc<CryptoProvider>,
+    current: ArcSwap<Current>,
+}
+
+impl Tls {
+    /// Reads the certificates; makes them where the operator has named none, in a folder or, without
+    /// one, in memory.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is wrong, with its file and what would be right.
+    pub(super) fn load(args: &TlsArgs, own_dir: Option<&Path>) -> Result<Arc<Self>, TlsError> {
+        let now = SystemTime::now();
+        let (certificates, keys) = (args.tls_cert.len(), args.tls_key.len());
+        if certificates != keys {
+            return Err(TlsError::Count { certificates, keys });
+        }
+        let pairs = args.tls_cert.iter().cloned();
+        let pairs: Vec<_> = pairs.zip(args.tls_key.iter().cloned()).collect();
+        let (source, beside) = match (pairs.first(), own_dir) {
+            (Some((first, _)), _) => {
+                let ca = Some(first.with_file_name("ca.pem")).filter(|ca| ca.exists());
+                (Source::Files(pairs), ca)
+            }
+            (None, Some(directory)) => {
+                let ca = Some(directory.join("ca.pem"));
+                (Source::Own(directory.to_owned()), ca)
+            }
+            (None, None) => (Source::in_memory(now)?, None),
+        };
+        let client_ca = args.tls_client_ca.clone();
+        let ca = args.tls_ca.clone().or(beside);
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let inputs = Inputs::read(&source, client_ca.as_deref(), ca.as_deref(), now);
+        let current = inputs.and_then(|inputs| Current::new(&inputs, &provider, now));
+        let current = current.map_err(|error| error.with_remedy(&source))?;
+        current.tell("certificate for TLS");
+        Ok(Arc::new(Self {
+            source,
+            client_ca,
+            ca,
+            provider,
+            current: ArcSwap::from_pointee(current),
+        }))
+    }
+
+    /// Reads all files again; says whether anything is new.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tls::load`]; what was there before stays.
+    pub(super) fn reload(&self) -> Result<bool, TlsError> {
+        self.reload_at(SystemTime::now())
+    }
+
+    fn reload_at(&self, now: SystemTime) -> Result<bool, TlsError> {
+        let (client_ca, ca) = (self.client_ca.as_deref(), self.ca.as_deref());
+        let inputs = Inputs::read(&self.source, client_ca, ca, now)?;
+        if inputs.fingerprint() == self.current.load().fingerprint {
+            return Ok(false);
+        }
+        let new = Current::new(&inputs, &self.provider, now)?;
+        self.current.store(Arc::new(new));
+        Ok(true)
+    }
+
+    /// Does the handshake of one connection.
+    ///
+    /// A client that asks only for protocols that are not spoken here is let in as if it had asked
+    /// for none: its first bytes tell what it speaks.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the connection; the client has been told.
+    pub(super) async fn accept<S>(&self, stream: S) -> io::Result<TlsStream<S>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let start = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
+        let ours = |protocol: &[u8]| PROTOCOLS.contains(&protocol);
+        let others_only = match start.client_hello().alpn() {
+            Some(mut asked) => !asked.any(ours),
+            None => false,
+        };
+        let current = self.current.load_full();
+        let config = if others_only {
+            &current.without_protocols
+        } else {
+            &current.config
+        };
+        start.into_stream(Arc::clone(config)).await
+    }
+
+    /// Returns the authority that clients may be told to trust, as PEM.
+    pub(super) fn ca_pem(&self) -> Option<Arc<str>> {
+        self.current.load().ca_pem.clone()
+    }
+
+    /// Returns whether one of the broker's certificates is for a host.
+    pub(super) fn is_for(&self, host: &str) -> bool {
+        let current = self.current.load();
+        let mut pairs = current.choice.0.iter();
+        pairs.any(|pair| pair.certificate.is_for(host))
+    }
+}
+
+/// What was read last.
+#[derive(Debug)]
+struct Current {
+    /// For clients that ask for a protocol of ours, or for none.
+    config: Arc<ServerConfig>,
+    /// For clients that ask for other protocols only.
+    without_protocols: Arc<ServerConfig>,
+    choice: Arc<Choice>,
+    ca_pem: Option<Arc<str>>,
+    told: Vec<String>,
+    warnings: Vec<String>,
+    fingerprint: Fingerprint,
+}
+
+impl Current {
+    fn new(
+        inputs: &Inputs,
+        provider: &Arc<CryptoProvider>,
+        now: SystemTime,
+    ) -> Result<Self, TlsError> {
+        let mut told = Vec::new();
+        let mut warnings = Vec::new();
+        let mut pairs = Vec::new();
+        for (certificate, key) in &inputs.pairs {
+            let mut pair = Pair::new(certificate, key, provider, now)?;
+            let place = certificate.path.display();
+            told.push(format!("{place}: {}", pair.certificate));
+            warnings.append(&mut pair.warnings);
+            pairs.push(pair);
+        }
+        let clients = match &inputs.client_ca {
+            None => WebPkiClientVerifier::no_client_auth(),
+            Some(file) => {
+                let (roots, mut odd) = files::authorities(file)?;
+                for (_, authority) in file.certificates()? {
+                    told.push(format!("{}: for clients, {authority}", file.path.display()));
+                }
+                warnings.append(&mut odd);
+                let provider = Arc::clone(provider);
+                WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+                    .allow_unauthenticated()
+                    .build()
+                    .map_err(|error| rustls::Error::General(error.to_string()))?
+            }
+        };
+        if let Some(error) = &inputs.not_renewed {
+            warnings.push(format!("the certificate cannot be renewed: {error}"));
+        }
+        let choice = Arc::new(Choice(pairs));
+        let resolver: Arc<dyn ResolvesServerCert> = Arc::<Choice>::clone(&choice);
+        let mut config = ServerConfig::builder_with_provider(Arc::clone(provider))
+            .with_safe_default_protocol_versions()?
+            .with_client_cert_verifier(clients)
+            .with_cert_resolver(resolver);
+        // Tickets of before are worth nothing now: a client whose authority is no longer trusted must
+        // not come back with one.
+        config.ticketer = aws_lc_rs::Ticketer::new()?;
+        let without_protocols = Arc::new(config.clone());
+        config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
+        Ok(Self {
+            config: Arc::new(config),
+            without_protocols,
+            choice,
+            ca_pem: inputs.ca.as_ref().map(files::public_text).transpose()?,
+            told,
+            warnings,
+            fingerprint: inputs.fingerprint(),
+        })
+    }
+
+    fn tell(&self, what: &str) {
+        for certificate in &self.told {
+            info!("{what}: {certificate}");
+        }
+        for warning in &self.warnings {
+            warn!("{warning}");
+        }
+    }
+}
+
+/// Which certificate a client gets: one for the host that it asks for, or else the first.
+#[derive(Debug)]
+struct Choice(Vec<Pair>);
+
+impl ResolvesServerCert for Choice {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let host = hello.server_name();
+        let fits = |pair: &&Pair| host.is_some_and(|host| pair.certificate.is_for(host));
+        // Of one name there may be two, with RSA for the old clients.
+        let schemes = hello.signature_schemes();
+        let usable = |pair: &&Pair| pair.key.key.choose_scheme(schemes).is_some();
+        let all = || self.0.iter();
+        let chosen = all().filter(fits).find(usable);
+        let chosen = chosen
+            .or_else(|| all().find(fits))
+            .or_else(|| self.0.first());
+        chosen.map(|pair| Arc::clone(&pair.key))
+    }
+}
+
+/// Takes up new certificates until it is told to stop: looks at the files now and then, and at once
+/// when the process gets SIGHUP, which is `hangup`.
+pub(super) async fn watch(tls: Arc<Tls>, hangup: Signal, stopped: watch::Receiver<bool>) {
+    watch_every(LOOK_EVERY, tls, hangup, stopped).await;
+}
+
+async fn watch_every(
+    every: Duration,
+    tls: Arc<Tls>,
+    mut hangup: Signal,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let mut looks = tokio::time::interval(every);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut trouble = Trouble::default();
+    loop {
+        let why = tokio::select! {
+            _ = looks.tick() => Why::Time,
+            _ = hangup.recv() => Why::Asked,
+            _ = stopped.wait_for(|stopped| *stopped) => return,
+        };
+        let reading = Arc::clone(&tls);
+        // A network's folder may take its time.
+        let read = tokio::task::spawn_blocking(move || reading.reload()).await;
+        match read.unwrap_or_else(|error| Err(error.into())) {
+            Ok(true) => tls.current.load().tell("new certificate for TLS"),
+            Ok(false) if why == Why::Asked => info!("SIGHUP: the certificates are as they were"),
+            Ok(false) => {}
+            Err(error) => {
+                let error = error.to_string();
+                if trouble.is_to_tell(why, &error) {
+                    error!("{error}; TLS goes on with the certificates of before");
+                }
+                continue;
+            }
+        }
+        trouble = Trouble::default();
+    }
+}
+
+/// Why files are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Why {
+    Asked,
+    Time,
+}
+
+/// What was wrong the last times.
+#[derive(Debug, Default)]
+struct Trouble {
+    seen: Option<String>,
+    told: Option<String>,
+}
+
+impl Trouble {
+    /// Returns whether the operator is to hear of an error: not of one that passes, as while files
+    /// are being replaced one after the other, and not of the same one again and again.
+    fn is_to_tell(&mut self, why: Why, error: &str) -> bool {
+        let again = self.seen.as_deref() == Some(error);
+        let known = self.told.as_deref() == Some(error);
+        self.seen = Some(error.to_owned());
+        let tell = why == Why::Asked || (again && !known);
+        if tell {
+            self.told = Some(error.to_owned());
+        }
+        tell
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! Where certificates come from, and what was found there.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+use aws_lc_rs::digest;
+
+use super::TlsError;
+use super::files::{File, FileError};
+use crate::server::certs::{self, Authority, CertsError, Issued};
+
+/// What the broker's own certificates are called where they are.
+const CERTIFICATE: &str = "server.pem";
+const KEY: &str = "server.key";
+
+/// Where certificates come from.
+pub(super) enum Source {
+    /// The operator's files: certificates and their keys.
+    Files(Vec<(PathBuf, PathBuf)>),
+    /// A folder of ours.
+    Own(PathBuf),
+    /// A local authority that ends with the process, and what it signed last.
+    Memory(Box<(Authority, Mutex<Issued>)>),
+}
+
+impl Source {
+    /// Makes one that is in no file.
+    pub(super) fn in_memory(now: SystemTime) -> Result<Self, CertsError> {
+        let authority = Authority::make(now)?;
+        let issued = authority.issue_local(now)?;
+        Ok(Self::Memory(Box::new((authority, Mutex::new(issued)))))
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Files(files) => f.debug_tuple("Files").field(files).finish(),
+            Self::Own(directory) => f.debug_tuple("Own").field(directory).finish(),
+            Self::Memory(_) => f.write_str("Memory"),
+        }
+    }
+}
+
+/// Tells one state of all files from another.
+pub(super) type Fingerprint = Vec<u8>;
+
+/// What all files say, not judged yet.
+pub(super) struct Inputs {
+    pub(super) pairs: Vec<(File, File)>,
+    pub(super) client_ca: Option<File>,
+    pub(super) ca: Option<File>,
+    /// Why a certificate of ours that is still good was not renewed.
+    pub(super) not_renewed: Option<CertsError>,
+}
+
+impl Inputs {
+    /// Reads everything; makes and renews what is ours to make.
+    pub(super) fn read(
+        source: &Source,
+        client_ca: Option<&Path>,
+        ca: Option<&Path>,
+        now: SystemTime,
+    ) -> Result<Self, TlsError> {
+        let mut not_renewed = None;
+        let mut own_ca = None;
+        let pairs = match source {
+            Source::Files(files) => {
+                let pairs = files
+                    .iter()
+                    .map(|(certificate, key)| Ok((read(certificate)?, read(key)?)));
+                pairs.collect::<Result<_, FileError>>()?
+            }
+            Source::Own(directory) => {
+                let kept = certs::keep(directory, now);
+                let pair = read(directory.join(CERTIFICATE))
+                    .and_then(|certificate| Ok((certificate, read(directory.join(KEY))?)));
+                let pair = match (pair, kept) {
+                    (Ok(pair), kept) => {
+                        not_renewed = kept.err();
+                        pair
+                    }
+                    (Err(_), Err(error)) => return Err(error.into()),
+                    (Err(error), Ok(())) => return Err(error.into()),
+                };
+                vec![pair]
+            }
+            Source::Memory(memory) => {
+                let (authority, issued) = &**memory;
+                let mut issued = issued.lock().unwrap_or_else(PoisonError::into_inner);
+                if !issued.lasts(now) {
+                    *issued = authority.issue_local(now)?;
+                }
+                own_ca = Some(File::in_memory("the local authority", authority.pem()));
+                let certificate = File::in_memory("the local certificate", &issued.chain);
+                vec![(certificate, File::in_memory("its key", &issued.key))]
+            }
+        };
+        Ok(Self {
+            pairs,
+            client_ca: client_ca.map(read).transpose()?,
+            ca: ca.map(read).transpose()?.or(own_ca),
+            not_renewed,
+        })
+    }
+
+    pub(super) fn fingerprint(&self) -> Fingerprint {
+        let mut context = digest::Context::new(&digest::SHA256);
+        let pairs = self.pairs.iter().flat_map(|(one, other)| [one, other]);
+        for file in pairs.chain(&self.client_ca).chain(&self.ca) {
+            context.update(&file.bytes.len().to_be_bytes());
+            context.update(&file.bytes);
+        }
+        context.finish().as_ref().to_vec()
+    }
+}
+
+fn read(path: impl AsRef<Path>) -> Result<File, FileError> {
+    File::read(path.as_ref())
+}
