@@ -33,7 +33,7 @@ impl Broker {
                 Delivery::SessionLost(consumer) => (consumer, self.session_lost(cx, consumer)),
             };
             let connection = link_of(consumer).0;
-            cx.replies.push(Routed {
+            self.replies.push(Routed {
                 connection,
                 rests_on: group,
                 reply,

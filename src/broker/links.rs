@@ -83,7 +83,7 @@ impl Broker {
         } else {
             cx.group
         };
-        cx.replies.extend(reply.map(|reply| Routed {
+        self.replies.extend(reply.map(|reply| Routed {
             connection,
             rests_on,
             reply,
@@ -570,7 +570,7 @@ impl Broker {
         } else {
             Reply::Detach(link, refusal)
         };
-        cx.replies.push(Routed {
+        self.replies.push(Routed {
             connection,
             rests_on: cx.group,
             reply,

@@ -157,8 +157,6 @@ pub struct StepContext<'a> {
     /// The number of the group of records that the journal is putting together; at least 1, and
     /// never smaller than in the step before.
     pub group: u64,
-    /// Where replies go, in order.
-    pub replies: &'a mut Vec<Routed>,
 }
 
 /// A namespace and all that is in it.
@@ -227,6 +225,8 @@ pub struct Broker {
     last_stalled: EntityId,
     /// For how many messages bytes are wanted at a time: for as many as a share lasts.
     read_back_count: usize,
+    /// What connections are to do, in order.
+    replies: Vec<Routed>,
 }
 
 /// Whether the store can take more messages.
@@ -375,6 +375,7 @@ impl Broker {
             unfinished: VecDeque::new(),
             last_stalled: EntityId(0),
             read_back_count: limits::READ_BACK_MESSAGES,
+            replies: Vec::new(),
         }
     }
 
@@ -431,6 +432,11 @@ impl Broker {
             node.queue.follow_clock(now, step);
         }
         self.arm(now);
+    }
+
+    /// Returns the replies of the steps since it was emptied last, to be drained in place.
+    pub fn replies(&mut self) -> &mut Vec<Routed> {
+        &mut self.replies
     }
 
     /// Returns the time at which [`Broker::handle_timeout`] may have something to do.

@@ -179,7 +179,7 @@ impl Broker {
                     queue.set_credit(cx, consumer, 1, false);
                 });
             }
-            Err(refusal) => cx.replies.push(Routed {
+            Err(refusal) => self.replies.push(Routed {
                 connection,
                 rests_on: 0,
                 reply: Reply::RefuseLink(link, refusal),

@@ -69,7 +69,7 @@ impl Broker {
             outcome,
             settled: incoming.settled,
         };
-        cx.replies.push(Routed {
+        self.replies.push(Routed {
             connection,
             rests_on,
             reply,

@@ -94,7 +94,7 @@ impl Broker {
             Err(refusal) => rejected(refusal),
         };
         let reply = Reply::SettleOutgoing(link, delivery, outcome);
-        cx.replies.push(Routed {
+        self.replies.push(Routed {
             connection,
             rests_on,
             reply,

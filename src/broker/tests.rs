@@ -169,10 +169,11 @@ impl Bench {
             now: self.now,
             journal: &mut self.journal,
             group: 1,
-            replies: &mut self.told,
         };
         self.broker.handle_timeout(&mut cx);
-        step(&mut self.broker, &mut cx)
+        let result = step(&mut self.broker, &mut cx);
+        self.told.append(self.broker.replies());
+        result
     }
 
     /// Lets some messages go on that wait for their bytes.
@@ -187,9 +188,9 @@ impl Bench {
             now: self.now,
             journal: &mut self.journal,
             group: 1,
-            replies: &mut Vec::new(),
         };
         self.broker.read_back(&mut cx, found);
+        self.broker.replies().clear();
     }
 
     /// Returns a message's bytes.
@@ -219,7 +220,6 @@ impl Bench {
             now: restarted.now,
             journal: &mut Forgetful,
             group: 1,
-            replies: &mut restarted.told,
         };
         restarted.broker.replayed(&mut cx);
         restarted

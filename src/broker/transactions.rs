@@ -220,7 +220,7 @@ impl Broker {
             rests_on = rests_on.max(self.node(queue).map_or(0, |node| node.group));
         }
         // What was decided in it is settled now, and not before [4.4.2].
-        cx.replies.extend(answers.into_iter().map(|answer| {
+        self.replies.extend(answers.into_iter().map(|answer| {
             let reply = Reply::SettleOutgoing(answer.link, answer.delivery, answer.outcome);
             Routed {
                 connection,

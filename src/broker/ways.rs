@@ -227,7 +227,7 @@ impl Broker {
                         the broker has too much to write to those that do not read.";
             let refusal = self.refuse(cx, Condition::ResourceLimitExceeded, text, "");
             self.connection(id).way.is_closing = true;
-            cx.replies.push(Routed {
+            self.replies.push(Routed {
                 connection: id,
                 rests_on: 0,
                 reply: Reply::Close(refusal),

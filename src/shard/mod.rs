@@ -388,15 +388,15 @@ impl Shard {
         cause: Cause<'_>,
         step: impl FnOnce(&mut Broker, &mut StepContext<'_>) -> T,
     ) -> T {
-        let mut replies = std::mem::take(&mut self.replies);
         let group = self.durability.sealed() + 1;
         let mut cx = StepContext {
             now,
             journal: &mut self.journal,
             group,
-            replies: &mut replies,
         };
         let result = step(&mut self.broker, &mut cx);
+        let mut replies = std::mem::take(&mut self.replies);
+        std::mem::swap(&mut replies, self.broker.replies());
         if let Some(observer) = &mut self.observer {
             observer.observe(Event::Step {
                 cause,

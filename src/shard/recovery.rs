@@ -127,8 +127,6 @@ impl Recovering {
             now,
             journal: &mut writer,
             group: last_frame + 1,
-            // There are no connections yet.
-            replies: &mut Vec::new(),
         };
         broker.arm(now);
         configure(&mut broker, &mut cx)?;

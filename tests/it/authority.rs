@@ -125,9 +125,10 @@ impl World {
             now: NOW,
             journal: &mut Forgetful,
             group: 1,
-            replies: &mut self.replies,
         };
-        step(&mut self.broker, &mut cx)
+        let result = step(&mut self.broker, &mut cx);
+        self.replies.append(self.broker.replies());
+        result
     }
 
     /// Returns the entities that have got a message, as paths that compare without case.
@@ -283,7 +284,7 @@ fn send(world: &mut World, link: LinkId, address: &str, payload: Bytes) {
         }
         let let_in =
             |routed: &Routed| matches!(routed.reply, Reply::AcceptLink(it, _) if it == link);
-        if cx.replies.iter().any(let_in) {
+        if broker.replies().iter().any(let_in) {
             broker.apply(cx, GUEST, Input::Event(transfer));
         }
     });

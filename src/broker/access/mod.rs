@@ -255,7 +255,7 @@ impl Broker {
             info!(connection = id.0, peer = %origin.peer, "SASL failed");
         }
         self.connection(id).grants = grants;
-        cx.replies.push(Routed {
+        self.replies.push(Routed {
             connection: id,
             rests_on: 0,
             reply: Reply::Authenticated(is_genuine),
@@ -788,7 +788,7 @@ impl Broker {
     fn let_in(&mut self, cx: &mut StepContext<'_>, id: ConnectionId) {
         let connection: &mut Connection = self.connection(id);
         if !std::mem::replace(&mut connection.admitted, true) {
-            cx.replies.push(Routed {
+            self.replies.push(Routed {
                 connection: id,
                 rests_on: 0,
                 reply: Reply::Admitted,

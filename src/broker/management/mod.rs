@@ -173,7 +173,7 @@ impl Broker {
                 state.sent = state.limit;
             }
             let reply = Reply::Drained(link, limit);
-            cx.replies.push(Routed {
+            self.replies.push(Routed {
                 connection: id,
                 rests_on: cx.group,
                 reply,
@@ -204,7 +204,7 @@ impl Broker {
             let response = Response::new(&call.request, status, body);
             let fills = self.load(cx.now, id, Load::Answers(response.bytes()));
             let reply = Reply::Respond(link, Box::new(response));
-            cx.replies.push(Routed {
+            self.replies.push(Routed {
                 connection: id,
                 rests_on,
                 reply,

@@ -220,7 +220,7 @@ fn each_operation_needs_its_right() {
             };
             let at = (CONNECTION, LinkId(1));
             broker.receive_one(cx, at, None, &authority, &receive);
-            let received = cx.replies.pop().map(|routed| routed.reply);
+            let received = broker.replies().pop().map(|routed| routed.reply);
             (sent, received)
         });
         let kept_out = matches!(sent, Err(Refused::Unauthorized(_)));

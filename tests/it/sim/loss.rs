@@ -177,7 +177,6 @@ impl Losses {
             now: Timestamp::EPOCH,
             journal: &mut journal,
             group: recovered.last_frame + 1,
-            replies: &mut Vec::new(),
         };
         for found in &recovered.damaged {
             let damage = Damage {
