@@ -3,8 +3,8 @@
 use super::limits::BUSY_SECONDS;
 use super::write::Writer;
 use super::{Response, text};
-use crate::broker::Tracking;
-use crate::broker::administration::{OperationRefused, READ_CLAIMS};
+use crate::broker::administration::READ_CLAIMS;
+use crate::broker::{Denied, DeniedKind, Tracking};
 
 /// Why a request is not done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -27,16 +27,17 @@ pub enum Refusal {
     /// The version that must be there, by `If-Match`, is none of ours.
     #[error("If-Match: found '{0}'; allowed: * or an ETag of an earlier answer")]
     Version(String),
-    /// The broker refused it.
+    /// The operation is not done.
     #[error(transparent)]
-    Operation(#[from] OperationRefused),
+    Denied(#[from] Denied),
 }
 
 impl Refusal {
     /// Returns the refusal as the clients understand it. A text that has its sub-code keeps it.
     #[must_use]
     pub fn render(&self, tracking: &Tracking<'_>) -> Response {
-        let (status, sub_code) = self.codes();
+        let status = self.status();
+        let sub_code = sub_code(status);
         let text = self.to_string();
         // The service's sentence about a right to read has no sub-code.
         let sub_code = if text.starts_with("SubCode=") || text.starts_with(READ_CLAIMS) {
@@ -58,7 +59,7 @@ impl Refusal {
             out.leaf("Code", status);
             out.leaf("Detail", detail);
         });
-        let busy = matches!(self, Self::Operation(OperationRefused::Busy(_)));
+        let busy = matches!(self, Self::Denied(denied) if denied.kind == DeniedKind::Full);
         Response {
             status,
             reason,
@@ -69,19 +70,23 @@ impl Refusal {
         }
     }
 
-    /// Returns the status, and the sub-code by which clients tell what a status leaves open: 40301
-    /// and 40901 would mean something else to them.
-    const fn codes(&self) -> (u16, u32) {
+    const fn status(&self) -> u16 {
         match self {
-            Self::Malformed(_) | Self::Operation(OperationRefused::Invalid(_)) => (400, 40_000),
-            Self::Operation(OperationRefused::Unauthorized(_)) => (401, 40_100),
-            Self::Operation(OperationRefused::QuotaExceeded(_)) => (403, 40_300),
-            Self::Unknown(_) | Self::Operation(OperationRefused::NotFound(_)) => (404, 40_400),
-            Self::Method(_) => (405, 40_500),
-            Self::Operation(OperationRefused::Exists(_)) => (409, 40_900),
-            Self::Version(_) | Self::Operation(OperationRefused::Changed(_)) => (412, 41_200),
-            Self::TooLong => (413, 41_300),
-            Self::Operation(OperationRefused::Busy(_)) => (503, 50_004),
+            Self::Malformed(_) => 400,
+            Self::Unknown(_) => 404,
+            Self::Method(_) => 405,
+            Self::Version(_) => 412,
+            Self::TooLong => 413,
+            Self::Denied(denied) => denied.kind.http_status(),
         }
+    }
+}
+
+/// Returns the sub-code by which clients tell what a status leaves open: 40301 and 40901 would mean
+/// something else to them.
+const fn sub_code(status: u16) -> u32 {
+    match status {
+        503 => 50_004,
+        status => status as u32 * 100,
     }
 }

@@ -2,9 +2,8 @@
 
 use super::access::audience_path;
 use super::management::{Body, Request, Status};
-use super::{Broker, ConnectionId, Fault, StepContext, errors};
+use super::{Broker, ConnectionId, Denied, DeniedKind, Fault, StepContext};
 use crate::address::{Address, EntityAddress};
-use crate::amqp::{Condition, Refusal};
 
 impl Broker {
     /// Answers a request to `$cbs`. 202 for a token that was taken, as documented.
@@ -19,11 +18,11 @@ impl Broker {
             "put-token" => match (request.kind.as_deref(), request.body_text()) {
                 (Some(kind), Some(token)) => {
                     match self.put_token(cx, connection, kind, audience, token) {
-                        Ok(()) => match self.missing(cx, connection, audience) {
+                        Ok(()) => match self.missing(connection, audience) {
                             None => Status::accepted(),
-                            Some(refusal) => {
+                            Some(denied) => {
                                 self.delete_token(cx, connection, audience);
-                                Status::failed(refusal)
+                                self.failed(cx.now, denied)
                             }
                         },
                         // It is to try again, and not to take its key for a wrong one.
@@ -31,9 +30,8 @@ impl Broker {
                             Status::busy(refused.to_string())
                         }
                         Err(refused) if refused.fault == Fault::Full => {
-                            let (condition, text) =
-                                (Condition::ResourceLimitExceeded, refused.to_string());
-                            Status::failed(self.refuse(cx, condition, &text, ""))
+                            let denied = Denied::new(DeniedKind::Limit, refused.to_string(), "");
+                            self.failed(cx.now, denied)
                         }
                         Err(refused) => Status::unauthorized(refused.to_string()),
                     }
@@ -55,12 +53,7 @@ impl Broker {
     }
 
     /// Says that there is no entity that a token is for; who may not know has been refused before.
-    pub(super) fn missing(
-        &mut self,
-        cx: &StepContext<'_>,
-        connection: ConnectionId,
-        audience: &str,
-    ) -> Option<Refusal> {
+    pub(super) fn missing(&mut self, connection: ConnectionId, audience: &str) -> Option<Denied> {
         // The path for which the token was verified, read as it is: nothing is decoded again.
         let path = audience_path(audience, &self.host_of(connection));
         let Ok(Address::Entity(address)) = Address::of_path(&path) else {
@@ -74,6 +67,6 @@ impl Broker {
             return None;
         }
         let (host, text) = (self.host_of(connection), address.to_string());
-        Some(errors::not_found(&host, &text, cx.now, &mut self.tracking))
+        Some(Denied::not_found(&host, &text))
     }
 }

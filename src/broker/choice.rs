@@ -1,10 +1,11 @@
 //! Receivers that look at messages without taking them, or take only some.
 
+use crate::broker::{Denied, DeniedKind};
 use std::sync::Arc;
 
 use super::{Broker, EntityId, Queue, StepContext};
 use crate::address::EntityAddress;
-use crate::amqp::{Attach, Condition, Refusal, SelectorFilter};
+use crate::amqp::{Attach, SelectorFilter};
 use crate::limits;
 use crate::queue::{Finding, Selection};
 use crate::rules::{SqlFilter, selector};
@@ -20,16 +21,15 @@ impl Broker {
     /// Reads what a receiver chooses; `None` if it takes what comes.
     pub(super) fn choice(
         &mut self,
-        cx: &StepContext<'_>,
         (queue, address): (EntityId, &EntityAddress),
         attach: &Attach,
-    ) -> Result<Option<Choice>, Refusal> {
+    ) -> Result<Option<Choice>, Denied> {
         if attach.is_no_local() {
             let text = "A receiver cannot leave out what its own connection sends (no-local): select \
                         by a property that the sender sets.";
-            return Err(self.refuse(cx, Condition::NotImplemented, text, &address.path));
+            return Err(Denied::new(DeniedKind::NotImplemented, text, &address.path));
         }
-        let selector = self.selector(cx, address, attach)?;
+        let selector = self.selector(address, attach)?;
         let finding = if attach.browses() {
             Finding::Shown
         } else {
@@ -58,22 +58,21 @@ impl Broker {
     /// Reads the selector that a receiver has; an empty one is none.
     pub(super) fn selector(
         &mut self,
-        cx: &StepContext<'_>,
         address: &EntityAddress,
         attach: &Attach,
-    ) -> Result<Option<SqlFilter>, Refusal> {
+    ) -> Result<Option<SqlFilter>, Denied> {
         let text = match attach.selector() {
             None => return Ok(None),
             Some(SelectorFilter::Text(text)) if text.trim().is_empty() => return Ok(None),
             Some(SelectorFilter::Text(text)) => text,
             Some(SelectorFilter::Malformed) => {
                 let text = "The selector of a receiver must be a string.";
-                return Err(self.refuse(cx, Condition::InvalidField, text, &address.path));
+                return Err(Denied::new(DeniedKind::InvalidField, text, &address.path));
             }
         };
         let selector = selector(&text).map_err(|error| {
             let text = format!("The selector is not valid: {error}.");
-            self.refuse(cx, Condition::InvalidField, &text, &address.path)
+            Denied::new(DeniedKind::InvalidField, &text, &address.path)
         })?;
         Ok(Some(selector))
     }
@@ -82,12 +81,11 @@ impl Broker {
     /// who takes them as they come.
     pub(super) fn check_choice(
         &mut self,
-        cx: &StepContext<'_>,
         queue: EntityId,
         address: &EntityAddress,
         attach: &Attach,
         choice: &Choice,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Denied> {
         let has_sessions = self.queue(queue).is_some_and(Queue::has_sessions);
         let text = if attach.session_filter().is_some() {
             "The messages of one session cannot be browsed or selected by a receiver: peek them by the \
@@ -97,7 +95,7 @@ impl Broker {
         } else {
             return Ok(());
         };
-        Err(self.refuse(cx, Condition::NotImplemented, text, &address.path))
+        Err(Denied::new(DeniedKind::NotImplemented, text, &address.path))
     }
 
     /// Gives receivers that select what they take of the messages that are at hand; the bytes of

@@ -6,7 +6,8 @@ use super::{
     Broker, ConnectionId, ConsumerId, Effects, EntityId, Link, LinkId, LockToken, Reply, Routed,
     StepContext, consumer_id, link_of,
 };
-use crate::amqp::{Condition, Tag};
+use crate::amqp::Tag;
+use crate::broker::{Denied, DeniedKind};
 use crate::queue::{Delivery, SessionGrant, SessionLost};
 
 impl Broker {
@@ -68,14 +69,16 @@ impl Broker {
         let link = self.forget_link(consumer);
         let text = "The operation did not complete within the allotted timeout. No unlocked \
                     sessions were available.";
-        Reply::RefuseLink(link, self.refuse(cx, Condition::Timeout, text, ""))
+        let denied = Denied::new(DeniedKind::Timeout, text, "");
+        Reply::RefuseLink(link, denied.tracked(cx.now, &mut self.tracking))
     }
 
     /// Ends the link of a receiver whose message session's lock is over.
     fn session_lost(&mut self, cx: &StepContext<'_>, consumer: ConsumerId) -> Reply {
         let link = self.forget_link(consumer);
         let text = SessionLost.to_string();
-        Reply::Detach(link, self.refuse(cx, Condition::SessionLockLost, &text, ""))
+        let denied = Denied::new(DeniedKind::SessionLockLost, text, "");
+        Reply::Detach(link, denied.tracked(cx.now, &mut self.tracking))
     }
 
     pub(super) fn written(

@@ -169,7 +169,7 @@ impl Broker {
         if let Some(topic) = topic {
             let set = &mut self.topic(topic).rules;
             for rule in &rules {
-                let inserted = rule.check_size();
+                let inserted = rule.check();
                 let inserted = inserted.and_then(|()| set.insert(base.0, rule.clone()));
                 if let Err(why) = inserted {
                     set.remove_subscription(base.0);
@@ -453,7 +453,7 @@ impl Broker {
         subscription: EntityId,
         rule: Rule,
     ) -> Result<(), RuleRefused> {
-        rule.check_size()?;
+        rule.check()?;
         self.topic(topic)
             .rules
             .insert(subscription.0, rule.clone())?;
@@ -474,7 +474,7 @@ impl Broker {
         subscription: EntityId,
         rule: Rule,
     ) -> Result<(), RuleRefused> {
-        rule.check_size()?;
+        rule.check()?;
         let rules = &mut self.topic(topic).rules;
         let old = rules.rule(subscription.0, &rule.name).cloned();
         rules.remove(subscription.0, &rule.name);

@@ -11,11 +11,10 @@
 
 use super::administration::Properties;
 use super::links::{capabilities, receiver_accept};
-use super::{
-    Broker, ConnectionId, EntityId, Link, Queue, Room, StepContext, Tier, consumer_id, link_of,
-};
+use super::{Broker, ConnectionId, EntityId, Link, Queue, StepContext, Tier, consumer_id, link_of};
 use crate::address::{self, Address, EntityAddress, SubQueue};
-use crate::amqp::{Accept, Attach, Capability, Condition, DynamicNode, LinkId, Refusal};
+use crate::amqp::{Accept, Attach, Capability, DynamicNode, LinkId};
+use crate::broker::{Denied, DeniedKind};
 use crate::limits;
 use crate::queue::{Description, EntityKind, ReceiveMode};
 use crate::rights::Right;
@@ -66,21 +65,21 @@ impl Broker {
         connection: ConnectionId,
         link: LinkId,
         node: DynamicNode,
-    ) -> Result<String, Refusal> {
+    ) -> Result<String, Denied> {
         // No entity can be made by such a name, so that what is gone stays gone.
         let (high, low) = (self.random.next_u64(), self.random.next_u64());
         let name = format!("$temporary-{high:016x}{low:016x}");
         let path = format!("{}{name}", self.connection(connection).prefix);
-        self.check_right(cx, connection, &path, Some(Right::Manage))?;
+        self.check_right(connection, &path, Some(Right::Manage))?;
         let kind = match node {
             DynamicNode::Queue => EntityKind::Queue,
             DynamicNode::Topic => EntityKind::Topic,
         };
         let description = Description {
             temporary: true,
-            ..self.usual(cx, kind)?
+            ..self.usual(kind)?
         };
-        self.check_can_make(cx, &path, None)?;
+        self.check_entity_count(None)?;
         self.make_for(cx, &path, description, Vec::new())?;
         self.hold(connection, link, Holding::Whole(path));
         Ok(name)
@@ -93,7 +92,7 @@ impl Broker {
         connection: ConnectionId,
         text: Option<&str>,
         attach: &Attach,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Denied> {
         if !self.connection(connection).brings_jms {
             return Ok(());
         }
@@ -112,8 +111,8 @@ impl Broker {
             && address::is_entity_name(&address.path)
             && self.resolve_path(&path).is_none();
         if is_new && self.may(connection, &path, Some(Right::Manage)) {
-            let description = self.usual(cx, kind)?;
-            self.check_can_make(cx, &path, None)?;
+            let description = self.usual(kind)?;
+            self.check_entity_count(None)?;
             self.make_for(cx, &path, description, Vec::new())?;
         }
         Ok(())
@@ -136,27 +135,23 @@ impl Broker {
         attach: &Attach,
         topic: (EntityId, &EntityAddress),
         mode: ReceiveMode,
-    ) -> Result<(Link, Option<Accept>), Refusal> {
+    ) -> Result<(Link, Option<Accept>), Denied> {
         let (base, address) = topic;
         if attach.is_no_local() {
             let text = "A subscription cannot leave out what its own connection sends (no-local).";
-            return Err(self.refuse(cx, Condition::NotImplemented, text, &address.path));
+            return Err(Denied::new(DeniedKind::NotImplemented, text, &address.path));
         }
-        let mut wanted = self.subscribing(cx, connection, attach, address)?;
-        wanted.selector = self.selector(cx, address, attach)?;
+        let mut wanted = self.subscribing(connection, attach, address)?;
+        wanted.selector = self.selector(address, attach)?;
         let selects = wanted.selector.is_some();
         let joining = match self.resolve_path(&wanted.path) {
-            Some(known) => self.join(cx, known, base, &wanted)?,
+            Some(known) => self.join(known, base, &wanted)?,
             None => Joining::New,
         };
         let queue = match joining {
             Joining::Known(queue) => {
-                self.check_receivable(cx, queue, address)?;
-                if self.queue(queue).is_some_and(Queue::has_sessions) {
-                    let text = "It is not possible for an entity that requires sessions to create a \
-                                non-sessionful message receiver.";
-                    return Err(self.refuse(cx, Condition::NotAllowed, text, &wanted.path));
-                }
+                self.check_receivable(queue, address)?;
+                self.check_without_session(queue, address)?;
                 queue
             }
             Joining::New => self.make_subscription(cx, connection, base, &wanted, None)?,
@@ -199,11 +194,10 @@ impl Broker {
     /// before a `|`, for several of its links can be in one connection.
     fn subscribing(
         &mut self,
-        cx: &StepContext<'_>,
         connection: ConnectionId,
         attach: &Attach,
         topic: &EntityAddress,
-    ) -> Result<Subscribing, Refusal> {
+    ) -> Result<Subscribing, Denied> {
         let is_durable = attach.has_durable_source();
         let is_shared = attach.has_capability(Capability::Shared);
         let is_global = is_shared && attach.has_capability(Capability::Global);
@@ -224,7 +218,7 @@ impl Broker {
                  and the client id, has {} characters at most, and no '/'.",
                 limits::PATH_LENGTH_MAX
             );
-            return Err(self.refuse(cx, Condition::InvalidField, &text, &topic.path));
+            return Err(Denied::new(DeniedKind::InvalidField, &text, &topic.path));
         }
         Ok(Subscribing {
             path: address::subscription(&topic.path, &name),
@@ -239,11 +233,10 @@ impl Broker {
     /// than it has gets a new one in its place, as JMS wants it.
     fn join(
         &mut self,
-        cx: &mut StepContext<'_>,
         subscription: EntityId,
         topic: EntityId,
         wanted: &Subscribing,
-    ) -> Result<Joining, Refusal> {
+    ) -> Result<Joining, Denied> {
         let receivers: Vec<_> = self
             .queue(subscription)
             .into_iter()
@@ -269,8 +262,7 @@ impl Broker {
         };
         let shown = address::without_namespace(&wanted.path);
         let text = format!("The subscription '{shown}' cannot be received from: {why}.");
-        let condition = Condition::Other("amqp:resource-locked".to_owned());
-        Err(self.refuse(cx, condition, &text, &wanted.path))
+        Err(Denied::new(DeniedKind::InUse, &text, &wanted.path))
     }
 
     fn has_selector(
@@ -299,15 +291,15 @@ impl Broker {
         topic: EntityId,
         wanted: &Subscribing,
         replaced: Option<EntityId>,
-    ) -> Result<EntityId, Refusal> {
-        self.check_right(cx, connection, &wanted.path, Some(Right::Manage))?;
+    ) -> Result<EntityId, Denied> {
+        self.check_right(connection, &wanted.path, Some(Right::Manage))?;
         let partitioned = self
             .queue(topic)
             .is_some_and(|topic| topic.description().partitioned);
         let description = Description {
             partitioned,
             temporary: !wanted.is_durable,
-            ..self.usual(cx, EntityKind::Subscription)?
+            ..self.usual(EntityKind::Subscription)?
         };
         let filter = match &wanted.selector {
             Some(selector) => Filter::Sql(selector.clone()),
@@ -319,12 +311,11 @@ impl Broker {
             action: None,
             created_at: cx.now,
         };
-        self.check_can_make(cx, &wanted.path, replaced)?;
+        self.check_entity_count(replaced)?;
         let rules = &self.topic(topic).rules;
         if let Err(why) = rules.check_room(&rule.filter, replaced.map(|id| id.0)) {
             let text = format!("{why}.");
-            let condition = Condition::ResourceLimitExceeded;
-            return Err(self.refuse(cx, condition, &text, &wanted.path));
+            return Err(Denied::new(DeniedKind::Limit, &text, &wanted.path));
         }
         if replaced.is_some() {
             self.delete_entity(cx, &wanted.path);
@@ -336,10 +327,9 @@ impl Broker {
     /// it has no source. The answer tells the subscription's topic.
     pub(super) fn give_up(
         &mut self,
-        cx: &StepContext<'_>,
         (connection, link): (ConnectionId, LinkId),
         attach: &Attach,
-    ) -> Result<(Link, Option<Accept>), Refusal> {
+    ) -> Result<(Link, Option<Accept>), Denied> {
         let (name, _) = attach.name.split_once('|').unwrap_or((&attach.name, ""));
         let state = self.connection(connection);
         let (client, prefix) = (state.container_id.clone(), state.prefix.clone());
@@ -357,16 +347,15 @@ impl Broker {
         });
         let Some((queue, topic, path)) = { topics }.next() else {
             let text = format!("There is no durable subscription '{name}'.");
-            return Err(self.refuse(cx, Condition::NotFound, &text, &name));
+            return Err(Denied::new(DeniedKind::NotFound, &text, &name));
         };
-        self.check_right(cx, connection, &path, Some(Right::Manage))?;
+        self.check_right(connection, &path, Some(Right::Manage))?;
         if self
             .queue(queue)
             .is_some_and(|queue| queue.consumers().next().is_some())
         {
             let text = format!("The subscription '{name}' has a receiver, and cannot be given up.");
-            let condition = Condition::Other("amqp:resource-locked".to_owned());
-            return Err(self.refuse(cx, condition, &text, &path));
+            return Err(Denied::new(DeniedKind::InUse, &text, &path));
         }
         self.hold(connection, link, Holding::Leaving(queue, path));
         let accept = Accept {
@@ -449,29 +438,10 @@ impl Broker {
     }
 
     /// Returns the properties that an administrator's entity has without a word about them.
-    fn usual(&mut self, cx: &StepContext<'_>, kind: EntityKind) -> Result<Description, Refusal> {
+    fn usual(&mut self, kind: EntityKind) -> Result<Description, Denied> {
         Properties::default()
             .describe(kind, None, Tier::default())
-            .map_err(|text| self.refuse(cx, Condition::InternalError, &text, ""))
-    }
-
-    /// Checks that there is room for an entity that a peer wants, once another has made room for it.
-    fn check_can_make(
-        &mut self,
-        cx: &StepContext<'_>,
-        path: &str,
-        replaced: Option<EntityId>,
-    ) -> Result<(), Refusal> {
-        let others = self.by_path.len() - usize::from(replaced.is_some());
-        let why = if self.room == Room::None {
-            "The broker's disk or memory is full.".to_owned()
-        } else if limits::ENTITIES_MAX <= others {
-            let max = limits::ENTITIES_MAX;
-            format!("There are {max} entities already, and no more may be.")
-        } else {
-            return Ok(());
-        };
-        Err(self.refuse(cx, Condition::ResourceLimitExceeded, &why, path))
+            .map_err(|text| Denied::new(DeniedKind::Internal, &text, ""))
     }
 
     /// Makes an entity for a peer.
@@ -481,11 +451,11 @@ impl Broker {
         path: &str,
         description: Description,
         rules: Vec<Rule>,
-    ) -> Result<EntityId, Refusal> {
+    ) -> Result<EntityId, Denied> {
         self.make_entity(cx, path, description, rules)
             .map_err(|error| {
                 let text = format!("{error}.");
-                self.refuse(cx, Condition::ResourceLimitExceeded, &text, path)
+                Denied::new(DeniedKind::Limit, &text, path)
             })
     }
 }

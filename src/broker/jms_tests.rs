@@ -1,14 +1,13 @@
 //! What goes by itself.
 
+use crate::broker::DeniedKind;
 use fe2o3_amqp_types::definitions::{ReceiverSettleMode, SenderSettleMode};
 use fe2o3_amqp_types::messaging::{Source, TerminusDurability};
 use serde_amqp::Value;
 use serde_amqp::primitives::Symbol;
 
 use super::*;
-use crate::amqp::{
-    Attach, Condition, DynamicNode, Event, Identity, LinkRole, LinkTarget, SessionId,
-};
+use crate::amqp::{Attach, DynamicNode, Event, Identity, LinkRole, LinkTarget, SessionId};
 use crate::broker::tests::Bench;
 use crate::broker::{Input, Profile, Reply, access};
 use crate::queue::EntityKind;
@@ -95,7 +94,7 @@ fn subscribe(
     bench: &mut Bench,
     (id, link): (ConnectionId, u32),
     selector: Option<&str>,
-) -> Option<Condition> {
+) -> Option<DeniedKind> {
     let mut source = Source::builder()
         .address("t")
         .durable(TerminusDurability::UnsettledState)
@@ -109,7 +108,7 @@ fn subscribe(
 }
 
 /// Asks for the durable subscription `news` to be given up; returns the condition of a refusal.
-fn give_up(bench: &mut Bench, id: ConnectionId, link: u32) -> Option<Condition> {
+fn give_up(bench: &mut Bench, id: ConnectionId, link: u32) -> Option<DeniedKind> {
     attach(bench, (id, link), None)
 }
 
@@ -117,7 +116,7 @@ fn attach(
     bench: &mut Bench,
     (id, link): (ConnectionId, u32),
     source: Option<Source>,
-) -> Option<Condition> {
+) -> Option<DeniedKind> {
     let attach = Attach {
         name: "news".to_owned(),
         role: LinkRole::Outgoing,
@@ -135,7 +134,7 @@ fn attach(
         broker.apply(cx, id, Input::Event(event));
     });
     bench.told.drain(..).find_map(|routed| match routed.reply {
-        Reply::RefuseLink(_, refusal) => Some(refusal.condition),
+        Reply::RefuseLink(_, refusal) => Some(refusal.kind),
         _ => None,
     })
 }
@@ -168,7 +167,7 @@ fn a_durable_subscription_that_may_not_be_replaced_stays() {
     let made = subscription(&bench);
     assert!(made.is_some(), "it outlives its receiver");
     let refused = subscribe(&mut bench, (EARS, 1), Some("a = 1"));
-    assert_eq!(refused, Some(Condition::UnauthorizedAccess));
+    assert_eq!(refused, Some(DeniedKind::Unauthorized));
     assert_eq!(subscription(&bench), made);
     // It can be received from with the right to listen, as it is.
     assert_eq!(subscribe(&mut bench, (EARS, 2), None), None);
@@ -177,7 +176,7 @@ fn a_durable_subscription_that_may_not_be_replaced_stays() {
     // Who may manage, and finds no room, deletes nothing either.
     bench.broker.set_room(Room::None);
     let refused = subscribe(&mut bench, (ROOT, 2), Some("a = 1"));
-    assert_eq!(refused, Some(Condition::ResourceLimitExceeded));
+    assert_eq!(refused, Some(DeniedKind::Full));
     assert_eq!(subscription(&bench), made);
     bench.broker.set_room(Room::Enough);
     assert_eq!(subscribe(&mut bench, (ROOT, 3), Some("a = 1")), None);
@@ -194,7 +193,7 @@ fn a_durable_subscription_is_given_up_by_who_may_and_nobody_else() {
     detach(&mut bench, ROOT, 1);
     let made = subscription(&bench);
     let refused = give_up(&mut bench, EARS, 1);
-    assert_eq!(refused, Some(Condition::UnauthorizedAccess));
+    assert_eq!(refused, Some(DeniedKind::Unauthorized));
     // A receiver comes while the link is there by which it is given up: it stays.
     assert_eq!(give_up(&mut bench, ROOT, 2), None);
     assert_eq!(subscribe(&mut bench, (EARS, 3), None), None);
@@ -204,7 +203,7 @@ fn a_durable_subscription_is_given_up_by_who_may_and_nobody_else() {
     // The broker ends the link, as it does when a token ends: it stays.
     assert_eq!(give_up(&mut bench, ROOT, 3), None);
     bench.run(|broker, cx| {
-        let refusal = broker.unauthorized(cx, ROOT, SUBSCRIPTION, None, "");
+        let refusal = broker.unauthorized(ROOT, SUBSCRIPTION, None, "");
         broker.end_link(cx, ROOT, LinkId(3), refusal);
     });
     assert_eq!(subscription(&bench), made);

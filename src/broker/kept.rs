@@ -2,8 +2,9 @@
 //! tokens. It is counted as memory, and has a bound for each connection, a lower one while memory is full;
 //! what is in its transactions is counted there.
 
-use super::{Broker, ConnectionId, Link, StepContext, links};
-use crate::amqp::{Attach, Condition, LinkTarget, Refusal};
+use super::{Broker, ConnectionId, Link, links};
+use crate::amqp::{Attach, LinkTarget};
+use crate::broker::{Denied, DeniedKind};
 use crate::limits;
 use crate::memory::{Held, Memory, Purpose};
 
@@ -31,10 +32,9 @@ impl Broker {
     /// Checks that a connection may have one more link, before anything is done for it.
     pub(super) fn check_kept(
         &mut self,
-        cx: &StepContext<'_>,
         connection: ConnectionId,
         attach: &Attach,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Denied> {
         let answers_to = match &attach.target {
             LinkTarget::Node(Some(target)) => target.address.as_deref(),
             LinkTarget::Node(None) | LinkTarget::Coordinator => None,
@@ -49,7 +49,7 @@ impl Broker {
         let Err(text) = self.check_kept_bytes(connection, more) else {
             return Ok(());
         };
-        Err(self.refuse(cx, Condition::ResourceLimitExceeded, &text, ""))
+        Err(Denied::new(DeniedKind::Limit, &text, ""))
     }
 
     /// Checks that so many more bytes may be kept for a connection; says why they may not.

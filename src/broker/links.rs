@@ -1,20 +1,19 @@
 //! Links come and go.
 
+use crate::broker::{Denied, DeniedKind};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::choice::Choice;
-use super::errors::{not_found, refusal};
-use super::management::Call;
-use super::onward::Onward;
+use super::management::{Call, Status};
 use super::{
     Broker, Connection, ConnectionId, EntityId, Link, Queue, Reply, Routed, StepContext,
     consumer_id,
 };
 use crate::address::{Address, EntityAddress, SubQueue};
 use crate::amqp::{
-    Accept, Attach, Capability, Condition, LinkId, LinkRole, LinkTarget, Refusal, SessionFilter,
-    SessionId, SettleMode, Tag,
+    Accept, Attach, Capability, LinkId, LinkRole, LinkTarget, Refusal, SessionFilter, SessionId,
+    SettleMode, Tag,
 };
 use crate::limits;
 use crate::queue::{Accepted, Description, EntityKind, Finding, ReceiveMode, SessionGrant, Wanted};
@@ -54,18 +53,21 @@ impl Broker {
         let links = self.connection(connection).links.len();
         let made = self.queues.len();
         let is_stranger = !self.is_admitted(connection);
-        let room = self.check_kept(cx, connection, attach);
+        let room = self.check_kept(connection, attach);
         let answer = match (room, attach.role) {
-            (Err(refusal), _) => Err(refusal),
+            (Err(denied), _) => Err(denied),
             _ if is_stranger && limits::UNADMITTED_LINKS_MAX <= links => {
-                Err(self.unauthorized(cx, connection, "", None, ""))
+                Err(self.unauthorized(connection, "", None, ""))
             }
             (Ok(()), LinkRole::Incoming) => self.attach_incoming(cx, connection, link, attach),
             (Ok(()), LinkRole::Outgoing) => self.attach_outgoing(cx, connection, link, attach),
         };
         let (state, reply) = match answer {
             Ok((state, accept)) => (Some(state), accept.map(|it| Reply::AcceptLink(link, it))),
-            Err(refusal) => (None, Some(Reply::RefuseLink(link, refusal))),
+            Err(denied) => {
+                let denied = denied.tracked(cx.now, &mut self.tracking);
+                (None, Some(Reply::RefuseLink(link, denied)))
+            }
         };
         if let Some(mut state) = state {
             self.join_group(connection, attach.session, &mut state);
@@ -97,7 +99,7 @@ impl Broker {
         connection: ConnectionId,
         link: LinkId,
         attach: &Attach,
-    ) -> Result<(Link, Option<Accept>), Refusal> {
+    ) -> Result<(Link, Option<Accept>), Denied> {
         let mut service = Accept {
             message_size_max: limits::MESSAGE_SIZE_MAX,
             credit: limits::LINK_CREDIT,
@@ -123,10 +125,10 @@ impl Broker {
         };
         let text = made.as_deref().or(text);
         self.make_named(cx, connection, text, attach)?;
-        let (id, address) = match self.node_at(cx, connection, text, Right::Send)? {
+        let (id, address) = match self.node_at(connection, text, Right::Send)? {
             Found::Service(node) => {
                 if node == ServiceNode::Cbs {
-                    self.check_one_cbs(cx, connection)?;
+                    self.check_one_cbs(connection)?;
                 }
                 service.message_size_max = self.request_size_max(&node);
                 return Ok((Link::Requests { node, session }, Some(service)));
@@ -135,16 +137,12 @@ impl Broker {
         };
         let description = self.queue(id).map(|queue| queue.description().clone());
         let description = description.unwrap_or_default();
-        if address.queue != SubQueue::Main || description.kind == EntityKind::Subscription {
-            let text =
-                format!("Messages cannot be sent to '{address}': it takes none from senders.");
-            return Err(self.refuse(cx, Condition::NotAllowed, &text, &address.path));
-        }
+        self.check_sendable(id, &address)?;
         if !description.status.can_send() {
-            return Err(self.disabled(cx, &address));
+            return Err(Denied::disabled(&address));
         }
         let destination = attach.text(DESTINATION);
-        let destination = destination.map(|text| self.destination(cx, connection, text));
+        let destination = destination.map(|text| self.destination(connection, text));
         let size = description.max_message_bytes;
         let accept = Accept {
             message_size_max: size,
@@ -175,17 +173,12 @@ impl Broker {
     }
 
     /// Finds the entity to which a sender's messages go on from the one that it sends to.
-    fn destination(
-        &mut self,
-        cx: &StepContext<'_>,
-        connection: ConnectionId,
-        text: &str,
-    ) -> Result<Arc<str>, Refusal> {
-        match self.node_at(cx, connection, Some(text), Right::Send)? {
+    fn destination(&mut self, connection: ConnectionId, text: &str) -> Result<Arc<str>, Denied> {
+        match self.node_at(connection, Some(text), Right::Send)? {
             Found::Queue(_, address) if address.queue == SubQueue::Main => Ok(address.path.into()),
             Found::Queue(..) | Found::Service(_) => {
                 let text = format!("Messages cannot be sent on to '{text}'.");
-                Err(self.refuse(cx, Condition::NotAllowed, &text, ""))
+                Err(Denied::new(DeniedKind::NotAllowed, &text, ""))
             }
         }
     }
@@ -196,10 +189,10 @@ impl Broker {
         connection: ConnectionId,
         link: LinkId,
         attach: &Attach,
-    ) -> Result<(Link, Option<Accept>), Refusal> {
+    ) -> Result<(Link, Option<Accept>), Denied> {
         let source = attach.source.as_ref();
         if source.is_none() && self.connection(connection).brings_jms {
-            return self.give_up(cx, (connection, link), attach);
+            return self.give_up((connection, link), attach);
         }
         let text = source.and_then(|source| source.address.as_deref());
         let made = match attach.dynamic() {
@@ -208,14 +201,14 @@ impl Broker {
         };
         let text = made.as_deref().or(text);
         self.make_named(cx, connection, text, attach)?;
-        let (queue, address) = match self.node_at(cx, connection, text, Right::Listen)? {
+        let (queue, address) = match self.node_at(connection, text, Right::Listen)? {
             Found::Service(node) => {
                 let link = Link::Responses(ResponseLink::new(node, attach));
                 return Ok((link, Some(Accept::default())));
             }
             Found::Queue(queue, address) => (queue, address),
         };
-        self.check_group(cx, connection, attach.session, (queue, &address))?;
+        self.check_group(connection, attach.session, (queue, &address))?;
         let mode = match attach.settle_mode() {
             SettleMode::OnSend => ReceiveMode::ReceiveAndDelete,
             SettleMode::OnReceipt => ReceiveMode::PeekLock,
@@ -224,10 +217,10 @@ impl Broker {
             let (id, topic) = ((connection, link), (queue, &address));
             return self.subscribe(cx, id, attach, topic, mode);
         }
-        self.check_receivable(cx, queue, &address)?;
+        self.check_receivable(queue, &address)?;
         let consumer = consumer_id(connection, link);
-        if let Some(choice) = self.choice(cx, (queue, &address), attach)? {
-            self.check_choice(cx, queue, &address, attach, &choice)?;
+        if let Some(choice) = self.choice((queue, &address), attach)? {
+            self.check_choice(queue, &address, attach, &choice)?;
             let settle_mode = (choice.finding == Finding::Shown).then_some(SettleMode::OnSend);
             let selects = choice.selection.selector.is_some();
             let Choice { finding, selection } = choice;
@@ -243,7 +236,7 @@ impl Broker {
             let name = None;
             return Ok((Link::Receiver { queue, name }, Some(accept)));
         }
-        let wanted = self.wanted_session(cx, queue, &address, attach)?;
+        let wanted = self.wanted_session(queue, &address, attach)?;
         let Some(wanted) = wanted else {
             self.with_queue(cx, queue, |queue, _| queue.add_consumer(consumer, mode));
             let name = None;
@@ -274,7 +267,7 @@ impl Broker {
         attach: &Attach,
         (queue, address): (EntityId, &EntityAddress),
         (mode, wanted): (ReceiveMode, SessionFilter),
-    ) -> Result<(Link, Option<Accept>), Refusal> {
+    ) -> Result<(Link, Option<Accept>), Denied> {
         let consumer = consumer_id(connection, link);
         let accepted = self.with_queue(cx, queue, |queue, cx| {
             let wanted = match &wanted {
@@ -304,44 +297,22 @@ impl Broker {
                     "The requested session '{id}' cannot be accepted. It may be locked by another \
                      receiver."
                 );
-                Err(self.refuse(cx, Condition::SessionCannotBeLocked, &text, &address.path))
+                Err(Denied::new(
+                    DeniedKind::SessionCannotBeLocked,
+                    &text,
+                    &address.path,
+                ))
             }
         }
-    }
-
-    /// Checks that messages can be received from an entity at all.
-    pub(super) fn check_receivable(
-        &mut self,
-        cx: &StepContext<'_>,
-        queue: EntityId,
-        address: &EntityAddress,
-    ) -> Result<(), Refusal> {
-        let Some(node) = self.node(queue) else {
-            return Ok(());
-        };
-        let text = match node.onward {
-            Some(Onward::Publish) => format!(
-                "Cannot create a message receiver on the topic '{address}'. Receive from one of its \
-                 subscriptions: '{address}/Subscriptions/<name>'."
-            ),
-            Some(Onward::Forward(_)) => {
-                "Cannot create a message receiver on an entity with auto-forwarding enabled."
-                    .to_owned()
-            }
-            None if node.queue.description().status.can_receive() => return Ok(()),
-            None => return Err(self.disabled(cx, address)),
-        };
-        Err(self.refuse(cx, Condition::NotAllowed, &text, &address.path))
     }
 
     /// Reads which message session a receiver wants, if its entity has any.
     fn wanted_session(
         &mut self,
-        cx: &StepContext<'_>,
         queue: EntityId,
         address: &EntityAddress,
         attach: &Attach,
-    ) -> Result<Option<SessionFilter>, Refusal> {
+    ) -> Result<Option<SessionFilter>, Denied> {
         let has_sessions = self.queue(queue).is_some_and(Queue::has_sessions);
         if has_sessions && attach.session_filter().is_none() && attach.asks_for_shared_session() {
             // .NET decides by the text after the last quotation mark.
@@ -350,21 +321,17 @@ impl Broker {
                  filter type.",
                 attach.name
             );
-            return Err(self.refuse(cx, Condition::NotAllowed, &text, &address.path));
+            return Err(Denied::new(DeniedKind::NotAllowed, &text, &address.path));
         }
-        let (condition, text) = match (attach.session_filter(), has_sessions) {
+        let (kind, text) = match (attach.session_filter(), has_sessions) {
             (None, false) => return Ok(None),
             (Some(SessionFilter::Malformed), _) => (
-                Condition::InvalidField,
+                DeniedKind::InvalidField,
                 "The filter com.microsoft:session-filter must be a string or null.",
             ),
-            (None, true) => (
-                Condition::NotAllowed,
-                "It is not possible for an entity that requires sessions to create a non-sessionful \
-                 message receiver.",
-            ),
+            (None, true) => return self.check_without_session(queue, address).map(|()| None),
             (Some(_), false) => (
-                Condition::NotAllowed,
+                DeniedKind::NotAllowed,
                 "A sessionful message receiver cannot be created on an entity that does not require \
                  sessions.",
             ),
@@ -372,13 +339,13 @@ impl Broker {
                 if limits::MESSAGE_ID_LENGTH_MAX < id.chars().count() =>
             {
                 (
-                    Condition::ArgumentError,
+                    DeniedKind::Argument,
                     "The session id is longer than 128 characters.",
                 )
             }
             (wanted @ Some(_), true) => return Ok(wanted),
         };
-        Err(self.refuse(cx, condition, text, &address.path))
+        Err(Denied::new(kind, text, &address.path))
     }
 
     /// The peer ended a link. Locks stay, but that of a message session
@@ -495,13 +462,10 @@ impl Broker {
             };
             let of_queue = receives.and_then(|queue| {
                 let address = self.node(queue)?.address.clone();
-                self.check_receivable(cx, queue, &address).err()
+                self.check_receivable(queue, &address).err()
             });
-            let refusal = match of_queue {
-                Some(refusal) => refusal,
-                None => self.disabled(cx, &address),
-            };
-            self.end_link(cx, connection, link, refusal);
+            let denied = of_queue.unwrap_or_else(|| Denied::disabled(&address));
+            self.end_link(cx, connection, link, denied);
         }
     }
 
@@ -522,14 +486,14 @@ impl Broker {
         for (connection, link) in doomed {
             // As for one that was never there: the SDKs know no other word for it. Temporary ones
             // are what generic clients make.
-            let refusal = if temporary {
+            let denied = if temporary {
                 let text = format!("The temporary node '{address}' has been deleted.");
-                self.refuse(cx, Condition::ResourceDeleted, &text, &address)
+                Denied::new(DeniedKind::Deleted, &text, &address)
             } else {
                 let host = self.host_of(connection);
-                not_found(&host, &address, cx.now, &mut self.tracking)
+                Denied::not_found(&host, &address)
             };
-            self.end_link(cx, connection, link, refusal);
+            self.end_link(cx, connection, link, denied);
         }
     }
 
@@ -560,15 +524,16 @@ impl Broker {
         cx: &mut StepContext<'_>,
         connection: ConnectionId,
         link: LinkId,
-        refusal: Refusal,
+        denied: Denied,
     ) {
+        let denied = denied.tracked(cx.now, &mut self.tracking);
         let waiting = matches!(self.link(connection, link), Some(Link::Waiting { .. }));
         self.keep_leaving(connection, link);
         self.detached(cx, connection, link, &[]);
         let reply = if waiting {
-            Reply::RefuseLink(link, refusal)
+            Reply::RefuseLink(link, denied)
         } else {
-            Reply::Detach(link, refusal)
+            Reply::Detach(link, denied)
         };
         self.replies.push(Routed {
             connection,
@@ -625,17 +590,13 @@ impl Broker {
 
     /// Refuses a second link to `$cbs`: there is one on a connection, as with the service
     /// (`cbs.md#links`).
-    fn check_one_cbs(
-        &mut self,
-        cx: &StepContext<'_>,
-        connection: ConnectionId,
-    ) -> Result<(), Refusal> {
+    fn check_one_cbs(&mut self, connection: ConnectionId) -> Result<(), Denied> {
         let mut links = self.connection(connection).links.values();
         let is_cbs =
             |link: &Link| matches!(link, Link::Requests { node, .. } if *node == ServiceNode::Cbs);
         if links.any(is_cbs) {
             let text = "The $cbs node has already been opened.";
-            return Err(self.refuse(cx, Condition::NotAllowed, text, "$cbs"));
+            return Err(Denied::new(DeniedKind::NotAllowed, text, "$cbs"));
         }
         Ok(())
     }
@@ -643,11 +604,10 @@ impl Broker {
     /// Finds what an address names. Who has no right to it is not told whether it is there.
     fn node_at(
         &mut self,
-        cx: &StepContext<'_>,
         connection: ConnectionId,
         text: Option<&str>,
         right: Right,
-    ) -> Result<Found, Refusal> {
+    ) -> Result<Found, Denied> {
         let text = text.unwrap_or_default();
         let decoded = Address::parse(text);
         let prefix = self.connection(connection).prefix.clone();
@@ -661,14 +621,14 @@ impl Broker {
                 Ok(Address::Cbs) => return Ok(Found::Service(ServiceNode::Cbs)),
                 Ok(Address::Entity(address)) => {
                     let address = within(address);
-                    self.check_right(cx, connection, &address.resource(), Some(right))?;
+                    self.check_right(connection, &address.resource(), Some(right))?;
                     if let Some(id) = self.resolve(&address) {
                         return Ok(Found::Queue(id, address));
                     }
                 }
                 Ok(Address::Management(address)) => {
                     let address = within(address);
-                    self.check_right(cx, connection, &address.resource(), None)?;
+                    self.check_right(connection, &address.resource(), None)?;
                     if self.resolve(&address).is_some() {
                         return Ok(Found::Service(ServiceNode::Management(address)));
                     }
@@ -679,12 +639,12 @@ impl Broker {
         let host = self.host_of(connection);
         Err(match decoded {
             Ok(Address::Entity(address) | Address::Management(address)) => {
-                not_found(&host, &address.to_string(), cx.now, &mut self.tracking)
+                Denied::not_found(&host, &address.to_string())
             }
-            Ok(Address::Cbs) => not_found(&host, "$cbs", cx.now, &mut self.tracking),
+            Ok(Address::Cbs) => Denied::not_found(&host, "$cbs"),
             Err(error) => {
                 let text = format!("'{text}' is not the address of an entity: {error}.");
-                self.refuse(cx, Condition::InvalidField, &text, "")
+                Denied::new(DeniedKind::InvalidField, &text, "")
             }
         })
     }
@@ -692,30 +652,25 @@ impl Broker {
     /// Checks that a connection may do something with an entity, or know of it at all.
     pub(super) fn check_right(
         &mut self,
-        cx: &StepContext<'_>,
         connection: ConnectionId,
         path: &str,
         right: Option<Right>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Denied> {
         if self.may(connection, path, right) {
             return Ok(());
         }
-        Err(self.unauthorized(cx, connection, path, right, ""))
+        Err(self.unauthorized(connection, path, right, ""))
     }
 
-    fn disabled(&mut self, cx: &StepContext<'_>, address: &EntityAddress) -> Refusal {
-        let text = format!("Messaging entity '{address}' is currently disabled.");
-        self.refuse(cx, Condition::EntityDisabled, &text, &address.path)
+    /// Makes AMQP's error of a reason.
+    pub(super) fn refusal(&mut self, now: Timestamp, denied: Denied) -> Refusal {
+        denied.tracked(now, &mut self.tracking).into()
     }
 
-    pub(super) fn refuse(
-        &mut self,
-        cx: &StepContext<'_>,
-        condition: Condition,
-        text: &str,
-        entity: &str,
-    ) -> Refusal {
-        refusal(condition, text, entity, cx.now, &mut self.tracking)
+    /// Says in a response why a request was not done.
+    pub(super) fn failed(&mut self, now: Timestamp, denied: Denied) -> Status {
+        let denied = denied.tracked(now, &mut self.tracking);
+        Status::denied(denied.kind, denied.text)
     }
 }
 

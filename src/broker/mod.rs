@@ -15,11 +15,13 @@ mod access;
 pub mod administration;
 mod bodies;
 mod cbs;
+mod checks;
 mod choice;
 mod damage;
 #[cfg(test)]
 mod damage_tests;
 mod delivery;
+mod denied;
 mod entities;
 mod errors;
 mod forwards;
@@ -66,6 +68,7 @@ pub use access::{
     Authority, Fault, Grant, Inquiry, JwksError, Origin, Peer, Profile, TokenIssuer, TokenRefused,
 };
 pub use damage::{Contained, Damage};
+pub use denied::{Denied, DeniedKind};
 pub use entities::EntityRefused;
 pub use errors::Tracking;
 pub use loss::{Salvage, Salvaged};
@@ -107,7 +110,7 @@ pub enum Reply {
     /// Let a link in.
     AcceptLink(LinkId, Accept),
     /// Turn a link away.
-    RefuseLink(LinkId, Refusal),
+    RefuseLink(LinkId, Denied),
     /// Send a message.
     Deliver(LinkId, Handover),
     /// All that a drain was to bring has been sent: credit up to this limit is used up.
@@ -128,7 +131,7 @@ pub enum Reply {
     /// Answer a request.
     Respond(LinkId, Box<Response>),
     /// End a link.
-    Detach(LinkId, Refusal),
+    Detach(LinkId, Denied),
     /// End the connection, for this reason.
     Close(Refusal),
     /// Say whether the peer is who it says it is.
@@ -571,7 +574,7 @@ impl Broker {
                 let state = self.connection(connection);
                 state.container_id = container_id;
                 state.brings_jms = is_client_provider;
-                self.opened(cx, connection, hostname.as_deref());
+                self.opened(connection, hostname.as_deref());
             }
             Event::Closed { unsent, .. } => self.closed(cx, connection, &unsent),
             Event::RefusedInTransaction {

@@ -9,17 +9,17 @@
 #[cfg(test)]
 mod tests;
 
-use super::errors::{host_shown, not_found};
+use super::errors::host_shown;
 use super::settle::LostLock;
 use super::{
     Authority, Broker, ConnectionId, EntityId, Link, LinkId, Reply, Routed, StepContext,
     consumer_id,
 };
-use crate::address::{Address, EntityAddress, SubQueue};
-use crate::amqp::{Condition, Refusal};
+use crate::address::{Address, EntityAddress};
+use crate::broker::{Denied, DeniedKind};
 use crate::ids::LockToken;
 use crate::message::Message;
-use crate::queue::{EntityKind, Queue, ReceiveMode, Settlement};
+use crate::queue::{ReceiveMode, Settlement};
 use crate::rights::Right;
 use crate::time::Timestamp;
 
@@ -73,45 +73,6 @@ pub enum Done {
     Renewed(Timestamp),
 }
 
-/// Why an operation was not done; nothing has changed then.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
-    /// The broker cannot do it now.
-    #[error("{0}")]
-    Busy(String),
-    /// It is not allowed: for want of room, of size, or by the entity's status.
-    #[error("{0}")]
-    Forbidden(String),
-    /// There is no such entity.
-    #[error("{0}")]
-    Gone(String),
-    /// It cannot be asked of this entity, or not so.
-    #[error("{0}")]
-    Invalid(String),
-    /// There is no such lock.
-    #[error("{0}")]
-    NoLock(String),
-    /// The asker lacks a right.
-    #[error("{0}")]
-    Unauthorized(String),
-}
-
-impl From<Refusal> for Refused {
-    fn from(refusal: Refusal) -> Self {
-        let text = refusal.description;
-        match refusal.condition {
-            Condition::NotFound | Condition::ResourceDeleted => Self::Gone(text),
-            Condition::UnauthorizedAccess => Self::Unauthorized(text),
-            Condition::MessageLockLost | Condition::SessionLockLost => Self::NoLock(text),
-            Condition::ResourceLimitExceeded
-            | Condition::MessageSizeExceeded
-            | Condition::EntityDisabled => Self::Forbidden(text),
-            Condition::DetachForced | Condition::InternalError => Self::Busy(text),
-            _ => Self::Invalid(text),
-        }
-    }
-}
-
 impl Broker {
     /// Carries an operation out, in the namespace of a host name, for somebody who has proved some
     /// rights. The answer rests on the newest group of records.
@@ -125,16 +86,16 @@ impl Broker {
         host: Option<&str>,
         authority: &Authority,
         operation: Operation,
-    ) -> Result<Done, Refused> {
+    ) -> Result<Done, Denied> {
         match operation {
             Operation::Send { path, messages } => {
-                let found = self.named(cx, host, authority, &path, Right::Send)?;
-                self.check_takes(cx, &found)?;
-                self.take_messages(cx, found.0, messages)?;
+                let (queue, address) = self.named(host, authority, &path, Right::Send)?;
+                self.check_sendable(queue, &address)?;
+                self.take_messages(cx, queue, messages)?;
                 Ok(Done::Done)
             }
             Operation::Locked { path, token, wish } => {
-                let (queue, address) = self.named(cx, host, authority, &path, Right::Listen)?;
+                let (queue, address) = self.named(host, authority, &path, Right::Listen)?;
                 self.note_use(cx.now, queue);
                 let settlement = match wish {
                     Wish::Complete => Settlement::Complete,
@@ -157,14 +118,10 @@ impl Broker {
         authority: &Authority,
         receive: &Receive,
     ) {
-        let found = self.named(cx, host, authority, &receive.path, Right::Listen);
+        let found = self.named(host, authority, &receive.path, Right::Listen);
         let found = found.and_then(|(queue, address)| {
-            self.check_receivable(cx, queue, &address)?;
-            if self.queue(queue).is_some_and(Queue::has_sessions) {
-                let text = "It is not possible for an entity that requires sessions to create a \
-                            non-sessionful message receiver.";
-                return Err(self.refuse(cx, Condition::NotAllowed, text, &address.path));
-            }
+            self.check_receivable(queue, &address)?;
+            self.check_without_session(queue, &address)?;
             Ok(queue)
         });
         match found {
@@ -179,11 +136,14 @@ impl Broker {
                     queue.set_credit(cx, consumer, 1, false);
                 });
             }
-            Err(refusal) => self.replies.push(Routed {
-                connection,
-                rests_on: 0,
-                reply: Reply::RefuseLink(link, refusal),
-            }),
+            Err(denied) => {
+                let denied = denied.tracked(cx.now, &mut self.tracking);
+                self.replies.push(Routed {
+                    connection,
+                    rests_on: 0,
+                    reply: Reply::RefuseLink(link, denied),
+                });
+            }
         }
     }
 
@@ -193,48 +153,33 @@ impl Broker {
         queue: EntityId,
         address: &EntityAddress,
         token: LockToken,
-    ) -> Result<Done, Refused> {
+    ) -> Result<Done, Denied> {
         let renewed = self.with_queue(cx, queue, |queue, cx| {
             if queue.has_sessions() {
                 return None;
             }
             Some(queue.renew(cx.now, token))
         });
-        let (condition, text) = match renewed.flatten() {
+        let (kind, text) = match renewed.flatten() {
             Some(Ok(until)) => return Ok(Done::Renewed(until)),
-            Some(Err(lost)) => (Condition::MessageLockLost, lost.to_string()),
+            Some(Err(lost)) => (DeniedKind::MessageLockLost, lost.to_string()),
             None => (
-                Condition::NotAllowed,
+                DeniedKind::NotAllowed,
                 "The lock of a message in a session is renewed with the session's.".to_owned(),
             ),
         };
-        Err(self.refuse(cx, condition, &text, &address.path).into())
-    }
-
-    /// Checks that an entity takes messages from senders.
-    fn check_takes(
-        &mut self,
-        cx: &StepContext<'_>,
-        (queue, address): &(EntityId, EntityAddress),
-    ) -> Result<(), Refusal> {
-        let kind = self.queue(*queue).map(|queue| queue.description().kind);
-        if address.queue == SubQueue::Main && kind != Some(EntityKind::Subscription) {
-            return Ok(());
-        }
-        let text = format!("Messages cannot be sent to '{address}': it takes none from senders.");
-        Err(self.refuse(cx, Condition::NotAllowed, &text, &address.path))
+        Err(Denied::new(kind, text, &address.path))
     }
 
     /// Finds the entity at a path, for somebody who has a right to it. Who has none is not told
     /// whether it is there.
     fn named(
         &mut self,
-        cx: &StepContext<'_>,
         host: Option<&str>,
         authority: &Authority,
         path: &str,
         right: Right,
-    ) -> Result<(EntityId, EntityAddress), Refusal> {
+    ) -> Result<(EntityId, EntityAddress), Denied> {
         let prefix = self.namespace_of(host);
         // A literal percent sign in a name is rare: decoded first, then as it is written.
         for address in [Address::parse_path(path), Address::of_path(path)] {
@@ -244,18 +189,11 @@ impl Broker {
             let path = format!("{prefix}{}", address.path);
             let address = EntityAddress { path, ..address };
             let checked = authority.check_messages(&address.resource(), right);
-            checked.map_err(|text| {
-                self.refuse(cx, Condition::UnauthorizedAccess, &text, &address.path)
-            })?;
+            checked.map_err(|text| Denied::new(DeniedKind::Unauthorized, &text, &address.path))?;
             if let Some(id) = self.resolve(&address) {
                 return Ok((id, address));
             }
         }
-        Err(not_found(
-            host_shown(host),
-            path,
-            cx.now,
-            &mut self.tracking,
-        ))
+        Err(Denied::not_found(host_shown(host), path))
     }
 }

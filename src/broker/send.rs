@@ -1,16 +1,16 @@
 //! Messages come in.
 
+use crate::broker::{Denied, DeniedKind};
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::errors::{rejected, send_refused};
+use super::errors::rejected;
 use super::transactions::Operation;
 use super::{
-    Broker, ConnectionId, DeliveryId, EntityId, Link, LinkId, Outcome, Reply, Room, Routed,
-    StepContext, Timestamp,
+    Broker, ConnectionId, DeliveryId, EntityId, Link, LinkId, Outcome, Reply, Routed, StepContext,
+    Timestamp,
 };
-use crate::amqp::{Condition, Refusal};
 use crate::ids::SequenceNumber;
 use crate::limits;
 use crate::message::{BATCH_FORMAT, Message, split_batch};
@@ -35,7 +35,7 @@ impl Broker {
         incoming: Incoming,
     ) {
         let (link, delivery) = (incoming.link, incoming.delivery);
-        let (outcome, rests_on) = match self.link(connection, link) {
+        let taken = match self.link(connection, link) {
             Some(Link::Sender {
                 queue,
                 destination,
@@ -43,16 +43,12 @@ impl Broker {
             }) => {
                 let queue = *queue;
                 let to = (queue, destination.clone(), *group);
-                let outcome = self.take_delivery(cx, connection, to, &incoming);
-                let outcome = outcome.unwrap_or_else(rejected);
-                (outcome, self.node(queue).map_or(0, |node| node.group))
+                let taken = self.take_delivery(cx, connection, to, &incoming);
+                taken.map(|outcome| (outcome, self.node(queue).map_or(0, |node| node.group)))
             }
             Some(Link::Requests { .. }) => {
-                let outcome = match self.request(cx, connection, &incoming) {
-                    Ok(()) => provisionally(&incoming, Outcome::Accepted),
-                    Err(refusal) => rejected(refusal),
-                };
-                (outcome, 0)
+                let accepted = self.request(cx, connection, &incoming);
+                accepted.map(|()| (provisionally(&incoming, Outcome::Accepted), 0))
             }
             Some(Link::Coordinator { .. }) => self.control(cx, connection, &incoming),
             // The link has gone meanwhile; nobody waits for an answer.
@@ -60,9 +56,15 @@ impl Broker {
                 return;
             }
         };
-        if let (Some(id), Outcome::Rejected(Some(rejection))) = (&incoming.transaction, &outcome) {
-            self.spoil(connection, id, &rejection.refusal.description);
-        }
+        let (outcome, rests_on) = match taken {
+            Ok(taken) => taken,
+            Err(denied) => {
+                if let Some(id) = &incoming.transaction {
+                    self.spoil(connection, id, &denied.text);
+                }
+                (rejected(self.refusal(cx.now, denied)), 0)
+            }
+        };
         let reply = Reply::SettleIncoming {
             link,
             delivery,
@@ -83,25 +85,25 @@ impl Broker {
         connection: ConnectionId,
         to: Leg,
         incoming: &Incoming,
-    ) -> Result<Outcome, Refusal> {
+    ) -> Result<Outcome, Denied> {
         let payload = match incoming.transaction {
             // What waits for its transaction must not hold the buffer that it came in.
             Some(_) => {
-                self.check_room(cx, connection, incoming.payload.len())?;
+                self.check_transaction_bytes(connection, incoming.payload.len())?;
                 Bytes::copy_from_slice(&incoming.payload)
             }
             None => incoming.payload.clone(),
         };
         if incoming.message_format != BATCH_FORMAT {
             let message = Message::parse(payload);
-            let message = message.map_err(|error| self.undecodable(cx, &error.to_string()))?;
+            let message = message.map_err(|error| undecodable(&error.to_string()))?;
             let message = message.with_format(incoming.message_format);
             return self.take_parsed(cx, connection, to, incoming, [message]);
         }
         let parts = split_batch(&payload);
         let messages: Result<Vec<Message>, _> =
             parts.and_then(|parts| parts.into_iter().map(Message::parse).collect());
-        let messages = messages.map_err(|error| self.undecodable(cx, &error.to_string()))?;
+        let messages = messages.map_err(|error| undecodable(&error.to_string()))?;
         self.take_parsed(cx, connection, to, incoming, messages)
     }
 
@@ -112,11 +114,11 @@ impl Broker {
         (queue, destination, group): Leg,
         incoming: &Incoming,
         messages: impl AsRef<[Message]> + IntoIterator<Item = Message>,
-    ) -> Result<Outcome, Refusal> {
+    ) -> Result<Outcome, Denied> {
         let mut all = messages.as_ref().iter();
         if destination.is_some() && all.any(|message| is_ahead(cx.now, message)) {
             let text = "A message that is sent on to another entity cannot be scheduled.";
-            return Err(self.refuse(cx, Condition::NotAllowed, text, ""));
+            return Err(Denied::new(DeniedKind::NotAllowed, text, ""));
         }
         if let Some(id) = &incoming.transaction {
             let send = Operation::Send {
@@ -139,7 +141,7 @@ impl Broker {
         cx: &mut StepContext<'_>,
         id: EntityId,
         messages: Vec<Message>,
-    ) -> Result<Vec<SequenceNumber>, Refusal> {
+    ) -> Result<Vec<SequenceNumber>, Denied> {
         self.admit(cx, id, &messages)?;
         let mut numbers = Vec::with_capacity(messages.len());
         self.put(cx, id, None, messages, |number| numbers.push(number));
@@ -152,15 +154,12 @@ impl Broker {
         cx: &mut StepContext<'_>,
         id: EntityId,
         messages: &[Message],
-    ) -> Result<(), Refusal> {
-        if self.room == Room::None {
-            let text = "The broker's disk or memory is full: messages are received and settled, and \
-                        none are taken until there is room again.";
-            return Err(self.refuse(cx, Condition::ResourceLimitExceeded, text, ""));
-        }
+    ) -> Result<(), Denied> {
+        self.check_room(
+            "messages are received and settled, and none are taken until there is room again",
+        )?;
         for message in messages {
-            check_keys(message)
-                .map_err(|(condition, text)| self.refuse(cx, condition, &text, ""))?;
+            check_keys(message)?;
         }
         // What is due may move bytes to the dead letters, where they count too.
         if self.is_due(cx.now, id) {
@@ -178,10 +177,9 @@ impl Broker {
             Some(Err(reason)) => {
                 let name = self.node(id).map(|node| node.address.to_string());
                 let name = name.unwrap_or_default();
-                let (condition, text) = send_refused(reason, &name);
-                Err(self.refuse(cx, condition, &text, &name))
+                Err(Denied::send(reason, &name))
             }
-            None => Err(self.refuse(cx, Condition::NotFound, "The entity is gone.", "")),
+            None => Err(Denied::gone()),
         }
     }
 
@@ -246,11 +244,6 @@ impl Broker {
             queue.enqueue_reserved(cx, arrival, number)
         });
     }
-
-    fn undecodable(&mut self, cx: &StepContext<'_>, text: &str) -> Refusal {
-        let text = format!("The message could not be decoded: {text}.");
-        self.refuse(cx, Condition::DecodeError, &text, "")
-    }
 }
 
 /// The queue that a sender's link leads to, the destination to which its messages are transferred,
@@ -271,8 +264,13 @@ fn provisionally(incoming: &Incoming, outcome: Outcome) -> Outcome {
     }
 }
 
+fn undecodable(text: &str) -> Denied {
+    let text = format!("The message could not be decoded: {text}.");
+    Denied::new(DeniedKind::Decode, text, "")
+}
+
 /// Checks what has a length limit (`entities.md#quotas`), and keys that contradict each other.
-fn check_keys(message: &Message) -> Result<(), (Condition, String)> {
+fn check_keys(message: &Message) -> Result<(), Denied> {
     let max = limits::MESSAGE_ID_LENGTH_MAX;
     let characters = |text: Option<&str>| text.map_or(0, |text| text.chars().count());
     let lengths = [
@@ -283,7 +281,7 @@ fn check_keys(message: &Message) -> Result<(), (Condition, String)> {
     for (name, length) in lengths {
         if max < length {
             let text = format!("The {name} has {length} characters, and {max} are the most.");
-            return Err((Condition::ArgumentError, text));
+            return Err(Denied::new(DeniedKind::Argument, text, ""));
         }
     }
     match (message.group_id(), message.partition_key()) {
@@ -292,7 +290,7 @@ fn check_keys(message: &Message) -> Result<(), (Condition, String)> {
                 "The partition key '{key}' differs from the session id '{id}': with both set, they \
                  must be the same."
             );
-            Err((Condition::NotAllowed, text))
+            Err(Denied::new(DeniedKind::NotAllowed, text, ""))
         }
         _ => Ok(()),
     }

@@ -1,5 +1,6 @@
 //! Receivers decide.
 
+use crate::broker::{Denied, DeniedKind};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -10,7 +11,7 @@ use super::{
     Broker, ConnectionId, DeliveryId, EntityId, Link, LinkId, LockToken, Outcome, Reply, Routed,
     StepContext,
 };
-use crate::amqp::{Condition, Refusal, Rejection};
+use crate::amqp::{Condition, Rejection};
 use crate::message::{Amendments, Encoded};
 use crate::queue::{Changes, DeadLetter, SessionLost, Settlement, SettlementRefused};
 
@@ -91,7 +92,7 @@ impl Broker {
         let rests_on = self.node(queue).map_or(0, |node| node.group);
         let outcome = match result {
             Ok(()) => answer,
-            Err(refusal) => rejected(refusal),
+            Err(denied) => rejected(self.refusal(cx.now, denied)),
         };
         let reply = Reply::SettleOutgoing(link, delivery, outcome);
         self.replies.push(Routed {
@@ -111,20 +112,19 @@ impl Broker {
         token: LockToken,
         lost: LostLock,
         settlement: Settlement,
-    ) -> Result<(), Refusal> {
-        self.check_not_enlisted(cx, queue, token)?;
+    ) -> Result<(), Denied> {
+        self.check_not_enlisted(queue, token)?;
         let result = self.with_queue(cx, queue, |queue, cx| queue.settle(cx, token, settlement));
-        self.settled(cx, queue, lost, result)
+        self.settled(queue, lost, result)
     }
 
     /// Says in the service's words why a settlement did not happen.
     pub(super) fn settled(
         &mut self,
-        cx: &StepContext<'_>,
         queue: EntityId,
         lost: LostLock,
         result: Option<Result<(), SettlementRefused>>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Denied> {
         if let Some(Ok(())) = result {
             return Ok(());
         }
@@ -134,18 +134,18 @@ impl Broker {
             .unwrap_or_default();
         let lost_session =
             lost == LostLock::Session && node.is_some_and(|node| node.queue.has_sessions());
-        let (condition, text) = match result {
+        let (kind, text) = match result {
             Some(Ok(())) => return Ok(()),
             Some(Err(refused)) => (
-                condition(refused, lost_session),
+                kind(refused, lost_session),
                 match refused {
                     SettlementRefused::LockLost(_) if lost_session => SessionLost.to_string(),
                     refused => refused.to_string(),
                 },
             ),
-            None => (Condition::NotFound, "The entity is gone.".to_owned()),
+            None => (DeniedKind::NotFound, "The entity is gone.".to_owned()),
         };
-        Err(self.refuse(cx, condition, &text, &name))
+        Err(Denied::new(kind, text, &name))
     }
 
     /// Returns whether a message is settled in this transaction, which is open.
@@ -156,27 +156,24 @@ impl Broker {
 
     pub(super) fn check_not_enlisted(
         &mut self,
-        cx: &StepContext<'_>,
         queue: EntityId,
         token: LockToken,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Denied> {
         if !self.enlisted.contains_key(&(queue, token)) {
             return Ok(());
         }
         let text = "The message is settled in a transaction that is still open.";
-        Err(self.refuse(cx, Condition::NotAllowed, text, ""))
+        Err(Denied::new(DeniedKind::NotAllowed, text, ""))
     }
 }
 
-/// The condition for a settlement that did not happen.
-fn condition(refused: SettlementRefused, lost_session: bool) -> Condition {
+/// The kind of reason for a settlement that did not happen.
+fn kind(refused: SettlementRefused, lost_session: bool) -> DeniedKind {
     match refused {
-        SettlementRefused::LockLost(_) if lost_session => Condition::SessionLockLost,
-        SettlementRefused::LockLost(_) => Condition::MessageLockLost,
-        SettlementRefused::DeadLetterAlready => Condition::NotAllowed,
-        SettlementRefused::NotSimple | SettlementRefused::TooManyProperties => {
-            Condition::ArgumentError
-        }
+        SettlementRefused::LockLost(_) if lost_session => DeniedKind::SessionLockLost,
+        SettlementRefused::LockLost(_) => DeniedKind::MessageLockLost,
+        SettlementRefused::DeadLetterAlready => DeniedKind::NotAllowed,
+        SettlementRefused::NotSimple | SettlementRefused::TooManyProperties => DeniedKind::Argument,
     }
 }
 

@@ -7,9 +7,9 @@
 //! that entity only.
 
 use super::transactions::Operation;
-use super::{Broker, ConnectionId, EntityId, Link, StepContext};
+use super::{Broker, ConnectionId, Denied, DeniedKind, EntityId, Link};
 use crate::address::EntityAddress;
-use crate::amqp::{Condition, Refusal, SessionId};
+use crate::amqp::SessionId;
 use crate::message::Message;
 use crate::queue::{Arrival, Queue};
 
@@ -75,11 +75,10 @@ impl Broker {
     /// of another entity.
     pub(super) fn check_group(
         &mut self,
-        cx: &StepContext<'_>,
         connection: ConnectionId,
         session: SessionId,
         (queue, address): (EntityId, &EntityAddress),
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Denied> {
         let via = self.via(connection, session);
         if via.is_none_or(|via| via == self.whole(queue)) {
             return Ok(());
@@ -90,15 +89,11 @@ impl Broker {
              has a transaction coordinator, and its first link is of '{}'.",
             self.name_of(via),
         );
-        Err(self.refuse(cx, Condition::NotAllowed, &text, &address.path))
+        Err(Denied::new(DeniedKind::NotAllowed, &text, &address.path))
     }
 
     /// Returns where a transaction would take place if it consisted of this operation alone.
-    pub(super) fn scope_of(
-        &mut self,
-        cx: &StepContext<'_>,
-        operation: &Operation,
-    ) -> Result<Scope, Refusal> {
+    pub(super) fn scope_of(&mut self, operation: &Operation) -> Result<Scope, Denied> {
         let entity = operation
             .group()
             .unwrap_or_else(|| self.whole(operation.queue()));
@@ -111,10 +106,10 @@ impl Broker {
         }
         let mut partition = None;
         for touched in self.partitions_of(operation, entity) {
-            let touched = touched.ok_or_else(|| self.keyless(cx, entity))?;
+            let touched = touched.ok_or_else(|| self.keyless(entity))?;
             if partition.is_some_and(|partition| partition != touched) {
                 let scope = Scope { entity, partition };
-                return Err(self.spans(cx, scope, scope));
+                return Err(self.spans(scope, scope));
             }
             partition = Some(touched);
         }
@@ -128,17 +123,16 @@ impl Broker {
     /// If the operation is not where the others are.
     pub(super) fn join_scopes(
         &mut self,
-        cx: &StepContext<'_>,
         before: Option<Scope>,
         more: Scope,
-    ) -> Result<Scope, Refusal> {
+    ) -> Result<Scope, Denied> {
         let Some(before) = before else {
             return Ok(more);
         };
         let (one, other) = (before.partition, more.partition);
         let agree = one.is_none() || other.is_none() || one == other;
         if before.entity != more.entity || !agree {
-            return Err(self.spans(cx, before, more));
+            return Err(self.spans(before, more));
         }
         Ok(Scope {
             partition: one.or(other),
@@ -146,16 +140,16 @@ impl Broker {
         })
     }
 
-    fn keyless(&mut self, cx: &StepContext<'_>, entity: EntityId) -> Refusal {
+    fn keyless(&self, entity: EntityId) -> Denied {
         let text = format!(
             "A message that is sent to the partitioned entity '{}' in a transaction needs a partition \
              key or a session id.",
             self.name_of(Some(entity)),
         );
-        self.refuse(cx, Condition::NotAllowed, &text, "")
+        Denied::new(DeniedKind::NotAllowed, &text, "")
     }
 
-    fn spans(&mut self, cx: &StepContext<'_>, one: Scope, other: Scope) -> Refusal {
+    fn spans(&self, one: Scope, other: Scope) -> Denied {
         let why = if one.entity == other.entity {
             format!(
                 "All operations on the partitioned entity '{}' need the same partition key.",
@@ -170,7 +164,7 @@ impl Broker {
             )
         };
         let text = format!("Local transactions cannot span multiple entities or partitions. {why}");
-        self.refuse(cx, Condition::NotAllowed, &text, "")
+        Denied::new(DeniedKind::NotAllowed, &text, "")
     }
 
     /// Returns the partitions of an entity that an operation touches; `None` for a message that may

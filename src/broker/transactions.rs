@@ -10,15 +10,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::errors::rejected;
 use super::send::{Incoming, is_ahead};
 use super::settle::LostLock;
 use super::transaction_scope::Scope;
 use super::{
-    Broker, ConnectionId, DeliveryId, EntityId, LinkId, LockToken, Outcome, Reply, Routed,
-    SequenceNumber, StepContext, Timestamp,
+    Broker, ConnectionId, DeliveryId, Denied, DeniedKind, EntityId, LinkId, LockToken, Outcome,
+    Reply, Routed, SequenceNumber, StepContext, Timestamp,
 };
-use crate::amqp::{Condition, Refusal};
 use crate::limits;
 use crate::memory::{Held, Purpose};
 use crate::message::{Control, Message};
@@ -142,18 +140,17 @@ impl Broker {
         cx: &mut StepContext<'_>,
         connection: ConnectionId,
         incoming: &Incoming,
-    ) -> (Outcome, u64) {
-        let outcome = match Control::parse(&incoming.payload) {
+    ) -> Result<(Outcome, u64), Denied> {
+        match Control::parse(&incoming.payload) {
             Ok(Control::Declare) => self
                 .declare(cx, connection, incoming.link)
                 .map(|outcome| (outcome, 0)),
             Ok(Control::Discharge { id, fail }) => self.discharge(cx, connection, &id, fail),
             Err(error) => {
                 let text = format!("The message is neither a declare nor a discharge: {error}.");
-                Err(self.refuse(cx, Condition::DecodeError, &text, "coordinator"))
+                Err(Denied::new(DeniedKind::Decode, &text, "coordinator"))
             }
-        };
-        outcome.unwrap_or_else(|refusal| (rejected(refusal), 0))
+        }
     }
 
     fn declare(
@@ -161,7 +158,7 @@ impl Broker {
         cx: &StepContext<'_>,
         connection: ConnectionId,
         link: LinkId,
-    ) -> Result<Outcome, Refusal> {
+    ) -> Result<Outcome, Denied> {
         let max = if self.is_admitted(connection) {
             limits::TRANSACTIONS_MAX
         } else {
@@ -171,7 +168,7 @@ impl Broker {
             let text = format!(
                 "The connection has {max} open transactions, and may have no more: discharge one first."
             );
-            return Err(self.refuse(cx, Condition::ResourceLimitExceeded, &text, "coordinator"));
+            return Err(Denied::new(DeniedKind::Limit, &text, "coordinator"));
         }
         let id = self.next_transaction;
         self.next_transaction += 1;
@@ -196,21 +193,21 @@ impl Broker {
         connection: ConnectionId,
         id: &[u8],
         fail: bool,
-    ) -> Result<(Outcome, u64), Refusal> {
+    ) -> Result<(Outcome, u64), Denied> {
         let transaction = self.take_transaction(connection, id);
-        let transaction = transaction.ok_or_else(|| self.unknown(cx))?;
+        let transaction = transaction.ok_or_else(unknown)?;
         if fail {
             return Ok((Outcome::Accepted, 0));
         }
-        let rolled_back = |reason: &str| Refusal {
-            condition: Condition::TransactionRollback,
-            description: format!("The transaction was rolled back: {reason}"),
+        let rolled_back = |reason: &str| {
+            let text = format!("The transaction was rolled back: {reason}");
+            Denied::new(DeniedKind::TransactionRollback, text, "coordinator")
         };
         if let Some(reason) = &transaction.spoiled {
             return Err(rolled_back(reason));
         }
         self.check(cx, &transaction)
-            .map_err(|refusal| rolled_back(&refusal.description))?;
+            .map_err(|denied| rolled_back(&denied.text))?;
         let mut rests_on = 0;
         let mut answers = Vec::new();
         for mut operation in transaction.operations {
@@ -244,7 +241,7 @@ impl Broker {
         connection: ConnectionId,
         id: &[u8],
         operation: Operation,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Denied> {
         let scope = self.check_operation(cx, connection, id, &operation)?;
         self.add(connection, id, scope, operation);
         Ok(())
@@ -269,7 +266,7 @@ impl Broker {
         id: &[u8],
         queue: EntityId,
         message: Message,
-    ) -> Result<SequenceNumber, Refusal> {
+    ) -> Result<SequenceNumber, Denied> {
         let schedule = |number, message| Operation::Schedule {
             queue,
             number,
@@ -295,10 +292,10 @@ impl Broker {
         connection: ConnectionId,
         id: &[u8],
         operation: &Operation,
-    ) -> Result<Scope, Refusal> {
+    ) -> Result<Scope, Denied> {
         let checked = self.try_operation(cx, connection, id, operation);
-        if let Err(refusal) = &checked {
-            self.spoil(connection, id, &refusal.description);
+        if let Err(denied) = &checked {
+            self.spoil(connection, id, &denied.text);
         }
         checked
     }
@@ -309,17 +306,17 @@ impl Broker {
         connection: ConnectionId,
         id: &[u8],
         operation: &Operation,
-    ) -> Result<Scope, Refusal> {
-        self.check_weight(cx, connection, id, operation.weight(), operation.bytes())?;
+    ) -> Result<Scope, Denied> {
+        self.check_weight(connection, id, operation.weight(), operation.bytes())?;
         self.check_one(cx, operation)?;
         if let Operation::Settle { queue, token, .. } = operation {
-            self.check_not_enlisted(cx, *queue, *token)?;
+            self.check_not_enlisted(*queue, *token)?;
         }
-        let scope = self.scope_of(cx, operation)?;
+        let scope = self.scope_of(operation)?;
         let open = &self.connection(connection).transactions;
         let transaction = number(id).and_then(|number| open.get(&number));
         let of_transaction = transaction.and_then(|transaction| transaction.scope);
-        self.join_scopes(cx, of_transaction, scope)
+        self.join_scopes(of_transaction, scope)
     }
 
     /// Makes an operation that was checked part of its transaction.
@@ -345,31 +342,29 @@ impl Broker {
     /// Checks that there is such a transaction, and that so much more may be in it.
     fn check_weight(
         &mut self,
-        cx: &StepContext<'_>,
         connection: ConnectionId,
         id: &[u8],
         more: usize,
         bytes: usize,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Denied> {
         let open = &self.connection(connection).transactions;
         let Some(transaction) = number(id).and_then(|number| open.get(&number)) else {
-            return Err(self.unknown(cx));
+            return Err(unknown());
         };
         let weight: usize = transaction.operations.iter().map(Operation::weight).sum();
         if limits::TRANSACTION_OPERATIONS_MAX < weight + more {
             let text = "Can't send more than 100 messages in a single transaction.";
-            return Err(self.refuse(cx, Condition::NotAllowed, text, ""));
+            return Err(Denied::new(DeniedKind::NotAllowed, text, ""));
         }
-        self.check_room(cx, connection, bytes)
+        self.check_transaction_bytes(connection, bytes)
     }
 
     /// Checks that the open transactions of a connection, and of all, may hold so much more.
-    pub(super) fn check_room(
+    pub(super) fn check_transaction_bytes(
         &mut self,
-        cx: &StepContext<'_>,
         connection: ConnectionId,
         more: usize,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Denied> {
         let all_max = self.shares.memory.total() / limits::TRANSACTIONS_SHARE;
         let own_max = limits::TRANSACTION_BYTES_MAX.min(all_max / limits::CONNECTION_SHARE);
         let open = self.connection(connection).transactions.values();
@@ -385,7 +380,7 @@ impl Broker {
             "The open transactions of {whose} would hold more than {max} bytes of messages and \
              settlements: discharge one first."
         );
-        Err(self.refuse(cx, Condition::ResourceLimitExceeded, &text, ""))
+        Err(Denied::new(DeniedKind::Limit, &text, ""))
     }
 
     /// Moves the ends of open transactions with the clock.
@@ -439,11 +434,7 @@ impl Broker {
     }
 
     /// Checks that all of a transaction can be done.
-    fn check(
-        &mut self,
-        cx: &mut StepContext<'_>,
-        transaction: &Transaction,
-    ) -> Result<(), Refusal> {
+    fn check(&mut self, cx: &mut StepContext<'_>, transaction: &Transaction) -> Result<(), Denied> {
         let mut sent: BTreeMap<EntityId, Vec<Message>> = BTreeMap::new();
         for operation in &transaction.operations {
             self.check_one(cx, operation)?;
@@ -467,11 +458,7 @@ impl Broker {
         Ok(())
     }
 
-    fn check_one(
-        &mut self,
-        cx: &mut StepContext<'_>,
-        operation: &Operation,
-    ) -> Result<(), Refusal> {
+    fn check_one(&mut self, cx: &mut StepContext<'_>, operation: &Operation) -> Result<(), Denied> {
         match operation {
             Operation::Send {
                 queue, messages, ..
@@ -489,7 +476,7 @@ impl Broker {
                 let result = self.with_queue(cx, *queue, |queue, _| {
                     queue.check_settlement(*token, settlement)
                 });
-                self.settled(cx, *queue, *lost, result)
+                self.settled(*queue, *lost, result)
             }
             Operation::Cancel { queue, numbers } => {
                 let scheduled =
@@ -498,7 +485,7 @@ impl Broker {
                     return Ok(());
                 }
                 let text = "One of the messages is not scheduled. None was cancelled.";
-                Err(self.refuse(cx, Condition::MessageNotFound, text, ""))
+                Err(Denied::new(DeniedKind::MessageNotFound, text, ""))
             }
         }
     }
@@ -545,12 +532,12 @@ impl Broker {
             }
         }
     }
+}
 
-    fn unknown(&mut self, cx: &StepContext<'_>) -> Refusal {
-        let text = "There is no such transaction on this connection: it was never declared here, it \
-                    has been discharged, or it was open for more than two minutes.";
-        self.refuse(cx, Condition::TransactionUnknownId, text, "coordinator")
-    }
+fn unknown() -> Denied {
+    let text = "There is no such transaction on this connection: it was never declared here, it has been \
+                discharged, or it was open for more than two minutes.";
+    Denied::new(DeniedKind::TransactionUnknown, text, "coordinator")
 }
 
 /// Characters that are kept of why something was refused.

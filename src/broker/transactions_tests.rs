@@ -3,7 +3,7 @@
 use super::tests::{Bench, message, to_coordinator};
 use super::transactions::Operation;
 use super::*;
-use crate::amqp::Condition;
+use crate::broker::{Denied, DeniedKind};
 use crate::memory::Budget;
 use crate::memory::Memory;
 use crate::message::{Draft, Message};
@@ -24,20 +24,24 @@ fn declare(bench: &mut Bench, connection: ConnectionId) -> Bytes {
     let body = vec![0x00, 0x53, 0x77, 0x00, 0x53, 0x31, 0x45];
     let declare = to_coordinator(COORDINATOR, body);
     match bench.run(|broker, cx| broker.control(cx, connection, &declare)) {
-        (Outcome::Declared(id), 0) => id,
+        Ok((Outcome::Declared(id), 0)) => id,
         other => panic!("{other:?}"),
     }
 }
 
 /// Commits a transaction, or rolls it back.
-fn discharge(bench: &mut Bench, connection: ConnectionId, id: &[u8], fail: bool) -> Outcome {
+fn discharge(
+    bench: &mut Bench,
+    connection: ConnectionId,
+    id: &[u8],
+    fail: bool,
+) -> Result<Outcome, Denied> {
     let mut body = vec![0x00, 0x53, 0x77, 0x00, 0x53, 0x32, 0xc0, 12, 2, 0xa0, 8];
     body.extend_from_slice(id);
     body.push(if fail { 0x41 } else { 0x42 });
     let discharge = to_coordinator(COORDINATOR, body);
-    bench
-        .run(|broker, cx| broker.control(cx, connection, &discharge))
-        .0
+    let outcome = bench.run(|broker, cx| broker.control(cx, connection, &discharge));
+    outcome.map(|(outcome, _)| outcome)
 }
 
 /// Does something in a transaction; returns why it was refused.
@@ -46,9 +50,9 @@ fn enlist(
     connection: ConnectionId,
     id: &[u8],
     operation: Operation,
-) -> Result<(), (Condition, String)> {
+) -> Result<(), (DeniedKind, String)> {
     let enlisted = bench.run(|broker, cx| broker.enlist(cx, connection, id, operation));
-    enlisted.map_err(|refusal| (refusal.condition, refusal.description))
+    enlisted.map_err(|denied| (denied.kind, denied.text))
 }
 
 fn send(queue: EntityId, message: Message) -> Operation {
@@ -128,24 +132,27 @@ fn the_sends_of_a_transaction_have_one_partition() {
     for _ in 0..2 {
         enlist(&mut bench, ONE, &id, send(queue, keyed("1"))).unwrap();
     }
-    let (condition, text) = enlist(&mut bench, ONE, &id, send(queue, keyed("2"))).unwrap_err();
-    assert_eq!(condition, Condition::NotAllowed);
+    let (kind, text) = enlist(&mut bench, ONE, &id, send(queue, keyed("2"))).unwrap_err();
+    assert_eq!(kind, DeniedKind::NotAllowed);
     assert!(
         text.starts_with("Local transactions cannot span multiple entities or partitions. All"),
         "{text}"
     );
     let outcome = discharge(&mut bench, ONE, &id, false);
-    assert!(matches!(outcome, Outcome::Rejected(Some(_))), "{outcome:?}");
+    assert!(outcome.is_err(), "{outcome:?}");
     assert!(bench.seen("p").is_empty());
 
     let id = declare(&mut bench, ONE);
-    let (condition, text) = enlist(&mut bench, ONE, &id, send(queue, message("x"))).unwrap_err();
-    assert_eq!(condition, Condition::NotAllowed);
+    let (kind, text) = enlist(&mut bench, ONE, &id, send(queue, message("x"))).unwrap_err();
+    assert_eq!(kind, DeniedKind::NotAllowed);
     assert!(text.contains("needs a partition key"), "{text}");
 
     let id = declare(&mut bench, ONE);
     enlist(&mut bench, ONE, &id, send(queue, keyed("2"))).unwrap();
-    assert_eq!(discharge(&mut bench, ONE, &id, false), Outcome::Accepted);
+    assert_eq!(
+        discharge(&mut bench, ONE, &id, false),
+        Ok(Outcome::Accepted)
+    );
     assert_eq!(bench.seen("p").len(), 1);
 }
 
@@ -157,9 +164,9 @@ fn a_completion_in_another_partition_is_refused_and_the_locks_hold() {
     let tokens = locked(&mut bench, queue, 2);
     let id = declare(&mut bench, ONE);
     enlist(&mut bench, ONE, &id, complete(queue, tokens[0])).unwrap();
-    let (condition, _) = enlist(&mut bench, ONE, &id, complete(queue, tokens[1])).unwrap_err();
-    assert_eq!(condition, Condition::NotAllowed);
-    assert_eq!(discharge(&mut bench, ONE, &id, true), Outcome::Accepted);
+    let (kind, _) = enlist(&mut bench, ONE, &id, complete(queue, tokens[1])).unwrap_err();
+    assert_eq!(kind, DeniedKind::NotAllowed);
+    assert_eq!(discharge(&mut bench, ONE, &id, true), Ok(Outcome::Accepted));
     for token in tokens {
         let lost = settle::LostLock::Message;
         let settled =
@@ -196,7 +203,7 @@ fn what_goes_by_way_of_a_partitioned_entity_is_where_its_via_key_says() {
         enlist(&mut bench, ONE, &id, through(message("any"))).unwrap();
         let enlisted = enlist(&mut bench, ONE, &id, through(via(key)));
         assert_eq!(enlisted.is_ok(), fits, "{enlisted:?}");
-        discharge(&mut bench, ONE, &id, true);
+        discharge(&mut bench, ONE, &id, true).unwrap();
     }
 }
 
@@ -210,8 +217,8 @@ fn a_topic_and_its_subscriptions_are_one_entity_of_a_transaction() {
     enlist(&mut bench, ONE, &id, send(topic, message("y"))).unwrap();
     enlist(&mut bench, ONE, &id, complete(subscription, tokens[0])).unwrap();
     let queue = bench.id("q");
-    let (condition, text) = enlist(&mut bench, ONE, &id, send(queue, message("z"))).unwrap_err();
-    assert_eq!(condition, Condition::NotAllowed);
+    let (kind, text) = enlist(&mut bench, ONE, &id, send(queue, message("z"))).unwrap_err();
+    assert_eq!(kind, DeniedKind::NotAllowed);
     assert!(
         text.contains("began with 't' and cannot go on with 'q'"),
         "{text}"
@@ -233,7 +240,10 @@ fn messages_of_a_transaction_have_their_numbers_in_the_order_in_which_they_were_
         });
     }
     enlist(&mut bench, ONE, &id, send(queue, message("last"))).unwrap();
-    assert_eq!(discharge(&mut bench, ONE, &id, false), Outcome::Accepted);
+    assert_eq!(
+        discharge(&mut bench, ONE, &id, false),
+        Ok(Outcome::Accepted)
+    );
     let states = |bench: &Bench| {
         let queue = bench.broker.queue(queue).unwrap();
         let found = queue.browse(SequenceNumber(0), 100).into_iter();
@@ -290,10 +300,7 @@ fn open_transactions_hold_a_share_of_the_memory_together() {
     };
     let counted = bench.broker.shares.memory.counted();
     let (ids, (condition, text)) = fill(&mut bench, ONE);
-    assert_eq!(
-        (ids.len(), condition),
-        (4, Condition::ResourceLimitExceeded)
-    );
+    assert_eq!((ids.len(), condition), (4, DeniedKind::Limit));
     assert!(
         text.contains("transactions of the connection would hold"),
         "{text}"
@@ -307,10 +314,7 @@ fn open_transactions_hold_a_share_of_the_memory_together() {
     let id = declare(&mut bench, third);
     enlist(&mut bench, third, &id, send(queue, large(own / 4))).unwrap();
     let (ids, (condition, text)) = fill(&mut bench, third);
-    assert_eq!(
-        (ids.len(), condition),
-        (1, Condition::ResourceLimitExceeded)
-    );
+    assert_eq!((ids.len(), condition), (1, DeniedKind::Limit));
     assert!(
         text.contains("transactions of all connections would hold"),
         "{text}"

@@ -10,13 +10,13 @@
 //! connections that have written nothing for [`limits::UNREAD_WAIT_MAX`] are closed. A connection whose
 //! peer reads goes on all the time.
 
+use crate::broker::{Denied, DeniedKind};
 use tracing::warn;
 
 use super::links::ServiceNode;
 use super::{
     Broker, Connection, ConnectionId, Link, LinkId, Reply, Routed, StepContext, consumer_id,
 };
-use crate::amqp::Condition;
 use crate::limits;
 use crate::queue::Allowance;
 use crate::time::{ClockStep, Timestamp};
@@ -225,7 +225,7 @@ impl Broker {
             );
             let text = "The connection is closed: its peer has read nothing for some seconds, and \
                         the broker has too much to write to those that do not read.";
-            let refusal = self.refuse(cx, Condition::ResourceLimitExceeded, text, "");
+            let refusal = self.refusal(cx.now, Denied::new(DeniedKind::Limit, text, ""));
             self.connection(id).way.is_closing = true;
             self.replies.push(Routed {
                 connection: id,

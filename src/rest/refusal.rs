@@ -3,8 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Response, times};
-use crate::broker::Tracking;
-use crate::broker::rest::Refused;
+use crate::broker::{Denied, DeniedKind, Tracking};
 
 /// Why a request is not done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -15,9 +14,9 @@ pub enum Refusal {
     /// The body is longer than any that is taken.
     #[error("the body has more than {0} bytes, and no message may")]
     TooLong(usize),
-    /// The broker refused it.
+    /// The operation is not done.
     #[error(transparent)]
-    Operation(#[from] Refused),
+    Denied(#[from] Denied),
 }
 
 impl Refusal {
@@ -62,12 +61,14 @@ impl Refusal {
 
     const fn status(&self) -> u16 {
         match self {
-            Self::Malformed(_) | Self::Operation(Refused::Invalid(_)) => 400,
-            Self::Operation(Refused::Unauthorized(_)) => 401,
-            Self::TooLong(_) | Self::Operation(Refused::Forbidden(_)) => 403,
-            Self::Operation(Refused::NoLock(_)) => 404,
-            Self::Operation(Refused::Gone(_)) => 410,
-            Self::Operation(Refused::Busy(_)) => 503,
+            Self::Malformed(_) => 400,
+            Self::TooLong(_) => 403,
+            // So says the service of an entity that is missing.
+            Self::Denied(Denied {
+                kind: DeniedKind::NotFound,
+                ..
+            }) => 410,
+            Self::Denied(denied) => denied.kind.http_status(),
         }
     }
 }

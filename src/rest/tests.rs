@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::broker::Tracking;
-use crate::broker::rest::Refused;
+use crate::broker::{Denied, DeniedKind};
 use crate::ids::BodyRef;
 use crate::message::{MessageState, Stamps, render};
 use crate::time::Timestamp;
@@ -367,13 +367,31 @@ fn a_refusal_has_a_status_and_a_text() {
     let text = || "A <b> & c.".to_owned();
     for (refusal, status) in [
         (Refusal::Malformed(text()), 400),
-        (Refusal::Operation(Refused::Invalid(text())), 400),
-        (Refusal::Operation(Refused::Unauthorized(text())), 401),
-        (Refusal::Operation(Refused::Forbidden(text())), 403),
+        (
+            Refusal::Denied(Denied::new(DeniedKind::NotAllowed, text(), "")),
+            400,
+        ),
+        (
+            Refusal::Denied(Denied::new(DeniedKind::Unauthorized, text(), "")),
+            401,
+        ),
+        (
+            Refusal::Denied(Denied::new(DeniedKind::Limit, text(), "")),
+            403,
+        ),
         (Refusal::TooLong(5), 403),
-        (Refusal::Operation(Refused::NoLock(text())), 404),
-        (Refusal::Operation(Refused::Gone(text())), 410),
-        (Refusal::Operation(Refused::Busy(text())), 503),
+        (
+            Refusal::Denied(Denied::new(DeniedKind::MessageLockLost, text(), "")),
+            404,
+        ),
+        (
+            Refusal::Denied(Denied::new(DeniedKind::NotFound, text(), "")),
+            410,
+        ),
+        (
+            Refusal::Denied(Denied::new(DeniedKind::Full, text(), "")),
+            503,
+        ),
     ] {
         assert_eq!(refusal.render(&tracking).status, status);
     }

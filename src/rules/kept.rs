@@ -49,12 +49,17 @@ struct KeptText {
 }
 
 impl Rule {
-    /// Checks that it is small enough to be kept.
+    /// Checks its name and its size.
     ///
     /// # Errors
     ///
-    /// If it is not.
-    pub fn check_size(&self) -> Result<(), RuleRefused> {
+    /// If it cannot be kept so.
+    pub fn check(&self) -> Result<(), RuleRefused> {
+        let length = self.name.chars().count();
+        let has_length = (1..=limits::PART_NAME_LENGTH_MAX).contains(&length);
+        if !has_length || self.name.contains(['/', '\\']) {
+            return Err(RuleRefused::Name);
+        }
         if limits::RULE_BYTES_MAX < self.size() {
             return Err(RuleRefused::TooLarge);
         }

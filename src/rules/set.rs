@@ -54,6 +54,12 @@ pub enum Progress {
 /// Why a rule cannot be added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RuleRefused {
+    /// Its name is empty, too long, or has a slash in it.
+    #[error(
+        "the name of a rule has 1 to {} characters, none of them '/' or '\\'",
+        limits::PART_NAME_LENGTH_MAX
+    )]
+    Name,
     /// The subscription has a rule of this name.
     #[error("the subscription already has a rule of this name")]
     NameTaken,

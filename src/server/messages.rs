@@ -30,10 +30,10 @@ use super::heads::Spelling;
 use super::mailbox::{Mail, Mailbox, Partials};
 use super::outbox::Outbox;
 use super::web::{self, Caller, READ_DEADLINE};
-use crate::amqp::{self, Event, LinkId};
-use crate::broker::administration::OperationRefused;
-use crate::broker::rest::{Operation, Receive, Refused};
+use crate::amqp::{Event, LinkId};
+use crate::broker::rest::{Operation, Receive};
 use crate::broker::{Authority, ConnectionId, Inquiry, Origin, Reply, Tracking};
+use crate::broker::{Denied, DeniedKind};
 use crate::limits;
 use crate::message::Message;
 use crate::queue::Handover;
@@ -52,7 +52,7 @@ enum Received {
     /// A message, and whom to tell that it is being written.
     Message(Box<Handover>, Bytes, oneshot::Sender<()>),
     Nothing,
-    Refused(Refused),
+    Refused(Denied),
 }
 
 /// Answers a request.
@@ -135,11 +135,7 @@ impl Request<'_> {
             path: self.parts.uri.path().to_owned(),
             supplementary: Vec::new(),
         };
-        let authorized = web::authorize(self.house, self.caller, inquiry).await;
-        authorized.map_err(|refused| match refused {
-            OperationRefused::Busy(text) => Refused::Busy(text).into(),
-            refused => Refused::Unauthorized(refused.to_string()).into(),
-        })
+        Ok(web::authorize(self.house, self.caller, inquiry).await?)
     }
 
     /// Reads what is sent.
@@ -221,7 +217,7 @@ impl Request<'_> {
 }
 
 fn stopping() -> Refusal {
-    Refused::Busy("The broker is stopping.".to_owned()).into()
+    Denied::new(DeniedKind::Full, "The broker is stopping.", "").into()
 }
 
 /// Reads a body that has a bounded length and comes in a bounded time, as far as all that are being
@@ -254,7 +250,7 @@ async fn read(
         }
         if partials.room() < total {
             let text = "Too many large messages are coming in; send it again a little later.";
-            return Err(Refused::Busy(text.to_owned()).into());
+            return Err(Denied::new(DeniedKind::Full, text, "").into());
         }
         partials.set(total);
         take(data);
@@ -369,7 +365,7 @@ enum Stage {
 enum Said {
     Message(Box<Handover>, Bytes),
     Nothing,
-    Refused(amqp::Refusal),
+    Refused(Denied),
 }
 
 impl Receiver {
@@ -438,8 +434,8 @@ impl Receiver {
                 let _ = answer.send(Received::Nothing);
                 Vec::new()
             }
-            Said::Refused(refusal) => {
-                let _ = answer.send(Received::Refused(refusal.into()));
+            Said::Refused(denied) => {
+                let _ = answer.send(Received::Refused(denied));
                 Vec::new()
             }
         };
@@ -484,20 +480,21 @@ impl Receiver {
         let link = self.link;
         let mut said = None;
         for outgoing in self.outgoing.drain(..) {
-            let now =
-                match outgoing {
-                    Outgoing::Deliver(at, handover, bytes) if at == link => {
-                        Said::Message(Box::new(handover), bytes)
-                    }
-                    Outgoing::Reply(Reply::Drained(at, _)) if at == link => Said::Nothing,
-                    Outgoing::Reply(
-                        Reply::RefuseLink(at, refusal) | Reply::Detach(at, refusal),
-                    ) if at == link => Said::Refused(refusal),
-                    Outgoing::Close(_)
-                    | Outgoing::Deliver(..)
-                    | Outgoing::Reply(_)
-                    | Outgoing::Respond(..) => continue,
-                };
+            let now = match outgoing {
+                Outgoing::Deliver(at, handover, bytes) if at == link => {
+                    Said::Message(Box::new(handover), bytes)
+                }
+                Outgoing::Reply(Reply::Drained(at, _)) if at == link => Said::Nothing,
+                Outgoing::Reply(Reply::RefuseLink(at, denied) | Reply::Detach(at, denied))
+                    if at == link =>
+                {
+                    Said::Refused(denied)
+                }
+                Outgoing::Close(_)
+                | Outgoing::Deliver(..)
+                | Outgoing::Reply(_)
+                | Outgoing::Respond(..) => continue,
+            };
             said.get_or_insert(now);
         }
         said

@@ -35,8 +35,9 @@ use super::messages;
 use super::visits::{Place, Places};
 use super::websocket::ByteStream;
 use crate::admin::{self, Asked, Refusal};
-use crate::broker::administration::OperationRefused;
-use crate::broker::{Authority, Fault, Inquiry, Origin, TokenRefused, Tracking};
+use crate::broker::{
+    Authority, Denied, DeniedKind, Fault, Inquiry, Origin, TokenRefused, Tracking,
+};
 use crate::limits;
 use crate::rest;
 use crate::shard::Administration;
@@ -389,7 +390,7 @@ pub(super) async fn authorize(
     house: &House,
     caller: &Caller,
     inquiry: Inquiry,
-) -> Result<Authority, OperationRefused> {
+) -> Result<Authority, Denied> {
     let path = inquiry.path.clone();
     let authorized = ask(house, |answer| Mail::Authorize(Box::new(inquiry), answer)).await;
     let authority = authorized.ok_or_else(stopping)?.map_err(|refused| {
@@ -423,16 +424,23 @@ fn is_too_long(error: &axum::Error) -> bool {
     source.is_some_and(<dyn std::error::Error>::is::<http_body_util::LengthLimitError>)
 }
 
-fn of_token(refused: &TokenRefused) -> OperationRefused {
+fn of_token(refused: &TokenRefused) -> Denied {
+    let kind = match refused.fault {
+        Fault::Throttled(_) | Fault::Full => DeniedKind::Full,
+        Fault::Missing
+        | Fault::Signature
+        | Fault::Audience
+        | Fault::Issuer
+        | Fault::Malformed
+        | Fault::Expired
+        | Fault::Rights => DeniedKind::Unauthorized,
+    };
     let text = format!("SubCode={}. {refused}", refused.sub_code());
-    match refused.fault {
-        Fault::Throttled(_) => OperationRefused::Busy(text),
-        _ => OperationRefused::Unauthorized(text),
-    }
+    Denied::new(kind, text, "")
 }
 
-fn stopping() -> OperationRefused {
-    OperationRefused::Busy("The broker is stopping.".to_owned())
+fn stopping() -> Denied {
+    Denied::new(DeniedKind::Full, "The broker is stopping.", "")
 }
 
 /// Makes a name for a refusal, by which it is found again.

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use super::{Outgoing, ReadDone, Report, RequestId, WrittenCheckpoint};
 use crate::amqp::LinkId;
-use crate::broker::administration::{self, OperationRefused};
+use crate::broker::Denied;
+use crate::broker::administration;
 use crate::broker::{Authority, ConnectionId, Origin, rest};
 use crate::journal;
 use crate::time::ClockStep;
@@ -86,7 +87,7 @@ pub struct Administration {
 }
 
 /// The result of an operation on entities.
-pub type Administered = Result<administration::Answer, OperationRefused>;
+pub type Administered = Result<administration::Answer, Denied>;
 
 /// An operation on messages, for whom, and where.
 #[derive(Debug)]
@@ -100,7 +101,7 @@ pub struct MessageRequest {
 }
 
 /// The result of an operation on messages.
-pub type Messaged = Result<rest::Done, rest::Refused>;
+pub type Messaged = Result<rest::Done, Denied>;
 
 /// A receive of one message, for whom, and where.
 #[derive(Debug)]

@@ -163,7 +163,7 @@ impl Peer {
     fn carry_out(&mut self, reply: Reply) -> Effect {
         match reply {
             Reply::AcceptLink(link, accept) => self.engine.accept_link(link, accept),
-            Reply::RefuseLink(link, refusal) => self.engine.refuse_link(link, refusal),
+            Reply::RefuseLink(link, denied) => self.engine.refuse_link(link, denied.into()),
             Reply::Drained(link, limit) => self.engine.drained(link, limit),
             Reply::SettleIncoming {
                 link,
@@ -177,9 +177,9 @@ impl Peer {
             Reply::SettleOutgoing(link, delivery, outcome) => {
                 self.engine.settle_outgoing(link, delivery, &outcome);
             }
-            Reply::Detach(link, refusal) => {
+            Reply::Detach(link, denied) => {
                 self.stalled.remove(&link);
-                self.engine.detach(link, Some(refusal));
+                self.engine.detach(link, Some(denied.into()));
             }
             Reply::Authenticated(is_genuine) => {
                 self.engine.authenticated(is_genuine);

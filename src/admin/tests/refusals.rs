@@ -3,7 +3,7 @@
 use super::super::{BODY_BYTES_MAX, Refusal};
 use super::{asked, entry, operation, put};
 use crate::broker::Tracking;
-use crate::broker::administration::OperationRefused;
+use crate::broker::{Denied, DeniedKind};
 use crate::time::Timestamp;
 
 fn check<T: std::fmt::Debug>(refused: Result<T, Refusal>, status: u16, text: &str) {
@@ -243,7 +243,6 @@ fn a_body_that_is_too_long_is_not_read() {
 
 #[test]
 fn refusals_are_told_as_clients_look_for_them() {
-    use OperationRefused as Refused;
     let text = || "The messaging entity 'a<b' is so.".to_owned();
     let told = |refusal: Refusal| {
         refusal.render(&Tracking {
@@ -252,17 +251,17 @@ fn refusals_are_told_as_clients_look_for_them() {
             at: Timestamp::from_millis(1_600_000_000_123),
         })
     };
-    for (refused, status, code) in [
-        (Refused::Invalid(text()), 400, "40000"),
-        (Refused::Unauthorized(text()), 401, "40100"),
-        (Refused::QuotaExceeded(text()), 403, "40300"),
-        (Refused::NotFound(text()), 404, "40400"),
-        (Refused::Exists(text()), 409, "40900"),
-        (Refused::Changed(text()), 412, "41200"),
-        (Refused::Busy(text()), 503, "50004"),
+    for (kind, status, code) in [
+        (DeniedKind::InvalidField, 400, "40000"),
+        (DeniedKind::Unauthorized, 401, "40100"),
+        (DeniedKind::Limit, 403, "40300"),
+        (DeniedKind::NotFound, 404, "40400"),
+        (DeniedKind::Exists, 409, "40900"),
+        (DeniedKind::Changed, 412, "41200"),
+        (DeniedKind::Full, 503, "50004"),
     ] {
-        let is_busy = matches!(refused, Refused::Busy(_));
-        let answer = told(refused.into());
+        let is_busy = kind == DeniedKind::Full;
+        let answer = told(Denied::new(kind, text(), "").into());
         assert_eq!(answer.status, status);
         assert_eq!(answer.retry_after_seconds.is_some(), is_busy);
         let expected = format!(
@@ -272,7 +271,11 @@ fn refusals_are_told_as_clients_look_for_them() {
         );
         assert_eq!(answer.body, expected);
     }
-    let own = Refused::Unauthorized("SubCode=40103. The signature is wrong".to_owned());
+    let own = Denied::new(
+        DeniedKind::Unauthorized,
+        "SubCode=40103. The signature is wrong",
+        "",
+    );
     let own = told(own.into()).body;
     assert!(
         own.contains("<Detail>SubCode=40103. The signature is wrong. Tracking"),
@@ -300,7 +303,7 @@ fn what_is_newer_than_the_version_of_a_client_is_refused() {
 #[test]
 fn the_words_about_a_right_are_the_service_s() {
     let told = |text: &str| {
-        let refusal = Refusal::from(OperationRefused::Unauthorized(text.to_owned()));
+        let refusal = Refusal::from(Denied::new(DeniedKind::Unauthorized, text, ""));
         refusal.render(&Tracking {
             id: "id-1",
             system: "contoso",

@@ -12,6 +12,7 @@ mod tally;
 mod tests;
 mod throttle;
 
+use crate::broker::{Denied, DeniedKind};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -20,7 +21,7 @@ use tracing::{debug, info};
 use super::errors::host_shown;
 use super::{Broker, Connection, ConnectionId, Link, Reply, Routed, StepContext};
 use crate::address;
-use crate::amqp::{Condition, Identity, LinkId, Refusal};
+use crate::amqp::{Identity, LinkId};
 use crate::ids::EntityId;
 use crate::limits;
 use crate::rights::{AuthorizationRule, Right, Rights};
@@ -263,12 +264,7 @@ impl Broker {
     }
 
     /// A connection was opened: one that has proved a right already is let in.
-    pub(super) fn opened(
-        &mut self,
-        cx: &mut StepContext<'_>,
-        id: ConnectionId,
-        hostname: Option<&str>,
-    ) {
+    pub(super) fn opened(&mut self, id: ConnectionId, hostname: Option<&str>) {
         let profile = self.access.profile;
         let server_name = self.connection(id).origin.server_name.clone();
         let named = hostname.or(server_name.as_deref());
@@ -277,7 +273,7 @@ impl Broker {
         connection.prefix = prefix;
         host_shown(named).clone_into(&mut connection.host);
         if profile == Profile::Development || !connection.grants.is_empty() {
-            self.let_in(cx, id);
+            self.let_in(id);
         }
     }
 
@@ -377,7 +373,7 @@ impl Broker {
             self.token_ends.remove(&(at, id));
         }
         self.keep_tokens(id);
-        self.let_in(cx, id);
+        self.let_in(id);
         if shrinks {
             self.end_unauthorized(cx, id, "");
         }
@@ -558,8 +554,8 @@ impl Broker {
         });
         let doomed: Vec<(LinkId, String, Option<Right>)> = doomed.collect();
         for (link, path, right) in doomed {
-            let refusal = self.unauthorized(cx, id, &path, right, why);
-            self.end_link(cx, id, link, refusal);
+            let denied = self.unauthorized(id, &path, right, why);
+            self.end_link(cx, id, link, denied);
         }
     }
 
@@ -596,13 +592,12 @@ impl Broker {
 
     /// Says that a right is missing, whether there is such an entity or not.
     pub(super) fn unauthorized(
-        &mut self,
-        cx: &StepContext<'_>,
+        &self,
         connection: ConnectionId,
         path: &str,
         right: Option<Right>,
         why: &str,
-    ) -> Refusal {
+    ) -> Denied {
         let claims = match right {
             Some(right) => right.to_string(),
             None => "Send' or 'Listen".to_owned(),
@@ -613,7 +608,7 @@ impl Broker {
             "{why}Unauthorized access. '{claims}' claim(s) are required to perform this operation. \
              Resource: 'sb://{host}/{shown}'."
         );
-        self.refuse(cx, Condition::UnauthorizedAccess, &text, path)
+        Denied::new(DeniedKind::Unauthorized, &text, path)
     }
 
     /// Verifies a token for a resource, and counts it if it is bad.
@@ -785,7 +780,7 @@ impl Broker {
         })
     }
 
-    fn let_in(&mut self, cx: &mut StepContext<'_>, id: ConnectionId) {
+    fn let_in(&mut self, id: ConnectionId) {
         let connection: &mut Connection = self.connection(id);
         if !std::mem::replace(&mut connection.admitted, true) {
             self.replies.push(Routed {

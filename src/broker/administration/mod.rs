@@ -229,29 +229,3 @@ pub struct RuleView {
     /// The rule.
     pub rule: Rule,
 }
-
-/// Why an operation was not done; nothing has changed then.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum OperationRefused {
-    /// What is asked for is not there.
-    #[error("{0}")]
-    NotFound(String),
-    /// It is there already.
-    #[error("{0}")]
-    Exists(String),
-    /// It cannot be as it is wanted.
-    #[error("{0}")]
-    Invalid(String),
-    /// It has changed since the asker read it.
-    #[error("{0}")]
-    Changed(String),
-    /// The asker lacks a right.
-    #[error("{0}")]
-    Unauthorized(String),
-    /// There are as many as there may be.
-    #[error("{0}")]
-    QuotaExceeded(String),
-    /// Nothing can be recorded now: the disk or the memory is full.
-    #[error("{0}")]
-    Busy(String),
-}

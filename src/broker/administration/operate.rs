@@ -1,19 +1,18 @@
 //! Operations, carried out.
 
 use super::{
-    Answer, Counts, EntityView, Listed, More, NamespaceView, Operation, OperationRefused,
-    Properties, RuleView,
+    Answer, Counts, EntityView, Listed, More, NamespaceView, Operation, Properties, RuleView,
 };
 use crate::address;
-use crate::broker::entities::EntityRefused;
-use crate::broker::{Authority, Broker, Room, StepContext};
+use crate::broker::{Authority, Broker, StepContext};
+use crate::broker::{Denied, DeniedKind};
 use crate::ids::EntityId;
 use crate::limits;
 use crate::queue::{Description, EntityKind, Queue};
 use crate::rights::Right;
-use crate::rules::{Filter, Rule, RuleRefused};
+use crate::rules::{Filter, Rule};
 
-type Outcome = Result<Answer, OperationRefused>;
+type Outcome = Result<Answer, Denied>;
 
 impl Broker {
     /// Carries an operation out, in the namespace of a host name, for somebody who has proved some
@@ -56,7 +55,7 @@ impl Administration<'_, '_> {
     fn run(&mut self, operation: Operation) -> Outcome {
         let resource = format!("{}{}", self.prefix, operation.resource());
         let checked = self.authority.check(&resource, Right::Manage);
-        checked.map_err(|_| OperationRefused::Unauthorized(self.denied.clone()))?;
+        checked.map_err(|_| Denied::new(DeniedKind::Unauthorized, &self.denied, ""))?;
         match operation {
             Operation::Namespace => self.namespace(),
             Operation::Read { path } => {
@@ -127,9 +126,11 @@ impl Administration<'_, '_> {
             Listed::Subscriptions(topic) => {
                 let base = self.find(topic)?;
                 if self.kind(base) != Some(EntityKind::Topic) {
-                    return Err(OperationRefused::Invalid(format!(
-                        "'{topic}' is not a topic, and has no subscriptions."
-                    )));
+                    return Err(Denied::new(
+                        DeniedKind::InvalidField,
+                        format!("'{topic}' is not a topic, and has no subscriptions."),
+                        "",
+                    ));
                 }
                 let below = address::key(topic) + "/subscriptions/";
                 (EntityKind::Subscription, below)
@@ -179,26 +180,23 @@ impl Administration<'_, '_> {
         rule: Option<Box<Rule>>,
     ) -> Outcome {
         self.check_right(path)?;
-        self.check_room()?;
+        self.broker.check_room(CHANGED)?;
         let full = self.name_of_new(path, kind)?;
         if self.broker.resolve_path(&full).is_some() {
-            return Err(OperationRefused::Exists(format!(
-                "The messaging entity '{path}' already exists."
-            )));
+            return Err(Denied::new(
+                DeniedKind::Exists,
+                format!("The messaging entity '{path}' already exists."),
+                "",
+            ));
         }
-        if limits::ENTITIES_MAX <= self.broker.by_path.len() {
-            let max = limits::ENTITIES_MAX;
-            return Err(OperationRefused::QuotaExceeded(format!(
-                "There are {max} entities already, and no more may be."
-            )));
-        }
+        self.broker.check_entity_count(None)?;
         let mut description = properties
             .describe(kind, None, self.broker.tier_of(&full))
-            .map_err(OperationRefused::Invalid)?;
+            .map_err(invalid)?;
         let topic = self
             .broker
             .topic_of(&full, &description)
-            .map_err(|error| OperationRefused::NotFound(error.to_string()))?;
+            .map_err(|error| Denied::new(DeniedKind::NotFound, error.to_string(), ""))?;
         if let Some(topic) = topic.and_then(|topic| self.broker.queue(topic)) {
             description.partitioned = topic.description().partitioned;
         }
@@ -206,7 +204,7 @@ impl Administration<'_, '_> {
         let rules = rule.into_iter().map(|rule| self.stamped(*rule));
         let rules = rules.collect::<Result<Vec<Rule>, _>>()?;
         let made = self.broker.make_entity(self.cx, &full, description, rules);
-        let base = made.map_err(refused)?;
+        let base = made.map_err(Denied::from)?;
         self.broker.warn_of_forwards(base);
         Ok(Answer::Entity(Box::new(self.view(base)?)))
     }
@@ -219,20 +217,24 @@ impl Administration<'_, '_> {
         revision: Option<u64>,
     ) -> Outcome {
         let base = self.find(path)?;
-        self.check_room()?;
+        self.broker.check_room(CHANGED)?;
         self.check_revision(base, revision)?;
         let (before, full) = self.described(base)?;
         if before.kind != kind {
-            return Err(OperationRefused::Invalid(format!(
-                "'{path}' is a {:?}, and a {kind:?}Description was sent.",
-                before.kind
-            )));
+            return Err(Denied::new(
+                DeniedKind::InvalidField,
+                format!(
+                    "'{path}' is a {:?}, and a {kind:?}Description was sent.",
+                    before.kind
+                ),
+                "",
+            ));
         }
         let described = properties.describe(kind, Some(&before), self.broker.tier_of(&full));
-        let mut description = described.map_err(OperationRefused::Invalid)?;
+        let mut description = described.map_err(invalid)?;
         self.direct(&full, &mut description)?;
         let changed = self.broker.change_entity(self.cx, base, description);
-        if changed.map_err(refused)? {
+        if changed.map_err(Denied::from)? {
             self.broker.warn_of_forwards(base);
         }
         Ok(Answer::Entity(Box::new(self.view(base)?)))
@@ -248,17 +250,17 @@ impl Administration<'_, '_> {
 
     fn create_rule(&mut self, subscription: &str, rule: Rule) -> Outcome {
         let (topic, base) = self.subscription(subscription)?;
-        self.check_room()?;
+        self.broker.check_room(CHANGED)?;
         let rule = self.stamped(rule)?;
         let name = rule.name.clone();
         let kept = self.broker.keep_rule(self.cx, topic, base, rule);
-        kept.map_err(|why| rule_refused(subscription, &name, why))?;
+        kept.map_err(|why| Denied::rule(subscription, &name, why))?;
         self.rule(topic, base, &name)
     }
 
     fn update_rule(&mut self, subscription: &str, rule: Rule) -> Outcome {
         let (topic, base) = self.subscription(subscription)?;
-        self.check_room()?;
+        self.broker.check_room(CHANGED)?;
         let Some(old) = self.broker.topic(topic).rules.rule(base.0, &rule.name) else {
             return Err(no_rule(subscription, &rule.name));
         };
@@ -270,7 +272,7 @@ impl Administration<'_, '_> {
         };
         let name = rule.name.clone();
         let put = self.broker.put_rule(self.cx, topic, base, rule);
-        put.map_err(|why| rule_refused(subscription, &name, why))?;
+        put.map_err(|why| Denied::rule(subscription, &name, why))?;
         self.rule(topic, base, &name)
     }
 
@@ -294,16 +296,7 @@ impl Administration<'_, '_> {
     }
 
     /// Checks a rule's name, and notes when it is made.
-    fn stamped(&self, rule: Rule) -> Result<Rule, OperationRefused> {
-        let length = rule.name.chars().count();
-        if !(1..=limits::PART_NAME_LENGTH_MAX).contains(&length) || rule.name.contains(['/', '\\'])
-        {
-            return Err(OperationRefused::Invalid(format!(
-                "Name: found '{}'; allowed: 1 to {} characters, none of them '/' or '\\'.",
-                rule.name,
-                limits::PART_NAME_LENGTH_MAX
-            )));
-        }
+    fn stamped(&self, rule: Rule) -> Result<Rule, Denied> {
         Ok(Rule {
             created_at: self.cx.now,
             ..rule
@@ -311,11 +304,13 @@ impl Administration<'_, '_> {
     }
 
     /// Checks the name of an entity that is to be, and returns its path.
-    fn name_of_new(&mut self, path: &str, kind: EntityKind) -> Result<String, OperationRefused> {
+    fn name_of_new(&mut self, path: &str, kind: EntityKind) -> Result<String, Denied> {
         let wrong = |name: &str, allowed: &str| {
-            Err(OperationRefused::Invalid(format!(
-                "The name of the entity: found '{name}'; allowed: {allowed}."
-            )))
+            Err(Denied::new(
+                DeniedKind::InvalidField,
+                format!("The name of the entity: found '{name}'; allowed: {allowed}."),
+                "",
+            ))
         };
         if kind != EntityKind::Subscription {
             if !address::is_entity_name(path) {
@@ -340,7 +335,7 @@ impl Administration<'_, '_> {
     }
 
     /// Finds out where an entity is to forward to, and that it may.
-    fn direct(&self, path: &str, description: &mut Description) -> Result<(), OperationRefused> {
+    fn direct(&self, path: &str, description: &mut Description) -> Result<(), Denied> {
         let existing = self.broker.description(path);
         let ways = [
             (
@@ -365,18 +360,24 @@ impl Administration<'_, '_> {
             let target = target.trim_matches('/');
             // No path has an empty part, and none leads out of its namespace.
             if target.split('/').any(str::is_empty) {
-                return Err(OperationRefused::Invalid(format!(
-                    "ForwardTo: found '{written}'; allowed: the path or the address of a queue or a \
+                return Err(Denied::new(
+                    DeniedKind::InvalidField,
+                    format!(
+                        "ForwardTo: found '{written}'; allowed: the path or the address of a queue or a \
                      topic."
-                )));
+                    ),
+                    "",
+                ));
             }
             let target = format!("{}{target}", self.prefix);
             let stays = before.is_some_and(|before| address::key(before) == address::key(&target));
             if !stays {
                 let checked = self.authority.check_target(&target);
-                checked.map_err(OperationRefused::Unauthorized)?;
+                checked.map_err(|text| Denied::new(DeniedKind::Unauthorized, text, ""))?;
             }
-            self.broker.check_target(path, &target).map_err(refused)?;
+            self.broker
+                .check_target(path, &target)
+                .map_err(Denied::from)?;
             let found = self.broker.resolve_path(&target);
             let node = found.and_then(|id| self.broker.node(id));
             let is_kept =
@@ -387,22 +388,28 @@ impl Administration<'_, '_> {
         Ok(())
     }
 
-    fn find(&self, path: &str) -> Result<EntityId, OperationRefused> {
+    fn find(&self, path: &str) -> Result<EntityId, Denied> {
         self.check_right(path)?;
         let full = format!("{}{path}", self.prefix);
-        self.broker
-            .resolve_path(&full)
-            .ok_or_else(|| OperationRefused::NotFound(format!("Entity '{path}' was not found.")))
+        self.broker.resolve_path(&full).ok_or_else(|| {
+            Denied::new(
+                DeniedKind::NotFound,
+                format!("Entity '{path}' was not found."),
+                "",
+            )
+        })
     }
 
-    fn subscription(&self, path: &str) -> Result<(EntityId, EntityId), OperationRefused> {
+    fn subscription(&self, path: &str) -> Result<(EntityId, EntityId), Denied> {
         let base = self.find(path)?;
         let (description, full) = self.described(base)?;
         match self.broker.topic_of(&full, &description) {
             Ok(Some(topic)) => Ok((topic, base)),
-            Ok(None) | Err(_) => Err(OperationRefused::Invalid(format!(
-                "'{path}' is not a subscription, and has no rules."
-            ))),
+            Ok(None) | Err(_) => Err(Denied::new(
+                DeniedKind::InvalidField,
+                format!("'{path}' is not a subscription, and has no rules."),
+                "",
+            )),
         }
     }
 
@@ -410,8 +417,8 @@ impl Administration<'_, '_> {
         Some(self.broker.queue(base)?.description().kind)
     }
 
-    fn described(&self, base: EntityId) -> Result<(Description, String), OperationRefused> {
-        let node = self.broker.node(base).ok_or_else(gone)?;
+    fn described(&self, base: EntityId) -> Result<(Description, String), Denied> {
+        let node = self.broker.node(base).ok_or_else(Denied::gone)?;
         Ok((node.queue.description().clone(), node.address.path.clone()))
     }
 
@@ -422,8 +429,8 @@ impl Administration<'_, '_> {
         address::without_namespace(path).to_owned()
     }
 
-    fn view(&self, base: EntityId) -> Result<EntityView, OperationRefused> {
-        let node = self.broker.node(base).ok_or_else(gone)?;
+    fn view(&self, base: EntityId) -> Result<EntityView, Denied> {
+        let node = self.broker.node(base).ok_or_else(Denied::gone)?;
         let mut description = node.queue.description().clone();
         for way in [
             &mut description.forward_to,
@@ -469,35 +476,31 @@ impl Administration<'_, '_> {
 
     /// Checks that the asker's key may manage what is at a path, and below it. What its token is for
     /// was checked for the operation as a whole.
-    fn check_right(&self, path: &str) -> Result<(), OperationRefused> {
+    fn check_right(&self, path: &str) -> Result<(), Denied> {
         let path = format!("{}{path}", self.prefix);
         let checked = self.authority.check_above(&path, Right::Manage);
-        checked.map_err(|_| OperationRefused::Unauthorized(self.denied.clone()))
+        checked.map_err(|_| Denied::new(DeniedKind::Unauthorized, &self.denied, ""))
     }
 
-    fn check_room(&self) -> Result<(), OperationRefused> {
-        match self.broker.room {
-            Room::Enough => Ok(()),
-            Room::None => Err(OperationRefused::Busy(
-                "The disk or the memory is full: nothing can be made or changed until there is room.".to_owned(),
-            )),
-        }
-    }
-
-    fn check_revision(&self, base: EntityId, wanted: Option<u64>) -> Result<(), OperationRefused> {
+    fn check_revision(&self, base: EntityId, wanted: Option<u64>) -> Result<(), Denied> {
         let (description, path) = self.described(base)?;
         match wanted {
-            Some(wanted) if wanted != description.history.revision => {
-                Err(OperationRefused::Changed(format!(
+            Some(wanted) if wanted != description.history.revision => Err(Denied::new(
+                DeniedKind::Changed,
+                format!(
                     "'{}' has changed since: its ETag is \"{}\".",
                     address::without_namespace(&path),
                     description.history.revision
-                )))
-            }
+                ),
+                "",
+            )),
             _ => Ok(()),
         }
     }
 }
+
+/// What is not done while there is no room.
+const CHANGED: &str = "nothing is made or changed until there is room again";
 
 /// The claims that the service names where something may not be read.
 pub const READ_CLAIMS: &str = "Manage,EntityRead";
@@ -547,6 +550,10 @@ fn denied(operation: &Operation, host: Option<&str>) -> String {
     }
 }
 
+fn invalid(text: String) -> Denied {
+    Denied::new(DeniedKind::InvalidField, text, "")
+}
+
 /// Cuts a list that is one longer than it may be.
 fn shorten<T>(list: &mut Vec<T>, top: usize) -> More {
     if list.len() <= top {
@@ -556,34 +563,10 @@ fn shorten<T>(list: &mut Vec<T>, top: usize) -> More {
     More::Yes
 }
 
-fn gone() -> OperationRefused {
-    OperationRefused::NotFound("The entity is gone.".to_owned())
-}
-
-fn no_rule(subscription: &str, name: &str) -> OperationRefused {
-    OperationRefused::NotFound(format!(
-        "Entity '{subscription}/Rules/{name}' was not found."
-    ))
-}
-
-fn rule_refused(subscription: &str, name: &str, why: RuleRefused) -> OperationRefused {
-    match why {
-        RuleRefused::NameTaken => OperationRefused::Exists(format!(
-            "The messaging entity '{subscription}/Rules/{name}' already exists."
-        )),
-        RuleRefused::TooLarge => OperationRefused::Invalid(format!("{why}.")),
-        RuleRefused::TooManyCorrelation | RuleRefused::TooManySql => {
-            OperationRefused::QuotaExceeded(format!("{why}."))
-        }
-    }
-}
-
-fn refused(refused: EntityRefused) -> OperationRefused {
-    match &refused {
-        EntityRefused::NoTopic(_) => OperationRefused::NotFound(format!("{refused}.")),
-        EntityRefused::Rule { path, name, why } => rule_refused(path, name, *why),
-        EntityRefused::Fixed { .. }
-        | EntityRefused::OtherKind { .. }
-        | EntityRefused::Forward { .. } => OperationRefused::Invalid(format!("{refused}.")),
-    }
+fn no_rule(subscription: &str, name: &str) -> Denied {
+    Denied::new(
+        DeniedKind::NotFound,
+        format!("Entity '{subscription}/Rules/{name}' was not found."),
+        "",
+    )
 }

@@ -3,13 +3,14 @@
 use super::*;
 use crate::broker::tests::{Bench, inquiry};
 use crate::broker::{Authority, Tier};
+use crate::broker::{Denied, DeniedKind};
 use crate::limits;
 use crate::queue::{Description, EntityKind, Status};
 use crate::rights::{AuthorizationRule, Key, Rights};
 use crate::rules::{Filter, SqlFilter};
 use crate::time::Millis;
 
-type Outcome = Result<Answer, OperationRefused>;
+type Outcome = Result<Answer, Denied>;
 
 fn administer(bench: &mut Bench, operation: Operation) -> Outcome {
     let done = bench.run(|broker, cx| {
@@ -268,7 +269,13 @@ fn a_version_that_has_gone_is_not_changed() {
     };
     let refused = administer(&mut bench, delete(Some(revision + 1)));
     assert!(
-        matches!(refused, Err(OperationRefused::Changed(_))),
+        matches!(
+            refused,
+            Err(Denied {
+                kind: DeniedKind::Changed,
+                ..
+            })
+        ),
         "{refused:?}"
     );
     assert_eq!(
@@ -277,7 +284,13 @@ fn a_version_that_has_gone_is_not_changed() {
     );
     let refused = administer(&mut bench, delete(None));
     assert!(
-        matches!(refused, Err(OperationRefused::NotFound(_))),
+        matches!(
+            refused,
+            Err(Denied {
+                kind: DeniedKind::NotFound,
+                ..
+            })
+        ),
         "{refused:?}"
     );
 }
@@ -393,7 +406,13 @@ fn a_key_of_an_entity_manages_that_and_what_is_below() {
     let authority = Authority::of("t", Rights::ALL);
     let mut check = |operation, allowed: bool| {
         let done = bench.run(|broker, cx| broker.administer(cx, None, &authority, operation));
-        let refused = matches!(done, Err(OperationRefused::Unauthorized(_)));
+        let refused = matches!(
+            done,
+            Err(Denied {
+                kind: DeniedKind::Unauthorized,
+                ..
+            })
+        );
         assert_eq!(refused, !allowed, "{done:?}");
     };
     let read = |path: &str| Operation::Read {
@@ -447,7 +466,13 @@ fn who_may_not_send_to_an_entity_forwards_nothing_to_it() {
     };
     let refused = forward("t");
     assert!(
-        matches!(refused, Err(OperationRefused::Unauthorized(_))),
+        matches!(
+            refused,
+            Err(Denied {
+                kind: DeniedKind::Unauthorized,
+                ..
+            })
+        ),
         "{refused:?}"
     );
     for way_out in [
@@ -599,7 +624,13 @@ fn so_many_entities_are_made_and_no_more() {
     assert!(create(&mut bench, "last", Properties::default()).is_ok());
     let refused = create(&mut bench, "one-more", Properties::default());
     assert!(
-        matches!(refused, Err(OperationRefused::QuotaExceeded(_))),
+        matches!(
+            refused,
+            Err(Denied {
+                kind: DeniedKind::Limit,
+                ..
+            })
+        ),
         "{refused:?}"
     );
 }

@@ -8,8 +8,7 @@ use serde_bytes::ByteBuf;
 use super::operations::{Answer, Failure, Operation, Progress};
 use super::values::{Map, wrong};
 use super::{Body, Status};
-use crate::amqp::Condition;
-use crate::broker::Room;
+use crate::broker::DeniedKind;
 use crate::limits;
 use crate::queue::{SessionList, SessionLost, StateRefused};
 use crate::time::Timestamp;
@@ -28,7 +27,7 @@ impl Operation<'_, '_> {
                 Ok((Status::ok(), Body::Entries(vec![("expiration", until)])))
             }
             Err(SessionLost) => {
-                Err(self.refuse(Condition::SessionLockLost, &SessionLost.to_string()))
+                Err(self.deny(DeniedKind::SessionLockLost, &SessionLost.to_string()))
             }
         }
     }
@@ -55,10 +54,9 @@ impl Operation<'_, '_> {
             },
         };
         self.check_holder(session)?;
-        if state.is_some() && self.broker.room == Room::None {
-            let text =
-                "The broker's disk or memory is full: no state is set until there is room again.";
-            return Err(self.refuse(Condition::ResourceLimitExceeded, text));
+        if state.is_some() {
+            self.broker
+                .check_room("no state is set until there is room again")?;
         }
         let held = self.broker.held_bytes(self.queue);
         let set = self.step(|queue, cx| {
@@ -69,7 +67,7 @@ impl Operation<'_, '_> {
             Ok(()) => Ok((Status::ok(), Body::Empty)),
             Err(refused @ StateRefused::TooLarge(_)) => Err(refused.to_string().into()),
             Err(refused @ StateRefused::Full) => {
-                Err(self.refuse(Condition::ResourceLimitExceeded, &refused.to_string()))
+                Err(self.deny(DeniedKind::Limit, &refused.to_string()))
             }
         }
     }

@@ -18,8 +18,8 @@ use serde_amqp::Value;
 use super::links::{ResponseLink, ServiceNode};
 use super::send::Incoming;
 use super::ways::Load;
-use super::{Broker, ConnectionId, Link, LinkId, Reply, Routed, StepContext};
-use crate::amqp::{Condition, Fields, Refusal, SessionId};
+use super::{Broker, ConnectionId, Denied, DeniedKind, Link, LinkId, Reply, Routed, StepContext};
+use crate::amqp::{Fields, SessionId};
 use crate::limits;
 use crate::time::Timestamp;
 
@@ -65,7 +65,7 @@ impl Broker {
         cx: &mut StepContext<'_>,
         id: ConnectionId,
         incoming: &Incoming,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Denied> {
         let Some(Link::Requests { node, session }) = self.link(id, incoming.link) else {
             return Ok(());
         };
@@ -93,7 +93,7 @@ impl Broker {
             return Ok(());
         }
         let text = "Too many requests wait for their responses to be received.";
-        Err(self.refuse(cx, Condition::ResourceLimitExceeded, text, ""))
+        Err(Denied::new(DeniedKind::Limit, text, ""))
     }
 
     /// Returns whether a small call need not wait, as most need not: the link for its answer has

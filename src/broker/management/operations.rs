@@ -7,18 +7,18 @@ use bytes::Bytes;
 use super::response::Carried;
 use super::values::Map;
 use super::{Body, Request, Status};
-use crate::address::{EntityAddress, SubQueue};
-use crate::amqp::{Condition, Refusal};
-use crate::broker::errors::not_found;
+use crate::address::EntityAddress;
 use crate::broker::onward::Onward;
 use crate::broker::settle::LostLock;
 use crate::broker::transactions::Operation as Enlisted;
-use crate::broker::{Broker, ConnectionId, Link, StepContext, consumer_id, link_of};
+use crate::broker::{
+    Broker, ConnectionId, Denied, DeniedKind, Link, StepContext, consumer_id, link_of,
+};
 use crate::ids::{EntityId, SequenceNumber};
 use crate::limits;
 use crate::message::{Amendments, Encoded, Message};
 use crate::queue::{
-    Browsed, DeadLetter, DeferredRefused, Doomed, EntityKind, LockLost, LookOn, Queue, ReceiveMode,
+    Browsed, DeadLetter, DeferredRefused, Doomed, LockLost, LookOn, Queue, ReceiveMode,
     SessionList, SessionLost, Settlement,
 };
 use crate::rights::Right;
@@ -30,7 +30,7 @@ pub(super) type Answer = Result<(Status, Body), Failure>;
 pub(super) enum Failure {
     /// The request's own fault, as a sentence.
     Invalid(String),
-    Refused(Refusal),
+    Denied(Denied),
     /// It has not been carried out to its end: others have their turn first.
     Unfinished(Progress),
 }
@@ -55,9 +55,9 @@ impl From<String> for Failure {
     }
 }
 
-impl From<Refusal> for Failure {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
+impl From<Denied> for Failure {
+    fn from(denied: Denied) -> Self {
+        Self::Denied(denied)
     }
 }
 
@@ -91,7 +91,7 @@ impl Broker {
             }
             None => {
                 let host = self.host_of(connection);
-                Err(not_found(&host, &address.path, cx.now, &mut self.tracking).into())
+                Err(Denied::not_found(&host, &address.path).into())
             }
         };
         let rests_on = self
@@ -101,7 +101,7 @@ impl Broker {
         if let (Some(id), Err(failure)) = (&call.transaction, &answer) {
             match failure {
                 Failure::Invalid(text) => self.spoil(connection, id, text),
-                Failure::Refused(refusal) => self.spoil(connection, id, &refusal.description),
+                Failure::Denied(denied) => self.spoil(connection, id, &denied.text),
                 Failure::Unfinished(_) => {}
             }
         }
@@ -109,7 +109,7 @@ impl Broker {
             Ok(answer) => answer,
             Err(Failure::Unfinished(progress)) => return Err(progress),
             Err(Failure::Invalid(text)) => (Status::invalid(&text), Body::Empty),
-            Err(Failure::Refused(refusal)) => (Status::failed(refusal), Body::Empty),
+            Err(Failure::Denied(denied)) => (self.failed(cx.now, denied), Body::Empty),
         };
         Ok((rests_on, status, body))
     }
@@ -140,7 +140,7 @@ impl Operation<'_, '_> {
         };
         let resource = self.address.resource();
         self.broker
-            .check_right(self.cx, self.connection, &resource, Some(right))?;
+            .check_right(self.connection, &resource, Some(right))?;
         let looks = matches!(
             known,
             "peek-message"
@@ -169,7 +169,7 @@ impl Operation<'_, '_> {
             "enumerate-rules" => self.enumerate_rules(request.map()?),
             _ => {
                 let text = format!("The operation '{operation}' is not supported.");
-                Err(self.refuse(Condition::NotImplemented, &text))
+                Err(self.deny(DeniedKind::NotImplemented, &text))
             }
         }
     }
@@ -226,7 +226,8 @@ impl Operation<'_, '_> {
                 return Err(text.into());
             }
         };
-        self.check_receives()?;
+        self.broker
+            .check_status_receives(self.queue, self.address)?;
         let session = map.optional_string("session-id")?;
         // Go names its link only.
         let session = match session {
@@ -247,7 +248,7 @@ impl Operation<'_, '_> {
                 Ok(messages(carried.collect()))
             }
             Err(DeferredRefused) => {
-                Err(self.refuse(Condition::MessageNotFound, &DeferredRefused.to_string()))
+                Err(self.deny(DeniedKind::MessageNotFound, &DeferredRefused.to_string()))
             }
         }
     }
@@ -264,7 +265,7 @@ impl Operation<'_, '_> {
                  bytes: settle fewer at a time.",
                 limits::DISPOSITION_BYTES_MAX
             );
-            return Err(self.refuse(Condition::ResourceLimitExceeded, &text));
+            return Err(self.deny(DeniedKind::Limit, &text));
         }
         let session = map.optional_string("session-id")?;
         let session = session.filter(|_| self.has_sessions());
@@ -285,10 +286,9 @@ impl Operation<'_, '_> {
         }
         // All or none: a lock that is over must not leave the others half settled.
         for &token in &tokens {
-            self.broker.check_not_enlisted(self.cx, self.queue, token)?;
+            self.broker.check_not_enlisted(self.queue, token)?;
             let result = self.step(|queue, _| queue.check_settlement(token, &settlement))?;
-            self.broker
-                .settled(self.cx, self.queue, lost, Some(result))?;
+            self.broker.settled(self.queue, lost, Some(result))?;
         }
         for token in tokens {
             let settlement = settlement.clone();
@@ -303,7 +303,7 @@ impl Operation<'_, '_> {
         if self.has_sessions() {
             let text = "The lock of a message in a session is renewed with the session's: use \
                         com.microsoft:renew-session-lock.";
-            return Err(self.refuse(Condition::NotAllowed, text));
+            return Err(self.deny(DeniedKind::NotAllowed, text));
         }
         let result: Result<Vec<_>, LockLost> = self.step(|queue, cx| {
             if !tokens.iter().all(|&token| queue.is_locked(token)) {
@@ -316,22 +316,12 @@ impl Operation<'_, '_> {
         })?;
         match result {
             Ok(ends) => Ok((Status::ok(), Body::Expirations(ends))),
-            Err(lost) => Err(self.refuse(Condition::MessageLockLost, &lost.to_string())),
+            Err(lost) => Err(self.deny(DeniedKind::MessageLockLost, &lost.to_string())),
         }
     }
 
     fn schedule(&mut self, map: Map<'_>) -> Answer {
-        let kind = self
-            .broker
-            .queue(self.queue)
-            .map(|queue| queue.description().kind);
-        if self.address.queue != SubQueue::Main || kind == Some(EntityKind::Subscription) {
-            let text = format!(
-                "Messages cannot be sent to '{}': it takes none from senders.",
-                self.address
-            );
-            return Err(self.refuse(Condition::NotAllowed, &text));
-        }
+        self.broker.check_sendable(self.queue, self.address)?;
         let parts = map.items("messages")?.enumerate().map(|(at, item)| {
             let item = Map::new(item).ok_or_else(|| format!("'messages[{at}]' must be a map"))?;
             let bytes = item.get("message").and_then(Encoded::binary);
@@ -378,7 +368,7 @@ impl Operation<'_, '_> {
         }
         let text = "One of the messages is not scheduled: it was cancelled, or is active already. \
                     None was cancelled.";
-        Err(self.refuse(Condition::MessageNotFound, text))
+        Err(self.deny(DeniedKind::MessageNotFound, text))
     }
 
     fn delete_batch(&mut self, map: Map<'_>) -> Answer {
@@ -391,7 +381,8 @@ impl Operation<'_, '_> {
             );
             return Err(text.into());
         }
-        self.check_receives()?;
+        self.broker
+            .check_status_receives(self.queue, self.address)?;
         let session = map.optional_string("session-id")?;
         let (before_this, start) = match self.progress {
             Progress::Deleting { deleted, next } => (deleted, next),
@@ -430,7 +421,7 @@ impl Operation<'_, '_> {
         if holds {
             return Ok(());
         }
-        Err(self.refuse(Condition::SessionLockLost, &SessionLost.to_string()))
+        Err(self.deny(DeniedKind::SessionLockLost, &SessionLost.to_string()))
     }
 
     /// Returns which lock is lost where a message's does not hold: only the message's, if the message
@@ -474,21 +465,9 @@ impl Operation<'_, '_> {
         let node = self.broker.node(self.queue);
         if node.is_some_and(|node| matches!(node.onward, Some(Onward::Forward(_)))) {
             let text = "Cannot create a message browser on an entity with auto-forwarding enabled.";
-            return Err(self.refuse(Condition::NotAllowed, text));
+            return Err(self.deny(DeniedKind::NotAllowed, text));
         }
         Ok(())
-    }
-
-    fn check_receives(&mut self) -> Result<(), Failure> {
-        let status = self
-            .broker
-            .queue(self.queue)
-            .map(|queue| queue.description().status);
-        if status.is_none_or(crate::queue::Status::can_receive) {
-            return Ok(());
-        }
-        let text = format!("Messaging entity '{}' is currently disabled.", self.address);
-        Err(self.refuse(Condition::EntityDisabled, &text))
     }
 
     pub(super) fn step<T>(
@@ -497,14 +476,12 @@ impl Operation<'_, '_> {
     ) -> Result<T, Failure> {
         match self.broker.with_queue(self.cx, self.queue, step) {
             Some(result) => Ok(result),
-            None => Err(self.refuse(Condition::NotFound, "The entity is gone.")),
+            None => Err(self.deny(DeniedKind::NotFound, "The entity is gone.")),
         }
     }
 
-    pub(super) fn refuse(&mut self, condition: Condition, text: &str) -> Failure {
-        self.broker
-            .refuse(self.cx, condition, text, &self.address.path)
-            .into()
+    pub(super) fn deny(&self, kind: DeniedKind, text: impl Into<String>) -> Failure {
+        Denied::new(kind, text, &self.address.path).into()
     }
 }
 

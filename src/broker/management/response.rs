@@ -7,7 +7,8 @@ use serde_amqp::primitives::{Array, Timestamp as WireTimestamp, Uuid};
 use serde_bytes::ByteBuf;
 
 use super::Request;
-use crate::amqp::{Condition, Refusal};
+use crate::amqp::Condition;
+use crate::broker::DeniedKind;
 use crate::ids::{BodyRef, LockToken, SequenceNumber};
 use crate::message::{self, Stamps};
 use crate::time::Timestamp;
@@ -102,26 +103,12 @@ impl Status {
         }
     }
 
-    /// It could not be done; the code follows from the condition.
-    pub(in crate::broker) fn failed(refusal: Refusal) -> Self {
-        let code = match refusal.condition {
-            Condition::UnauthorizedAccess => 401,
-            Condition::ResourceLimitExceeded | Condition::MessageSizeExceeded => 403,
-            Condition::MessageNotFound | Condition::NotFound => 404,
-            Condition::Timeout => 408,
-            Condition::AlreadyExists => 409,
-            Condition::MessageLockLost
-            | Condition::SessionLockLost
-            | Condition::SessionCannotBeLocked => 410,
-            Condition::InternalError => 500,
-            Condition::NotImplemented => 501,
-            Condition::ServerBusy => 503,
-            _ => 400,
-        };
+    /// It could not be done, for this reason; the description ends with a tracking id.
+    pub(in crate::broker) fn denied(kind: DeniedKind, description: String) -> Self {
         Self {
-            code,
-            description: refusal.description,
-            condition: Some(refusal.condition),
+            code: kind.management_status(),
+            description,
+            condition: Some(kind.condition()),
         }
     }
 
@@ -176,13 +163,9 @@ impl Response {
         carried.retain_mut(keep);
         if carried.is_empty() {
             self.body = Body::Empty;
-            self.status = Status::failed(Refusal {
-                condition: Condition::MessageNotFound,
-                description:
-                    "The bytes of the message are damaged: it is in the dead-letter queue, \
-                              without them."
-                        .to_owned(),
-            });
+            let text = "The bytes of the message are damaged: it is in the dead-letter queue, without \
+                        them.";
+            self.status = Status::denied(DeniedKind::MessageNotFound, text.to_owned());
         }
     }
 

@@ -8,15 +8,13 @@ use serde_amqp::primitives::{OrderedMap, Timestamp as WireTimestamp};
 use super::operations::{Answer, Failure, Operation};
 use super::values::{Map, wrong};
 use super::{Body, Status};
-use crate::amqp::Condition;
-use crate::broker::Room;
+use crate::broker::{Denied, DeniedKind};
 use crate::ids::EntityId;
 use crate::limits;
 use crate::message::{Encoded, Scalar};
 use crate::queue::Queue;
 use crate::rules::{
-    Action, CorrelationFields, CorrelationFilter, Filter, Rule, RuleRefused, SqlFilter,
-    Value as RuleValue,
+    Action, CorrelationFields, CorrelationFilter, Filter, Rule, SqlFilter, Value as RuleValue,
 };
 use crate::shape::value_length;
 
@@ -35,16 +33,8 @@ impl Operation<'_, '_> {
     pub(super) fn add_rule(&mut self, map: Map<'_>) -> Answer {
         let (topic, subscription) = self.subscription()?;
         let name = map.string("rule-name")?.to_owned();
-        let length = name.chars().count();
-        if name.is_empty() || limits::PART_NAME_LENGTH_MAX < length || name.contains('/') {
-            let max = limits::PART_NAME_LENGTH_MAX;
-            let text = format!("'rule-name' must have 1 to {max} characters, none of them '/'");
-            return Err(text.into());
-        }
-        if self.broker.room == Room::None {
-            let text = "The disk or the memory is full: no rule can be made until there is room.";
-            return Err(self.refuse(Condition::ResourceLimitExceeded, text));
-        }
+        self.broker
+            .check_room("no rule can be made until there is room again")?;
         let description = map
             .optional_map("rule-description")?
             .ok_or_else(|| "'rule-description' is missing".to_owned())?;
@@ -56,22 +46,9 @@ impl Operation<'_, '_> {
         };
         let name = rule.name.clone();
         let kept = self.broker.keep_rule(self.cx, topic, subscription, rule);
-        match kept {
-            Ok(()) => Ok((Status::ok(), Body::Empty)),
-            Err(refused @ (RuleRefused::TooManyCorrelation | RuleRefused::TooManySql)) => {
-                Err(self.refuse(Condition::ResourceLimitExceeded, &refused.to_string()))
-            }
-            Err(refused @ RuleRefused::TooLarge) => {
-                Err(self.refuse(Condition::ArgumentError, &refused.to_string()))
-            }
-            Err(RuleRefused::NameTaken) => {
-                let text = format!(
-                    "The messaging entity '{}/Rules/{name}' already exists.",
-                    self.address
-                );
-                Err(self.refuse(Condition::AlreadyExists, &text))
-            }
-        }
+        let path = self.address.to_string();
+        kept.map_err(|why| Denied::rule(&path, &name, why))?;
+        Ok((Status::ok(), Body::Empty))
     }
 
     pub(super) fn remove_rule(&mut self, map: Map<'_>) -> Answer {
@@ -84,7 +61,7 @@ impl Operation<'_, '_> {
             "The messaging entity '{}/Rules/{name}' could not be found.",
             self.address
         );
-        Err(self.refuse(Condition::NotFound, &text))
+        Err(self.deny(DeniedKind::NotFound, &text))
     }
 
     pub(super) fn enumerate_rules(&mut self, map: Map<'_>) -> Answer {
@@ -109,7 +86,7 @@ impl Operation<'_, '_> {
                 rules.len(),
                 limits::RULES_ANSWER_BYTES_MAX
             );
-            return Err(self.refuse(Condition::ResourceLimitExceeded, &text));
+            return Err(self.deny(DeniedKind::Limit, &text));
         }
         let told = rules.into_iter().map(|rule| {
             let mut entry = OrderedMap::new();
@@ -136,7 +113,7 @@ impl Operation<'_, '_> {
                     "'{}' is not a subscription, and has no rules.",
                     self.address
                 );
-                Err(self.refuse(Condition::NotAllowed, &text))
+                Err(self.deny(DeniedKind::NotAllowed, &text))
             }
         }
     }

@@ -8,7 +8,7 @@ use fe2o3_amqp_types::messaging::{Source, Target};
 use fe2o3_amqp_types::primitives::OrderedMap;
 
 use super::*;
-use crate::amqp::{Attach, DeliveryId, Event, LinkRole, LinkTarget, Outcome};
+use crate::amqp::{Attach, Condition, DeliveryId, Event, LinkRole, LinkTarget, Outcome};
 use crate::broker::Input;
 use crate::broker::tests::{Bench, message};
 use crate::broker::ways::Ways;

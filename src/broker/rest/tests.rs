@@ -1,9 +1,11 @@
 //! Messages taken in, handed out and settled without AMQP, by who may and by who may not.
 
 use super::*;
+use crate::address::SubQueue;
 use crate::amqp::Event;
 use crate::broker::Input;
 use crate::broker::tests::{Bench, inquiry};
+use crate::broker::{Denied, DeniedKind};
 use crate::message::Draft;
 use crate::queue::{Description, Handover};
 use crate::rights::Rights;
@@ -17,7 +19,7 @@ fn message(word: &str) -> Message {
     Message::parse(composer.finish()).unwrap()
 }
 
-fn operate(bench: &mut Bench, operation: Operation) -> Result<Done, Refused> {
+fn operate(bench: &mut Bench, operation: Operation) -> Result<Done, Denied> {
     let done = bench.run(|broker, cx| {
         let authority = broker.authorize(cx.now, &inquiry(None, None, ""));
         broker.message_operation(cx, None, &authority.unwrap(), operation)
@@ -26,7 +28,7 @@ fn operate(bench: &mut Bench, operation: Operation) -> Result<Done, Refused> {
     done
 }
 
-fn send(bench: &mut Bench, path: &str, words: &[&str]) -> Result<Done, Refused> {
+fn send(bench: &mut Bench, path: &str, words: &[&str]) -> Result<Done, Denied> {
     let operation = Operation::Send {
         path: path.to_owned(),
         messages: words.iter().map(|word| message(word)).collect(),
@@ -34,7 +36,7 @@ fn send(bench: &mut Bench, path: &str, words: &[&str]) -> Result<Done, Refused> 
     operate(bench, operation)
 }
 
-fn wish(bench: &mut Bench, token: LockToken, wish: Wish) -> Result<Done, Refused> {
+fn wish(bench: &mut Bench, token: LockToken, wish: Wish) -> Result<Done, Denied> {
     let path = "q".to_owned();
     operate(bench, Operation::Locked { path, token, wish })
 }
@@ -61,9 +63,9 @@ fn handed(bench: &mut Bench) -> Handover {
     }
 }
 
-fn refused(bench: &mut Bench) -> Refused {
+fn refused(bench: &mut Bench) -> Denied {
     match bench.told.pop().map(|routed| routed.reply) {
-        Some(Reply::RefuseLink(_, refusal)) => refusal.into(),
+        Some(Reply::RefuseLink(_, denied)) => denied,
         other => panic!("{other:?}"),
     }
 }
@@ -86,7 +88,16 @@ fn a_message_is_sent_locked_renewed_given_back_and_completed() {
     assert_ne!(first.token, second.token);
     for lost in [Wish::Complete, Wish::Renew, Wish::Unlock] {
         let done = wish(&mut bench, first.token, lost);
-        assert!(matches!(done, Err(Refused::NoLock(_))), "{done:?}");
+        assert!(
+            matches!(
+                done,
+                Err(Denied {
+                    kind: DeniedKind::MessageLockLost,
+                    ..
+                })
+            ),
+            "{done:?}"
+        );
     }
     let done = wish(&mut bench, second.token, Wish::Complete);
     assert_eq!(done, Ok(Done::Done));
@@ -166,21 +177,54 @@ fn what_cannot_be_asked_of_an_entity_is_refused() {
     bench.run(|broker, cx| broker.ensure_entity(cx, "s", sessions).unwrap());
     for path in ["nowhere", "q/$management", "$cbs"] {
         let done = send(&mut bench, path, &["a"]);
-        assert!(matches!(done, Err(Refused::Gone(_))), "{path}: {done:?}");
+        assert!(
+            matches!(
+                done,
+                Err(Denied {
+                    kind: DeniedKind::NotFound,
+                    ..
+                })
+            ),
+            "{path}: {done:?}"
+        );
         receive(&mut bench, 1, path, ReceiveMode::PeekLock);
-        assert!(matches!(refused(&mut bench), Refused::Gone(_)), "{path}");
+        assert!(
+            matches!(refused(&mut bench).kind, DeniedKind::NotFound),
+            "{path}"
+        );
     }
     for path in ["t/Subscriptions/a", "q/$DeadLetterQueue", "s"] {
         let done = send(&mut bench, path, &["a"]);
-        assert!(matches!(done, Err(Refused::Invalid(_))), "{path}: {done:?}");
+        assert!(
+            matches!(
+                done,
+                Err(Denied {
+                    kind: DeniedKind::NotAllowed,
+                    ..
+                })
+            ),
+            "{path}: {done:?}"
+        );
     }
     for path in ["t", "s", "one"] {
         receive(&mut bench, 1, path, ReceiveMode::PeekLock);
-        assert!(matches!(refused(&mut bench), Refused::Invalid(_)), "{path}");
+        assert!(
+            matches!(refused(&mut bench).kind, DeniedKind::NotAllowed),
+            "{path}"
+        );
     }
     let large = "x".repeat(1024 * 1024);
     let done = send(&mut bench, "q", &["small", &large]);
-    assert!(matches!(done, Err(Refused::Forbidden(_))), "{done:?}");
+    assert!(
+        matches!(
+            done,
+            Err(Denied {
+                kind: DeniedKind::TooLarge,
+                ..
+            })
+        ),
+        "{done:?}"
+    );
     assert!(bench.broker.find(&address("q")).unwrap().is_empty());
 }
 
@@ -223,7 +267,13 @@ fn each_operation_needs_its_right() {
             let received = broker.replies().pop().map(|routed| routed.reply);
             (sent, received)
         });
-        let kept_out = matches!(sent, Err(Refused::Unauthorized(_)));
+        let kept_out = matches!(
+            sent,
+            Err(Denied {
+                kind: DeniedKind::Unauthorized,
+                ..
+            })
+        );
         assert_eq!(kept_out, !sends, "{sent:?}");
         let kept_out = matches!(received, Some(Reply::RefuseLink(..)));
         assert_eq!(kept_out, sends, "{received:?}");
@@ -234,6 +284,12 @@ fn each_operation_needs_its_right() {
             };
             broker.message_operation(cx, None, &authority, send)
         });
-        assert!(matches!(elsewhere, Err(Refused::Unauthorized(_))));
+        assert!(matches!(
+            elsewhere,
+            Err(Denied {
+                kind: DeniedKind::Unauthorized,
+                ..
+            })
+        ));
     }
 }

@@ -64,8 +64,12 @@ fn look_at(id: ConnectionId, reply: &Reply) -> Result<Sight, String> {
     let at = |link: LinkId| at(id, link);
     Ok(match reply {
         Reply::AcceptLink(link, accept) => Sight::Accepted(at(*link), grant(accept)?),
-        Reply::RefuseLink(link, refusal) => Sight::Refused(at(*link), condition(refusal)),
-        Reply::Detach(link, refusal) => Sight::Detached(at(*link), condition(refusal)),
+        Reply::RefuseLink(link, denied) => {
+            Sight::Refused(at(*link), denied.kind.condition().as_str().to_owned())
+        }
+        Reply::Detach(link, denied) => {
+            Sight::Detached(at(*link), denied.kind.condition().as_str().to_owned())
+        }
         Reply::Drained(link, limit) => Sight::Drained(at(*link), *limit),
         Reply::SettleIncoming {
             link,
