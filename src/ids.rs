@@ -40,6 +40,10 @@ impl EntityId {
     }
 }
 
+/// A connection, for the life of the shard that serves it; never used twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(pub u32);
+
 /// A message's number in its entity: 1 is the first; the topmost 16 bits are the partition's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SequenceNumber(pub u64);

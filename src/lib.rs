@@ -5,20 +5,20 @@
 //! recovery in `journal`). The server (`server`) owns sockets, files, threads and clocks, and decides nothing.
 //! ARCHITECTURE.md has the map; `tests/it/layers.rs` enforces it.
 
+pub mod access;
 pub mod address;
-pub mod admin;
 pub mod amqp;
-pub mod broker;
 pub mod config;
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod gateway;
 pub mod ids;
 pub mod journal;
 pub mod limits;
 pub mod memory;
 pub mod message;
+pub mod namespace;
 pub mod queue;
-pub mod rest;
 pub mod rights;
 pub mod rules;
 pub mod server;

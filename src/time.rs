@@ -60,6 +60,18 @@ impl ClockStep {
 }
 
 impl Timestamp {
+    /// Returns it as the service prints times in texts: `11/21/2026 5:26:14 AM`, in UTC.
+    #[must_use]
+    pub fn to_service_text(self) -> String {
+        jiff::Timestamp::from_millisecond(self.as_millis())
+            .map(|at| {
+                at.to_zoned(jiff::tz::TimeZone::UTC)
+                    .strftime("%-m/%-d/%Y %-I:%M:%S %p")
+                    .to_string()
+            })
+            .unwrap_or_default()
+    }
+
     /// The end of all times: later than anything that a client can name.
     pub const MAX: Self = Self(i64::MAX);
     /// 1970-01-01T00:00:00Z.

@@ -1,7 +1,9 @@
 //! A server without tasks, sockets and files, and its clients.
 
+use jitney::access::Profile;
 use jitney::amqp::Config;
-use jitney::broker::{Broker, ConnectionId, Profile};
+use jitney::gateway::Gateway;
+use jitney::ids::ConnectionId;
 use jitney::queue::Description;
 use jitney::shard::inline::Inline;
 use jitney::time::{Millis, Timestamp};
@@ -19,10 +21,10 @@ impl World {
     /// A server with these entities.
     pub(crate) fn new(entities: &[(&str, Description)]) -> Self {
         let now = Timestamp::from_millis(1_800_000_000_000);
-        let broker = Broker::new(1, Profile::Development);
-        let server = Inline::start(broker, now, |broker, cx| {
+        let gateway = Gateway::new(1, Profile::Development);
+        let server = Inline::start(gateway, now, |gateway, cx| {
             for (path, description) in entities {
-                let made = broker.ensure_entity(cx, path, description.clone());
+                let made = gateway.ensure_entity(cx, path, description.clone());
                 made.expect("an entity can be made");
             }
         });

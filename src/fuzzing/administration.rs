@@ -1,7 +1,7 @@
 //! Requests of the administration API.
 
 use super::parts;
-use crate::admin::{Asked, Request};
+use crate::gateway::admin::{Asked, Request};
 
 /// The longest text of a refusal, bytes: it tells what was sent in part only.
 const REFUSAL_BYTES_MAX: usize = 1_000;

@@ -1,8 +1,10 @@
 //! Whole conversations: bytes of two clients in, through the engine and a shard with its log, and bytes out.
 
 use super::{NOW, SEPARATOR, make_entities, parts};
+use crate::access::Profile;
 use crate::amqp::Config;
-use crate::broker::{Broker, ConnectionId, Profile};
+use crate::gateway::Gateway;
+use crate::ids::ConnectionId;
 use crate::journal::Options;
 use crate::shard::inline::Inline;
 use crate::shard::{Input, Pressure};
@@ -49,10 +51,10 @@ struct Conversation {
 
 impl Conversation {
     fn new() -> Self {
-        let broker = Broker::new(1, Profile::Development);
+        let gateway = Gateway::new(1, Profile::Development);
         let mut conversation = Self {
             now: NOW,
-            server: Inline::start_with(options(), broker, NOW, make_entities),
+            server: Inline::start_with(options(), gateway, NOW, make_entities),
             clients: [ConnectionId(0); 2],
             next: 1,
         };
@@ -123,9 +125,13 @@ impl Conversation {
             self.server.cut(self.now, id);
         }
         let mut alive = 0;
-        self.server.shard.broker().for_each_body(|_| alive += 1);
-        let broker = Broker::new(2, Profile::Development);
-        let recovered = self.server.recover(broker, options());
+        self.server
+            .shard
+            .gateway()
+            .namespaces()
+            .for_each_body(|_| alive += 1);
+        let gateway = Gateway::new(2, Profile::Development);
+        let recovered = self.server.recover(gateway, options());
         let found = recovered.map(|recovered| recovered.messages);
         assert!(
             matches!(found, Ok(found) if found == alive),

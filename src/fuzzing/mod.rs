@@ -11,7 +11,8 @@ mod messages;
 mod requests;
 mod rules;
 
-use crate::broker::{Broker, StepContext};
+use crate::gateway::Gateway;
+use crate::namespace::StepContext;
 use crate::queue::{Description, EntityKind};
 use crate::time::Timestamp;
 
@@ -67,7 +68,7 @@ pub const TARGETS: [Target; 8] = [
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
 /// Makes what inputs are about: a queue, one with message sessions, and a topic with a subscription.
-fn make_entities(broker: &mut Broker, cx: &mut StepContext<'_>) {
+fn make_entities(gateway: &mut Gateway, cx: &mut StepContext<'_>) {
     let queue = Description {
         max_delivery_count: 3,
         ..Description::default()
@@ -89,7 +90,7 @@ fn make_entities(broker: &mut Broker, cx: &mut StepContext<'_>) {
             of(EntityKind::Subscription),
         ),
     ] {
-        let made = broker.ensure_entity(cx, path, description);
+        let made = gateway.ensure_entity(cx, path, description);
         assert!(made.is_ok(), "{path} cannot be made");
     }
 }

@@ -5,8 +5,10 @@ use fe2o3_amqp_types::definitions::{ReceiverSettleMode, SenderSettleMode};
 use fe2o3_amqp_types::messaging::{Source, Target};
 
 use super::{NOW, make_entities, parts};
+use crate::access::{Origin, Profile};
 use crate::amqp::{Attach, DeliveryId, Event, Identity, LinkId, LinkRole, LinkTarget, SessionId};
-use crate::broker::{Broker, ConnectionId, Origin, Profile};
+use crate::gateway::Gateway;
+use crate::ids::ConnectionId;
 use crate::message::{self, BATCH_FORMAT};
 use crate::shard::inline::Inline;
 use crate::shard::{Input, Outgoing, Report};
@@ -60,8 +62,8 @@ struct Client {
 
 impl Client {
     fn new() -> Self {
-        let broker = Broker::new(1, Profile::Development);
-        let mut server = Inline::start(broker, NOW, make_entities);
+        let gateway = Gateway::new(1, Profile::Development);
+        let mut server = Inline::start(gateway, NOW, make_entities);
         let connected = Input::Connected(CONNECTION, Origin::default());
         server.shard.handle(NOW, connected);
         let mut client = Self { now: NOW, server };

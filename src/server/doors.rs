@@ -24,7 +24,8 @@ use super::tls::{self, Tls};
 use super::visits::{ADMISSION_DEADLINE, Door, Entry, Place, Places, peer_of};
 pub(super) use super::visits::{Visit, Visits};
 use super::web;
-use crate::broker::{ConnectionId, Origin};
+use crate::access::Origin;
+use crate::ids::ConnectionId;
 
 /// What all who come in share.
 pub(super) struct House {

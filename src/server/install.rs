@@ -7,15 +7,16 @@
 use crate::address;
 use tracing::info;
 
-use crate::broker::{Broker, EntityRefused, StepContext, Tier};
 use crate::config::{
     AuthorizationRule as ConfiguredAuthorization, Config, Constant,
     CorrelationFilter as ConfiguredFilter, Filter as Configured, Namespace, QueueProperties,
     Right as ConfiguredRight, Rule as ConfiguredRule, Sku, Status as ConfiguredStatus,
     Subscription, Topic,
 };
+use crate::gateway::Gateway;
 use crate::limits;
 use crate::message::Scalar;
+use crate::namespace::{EntityRefused, StepContext, Tier};
 use crate::queue::{Description, EntityKind, Status};
 use crate::rights::{AuthorizationRule, Key, Rights};
 use crate::rules::{Action, CorrelationFields, CorrelationFilter, Filter, Rule, SqlFilter};
@@ -27,7 +28,7 @@ use crate::time::Timestamp;
 ///
 /// What cannot be, and why, as a sentence. Nothing of it is durable then.
 pub(super) fn install(
-    broker: &mut Broker,
+    gateway: &mut Gateway,
     cx: &mut StepContext<'_>,
     config: &Config,
     root_key: Option<&Key>,
@@ -36,34 +37,42 @@ pub(super) fn install(
         .namespaces
         .iter()
         .map(|namespace| &namespace.name[..]);
-    broker.set_namespaces(names);
+    gateway.namespaces_mut().set_namespaces(names);
     for namespace in &config.namespaces {
         let rules = namespace.authorization.iter();
         let mut rules: Vec<_> = rules.map(authorization_rule).collect();
         if rules.is_empty() {
             rules.extend(root_key.map(root_rule));
         }
-        broker.set_authorization(&namespace.name, rules);
+        gateway.set_authorization(&namespace.name, rules);
         let tier = match namespace.sku {
             Sku::Standard => Tier::Standard,
             Sku::Premium => Tier::Premium,
         };
-        broker.set_tier(cx, &namespace.name, tier);
+        gateway.set_tier(cx, &namespace.name, tier);
     }
     for namespace in &config.namespaces {
-        let prefix = broker.prefix_of(&namespace.name);
-        let mut place = Place { broker, cx, prefix };
+        let prefix = gateway.namespaces().prefix_of(&namespace.name);
+        let mut place = Place {
+            gateway,
+            cx,
+            prefix,
+        };
         place.install(namespace)?;
     }
     for namespace in &config.namespaces {
-        check_forwards(broker, &broker.prefix_of(&namespace.name), namespace)?;
+        check_forwards(
+            gateway,
+            &gateway.namespaces().prefix_of(&namespace.name),
+            namespace,
+        )?;
     }
     Ok(())
 }
 
 /// Checks where the entities of the file forward to. What administrators made is as they left it:
 /// where a target is gone, messages go to the transfer dead letters.
-fn check_forwards(broker: &Broker, prefix: &str, namespace: &Namespace) -> Result<(), String> {
+fn check_forwards(gateway: &Gateway, prefix: &str, namespace: &Namespace) -> Result<(), String> {
     let queues = namespace.queues.iter().map(|queue| queue.name.clone());
     let subscriptions = namespace.topics.iter().flat_map(|topic| {
         let of =
@@ -71,14 +80,16 @@ fn check_forwards(broker: &Broker, prefix: &str, namespace: &Namespace) -> Resul
         topic.subscriptions.iter().map(of)
     });
     for path in queues.chain(subscriptions) {
-        let checked = broker.check_forwards(&format!("{prefix}{path}"));
+        let checked = gateway
+            .namespaces()
+            .check_forwards(&format!("{prefix}{path}"));
         checked.map_err(|error| error.to_string())?;
     }
     Ok(())
 }
 
 struct Place<'a, 'b> {
-    broker: &'a mut Broker,
+    gateway: &'a mut Gateway,
     cx: &'a mut StepContext<'b>,
     prefix: String,
 }
@@ -112,13 +123,13 @@ impl Place<'_, '_> {
         if let Some(rules) = rules {
             description.authorization = rules.iter().map(authorization_rule).collect();
         }
-        let ensured = self.broker.ensure_entity(self.cx, &path, description);
+        let ensured = self.gateway.ensure_entity(self.cx, &path, description);
         self.tell(&path, ensured)
     }
 
     /// Leaves what the file has no words for as it is.
     fn keep_unnamed(&self, path: &str, description: &mut Description) {
-        if let Some(existing) = self.broker.description(path) {
+        if let Some(existing) = self.gateway.namespaces().description(path) {
             description
                 .user_metadata
                 .clone_from(&existing.user_metadata);
@@ -134,7 +145,11 @@ impl Place<'_, '_> {
     /// Says what the file has changed.
     fn tell(&self, path: &str, ensured: Result<bool, EntityRefused>) -> Result<(), String> {
         let changed = ensured.map_err(|error| error.to_string())?;
-        let history = self.broker.description(path).map(|it| it.history);
+        let history = self
+            .gateway
+            .namespaces()
+            .description(path)
+            .map(|it| it.history);
         if changed && history.is_some_and(|it| it.created_at < it.updated_at) {
             let path = address::without_namespace(path);
             info!(path, "changed to what the configuration says");
@@ -157,7 +172,7 @@ impl Place<'_, '_> {
         let path = format!("{}{path}", self.prefix);
         self.keep_unnamed(&path, &mut description);
         let ensured = self
-            .broker
+            .gateway
             .ensure_subscription(self.cx, &path, description, rules);
         self.tell(&path, ensured)
     }

@@ -11,7 +11,7 @@ use tracing::{info, warn};
 use super::cli::{AuthArg, ServeArgs};
 use super::files::{self, NotReplaced, Readers};
 use super::serve::Listener;
-use crate::broker::Profile;
+use crate::access::Profile;
 use crate::config::Config;
 use crate::rights::Key;
 

@@ -11,7 +11,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::outbox::Outbox;
-use crate::broker::{Authority, ConnectionId, Inquiry, Origin, TokenRefused};
+use crate::access::{Authority, Inquiry, Origin, TokenRefused};
+use crate::ids::ConnectionId;
 use crate::limits;
 use crate::shard::{Administered, Administration, Input, MessageRequest, Messaged, Report};
 

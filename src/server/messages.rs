@@ -30,14 +30,16 @@ use super::heads::Spelling;
 use super::mailbox::{Mail, Mailbox, Partials};
 use super::outbox::Outbox;
 use super::web::{self, Caller, READ_DEADLINE};
+use crate::access::{Authority, Inquiry, Origin};
 use crate::amqp::{Event, LinkId};
-use crate::broker::rest::{Operation, Receive};
-use crate::broker::{Authority, ConnectionId, Inquiry, Origin, Reply, Tracking};
-use crate::broker::{Denied, DeniedKind};
+use crate::gateway::messages::{Operation, Receive};
+use crate::gateway::rest::{self, Asked, Refusal, Sent};
+use crate::gateway::{Reply, Tracking};
+use crate::ids::ConnectionId;
 use crate::limits;
 use crate::message::Message;
+use crate::namespace::{Denied, DeniedKind};
 use crate::queue::Handover;
-use crate::rest::{self, Asked, Refusal, Sent};
 use crate::shard::{Input, MessageRequest, Messaged, Outgoing, ReceiveRequest, Report};
 
 /// A receive that waits, and who waits for it.

@@ -24,7 +24,7 @@ use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use self::fetch::{FetchError, Fetcher, Url};
-use crate::broker::{JwksError, TokenIssuer};
+use crate::access::{JwksError, TokenIssuer};
 
 /// Whose tokens are good, beside shared access signatures.
 #[derive(Debug, Clone, Args)]

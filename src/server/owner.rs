@@ -23,9 +23,10 @@ use super::mailbox::{Mail, Vitals};
 use super::outbox::Outbox;
 use super::reader::Reader;
 use super::supervisor;
-use crate::broker::{ConnectionId, Room};
+use crate::ids::ConnectionId;
 use crate::journal;
 use crate::limits;
+use crate::namespace::Room;
 use crate::shard::{
     Administered, Answer, CheckpointTask, Input, Messaged, Output, RequestId, Shard,
 };

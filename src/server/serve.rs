@@ -31,12 +31,14 @@ use super::reader::Reader;
 use super::supervisor::{self, Task};
 use super::tls::{self, Tls, TlsError};
 use super::visits::{Door, Places};
-use crate::broker::{Broker, Contained, Damage, Profile};
+use crate::access::Profile;
 use crate::config::Config;
+use crate::gateway::Gateway;
 use crate::journal;
 use crate::journal::memory::MemoryDisk;
 use crate::limits;
 use crate::memory::{Memory, PageStore};
+use crate::namespace::{Contained, Damage};
 use crate::shard::{Input, Ready, Recovering, Shard};
 
 /// The flag of the addresses of health and administration.
@@ -228,21 +230,24 @@ fn prepare(
         Profile::Verified => keys::root_key(config, directory)?,
     };
     let seed = RandomState::new().hash_one(std::process::id());
-    let mut broker = Broker::new(seed, profile);
-    broker.set_token_issuer(issuer);
-    broker.set_memory(memory.clone());
+    let mut gateway = Gateway::new(seed, profile);
+    gateway.set_token_issuer(issuer);
+    gateway.set_memory(memory.clone());
     let mut options = journal::Options::new(seed);
     options.cache_bytes = plan.cache;
     if directory.is_none() {
         options.segment_bytes = plan.segment;
     }
     options.accepts_loss = args.accept_data_loss;
-    let mut recovering = Recovering::read(broker, Arc::clone(&disk), options)?;
+    let mut recovering = Recovering::read(gateway, Arc::clone(&disk), options)?;
     report_recovery(&recovering);
     let clock = follow(&mut recovering);
-    let ready = recovering.begin(clock.now(), memory.clone(), plan.in_flight, |broker, cx| {
-        super::install::install(broker, cx, config, root_key.as_ref())
-    });
+    let ready = recovering.begin(
+        clock.now(),
+        memory.clone(),
+        plan.in_flight,
+        |gateway, cx| super::install::install(gateway, cx, config, root_key.as_ref()),
+    );
     let Ready {
         shard,
         committer,

@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 use tracing::warn;
 
-use crate::broker::Peer;
+use crate::access::Peer;
 use crate::limits;
 
 /// How often it is told that there are too many.

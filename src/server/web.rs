@@ -34,12 +34,12 @@ use super::mailbox::Mail;
 use super::messages;
 use super::visits::{Place, Places};
 use super::websocket::ByteStream;
-use crate::admin::{self, Asked, Refusal};
-use crate::broker::{
-    Authority, Denied, DeniedKind, Fault, Inquiry, Origin, TokenRefused, Tracking,
-};
+use crate::access::{Authority, Fault, Inquiry, Origin, TokenRefused};
+use crate::gateway::Tracking;
+use crate::gateway::admin::{self, Asked, Refusal};
+use crate::gateway::rest;
 use crate::limits;
-use crate::rest;
+use crate::namespace::{Denied, DeniedKind};
 use crate::shard::Administration;
 
 const HEALTHY: &str = r#"{"status":"healthy","message":"Service is healthy."}"#;

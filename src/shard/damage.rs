@@ -6,8 +6,10 @@ use tracing::error;
 use super::reads::for_each_body;
 use super::{Cause, Shard};
 use crate::amqp::LinkId;
-use crate::broker::{ConnectionId, Contained, Damage, Reply, Routed};
+use crate::gateway::{Reply, Routed};
+use crate::ids::ConnectionId;
 use crate::ids::{EntityId, SequenceNumber};
+use crate::namespace::{Contained, Damage};
 use crate::time::Timestamp;
 
 /// A reply that cannot leave as it is, for bytes of it are damaged.
@@ -52,16 +54,16 @@ impl Shard {
             Reply::Deliver(link, handover) => {
                 let damage = damages.iter().find(|damage| damage.body == handover.body);
                 let Some(damage) = damage else { return };
-                let contained = self.step(now, Cause::Damage, |broker, cx| {
+                let contained = self.step(now, Cause::Damage, |gateway, cx| {
                     let receiver = (connection, link);
-                    broker.delivery_damaged(cx, receiver, &handover, damage, is_drained)
+                    gateway.delivery_damaged(cx, receiver, &handover, damage, is_drained)
                 });
                 self.report_damage(contained);
             }
             Reply::Respond(link, mut response) => {
-                let contained = self.step(now, Cause::Damage, |broker, cx| {
+                let contained = self.step(now, Cause::Damage, |gateway, cx| {
                     let responder = (connection, link);
-                    broker.response_damaged(cx, responder, &mut response, damages)
+                    gateway.response_damaged(cx, responder, &mut response, damages)
                 });
                 self.report_damage(contained);
                 self.release(Routed {
@@ -81,8 +83,8 @@ impl Shard {
         (queue, number): (EntityId, SequenceNumber),
         damage: &Damage,
     ) {
-        let contained = self.step(now, Cause::Damage, |broker, cx| {
-            broker.body_damaged(cx, queue, number, damage)
+        let contained = self.step(now, Cause::Damage, |gateway, cx| {
+            gateway.body_damaged(cx, queue, number, damage)
         });
         self.report_damage(contained);
     }

@@ -4,8 +4,9 @@ use bytes::Bytes;
 
 use super::{ReadDone, Shard, reads};
 use crate::amqp::{LinkId, Refusal, Tag};
-use crate::broker::{ConnectionId, Reply, Response, Routed};
+use crate::gateway::{Reply, Response, Routed};
 use crate::ids::BodyRef;
+use crate::ids::ConnectionId;
 use crate::journal::Writer;
 use crate::limits;
 use crate::queue::{Handover, ReceiveMode};

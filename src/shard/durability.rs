@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::{Answer, RequestId};
-use crate::broker::Routed;
+use crate::gateway::Routed;
 use crate::journal::Frame;
 use crate::limits;
 use crate::time::{ClockStep, Millis, Timestamp};

@@ -10,11 +10,14 @@ use bytes::BytesMut;
 
 use super::peer::{Effect, Peer};
 use super::{Input, Output, Ready, Recovering, Shard, read};
+use crate::access::Origin;
 use crate::amqp::{self, Connection};
-use crate::broker::{Broker, ConnectionId, Origin, StepContext};
+use crate::gateway::Gateway;
+use crate::ids::ConnectionId;
 use crate::journal::memory::MemoryDisk;
 use crate::journal::{self, Committer, Disk, Frame, Options};
 use crate::memory::Memory;
+use crate::namespace::StepContext;
 use crate::time::Timestamp;
 
 /// A shard with its log in memory, and the ends of its connections.
@@ -44,11 +47,11 @@ impl Inline {
     ///
     /// An empty log in memory cannot be read: that is a bug.
     pub fn start(
-        broker: Broker,
+        gateway: Gateway,
         now: Timestamp,
-        configure: impl FnOnce(&mut Broker, &mut StepContext<'_>),
+        configure: impl FnOnce(&mut Gateway, &mut StepContext<'_>),
     ) -> Self {
-        Self::start_with(Options::new(1), broker, now, configure)
+        Self::start_with(Options::new(1), gateway, now, configure)
     }
 
     /// Starts a shard as [`Inline::start`] does, with a log that is kept by `options`.
@@ -58,15 +61,15 @@ impl Inline {
     /// As [`Inline::start`].
     pub fn start_with(
         options: Options,
-        broker: Broker,
+        gateway: Gateway,
         now: Timestamp,
-        configure: impl FnOnce(&mut Broker, &mut StepContext<'_>),
+        configure: impl FnOnce(&mut Gateway, &mut StepContext<'_>),
     ) -> Self {
         let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
-        let recovering = Recovering::read(broker, Arc::clone(&disk), options);
+        let recovering = Recovering::read(gateway, Arc::clone(&disk), options);
         let recovering = recovering.expect("an empty log can be read");
-        let ready = recovering.begin(now, Memory::default(), usize::MAX, |broker, cx| {
-            configure(broker, cx);
+        let ready = recovering.begin(now, Memory::default(), usize::MAX, |gateway, cx| {
+            configure(gateway, cx);
             Ok::<(), std::convert::Infallible>(())
         });
         let Ok(Ready {
@@ -141,8 +144,12 @@ impl Inline {
     /// # Errors
     ///
     /// The log is not one that a shard can start with.
-    pub fn recover(&self, broker: Broker, options: Options) -> Result<Recovering, journal::Error> {
-        Recovering::read(broker, Arc::clone(&self.disk), options)
+    pub fn recover(
+        &self,
+        gateway: Gateway,
+        options: Options,
+    ) -> Result<Recovering, journal::Error> {
+        Recovering::read(gateway, Arc::clone(&self.disk), options)
     }
 
     /// Does all that clients and the time ask for.

@@ -3,11 +3,13 @@
 use std::collections::VecDeque;
 
 use super::{Outgoing, ReadDone, Report, RequestId, WrittenCheckpoint};
+use crate::access::{Authority, Origin};
 use crate::amqp::LinkId;
-use crate::broker::Denied;
-use crate::broker::administration;
-use crate::broker::{Authority, ConnectionId, Origin, rest};
+use crate::gateway::messages;
+use crate::ids::ConnectionId;
 use crate::journal;
+use crate::namespace::Denied;
+use crate::namespace::administration;
 use crate::time::ClockStep;
 
 /// Something that a shard is told.
@@ -97,11 +99,11 @@ pub struct MessageRequest {
     /// What the client has proved.
     pub authority: Authority,
     /// What it asks for.
-    pub operation: rest::Operation,
+    pub operation: messages::Operation,
 }
 
 /// The result of an operation on messages.
-pub type Messaged = Result<rest::Done, Denied>;
+pub type Messaged = Result<messages::Done, Denied>;
 
 /// A receive of one message, for whom, and where.
 #[derive(Debug)]
@@ -111,5 +113,5 @@ pub struct ReceiveRequest {
     /// What the client has proved.
     pub authority: Authority,
     /// What it asks for.
-    pub receive: rest::Receive,
+    pub receive: messages::Receive,
 }

@@ -6,10 +6,10 @@ use std::collections::VecDeque;
 use tracing::{debug, error, info, warn};
 
 use super::{Cause, Event, Output, ReadDone, ReadPurpose, Shard};
-use crate::broker::recovery::{FoundBody, SearchPosition};
-use crate::broker::{Room, Snapshot, WantedBody};
 use crate::journal::{self, CheckpointAt, Disk};
 use crate::limits;
+use crate::namespace::{FoundBody, SearchPosition};
+use crate::namespace::{Room, Snapshot, WantedBody};
 use crate::queue::Positions;
 use crate::time::Timestamp;
 
@@ -85,7 +85,7 @@ impl Shard {
     /// Does some of what is due; the open group has just been sealed.
     pub(super) fn maintain(&mut self) {
         self.set_room();
-        self.broker.relieve();
+        self.gateway.namespaces_mut().pack_indexes();
         self.take_checkpoint();
         self.compact();
         let removable = self.journal.take_removable();
@@ -103,7 +103,7 @@ impl Shard {
         let compaction = self.maintenance.compaction.as_ref();
         compaction.is_some_and(|compaction| compaction.found.is_empty())
             || self.may_forward()
-            || self.broker.has_unfinished()
+            || self.gateway.has_unfinished()
     }
 
     /// Accepts messages, or refuses them, as disk and memory have room.
@@ -118,7 +118,7 @@ impl Shard {
             return;
         }
         self.maintenance.room = room;
-        self.broker.set_room(room);
+        self.gateway.namespaces_mut().set_room(room);
         if let Some(observer) = &mut self.observer {
             observer.observe(Event::Room(room));
         }
@@ -140,7 +140,7 @@ impl Shard {
     /// Returns whether messages may go on: the disk keeps up, and none are being read.
     fn may_forward(&self) -> bool {
         self.maintenance.forwarding.is_empty()
-            && self.broker.has_wanted()
+            && self.gateway.namespaces().has_wanted()
             && self.maintenance.room == Room::Enough
             && self.durability.is_below_max()
     }
@@ -150,7 +150,7 @@ impl Shard {
         if !self.may_forward() {
             return;
         }
-        let wanted = self.broker.wanted();
+        let wanted = self.gateway.namespaces_mut().wanted();
         if wanted.is_empty() {
             return;
         }
@@ -188,8 +188,8 @@ impl Shard {
         } else {
             Vec::new()
         };
-        self.step(now, Cause::Forward(&bodies), |broker, cx| {
-            broker.read_back(cx, found);
+        self.step(now, Cause::Forward(&bodies), |gateway, cx| {
+            gateway.read_back(cx, found);
         });
     }
 
@@ -198,7 +198,7 @@ impl Shard {
             Checkpoint::None if self.journal.checkpoint_due() => {
                 let task = CheckpointTask {
                     at: self.journal.checkpoint_at(),
-                    snapshot: self.broker.snapshot(),
+                    snapshot: self.gateway.namespaces().snapshot(),
                 };
                 self.outputs.push_back(Output::Sync);
                 self.maintenance.checkpoint = Checkpoint::Taken {
@@ -253,12 +253,15 @@ impl Shard {
         let Some(search) = compaction.search else {
             debug!(positions = ?compaction.positions, "compacted: what is alive is at the log's end");
             self.maintenance.compaction = None;
-            self.broker.end_search();
+            self.gateway.namespaces_mut().end_search();
             return;
         };
         let positions = &compaction.positions;
         let scan = limits::COMPACTION_SCAN;
-        let (found, rest) = self.broker.search_bodies(positions, search, scan);
+        let (found, rest) = self
+            .gateway
+            .namespaces()
+            .search_bodies(positions, search, scan);
         compaction.search = rest;
         // Until they are read: all of them may be gone by then.
         for found in &found {
@@ -296,10 +299,10 @@ impl Shard {
             return;
         };
         let found = std::mem::take(&mut compaction.found);
-        self.step(now, Cause::Compaction(&found), |broker, cx| {
+        self.step(now, Cause::Compaction(&found), |gateway, cx| {
             for found in &found {
                 if let Some(body) = done.body(found.body) {
-                    broker.relocate(cx, found, &body);
+                    gateway.namespaces_mut().relocate(cx, found, &body);
                 }
             }
         });

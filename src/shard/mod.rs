@@ -40,14 +40,14 @@ use std::collections::{BTreeMap, VecDeque};
 
 use tracing::{info, warn};
 
+use crate::access::{Authority, Inquiry, Origin, TokenRefused};
 use crate::amqp::{Condition, Refusal};
-use crate::broker::{
-    self, Authority, Broker, ConnectionId, Inquiry, Origin, Reply, Room, Routed, StepContext,
-    TokenRefused,
-};
+use crate::gateway::{Gateway, Reply, Routed};
+use crate::ids::ConnectionId;
 use crate::journal::Writer;
 use crate::limits;
 use crate::memory::Memory;
+use crate::namespace::{Room, StepContext};
 use crate::time::{ClockStep, Timestamp};
 
 pub use delivery::Outgoing;
@@ -63,9 +63,12 @@ pub use recovery::{Ready, Recovering};
 use durability::{Durability, Pending};
 use maintenance::Maintenance;
 
+/// In debug builds, the gateway is checked with each group whose number is a multiple of this.
+const CHECKED_GROUPS: u64 = 16;
+
 /// One or more namespaces and their journal.
 pub struct Shard {
-    broker: Broker,
+    gateway: Gateway,
     journal: Writer,
     durability: Durability,
     maintenance: Maintenance,
@@ -119,7 +122,7 @@ struct Connection {
 /// What a shard is made of.
 pub struct Parts {
     /// The namespaces.
-    pub broker: Broker,
+    pub gateway: Gateway,
     /// The journal's end, as recovery has left it.
     pub journal: Writer,
     /// The newest group of the journal; it is durable.
@@ -135,7 +138,7 @@ impl Shard {
     #[must_use]
     pub fn new(parts: Parts) -> Self {
         Self {
-            broker: parts.broker,
+            gateway: parts.gateway,
             journal: parts.journal,
             durability: Durability::new(parts.last_group, parts.in_flight_bytes),
             maintenance: Maintenance::default(),
@@ -165,9 +168,9 @@ impl Shard {
         match input {
             Input::Connected(id, origin) => self.connected(id, origin),
             Input::Reports(connection, reports) => {
-                self.step(now, Cause::Reports, |broker, cx| {
+                self.step(now, Cause::Reports, |gateway, cx| {
                     for report in reports {
-                        broker.apply(cx, connection, report);
+                        gateway.apply(cx, connection, report);
                     }
                 });
             }
@@ -178,8 +181,8 @@ impl Shard {
                     authority,
                     operation,
                 } = *administration;
-                let done = self.step(now, Cause::Request, |broker, cx| {
-                    broker.administer(cx, host.as_deref(), &authority, operation)
+                let done = self.step(now, Cause::Request, |gateway, cx| {
+                    gateway.administer(cx, host.as_deref(), &authority, operation)
                 });
                 self.answer_when_durable(request, Answer::Administered(Box::new(done)));
             }
@@ -189,8 +192,8 @@ impl Shard {
                     authority,
                     operation,
                 } = *message;
-                let done = self.step(now, Cause::Request, |broker, cx| {
-                    broker.message_operation(cx, host.as_deref(), &authority, operation)
+                let done = self.step(now, Cause::Request, |gateway, cx| {
+                    gateway.message_operation(cx, host.as_deref(), &authority, operation)
                 });
                 self.answer_when_durable(request, Answer::Messaged(done));
             }
@@ -200,14 +203,14 @@ impl Shard {
                     authority,
                     receive,
                 } = *request;
-                self.step(now, Cause::Request, |broker, cx| {
+                self.step(now, Cause::Request, |gateway, cx| {
                     let receiver = (connection, link);
-                    broker.receive_one(cx, receiver, host.as_deref(), &authority, &receive);
+                    gateway.receive_one(cx, receiver, host.as_deref(), &authority, &receive);
                 });
             }
             Input::IdentityKeys(keys) => {
                 // The server has checked that they can be read.
-                let _ = self.broker.set_identity_keys(&keys);
+                let _ = self.gateway.set_identity_keys(&keys);
             }
             Input::Pressure(pressure) => {
                 self.journal.set_cache_bytes(pressure.cache_bytes);
@@ -266,7 +269,7 @@ impl Shard {
     /// Does what is due, or a part of it.
     pub fn handle_timeout(&mut self, now: Timestamp) {
         if self.store == Store::Here {
-            self.step(now, Cause::Timeout, Broker::handle_timeout);
+            self.step(now, Cause::Timeout, Gateway::handle_timeout);
         }
     }
 
@@ -281,7 +284,7 @@ impl Shard {
         }
         self.seal(now);
         self.forward(now);
-        if self.broker.wants_identity_keys() {
+        if self.gateway.wants_identity_keys() {
             self.outputs.push_back(Output::FetchIdentityKeys);
         }
         self.maintain();
@@ -303,7 +306,7 @@ impl Shard {
         if self.has_unfinished() {
             return Some((Timestamp::EPOCH, Reason::Unfinished));
         }
-        let due = self.broker.poll_timeout()?;
+        let due = self.gateway.poll_timeout()?;
         Some((due, Reason::Due))
     }
 
@@ -345,7 +348,7 @@ impl Shard {
         now: Timestamp,
         inquiry: &Inquiry,
     ) -> Result<Authority, TokenRefused> {
-        self.broker.authorize(now, inquiry)
+        self.gateway.authorize(now, inquiry)
     }
 
     /// Returns the list that [`Output::Send`] is about, to be drained in place.
@@ -364,15 +367,15 @@ impl Shard {
     pub fn configure<T>(
         &mut self,
         now: Timestamp,
-        step: impl FnOnce(&mut Broker, &mut StepContext<'_>) -> T,
+        step: impl FnOnce(&mut Gateway, &mut StepContext<'_>) -> T,
     ) -> T {
         self.step(now, Cause::Configuration, step)
     }
 
     /// Returns the namespaces.
     #[must_use]
-    pub fn broker(&self) -> &Broker {
-        &self.broker
+    pub fn gateway(&self) -> &Gateway {
+        &self.gateway
     }
 
     /// Returns the journal's end.
@@ -386,7 +389,7 @@ impl Shard {
         &mut self,
         now: Timestamp,
         cause: Cause<'_>,
-        step: impl FnOnce(&mut Broker, &mut StepContext<'_>) -> T,
+        step: impl FnOnce(&mut Gateway, &mut StepContext<'_>) -> T,
     ) -> T {
         let group = self.durability.sealed() + 1;
         let mut cx = StepContext {
@@ -394,9 +397,9 @@ impl Shard {
             journal: &mut self.journal,
             group,
         };
-        let result = step(&mut self.broker, &mut cx);
+        let result = step(&mut self.gateway, &mut cx);
         let mut replies = std::mem::take(&mut self.replies);
-        std::mem::swap(&mut replies, self.broker.replies());
+        std::mem::swap(&mut replies, self.gateway.replies());
         if let Some(observer) = &mut self.observer {
             observer.observe(Event::Step {
                 cause,
@@ -424,7 +427,7 @@ impl Shard {
     }
 
     fn connected(&mut self, id: ConnectionId, origin: Origin) {
-        self.broker.connected(id, origin);
+        self.gateway.connected(id, origin);
         self.connections.insert(id, Connection::default());
         if self.is_stopping {
             self.queue(id, Outgoing::Close(stopping()));
@@ -446,15 +449,15 @@ impl Shard {
         let outgoing = left.iter().chain(&gone.outgoing);
         let unsent = outgoing.filter_map(Outgoing::locked);
         let unsent: Vec<_> = unsent.chain(replies.filter_map(delivery::locked)).collect();
-        self.step(now, Cause::Reports, |broker, cx| {
-            broker.disconnected(cx, id, &unsent);
+        self.step(now, Cause::Reports, |gateway, cx| {
+            gateway.disconnected(cx, id, &unsent);
         });
     }
 
     /// The system's clock was set: what runs by elapsed time has as much left as before.
     fn follow_clock(&mut self, now: Timestamp, step: ClockStep) {
         self.durability.follow_clock(step);
-        self.broker.follow_clock(now, step);
+        self.gateway.follow_clock(now, step);
         self.journal.follow_clock(now);
     }
 
@@ -472,6 +475,9 @@ impl Shard {
     fn seal(&mut self, now: Timestamp) {
         if let Some(frame) = self.journal.seal() {
             self.durability.seal(now, &frame);
+            if cfg!(debug_assertions) && frame.number.is_multiple_of(CHECKED_GROUPS) {
+                self.gateway.check();
+            }
             if let Some(observer) = &mut self.observer {
                 observer.observe(Event::Sealed(frame.number));
             }
@@ -622,4 +628,4 @@ fn fenced() -> Refusal {
 }
 
 /// What a connection reports to its shard.
-pub type Report = broker::Input;
+pub type Report = crate::gateway::Input;

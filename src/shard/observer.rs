@@ -2,9 +2,10 @@
 
 use bytes::Bytes;
 
-use crate::broker::recovery::FoundBody;
-use crate::broker::{Room, Routed, WantedBody};
+use crate::gateway::Routed;
 use crate::journal::Writer;
+use crate::namespace::FoundBody;
+use crate::namespace::{Room, WantedBody};
 
 /// Sees every step of a shard in its order.
 pub trait Observer {

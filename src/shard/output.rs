@@ -1,7 +1,7 @@
 //! What a shard has its server do.
 
 use super::{Administered, CheckpointTask, Messaged, ReadRequest};
-use crate::broker::ConnectionId;
+use crate::ids::ConnectionId;
 use crate::journal::{Frame, SegmentId};
 
 /// A request that is answered once; never used twice in the life of a shard.

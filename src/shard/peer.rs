@@ -11,7 +11,7 @@ use tracing::debug;
 
 use super::{Outgoing, Report};
 use crate::amqp::{Connection, Delivery, Event, LinkId, SettleMode};
-use crate::broker::Reply;
+use crate::gateway::Reply;
 use crate::queue::{Handover, ReceiveMode};
 use crate::time::Timestamp;
 use crate::{limits, message};

@@ -4,10 +4,12 @@ use bytes::Bytes;
 
 use super::delivery::resolve;
 use super::{Output, Shard, Store};
-use crate::broker::{ConnectionId, Damage, Reply};
+use crate::gateway::Reply;
 use crate::ids::BodyRef;
+use crate::ids::ConnectionId;
 use crate::journal::{self, Disk, Stretch};
 use crate::limits;
+use crate::namespace::Damage;
 use crate::time::Timestamp;
 
 /// Bodies to be read.

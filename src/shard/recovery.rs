@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use super::{Parts, Shard};
-use crate::broker::{Broker, Contained, Damage, Salvage, Salvaged, StepContext};
+use crate::gateway::Gateway;
 use crate::journal::{self, Committer, Disk, Recovered};
 use crate::limits;
 use crate::memory::Memory;
+use crate::namespace::{Contained, Damage, Salvage, Salvaged, StepContext};
 use crate::queue::Record;
 use crate::time::Timestamp;
 
 /// A shard whose journal was read, and that has not begun.
 pub struct Recovering {
-    broker: Broker,
+    gateway: Gateway,
     recovered: Recovered,
     accepts_loss: bool,
     /// Messages that were found.
@@ -42,7 +43,7 @@ impl Recovering {
     ///
     /// The journal cannot be read, or something of it is lost and `options` do not accept that.
     pub fn read(
-        mut broker: Broker,
+        mut gateway: Gateway,
         disk: Arc<dyn Disk>,
         options: journal::Options,
     ) -> Result<Self, journal::Error> {
@@ -51,24 +52,24 @@ impl Recovering {
         let mut replay = |record: &Record<'_>, body| {
             records += 1;
             if records.is_multiple_of(limits::RELIEF_RECORDS) {
-                broker.relieve();
+                gateway.namespaces_mut().pack_indexes();
             }
             match &mut salvage {
                 Some(salvage) => {
-                    salvage.replay(&mut broker, record, body);
+                    salvage.replay(gateway.namespaces_mut(), record, body);
                     Ok(())
                 }
                 None => {
-                    let replayed = broker.replay(record, body);
+                    let replayed = gateway.namespaces_mut().replay(record, body);
                     replayed.map_err(|error| error.to_string())
                 }
             }
         };
         let mut recovered = journal::recover(disk, options, &mut replay)?;
-        let salvaged = salvage.map(|salvage| salvage.finish(&broker));
-        broker.count_shared();
+        let salvaged = salvage.map(|salvage| salvage.finish(gateway.namespaces()));
+        gateway.namespaces_mut().count_shared();
         let mut messages: u64 = 0;
-        broker.for_each_body(|body| {
+        gateway.namespaces().for_each_body(|body| {
             messages += 1;
             recovered.writer.retain(body);
         });
@@ -76,7 +77,7 @@ impl Recovering {
             recovered.writer.check_bodies()?;
         }
         Ok(Self {
-            broker,
+            gateway,
             recovered,
             accepts_loss: options.accepts_loss,
             messages,
@@ -106,10 +107,10 @@ impl Recovering {
         now: Timestamp,
         memory: Memory,
         in_flight_bytes: usize,
-        configure: impl FnOnce(&mut Broker, &mut StepContext<'_>) -> Result<(), E>,
+        configure: impl FnOnce(&mut Gateway, &mut StepContext<'_>) -> Result<(), E>,
     ) -> Result<Ready, E> {
         let Self {
-            mut broker,
+            mut gateway,
             recovered,
             accepts_loss,
             ..
@@ -128,30 +129,34 @@ impl Recovering {
             journal: &mut writer,
             group: last_frame + 1,
         };
-        broker.arm(now);
-        configure(&mut broker, &mut cx)?;
-        broker.replayed(&mut cx);
+        gateway.namespaces_mut().arm(now);
+        configure(&mut gateway, &mut cx)?;
+        gateway.replayed(&mut cx);
         let (mut contained, mut settled) = (Vec::new(), Vec::new());
         for found in &damaged {
             let damage = Damage {
                 body: found.body,
                 place: found.place(),
             };
-            match broker.body_damaged(&mut cx, found.entity, found.number, &damage) {
+            match gateway.body_damaged(&mut cx, found.entity, found.number, &damage) {
                 Some(found) => contained.push(found),
                 None => settled.push(damage),
             }
         }
         if accepts_loss {
-            contained.extend(broker.contain_lost(&mut cx, &lost_bodies, journal::lost_place));
+            contained.extend(gateway.namespaces_mut().contain_lost(
+                &mut cx,
+                &lost_bodies,
+                journal::lost_place,
+            ));
         }
         if !losses.is_empty() || !damaged.is_empty() {
             // The checkpoint that losses make due stands for the log without them; a damaged frame is
             // not taken for a torn one while another is behind it.
-            broker.restate(&mut cx);
+            gateway.namespaces_mut().restate(&mut cx);
         }
         let shard = Shard::new(Parts {
-            broker,
+            gateway,
             journal: writer,
             last_group: last_frame,
             memory,

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::access::Peer;
+use crate::access::Profile;
 use crate::amqp::{Event as Happened, LinkId};
-use crate::broker::Peer;
-use crate::broker::Profile;
-use crate::broker::administration::Operation;
 use crate::journal::memory::MemoryDisk;
 use crate::journal::{self, Committer, Disk, Frame, Options};
+use crate::namespace::administration::Operation;
 use crate::queue::Description;
 
 const NOW: Timestamp = Timestamp::EPOCH;
@@ -29,11 +29,11 @@ impl Bench {
         let disk = Arc::new(MemoryDisk::new());
         let mut options = Options::new(1);
         options.segment_bytes = 4_096;
-        let broker = Broker::new(1, Profile::Development);
+        let gateway = Gateway::new(1, Profile::Development);
         let shared: Arc<dyn Disk> = Arc::<MemoryDisk>::clone(&disk);
-        let recovering = Recovering::read(broker, shared, options).unwrap();
-        let ready = recovering.begin(NOW, Memory::default(), usize::MAX, |broker, cx| {
-            broker
+        let recovering = Recovering::read(gateway, shared, options).unwrap();
+        let ready = recovering.begin(NOW, Memory::default(), usize::MAX, |gateway, cx| {
+            gateway
                 .ensure_entity(cx, "q", Description::default())
                 .map(drop)
         });
@@ -83,14 +83,14 @@ impl Bench {
 
     /// Lets a receiver of `q` in, with credit for one message.
     fn receive(&mut self, id: ConnectionId) {
-        self.shard.configure(NOW, |broker, cx| {
-            broker.let_receiver_in(cx, (id, LinkId(0)), "q");
+        self.shard.configure(NOW, |gateway, cx| {
+            gateway.let_receiver_in(cx, (id, LinkId(0)), "q");
         });
     }
 
     fn send(&mut self, word: &str) {
         self.shard
-            .configure(NOW, |broker, cx| broker.take_word(cx, "q", word));
+            .configure(NOW, |gateway, cx| gateway.take_word(cx, "q", word));
     }
 
     /// Takes what was sent to a connection.
@@ -116,8 +116,8 @@ impl Bench {
                 max_delivery_count: count,
                 ..Description::default()
             };
-            self.shard.configure(NOW, |broker, cx| {
-                broker.ensure_entity(cx, "q", description).unwrap();
+            self.shard.configure(NOW, |gateway, cx| {
+                gateway.ensure_entity(cx, "q", description).unwrap();
             });
             self.turn();
             self.sync();
@@ -155,8 +155,8 @@ fn unfinished_calls_wait_for_no_timer() {
         Some((_, Reason::Unfinished))
     ));
     bench.connect(1);
-    bench.shard.configure(NOW, |broker, cx| {
-        broker.leave_calls_unfinished(cx, ConnectionId(1), 1);
+    bench.shard.configure(NOW, |gateway, cx| {
+        gateway.leave_calls_unfinished(cx, ConnectionId(1), 1);
     });
     let due = bench.shard.poll_timeout();
     assert_eq!(due, Some((Timestamp::EPOCH, Reason::Unfinished)));

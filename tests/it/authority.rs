@@ -8,18 +8,19 @@ use base64::Engine as _;
 use bytes::Bytes;
 use fe2o3_amqp_types::definitions::{ReceiverSettleMode, SenderSettleMode};
 use fe2o3_amqp_types::messaging::{Source, Target};
+use jitney::access::{Authority, Inquiry, Peer, Profile};
 use jitney::address::{EntityAddress, SubQueue};
-use jitney::admin;
 use jitney::amqp::{Attach, DeliveryId, Event, LinkId, LinkRole, LinkTarget, SessionId};
-use jitney::broker::administration::{Answer, Operation};
-use jitney::broker::{
-    Authority, Broker, ConnectionId, Input, Inquiry, Peer, Profile, Reply, Routed, StepContext,
-};
+use jitney::gateway::admin;
+use jitney::gateway::rest;
+use jitney::gateway::{Gateway, Input, Reply, Routed};
 use jitney::ids::BodyRef;
+use jitney::ids::ConnectionId;
 use jitney::message::{Draft, Message};
+use jitney::namespace::StepContext;
+use jitney::namespace::administration::{Answer, Operation};
 use jitney::queue::{Description, EntityKind};
 use jitney::queue::{Journal, Record};
-use jitney::rest;
 use jitney::rights::{AuthorizationRule, Key, Rights};
 use jitney::time::Timestamp;
 use proptest::prelude::*;
@@ -81,7 +82,7 @@ impl Journal for Forgetful {
 }
 
 struct World {
-    broker: Broker,
+    gateway: Gateway,
     replies: Vec<Routed>,
 }
 
@@ -90,8 +91,10 @@ const GUEST: ConnectionId = ConnectionId(1);
 
 impl World {
     fn new() -> Self {
-        let mut broker = Broker::new(1, Profile::Verified);
-        broker.set_namespaces(["first", "other"].into_iter());
+        let mut gateway = Gateway::new(1, Profile::Verified);
+        gateway
+            .namespaces_mut()
+            .set_namespaces(["first", "other"].into_iter());
         for name in ["first", "other"] {
             let rule = AuthorizationRule {
                 name: "root".to_owned(),
@@ -101,10 +104,10 @@ impl World {
                 created_at: None,
                 modified_at: None,
             };
-            broker.set_authorization(name, vec![rule]);
+            gateway.set_authorization(name, vec![rule]);
         }
         let replies = Vec::new();
-        let mut world = Self { broker, replies };
+        let mut world = Self { gateway, replies };
         let of = |kind| Description {
             kind,
             ..Description::default()
@@ -115,19 +118,19 @@ impl World {
             (SUBSCRIPTION, EntityKind::Subscription),
         ];
         for (path, kind) in queues.chain(rest) {
-            world.step(|broker, cx| broker.ensure_entity(cx, path, of(kind)).unwrap());
+            world.step(|gateway, cx| gateway.ensure_entity(cx, path, of(kind)).unwrap());
         }
         world
     }
 
-    fn step<T>(&mut self, step: impl FnOnce(&mut Broker, &mut StepContext<'_>) -> T) -> T {
+    fn step<T>(&mut self, step: impl FnOnce(&mut Gateway, &mut StepContext<'_>) -> T) -> T {
         let mut cx = StepContext {
             now: NOW,
             journal: &mut Forgetful,
             group: 1,
         };
-        let result = step(&mut self.broker, &mut cx);
-        self.replies.append(self.broker.replies());
+        let result = step(&mut self.gateway, &mut cx);
+        self.replies.append(self.gateway.replies());
         result
     }
 
@@ -139,7 +142,10 @@ impl World {
                 path: (**path).to_owned(),
                 queue: SubQueue::Main,
             };
-            self.broker.find(&address).is_some_and(|it| !it.is_empty())
+            self.gateway
+                .namespaces()
+                .find(&address)
+                .is_some_and(|it| !it.is_empty())
         });
         full.map(|path| path.to_lowercase()).collect()
     }
@@ -153,7 +159,7 @@ impl World {
             path: path.to_owned(),
             supplementary: Vec::new(),
         };
-        let authorized = self.broker.authorize(NOW, &inquiry);
+        let authorized = self.gateway.authorize(NOW, &inquiry);
         authorized.ok()
     }
 }
@@ -212,32 +218,32 @@ fn send_over_http(world: &mut World, scope: &str, path: &str) -> bool {
     let Ok(Some(rest::Asked::Send { path })) = rest::Asked::read("POST", &path, None) else {
         return false;
     };
-    let operation = jitney::broker::rest::Operation::Send {
+    let operation = jitney::gateway::messages::Operation::Send {
         path,
         messages: vec![message()],
     };
     let host = Some("first");
     world
-        .step(|broker, cx| broker.message_operation(cx, host, &authority, operation))
+        .step(|gateway, cx| gateway.message_operation(cx, host, &authority, operation))
         .is_ok()
 }
 
 /// Sends one message to an address over AMQP, with a token that was put for an audience.
 fn send_over_amqp(world: &mut World, scope: &str, audience: &str, address: &str) {
     let token = sas(&format!("sb://h/{scope}"));
-    world.step(|broker, cx| {
+    world.step(|gateway, cx| {
         let opened = Event::Opened {
             container_id: "guest".to_owned(),
             hostname: Some("first".to_owned()),
             identity: jitney::amqp::Identity::Anonymous,
             is_client_provider: false,
         };
-        broker.apply(cx, GUEST, Input::Event(opened));
+        gateway.apply(cx, GUEST, Input::Event(opened));
     });
     // What is asked is done when its answer has somewhere to go.
-    world.step(|broker, cx| {
+    world.step(|gateway, cx| {
         for event in attach(LinkId(3), LinkRole::Outgoing, "$cbs") {
-            broker.apply(cx, GUEST, Input::Event(event));
+            gateway.apply(cx, GUEST, Input::Event(event));
         }
     });
     send(world, LinkId(1), "$cbs", put_token(audience, &token));
@@ -278,14 +284,14 @@ fn send(world: &mut World, link: LinkId, address: &str, payload: Bytes) {
         settled: false,
         transaction: None,
     };
-    world.step(|broker, cx| {
+    world.step(|gateway, cx| {
         for event in attach(link, LinkRole::Incoming, address) {
-            broker.apply(cx, GUEST, Input::Event(event));
+            gateway.apply(cx, GUEST, Input::Event(event));
         }
         let let_in =
             |routed: &Routed| matches!(routed.reply, Reply::AcceptLink(it, _) if it == link);
-        if broker.replies().iter().any(let_in) {
-            broker.apply(cx, GUEST, Input::Event(transfer));
+        if gateway.replies().iter().any(let_in) {
+            gateway.apply(cx, GUEST, Input::Event(transfer));
         }
     });
 }
@@ -325,7 +331,7 @@ fn read_over_http(world: &mut World, scope: &str, path: &str) -> Option<String> 
     });
     let operation: Operation = asked.ok()?.operation(&[]).ok()?;
     let host = Some("first");
-    let answer = world.step(|broker, cx| broker.administer(cx, host, &authority, operation));
+    let answer = world.step(|gateway, cx| gateway.administer(cx, host, &authority, operation));
     match answer {
         Ok(Answer::Entity(view)) => Some(view.path.to_lowercase()),
         _ => None,

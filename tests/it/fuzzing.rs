@@ -80,7 +80,7 @@ fn seeds() -> Vec<(&'static str, Vec<u8>)> {
             }
         }
     }
-    for path in files(&root().join("src/admin/tests/requests")) {
+    for path in files(&root().join("src/gateway/admin/tests/requests")) {
         let request = fs::read_to_string(path).unwrap();
         let (head, body) = request.split_once("\n\n").unwrap_or((&request, ""));
         let line = head.lines().next().unwrap_or_default();

@@ -16,28 +16,28 @@ const TABLE: [(&str, &str); 20] = [
     ("message", "time limits shape"),
     ("rules", "time limits ids memory message"),
     ("queue", "time limits ids rights memory message rules"),
+    ("access", "time limits address rights"),
     (
-        "broker",
-        "time limits shape address ids rights memory amqp message rules queue",
+        "namespace",
+        "time limits address ids rights memory message rules queue access",
     ),
     (
-        "admin",
-        "time limits address ids rights memory message rules queue broker",
+        "gateway",
+        "time limits shape address ids rights memory amqp message rules queue access namespace",
     ),
-    ("rest", "time limits ids rights message queue broker"),
     ("journal", "time limits ids memory queue"),
     ("config", "time limits address"),
     (
         "shard",
-        "time limits ids memory amqp message queue broker journal",
+        "time limits ids memory amqp message queue access namespace gateway journal",
     ),
     (
         "fuzzing",
-        "time limits shape address ids rights memory amqp message rules queue broker admin rest journal config shard",
+        "time limits shape address ids rights memory amqp message rules queue access namespace gateway journal config shard",
     ),
     (
         "server",
-        "time limits shape address ids rights memory amqp message rules queue broker admin rest journal config shard",
+        "time limits shape address ids rights memory amqp message rules queue access namespace gateway journal config shard",
     ),
     ("loadgen", "time limits shape amqp message"),
 ];
@@ -52,14 +52,17 @@ const OTHERS: [(&str, &[&str]); 13] = [
     ("hyper::", &["server"]),
     ("rustls::", &["server"]),
     ("rcgen::", &["server"]),
-    ("aws_lc_rs::", &["broker/access", "server"]),
-    ("jsonwebtoken::", &["broker/access"]),
+    ("aws_lc_rs::", &["access", "server"]),
+    ("jsonwebtoken::", &["access"]),
     (
         "fe2o3_amqp_types::",
-        &["amqp", "message", "broker/management", "fuzzing"],
+        &["amqp", "message", "gateway/amqp/management", "fuzzing"],
     ),
-    ("serde_amqp::", &["amqp", "message", "broker/management"]),
-    ("quick_xml::", &["admin"]),
+    (
+        "serde_amqp::",
+        &["amqp", "message", "gateway/amqp/management"],
+    ),
+    ("quick_xml::", &["gateway/admin"]),
 ];
 
 /// Returns the sources below a folder of the tree, by their path from there.

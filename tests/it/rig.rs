@@ -1,8 +1,10 @@
 //! A broker and its end of a connection, for tests that speak bytes.
 
 use bytes::BytesMut;
+use jitney::access::Profile;
 use jitney::amqp::{Config, Connection};
-use jitney::broker::{Broker, ConnectionId, Profile};
+use jitney::gateway::Gateway;
+use jitney::ids::ConnectionId;
 use jitney::queue::{Description, EntityKind};
 use jitney::rights::{AuthorizationRule, Key, Rights};
 use jitney::shard::inline::Inline;
@@ -29,7 +31,7 @@ impl Rig {
     /// A broker with the queue `queue.1`: locks of a minute, three deliveries, an hour to live; the
     /// same with message sessions, `sessions.1`; and a topic `topic.1` with a subscription.
     pub fn new() -> Self {
-        Self::with(Broker::new(1, Profile::Development), true)
+        Self::with(Gateway::new(1, Profile::Development), true)
     }
 
     /// The same, with a broker that verifies keys and has one: that of `root` is `key`.
@@ -46,12 +48,12 @@ impl Rig {
             created_at: None,
             modified_at: None,
         };
-        let mut broker = Broker::new(1, Profile::Verified);
-        broker.set_authorization("", vec![rule]);
-        Self::with(broker, false)
+        let mut gateway = Gateway::new(1, Profile::Verified);
+        gateway.set_authorization("", vec![rule]);
+        Self::with(gateway, false)
     }
 
-    fn with(broker: Broker, trusts_peer: bool) -> Self {
+    fn with(gateway: Gateway, trusts_peer: bool) -> Self {
         let now = Timestamp::from_millis(1_800_000_000_000);
         let description = Description {
             max_delivery_count: 3,
@@ -76,9 +78,9 @@ impl Rig {
             ("topic.1", topic),
             ("topic.1/Subscriptions/subscription.1", subscription),
         ];
-        let mut server = Inline::start(broker, now, |broker, cx| {
+        let mut server = Inline::start(gateway, now, |gateway, cx| {
             for (path, description) in entities {
-                let made = broker.ensure_entity(cx, path, description);
+                let made = gateway.ensure_entity(cx, path, description);
                 made.expect("an entity can be made");
             }
         });

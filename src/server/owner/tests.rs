@@ -3,9 +3,11 @@
 use std::cell::Cell;
 
 use super::*;
-use crate::broker::{Broker, EntityRefused, Inquiry, Origin, Peer, Profile};
+use crate::access::{Inquiry, Origin, Peer, Profile};
+use crate::gateway::Gateway;
 use crate::journal::memory::MemoryDisk;
 use crate::memory::Memory;
+use crate::namespace::EntityRefused;
 use crate::queue::Description;
 use crate::server::committer::Sync;
 use crate::shard::{Outgoing, Ready, Recovering};
@@ -14,8 +16,8 @@ fn owner() -> Owner {
     let disk: SharedDisk = Arc::new(MemoryDisk::new());
     let mut options = journal::Options::new(1);
     options.segment_bytes = 4_096;
-    let broker = Broker::new(1, Profile::Development);
-    let recovering = Recovering::read(broker, Arc::clone(&disk), options).unwrap();
+    let gateway = Gateway::new(1, Profile::Development);
+    let recovering = Recovering::read(gateway, Arc::clone(&disk), options).unwrap();
     let now = Timestamp::EPOCH;
     let ready = recovering.begin(now, Memory::default(), usize::MAX, |_, _| {
         Ok::<(), EntityRefused>(())
@@ -49,8 +51,8 @@ impl Owner {
                 max_delivery_count: count,
                 ..Description::default()
             };
-            self.shard.configure(now, |broker, cx| {
-                broker.ensure_entity(cx, "q", description).unwrap();
+            self.shard.configure(now, |gateway, cx| {
+                gateway.ensure_entity(cx, "q", description).unwrap();
             });
             let before = STARTED.with(Cell::get);
             self.turn(now, &mut none);
@@ -112,9 +114,9 @@ async fn others_have_their_turn_while_calls_are_unfinished() {
         now,
         Mail::Connected(id, Arc::clone(&outbox), Origin::default()),
     );
-    owner.shard.configure(now, |broker, cx| {
-        broker.leave_calls_unfinished(cx, id, CALLS);
-        broker.fill(cx, MESSAGES);
+    owner.shard.configure(now, |gateway, cx| {
+        gateway.leave_calls_unfinished(cx, id, CALLS);
+        gateway.fill(cx, MESSAGES);
     });
     let mailbox = owner.sender.clone();
     let running = tokio::spawn(owner.run());

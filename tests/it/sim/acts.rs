@@ -11,7 +11,7 @@ use jitney::amqp::{
     Attach, Condition, DeliveryId, EncodedFields, Event, Fields, LinkId, LinkRole, LinkTarget,
     Outcome, Refusal, Rejection, SessionId, Value as AmqpValue,
 };
-use jitney::broker::Input;
+use jitney::gateway::Input;
 use jitney::ids::LockToken;
 
 use super::wire::{self, Draft, Value};

@@ -6,10 +6,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use jitney::broker::recovery::{FoundBody, SearchPosition};
-use jitney::broker::{Broker, Damage, Profile, StepContext};
+use jitney::access::Profile;
+use jitney::gateway::Gateway;
 use jitney::ids::{BodyRef, EntityId, SequenceNumber};
 use jitney::journal::{self, Disk, Error, Options, Recovered};
+use jitney::namespace::{Damage, StepContext};
+use jitney::namespace::{FoundBody, SearchPosition};
 use jitney::queue::EntityKind;
 use jitney::queue::Positions;
 use jitney::time::Timestamp;
@@ -60,7 +62,7 @@ fn takes_dead_letters(entities: &[Planned], queue: u32) -> bool {
 
 /// A broker on a damaged log; it does what the server does when bytes are not what was written.
 struct Damaged {
-    broker: Broker,
+    gateway: Gateway,
     recovered: Recovered,
     model: Model,
     disk: Arc<dyn Disk>,
@@ -69,21 +71,21 @@ struct Damaged {
 
 impl Damaged {
     fn start(disk: Arc<dyn Disk>, options: Options) -> Self {
-        let (mut broker, mut model) = (Broker::new(1, Profile::Development), Model::default());
+        let (mut gateway, mut model) = (Gateway::new(1, Profile::Development), Model::default());
         let recovered = journal::recover(Arc::clone(&disk), options, &mut |record, body| {
             model.replay(record, body);
-            let replayed = broker.replay(record, body);
+            let replayed = gateway.namespaces_mut().replay(record, body);
             replayed.map_err(|error| error.to_string())
         });
         let mut recovered = recovered.unwrap_or_else(|error| panic!("it does not start: {error}"));
-        broker.count_shared();
-        retain(&broker, &mut recovered);
+        gateway.namespaces_mut().count_shared();
+        retain(&gateway, &mut recovered);
         recovered
             .writer
             .check_bodies()
             .expect("all bodies are there");
         Self {
-            broker,
+            gateway,
             recovered,
             model,
             disk,
@@ -92,7 +94,7 @@ impl Damaged {
     }
 
     /// Runs a step; nothing is due in it.
-    fn step<T>(&mut self, step: impl FnOnce(&mut Broker, &mut StepContext<'_>) -> T) -> T {
+    fn step<T>(&mut self, step: impl FnOnce(&mut Gateway, &mut StepContext<'_>) -> T) -> T {
         let mut journal = Watched {
             writer: &mut self.recovered.writer,
             model: &mut self.model,
@@ -102,8 +104,8 @@ impl Damaged {
             journal: &mut journal,
             group: self.recovered.last_frame + 1,
         };
-        let result = step(&mut self.broker, &mut cx);
-        assert!(self.broker.replies().is_empty(), "nobody is there");
+        let result = step(&mut self.gateway, &mut cx);
+        assert!(self.gateway.replies().is_empty(), "nobody is there");
         result
     }
 
@@ -118,22 +120,22 @@ impl Damaged {
     }
 
     fn contain(&mut self, (entity, number): (EntityId, SequenceNumber), damage: &Damage) {
-        let contained = self.step(|broker, cx| broker.body_damaged(cx, entity, number, damage));
+        let contained = self.step(|gateway, cx| gateway.body_damaged(cx, entity, number, damage));
         self.contained += usize::from(contained.is_some());
     }
 
     /// Lets everything go on that waits for its bytes.
     fn go_on(&mut self) {
-        self.step(Broker::replayed);
-        while self.broker.has_wanted() {
+        self.step(Gateway::replayed);
+        while self.gateway.namespaces().has_wanted() {
             let mut found = Vec::new();
-            for wanted in self.broker.wanted() {
+            for wanted in self.gateway.namespaces_mut().wanted() {
                 match self.read(wanted.body) {
                     Ok(bytes) => found.push((wanted, bytes)),
                     Err(damage) => self.contain((wanted.entity, wanted.number), &damage),
                 }
             }
-            self.step(|broker, cx| broker.read_back(cx, found));
+            self.step(|gateway, cx| gateway.read_back(cx, found));
         }
     }
 
@@ -143,28 +145,33 @@ impl Damaged {
         let old: Positions = std::iter::once(0..until).collect();
         let mut from = Some(SearchPosition::default());
         while let Some(at) = from {
-            let (found, rest) = self.broker.search_bodies(&old, at, limits::COMPACTION_SCAN);
+            let (found, rest) =
+                self.gateway
+                    .namespaces()
+                    .search_bodies(&old, at, limits::COMPACTION_SCAN);
             for found in found {
                 self.relocate(&found);
             }
             from = rest;
         }
-        self.step(|broker, _| broker.end_search());
-        let left = messages(&self.broker);
+        self.step(|gateway, _| gateway.namespaces_mut().end_search());
+        let left = messages(&self.gateway);
         let left = left.values().filter(|body| old.contains(body.position));
         assert_eq!(left.count(), 0, "a message's bytes stayed");
     }
 
     fn relocate(&mut self, found: &FoundBody) {
         match self.read(found.body) {
-            Ok(bytes) => self.step(|broker, cx| broker.relocate(cx, found, &bytes)),
+            Ok(bytes) => {
+                self.step(|gateway, cx| gateway.namespaces_mut().relocate(cx, found, &bytes));
+            }
             Err(damage) => self.contain((found.entity, found.number), &damage),
         }
     }
 
     /// Writes one more frame: damage in the last one looks like a crash during its write.
     fn write_on(&mut self) {
-        self.step(Broker::restate);
+        self.step(|gateway, cx| gateway.namespaces_mut().restate(cx));
         let frames: Vec<_> = self.recovered.writer.seal().into_iter().collect();
         let committer = &mut self.recovered.committer;
         committer.write(&frames).expect("the disk works");
@@ -172,7 +179,7 @@ impl Damaged {
     }
 
     fn bytes(&self) -> Messages<Bytes> {
-        let all = messages(&self.broker).into_iter();
+        let all = messages(&self.gateway).into_iter();
         let read = |body| self.read(body).expect("no damage is left");
         all.map(|(at, body)| (at, read(body))).collect()
     }
@@ -208,24 +215,24 @@ fn check(run: &Run, image: &Image, options: Options, random: &mut Stream, figure
     before.write_on();
     let (before, mut image) = (before.bytes(), whole.image());
     let damaged = damage(&mut image, &before, random);
-    let mut broker = Damaged::start(disk(&image, 2), options);
+    let mut gateway = Damaged::start(disk(&image, 2), options);
     assert_eq!(
-        messages(&broker.broker).len(),
+        messages(&gateway.gateway).len(),
         before.len(),
         "all are there"
     );
-    let found: Vec<_> = broker.recovered.damaged.clone();
+    let found: Vec<_> = gateway.recovered.damaged.clone();
     for found in found {
         let damage = Damage {
             body: found.body,
             place: found.place(),
         };
-        broker.contain((found.entity, found.number), &damage);
+        gateway.contain((found.entity, found.number), &damage);
     }
-    broker.go_on();
-    broker.compact();
-    assert_eq!(messages(&broker.broker), broker.model.messages);
-    let after = broker.bytes();
+    gateway.go_on();
+    gateway.compact();
+    assert_eq!(messages(&gateway.gateway), gateway.model.messages);
+    let after = gateway.bytes();
     let held: BTreeSet<&Bytes> = after.values().collect();
     for bytes in &damaged {
         assert!(!held.contains(bytes), "damaged bytes were handed out");
@@ -245,7 +252,7 @@ fn check(run: &Run, image: &Image, options: Options, random: &mut Stream, figure
     }
     let hit = before.values().filter(|bytes| damaged.contains(*bytes));
     figures.damaged += hit.count();
-    figures.contained += broker.contained;
+    figures.contained += gateway.contained;
 }
 
 #[test]

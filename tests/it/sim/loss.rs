@@ -5,11 +5,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jitney::broker::recovery::SearchPosition;
-use jitney::broker::{Broker, Damage, Profile, Salvage, StepContext};
+use jitney::access::Profile;
+use jitney::gateway::Gateway;
 use jitney::ids::{BodyRef, EntityId};
 use jitney::journal::{self, Disk, Error, Options, Recovered, Writer, write_checkpoint};
 use jitney::limits;
+use jitney::namespace::SearchPosition;
+use jitney::namespace::{Damage, Salvage, StepContext};
 use jitney::queue::{Journal, Positions, Record};
 use jitney::time::Timestamp;
 
@@ -81,12 +83,15 @@ impl Model {
 }
 
 /// Every message of a broker.
-pub(super) fn messages(broker: &Broker) -> Messages {
+pub(super) fn messages(gateway: &Gateway) -> Messages {
     let everywhere: Positions = std::iter::once(0..u64::MAX).collect();
     let mut all = Messages::new();
     let mut from = Some(SearchPosition::default());
     while let Some(at) = from {
-        let (found, rest) = broker.search_bodies(&everywhere, at, limits::COMPACTION_SCAN);
+        let (found, rest) =
+            gateway
+                .namespaces()
+                .search_bodies(&everywhere, at, limits::COMPACTION_SCAN);
         let found = found.iter();
         all.extend(found.map(|found| ((found.entity.0, found.number.0), found.body)));
         from = rest;
@@ -132,7 +137,7 @@ impl Losses {
         let random = Stream::new(self.random.next(), "disk");
         let disk = FaultyDisk::of(&image, random, self.options.segment_bytes);
         let disk: Arc<dyn Disk> = Arc::new(disk);
-        let (mut broker, mut model) = (Broker::new(1, Profile::Development), Model::default());
+        let (mut gateway, mut model) = (Gateway::new(1, Profile::Development), Model::default());
         let mut salvage = Salvage::default();
         let options = Options {
             accepts_loss: true,
@@ -140,7 +145,7 @@ impl Losses {
         };
         let recovered = journal::recover(Arc::clone(&disk), options, &mut |record, body| {
             model.replay(record, body);
-            salvage.replay(&mut broker, record, body);
+            salvage.replay(gateway.namespaces_mut(), record, body);
             Ok(())
         });
         let mut recovered = match recovered {
@@ -153,18 +158,18 @@ impl Losses {
             }
             Err(error) => panic!("{error}"),
         };
-        assert_eq!(messages(&broker), model.messages, "what is left is there");
+        assert_eq!(messages(&gateway), model.messages, "what is left is there");
         self.started += 1;
-        retain(&broker, &mut recovered);
+        retain(&gateway, &mut recovered);
         let lost = recovered.writer.lost_bodies();
         self.contained += usize::from(lost != Positions::default());
-        Self::go_on(&mut broker, &mut recovered, &*disk, &lost, &mut model);
+        Self::go_on(&mut gateway, &mut recovered, &*disk, &lost, &mut model);
         assert_eq!(self.start_again(disk), model.messages, "the next start");
     }
 
     /// Does what a start does after the recovery, up to the checkpoint that stands for what is left.
     fn go_on(
-        broker: &mut Broker,
+        gateway: &mut Gateway,
         recovered: &mut Recovered,
         disk: &dyn Disk,
         lost: &Positions,
@@ -183,41 +188,47 @@ impl Losses {
                 body: found.body,
                 place: found.place(),
             };
-            broker.body_damaged(&mut cx, found.entity, found.number, &damage);
+            gateway.body_damaged(&mut cx, found.entity, found.number, &damage);
         }
-        let found = broker.contain_lost(&mut cx, lost, journal::lost_place);
-        let again = broker.contain_lost(&mut cx, lost, journal::lost_place);
+        let found = gateway
+            .namespaces_mut()
+            .contain_lost(&mut cx, lost, journal::lost_place);
+        let again = gateway
+            .namespaces_mut()
+            .contain_lost(&mut cx, lost, journal::lost_place);
         assert!(again.is_empty(), "{found:?}, then {again:?}");
         if !recovered.losses.is_empty() || !recovered.damaged.is_empty() {
-            broker.restate(&mut cx);
+            gateway.namespaces_mut().restate(&mut cx);
         }
         let frames: Vec<_> = writer.seal().into_iter().collect();
         committer.write(&frames).expect("the disk works");
         committer.sync().expect("the disk works");
         if writer.checkpoint_due() {
-            let (at, snapshot) = (writer.checkpoint_at(), broker.snapshot());
+            let (at, snapshot) = (writer.checkpoint_at(), gateway.namespaces().snapshot());
             write_checkpoint(disk, at, |emit| snapshot.records(emit)).expect("the disk works");
         }
     }
 
     /// Starts without the flag.
     fn start_again(&self, disk: Arc<dyn Disk>) -> Messages {
-        let mut broker = Broker::new(1, Profile::Development);
+        let mut gateway = Gateway::new(1, Profile::Development);
         let recovered = journal::recover(disk, self.options, &mut |record, body| {
-            let replayed = broker.replay(record, body);
+            let replayed = gateway.namespaces_mut().replay(record, body);
             replayed.map_err(|error| error.to_string())
         });
         let mut recovered = recovered.unwrap_or_else(|error| panic!("the next start: {error}"));
-        retain(&broker, &mut recovered);
+        retain(&gateway, &mut recovered);
         let bodies = recovered.writer.check_bodies();
         bodies.unwrap_or_else(|error| panic!("the next start: {error}"));
-        messages(&broker)
+        messages(&gateway)
     }
 }
 
 /// Counts all bodies in, as a start does.
-pub(super) fn retain(broker: &Broker, recovered: &mut Recovered) {
-    broker.for_each_body(|body| recovered.writer.retain(body));
+pub(super) fn retain(gateway: &Gateway, recovered: &mut Recovered) {
+    gateway
+        .namespaces()
+        .for_each_body(|body| recovered.writer.retain(body));
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use jitney::amqp::{Accept, LinkId, Outcome, Refusal, Value as AmqpValue};
-use jitney::broker::{ConnectionId, Reply, Routed};
+use jitney::gateway::{Reply, Routed};
+use jitney::ids::ConnectionId;
 use jitney::ids::{BodyRef, LockToken};
 use jitney::message;
 use jitney::queue::{Handover, ReceiveMode};

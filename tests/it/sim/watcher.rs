@@ -3,9 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use jitney::broker::{ConnectionId, Room, WantedBody};
 use jitney::ids::BodyRef;
+use jitney::ids::ConnectionId;
 use jitney::journal::{self, Writer};
+use jitney::namespace::{Room, WantedBody};
 use jitney::shard::{Cause, Event, Observer};
 
 use super::audit::Sight;

@@ -5,12 +5,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::sync::Arc;
 
+use jitney::access::{Origin, Profile};
 use jitney::address::{Address, EntityAddress};
-use jitney::broker::{Broker, ConnectionId, Origin, Profile, Room, StepContext, WantedBody};
+use jitney::gateway::Gateway;
+use jitney::ids::ConnectionId;
 use jitney::ids::{LockToken, SequenceNumber};
 use jitney::journal::{Committer, Disk, Error, Frame, Options};
 use jitney::memory::{Budget, Memory, MemoryPages};
 use jitney::message;
+use jitney::namespace::{Room, StepContext, WantedBody};
 use jitney::queue::Description;
 use jitney::queue::Record;
 use jitney::rules::{CorrelationFields, CorrelationFilter, Filter, Rule};
@@ -217,7 +220,7 @@ impl World {
         let planned = self.entities[at].clone();
         let now = Timestamp::from_millis(self.now);
         self.shard
-            .configure(now, |broker, cx| ensure(broker, cx, &planned));
+            .configure(now, |gateway, cx| ensure(gateway, cx, &planned));
         for happened in self.seen.take() {
             let Happened::Step(step) = happened else {
                 return Err(Stop::Wrong("a step, and nothing else".to_owned()));
@@ -320,7 +323,7 @@ impl World {
         }
         let pins = self.auditor.step(now, group, act, &sights)?;
         self.wait_for(&sights, &pins);
-        let wanted = self.shard.broker().poll_timeout();
+        let wanted = self.shard.gateway().poll_timeout();
         if matches!(act, Act::Timeout) && wanted.is_some_and(|at| at.as_millis() <= now) {
             return Err(Stop::Wrong(format!(
                 "the broker is called for ever: {wanted:?}"
@@ -624,7 +627,7 @@ impl World {
             self.finish_turn()?;
             let is_idle = self.reads.is_empty() && self.checkpoint.is_none();
             let unfinished = matches!(self.shard.poll_timeout(), Some((_, Reason::Unfinished)));
-            if is_idle && !unfinished && !self.shard.broker().has_wanted() {
+            if is_idle && !unfinished && !self.shard.gateway().namespaces().has_wanted() {
                 return Ok(());
             }
             self.work()?;
@@ -689,7 +692,10 @@ impl World {
     }
 
     pub(super) fn wanted(&self) -> Option<i64> {
-        self.shard.broker().poll_timeout().map(Timestamp::as_millis)
+        self.shard
+            .gateway()
+            .poll_timeout()
+            .map(Timestamp::as_millis)
     }
 
     pub(super) fn is_clean(&self) -> bool {
@@ -732,9 +738,9 @@ fn start(
     entities: &[Planned],
 ) -> Result<Started, Stop> {
     let number = random.next();
-    let mut broker = Broker::new(number, Profile::Development);
+    let mut gateway = Gateway::new(number, Profile::Development);
     let memory = memory(number);
-    broker.set_memory(memory.clone());
+    gateway.set_memory(memory.clone());
     let options = Options {
         segment_bytes,
         cache_bytes: random.index(20_000),
@@ -742,16 +748,16 @@ fn start(
         accepts_loss: false,
     };
     let shared: Arc<dyn Disk> = Arc::<FaultyDisk>::clone(disk);
-    let recovering = match Recovering::read(broker, shared, options) {
+    let recovering = match Recovering::read(gateway, shared, options) {
         Ok(recovering) => recovering,
         Err(Error::Io { .. }) => return Err(Stop::Ends),
         Err(error) => return Err(Stop::Wrong(format!("it does not start: {error}"))),
     };
     let newest = recovering.recovered().newest.as_millis();
     let now = Timestamp::from_millis(now);
-    let ready = recovering.begin(now, memory, usize::MAX, |broker, cx| {
+    let ready = recovering.begin(now, memory, usize::MAX, |gateway, cx| {
         for planned in entities {
-            ensure(broker, cx, planned);
+            ensure(gateway, cx, planned);
         }
         Ok::<(), Stop>(())
     });
@@ -776,24 +782,28 @@ fn start(
 }
 
 /// Makes an entity, or gives it new properties.
-fn ensure(broker: &mut Broker, cx: &mut StepContext<'_>, planned: &Planned) {
+fn ensure(gateway: &mut Gateway, cx: &mut StepContext<'_>, planned: &Planned) {
     let (path, description) = (&planned.path, planned.description.clone());
-    let is_new = broker.find(&address(path)).is_none();
+    let is_new = gateway.namespaces().find(&address(path)).is_none();
     let made = if planned.topic.is_some() {
         let rules = planned.rules.iter().map(|color| rule(*color)).collect();
-        broker.ensure_subscription(cx, path, description, rules)
+        gateway.ensure_subscription(cx, path, description, rules)
     } else {
-        broker.ensure_entity(cx, path, description)
+        gateway.ensure_entity(cx, path, description)
     };
     made.expect("an entity can be made");
     if is_new && planned.first != 1 {
         // As if so many messages had been there.
         let record = Record::Counter {
-            entity: broker.find(&address(path)).expect("it is there").id(),
+            entity: gateway
+                .namespaces()
+                .find(&address(path))
+                .expect("it is there")
+                .id(),
             next: SequenceNumber(planned.first),
         };
         cx.journal.append(&record);
-        let replayed = broker.replay(&record, None);
+        let replayed = gateway.namespaces_mut().replay(&record, None);
         replayed.expect("a counter can be replayed");
     }
 }

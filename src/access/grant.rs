@@ -1,0 +1,181 @@
+//! What was proved, and what it is good for.
+
+use super::Peer;
+use crate::address;
+use crate::rights::{AuthorizationRule, Right, Rights};
+use crate::time::Timestamp;
+
+/// Rights that were proved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grant {
+    /// The key of the path of the entity for which they hold, and for all below; with nothing after
+    /// the prefix of a namespace, for all of that.
+    pub(crate) scope: String,
+    pub(crate) rights: Rights,
+    pub(crate) expires_at: Timestamp,
+    /// A token gave it, and another may take its place.
+    pub(crate) is_of_token: bool,
+}
+
+/// What a request over HTTP proves its rights with.
+#[derive(Debug, Clone)]
+pub struct Inquiry {
+    /// Where it comes from.
+    pub peer: Peer,
+    /// The host that it names, if it is known.
+    pub host: Option<String>,
+    /// Its token, if it has one.
+    pub token: Option<String>,
+    /// The path for which the token must hold.
+    pub path: String,
+    /// Further tokens, for entities that another one is to forward to.
+    pub supplementary: Vec<String>,
+}
+
+/// What somebody may who makes a request over HTTP.
+///
+/// Clients sign a token for the URL of one request, or for anything above it. Whatever a request is
+/// about must be covered by what its *token* is for; what its key is for is more, and says only
+/// whether an operation may look at what is above it, as the topic of a new subscription is.
+#[derive(Debug, Clone)]
+pub struct Authority {
+    /// What its token gives, where it is good.
+    pub(super) grant: Grant,
+    /// What its key is for: the path of an entity, or the prefix of a namespace.
+    pub(super) owner: String,
+    /// Where its tokens hold, for entities that another forwards to: that of the request, and those
+    /// that clients send for the targets.
+    pub(super) reach: Vec<Grant>,
+}
+
+impl Grant {
+    /// Everything, for ever.
+    pub(crate) fn all() -> Self {
+        Self {
+            scope: String::new(),
+            rights: Rights::ALL,
+            expires_at: Timestamp::MAX,
+            is_of_token: false,
+        }
+    }
+
+    /// What a rule gives where it stands, for as long as a connection lasts.
+    pub(super) fn of_rule((scope, rule): (String, &AuthorizationRule)) -> Self {
+        Self {
+            scope,
+            rights: rule.rights,
+            ..Self::all()
+        }
+    }
+
+    /// Returns how many bytes it keeps.
+    pub(crate) fn kept_bytes(&self) -> usize {
+        size_of::<Self>() + self.scope.len()
+    }
+
+    pub(crate) fn covers(&self, path: &str) -> bool {
+        is_within(path, &self.scope)
+    }
+
+    /// Checks that it gives a right on a path.
+    ///
+    /// # Errors
+    ///
+    /// A sentence for the client.
+    fn check(&self, path: &str, right: Right) -> Result<(), String> {
+        if self.covers(&address::key(path)) && self.rights.allow(right) {
+            return Ok(());
+        }
+        Err(lacks(path, right))
+    }
+}
+
+impl Authority {
+    /// Checks that its token gives a right on what a request names.
+    ///
+    /// # Errors
+    ///
+    /// A sentence for the client.
+    pub(crate) fn check(&self, path: &str, right: Right) -> Result<(), String> {
+        self.grant.check(path, right)
+    }
+
+    /// Checks that its key gives a right on what is above that a request names, or beside it.
+    ///
+    /// # Errors
+    ///
+    /// A sentence for the client.
+    pub(crate) fn check_above(&self, path: &str, right: Right) -> Result<(), String> {
+        if is_within(&address::key(path), &self.owner) && self.grant.rights.allow(right) {
+            return Ok(());
+        }
+        Err(lacks(path, right))
+    }
+
+    /// Checks that its token gives a right on an entity's messages. Clients sign for the entity, for
+    /// what is above it, or for the URL of the request, which is below: `orders/messages/head`.
+    ///
+    /// # Errors
+    ///
+    /// A sentence for the client.
+    pub(crate) fn check_messages(&self, entity: &str, right: Right) -> Result<(), String> {
+        self.check_above(entity, right)?;
+        let messages = format!("{}/messages", address::key(entity));
+        let is_for = |messages: &str, scope: &str| {
+            is_within(messages, scope) || (!scope.is_empty() && is_within(scope, messages))
+        };
+        if is_for(&messages, &self.grant.scope) {
+            return Ok(());
+        }
+        Err(lacks(entity, right))
+    }
+
+    /// Checks that messages may be sent to an entity, in the name of one that forwards to it.
+    ///
+    /// # Errors
+    ///
+    /// A sentence for the client.
+    pub(crate) fn check_target(&self, path: &str) -> Result<(), String> {
+        let mut checked = Ok(());
+        for grant in &self.reach {
+            checked = grant.check(path, Right::Send);
+            if checked.is_ok() {
+                break;
+            }
+        }
+        checked
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of(scope: &str, rights: Rights) -> Self {
+        let grant = Grant {
+            scope: scope.to_owned(),
+            rights,
+            ..Grant::all()
+        };
+        Self {
+            owner: grant.scope.clone(),
+            reach: vec![grant.clone()],
+            grant,
+        }
+    }
+}
+
+/// Returns whether a path is an entity's, or below it; both are keys.
+pub(super) fn is_within(path: &str, scope: &str) -> bool {
+    if scope.is_empty() {
+        // The first namespace's: no other's paths.
+        return !path.starts_with("//");
+    }
+    match path.strip_prefix(scope) {
+        Some(rest) => rest.is_empty() || rest.starts_with('/') || scope.ends_with('/'),
+        None => false,
+    }
+}
+
+fn lacks(path: &str, right: Right) -> String {
+    format!(
+        "'{right}' claim is required to perform this operation on '{}'.",
+        address::without_namespace(path)
+    )
+}

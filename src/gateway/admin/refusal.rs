@@ -1,0 +1,93 @@
+//! Why a request is not done, and how that is told (`administration.md#errors`).
+
+use super::limits::BUSY_SECONDS;
+use super::write::Writer;
+use super::{Response, text};
+use crate::gateway::Tracking;
+use crate::namespace::administration::READ_CLAIMS;
+use crate::namespace::{Denied, DeniedKind};
+
+/// Why a request is not done.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The request makes no sense; the text names the element, or the part of the address.
+    #[error("{0}")]
+    Malformed(String),
+    /// There is nothing that could be asked for at such an address.
+    #[error("{0}")]
+    Unknown(String),
+    /// That cannot be done at this address.
+    #[error("the method '{0}' is not allowed here; allowed: GET, PUT, DELETE")]
+    Method(String),
+    /// The body is longer than any that is understood.
+    #[error(
+        "the body is too long; allowed: {} bytes",
+        super::limits::BODY_BYTES_MAX
+    )]
+    TooLong,
+    /// The version that must be there, by `If-Match`, is none of ours.
+    #[error("If-Match: found '{0}'; allowed: * or an ETag of an earlier answer")]
+    Version(String),
+    /// The operation is not done.
+    #[error(transparent)]
+    Denied(#[from] Denied),
+}
+
+impl Refusal {
+    /// Returns the refusal as the clients understand it. A text that has its sub-code keeps it.
+    #[must_use]
+    pub fn render(&self, tracking: &Tracking<'_>) -> Response {
+        let status = self.status();
+        let sub_code = sub_code(status);
+        let text = self.to_string();
+        // The service's sentence about a right to read has no sub-code.
+        let sub_code = if text.starts_with("SubCode=") || text.starts_with(READ_CLAIMS) {
+            String::new()
+        } else {
+            format!("SubCode={sub_code}. ")
+        };
+        let text = text.trim_end_matches('.');
+        let Tracking { id, system, at } = tracking;
+        let at = text::time(*at);
+        let detail =
+            format!("{sub_code}{text}. TrackingId:{id}, SystemTracker:{system}, Timestamp:{at}");
+        // Clients of Go show the status line: the service has the refusal of a right in it, too.
+        let reason = detail
+            .starts_with("SubCode=40100: ")
+            .then(|| detail.clone());
+        let mut out = Writer::document();
+        out.within("Error", "", |out| {
+            out.leaf("Code", status);
+            out.leaf("Detail", detail);
+        });
+        let busy = matches!(self, Self::Denied(denied) if denied.kind == DeniedKind::Full);
+        Response {
+            status,
+            reason,
+            content_type: "application/xml; charset=utf-8",
+            etag: None,
+            retry_after_seconds: busy.then_some(BUSY_SECONDS),
+            body: out.finish(),
+        }
+    }
+
+    const fn status(&self) -> u16 {
+        match self {
+            Self::Malformed(_) => 400,
+            Self::Unknown(_) => 404,
+            Self::Method(_) => 405,
+            Self::Version(_) => 412,
+            Self::TooLong => 413,
+            Self::Denied(denied) => denied.kind.http_status(),
+        }
+    }
+}
+
+/// Returns the sub-code by which clients tell what a status leaves open: 40301 and 40901 would mean
+/// something else to them.
+const fn sub_code(status: u16) -> u32 {
+    match status {
+        503 => 50_004,
+        status => status as u32 * 100,
+    }
+}

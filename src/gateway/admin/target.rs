@@ -1,0 +1,167 @@
+//! What the address of a request names (`administration.md#requests`).
+//!
+//! A path is split at its slashes first and decoded then: `a%2Fb` is one part of a path, and names
+//! the same queue as `a/b`. What is around names compares without case.
+
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
+
+use super::limits::{PAGE_ENTRIES_MAX, TARGET_BYTES_MAX};
+use super::refusal::Refusal;
+use super::xml::{shown, wrong};
+use crate::address;
+use crate::namespace::administration::Listed;
+
+/// What an address names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Target {
+    /// A queue or a topic.
+    Entity(String),
+    /// A page of a list.
+    List {
+        what: Listed,
+        skip: usize,
+        top: usize,
+    },
+    /// The namespace.
+    Namespace,
+    /// A rule, by its subscription's path and its name.
+    Rule(String, String),
+    /// A subscription.
+    Subscription(String),
+}
+
+/// What of a path is encoded: what would end it. JavaScript shows the rest to its users as it is.
+const PATH: AsciiSet = CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'#')
+    .add(b'%')
+    .add(b'<')
+    .add(b'>')
+    .add(b'?')
+    .add(b'\\')
+    .add(b'^')
+    .add(b'`')
+    .add(b'{')
+    .add(b'|')
+    .add(b'}');
+
+impl Target {
+    /// Reads a path and a query, as they are in the request.
+    pub(super) fn read(path: &str, query: Option<&str>) -> Result<Self, Refusal> {
+        if TARGET_BYTES_MAX < path.len() + query.map_or(0, str::len) {
+            let problem = format!("the address is longer than {TARGET_BYTES_MAX} bytes");
+            return Err(Refusal::Malformed(problem));
+        }
+        let parts = path.trim_matches('/').split('/');
+        let parts: Vec<String> = parts.map(decode).collect::<Result<_, _>>()?;
+        // An encoded slash is one too, and a path that begins with two is one of another namespace.
+        if parts
+            .iter()
+            .flat_map(|part| part.split('/'))
+            .any(str::is_empty)
+        {
+            return Err(wrong(
+                "the path",
+                path,
+                "the name of an entity, such as /orders or /news/Subscriptions/eu",
+            ));
+        }
+        let words: Vec<&str> = parts.iter().map(String::as_str).collect();
+        let page = |what| {
+            let (skip, top) = page(query.unwrap_or_default())?;
+            Ok(Self::List { what, skip, top })
+        };
+        let is = |word: &str, expected: &str| word.eq_ignore_ascii_case(expected);
+        match words.as_slice() {
+            [info] if is(info, "$namespaceinfo") => Ok(Self::Namespace),
+            [resources, kind] if is(resources, "$Resources") => match () {
+                () if is(kind, "Queues") => page(Listed::Queues),
+                () if is(kind, "Topics") => page(Listed::Topics),
+                () => Err(unknown(path)),
+            },
+            // Other names of the service's own, and none of an entity.
+            [first, ..] if first.starts_with('$') => Err(unknown(path)),
+            [topic @ .., subscriptions, name, rules, rule]
+                if !topic.is_empty()
+                    && is(subscriptions, "Subscriptions")
+                    && is(rules, "Rules") =>
+            {
+                let subscription = address::subscription(&topic.join("/"), name);
+                Ok(Self::Rule(subscription, (*rule).to_owned()))
+            }
+            [topic @ .., subscriptions, name, rules]
+                if !topic.is_empty()
+                    && is(subscriptions, "Subscriptions")
+                    && is(rules, "Rules") =>
+            {
+                let subscription = address::subscription(&topic.join("/"), name);
+                page(Listed::Rules(subscription))
+            }
+            [topic @ .., subscriptions, name]
+                if !topic.is_empty() && is(subscriptions, "Subscriptions") =>
+            {
+                let subscription = address::subscription(&topic.join("/"), name);
+                Ok(Self::Subscription(subscription))
+            }
+            [topic @ .., subscriptions]
+                if !topic.is_empty() && is(subscriptions, "Subscriptions") =>
+            {
+                page(Listed::Subscriptions(topic.join("/")))
+            }
+            entity => Ok(Self::Entity(entity.join("/"))),
+        }
+    }
+}
+
+fn unknown(path: &str) -> Refusal {
+    Refusal::Unknown(format!("there is nothing at '{}'", shown(path)))
+}
+
+/// Returns where a page begins, and how many entries it has at most.
+fn page(query: &str) -> Result<(usize, usize), Refusal> {
+    let (mut skip, mut top) = (0, PAGE_ENTRIES_MAX);
+    for (name, value) in pairs(query) {
+        let name = decode(name)?.to_ascii_lowercase();
+        let number = || {
+            let value = decode(value)?;
+            let number = value.parse::<usize>();
+            number.map_err(|_| wrong(&name, &value, "a whole number, not negative"))
+        };
+        match name.as_str() {
+            "$skip" => skip = number()?,
+            // A page without entries would lead to itself.
+            "$top" => match number()? {
+                0 => return Err(wrong("$top", "0", "a whole number from 1 on")),
+                wanted => top = wanted.min(PAGE_ENTRIES_MAX),
+            },
+            // Without it, others would be told of than those that were asked for.
+            "$filter" => return Err(wrong("$filter", value, "lists without a filter")),
+            _ => {}
+        }
+    }
+    Ok((skip, top))
+}
+
+/// Returns the names and values of a query, encoded.
+pub(super) fn pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
+    let pairs = query.split('&').filter(|pair| !pair.is_empty());
+    pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+}
+
+/// Decodes a part of a path or a query.
+fn decode(text: &str) -> Result<String, Refusal> {
+    let decoded = percent_decode_str(text).decode_utf8();
+    let decoded = decoded.map_err(|_| wrong("the address", text, "percent-encoded UTF-8"))?;
+    Ok(decoded.into_owned())
+}
+
+/// Encodes a path of a URL as all URLs here are: clients differ in what they encode.
+pub(super) fn normal(path: &str) -> String {
+    encode(&percent_decode_str(path).decode_utf8_lossy())
+}
+
+/// Encodes a path for a URL.
+pub(super) fn encode(path: &str) -> String {
+    utf8_percent_encode(path, &PATH).to_string()
+}

@@ -1,0 +1,148 @@
+//! Connections and their links, as the gateway knows them.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::link_memory::Kept;
+use super::management::Call;
+use super::transactions::{Declared, Group};
+use super::windows::Window;
+use super::{Link, jms};
+use crate::access::{Grant, Origin};
+use crate::amqp::{LinkId, SessionId};
+use crate::ids::{ConnectionId, EntityId};
+
+/// All connections.
+#[derive(Debug, Default)]
+pub(crate) struct Connections {
+    open: BTreeMap<ConnectionId, Connection>,
+    /// The receivers of connections that have ended: messages for them may be on their way still.
+    ended: BTreeMap<ConnectionId, Vec<(LinkId, EntityId)>>,
+}
+
+/// A connection.
+#[derive(Debug, Default)]
+pub(crate) struct Connection {
+    /// What stands before the paths of its namespace's entities.
+    pub(crate) prefix: String,
+    /// The host by which its peer calls the namespace.
+    pub(crate) host: String,
+    pub(crate) origin: Origin,
+    /// What it has proved.
+    pub(crate) grants: Vec<Grant>,
+    /// It has proved something once.
+    pub(crate) admitted: bool,
+    /// What it calls itself.
+    pub(crate) container_id: String,
+    /// It says that it brings JMS 2.0.
+    pub(crate) brings_jms: bool,
+    pub(crate) links: BTreeMap<LinkId, Link>,
+    /// Receivers that have gone of late: messages for them may be on their way, and come back.
+    pub(crate) departed: VecDeque<(LinkId, EntityId)>,
+    /// What links of it have for themselves.
+    pub(crate) holdings: BTreeMap<LinkId, jms::Holding>,
+    /// Calls whose answers have no link yet.
+    pub(crate) orphans: VecDeque<Call>,
+    /// Bytes of calls that wait for their answers to leave.
+    pub(crate) waiting: usize,
+    pub(super) window: Window,
+    /// Its open transactions, by their numbers.
+    pub(crate) transactions: BTreeMap<u64, Declared>,
+    /// By the AMQP sessions that have a transaction coordinator.
+    pub(crate) groups: BTreeMap<SessionId, Group>,
+    /// What is counted of it; nothing before it has a link or a token.
+    pub(crate) kept: Option<Kept>,
+}
+
+impl Connections {
+    /// Returns the connection with an id, if it is open.
+    pub(crate) fn get(&self, id: ConnectionId) -> Option<&Connection> {
+        self.open.get(&id)
+    }
+
+    /// Returns the connection with an id, if it is open.
+    pub(crate) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
+        self.open.get_mut(&id)
+    }
+
+    /// Returns the connection with an id, which is made if there is none.
+    pub(crate) fn entry(&mut self, id: ConnectionId) -> &mut Connection {
+        self.open.entry(id).or_default()
+    }
+
+    /// Returns how many are open.
+    pub(super) fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (ConnectionId, &Connection)> {
+        self.open.iter().map(|(&id, connection)| (id, connection))
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Connection> {
+        self.open.values_mut()
+    }
+
+    pub(super) fn ids(&self) -> Vec<ConnectionId> {
+        self.open.keys().copied().collect()
+    }
+
+    /// Ends a connection. Which queues its receivers had is remembered until it is known which of their
+    /// messages have not come to it ([`Connections::take_ended`]).
+    pub(super) fn end(&mut self, id: ConnectionId) -> Option<Connection> {
+        let connection = self.open.remove(&id)?;
+        let open = connection.links.iter();
+        let open = open.filter_map(|(&link, state)| match *state {
+            Link::Receiver { queue, name: None } => Some((link, queue)),
+            Link::Receiver { .. }
+            | Link::Sender { .. }
+            | Link::Waiting { .. }
+            | Link::Coordinator { .. }
+            | Link::Requests { .. }
+            | Link::Responses(_) => None,
+        });
+        let receivers: Vec<_> = open.chain(connection.departed.iter().copied()).collect();
+        if !receivers.is_empty() {
+            self.ended.insert(id, receivers);
+        }
+        Some(connection)
+    }
+
+    /// Takes the receivers that a connection had when it ended.
+    pub(super) fn take_ended(&mut self, id: ConnectionId) -> Vec<(LinkId, EntityId)> {
+        self.ended.remove(&id).unwrap_or_default()
+    }
+
+    /// Returns whether a client has a link to an entity.
+    pub(crate) fn have_links(&self, base: EntityId) -> bool {
+        let mut links = self.open.values().flat_map(|state| state.links.values());
+        links.any(|state| state.queue().is_some_and(|queue| queue.base() == base))
+    }
+
+    /// Returns the links that something is true of.
+    pub(super) fn links_where(
+        &self,
+        mut wanted: impl FnMut(&Link) -> bool,
+    ) -> Vec<(ConnectionId, LinkId)> {
+        let mut found = Vec::new();
+        for (&connection, state) in &self.open {
+            for (&link, state) in &state.links {
+                if wanted(state) {
+                    found.push((connection, link));
+                }
+            }
+        }
+        found
+    }
+
+    /// Checks what holds between steps.
+    pub(crate) fn check(&self) {
+        for (id, connection) in &self.open {
+            assert!(!self.ended.contains_key(id), "no id is used twice");
+            let (_, waiting) = connection.waiting_calls();
+            assert_eq!(connection.waiting, waiting, "calls that wait are counted");
+            for link in connection.holdings.keys() {
+                assert!(connection.links.contains_key(link), "it goes with its link");
+            }
+        }
+    }
+}

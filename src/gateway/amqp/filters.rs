@@ -1,0 +1,106 @@
+//! Receivers that look at messages without taking them, or take only some.
+
+use crate::namespace::{Denied, DeniedKind};
+use std::sync::Arc;
+
+use crate::address::EntityAddress;
+use crate::amqp::{Attach, SelectorFilter};
+use crate::gateway::Gateway;
+use crate::ids::EntityId;
+use crate::limits;
+use crate::queue::{Finding, Queue, Selection};
+use crate::rules::{SqlFilter, selector};
+
+/// What a receiver chooses of a queue's messages.
+#[derive(Debug)]
+pub(super) struct Choice {
+    pub(super) finding: Finding,
+    pub(super) selection: Selection,
+}
+
+impl Gateway {
+    /// Reads what a receiver chooses; `None` if it takes what comes.
+    pub(super) fn choice(
+        &mut self,
+        (queue, address): (EntityId, &EntityAddress),
+        attach: &Attach,
+    ) -> Result<Option<Choice>, Denied> {
+        if attach.is_no_local() {
+            let text = "A receiver cannot leave out what its own connection sends (no-local): select \
+                        by a property that the sender sets.";
+            return Err(Denied::new(DeniedKind::NotImplemented, text, &address.path));
+        }
+        let selector = selector_of(address, attach)?;
+        let finding = if attach.browses() {
+            Finding::Shown
+        } else {
+            Finding::Taken
+        };
+        let bytes_max = self.message_size_max(queue, attach);
+        if finding == Finding::Taken && selector.is_none() && bytes_max.is_none() {
+            return Ok(None);
+        }
+        let selection = Selection {
+            selector: selector.map(Arc::new),
+            bytes_max,
+        };
+        Ok(Some(Choice { finding, selection }))
+    }
+
+    /// Returns how large a message may be that is sent to a receiver, if its queue may have larger ones
+    /// [2.7.3]. Of a message session all are sent, in their order.
+    fn message_size_max(&self, queue: EntityId, attach: &Attach) -> Option<u64> {
+        let queue = self
+            .namespaces
+            .queue(queue)
+            .filter(|queue| !queue.has_sessions())?;
+        let max = attach.message_size_max;
+        let is_meant = max != 0 && max != limits::STATED_MESSAGE_SIZE;
+        (is_meant && max < queue.description().max_message_bytes).then_some(max)
+    }
+
+    /// Checks that there is such a choice of an entity's messages: a message session has one receiver,
+    /// who takes them as they come.
+    pub(super) fn check_choice(
+        &mut self,
+        queue: EntityId,
+        address: &EntityAddress,
+        attach: &Attach,
+        choice: &Choice,
+    ) -> Result<(), Denied> {
+        let has_sessions = self
+            .namespaces
+            .queue(queue)
+            .is_some_and(Queue::has_sessions);
+        let text = if attach.session_filter().is_some() {
+            "The messages of one session cannot be browsed or selected by a receiver: peek them by the \
+             entity's $management node, or receive them."
+        } else if has_sessions && choice.finding == Finding::Taken {
+            "A receiver of an entity that requires sessions cannot have a selector: accept a session."
+        } else {
+            return Ok(());
+        };
+        Err(Denied::new(DeniedKind::NotImplemented, text, &address.path))
+    }
+}
+
+/// Reads the selector that a receiver has; an empty one is none.
+pub(super) fn selector_of(
+    address: &EntityAddress,
+    attach: &Attach,
+) -> Result<Option<SqlFilter>, Denied> {
+    let text = match attach.selector() {
+        None => return Ok(None),
+        Some(SelectorFilter::Text(text)) if text.trim().is_empty() => return Ok(None),
+        Some(SelectorFilter::Text(text)) => text,
+        Some(SelectorFilter::Malformed) => {
+            let text = "The selector of a receiver must be a string.";
+            return Err(Denied::new(DeniedKind::InvalidField, text, &address.path));
+        }
+    };
+    let selector = selector(&text).map_err(|error| {
+        let text = format!("The selector is not valid: {error}.");
+        Denied::new(DeniedKind::InvalidField, &text, &address.path)
+    })?;
+    Ok(Some(selector))
+}

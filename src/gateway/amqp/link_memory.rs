@@ -1,0 +1,119 @@
+//! What is kept for a connection as long as it lives: names and addresses of its links, audiences of its
+//! tokens. It is counted as memory, and has a bound for each connection, a lower one while memory is full;
+//! what is in its transactions is counted there.
+
+use super::{Link, ServiceNode, links};
+use crate::amqp::{Attach, LinkTarget};
+use crate::gateway::Gateway;
+use crate::ids::ConnectionId;
+use crate::limits;
+use crate::memory::{Held, Memory, Purpose};
+use crate::namespace::{Denied, DeniedKind};
+
+/// What one connection takes of the memory that is counted.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    links: Held,
+    tokens: Held,
+}
+
+impl Kept {
+    fn new(memory: &Memory) -> Self {
+        Self {
+            links: memory.hold(Purpose::Other, 0),
+            tokens: memory.hold(Purpose::Other, 0),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.links.bytes() + self.tokens.bytes()
+    }
+}
+
+impl Gateway {
+    /// Checks that a connection may have one more link, before anything is done for it.
+    pub(super) fn check_kept(
+        &mut self,
+        connection: ConnectionId,
+        attach: &Attach,
+    ) -> Result<(), Denied> {
+        let answers_to = match &attach.target {
+            LinkTarget::Node(Some(target)) => target.address.as_deref(),
+            LinkTarget::Node(None) | LinkTarget::Coordinator => None,
+        };
+        let addresses = [
+            attach.source.as_ref().and_then(|it| it.address.as_deref()),
+            answers_to,
+            attach.text(links::DESTINATION),
+        ];
+        let addresses = addresses.into_iter().flatten().map(str::len);
+        let more = attach.name.len() + addresses.sum::<usize>();
+        let Err(text) = self.check_kept_bytes(connection, more) else {
+            return Ok(());
+        };
+        Err(Denied::new(DeniedKind::Limit, &text, ""))
+    }
+
+    /// Checks that so many more bytes may be kept for a connection; says why they may not.
+    pub(super) fn check_kept_bytes(
+        &mut self,
+        connection: ConnectionId,
+        more: usize,
+    ) -> Result<(), String> {
+        let (max, why) = if self.namespaces.memory().is_full() {
+            let why = ", which is what a connection may have while the broker's memory is full";
+            (limits::CONNECTION_KEPT_BYTES_FULL, why)
+        } else {
+            (limits::CONNECTION_KEPT_BYTES_MAX, "")
+        };
+        if self.kept(connection).bytes() + more <= max {
+            return Ok(());
+        }
+        Err(format!(
+            "The names and addresses of the connection's links and tokens would have more than {max} \
+             bytes{why}."
+        ))
+    }
+
+    /// Counts a link that a connection has from now on.
+    pub(super) fn keep_link(&mut self, connection: ConnectionId, link: &Link) {
+        let links = &mut self.kept(connection).links;
+        links.resize(links.bytes() + link.kept_bytes());
+    }
+
+    /// Counts a link no more.
+    pub(super) fn drop_link(&mut self, connection: ConnectionId, link: &Link) {
+        let links = &mut self.kept(connection).links;
+        links.resize(links.bytes().saturating_sub(link.kept_bytes()));
+    }
+
+    /// Counts the tokens that a connection has now.
+    pub(super) fn keep_tokens(&mut self, connection: ConnectionId) {
+        let grants = self.connection(connection).grants.iter();
+        let bytes = grants.map(crate::access::Grant::kept_bytes).sum();
+        self.kept(connection).tokens.resize(bytes);
+    }
+
+    fn kept(&mut self, connection: ConnectionId) -> &mut Kept {
+        let connection = self.connections.entry(connection);
+        let memory = self.namespaces.memory();
+        connection.kept.get_or_insert_with(|| Kept::new(memory))
+    }
+}
+
+impl Link {
+    /// Returns how many bytes of the peer's it keeps.
+    fn kept_bytes(&self) -> usize {
+        let of = |node: &ServiceNode| node.resource().map_or(0, |path| path.len());
+        match self {
+            Self::Sender { destination, .. } => destination.as_deref().map_or(0, str::len),
+            Self::Receiver { name, .. } => name.as_deref().map_or(0, str::len),
+            Self::Waiting { name, .. } => name.len(),
+            Self::Requests { node, .. } => of(node),
+            Self::Responses(link) => {
+                of(&link.node) + link.name.len() + link.target.as_deref().map_or(0, str::len)
+            }
+            Self::Coordinator { .. } => 0,
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! The management node of an entity, and the requests and responses of all service nodes.
+//!
+//! A request is a message with an operation among its application-properties; its response goes
+//! out on a link that the request names in its reply-to (`management.md#the-management-node`).
+
+mod envelope;
+mod message_sessions;
+mod operations;
+mod response;
+mod rules;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use bytes::Bytes;
+use serde_amqp::Value;
+
+use super::connections::Connection;
+use super::send::Incoming;
+use super::windows::Load;
+use super::{Link, Reply, ResponseLink, Routed, ServiceNode};
+use crate::amqp::{Fields, LinkId, SessionId};
+use crate::gateway::Gateway;
+use crate::ids::ConnectionId;
+use crate::limits;
+use crate::namespace::{Denied, DeniedKind, StepContext};
+use crate::time::Timestamp;
+
+pub(super) use envelope::Request;
+pub use response::Response;
+pub(super) use response::{Body, Status};
+
+/// The link property from which clients take the size of a batch: a `long`
+/// (`messaging.md#sender-links`).
+pub(super) fn batch_size_property(bytes: u64) -> Fields {
+    let size = i64::try_from(bytes.min(limits::MESSAGE_SIZE_DEFAULT)).unwrap_or(i64::MAX);
+    let mut properties = Fields::new();
+    properties.insert(
+        "com.microsoft:max-message-batch-size".into(),
+        Value::Long(size),
+    );
+    properties
+}
+
+/// The link property that tells when a message session's lock ends: .NET's ticks, in eight bytes
+/// (`receiving.md#session-filter`).
+pub(super) fn locked_until_property(until: Timestamp) -> Fields {
+    /// 1970-01-01, counted from the year 1.
+    const EPOCH: i64 = 621_355_968_000_000_000;
+    let ticks = until
+        .as_millis()
+        .saturating_mul(10_000)
+        .saturating_add(EPOCH);
+    let mut properties = Fields::new();
+    properties.insert("com.microsoft:locked-until-utc".into(), Value::Long(ticks));
+    properties
+}
+
+impl Gateway {
+    /// Takes a request. It is carried out when its answer can leave, and not before: an answer that
+    /// waited could tell of messages that are gone.
+    ///
+    /// # Errors
+    ///
+    /// When too many wait already.
+    pub(super) fn request(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        id: ConnectionId,
+        incoming: &Incoming,
+    ) -> Result<(), Denied> {
+        let Some(Link::Requests { node, session }) = self.link(id, incoming.link) else {
+            return Ok(());
+        };
+        let (node, session) = (node.clone(), *session);
+        let payload = incoming.payload.clone();
+        let (request, invalid) = match Request::read(&payload) {
+            Ok(request) => (request, None),
+            Err(invalid) => {
+                let (request, text) = *invalid;
+                (request, Some(text))
+            }
+        };
+        let call = Call {
+            node,
+            session,
+            request,
+            invalid,
+            transaction: incoming.transaction.clone(),
+            payload,
+            progress: operations::Progress::default(),
+        };
+        if self.may_wait(id, &call) {
+            self.submit(cx, id, call);
+            self.count_waiting(id);
+            return Ok(());
+        }
+        let text = "Too many requests wait for their responses to be received.";
+        Err(Denied::new(DeniedKind::Limit, text, ""))
+    }
+
+    /// Returns whether a small call need not wait, as most need not: the link for its answer has
+    /// credit, and no other call is before it. What others have waiting is no reason to refuse it.
+    fn is_answered_at_once(&mut self, id: ConnectionId, call: &Call) -> bool {
+        let size = u64::try_from(call.payload.len()).unwrap_or(u64::MAX);
+        if limits::CBS_MESSAGE_BYTES_MAX < size
+            || self.has_unfinished()
+            || !self.takes_answers(id, &call.node)
+        {
+            return false;
+        }
+        let connection = self.connection(id);
+        let reply_to = call.request.reply_to.as_deref();
+        let link = find(&connection.links, &call.node, call.session, reply_to);
+        match link.and_then(|link| connection.links.get(&link)) {
+            Some(Link::Responses(state)) => state.has_credit() && state.waiting.is_empty(),
+            Some(_) | None => false,
+        }
+    }
+
+    /// Returns whether a connection may have another call of so many bytes waiting. One that is as small
+    /// as a token may always be its first: Java sends it while it attaches the link for the answer.
+    fn may_wait(&mut self, id: ConnectionId, call: &Call) -> bool {
+        let bytes = call.payload.len();
+        let (count, waiting) = self.connection(id).waiting_calls();
+        let fits = waiting + bytes <= limits::REQUESTS_WAITING_BYTES_MAX;
+        let has_share = self.windows.may_wait(bytes) || self.is_answered_at_once(id, call);
+        match count {
+            0 => bytes <= limits::FIRST_REQUEST_BYTES || has_share,
+            _ => count < limits::REQUESTS_WAITING_MAX && fits && has_share,
+        }
+    }
+
+    /// Lets a call wait where its answer will leave, or for that link to be attached.
+    fn submit(&mut self, cx: &mut StepContext<'_>, id: ConnectionId, call: Call) {
+        let connection = self.connection(id);
+        let reply_to = call.request.reply_to.as_deref();
+        let link = find(&connection.links, &call.node, call.session, reply_to);
+        match link.and_then(|link| Some((link, connection.links.get_mut(&link)?))) {
+            Some((link, Link::Responses(state))) => {
+                state.waiting.push_back(call);
+                self.answer_waiting(cx, id, link);
+            }
+            Some(_) | None => connection.orphans.push_back(call),
+        }
+    }
+
+    /// Gives calls that had no link for their answers to one that has just been attached.
+    pub(super) fn adopt_orphans(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        id: ConnectionId,
+        link: LinkId,
+    ) {
+        if matches!(self.link(id, link), Some(Link::Responses(_))) {
+            for call in std::mem::take(&mut self.connection(id).orphans) {
+                self.submit(cx, id, call);
+            }
+        }
+    }
+
+    pub(super) fn respond_credit(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        id: ConnectionId,
+        link: LinkId,
+        limit: u32,
+        drain: bool,
+    ) {
+        if let Some(Link::Responses(state)) = self.connection(id).links.get_mut(&link) {
+            state.limit = limit;
+        }
+        self.answer_waiting(cx, id, link);
+        if drain {
+            if let Some(Link::Responses(state)) = self.connection(id).links.get_mut(&link) {
+                state.sent = state.limit;
+            }
+            let reply = Reply::Drained(link, limit);
+            self.replies.push(Routed {
+                connection: id,
+                rests_on: cx.group,
+                reply,
+            });
+        }
+    }
+
+    /// Carries out the calls whose answers can leave on a link.
+    fn answer_waiting(&mut self, cx: &mut StepContext<'_>, id: ConnectionId, link: LinkId) {
+        while let Some(mut call) = self.next_call(id, link) {
+            let node = call.node.clone();
+            let (rests_on, status, body) = match (&call.invalid, &node) {
+                (Some(text), _) => (0, Status::invalid(text), Body::Empty),
+                (None, ServiceNode::Cbs) => {
+                    let (status, body) = self.cbs_request(cx, id, &call.request);
+                    (0, status, body)
+                }
+                (None, ServiceNode::Management(address)) => {
+                    match self.operate(cx, id, address, &mut call) {
+                        Ok(answer) => answer,
+                        Err(progress) => {
+                            call.progress = progress;
+                            return self.leave_unfinished(id, link, call);
+                        }
+                    }
+                }
+            };
+            let response = Response::new(&call.request, status, body);
+            let fills = self.load(cx.now, id, Load::Answers(response.bytes()));
+            let reply = Reply::Respond(link, Box::new(response));
+            self.replies.push(Routed {
+                connection: id,
+                rests_on,
+                reply,
+            });
+            let filled = fills.then_some(id).into_iter().collect();
+            self.stop_filled(cx, filled);
+        }
+        self.count_waiting(id);
+    }
+
+    /// Puts a call back that is to go on when others have had their turn.
+    fn leave_unfinished(&mut self, id: ConnectionId, link: LinkId, call: Call) {
+        if let Some(Link::Responses(state)) = self.connection(id).links.get_mut(&link) {
+            state.waiting.push_front(call);
+            state.sent = state.sent.wrapping_sub(1);
+            if !self.unfinished.contains(&(id, link)) {
+                self.unfinished.push_back((id, link));
+            }
+        }
+    }
+
+    /// Returns whether calls were left that wait for nothing but their turn.
+    #[must_use]
+    pub fn has_unfinished(&self) -> bool {
+        !self.unfinished.is_empty()
+    }
+
+    /// Goes on with the calls that were left, one link after the other.
+    pub(crate) fn resume_unfinished(&mut self, cx: &mut StepContext<'_>) {
+        for _ in 0..self.unfinished.len() {
+            if self.looks.are_spent() {
+                return;
+            }
+            if let Some((id, link)) = self.unfinished.pop_front()
+                && self.link(id, link).is_some()
+            {
+                self.answer_waiting(cx, id, link);
+            }
+        }
+    }
+
+    /// Carries out the calls of a connection whose answers can leave.
+    pub(super) fn answer_all(&mut self, cx: &mut StepContext<'_>, id: ConnectionId) {
+        let Some(connection) = self.connections.get(id) else {
+            return;
+        };
+        let waits = |(&id, link): (&LinkId, &Link)| match link {
+            Link::Responses(state) if !state.waiting.is_empty() => Some(id),
+            _ => None,
+        };
+        let waiting: Vec<LinkId> = connection.links.iter().filter_map(waits).collect();
+        for link in waiting {
+            self.answer_waiting(cx, id, link);
+        }
+    }
+
+    /// Counts the calls of a connection that wait.
+    pub(super) fn count_waiting(&mut self, id: ConnectionId) {
+        if let Some(connection) = self.connections.get_mut(id) {
+            let (_, now) = connection.waiting_calls();
+            let before = std::mem::replace(&mut connection.waiting, now);
+            self.windows.count_requests(before, now);
+        }
+    }
+
+    /// Takes the next call for which a link has credit, and the credit.
+    fn next_call(&mut self, id: ConnectionId, link: LinkId) -> Option<Call> {
+        let Some(Link::Responses(state)) = self.link(id, link) else {
+            return None;
+        };
+        let node = &state.waiting.front()?.node;
+        if !state.has_credit() || !self.takes_answers(id, node) {
+            return None;
+        }
+        let Some(Link::Responses(state)) = self.connection(id).links.get_mut(&link) else {
+            return None;
+        };
+        let call = state.waiting.pop_front()?;
+        state.sent = state.sent.wrapping_add(1);
+        Some(call)
+    }
+}
+
+impl ResponseLink {
+    fn has_credit(&self) -> bool {
+        let credit = self.limit.wrapping_sub(self.sent);
+        credit != 0 && credit < 1 << 31
+    }
+}
+
+impl Connection {
+    /// Returns how many calls wait, and their bytes.
+    pub(super) fn waiting_calls(&self) -> (usize, usize) {
+        let waiting = self.links.values().filter_map(|link| match link {
+            Link::Responses(state) => Some(&state.waiting),
+            Link::Sender { .. }
+            | Link::Receiver { .. }
+            | Link::Waiting { .. }
+            | Link::Coordinator { .. }
+            | Link::Requests { .. } => None,
+        });
+        let waiting = waiting.flatten().chain(&self.orphans);
+        waiting.fold((0, 0), |(count, bytes), call| {
+            (count + 1, bytes + call.payload.len())
+        })
+    }
+}
+
+/// A request that waits until its answer can leave. Its link may not be there yet: Java attaches it
+/// concurrently with its request.
+#[derive(Debug)]
+pub(crate) struct Call {
+    node: ServiceNode,
+    session: SessionId,
+    request: Request,
+    /// What is wrong with it, if it cannot be carried out at all.
+    invalid: Option<String>,
+    /// The transaction that it is part of.
+    transaction: Option<Bytes>,
+    /// As it came.
+    payload: Bytes,
+    /// How far it has come.
+    progress: operations::Progress,
+}
+
+/// Finds the link that a reply-to names: by its target's address, else by its own name, else,
+/// where nothing is named or Python names the node itself, the node's link in the request's
+/// session (`cbs.md#links`).
+fn find(
+    links: &std::collections::BTreeMap<LinkId, Link>,
+    node: &ServiceNode,
+    session: SessionId,
+    reply_to: Option<&str>,
+) -> Option<LinkId> {
+    let of_node = || {
+        links.iter().filter_map(|(&id, link)| match link {
+            Link::Responses(state) if state.node == *node => Some((id, state)),
+            _ => None,
+        })
+    };
+    let by_target = || of_node().filter(|(_, link)| link.target.as_deref() == reply_to);
+    let Some(name) = reply_to else {
+        return of_node()
+            .find(|(_, link)| link.session == session)
+            .map(|(id, _)| id);
+    };
+    by_target()
+        .find(|(_, link)| link.session == session)
+        .or_else(|| by_target().next())
+        .or_else(|| of_node().find(|(_, link)| link.name == name))
+        .map(|(id, _)| id)
+}

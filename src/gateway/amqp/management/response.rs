@@ -1,0 +1,354 @@
+//! A response, and how it is written.
+
+use bytes::Bytes;
+use fe2o3_amqp_types::primitives::{OrderedMap, Symbol};
+use serde_amqp::Value;
+use serde_amqp::primitives::{Array, Timestamp as WireTimestamp, Uuid};
+use serde_bytes::ByteBuf;
+
+use super::Request;
+use crate::amqp::Condition;
+use crate::ids::{BodyRef, LockToken, SequenceNumber};
+use crate::message::{self, Stamps};
+use crate::namespace::DeniedKind;
+use crate::time::Timestamp;
+
+/// What a service node answers. It is written when the messages in it have been read.
+#[derive(Debug)]
+pub struct Response {
+    /// As it is encoded.
+    correlation_id: Option<Bytes>,
+    reply_to: Option<String>,
+    status: Status,
+    body: Body,
+}
+
+/// A status code and what goes with it (`management.md#responses`).
+#[derive(Debug)]
+pub(crate) struct Status {
+    code: i32,
+    description: String,
+    condition: Option<Condition>,
+}
+
+/// What a response carries.
+#[derive(Debug)]
+pub(crate) enum Body {
+    Empty,
+    /// `message-count`.
+    Count(usize),
+    /// `expirations`.
+    Expirations(Vec<Timestamp>),
+    /// `messages`.
+    Messages(Vec<Carried>),
+    /// `sequence-numbers`.
+    SequenceNumbers(Vec<SequenceNumber>),
+    /// `sessions-ids`, and `skip` for the next page.
+    Sessions {
+        skip: i32,
+        ids: Vec<String>,
+    },
+    /// Anything else.
+    Entries(Vec<(&'static str, Value)>),
+}
+
+/// A message in a response.
+#[derive(Debug)]
+pub(crate) struct Carried {
+    pub(crate) body: BodyRef,
+    pub(crate) stamps: Stamps,
+    pub(crate) token: Option<LockToken>,
+}
+
+impl Status {
+    pub(crate) fn ok() -> Self {
+        Self {
+            code: 200,
+            description: "OK".to_owned(),
+            condition: None,
+        }
+    }
+
+    pub(crate) fn accepted() -> Self {
+        Self {
+            code: 202,
+            description: "Accepted".to_owned(),
+            condition: None,
+        }
+    }
+
+    pub(crate) fn no_content() -> Self {
+        Self {
+            code: 204,
+            description: "No Content".to_owned(),
+            condition: None,
+        }
+    }
+
+    /// There is no message session to tell of.
+    pub(crate) fn no_session() -> Self {
+        Self {
+            condition: Some(Condition::SessionNotFound),
+            ..Self::no_content()
+        }
+    }
+
+    /// The request itself is wrong.
+    pub(crate) fn invalid(text: &str) -> Self {
+        let description = format!("The request is not valid: {text}.");
+        Self {
+            code: 400,
+            description,
+            condition: Some(Condition::ArgumentError),
+        }
+    }
+
+    /// It could not be done, for this reason; the description ends with a tracking id.
+    pub(crate) fn denied(kind: DeniedKind, description: String) -> Self {
+        Self {
+            code: kind.management_status(),
+            description,
+            condition: Some(kind.condition()),
+        }
+    }
+
+    pub(crate) fn unauthorized(description: String) -> Self {
+        Self {
+            code: 401,
+            description,
+            condition: Some(Condition::UnauthorizedAccess),
+        }
+    }
+
+    /// Not now: it may be tried again.
+    pub(crate) fn busy(description: String) -> Self {
+        Self {
+            code: 503,
+            description,
+            condition: Some(Condition::ServerBusy),
+        }
+    }
+}
+
+impl Response {
+    pub(super) fn new(request: &Request, status: Status, body: Body) -> Self {
+        Self {
+            correlation_id: request.message_id.clone(),
+            reply_to: request.reply_to.clone(),
+            status,
+            body,
+        }
+    }
+
+    /// Returns the places of the messages that [`Response::encode`] needs.
+    pub fn bodies(&self) -> impl Iterator<Item = BodyRef> {
+        let carried = match &self.body {
+            Body::Messages(carried) => carried.as_slice(),
+            Body::Empty
+            | Body::Count(_)
+            | Body::Expirations(_)
+            | Body::SequenceNumbers(_)
+            | Body::Sessions { .. }
+            | Body::Entries(_) => &[],
+        };
+        carried.iter().map(|carried| carried.body)
+    }
+
+    /// Keeps of its messages those that `keep` says, which may change them. Without any, it says
+    /// that there is no such message, if it had one.
+    pub(crate) fn replace(&mut self, keep: impl FnMut(&mut Carried) -> bool) {
+        let Body::Messages(carried) = &mut self.body else {
+            return;
+        };
+        carried.retain_mut(keep);
+        if carried.is_empty() {
+            self.body = Body::Empty;
+            let text = "The bytes of the message are damaged: it is in the dead-letter queue, without \
+                        them.";
+            self.status = Status::denied(DeniedKind::MessageNotFound, text.to_owned());
+        }
+    }
+
+    /// Returns how many bytes of memory it takes with its messages, about.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        /// What an answer, and each message or element in it, takes besides.
+        const BESIDE: u64 = 256;
+        let length = |length: usize| u64::try_from(length).unwrap_or(u64::MAX);
+        let content = match &self.body {
+            Body::Empty | Body::Count(_) => 0,
+            Body::Expirations(times) => length(times.len()) * 8,
+            Body::SequenceNumbers(numbers) => length(numbers.len()) * 8,
+            Body::Sessions { ids, .. } => length(ids.iter().map(String::len).sum()),
+            Body::Messages(carried) => carried
+                .iter()
+                .map(|carried| BESIDE + u64::from(carried.body.length))
+                .sum(),
+            Body::Entries(entries) => entries.iter().map(|(_, value)| weight(value)).sum(),
+        };
+        let id = self.correlation_id.as_ref().map_or(0, Bytes::len);
+        let reply_to = self.reply_to.as_ref().map_or(0, String::len);
+        BESIDE + length(id) + length(reply_to) + content
+    }
+
+    /// Writes the response as a message; `bodies` are those of [`Response::bodies`], in order.
+    #[must_use]
+    pub fn encode(&self, bodies: &[Bytes]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(256);
+        self.encode_properties(&mut out);
+        self.encode_application_properties(&mut out);
+        out.extend_from_slice(&[0x00, 0x53, 0x77]);
+        match &self.body {
+            Body::Sessions { skip, ids } => encode_sessions(&mut out, *skip, ids),
+            _ => encode(&mut out, &Value::Map(self.map(bodies))),
+        }
+        out
+    }
+
+    /// The properties section: correlation-id is the sixth field, `to` the third.
+    fn encode_properties(&self, out: &mut Vec<u8>) {
+        const NULL: &[u8] = &[0x40];
+        let mut to = Vec::new();
+        encode(
+            &mut to,
+            &self.reply_to.clone().map_or(Value::Null, Value::String),
+        );
+        let id = self.correlation_id.as_deref().unwrap_or(NULL);
+        let fields = [NULL, NULL, &to, NULL, NULL, id];
+        let length = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX).to_be_bytes();
+        let size: usize = fields.iter().map(|field| field.len()).sum();
+        out.extend_from_slice(&[0x00, 0x53, 0x73, 0xd0]);
+        out.extend_from_slice(&length(size + 4));
+        out.extend_from_slice(&length(fields.len()));
+        out.extend(fields.into_iter().flatten());
+    }
+
+    fn encode_application_properties(&self, out: &mut Vec<u8>) {
+        let Status {
+            code,
+            description,
+            condition,
+        } = &self.status;
+        let mut map = OrderedMap::new();
+        // Two spellings: `$cbs` documents the hyphens, the management node the other.
+        for (code_name, description_name) in [
+            ("statusCode", "statusDescription"),
+            ("status-code", "status-description"),
+        ] {
+            map.insert(string(code_name), Value::Int(*code));
+            map.insert(string(description_name), string(description));
+        }
+        if let Some(condition) = condition {
+            let symbol = Value::Symbol(Symbol::from(condition.as_str()));
+            map.insert(string("errorCondition"), symbol);
+        }
+        out.extend_from_slice(&[0x00, 0x53, 0x74]);
+        encode(out, &Value::Map(map));
+    }
+
+    fn map(&self, bodies: &[Bytes]) -> OrderedMap<Value, Value> {
+        let entry = match &self.body {
+            Body::Empty | Body::Sessions { .. } => None,
+            Body::Entries(entries) => {
+                let entries = entries.iter();
+                return entries
+                    .map(|(name, value)| (string(name), value.clone()))
+                    .collect();
+            }
+            Body::Count(count) => {
+                let count = i32::try_from(*count).unwrap_or(i32::MAX);
+                Some(("message-count", Value::Int(count)))
+            }
+            Body::Expirations(times) => {
+                let times = times
+                    .iter()
+                    .map(|at| Value::Timestamp(WireTimestamp::from(at.as_millis())));
+                Some(("expirations", Value::Array(Array(times.collect()))))
+            }
+            Body::SequenceNumbers(numbers) => {
+                let numbers = numbers
+                    .iter()
+                    .map(|number| Value::Long(number.0.cast_signed()));
+                Some(("sequence-numbers", Value::Array(Array(numbers.collect()))))
+            }
+            Body::Messages(carried) => {
+                let messages = carried
+                    .iter()
+                    .zip(bodies)
+                    .map(|(carried, body)| carried.map(body));
+                Some(("messages", Value::List(messages.collect())))
+            }
+        };
+        entry
+            .into_iter()
+            .map(|(name, value)| (string(name), value))
+            .collect()
+    }
+}
+
+impl Carried {
+    fn map(&self, body: &Bytes) -> Value {
+        let mut rendered = Vec::with_capacity(body.len() + 256);
+        message::render(&mut rendered, body, &self.stamps);
+        let mut map = OrderedMap::new();
+        map.insert(string("message"), Value::Binary(ByteBuf::from(rendered)));
+        if let Some(token) = self.token {
+            map.insert(
+                string("lock-token"),
+                Value::Uuid(Uuid::from(token.to_uuid())),
+            );
+        }
+        Value::Map(map)
+    }
+}
+
+/// Writes an array of strings by hand: `serde_amqp` gives its elements the lengths of their
+/// characters, where bytes are meant.
+fn encode_sessions(out: &mut Vec<u8>, skip: i32, ids: &[String]) {
+    let length = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX).to_be_bytes();
+    let mut array = vec![0xb1];
+    for id in ids {
+        array.extend_from_slice(&length(id.len()));
+        array.extend_from_slice(id.as_bytes());
+    }
+    let mut map = Vec::new();
+    encode(&mut map, &string("skip"));
+    encode(&mut map, &Value::Int(skip));
+    encode(&mut map, &string("sessions-ids"));
+    map.push(0xf0);
+    map.extend_from_slice(&length(array.len() + 4));
+    map.extend_from_slice(&length(ids.len()));
+    map.extend_from_slice(&array);
+    out.push(0xd1);
+    out.extend_from_slice(&length(map.len() + 4));
+    out.extend_from_slice(&length(4));
+    out.extend_from_slice(&map);
+}
+
+fn string(text: &str) -> Value {
+    Value::String(text.to_owned())
+}
+
+fn encode(out: &mut Vec<u8>, value: &Value) {
+    let bytes = serde_amqp::to_vec(value).expect("values made here can be written");
+    out.extend_from_slice(&bytes);
+}
+
+/// Returns how many bytes a value takes, about.
+fn weight(value: &Value) -> u64 {
+    const BESIDE: u64 = 64;
+    let bytes = match value {
+        Value::Binary(bytes) => bytes.len(),
+        Value::String(text) => text.len(),
+        Value::List(values) => return BESIDE + values.iter().map(weight).sum::<u64>(),
+        Value::Map(entries) => {
+            let each = entries
+                .iter()
+                .map(|(key, value)| weight(key) + weight(value));
+            return BESIDE + each.sum::<u64>();
+        }
+        Value::Described(described) => return BESIDE + weight(&described.value),
+        _ => 0,
+    };
+    BESIDE + u64::try_from(bytes).unwrap_or(u64::MAX)
+}

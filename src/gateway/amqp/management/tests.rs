@@ -1,0 +1,387 @@
+//! Requests to `$management`, with all around them: how many wait, what one brings, and how one
+//! that looks at much takes its turns.
+
+use std::collections::BTreeMap;
+
+use fe2o3_amqp_types::definitions::{ReceiverSettleMode, SenderSettleMode};
+use fe2o3_amqp_types::messaging::{Source, Target};
+use fe2o3_amqp_types::primitives::OrderedMap;
+
+use super::*;
+use crate::amqp::{Attach, Condition, DeliveryId, Event, LinkRole, LinkTarget, Outcome};
+use crate::gateway::Input;
+use crate::gateway::amqp::tests::{Bench, message};
+use crate::gateway::amqp::windows::Windows;
+use crate::message::{Encoded, Message};
+use crate::rules::{CorrelationFields, CorrelationFilter, Filter, Rule};
+
+/// Where requests go, and where answers come from.
+const REQUESTS: LinkId = LinkId(1);
+const RESPONSES: LinkId = LinkId(2);
+
+/// Asks for a link to a node, or from it.
+fn attach(link: LinkId, path: &str) -> Input {
+    let (role, source, target) = match link {
+        REQUESTS => (LinkRole::Incoming, "me", path),
+        _ => (LinkRole::Outgoing, path, "me"),
+    };
+    let target = Target::builder().address(target).build();
+    let attach = Attach {
+        name: format!("link {}", link.0),
+        role,
+        session: SessionId(0),
+        source: Some(Source::builder().address(source).build()),
+        target: LinkTarget::Node(Some(target)),
+        snd_settle_mode: SenderSettleMode::default(),
+        rcv_settle_mode: ReceiverSettleMode::default(),
+        message_size_max: 0,
+        properties: None,
+    };
+    Input::Event(Event::AttachRequested(link, Box::new(attach)))
+}
+
+/// A request, with a map in its body.
+fn request(operation: &str, entries: Vec<(&str, Value)>) -> Input {
+    let of = |text: &str| Value::String(text.to_owned());
+    let operation = of(&format!("com.microsoft:{operation}"));
+    let properties: OrderedMap<Value, Value> = [(of("operation"), operation)].into_iter().collect();
+    let entries = entries.into_iter().map(|(name, value)| (of(name), value));
+    let mut payload = vec![0x00, 0x53, 0x74];
+    payload.extend(serde_amqp::to_vec(&Value::Map(properties)).unwrap());
+    payload.extend([0x00, 0x53, 0x77]);
+    payload.extend(serde_amqp::to_vec(&Value::Map(entries.collect())).unwrap());
+    Input::Event(Event::Transfer {
+        link: REQUESTS,
+        delivery: DeliveryId(0),
+        payload: payload.into(),
+        message_format: 0,
+        settled: false,
+        transaction: None,
+    })
+}
+
+/// Lets a client attach its links to a node, with credit for many answers.
+fn attach_both(gateway: &mut Gateway, cx: &mut StepContext<'_>, id: ConnectionId, path: &str) {
+    let node = format!("{path}/$management");
+    gateway.apply(cx, id, attach(REQUESTS, &node));
+    gateway.apply(cx, id, attach(RESPONSES, &node));
+    let (link, limit, drain) = (RESPONSES, 1_000, false);
+    let credit = Event::Credit { link, limit, drain };
+    gateway.apply(cx, id, Input::Event(credit));
+}
+
+/// A request that looks for messages of a message session that there is none of.
+fn search() -> Input {
+    let entries = vec![
+        ("from-sequence-number", Value::Long(0)),
+        ("message-count", Value::Int(10)),
+        ("session-id", Value::String("none".to_owned())),
+    ];
+    request("peek-message", entries)
+}
+
+impl Gateway {
+    /// Makes a queue `q` and lets a connection look for what is not there, so often; others have used
+    /// up this turn's looks.
+    pub(crate) fn leave_calls_unfinished(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        id: ConnectionId,
+        calls: usize,
+    ) {
+        let description = crate::queue::Description::default();
+        self.ensure_entity(cx, "q", description).unwrap();
+        attach_both(self, cx, id, "q");
+        self.looks.spend(limits::LOOKS);
+        for _ in 0..calls {
+            self.apply(cx, id, search());
+        }
+        assert!(self.has_unfinished());
+    }
+
+    /// Sends small messages to the queue `q`.
+    pub(crate) fn fill(&mut self, cx: &mut StepContext<'_>, count: usize) {
+        let q = self.namespaces.resolve_path("q").unwrap();
+        let taken = self.take_messages(cx, q, vec![message("x"); count]);
+        assert_eq!(taken.unwrap().len(), count);
+    }
+}
+
+/// The answers that have come: status, text, and messages.
+fn answers(bench: &mut Bench) -> Vec<(ConnectionId, i64, String, usize)> {
+    let told = std::mem::take(&mut bench.told).into_iter();
+    let answers = told.filter_map(|routed| {
+        let Reply::Respond(_, response) = routed.reply else {
+            return None;
+        };
+        let bodies: Vec<Bytes> = response.bodies().map(|body| bench.bytes(body)).collect();
+        let encoded = Message::parse(response.encode(&bodies).into()).unwrap();
+        let mut properties: BTreeMap<&str, Encoded<'_>> = BTreeMap::new();
+        for (name, value) in encoded.application_properties() {
+            properties.insert(name, Encoded::new(value));
+        }
+        let status = properties["statusCode"].integer().unwrap();
+        let text = properties["statusDescription"].text().unwrap().to_owned();
+        Some((routed.connection, status, text, bodies.len()))
+    });
+    answers.collect()
+}
+
+/// Asks a queue something, and returns the answer: status, text and number of messages.
+fn ask(bench: &mut Bench, path: &str, input: Input) -> (i64, String, usize) {
+    let id = ConnectionId(1);
+    bench.run(|gateway, cx| {
+        attach_both(gateway, cx, id, path);
+        gateway.apply(cx, id, input);
+    });
+    let mut answers = answers(bench);
+    assert_eq!(answers.len(), 1, "{answers:?}");
+    let (_, status, text, messages) = answers.remove(0);
+    let left = Input::Event(Event::Closed {
+        error: None,
+        unsent: Vec::new(),
+    });
+    bench.run(|gateway, cx| gateway.apply(cx, id, left));
+    (status, text, messages)
+}
+
+#[test]
+fn calls_that_look_at_much_come_to_their_end_in_turns_with_what_others_want() {
+    const MESSAGES: usize = 70_000;
+    let (one, two, three) = (ConnectionId(1), ConnectionId(2), ConnectionId(3));
+    let mut bench = Bench::new();
+    let a = bench.id("t/Subscriptions/a");
+    bench.run(|gateway, cx| gateway.fill(cx, MESSAGES));
+    for id in [one, two] {
+        bench.step(|gateway, cx| attach_both(gateway, cx, id, "q"));
+    }
+    bench.step(|gateway, cx| attach_both(gateway, cx, three, "t/Subscriptions/a"));
+    bench.step(|gateway, cx| {
+        gateway.apply(cx, one, search());
+        gateway.apply(cx, two, search());
+    });
+    let (mut turns, mut ended) = (0, Vec::new());
+    while bench.gateway.has_unfinished() {
+        turns += 1;
+        assert_eq!(bench.gateway.poll_timeout(), Some(Timestamp::EPOCH));
+        // In each turn others send, and somebody looks at a few messages.
+        bench.step(|gateway, cx| {
+            gateway.take_messages(cx, a, vec![message("y")]).unwrap();
+            if turns == 1 {
+                gateway.apply(cx, three, search());
+            }
+        });
+        assert_eq!(bench.seen("t/Subscriptions/a").len(), turns);
+        let answered = answers(&mut bench).into_iter();
+        ended.extend(answered.map(|(id, status, ..)| {
+            assert_eq!(status, 204);
+            (id, turns)
+        }));
+        assert!(turns < 20, "they come to no end");
+    }
+    let at = |id| ended.iter().find(|(found, _)| *found == id).unwrap().1;
+    assert_eq!(ended.len(), 3, "{ended:?}");
+    let needed = 2 * MESSAGES / limits::LOOKS;
+    assert!(
+        (needed..=needed + 2).contains(&at(one).max(at(two))),
+        "{ended:?}"
+    );
+    assert!(at(three) <= 3, "it waits for its turn only: {ended:?}");
+    assert!(bench.gateway.poll_timeout() != Some(Timestamp::EPOCH));
+}
+
+#[test]
+fn a_link_that_goes_takes_its_unfinished_call_with_it() {
+    let mut bench = Bench::new();
+    bench.step(|gateway, cx| gateway.leave_calls_unfinished(cx, ConnectionId(1), 1));
+    let detached = Event::Detached {
+        link: RESPONSES,
+        error: None,
+        unsent: Vec::new(),
+    };
+    bench.step(|gateway, cx| gateway.apply(cx, ConnectionId(1), Input::Event(detached)));
+    bench.step(|_, _| ());
+    assert!(!bench.gateway.has_unfinished());
+}
+
+/// The outcomes of requests.
+fn outcomes(bench: &mut Bench) -> Vec<Outcome> {
+    let told = std::mem::take(&mut bench.told).into_iter();
+    let outcomes = told.filter_map(|routed| match routed.reply {
+        Reply::SettleIncoming { outcome, .. } => Some(outcome),
+        _ => None,
+    });
+    outcomes.collect()
+}
+
+#[test]
+fn so_many_requests_wait_for_their_link_and_so_many_bytes() {
+    const WAITING_BYTES: usize = limits::REQUESTS_WAITING_BYTES_MAX;
+    let id = ConnectionId(1);
+    for (bytes, expected) in [
+        (1, limits::REQUESTS_WAITING_MAX),
+        (1 << 20, WAITING_BYTES / (1 << 20) - 1),
+        // The first one is taken, whatever it takes.
+        (WAITING_BYTES, 1),
+    ] {
+        let mut bench = Bench::new();
+        bench.run(|gateway, cx| {
+            gateway.apply(cx, id, attach(REQUESTS, "q/$management"));
+            for _ in 0..=expected {
+                let padding = vec![("padding", Value::String("x".repeat(bytes)))];
+                gateway.apply(cx, id, request("peek-message", padding));
+            }
+        });
+        let outcomes = outcomes(&mut bench);
+        let (last, taken) = outcomes.split_last().unwrap();
+        assert_eq!(taken.len(), expected);
+        assert!(taken.iter().all(|outcome| *outcome == Outcome::Accepted));
+        let Outcome::Rejected(Some(why)) = last else {
+            panic!("{bytes}: {last:?}");
+        };
+        assert_eq!(why.refusal.condition, Condition::ResourceLimitExceeded);
+    }
+}
+
+#[test]
+fn requests_that_wait_on_one_connection_keep_no_other_from_its_first() {
+    const LARGE: usize = 900_000;
+    let mut bench = Bench::new();
+    bench.gateway.windows = Windows::new(LARGE + 1_000);
+    let mut ask = |connection: u32, bytes: usize, links: &[LinkId]| {
+        let id = ConnectionId(connection);
+        bench.run(|gateway, cx| {
+            for &link in links {
+                gateway.apply(cx, id, attach(link, "q/$management"));
+            }
+            let padding = vec![("padding", Value::String("x".repeat(bytes)))];
+            gateway.apply(cx, id, request("peek-message", padding));
+        });
+        outcomes(&mut bench) == [Outcome::Accepted]
+    };
+    assert!(ask(1, LARGE, &[REQUESTS, RESPONSES]), "it waits for credit");
+    assert!(!ask(1, LARGE, &[]), "both are more than the share");
+    assert!(!ask(2, LARGE, &[REQUESTS]), "so are those of two");
+    assert!(
+        !ask(2, limits::FIRST_REQUEST_BYTES, &[]),
+        "many such are much"
+    );
+    assert!(
+        ask(2, limits::FIRST_REQUEST_BYTES / 2, &[]),
+        "a small one is taken whatever others have"
+    );
+    bench.run(|gateway, cx| {
+        let id = ConnectionId(3);
+        for link in [REQUESTS, RESPONSES] {
+            gateway.apply(cx, id, attach(link, "q/$management"));
+        }
+        let credit = Event::Credit {
+            link: RESPONSES,
+            limit: 10,
+            drain: false,
+        };
+        gateway.apply(cx, id, Input::Event(credit));
+        let padding = vec![("padding", Value::String("x".repeat(20_000)))];
+        gateway.apply(cx, id, request("peek-message", padding));
+    });
+    assert_eq!(
+        outcomes(&mut bench),
+        [Outcome::Accepted],
+        "it need not wait"
+    );
+    let detached = Event::Detached {
+        link: RESPONSES,
+        error: None,
+        unsent: Vec::new(),
+    };
+    bench.run(|gateway, cx| gateway.apply(cx, ConnectionId(1), Input::Event(detached)));
+    let padding = vec![("padding", Value::String("x".repeat(LARGE / 2)))];
+    bench.run(|gateway, cx| {
+        gateway.apply(cx, ConnectionId(2), request("peek-message", padding));
+    });
+    assert_eq!(outcomes(&mut bench), [Outcome::Accepted]);
+}
+
+#[test]
+fn a_request_names_so_many_messages_at_most() {
+    let mut bench = Bench::new();
+    for (count, expected) in [
+        (limits::REQUEST_ITEMS_MAX, 404),
+        (limits::REQUEST_ITEMS_MAX + 1, 400),
+    ] {
+        let numbers = Value::List(vec![Value::Long(1); count]);
+        let entries = vec![
+            ("sequence-numbers", numbers),
+            ("receiver-settle-mode", Value::Uint(1)),
+        ];
+        let asked = request("receive-by-sequence-number", entries);
+        let (status, text, _) = ask(&mut bench, "q", asked);
+        assert_eq!(status, expected, "{text}");
+        let is_counted = text.contains(&format!("{} are the most", limits::REQUEST_ITEMS_MAX));
+        assert_eq!(is_counted, expected == 400, "{text}");
+    }
+}
+
+/// A request for as many messages as there are.
+fn peek() -> Input {
+    let entries = vec![
+        ("from-sequence-number", Value::Long(0)),
+        ("message-count", Value::Int(i32::MAX)),
+    ];
+    request("peek-message", entries)
+}
+
+#[test]
+fn a_peek_brings_so_many_messages_and_bytes() {
+    let mut bench = Bench::new();
+    bench.run(|gateway, cx| gateway.fill(cx, limits::PEEK_MESSAGES_MAX + 1));
+    let (status, _, messages) = ask(&mut bench, "q", peek());
+    assert_eq!((status, messages), (200, limits::PEEK_MESSAGES_MAX));
+    // As many as fit.
+    for (bytes, expected) in [
+        (limits::PEEK_BYTES_MAX / 4, 3),
+        (limits::PEEK_BYTES_MAX - 1_000, 1),
+    ] {
+        let mut bench = Bench::new();
+        let mut body = vec![0x00, 0x53, 0x75, 0xb0];
+        body.extend(u32::try_from(bytes).unwrap().to_be_bytes());
+        body.resize(body.len() + bytes, b'x');
+        let large = Message::parse(body.into()).unwrap();
+        (0..5).for_each(|_| bench.send("q", large.clone()));
+        let (_, _, messages) = ask(&mut bench, "q", peek());
+        assert_eq!(messages, expected, "of {bytes} bytes each");
+    }
+}
+
+#[test]
+fn rules_are_told_in_answers_of_so_many_bytes() {
+    const BYTES: usize = 60_000;
+    let mut bench = Bench::new();
+    let (topic, subscription) = (bench.id("t"), bench.id("t/Subscriptions/a"));
+    let fit = limits::RULES_ANSWER_BYTES_MAX / BYTES;
+    for number in 0..=fit {
+        let fields = CorrelationFields {
+            label: Some("l".repeat(BYTES)),
+            ..CorrelationFields::default()
+        };
+        let rule = Rule {
+            name: format!("large{number}"),
+            filter: Filter::Correlation(CorrelationFilter::new(fields).unwrap()),
+            action: None,
+            created_at: bench.now,
+        };
+        let kept =
+            bench.run(|gateway, cx| gateway.namespaces.keep_rule(cx, topic, subscription, rule));
+        kept.unwrap();
+    }
+    // The subscription has its default rule, too.
+    for (top, expected) in [(fit, 200), (fit + 2, 403)] {
+        let top = Value::Int(i32::try_from(top).unwrap());
+        let asked = request(
+            "enumerate-rules",
+            vec![("skip", Value::Int(0)), ("top", top)],
+        );
+        let (status, text, _) = ask(&mut bench, "t/Subscriptions/a", asked);
+        assert_eq!(status, expected, "{text}");
+    }
+}

@@ -1,0 +1,93 @@
+//! AMQP as Service Bus speaks it: links to entities and to service nodes, what comes and goes on them, and what
+//! of it a connection may have.
+
+mod cbs;
+pub(crate) mod connections;
+mod damage;
+#[cfg(test)]
+mod damage_tests;
+mod delivery;
+mod filters;
+pub(crate) mod grants;
+#[cfg(test)]
+mod grants_tests;
+mod jms;
+#[cfg(test)]
+mod jms_tests;
+mod link_memory;
+mod links;
+#[cfg(test)]
+mod loss_tests;
+pub mod management;
+pub(crate) mod send;
+pub(crate) mod settle;
+#[cfg(test)]
+pub(crate) mod tests;
+pub(crate) mod transactions;
+#[cfg(test)]
+mod transactions_tests;
+pub(crate) mod windows;
+#[cfg(test)]
+mod windows_tests;
+
+use std::sync::Arc;
+
+use super::{Reply, Routed};
+use crate::address::EntityAddress;
+use crate::amqp::{LinkId, SessionId};
+use crate::ids::{ConnectionId, EntityId};
+use crate::queue::ConsumerId;
+
+pub(crate) use links::ResponseLink;
+
+/// A link of a client.
+#[derive(Debug)]
+pub(crate) enum Link {
+    /// Messages come in for a queue or a topic.
+    Sender {
+        queue: EntityId,
+        /// The transfer destination that the sender asks for (`com.microsoft:transfer-destination-address`).
+        destination: Option<Arc<str>>,
+        /// By way of which entity they go in transactions, if its session has a coordinator that was
+        /// there first.
+        group: Option<EntityId>,
+    },
+    /// Messages go out of a queue.
+    Receiver {
+        queue: EntityId,
+        /// Its name, if it holds a message session: requests about the session name it.
+        name: Option<Box<str>>,
+    },
+    /// It is not let in yet: it waits for a message session.
+    Waiting { queue: EntityId, name: Box<str> },
+    /// Transactions are declared and discharged.
+    Coordinator { session: SessionId },
+    /// Requests come in.
+    Requests {
+        node: ServiceNode,
+        session: SessionId,
+    },
+    /// Responses go out.
+    Responses(ResponseLink),
+}
+
+/// A node that answers requests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ServiceNode {
+    /// `$cbs`, where tokens are put.
+    Cbs,
+    /// The `$management` node of an entity.
+    Management(EntityAddress),
+}
+
+/// Returns the id that a link has as a receiver of a queue.
+pub(crate) fn consumer_id(connection: ConnectionId, link: LinkId) -> ConsumerId {
+    ConsumerId(u64::from(connection.0) << 32 | u64::from(link.0))
+}
+
+/// Returns the link that is a receiver of a queue.
+pub(crate) fn link_of(consumer: ConsumerId) -> (ConnectionId, LinkId) {
+    let low = u32::try_from(consumer.0 & u64::from(u32::MAX)).expect("masked to 32 bits");
+    let high = u32::try_from(consumer.0 >> 32).expect("32 bits are left");
+    (ConnectionId(high), LinkId(low))
+}

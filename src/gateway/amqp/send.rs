@@ -1,0 +1,154 @@
+//! Messages come in.
+
+use crate::namespace::{Denied, DeniedKind};
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::{Link, Reply, Routed};
+use crate::amqp::{DeliveryId, LinkId, Outcome};
+use crate::gateway::Gateway;
+use crate::gateway::denied::rejected;
+use crate::ids::{ConnectionId, EntityId};
+use crate::message::{BATCH_FORMAT, Message, split_batch};
+use crate::namespace::{Operation, StepContext, is_ahead};
+
+/// A delivery on an incoming link.
+#[derive(Debug)]
+pub(crate) struct Incoming {
+    pub(crate) link: LinkId,
+    pub(crate) delivery: DeliveryId,
+    pub(crate) payload: Bytes,
+    pub(crate) message_format: u32,
+    pub(crate) settled: bool,
+    pub(crate) transaction: Option<Bytes>,
+}
+
+impl Gateway {
+    pub(crate) fn transfer(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        connection: ConnectionId,
+        incoming: Incoming,
+    ) {
+        let (link, delivery) = (incoming.link, incoming.delivery);
+        let taken = match self.link(connection, link) {
+            Some(Link::Sender {
+                queue,
+                destination,
+                group,
+            }) => {
+                let queue = *queue;
+                let to = (queue, destination.clone(), *group);
+                let taken = self.take_delivery(cx, connection, to, &incoming);
+                taken.map(|outcome| (outcome, self.namespaces.group_of(queue)))
+            }
+            Some(Link::Requests { .. }) => {
+                let accepted = self.request(cx, connection, &incoming);
+                accepted.map(|()| (provisionally(&incoming, Outcome::Accepted), 0))
+            }
+            Some(Link::Coordinator { .. }) => self.control(cx, connection, &incoming),
+            // The link has gone meanwhile; nobody waits for an answer.
+            Some(Link::Receiver { .. } | Link::Waiting { .. } | Link::Responses(_)) | None => {
+                return;
+            }
+        };
+        let (outcome, rests_on) = match taken {
+            Ok(taken) => taken,
+            Err(denied) => {
+                if let Some(id) = &incoming.transaction {
+                    self.abort(connection, id, &denied.text);
+                }
+                (rejected(self.refusal(cx.now, denied)), 0)
+            }
+        };
+        let reply = Reply::SettleIncoming {
+            link,
+            delivery,
+            outcome,
+            settled: incoming.settled,
+        };
+        self.replies.push(Routed {
+            connection,
+            rests_on,
+            reply,
+        });
+    }
+
+    /// Takes the messages of one delivery: all of them, or none.
+    fn take_delivery(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        connection: ConnectionId,
+        to: Leg,
+        incoming: &Incoming,
+    ) -> Result<Outcome, Denied> {
+        let payload = match incoming.transaction {
+            // What waits for its transaction must not hold the buffer that it came in.
+            Some(_) => {
+                self.namespaces
+                    .check_transaction_bytes(connection, incoming.payload.len())?;
+                Bytes::copy_from_slice(&incoming.payload)
+            }
+            None => incoming.payload.clone(),
+        };
+        if incoming.message_format != BATCH_FORMAT {
+            let message = Message::parse(payload);
+            let message = message.map_err(|error| undecodable(&error.to_string()))?;
+            let message = message.with_format(incoming.message_format);
+            return self.take_parsed(cx, connection, to, incoming, [message]);
+        }
+        let parts = split_batch(&payload);
+        let messages: Result<Vec<Message>, _> =
+            parts.and_then(|parts| parts.into_iter().map(Message::parse).collect());
+        let messages = messages.map_err(|error| undecodable(&error.to_string()))?;
+        self.take_parsed(cx, connection, to, incoming, messages)
+    }
+
+    fn take_parsed(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        connection: ConnectionId,
+        (queue, destination, group): Leg,
+        incoming: &Incoming,
+        messages: impl AsRef<[Message]> + IntoIterator<Item = Message>,
+    ) -> Result<Outcome, Denied> {
+        let mut all = messages.as_ref().iter();
+        if destination.is_some() && all.any(|message| is_ahead(cx.now, message)) {
+            let text = "A message that is sent on to another entity cannot be scheduled.";
+            return Err(Denied::new(DeniedKind::NotAllowed, text, ""));
+        }
+        if let Some(id) = &incoming.transaction {
+            let send = Operation::Send {
+                queue,
+                destination,
+                group,
+                messages: messages.into_iter().collect(),
+            };
+            self.enlist(cx, connection, id, send, None)?;
+            return Ok(provisionally(incoming, Outcome::Accepted));
+        }
+        self.with_namespaces(cx, |namespaces, cx| {
+            namespaces.admit(cx, queue, messages.as_ref())?;
+            namespaces.put(cx, queue, destination.as_ref(), messages, |_| ());
+            Ok(Outcome::Accepted)
+        })
+    }
+}
+
+/// The queue that a sender's link leads to, the destination to which its messages are transferred,
+/// and the via entity of its transactions.
+type Leg = (EntityId, Option<Arc<str>>, Option<EntityId>);
+
+/// Says what became of a delivery, which in a transaction is provisional.
+fn provisionally(incoming: &Incoming, outcome: Outcome) -> Outcome {
+    match &incoming.transaction {
+        Some(id) => Outcome::InTransaction(id.clone(), Box::new(outcome)),
+        None => outcome,
+    }
+}
+
+fn undecodable(text: &str) -> Denied {
+    let text = format!("The message could not be decoded: {text}.");
+    Denied::new(DeniedKind::Decode, text, "")
+}

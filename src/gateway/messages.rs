@@ -1,0 +1,204 @@
+//! What clients of the REST interface ask of an entity's messages: to take some in, to hand one out,
+//! to settle one, or to lock it anew.
+//!
+//! An operation is one step, checked whole before anything changes: its records are one group with
+//! all others of that moment, and its answer may leave when that group is durable. A receive is a
+//! receiver of the queue like any other, for one message: it waits in the queue, and its message
+//! comes as [`Reply::Deliver`].
+
+#[cfg(test)]
+mod tests;
+
+use super::amqp::{Link, consumer_id};
+use super::denied::host_shown;
+use super::{Gateway, Reply, Routed};
+use crate::access::Authority;
+use crate::address::{Address, EntityAddress};
+use crate::amqp::LinkId;
+use crate::ids::LockToken;
+use crate::ids::{ConnectionId, EntityId};
+use crate::message::Message;
+use crate::namespace::{Denied, DeniedKind};
+use crate::namespace::{LostLock, StepContext};
+use crate::queue::{ReceiveMode, Settlement};
+use crate::rights::Right;
+use crate::time::Timestamp;
+
+/// What is asked for. Paths are as clients write them, and may be percent-encoded.
+#[derive(Debug)]
+pub enum Operation {
+    /// Take these messages: all, or none.
+    Send {
+        /// The path of a queue or a topic.
+        path: String,
+        /// The messages.
+        messages: Vec<Message>,
+    },
+    /// Do something about a message that is locked.
+    Locked {
+        /// The path of the queue or the subscription that it is in.
+        path: String,
+        /// Its lock.
+        token: LockToken,
+        /// What to do.
+        wish: Wish,
+    },
+}
+
+/// What can be done about a message that is locked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    /// It is done with, and goes.
+    Complete,
+    /// It is locked for longer.
+    Renew,
+    /// It is given back, and the delivery counts as failed.
+    Unlock,
+}
+
+/// A receive of one message.
+#[derive(Debug)]
+pub struct Receive {
+    /// The path of a queue, a subscription, or one of their sub-queues.
+    pub path: String,
+    /// How the message is received.
+    pub mode: ReceiveMode,
+}
+
+/// What came of an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Done {
+    /// It was done.
+    Done,
+    /// The lock holds until then.
+    Renewed(Timestamp),
+}
+
+impl Gateway {
+    /// Carries an operation out, in the namespace of a host name, for somebody who has proved some
+    /// rights. The answer rests on the newest group of records.
+    ///
+    /// # Errors
+    ///
+    /// Nothing has changed then.
+    pub fn message_operation(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        host: Option<&str>,
+        authority: &Authority,
+        operation: Operation,
+    ) -> Result<Done, Denied> {
+        match operation {
+            Operation::Send { path, messages } => {
+                let (queue, address) = self.named(host, authority, &path, Right::Send)?;
+                self.namespaces.check_sendable(queue, &address)?;
+                self.with_namespaces(cx, |namespaces, cx| {
+                    namespaces.take_messages(cx, queue, messages)
+                })?;
+                Ok(Done::Done)
+            }
+            Operation::Locked { path, token, wish } => {
+                let (queue, address) = self.named(host, authority, &path, Right::Listen)?;
+                self.namespaces.record_access(cx.now, queue);
+                let settlement = match wish {
+                    Wish::Complete => Settlement::Complete,
+                    Wish::Unlock => Settlement::Abandon(None),
+                    Wish::Renew => return self.renew_one(cx, queue, &address, token),
+                };
+                self.with_namespaces(cx, |namespaces, cx| {
+                    namespaces.settle(cx, queue, token, LostLock::Session, settlement)
+                })?;
+                Ok(Done::Done)
+            }
+        }
+    }
+
+    /// Lets a receiver in that takes one message, as the link of a connection of its own. It is
+    /// told by [`Reply::RefuseLink`] if it cannot be.
+    pub fn receive_one(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        (connection, link): (ConnectionId, LinkId),
+        host: Option<&str>,
+        authority: &Authority,
+        receive: &Receive,
+    ) {
+        let found = self.named(host, authority, &receive.path, Right::Listen);
+        let found = found.and_then(|(queue, address)| {
+            self.namespaces.check_receivable(queue, &address)?;
+            self.namespaces.check_without_session(queue, &address)?;
+            Ok(queue)
+        });
+        match found {
+            Ok(queue) => {
+                self.namespaces.record_access(cx.now, queue);
+                let consumer = consumer_id(connection, link);
+                let receiver = Link::Receiver { queue, name: None };
+                self.connection(connection).links.insert(link, receiver);
+                let mode = receive.mode;
+                self.with_queue(cx, queue, |queue, cx| {
+                    queue.add_consumer(consumer, mode);
+                    queue.set_credit(cx, consumer, 1, false);
+                });
+            }
+            Err(denied) => {
+                let denied = self.tracked(cx.now, denied);
+                self.replies.push(Routed {
+                    connection,
+                    rests_on: 0,
+                    reply: Reply::RefuseLink(link, denied),
+                });
+            }
+        }
+    }
+
+    fn renew_one(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        queue: EntityId,
+        address: &EntityAddress,
+        token: LockToken,
+    ) -> Result<Done, Denied> {
+        let renewed = self.with_queue(cx, queue, |queue, cx| {
+            if queue.has_sessions() {
+                return None;
+            }
+            Some(queue.renew(cx.now, token))
+        });
+        let (kind, text) = match renewed.flatten() {
+            Some(Ok(until)) => return Ok(Done::Renewed(until)),
+            Some(Err(lost)) => (DeniedKind::MessageLockLost, lost.to_string()),
+            None => (
+                DeniedKind::NotAllowed,
+                "The lock of a message in a session is renewed with the session's.".to_owned(),
+            ),
+        };
+        Err(Denied::new(kind, text, &address.path))
+    }
+
+    /// Finds the entity at a path, for somebody who has a right to it. Who has none is not told
+    /// whether it is there.
+    fn named(
+        &mut self,
+        host: Option<&str>,
+        authority: &Authority,
+        path: &str,
+        right: Right,
+    ) -> Result<(EntityId, EntityAddress), Denied> {
+        let prefix = self.namespaces.directory().namespace_of(host);
+        // A literal percent sign in a name is rare: decoded first, then as it is written.
+        for address in [Address::parse_path(path), Address::of_path(path)] {
+            let Ok(Address::Entity(address)) = address else {
+                continue;
+            };
+            let path = format!("{prefix}{}", address.path);
+            let address = EntityAddress { path, ..address };
+            let checked = authority.check_messages(&address.resource(), right);
+            checked.map_err(|text| Denied::new(DeniedKind::Unauthorized, &text, &address.path))?;
+            if let Some(id) = self.namespaces.resolve(&address) {
+                return Ok((id, address));
+            }
+        }
+        Err(Denied::not_found(host_shown(host), path))
+    }
+}

@@ -1,0 +1,75 @@
+//! Why a request about messages is not done, and how that is told.
+
+use std::fmt::Write as _;
+
+use super::{Response, times};
+use crate::gateway::Tracking;
+use crate::namespace::{Denied, DeniedKind};
+
+/// Why a request is not done.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The request makes no sense; the text names what is wrong in it.
+    #[error("{0}")]
+    Malformed(String),
+    /// The body is longer than any that is taken.
+    #[error("the body has more than {0} bytes, and no message may")]
+    TooLong(usize),
+    /// The operation is not done.
+    #[error(transparent)]
+    Denied(#[from] Denied),
+}
+
+impl Refusal {
+    /// Returns the refusal as clients understand it. A text that is recognizable already stays as
+    /// it is.
+    #[must_use]
+    pub fn render(&self, tracking: &Tracking<'_>) -> Response {
+        let status = self.status();
+        let mut detail = self.to_string();
+        if !detail.contains("TrackingId:") {
+            let Tracking { id, system, at } = tracking;
+            let at = times::http(*at);
+            detail.truncate(detail.trim_end_matches('.').len());
+            let _ = write!(
+                detail,
+                ". TrackingId:{id}, SystemTracker:{system}, Timestamp:{at}"
+            );
+        }
+        let mut body = format!("<Error><Code>{status}</Code><Detail>");
+        for c in detail.chars() {
+            match c {
+                '&' => body.push_str("&amp;"),
+                '<' => body.push_str("&lt;"),
+                '>' => body.push_str("&gt;"),
+                // No document of XML can hold these, however they are written.
+                c if c.is_control() && !c.is_ascii_whitespace() => body.push('\u{fffd}'),
+                c => body.push(c),
+            }
+        }
+        body.push_str("</Detail></Error>");
+        let kind = "application/xml; charset=utf-8";
+        let mut headers = vec![("Content-Type".to_owned(), kind.to_owned())];
+        if status == 503 {
+            headers.push(("Retry-After".to_owned(), "2".to_owned()));
+        }
+        Response {
+            status,
+            headers,
+            body: body.into(),
+        }
+    }
+
+    const fn status(&self) -> u16 {
+        match self {
+            Self::Malformed(_) => 400,
+            Self::TooLong(_) => 403,
+            // So says the service of an entity that is missing.
+            Self::Denied(Denied {
+                kind: DeniedKind::NotFound,
+                ..
+            }) => 410,
+            Self::Denied(denied) => denied.kind.http_status(),
+        }
+    }
+}

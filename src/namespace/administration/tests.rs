@@ -1,0 +1,644 @@
+//! What administrators make, change and delete, and that the records say the same.
+
+use super::*;
+use crate::access::Authority;
+use crate::gateway::amqp::tests::{Bench, inquiry};
+use crate::limits;
+use crate::namespace::Tier;
+use crate::namespace::{Denied, DeniedKind};
+use crate::queue::{Description, EntityKind, Status};
+use crate::rights::{AuthorizationRule, Key, Rights};
+use crate::rules::{Filter, SqlFilter};
+use crate::time::Millis;
+
+type Outcome = Result<Answer, Denied>;
+
+fn administer(bench: &mut Bench, operation: Operation) -> Outcome {
+    let done = bench.run(|gateway, cx| {
+        let authority = gateway.authorize(cx.now, &inquiry(None, None, "")).unwrap();
+        gateway.administer(cx, None, &authority, operation)
+    });
+    bench.check_replay();
+    done
+}
+
+fn create(bench: &mut Bench, path: &str, properties: Properties) -> Outcome {
+    let (path, properties) = (path.to_owned(), Box::new(properties));
+    let operation = if path.contains("/Subscriptions/") {
+        Operation::CreateSubscription {
+            path,
+            properties,
+            rule: None,
+        }
+    } else {
+        Operation::CreateEntity {
+            path,
+            is_topic: false,
+            properties,
+        }
+    };
+    administer(bench, operation)
+}
+
+fn update(bench: &mut Bench, path: &str, properties: Properties) -> Outcome {
+    let kind = bench
+        .gateway
+        .namespaces()
+        .description(path)
+        .map_or(EntityKind::Queue, |it| it.kind);
+    administer(
+        bench,
+        Operation::Update {
+            path: path.to_owned(),
+            kind,
+            properties: Box::new(properties),
+            revision: None,
+        },
+    )
+}
+
+fn entity(outcome: Outcome) -> EntityView {
+    match outcome {
+        Ok(Answer::Entity(view)) => *view,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn check_refused(outcome: Outcome, words: &str) {
+    let refused = outcome.expect_err("it cannot be").to_string();
+    assert!(
+        refused.contains(words),
+        "{refused:?} does not say {words:?}"
+    );
+}
+
+fn all_properties() -> Properties {
+    let rule = AuthorizationRule {
+        name: "app".to_owned(),
+        rights: Rights::ALL,
+        primary_key: Key::new("k".to_owned()),
+        secondary_key: None,
+        created_at: Some(Timestamp::from_millis(7)),
+        modified_at: None,
+    };
+    Properties {
+        lock_duration: Some(Millis::from_secs(30)),
+        max_size_megabytes: Some(2_048),
+        requires_duplicate_detection: Some(true),
+        requires_session: Some(false),
+        default_time_to_live: Some(Millis::from_secs(600)),
+        dead_letter_on_expiration: Some(true),
+        dead_letter_on_filter_error: Some(false),
+        duplicate_window: Some(Millis::from_secs(60)),
+        max_delivery_count: Some(5),
+        batched_operations: Some(false),
+        authorization: Some(vec![rule]),
+        status: Some(Status::SendDisabled),
+        forward_to: Some(String::new()),
+        forward_dead_letters_to: Some("sb://host/q".to_owned()),
+        user_metadata: Some("about it".to_owned()),
+        supports_ordering: Some(false),
+        auto_delete_on_idle: Some(Millis::from_secs(3_600)),
+        partitioned: Some(true),
+        express: Some(false),
+        max_message_kilobytes: Some(100),
+    }
+}
+
+#[test]
+fn a_queue_has_what_was_asked_for_and_defaults_for_what_was_not() {
+    let mut bench = Bench::new();
+    let made = entity(create(&mut bench, "New/One", all_properties()));
+    let description = &made.description;
+    assert_eq!(made.path, "New/One");
+    assert_eq!(description.lock_duration, Millis::from_secs(30));
+    assert_eq!(
+        description.max_bytes,
+        16 * (2 << 30),
+        "2 GiB in each partition"
+    );
+    assert_eq!(description.max_message_bytes, 100 * 1024);
+    assert_eq!(description.duplicates(), Some(Millis::from_secs(60)));
+    assert_eq!(description.forward_dead_letters_to.as_deref(), Some("q"));
+    let revision = description.history.revision;
+    assert_eq!(
+        description.authorization[0].created_at,
+        Some(Timestamp::from_millis(7))
+    );
+    bench.now = bench.now.after(Millis::from_secs(1));
+    // What can be changed and is not given gets its default; the rest stays.
+    let changed = entity(update(&mut bench, "new/one", Properties::default())).description;
+    assert_eq!(changed.lock_duration, Millis::from_secs(60));
+    assert_eq!(changed.user_metadata, None);
+    assert!(changed.partitioned && changed.detects_duplicates);
+    assert_eq!(changed.authorization, description.authorization);
+    assert_eq!(changed.history.revision, revision + 1);
+    assert_eq!(changed.history.created_at, description.history.created_at);
+    assert_eq!(changed.history.updated_at, bench.now);
+    let again = entity(update(&mut bench, "new/one", Properties::default())).description;
+    assert_eq!(again.history, changed.history, "nothing has changed");
+}
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "a table of mistakes")]
+fn what_cannot_be_is_refused_and_nothing_changes() {
+    let mut bench = Bench::new();
+    let of = |change: fn(&mut Properties)| {
+        let mut properties = Properties::default();
+        change(&mut properties);
+        properties
+    };
+    for (properties, words) in [
+        (
+            of(|it| it.lock_duration = Some(Millis::from_secs(4))),
+            "LockDuration",
+        ),
+        (
+            of(|it| it.lock_duration = Some(Millis::from_secs(301))),
+            "LockDuration",
+        ),
+        (
+            of(|it| it.default_time_to_live = Some(Millis::default())),
+            "DefaultMessageTimeToLive",
+        ),
+        (
+            of(|it| it.duplicate_window = Some(Millis::from_secs(19))),
+            "DuplicateDetection",
+        ),
+        (
+            of(|it| it.auto_delete_on_idle = Some(Millis::from_secs(299))),
+            "AutoDeleteOnIdle",
+        ),
+        (of(|it| it.max_delivery_count = Some(0)), "MaxDeliveryCount"),
+        (
+            of(|it| it.user_metadata = Some("x".repeat(1_025))),
+            "UserMetadata",
+        ),
+        (
+            of(|it| it.max_message_kilobytes = Some(102_401)),
+            "MaxMessageSizeInKilobytes",
+        ),
+        (
+            of(|it| it.forward_to = Some("nowhere".to_owned())),
+            "does not exist",
+        ),
+        (
+            of(|it| it.forward_to = Some("x".to_owned())),
+            "does not exist",
+        ),
+        (
+            of(|it| it.forward_to = Some("t/Subscriptions/a".to_owned())),
+            "is a subscription",
+        ),
+    ] {
+        check_refused(create(&mut bench, "x", properties), words);
+    }
+    for name in [
+        "",
+        "a//b",
+        "a/subscriptions/b",
+        "-a",
+        "a?",
+        &"a".repeat(261),
+    ] {
+        check_refused(
+            create(&mut bench, name, Properties::default()),
+            "allowed: 1 to 260",
+        );
+    }
+    check_refused(
+        create(&mut bench, "Q", Properties::default()),
+        "already exists",
+    );
+    check_refused(
+        create(&mut bench, "none/Subscriptions/s", Properties::default()),
+        "not found",
+    );
+    check_refused(
+        create(&mut bench, "q/Subscriptions/s", Properties::default()),
+        "does not exist",
+    );
+    let sessions = of(|it| it.requires_session = Some(true));
+    let words = "The value for the RequiresSession property of an existing Queue cannot be changed";
+    check_refused(update(&mut bench, "q", sessions), words);
+    let partitioned = of(|it| it.partitioned = Some(true));
+    let words = "Partitioning cannot be changed for Topic. ";
+    check_refused(update(&mut bench, "t", partitioned), words);
+    assert!(bench.gateway.namespaces().description("x").is_none());
+    let history = bench.gateway.namespaces().description("q").unwrap().history;
+    assert_eq!(history.created_at, history.updated_at);
+}
+
+fn forwarding_to(target: &str) -> Properties {
+    Properties {
+        forward_to: Some(target.to_owned()),
+        ..Properties::default()
+    }
+}
+
+#[test]
+fn an_entity_may_forward_to_itself() {
+    let mut bench = Bench::new();
+    let dead_letters = |to: &str| Properties {
+        forward_dead_letters_to: Some(to.to_owned()),
+        ..Properties::default()
+    };
+    for (path, properties) in [
+        ("q", forwarding_to("q")),
+        ("q", forwarding_to("one")),
+        ("q", dead_letters("Q")),
+        ("t/Subscriptions/a", forwarding_to("t")),
+        ("t/Subscriptions/b", dead_letters("t")),
+    ] {
+        let changed = entity(update(&mut bench, path, properties)).description;
+        assert!(changed.forward_to.is_some() || changed.forward_dead_letters_to.is_some());
+    }
+    let with_sessions = Properties {
+        requires_session: Some(true),
+        ..forwarding_to("two")
+    };
+    let made = entity(create(&mut bench, "sessions", with_sessions)).description;
+    assert_eq!(made.forward_to.as_deref(), Some("two"));
+}
+
+#[test]
+fn a_version_that_has_gone_is_not_changed() {
+    let mut bench = Bench::new();
+    let revision = bench
+        .gateway
+        .namespaces()
+        .description("q")
+        .unwrap()
+        .history
+        .revision;
+    let delete = |revision| Operation::Delete {
+        path: "q".to_owned(),
+        revision,
+    };
+    let refused = administer(&mut bench, delete(Some(revision + 1)));
+    assert!(
+        matches!(
+            refused,
+            Err(Denied {
+                kind: DeniedKind::Changed,
+                ..
+            })
+        ),
+        "{refused:?}"
+    );
+    assert_eq!(
+        administer(&mut bench, delete(Some(revision))),
+        Ok(Answer::Deleted)
+    );
+    let refused = administer(&mut bench, delete(None));
+    assert!(
+        matches!(
+            refused,
+            Err(Denied {
+                kind: DeniedKind::NotFound,
+                ..
+            })
+        ),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn rules_are_made_replaced_and_deleted() {
+    let mut bench = Bench::new();
+    let subscription = "t/Subscriptions/new".to_owned();
+    let rule = |name: &str, text: &str| {
+        Box::new(Rule {
+            name: name.to_owned(),
+            filter: Filter::Sql(SqlFilter::parse(text).unwrap()),
+            action: None,
+            created_at: Timestamp::EPOCH,
+        })
+    };
+    let made = administer(
+        &mut bench,
+        Operation::CreateSubscription {
+            path: subscription.clone(),
+            properties: Box::default(),
+            rule: Some(rule("first", "a = 1")),
+        },
+    );
+    assert_eq!(entity(made).path, subscription);
+    let list = |bench: &mut Bench| {
+        let what = Listed::Rules(subscription.clone());
+        let (skip, top) = (0, 10);
+        match administer(bench, Operation::List { what, skip, top }) {
+            Ok(Answer::Rules(views, More::No)) => views
+                .into_iter()
+                .map(|view| match view.rule.filter {
+                    Filter::Sql(filter) => format!("{} {}", view.rule.name, filter.text()),
+                    _ => view.rule.name,
+                })
+                .collect::<Vec<String>>(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(list(&mut bench), ["first a = 1"]);
+    let create = |rule| Operation::CreateRule {
+        subscription: subscription.clone(),
+        rule,
+    };
+    let replace = |rule| Operation::UpdateRule {
+        subscription: subscription.clone(),
+        rule,
+    };
+    bench.now = bench.now.after(Millis::from_secs(1));
+    administer(&mut bench, create(rule("second", "b = 2"))).unwrap();
+    check_refused(
+        administer(&mut bench, create(rule("FIRST", "c = 3"))),
+        "already exists",
+    );
+    check_refused(
+        administer(&mut bench, replace(rule("third", "c = 3"))),
+        "not found",
+    );
+    administer(&mut bench, replace(rule("FIRST", "c = 3"))).unwrap();
+    assert_eq!(list(&mut bench), ["first c = 3", "second b = 2"]);
+    let topic = administer(
+        &mut bench,
+        Operation::Read {
+            path: "t".to_owned(),
+        },
+    );
+    let topic = entity(topic);
+    assert_eq!((topic.subscriptions, topic.sql_filters), (3, 4));
+    let delete = Operation::DeleteRule {
+        subscription: subscription.clone(),
+        name: "first".to_owned(),
+    };
+    assert_eq!(administer(&mut bench, delete.clone()), Ok(Answer::Deleted));
+    check_refused(administer(&mut bench, delete), "not found");
+    assert_eq!(list(&mut bench), ["second b = 2"]);
+}
+
+#[test]
+fn lists_come_in_pages() {
+    let mut bench = Bench::new();
+    for number in 0..limits::LISTED_MAX + 5 {
+        create(
+            &mut bench,
+            &format!("page{number:03}"),
+            Properties::default(),
+        )
+        .unwrap();
+    }
+    let mut names = Vec::new();
+    loop {
+        let (what, skip, top) = (Listed::Queues, names.len(), 1_000);
+        let listed = administer(&mut bench, Operation::List { what, skip, top });
+        let Ok(Answer::Entities(views, more)) = listed else {
+            panic!("{listed:?}");
+        };
+        assert!(views.len() <= limits::LISTED_MAX);
+        names.extend(views.into_iter().map(|view| view.path));
+        if more == More::No {
+            break;
+        }
+    }
+    assert_eq!(
+        names.len(),
+        limits::LISTED_MAX + 5 + 3,
+        "q, one and two are there too"
+    );
+    assert!(names.is_sorted());
+}
+
+#[test]
+fn a_key_of_an_entity_manages_that_and_what_is_below() {
+    let mut bench = Bench::new();
+    let authority = Authority::of("t", Rights::ALL);
+    let mut check = |operation, allowed: bool| {
+        let done = bench.run(|gateway, cx| gateway.administer(cx, None, &authority, operation));
+        let refused = matches!(
+            done,
+            Err(Denied {
+                kind: DeniedKind::Unauthorized,
+                ..
+            })
+        );
+        assert_eq!(refused, !allowed, "{done:?}");
+    };
+    let read = |path: &str| Operation::Read {
+        path: path.to_owned(),
+    };
+    let list = |what| Operation::List {
+        what,
+        skip: 0,
+        top: 1,
+    };
+    check(read("T"), true);
+    check(read("t/Subscriptions/a"), true);
+    check(read("q"), false);
+    check(read("none"), false);
+    check(list(Listed::Subscriptions("t".to_owned())), true);
+    check(list(Listed::Topics), false);
+    check(Operation::Namespace, false);
+    let properties = Box::<Properties>::default();
+    check(
+        Operation::CreateEntity {
+            path: "t2".to_owned(),
+            is_topic: false,
+            properties,
+        },
+        false,
+    );
+}
+
+#[test]
+fn who_may_not_send_to_an_entity_forwards_nothing_to_it() {
+    let mut bench = Bench::new();
+    let vault = format!("{}vault", crate::address::namespace_prefix("other"));
+    bench.run(|gateway, cx| {
+        gateway
+            .ensure_entity(cx, &vault, Description::default())
+            .unwrap();
+    });
+    let authority = Authority::of("q", Rights::ALL);
+    let mut forward = |to: &str| {
+        let properties = Box::new(Properties {
+            forward_to: Some(to.to_owned()),
+            ..Properties::default()
+        });
+        let operation = Operation::Update {
+            path: "q".to_owned(),
+            kind: EntityKind::Queue,
+            properties,
+            revision: None,
+        };
+        bench.run(|gateway, cx| gateway.administer(cx, None, &authority, operation))
+    };
+    let refused = forward("t");
+    assert!(
+        matches!(
+            refused,
+            Err(Denied {
+                kind: DeniedKind::Unauthorized,
+                ..
+            })
+        ),
+        "{refused:?}"
+    );
+    for way_out in [
+        "%2F%2Fother%2Fvault",
+        "sb://h/%2f%2fother/vault",
+        "//other/vault",
+        "a//b",
+    ] {
+        let refused = forward(way_out);
+        assert!(refused.is_err(), "{way_out}: {refused:?}");
+    }
+    let description = bench.gateway.namespaces().description("q").unwrap();
+    assert_eq!(description.forward_to, None);
+}
+
+#[test]
+fn a_namespace_of_the_standard_tier_has_small_messages() {
+    const STANDARD: u64 = 256 * 1024;
+    let mut bench = Bench::new();
+    let size = |bench: &Bench, path| {
+        bench
+            .gateway
+            .namespaces()
+            .description(path)
+            .unwrap()
+            .max_message_bytes
+    };
+    assert!(STANDARD < size(&bench, "q"));
+    bench.run(|gateway, cx| gateway.set_tier(cx, "", Tier::Standard));
+    assert_eq!((size(&bench, "q"), size(&bench, "t")), (STANDARD, STANDARD));
+    let made = entity(create(&mut bench, "small", Properties::default())).description;
+    assert_eq!(made.max_message_bytes, STANDARD);
+    let kilobytes = |size| Properties {
+        max_message_kilobytes: Some(size),
+        ..Properties::default()
+    };
+    for (path, size) in [("large", 1024), ("q", 257)] {
+        let refused = if path == "q" {
+            update(&mut bench, path, kilobytes(size))
+        } else {
+            create(&mut bench, path, kilobytes(size))
+        };
+        check_refused(refused, "allowed: 1 to 256, as the namespace is Standard");
+    }
+    // Clients send back what they were told.
+    let updated = entity(update(&mut bench, "q", kilobytes(256))).description;
+    assert_eq!(updated.max_message_bytes, STANDARD);
+    let large = Description {
+        max_message_bytes: limits::MESSAGE_SIZE_MAX,
+        ..Description::default()
+    };
+    bench
+        .run(|gateway, cx| gateway.ensure_entity(cx, "configured", large))
+        .unwrap();
+    assert_eq!(size(&bench, "configured"), STANDARD);
+    let Ok(Answer::Namespace(view)) = administer(&mut bench, Operation::Namespace) else {
+        panic!("a namespace");
+    };
+    assert_eq!(view.tier, Tier::Standard);
+}
+
+#[test]
+fn a_partitioned_entity_has_its_size_in_each_partition() {
+    const MEGABYTE: u64 = 1024 * 1024;
+    let mut bench = Bench::new();
+    let sized = |size| Properties {
+        max_size_megabytes: Some(size),
+        partitioned: Some(true),
+        ..Properties::default()
+    };
+    let made = entity(create(&mut bench, "p", sized(4096))).description;
+    assert_eq!(made.max_bytes, 16 * 4096 * MEGABYTE);
+    // What was told comes back, and what is another size is one of a partition again.
+    let same = entity(update(&mut bench, "p", sized(16 * 4096))).description;
+    assert_eq!(same.max_bytes, 16 * 4096 * MEGABYTE);
+    let other = entity(update(&mut bench, "p", sized(2048))).description;
+    assert_eq!(other.max_bytes, 16 * 2048 * MEGABYTE);
+    let plain = of_size(&mut bench, "plain", 2048);
+    assert_eq!(plain.max_bytes, 2048 * MEGABYTE);
+}
+
+fn of_size(bench: &mut Bench, path: &str, size: u64) -> Description {
+    let properties = Properties {
+        max_size_megabytes: Some(size),
+        ..Properties::default()
+    };
+    entity(create(bench, path, properties)).description
+}
+
+#[test]
+fn a_forward_keeps_the_url_that_it_was_given_by() {
+    let mut bench = Bench::new();
+    for (written, kept) in [
+        ("https://host.example/Q", Some("https://host.example/Q")),
+        ("sb://host.example/q", Some("sb://host.example/q")),
+        ("q", None),
+    ] {
+        let changed = entity(update(&mut bench, "one", forwarding_to(written))).description;
+        assert_eq!(changed.forward_to.as_deref(), Some("q"));
+        assert_eq!(changed.forward_to_address.as_deref(), kept);
+    }
+}
+
+#[test]
+fn who_lacks_a_right_is_told_which_in_the_service_s_words() {
+    let mut bench = Bench::new();
+    let authority = Authority::of(
+        "",
+        Rights {
+            listen: true,
+            ..Rights::default()
+        },
+    );
+    let mut told = |operation| {
+        let done = bench
+            .run(|gateway, cx| gateway.administer(cx, Some("ns.example"), &authority, operation));
+        done.unwrap_err().to_string()
+    };
+    let read = |path: &str| Operation::Read {
+        path: path.to_owned(),
+    };
+    let claims = "Manage,EntityRead claims required for this operation.";
+    assert_eq!(told(read("q")), claims);
+    // Whether there is such a queue is not said.
+    assert_eq!(told(read("none")), claims);
+    assert_eq!(
+        told(read("t/Subscriptions/a")),
+        "SubCode=40100: Unauthorized : Unauthorized access for 'GetSubscription' operation on \
+         endpoint 'sb://ns.example/t/Subscriptions/a'."
+    );
+    let delete = Operation::Delete {
+        path: "q".to_owned(),
+        revision: None,
+    };
+    assert_eq!(
+        told(delete),
+        "SubCode=40100: Unauthorized : Authorization failed for specified action: \
+         Manage,EntityDelete."
+    );
+}
+
+#[test]
+fn so_many_entities_are_made_and_no_more() {
+    let mut bench = Bench::new();
+    let base = bench.id("q");
+    // Names without queues: only their number matters here.
+    let namespaces = bench.gateway.namespaces_mut();
+    namespaces.fill_directory(limits::ENTITIES_MAX - 1, base);
+    assert!(create(&mut bench, "last", Properties::default()).is_ok());
+    let refused = create(&mut bench, "one-more", Properties::default());
+    assert!(
+        matches!(
+            refused,
+            Err(Denied {
+                kind: DeniedKind::Limit,
+                ..
+            })
+        ),
+        "{refused:?}"
+    );
+}

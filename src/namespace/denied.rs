@@ -1,0 +1,174 @@
+//! Why an operation is not done, whatever protocol asked for it.
+//!
+//! The entities and their protocols share these values. Each protocol translates them in one place: for AMQP
+//! and HTTP that is [`crate::gateway::denied`]. Texts are the service's where clients match them
+//! (`errors.md#texts`).
+
+use crate::limits;
+use crate::queue::SendRefused;
+use crate::rules::RuleRefused;
+
+use super::entities::EntityRefused;
+
+/// Why an operation is not done. Nothing has changed then.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
+pub struct Denied {
+    /// What kind of reason it is: clients decide by it what to do.
+    pub kind: DeniedKind,
+    /// The reason as a sentence, for people. Some SDKs match its beginning.
+    pub text: String,
+    /// The path of the entity that the operation was for; empty if there is none.
+    pub entity: String,
+}
+
+/// The kind of reason for which an operation is not done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeniedKind {
+    /// An argument is out of range, or too long.
+    Argument,
+    /// Another version of the entity is there than the one that was asked for.
+    Changed,
+    /// The message cannot be decoded.
+    Decode,
+    /// The entity is deleted while it is in use.
+    Deleted,
+    /// The entity's status forbids it.
+    Disabled,
+    /// There is such an entity or rule already.
+    Exists,
+    /// The server's disk or memory is full: it may be tried again later.
+    Full,
+    /// It is in use by somebody else.
+    InUse,
+    /// The server is at fault.
+    Internal,
+    /// A field of the request is not valid.
+    InvalidField,
+    /// A quota is reached.
+    Limit,
+    /// There is no such message.
+    MessageNotFound,
+    /// The lock of the message is not held.
+    MessageLockLost,
+    /// It cannot be done with this entity, or not in this state.
+    NotAllowed,
+    /// There is no such entity, rule or node.
+    NotFound,
+    /// It is not supported.
+    NotImplemented,
+    /// The message session is locked by another receiver.
+    SessionCannotBeLocked,
+    /// The lock of the message session is not held.
+    SessionLockLost,
+    /// No message session became available in time.
+    Timeout,
+    /// The message is larger than the entity allows.
+    TooLarge,
+    /// The transaction was rolled back.
+    TransactionRollback,
+    /// There is no such transaction.
+    TransactionUnknown,
+    /// The right to do it is missing.
+    Unauthorized,
+}
+
+impl Denied {
+    /// Says why an operation on an entity is not done.
+    pub fn new(kind: DeniedKind, text: impl Into<String>, entity: &str) -> Self {
+        Self {
+            kind,
+            text: text.into(),
+            entity: entity.to_owned(),
+        }
+    }
+
+    /// Says that there is no such entity in the namespace that the client calls `host`; JavaScript and Java
+    /// match the first sentence.
+    #[must_use]
+    pub fn not_found(host: &str, address: &str) -> Self {
+        let text = format!(
+            "The messaging entity 'sb://{host}/{address}' could not be found. To know more visit \
+             https://aka.ms/sbResourceMgrExceptions."
+        );
+        Self::new(DeniedKind::NotFound, text, address)
+    }
+
+    /// Says that an entity went away before the operation came to it.
+    pub(crate) fn gone() -> Self {
+        Self::new(DeniedKind::NotFound, "The entity is gone.", "")
+    }
+
+    /// Says that an entity's status forbids the operation.
+    pub(crate) fn disabled(address: &crate::address::EntityAddress) -> Self {
+        let text = format!("Messaging entity '{address}' is currently disabled.");
+        Self::new(DeniedKind::Disabled, text, &address.path)
+    }
+
+    /// Says why a subscription does not get a rule.
+    pub(crate) fn rule(subscription: &str, name: &str, why: RuleRefused) -> Self {
+        let (kind, text) = match why {
+            RuleRefused::NameTaken => (
+                DeniedKind::Exists,
+                format!("The messaging entity '{subscription}/Rules/{name}' already exists."),
+            ),
+            RuleRefused::Name => (
+                DeniedKind::Argument,
+                format!(
+                    "Name: found '{name}'; allowed: 1 to {} characters, none of them '/' or '\\'.",
+                    limits::PART_NAME_LENGTH_MAX
+                ),
+            ),
+            RuleRefused::TooLarge => (DeniedKind::Argument, format!("{why}.")),
+            RuleRefused::TooManyCorrelation | RuleRefused::TooManySql => {
+                (DeniedKind::Limit, format!("{why}."))
+            }
+        };
+        Self::new(kind, text, subscription)
+    }
+
+    /// Says why a queue does not take a message.
+    pub(crate) fn send(reason: SendRefused, entity: &str) -> Self {
+        let (kind, text) = match reason {
+            SendRefused::Disabled => (
+                DeniedKind::Disabled,
+                format!("Messaging entity '{entity}' is currently disabled."),
+            ),
+            SendRefused::Full { bytes, max_bytes } => (
+                DeniedKind::Limit,
+                format!(
+                    "The maximum entity size has been reached or exceeded for Queue: '{entity}'. Size \
+                     of entity in bytes:{bytes}, Max entity size in bytes:{max_bytes}."
+                ),
+            ),
+            SendRefused::SessionMissing => (
+                DeniedKind::NotAllowed,
+                "The SessionId was not set on a message, and it cannot be sent to the entity. Entities \
+                 that have session support enabled can only receive messages that have the SessionId \
+                 set to a valid value."
+                    .to_owned(),
+            ),
+            SendRefused::TooLarge { bytes, max_bytes } => (
+                DeniedKind::TooLarge,
+                format!(
+                    "The received message (size:{bytes} bytes) exceeds the limit ({max_bytes} bytes) \
+                     currently allowed on the entity."
+                ),
+            ),
+        };
+        Self::new(kind, text, entity)
+    }
+}
+
+impl From<EntityRefused> for Denied {
+    fn from(refused: EntityRefused) -> Self {
+        let kind = match &refused {
+            EntityRefused::Rule { path, name, why } => return Self::rule(path, name, *why),
+            EntityRefused::NoTopic(_) => DeniedKind::NotFound,
+            EntityRefused::Fixed { .. }
+            | EntityRefused::OtherKind { .. }
+            | EntityRefused::Forward { .. } => DeniedKind::InvalidField,
+        };
+        Self::new(kind, format!("{refused}."), "")
+    }
+}

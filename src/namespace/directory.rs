@@ -1,0 +1,168 @@
+//! Entities by their paths, namespaces by their names, and the authorization rules of both.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+
+use super::Tier;
+use crate::access::RuleSource;
+use crate::address;
+use crate::ids::EntityId;
+use crate::queue::{Description, EntityKind};
+use crate::rights::AuthorizationRule;
+
+/// The namespaces of a shard, and the paths of their entities.
+///
+/// The paths of the first namespace are plain; those of another have a prefix, so that one tree holds all
+/// ([`address::namespace_prefix`]).
+#[derive(Debug, Default)]
+pub(crate) struct Directory {
+    /// By the form of the path that compares without case.
+    by_path: BTreeMap<String, Entity>,
+    /// The names of the namespaces, in lower case. The first one answers to every host name that is no
+    /// other's.
+    names: Vec<String>,
+    /// The prefixes of the namespaces of the Standard tier.
+    standard: BTreeSet<String>,
+    /// The authorization rules of entities that have any, by the key of the entity's path.
+    rules: BTreeMap<String, Vec<AuthorizationRule>>,
+}
+
+/// A queue, a topic or a subscription in the directory.
+#[derive(Debug, Clone)]
+pub(crate) struct Entity {
+    /// As its creator spelled it.
+    pub(crate) path: String,
+    /// The id of its main queue.
+    pub(crate) base: EntityId,
+    /// Its kind, which never changes. It is here so that a list looks at no other entity's queue.
+    pub(crate) kind: EntityKind,
+}
+
+impl Directory {
+    /// Names the namespaces; the first one answers to every host name that is no other's.
+    pub(super) fn set_names<'n>(&mut self, names: impl Iterator<Item = &'n str>) {
+        self.names = names.map(str::to_lowercase).collect();
+    }
+
+    /// Returns the name of the first namespace, if it has one.
+    pub(super) fn first_name(&self) -> Option<&str> {
+        self.names.first().map(String::as_str)
+    }
+
+    /// Finds the namespace that a client means by a host name: by its first label. Returns the prefix of the
+    /// paths of its entities.
+    pub(crate) fn namespace_of(&self, hostname: Option<&str>) -> String {
+        let label = hostname.unwrap_or_default().split(['.', ':']).next();
+        self.prefix_of(label.unwrap_or_default())
+    }
+
+    /// Returns the prefix of the paths of a namespace's entities; of an unknown one, that of the first.
+    pub(crate) fn prefix_of(&self, namespace: &str) -> String {
+        let name = namespace.to_lowercase();
+        if self.names.iter().skip(1).any(|other| *other == name) {
+            return address::namespace_prefix(&name);
+        }
+        String::new()
+    }
+
+    /// Puts a namespace into a tier, by the prefix of its paths.
+    pub(super) fn set_tier(&mut self, prefix: String, tier: Tier) {
+        match tier {
+            Tier::Premium => {
+                self.standard.remove(&prefix);
+            }
+            Tier::Standard => {
+                self.standard.insert(prefix);
+            }
+        }
+    }
+
+    /// Returns the tier of the namespace of a path.
+    pub(super) fn tier_of(&self, path: &str) -> Tier {
+        if self.standard.contains(address::namespace_of(path)) {
+            Tier::Standard
+        } else {
+            Tier::Premium
+        }
+    }
+
+    /// Returns the number of entities.
+    pub(super) fn len(&self) -> usize {
+        self.by_path.len()
+    }
+
+    /// Returns all entities, in the order of their paths.
+    pub(super) fn entities(&self) -> impl Iterator<Item = &Entity> {
+        self.by_path.values()
+    }
+
+    /// Returns the entities whose keys are at or behind one, in order, with their keys.
+    pub(super) fn entities_from(&self, key: &str) -> impl Iterator<Item = (&str, &Entity)> {
+        let range = (Bound::Included(key), Bound::Unbounded);
+        let rest = self.by_path.range::<str, _>(range);
+        rest.map(|(key, entity)| (key.as_str(), entity))
+    }
+
+    /// Finds an entity by its path, whatever its case.
+    pub(crate) fn find(&self, path: &str) -> Option<EntityId> {
+        Some(self.by_path.get(&address::key(path))?.base)
+    }
+
+    /// Adds an entity.
+    pub(super) fn insert(&mut self, base: EntityId, path: &str, kind: EntityKind) {
+        let path = path.to_owned();
+        let entity = Entity { path, base, kind };
+        self.by_path.insert(address::key(&entity.path), entity);
+    }
+
+    /// Removes the entity at a path, and returns it.
+    pub(super) fn remove(&mut self, path: &str) -> Option<Entity> {
+        let key = address::key(path);
+        self.rules.remove(&key);
+        self.by_path.remove(&key)
+    }
+
+    /// Removes an entity that is known by its id only.
+    pub(super) fn remove_id(&mut self, base: EntityId) {
+        let rules = &mut self.rules;
+        self.by_path.retain(|key, entity| {
+            let stays = entity.base != base;
+            if !stays {
+                rules.remove(key);
+            }
+            stays
+        });
+    }
+
+    /// Takes the authorization rules of an entity over from its description.
+    pub(super) fn describe(&mut self, path: &str, description: &Description) {
+        let key = address::key(path);
+        if description.authorization.is_empty() {
+            self.rules.remove(&key);
+        } else {
+            self.rules.insert(key, description.authorization.clone());
+        }
+    }
+
+    /// Checks that rules belong to entities that are there.
+    pub(super) fn check(&self) {
+        for key in self.rules.keys() {
+            assert!(self.by_path.contains_key(key), "'{key}' is no entity");
+        }
+    }
+}
+
+impl RuleSource for Directory {
+    fn rules_at(&self, key: &str) -> &[AuthorizationRule] {
+        self.rules.get(key).map_or(&[], Vec::as_slice)
+    }
+
+    fn all_rules(&self) -> impl Iterator<Item = (&str, &AuthorizationRule)> {
+        let all = self.rules.iter();
+        all.flat_map(|(key, rules)| rules.iter().map(move |rule| (key.as_str(), rule)))
+    }
+
+    fn is_entity(&self, path: &str) -> bool {
+        self.find(path).is_some()
+    }
+}

@@ -1,0 +1,463 @@
+//! Forwarding: from topics to subscriptions, along `ForwardTo` and `ForwardDeadLetteredMessagesTo`.
+//!
+//! Messages of one entity are forwarded in their order. Rules, duplicate detection and partitions need a
+//! message's bytes: they are in memory when the message has just been sent. Otherwise they are read back from
+//! the log ([`Namespaces::wanted`]), and the messages behind it wait. A crash loses nothing of this: a message
+//! that has not been forwarded yet is in its entity still.
+
+use std::collections::BTreeSet;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::bodies::LoadedBodies;
+use super::{Namespaces, StepContext};
+use crate::address::{self, EntityAddress, SubQueue};
+use crate::ids::{BodyRef, EntityId, SequenceNumber};
+use crate::limits;
+use crate::message::{Amendments, Field, Message};
+use crate::queue::{Arrival, Arriving, DeadLetter, Departure, Description, EntityKind, Queue};
+use crate::rules::{Evaluation, Match, Progress, Share};
+
+/// Where an entity's messages are forwarded to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// The subscriptions whose rules match.
+    Subscriptions,
+    /// The entity at a path.
+    Entity(Arc<str>),
+}
+
+/// What is being forwarded, and what waits for its bytes.
+#[derive(Debug)]
+pub(super) struct Forwarding {
+    /// Queues from which messages cannot be forwarded, or be given to receivers with selectors, before their
+    /// bytes have been read.
+    stalled: BTreeSet<EntityId>,
+    /// Queues that messages are being forwarded from in this step.
+    active: BTreeSet<EntityId>,
+    /// The queue of `stalled` whose bytes were read last: each has its turn.
+    last_stalled: EntityId,
+    /// For how many messages bytes are read at a time: as many as the share of a turn lasts for.
+    read_back_count: usize,
+    /// The bytes of messages that were just sent, or just read.
+    pub(super) loaded: LoadedBodies,
+    /// What is left of this turn for filters and selectors.
+    share: Share,
+    /// Kept from message to message for its memory.
+    matches: Vec<Match>,
+    /// Likewise.
+    evaluation: Evaluation,
+}
+
+impl Default for Forwarding {
+    fn default() -> Self {
+        Self {
+            stalled: BTreeSet::new(),
+            active: BTreeSet::new(),
+            last_stalled: EntityId(0),
+            read_back_count: limits::READ_BACK_MESSAGES,
+            loaded: LoadedBodies::default(),
+            share: Share::default(),
+            matches: Vec::new(),
+            evaluation: Evaluation::default(),
+        }
+    }
+}
+
+impl Forwarding {
+    /// Gives filters and selectors their share of a turn.
+    pub(super) fn begin_turn(&mut self) {
+        self.share = Share::default();
+    }
+
+    /// Forgets that a queue waits for bytes.
+    pub(super) fn forget(&mut self, id: EntityId) {
+        self.stalled.remove(&id);
+    }
+
+    /// Returns whose turn it is among the stalled queues.
+    fn next_stalled(&self) -> Option<EntityId> {
+        let after = (Bound::Excluded(self.last_stalled), Bound::Unbounded);
+        let next = self.stalled.range(after).next();
+        next.or_else(|| self.stalled.first()).copied()
+    }
+
+    /// Checks what holds between steps.
+    pub(super) fn check(&self) {
+        assert!(self.active.is_empty(), "forwarding ends with its step");
+        assert!(self.read_back_count > 0, "at least one message is read");
+    }
+}
+
+/// A message whose bytes are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WantedBody {
+    /// The queue that it waits in.
+    pub entity: EntityId,
+    /// Its number there.
+    pub number: SequenceNumber,
+    /// Where its bytes are.
+    pub body: BodyRef,
+}
+
+/// A topic's first message, some of whose rules have been looked at.
+#[derive(Debug)]
+pub(super) struct Paused {
+    number: SequenceNumber,
+    evaluation: Evaluation,
+}
+
+impl Target {
+    /// Returns where messages of one of an entity's queues are forwarded to, if they are.
+    pub(super) fn of(description: &Description, queue: SubQueue) -> Option<Self> {
+        let forward = |path: &Option<String>| Some(Self::Entity(path.as_deref()?.into()));
+        match queue {
+            SubQueue::Main if description.kind == EntityKind::Topic => Some(Self::Subscriptions),
+            SubQueue::Main => forward(&description.forward_to),
+            SubQueue::DeadLetter => forward(&description.forward_dead_letters_to),
+            SubQueue::TransferDeadLetter => None,
+        }
+    }
+}
+
+impl Namespaces {
+    /// Returns whether [`Namespaces::wanted`] has something.
+    #[must_use]
+    pub fn has_wanted(&self) -> bool {
+        !self.forwarding.stalled.is_empty()
+    }
+
+    /// Returns messages whose bytes are wanted, a few at a time; they are given to
+    /// [`Namespaces::read_back`].
+    #[must_use]
+    pub fn wanted(&mut self) -> Vec<WantedBody> {
+        while let Some(entity) = self.forwarding.next_stalled() {
+            let count = self.forwarding.read_back_count;
+            let waiting = self.node(entity).map(|node| match node.forwards_to {
+                Some(_) => node.queue.waiting_to_go(count),
+                None => node.queue.undecided(count),
+            });
+            let waiting = waiting.unwrap_or_default();
+            if !waiting.is_empty() {
+                self.forwarding.last_stalled = entity;
+                let waiting = waiting.into_iter();
+                let wanted = waiting.map(|(number, body)| WantedBody {
+                    entity,
+                    number,
+                    body,
+                });
+                return wanted.collect();
+            }
+            // They were settled, cancelled or deleted meanwhile.
+            self.forwarding.stalled.remove(&entity);
+        }
+        Vec::new()
+    }
+
+    /// Lets messages go on whose bytes have been read.
+    pub fn read_back(&mut self, cx: &mut StepContext<'_>, found: Vec<(WantedBody, bytes::Bytes)>) {
+        let Some(entity) = found.first().map(|(wanted, _)| wanted.entity) else {
+            return;
+        };
+        for (wanted, bytes) in found {
+            // It was parsed when it came in.
+            if let Ok(message) = Message::parse(bytes) {
+                self.forwarding.loaded.insert(wanted.body.position, message);
+            }
+        }
+        self.forwarding.share = Share::default();
+        self.poke(cx, entity);
+        self.forwarding.loaded.clear();
+        // What a share does not come to is read again.
+        self.forwarding.read_back_count = if self.forwarding.share.is_spent() {
+            (self.forwarding.read_back_count / 2).max(1)
+        } else {
+            (self.forwarding.read_back_count * 2).min(limits::READ_BACK_MESSAGES)
+        };
+    }
+
+    /// Sends on what can go on from a queue, one message after the other. What comes to the same
+    /// queue meanwhile waits for its turn, so that a circle of entities is a loop here, and ends
+    /// when the messages have gone as far as they may.
+    pub(super) fn forward_all(&mut self, cx: &mut StepContext<'_>, id: EntityId) {
+        if !self.forwarding.active.insert(id) {
+            return;
+        }
+        while self.forward_next(cx, id) {}
+        self.forwarding.active.remove(&id);
+    }
+
+    /// Sends the first message on, if there is one and it can go on now.
+    fn forward_next(&mut self, cx: &mut StepContext<'_>, id: EntityId) -> bool {
+        let Some(node) = self.queues.get_mut(id) else {
+            return false;
+        };
+        let (first, target) = (node.queue.first_to_go(), node.forwards_to.clone());
+        let (Some((number, body)), Some(target)) = (first, target) else {
+            self.forwarding.stalled.remove(&id);
+            return false;
+        };
+        // The rest is for another group: this one must not grow with the subscriptions.
+        let went = cx.journal.open_bytes() < limits::GROUP_BYTES
+            && match target {
+                Target::Subscriptions => self.publish(cx, id, number, body),
+                Target::Entity(path) => self.forward(cx, id, number, body, &path),
+            };
+        if !went {
+            self.forwarding.stalled.insert(id);
+        }
+        went
+    }
+
+    /// Gives a topic's message to the subscriptions that want it; `false` if its bytes are missing, or
+    /// not all rules have been looked at.
+    fn publish(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        topic: EntityId,
+        number: SequenceNumber,
+        body: BodyRef,
+    ) -> bool {
+        let Some(message) = self.forwarding.loaded.get(body.position).cloned() else {
+            return false;
+        };
+        let mut matches = std::mem::take(&mut self.forwarding.matches);
+        let progress = self.find_matches(topic, number, &message, &mut matches);
+        for found in matches.drain(..) {
+            self.give(cx, topic, number, &message, found);
+        }
+        self.forwarding.matches = matches;
+        if progress == Progress::Paused {
+            return false;
+        }
+        // Not by a step of the topic, which would send on what is being sent on.
+        self.step(cx, topic, |queue, cx| queue.published(cx, number));
+        true
+    }
+
+    /// Finds what subscriptions get of a topic's message, as far as this turn's share goes: what has
+    /// been found by then is kept, and nobody gets anything yet.
+    fn find_matches(
+        &mut self,
+        id: EntityId,
+        number: SequenceNumber,
+        message: &Message,
+        matches: &mut Vec<Match>,
+    ) -> Progress {
+        let seed = self.random.next_u64();
+        let queue = self.queues.get(id).map(|node| &node.queue);
+        let facts = queue.and_then(|queue| queue.facts(number, seed));
+        let (Some(topic), Some(facts)) = (self.topics.get_mut(&id), facts) else {
+            return Progress::Done;
+        };
+        // A dead letter that was forwarded here, or a copy of another topic's, has been changed.
+        let changed = queue.and_then(|queue| queue.amendments(number));
+        let unchanged = Amendments::default();
+        let changed = changed.as_deref().unwrap_or(&unchanged);
+        let (rules, share) = (&topic.rules, &mut self.forwarding.share);
+        let paused = topic.paused.take().filter(|paused| paused.number == number);
+        let mut evaluation = if let Some(paused) = paused {
+            paused.evaluation
+        } else {
+            let mut evaluation = std::mem::take(&mut self.forwarding.evaluation);
+            rules.begin(&mut evaluation, message, changed, share);
+            evaluation
+        };
+        let progress = rules.evaluate(&mut evaluation, message, changed, &facts, share);
+        match progress {
+            Progress::Done => {
+                rules.copies(&mut evaluation, message, changed, &facts, matches);
+                self.forwarding.evaluation = evaluation;
+            }
+            Progress::Paused => topic.paused = Some(Box::new(Paused { number, evaluation })),
+        }
+        progress
+    }
+
+    /// Gives a subscription the copies that its rules make of a message.
+    fn give(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        topic: EntityId,
+        number: SequenceNumber,
+        message: &Message,
+        found: Match,
+    ) {
+        let subscription = EntityId(found.subscription);
+        let wants_errors = self
+            .queue(subscription)
+            .is_some_and(|queue| queue.description().dead_letter_on_filter_error);
+        let failed = found.error.filter(|_| wants_errors);
+        let failed = failed.map(|text| {
+            (
+                None,
+                Some(DeadLetter::broker("FilterEvaluationException", text)),
+            )
+        });
+        let copies = found
+            .copies
+            .into_iter()
+            .map(|amendments| (amendments, None));
+        for (amendments, dead_letter) in copies.chain(failed) {
+            let copy = self
+                .queue(topic)
+                .and_then(|queue| queue.copy(number, subscription));
+            let Some(mut copy) = copy else { return };
+            if let Some(amendments) = amendments {
+                if amendments.field(Field::SessionId).is_some() {
+                    copy.set_message_session(amendments.group_id());
+                }
+                copy.amend(amendments);
+            }
+            let arriving = Arriving {
+                dead_letter,
+                ..self.arriving(subscription, Some(message))
+            };
+            self.bodies.share(copy.body(), topic);
+            self.arrive(cx, copy, arriving);
+        }
+    }
+
+    /// Forwards a message; `false` if its bytes are missing.
+    pub(super) fn forward(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        from: EntityId,
+        number: SequenceNumber,
+        body: BodyRef,
+        path: &str,
+    ) -> bool {
+        let target = self.resolve_path(path);
+        let message = self.forwarding.loaded.get(body.position).cloned();
+        let needs_bytes = target.and_then(|id| self.queue(id)).is_some_and(|queue| {
+            let description = queue.description();
+            description.detects_duplicates || description.partitioned
+        });
+        if needs_bytes && message.is_none() {
+            return false;
+        }
+        if let Some(target) = target {
+            // What is due there may make room.
+            self.poke(cx, target);
+        }
+        let transfer = from.transfer_dead_letters();
+        let source = self.node(from).map(|node| node.address.path.clone());
+        let to = target.unwrap_or(transfer);
+        let departure = self
+            .step(cx, from, |queue, _| queue.depart(number, to))
+            .flatten();
+        let Some(mut departure) = departure else {
+            return true;
+        };
+        if from == from.dead_letters() {
+            let source = source.unwrap_or_default();
+            departure.set_dead_letter_source(address::without_namespace(&source));
+        }
+        let hops = departure.hop();
+        match self.refusal_to_forward(target, path, hops, body) {
+            None => {
+                self.record_access(cx.now, to);
+                let arriving = self.arriving(to, message.as_ref());
+                self.arrive(cx, departure, arriving);
+            }
+            Some(reason) => {
+                departure.redirect(transfer, reason);
+                self.arrive(cx, departure, Arriving::default());
+            }
+        }
+        true
+    }
+
+    /// Returns why a message cannot be forwarded (`entities.md#forwarding`).
+    fn refusal_to_forward(
+        &self,
+        target: Option<EntityId>,
+        path: &str,
+        hops: u8,
+        body: BodyRef,
+    ) -> Option<DeadLetter> {
+        if limits::FORWARD_HOPS_MAX < hops {
+            let text = format!(
+                "The message was forwarded {} times, which is the most.",
+                limits::FORWARD_HOPS_MAX
+            );
+            return Some(DeadLetter::broker("MaxTransferHopCountExceeded", text));
+        }
+        let Some(queue) = target.and_then(|id| self.queue(id)) else {
+            let text = format!("The messaging entity '{path}' could not be found.");
+            return Some(DeadLetter::broker("TransferDestinationNotFound", text));
+        };
+        let description = queue.description();
+        let size = u64::from(body.length);
+        let refused = if !description.status.can_send() {
+            format!("Messaging entity '{path}' is currently disabled.")
+        } else if description.max_message_bytes < size {
+            format!("The message has {size} bytes, more than '{path}' takes.")
+        } else if description.max_bytes < self.held_bytes(queue.id()).saturating_add(size) {
+            format!("'{path}' has reached its maximum size.")
+        } else {
+            return None;
+        };
+        Some(DeadLetter::broker("TransferDestinationRefused", refused))
+    }
+
+    /// Returns what the entity that a message goes to must be told.
+    fn arriving(&self, to: EntityId, message: Option<&Message>) -> Arriving {
+        let (Some(queue), Some(message)) = (self.queue(to), message) else {
+            return Arriving::default();
+        };
+        let arrival = Arrival::of(message, queue.description());
+        Arriving {
+            duplicate_key: arrival.duplicate_key,
+            partition_hash: arrival.partition_hash,
+            dead_letter: None,
+        }
+    }
+
+    /// Brings a message to the queue it goes to, and on from there.
+    pub(super) fn arrive(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        departure: Departure,
+        arriving: Arriving,
+    ) {
+        let to = departure.to;
+        self.with_queue(cx, to, |queue, cx| {
+            queue.arrive(cx, departure, arriving);
+            queue.dispatch(cx);
+        });
+    }
+
+    /// Gives messages whose bytes are in memory to the receivers with selectors that take them. The bytes of
+    /// the others are to be read.
+    pub(super) fn evaluate_selectors(&mut self, cx: &mut StepContext<'_>, id: EntityId) {
+        let loaded = std::mem::take(&mut self.forwarding.loaded);
+        let mut share = std::mem::take(&mut self.forwarding.share);
+        self.step(cx, id, |queue, cx| {
+            queue.decide(cx, &|position| loaded.get(position), &mut share);
+        });
+        self.forwarding.loaded = loaded;
+        self.forwarding.share = share;
+        if self.queue(id).is_some_and(Queue::is_undecided) {
+            self.forwarding.stalled.insert(id);
+        } else {
+            self.forwarding.stalled.remove(&id);
+        }
+    }
+
+    /// Returns the bytes that count to an entity: its messages', its dead letters included; a topic's
+    /// subscriptions' too, but each message once.
+    pub(crate) fn held_bytes(&self, id: EntityId) -> u64 {
+        let queues = id.all().into_iter().filter_map(|id| self.queue(id));
+        let own: u64 = queues.map(Queue::bytes).sum();
+        own + self.bodies.held(id.base())
+    }
+}
+
+/// Returns the address of one of an entity's queues.
+pub(super) fn address_of(path: &str, queue: SubQueue) -> EntityAddress {
+    EntityAddress {
+        path: path.to_owned(),
+        queue,
+    }
+}

@@ -1,0 +1,60 @@
+//! What the queues of a namespace take of memory together.
+
+use super::Namespaces;
+use crate::limits;
+use crate::memory::{Held, Memory, Purpose};
+
+/// The memory of all queues, and of what they share.
+#[derive(Debug)]
+pub(super) struct Shares {
+    pub(super) memory: Memory,
+    /// For bytes that several messages have.
+    bodies: Held,
+    /// Where the next look is for parts of indexes that nobody needs now.
+    next: usize,
+}
+
+impl Default for Shares {
+    fn default() -> Self {
+        Self::new(Memory::default())
+    }
+}
+
+impl Shares {
+    pub(super) fn new(memory: Memory) -> Self {
+        Self {
+            bodies: memory.hold(Purpose::Other, 0),
+            memory,
+            next: 0,
+        }
+    }
+}
+
+impl Namespaces {
+    /// Returns the memory that the queues and their clients share.
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.shares.memory
+    }
+
+    /// Says how much memory queues may take, before the first is there.
+    pub(crate) fn set_memory(&mut self, memory: Memory) {
+        debug_assert!(self.queues.places() == 0, "queues are counted elsewhere");
+        self.shares = Shares::new(memory);
+    }
+
+    /// Packs what queues that nothing happens in have open, when all together have too much open;
+    /// to be called now and then: what there is to do is done bit by bit.
+    pub fn pack_indexes(&mut self) {
+        let shares = &mut self.shares;
+        shares.bodies.resize(self.bodies.memory());
+        for _ in 0..self.queues.places().min(limits::RELIEF_LOOKS) {
+            if shares.memory.open_beyond() == 0 {
+                return;
+            }
+            shares.next = (shares.next + 1) % self.queues.places();
+            if let Some(node) = self.queues.place_mut(shares.next) {
+                node.queue.relieve(limits::RELIEF_CHUNKS);
+            }
+        }
+    }
+}

@@ -1,0 +1,455 @@
+//! Namespaces: entities by their addresses, and what happens between them.
+//!
+//! [`Namespaces`] has the queues of all entities, brings messages from one to the next, and carries out
+//! transactions and the operations of administrators. It knows no protocol: who is connected, and how a reason
+//! for a refusal is told, is the gateway's ([`crate::gateway`]). What queues hand out to receivers is left in
+//! [`Namespaces::take_deliveries`], in the order in which it happened.
+//!
+//! Everything is a step: it has a [`StepContext`], its records are in one group of the journal, and what
+//! became due before is done first.
+
+pub mod administration;
+mod bodies;
+mod checks;
+mod damage;
+mod denied;
+mod directory;
+mod entities;
+mod forward_checks;
+mod forwarding;
+mod loss;
+mod memory;
+mod queues;
+mod recovery;
+mod send;
+mod settle;
+mod tier;
+mod transaction_scope;
+pub(crate) mod transactions;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::address::{EntityAddress, SubQueue};
+use crate::ids::{BodyRef, EntityId, Random};
+use crate::limits;
+use crate::queue::{Arriving, Context, Delivery, Description, Effects, Journal, Queue, Record};
+use crate::rules::RuleSet;
+use crate::time::{ClockStep, Timestamp};
+
+pub use damage::{Contained, Damage};
+pub use denied::{Denied, DeniedKind};
+pub use entities::EntityRefused;
+pub use forwarding::WantedBody;
+pub use loss::{Salvage, Salvaged};
+pub use recovery::{FoundBody, SearchPosition, Snapshot};
+pub use tier::Tier;
+
+pub(crate) use directory::Directory;
+pub(crate) use forwarding::Target;
+pub(crate) use queues::EntityNode;
+pub(crate) use send::is_ahead;
+pub(crate) use settle::LostLock;
+pub(crate) use transactions::{Operation, Transactions};
+
+use bodies::SharedBodies;
+use forwarding::Forwarding;
+use memory::Shares;
+use queues::Queues;
+
+/// What a step needs of the world.
+pub struct StepContext<'a> {
+    /// The time.
+    pub now: Timestamp,
+    /// Where records go.
+    pub journal: &'a mut dyn Journal,
+    /// The number of the group of records that the journal is putting together; at least 1, and
+    /// never smaller than in the step before.
+    pub group: u64,
+}
+
+/// The namespaces of a shard, and all that is in them.
+#[derive(Debug)]
+pub struct Namespaces {
+    directory: Directory,
+    queues: Queues,
+    /// The rules of the subscriptions of each topic.
+    topics: BTreeMap<EntityId, Topic>,
+    bodies: SharedBodies,
+    forwarding: Forwarding,
+    transactions: Transactions,
+    random: Random,
+    room: Room,
+    shares: Shares,
+    /// What queues did in the steps since it was taken, with [`Namespaces::groups`].
+    effects: Effects,
+    /// To each end of a run of deliveries in [`Namespaces::effects`]: the group that they rest on.
+    groups: Vec<(usize, u64)>,
+    /// Entities that were changed or deleted since it was taken.
+    changes: Vec<EntityChange>,
+}
+
+/// Whether the store can take more messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Room {
+    /// It can.
+    Enough,
+    /// What is there can be settled, and nothing be added.
+    None,
+}
+
+/// A topic, beside its queue.
+#[derive(Debug, Default)]
+pub(crate) struct Topic {
+    pub(crate) subscriptions: BTreeSet<EntityId>,
+    pub(crate) rules: RuleSet,
+    /// Its first message, if some of the rules have been evaluated.
+    paused: Option<Box<forwarding::Paused>>,
+}
+
+/// An entity that is not any more as it was: links to it may have to end.
+#[derive(Debug)]
+pub(crate) enum EntityChange {
+    /// It has other properties. [`Namespaces::resume`] is to be called when links have ended.
+    Described(EntityId),
+    /// It is gone.
+    Deleted {
+        base: EntityId,
+        address: EntityAddress,
+        /// It was a temporary node.
+        is_temporary: bool,
+    },
+}
+
+/// What queues handed out to receivers, in order, with the groups of records that it rests on.
+#[derive(Debug, Default)]
+pub(crate) struct Deliveries {
+    list: Vec<Delivery>,
+    groups: Vec<(usize, u64)>,
+}
+
+impl Deliveries {
+    /// Takes all of them out, each with the group that it rests on.
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = (u64, Delivery)> {
+        let mut groups = self.groups.drain(..).peekable();
+        let list = self.list.drain(..).enumerate();
+        list.map(move |(at, delivery)| {
+            while groups.next_if(|&(end, _)| end <= at).is_some() {}
+            let group = groups.peek().map_or(0, |&(_, group)| group);
+            (group, delivery)
+        })
+    }
+}
+
+impl Namespaces {
+    /// Makes an empty namespace.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            directory: Directory::default(),
+            queues: Queues::default(),
+            topics: BTreeMap::new(),
+            bodies: SharedBodies::default(),
+            forwarding: Forwarding::default(),
+            transactions: Transactions::default(),
+            random: Random::new(seed),
+            room: Room::Enough,
+            shares: Shares::default(),
+            effects: Effects::default(),
+            groups: Vec::new(),
+            changes: Vec::new(),
+        }
+    }
+
+    /// Returns the entities by their paths.
+    pub(crate) fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    /// Returns the open transactions.
+    pub(crate) fn transactions(&self) -> &Transactions {
+        &self.transactions
+    }
+
+    /// Returns random bits.
+    pub(crate) fn random_bits(&mut self) -> u64 {
+        self.random.next_u64()
+    }
+
+    /// Says whether the store can take more messages.
+    pub fn set_room(&mut self, room: Room) {
+        self.room = room;
+    }
+
+    /// Returns whether a send to some entity would be taken now.
+    #[must_use]
+    pub fn is_healthy(&self) -> bool {
+        self.room == Room::Enough
+    }
+
+    /// Names the namespaces, the first of which answers to every host name that is no other's.
+    pub fn set_namespaces<'n>(&mut self, names: impl Iterator<Item = &'n str>) {
+        self.directory.set_names(names);
+    }
+
+    /// Returns the prefix of the paths of a namespace's entities: of one that is not known, that of the
+    /// first.
+    #[must_use]
+    pub fn prefix_of(&self, namespace: &str) -> String {
+        self.directory.prefix_of(namespace)
+    }
+
+    /// Returns the queue at an address, as tests and tools see it.
+    #[must_use]
+    pub fn find(&self, address: &EntityAddress) -> Option<&Queue> {
+        self.queue(self.resolve(address)?)
+    }
+
+    /// Returns the properties of the entity at a path.
+    #[must_use]
+    pub fn description(&self, path: &str) -> Option<&Description> {
+        Some(self.queue(self.resolve_path(path)?)?.description())
+    }
+
+    /// Follows a clock that was set, to `now`, before the next step. Locks, waits for message sessions,
+    /// transactions and idle deletion have as much time left as before; schedules and ends of life are at
+    /// their time by the clock.
+    ///
+    /// This costs time by the number of queues and locks.
+    pub(crate) fn follow_clock(&mut self, now: Timestamp, step: ClockStep) {
+        self.transactions.follow_clock(step);
+        self.queues.follow_clock(now, step);
+        self.arm(now);
+    }
+
+    /// Begins a turn: filters and selectors have their share of time again.
+    pub(crate) fn begin_turn(&mut self) {
+        self.forwarding.begin_turn();
+    }
+
+    /// Returns queues in which something is due, some at a time.
+    pub(crate) fn due(&self, now: Timestamp) -> Vec<EntityId> {
+        self.queues.due(now, limits::DUE_QUEUES)
+    }
+
+    /// Returns whether a queue has something to do.
+    pub(crate) fn is_due(&self, now: Timestamp, id: EntityId) -> bool {
+        self.node(id).is_some_and(|node| node.is_due(now))
+    }
+
+    /// Returns the time at which something may be due in a queue, or an entity be idle for long enough.
+    pub(crate) fn poll_timeout(&self) -> Option<Timestamp> {
+        let queues = self.queues.poll_timeout();
+        let transactions = self.transactions.poll_timeout();
+        queues.into_iter().chain(transactions).min()
+    }
+
+    /// Puts what queues have handed out into `deliveries`, which is empty; returns whether there was
+    /// something.
+    pub(crate) fn take_deliveries(&mut self, deliveries: &mut Deliveries) -> bool {
+        debug_assert!(deliveries.list.is_empty(), "it was drained");
+        std::mem::swap(&mut deliveries.list, &mut self.effects.deliveries);
+        std::mem::swap(&mut deliveries.groups, &mut self.groups);
+        !deliveries.list.is_empty()
+    }
+
+    /// Takes the next entity that was changed or deleted.
+    pub(crate) fn next_change(&mut self) -> Option<EntityChange> {
+        if self.changes.is_empty() {
+            return None;
+        }
+        Some(self.changes.remove(0))
+    }
+
+    /// Runs a step of one queue, and then all that comes of it: what goes to other queues too.
+    pub(crate) fn with_queue<T>(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        id: EntityId,
+        step: impl FnOnce(&mut Queue, &mut Context<'_>) -> T,
+    ) -> Option<T> {
+        let result = self.step(cx, id, step)?;
+        let forwards = self
+            .node(id)
+            .is_some_and(|node| node.forwards_to.is_some() && !node.queue.is_empty());
+        if forwards {
+            self.forward_all(cx, id);
+        } else if self.queue(id).is_some_and(Queue::is_undecided) {
+            self.evaluate_selectors(cx, id);
+        }
+        Some(result)
+    }
+
+    /// Does what is due in a queue, and what comes of it.
+    pub(crate) fn poke(&mut self, cx: &mut StepContext<'_>, id: EntityId) {
+        self.with_queue(cx, id, |_, _| ());
+    }
+
+    /// Runs a step of one queue: first what is due, then `step`, then the departures to its dead
+    /// letters.
+    fn step<T>(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        id: EntityId,
+        step: impl FnOnce(&mut Queue, &mut Context<'_>) -> T,
+    ) -> Option<T> {
+        let mut effects = std::mem::take(&mut self.effects);
+        let before = effects.deliveries.len();
+        let Some(node) = self.queues.get_mut(id) else {
+            self.effects = effects;
+            return None;
+        };
+        let mut journal = Watched {
+            inner: &mut *cx.journal,
+            bodies: &mut self.bodies,
+            wrote: false,
+        };
+        let mut queue_cx = Context {
+            now: cx.now,
+            journal: &mut journal,
+            random: &mut self.random,
+            effects: &mut effects,
+        };
+        if node.is_due(cx.now) {
+            node.queue
+                .handle_timeout(&mut queue_cx, limits::DUE_MESSAGES);
+        }
+        let result = step(&mut node.queue, &mut queue_cx);
+        // A departure is recorded where it arrives, in this same group.
+        if journal.wrote || !effects.departures.is_empty() {
+            node.group = cx.group;
+        }
+        if before < effects.deliveries.len() {
+            self.groups.push((effects.deliveries.len(), node.group));
+        }
+        self.queues.rearm(cx.now, id);
+        for departure in std::mem::take(&mut effects.departures) {
+            self.effects = effects;
+            self.arrive(cx, departure, Arriving::default());
+            effects = std::mem::take(&mut self.effects);
+        }
+        self.effects = effects;
+        Some(result)
+    }
+
+    /// Finds the queue at an address.
+    pub(crate) fn resolve(&self, address: &EntityAddress) -> Option<EntityId> {
+        let base = self.resolve_path(&address.path)?;
+        Some(match address.queue {
+            SubQueue::Main => base,
+            SubQueue::DeadLetter => base.dead_letters(),
+            SubQueue::TransferDeadLetter => base.transfer_dead_letters(),
+        })
+    }
+
+    /// Finds an entity by its path, whatever its case.
+    pub(crate) fn resolve_path(&self, path: &str) -> Option<EntityId> {
+        self.directory.find(path)
+    }
+
+    pub(crate) fn queue(&self, id: EntityId) -> Option<&Queue> {
+        Some(&self.node(id)?.queue)
+    }
+
+    pub(crate) fn node(&self, id: EntityId) -> Option<&EntityNode> {
+        self.queues.get(id)
+    }
+
+    /// Returns the group of records that a reply about a queue rests on: that of its newest record.
+    pub(crate) fn group_of(&self, id: EntityId) -> u64 {
+        self.node(id).map_or(0, |node| node.group)
+    }
+
+    /// Returns the address of a queue as clients know it; empty if it is gone.
+    pub(crate) fn name_of(&self, id: EntityId) -> String {
+        let node = self.node(id);
+        node.map(|node| node.address.to_string())
+            .unwrap_or_default()
+    }
+
+    /// Checks what holds between steps. It looks at every entity and every open transaction.
+    ///
+    /// # Panics
+    ///
+    /// If it does not hold, which is a bug.
+    pub fn check(&self) {
+        self.directory.check();
+        self.queues.check();
+        self.forwarding.check();
+        self.transactions.check();
+        for entity in self.directory.entities() {
+            let node = self.node(entity.base).expect("each entity has queues");
+            assert_eq!(node.address.path, entity.path);
+            assert_eq!(node.queue.description().kind, entity.kind);
+        }
+        for (topic, state) in &self.topics {
+            let kind = self.queue(*topic).map(|queue| queue.description().kind);
+            assert_eq!(kind, Some(crate::queue::EntityKind::Topic));
+            for subscription in &state.subscriptions {
+                assert!(self.node(*subscription).is_some(), "it was deleted");
+            }
+        }
+    }
+}
+
+/// A journal that remembers whether it was written to, and knows of bytes that are shared.
+struct Watched<'a> {
+    inner: &'a mut dyn Journal,
+    bodies: &'a mut SharedBodies,
+    wrote: bool,
+}
+
+impl Journal for Watched<'_> {
+    fn append(&mut self, record: &Record<'_>) -> Option<BodyRef> {
+        self.wrote = true;
+        self.inner.append(record)
+    }
+
+    fn release(&mut self, body: BodyRef) {
+        if self.bodies.release(body) {
+            self.inner.release(body);
+        }
+    }
+}
+
+impl std::fmt::Debug for StepContext<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StepContext")
+            .field("now", &self.now)
+            .field("group", &self.group)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+impl Namespaces {
+    /// Counts what is held from now on in another memory.
+    pub(crate) fn replace_memory(&mut self, memory: crate::memory::Memory) {
+        self.shares = Shares::new(memory);
+    }
+
+    /// Returns the rules of a subscription.
+    pub(crate) fn rules_of(&self, subscription: EntityId) -> Vec<crate::rules::Rule> {
+        let topics = self.topics.values();
+        let rules = topics.flat_map(|topic| topic.rules.rules(subscription.0));
+        rules.cloned().collect()
+    }
+
+    /// Returns the paths of all entities, in order.
+    pub(crate) fn paths(&self) -> Vec<String> {
+        let entities = self.directory.entities();
+        entities.map(|entity| entity.path.clone()).collect()
+    }
+
+    /// Returns the number that the next message of each queue gets.
+    pub(crate) fn next_numbers(&self) -> Vec<u64> {
+        let queues = self.queues.iter();
+        queues.map(|node| node.queue.next_number().0).collect()
+    }
+
+    /// Fills the directory up to a number of names, which have no queues of their own.
+    pub(crate) fn fill_directory(&mut self, count: usize, base: EntityId) {
+        for number in self.directory.len()..count {
+            let kind = crate::queue::EntityKind::Queue;
+            self.directory.insert(base, &format!("z{number}"), kind);
+        }
+    }
+}

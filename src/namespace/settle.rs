@@ -1,0 +1,93 @@
+//! Messages are settled by those who hold their locks.
+
+use super::{Denied, DeniedKind, Namespaces, StepContext, transactions};
+use crate::ids::{EntityId, LockToken};
+use crate::queue::{SessionLost, Settlement, SettlementRefused};
+
+/// Which lock is lost where a message's does not hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LostLock {
+    /// The message's own: whoever settles it holds the message session, if it is of one.
+    Message,
+    /// That of the message session, where the queue has any.
+    Session,
+}
+
+impl Namespaces {
+    /// Settles a message outside of transactions.
+    pub(crate) fn settle(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        queue: EntityId,
+        token: LockToken,
+        lost: LostLock,
+        settlement: Settlement,
+    ) -> Result<(), Denied> {
+        self.check_not_enlisted(queue, token)?;
+        let result = self.with_queue(cx, queue, |queue, cx| queue.settle(cx, token, settlement));
+        self.settled(queue, lost, result)
+    }
+
+    /// Says in the service's words why a settlement did not happen.
+    pub(crate) fn settled(
+        &mut self,
+        queue: EntityId,
+        lost: LostLock,
+        result: Option<Result<(), SettlementRefused>>,
+    ) -> Result<(), Denied> {
+        if let Some(Ok(())) = result {
+            return Ok(());
+        }
+        let node = self.node(queue);
+        let name = node
+            .map(|node| node.address.to_string())
+            .unwrap_or_default();
+        let lost_session =
+            lost == LostLock::Session && node.is_some_and(|node| node.queue.has_sessions());
+        let (kind, text) = match result {
+            Some(Ok(())) => return Ok(()),
+            Some(Err(refused)) => (
+                kind(refused, lost_session),
+                match refused {
+                    SettlementRefused::LockLost(_) if lost_session => SessionLost.to_string(),
+                    refused => refused.to_string(),
+                },
+            ),
+            None => (DeniedKind::NotFound, "The entity is gone.".to_owned()),
+        };
+        Err(Denied::new(kind, text, &name))
+    }
+
+    pub(crate) fn check_not_enlisted(
+        &mut self,
+        queue: EntityId,
+        token: LockToken,
+    ) -> Result<(), Denied> {
+        if self.transactions.enlisted_in(queue, token).is_none() {
+            return Ok(());
+        }
+        let text = "The message is settled in a transaction that is still open.";
+        Err(Denied::new(DeniedKind::NotAllowed, text, ""))
+    }
+
+    /// Returns whether a message is settled in this transaction, which is open.
+    pub(crate) fn is_enlisted_in(
+        &self,
+        id: Option<&[u8]>,
+        queue: EntityId,
+        token: LockToken,
+    ) -> bool {
+        let open = self.transactions.enlisted_in(queue, token);
+        open.is_some() && open == id.and_then(transactions::number)
+    }
+}
+
+/// The kind of reason for a settlement that did not happen.
+fn kind(refused: SettlementRefused, lost_session: bool) -> DeniedKind {
+    match refused {
+        SettlementRefused::LockLost(_) if lost_session => DeniedKind::SessionLockLost,
+        SettlementRefused::LockLost(_) => DeniedKind::MessageLockLost,
+        SettlementRefused::DeadLetterAlready => DeniedKind::NotAllowed,
+        SettlementRefused::NotSimple | SettlementRefused::TooManyProperties => DeniedKind::Argument,
+    }
+}
