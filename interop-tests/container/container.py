@@ -286,7 +286,8 @@ def run(number: str, work: Path) -> str | None:
         complaint = str(failure)
     except Exception:
         complaint = traceback.format_exc()
-    print(f"{'FAILED' if complaint else 'ok    '} {number} {CHECKS[number].__name__} ({time.monotonic() - began:.1f} s)", flush=True)
+    line = f"{'FAILED' if complaint else 'ok    '} {number} {CHECKS[number].__name__} ({time.monotonic() - began:.1f} s)"
+    print(line + (f"\n{complaint}" if complaint else ""), flush=True)
     return complaint
 
 
@@ -296,9 +297,6 @@ def main() -> int:
     chosen = [number for number in CHECKS if number in sys.argv[1:] or not sys.argv[1:]]
     with ThreadPoolExecutor(max_workers=3) as pool:
         outcomes = dict(zip(chosen, pool.map(lambda number: run(number, work), chosen)))
-    for number, complaint in outcomes.items():
-        if complaint:
-            print(f"\n{number}\n{complaint}")
     recorded = Outcomes()
     for number, complaint in outcomes.items():
         recorded.program(number, "fail" if complaint else "pass")

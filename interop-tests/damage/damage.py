@@ -473,8 +473,7 @@ def main(arguments: list[str]) -> int:
             print(f"ok {test.__name__} ({time.monotonic() - began:.1f} s)", flush=True)
         except Exception:
             failed += 1
-            traceback.print_exc()
-            print(f"FAILED {test.__name__}", flush=True)
+            print(f"FAILED {test.__name__}\n{traceback.format_exc()}", flush=True)
     places.pool.shutdown()
     shutil.rmtree(work, ignore_errors=True)
     print(f"{passed} passed, {failed} failed")

@@ -37,7 +37,8 @@ def run_scenario(house: House, play: Play, number: str) -> str | None:
         scene.close()
     if complaint:
         complaint += "".join(f"\n  {each.log.name}:\n{each.tail()}" for each in scene.programs)
-    print(f"{'FAILED' if complaint else 'ok    '} {play.name} {number} ({time.monotonic() - began:.1f} s)", flush=True)
+    line = f"{'FAILED' if complaint else 'ok    '} {play.name} {number} ({time.monotonic() - began:.1f} s)"
+    print(line + (f"\n{complaint}" if complaint else ""), flush=True)
     return complaint
 
 
@@ -54,8 +55,6 @@ def run_play(name: str, wanted: list[str], outcomes: Outcomes) -> None:
     complaints |= {number: run_scenario(house, play, number) for number in chosen if number in play.alone}
     for number, complaint in complaints.items():
         outcomes.program(number, "fail" if complaint else "pass")
-        if complaint:
-            print(f"\n{name} {number}\n{complaint}")
     if complaint := house.finish():
         outcomes.fail(complaint)
     outcomes.not_offered(play.absent)

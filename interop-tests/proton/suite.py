@@ -12,6 +12,7 @@ import time
 import unittest
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from textwrap import indent
 
 TOGETHER = 10
 # Modules whose tests run one after the other, beside the others: those of the guarded broker count its connections.
@@ -65,11 +66,10 @@ def run(ids: list[str]) -> tuple[dict[str, float], dict[str, str]]:
     """Runs tests, in a process of the pool; their times, and what was wrong."""
     result = Result()
     unittest.defaultTestLoader.loadTestsFromNames(ids).run(result)
-    text = "".join(
-        f"{'FAIL' if name in result.complaints else 'ok  '}  {name} ({seconds:.1f} s)\n"
-        for name, seconds in result.seconds.items()
-    )
-    text += "".join(f"\n{name}\n{complaint}\n" for name, complaint in result.complaints.items())
+    text = ""
+    for name in result.seconds | result.complaints:
+        complaint = result.complaints.get(name, "")
+        text += f"{'FAIL' if complaint else 'ok  '}  {name} ({result.seconds.get(name, 0):.1f} s)\n{indent(complaint, '      ')}"
     sys.stdout.write(text)
     sys.stdout.flush()
     return result.seconds, result.complaints

@@ -96,7 +96,7 @@ def main() -> int:
             what, note = judged(name, outcome)
             outcomes.program(name, what, note)
             if what == "fail":
-                print(f"{name}: {outcome}")
+                print(f"FAIL  {name}\n      {outcome}")
     return outcomes.finish()
 
 
