@@ -3,6 +3,8 @@
 # How many simulation seeds, or which one: make sim SEEDS=20000, make sim SEED=42.
 SEEDS ?= 200
 SEED ?=
+# How many planted bugs `make test` tries, if its time allows: another choice with every commit.
+MUTANTS ?= 5
 # Which interop suites: make interop LANG=python (a name or the beginning of names; none means all). Taken from the command line
 # only, because LANG in the environment is the locale.
 ifeq ($(origin LANG),command line)
@@ -19,7 +21,7 @@ CARGO ?= cargo
 PYTHON ?= python3
 REQUIREMENTS := $(filter-out interop-tests/bench/%,$(wildcard interop-tests/*/requirements.txt))
 
-.PHONY: help run build check test sim crash mutants fuzz interop interop-test bench growth instructions certs clean
+.PHONY: help run build check test sim crash mutants mutants-sample fuzz interop interop-test bench growth instructions certs clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -37,7 +39,7 @@ check: ## the quick part: format, clippy, unit, transcript and hostile tests, do
 	tests/mutants --check
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items
 
-test: check sim interop-test ## everything CI runs: check, sim, and the suites of tier `test` in interop-tests/suites.toml
+test: check sim mutants-sample interop-test ## everything CI runs: check, sim, some planted bugs, and the suites of tier `test` in interop-tests/suites.toml
 	-interop-tests/bench/instructions # a report: it fails nothing
 
 sim: ## the broker under simulation: SEEDS=200 of them, or the one of SEED=42
@@ -48,6 +50,9 @@ crash: build .venv/made ## SIGKILL the real process under load, again and again
 
 mutants: ## planted bugs that the simulation must find
 	tests/mutants
+
+mutants-sample:
+	tests/mutants --sample $(MUTANTS)
 
 fuzz: ## looks for inputs that break a part of the core: TARGET=engine TIME=60; needs a C++ compiler
 	fuzz/run $(TARGET) $(TIME)
