@@ -64,8 +64,8 @@ async def test_s277_rules_made_by_an_administrator_are_at_work_at_once(office, g
 async def test_s278_counts_sizes_and_times_tell_what_is_there(office, guarded):
     await office.create_queue("s278")
     fresh = await office.get_queue_runtime_properties("s278")
-    near(fresh.created_at_utc, 20)
-    near(fresh.updated_at_utc, 20)
+    near(fresh.created_at_utc, 60)
+    near(fresh.updated_at_utc, 60)
     assert (fresh.name, fresh.size_in_bytes, fresh.total_message_count, fresh.accessed_at_utc.year) == ("s278", 0, 0, 1)
 
     queue = guarded.queue("s278")
@@ -80,7 +80,7 @@ async def test_s278_counts_sizes_and_times_tell_what_is_there(office, guarded):
         assert await counts(office, "s278") == [5, 1, 2, 0, 0, 8]
     found = await office.get_queue_runtime_properties("s278")
     assert 100 * 1024 < found.size_in_bytes < 110 * 1024
-    near(found.accessed_at_utc, 20)
+    near(found.accessed_at_utc, 60)
 
     await office.update_queue(await office.get_queue("s278"), max_delivery_count=5)
     after = await office.get_queue_runtime_properties("s278")
@@ -107,8 +107,8 @@ async def test_s279_counts_of_topics_and_subscriptions(office, guarded):
     assert (found.name, found.subscription_count, found.scheduled_message_count) == ("s279", 2, 1)
     assert (found.sql_filter_count, found.correlation_filter_count) == (3, 1)
     assert found.size_in_bytes > 0
-    near(found.created_at_utc, 20)
-    near(found.accessed_at_utc, 20)
+    near(found.created_at_utc, 60)
+    near(found.accessed_at_utc, 60)
     listed = await both.listed(office, "list_topics_runtime_properties")
     assert {each.subscription_count for each in listed if each.name == "s279"} == {2}
 
@@ -168,9 +168,9 @@ async def test_s285_changes_are_at_work_at_once(office, guarded):
         (dead,) = await queue.take_dead(1)
         assert (str(dead), dead.dead_letter_reason) == ("1", "MaxDeliveryCountExceeded")
 
-        await office.update_queue(await office.get_queue("s285"), lock_duration=timedelta(seconds=5))
+        await office.update_queue(await office.get_queue("s285"), lock_duration=timedelta(seconds=20))
         (each,) = await receive(receiver, 1)
-        near(each.locked_until_utc, 2, soon(5))
+        near(each.locked_until_utc, 15, soon(20))
         await receiver.complete_message(each)
 
         await office.update_queue(await office.get_queue("s285"), status="Disabled")

@@ -58,6 +58,6 @@ async def test_s04_many_links_work_side_by_side(queue, client):
 
 
 def test_s76_health_is_answered_as_the_emulator_does():
-    with urllib.request.urlopen(f"http://127.0.0.1:{os.environ['JITNEY_HTTP_PORT']}/health", timeout=5) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{os.environ['JITNEY_HTTP_PORT']}/health", timeout=20) as answer:
         assert answer.status == 200
         assert json.load(answer) == {"status": "healthy", "message": "Service is healthy."}

@@ -78,9 +78,9 @@ async def test_s57_peek_finds_a_deferred_message(queue):
 
 
 async def test_s58_a_deferred_message_does_not_expire(queue):
-    (number,) = await queue.defer(ServiceBusMessage("patient", time_to_live=timedelta(seconds=2)))
+    (number,) = await queue.defer(ServiceBusMessage("patient", time_to_live=timedelta(seconds=10)))
     async with queue.dead_letters() as dead:
-        await nothing(dead, wait=4)
+        await nothing(dead, wait=12)
     async with queue.receiver() as receiver:
         await nothing(receiver)
         messages = await receiver.receive_deferred_messages(number)

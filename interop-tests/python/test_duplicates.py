@@ -62,7 +62,7 @@ async def test_s185_without_an_id_nothing_is_a_duplicate(queue):
 
 
 async def test_s186_a_scheduled_message_has_its_id_from_the_beginning(queue):
-    await queue.schedule(soon(2), known("1", "scheduled"))
+    await queue.schedule(soon(10), known("1", "scheduled"))
     await queue.send(known("1", "sent"))
     messages = await queue.take(1)
     assert bodies(messages) == ["scheduled"]

@@ -129,7 +129,7 @@ async def test_s200_dead_letters_of_a_subscription_go_on(topic, follower):
 
 
 async def test_s201_scheduled_messages_are_forwarded_when_they_are_due(queue, follower):
-    due = soon(4)
+    due = soon(12)
     (kept,) = await queue.schedule(due, "kept")
     (cancelled,) = await queue.schedule(due, "cancelled")
     await queue.cancel(cancelled)
@@ -152,7 +152,7 @@ async def test_s202_a_queue_forwards_to_sessions(queue, follower):
     found = []
     for dead in (last.dead_letters(), queue.dead_transfers()):
         async with dead as receiver:
-            messages = await receiver.receive_messages(max_message_count=5, max_wait_time=2)
+            messages = await receiver.receive_messages(max_message_count=5, max_wait_time=4)
             await complete(receiver, messages)
             found += messages
     assert bodies(found) == ["2"]

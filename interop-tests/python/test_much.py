@@ -28,7 +28,7 @@ async def test_s309_a_thousand_messages_are_unsettled_on_one_link(queue):
         for start in range(0, 1000, 250):
             await sender.send_messages([ServiceBusMessage(f"{n}") for n in range(start + 1, start + 251)])
     async with queue.receiver(prefetch_count=200) as receiver:
-        messages = await receive(receiver, 1000, within=40)
+        messages = await receive(receiver, 1000)
         assert numbers(messages) == list(range(1, 1001))
         assert bodies(messages) == [f"{n}" for n in range(1, 1001)]
         random.Random(309).shuffle(messages)
@@ -44,7 +44,7 @@ async def test_s310_a_full_batch_goes_through(queue):
             assert len(content) >= least
             await sender.send_messages(batch)
         async with queue.taker(prefetch_count=500) as receiver:
-            assert bodies(await receive(receiver, len(content), within=60)) == content
+            assert bodies(await receive(receiver, len(content))) == content
             await nothing(receiver)
 
 
@@ -68,7 +68,7 @@ async def test_s312_a_message_of_20_mib_comes_back(queue):
     async with queue.sender() as sender:
         await sender.send_messages(ServiceBusMessage(body))
     async with queue.receiver() as receiver:
-        (received,) = await receive(receiver, 1, within=60)
+        (received,) = await receive(receiver, 1)
         assert b"".join(received.body) == body
         await receiver.complete_message(received)
         await nothing(receiver)
@@ -92,7 +92,7 @@ async def test_s319_the_iterator_gives_one_message_after_the_other(queue):
     await queue.send_batch(*[f"{n}" for n in range(1, 51)])
     seen = []
     # It ends when nothing has come for so long.
-    async with queue.receiver(max_wait_time=3) as receiver:
+    async with queue.receiver(max_wait_time=15) as receiver:
         async for each in receiver:
             seen.append(str(each))
             await receiver.complete_message(each)

@@ -19,6 +19,10 @@ from conftest import bodies, complete, counts, nothing, numbers, of, receive, so
 
 # The SDK takes a refused accept up three times more, and so would wait four times for a next session.
 ONCE = {"retry_total": 0}
+# The lock of those sessions that must be held on a busy machine, seconds.
+LOCK = 12
+# What is shown of a time is whole milliseconds.
+MILLISECOND = timedelta(milliseconds=1)
 
 
 @pytest.fixture
@@ -31,14 +35,15 @@ def ids(messages) -> list[str]:
     return [each.session_id for each in messages]
 
 
-async def refused(receiver, error=ServiceBusError, within=5.0) -> str:
-    """Asserts that the receiver does not open; returns the error's text."""
+async def refused(receiver, error=ServiceBusError) -> str:
+    """Asserts that the receiver does not open, and that this is the broker's answer; returns the error's text."""
     began = time.monotonic()
     with pytest.raises(error) as told:
         async with receiver:
             pass
     assert not isinstance(told.value, OperationTimeoutError)
-    assert time.monotonic() - began <= within
+    # Long before the SDK's own timeout of a minute.
+    assert time.monotonic() - began <= 30
     return str(told.value)
 
 
@@ -72,14 +77,14 @@ async def test_s101_a_session_is_received_by_name(queue):
             assert set(ids(messages)) == {session_id}
             assert receiver.session.session_id == session_id
             left = receiver.session.locked_until_utc - datetime.now(timezone.utc)
-            assert timedelta(seconds=50) <= left <= timedelta(seconds=62)
+            assert timedelta(seconds=40) <= left <= timedelta(seconds=62)
             await complete(receiver, messages)
             await nothing(receiver)
 
 
 async def test_s102_the_next_session_is_one_with_messages(queue):
     await queue.send(*of("x", "1"))
-    async with queue.next_session(10) as receiver:
+    async with queue.next_session(30) as receiver:
         assert receiver.session.session_id == "x"
         messages = await receive(receiver, 1)
         assert (bodies(messages), ids(messages)) == (["1"], ["x"])
@@ -88,7 +93,7 @@ async def test_s102_the_next_session_is_one_with_messages(queue):
 
 async def test_s103_a_session_has_one_holder(queue, connect, other):
     await queue.send(*of("x", "of x"), *of("y", "of y"))
-    async with queue.next_session(10) as first, queue.through(connect()).next_session(10) as second:
+    async with queue.next_session(30) as first, queue.through(connect()).next_session(30) as second:
         assert {first.session.session_id, second.session.session_id} == {"x", "y"}
         await none_next(other)
         for receiver in (first, second):
@@ -100,11 +105,12 @@ async def test_s103_a_session_has_one_holder(queue, connect, other):
 async def test_s104_the_wait_for_a_session_ends_in_time(other):
     began = time.monotonic()
     await none_next(other, wait=4)
-    assert 3 <= time.monotonic() - began <= 10
+    # Long before the SDK's own timeout of a minute.
+    assert 3 <= time.monotonic() - began <= 30
 
 
 async def test_s105_a_message_ends_the_wait_for_a_session(queue, other):
-    receiver = other.next_session(20)
+    receiver = other.next_session(60)
     waiting = asyncio.create_task(receiver.__aenter__())
     async with queue.sender() as sender:
         # Long enough for the other to be waiting; if it were not, the scenario would hold all the same.
@@ -112,7 +118,7 @@ async def test_s105_a_message_ends_the_wait_for_a_session(queue, other):
         began = time.monotonic()
         await sender.send_messages(of("late", "1"))
         await waiting
-        assert time.monotonic() - began <= 2
+        assert time.monotonic() - began <= 20
     assert receiver.session.session_id == "late"
     messages = await receive(receiver, 1)
     assert bodies(messages) == ["1"]
@@ -124,12 +130,12 @@ async def test_s106_a_release_ends_the_wait_for_a_session(queue, other):
     await queue.send(*of("x", "1", "2"))
     async with queue.session("x") as first:
         await complete(first, await receive(first, 1))
-        receiver = other.next_session(20)
+        receiver = other.next_session(60)
         waiting = asyncio.create_task(receiver.__aenter__())
         assert not (await asyncio.wait([waiting], timeout=2))[0]
     began = time.monotonic()
     await waiting
-    assert time.monotonic() - began <= 2
+    assert time.monotonic() - began <= 20
     assert receiver.session.session_id == "x"
     messages = await receive(receiver, 1)
     assert (bodies(messages), counts(messages)) == (["2"], [0])
@@ -140,7 +146,7 @@ async def test_s106_a_release_ends_the_wait_for_a_session(queue, other):
 async def test_s108_a_session_need_not_have_a_message(queue, other):
     began = time.monotonic()
     async with queue.session("new") as receiver:
-        assert time.monotonic() - began <= 2
+        assert time.monotonic() - began <= 20
         await refused(other.session("new"), SessionCannotBeLockedError)
         await queue.send(*of("new", "1"))
         messages = await receive(receiver, 1)
@@ -155,20 +161,22 @@ async def test_s109_a_held_session_is_refused(queue, other):
         assert receiver.session.session_id == "x"
 
 
-async def test_s110_a_renewed_session_is_kept(queue, other):
+async def test_s110_a_renewed_session_is_kept(make_queue, connect):
+    queue = await make_queue(requires_session=True, lock_duration=timedelta(seconds=LOCK))
+    other = queue.through(connect(**ONCE))
     await queue.send(*of("x", "1"))
     async with queue.session("x") as receiver:
         messages = await receive(receiver, 1)
-        until = receiver.session.locked_until_utc
-        for _ in range(4):
-            await nothing(receiver, wait=2)
+        first = until = receiver.session.locked_until_utc
+        while soon(0) <= first:
+            await nothing(receiver, wait=3)
             renewed = await receiver.session.renew_lock()
             assert renewed > until
             left = renewed - datetime.now(timezone.utc)
-            assert timedelta(seconds=3) <= left <= timedelta(seconds=6)
+            assert timedelta(seconds=LOCK / 2) <= left <= timedelta(seconds=LOCK + 1)
             assert receiver.session.locked_until_utc == renewed
             until = renewed
-            await refused(other.session("x"), SessionCannotBeLockedError, within=3)
+            await refused(other.session("x"), SessionCannotBeLockedError)
         await complete(receiver, messages)
         await nothing(receiver)
 
@@ -176,10 +184,10 @@ async def test_s110_a_renewed_session_is_kept(queue, other):
 async def test_s111_a_session_whose_lock_expires_is_lost(queue, other):
     await queue.send(*of("x", "1"))
     async with queue.session("x") as first:
-        began = time.monotonic()
+        until = first.session.locked_until_utc
         (message,) = await receive(first, 1)
-        second = await granted(other, "x", within=15)
-        assert time.monotonic() - began >= 4
+        second = await granted(other, "x", within=40)
+        assert soon(0) >= until - MILLISECOND
         with pytest.raises(SessionLockLostError):
             await first.complete_message(message)
         with pytest.raises(SessionLockLostError):
@@ -192,7 +200,9 @@ async def test_s111_a_session_whose_lock_expires_is_lost(queue, other):
     await second.__aexit__(None, None, None)
 
 
-async def test_s140_an_idle_holder_keeps_its_link_to_the_end_and_then_loses_its_session(queue, other):
+async def test_s140_an_idle_holder_keeps_its_link_to_the_end_and_then_loses_its_session(make_queue, connect):
+    queue = await make_queue(requires_session=True, lock_duration=timedelta(seconds=LOCK))
+    other = queue.through(connect(**ONCE))
     await queue.send(*of("x", "1"))
     async with queue.session("x", receive_mode=ServiceBusReceiveMode.RECEIVE_AND_DELETE) as idle:
         ends = idle.session.locked_until_utc
@@ -206,16 +216,18 @@ async def test_s140_an_idle_holder_keeps_its_link_to_the_end_and_then_loses_its_
             assert (bodies(messages), counts(messages)) == (["2"], [0])
             await complete(second, messages)
             with pytest.raises(SessionLockLostError):
-                await idle.receive_messages(max_wait_time=5)
+                await idle.receive_messages(max_wait_time=30)
 
 
-async def test_s112_the_sdks_renewer_keeps_a_session(queue, other, kind):
+async def test_s112_the_sdks_renewer_keeps_a_session(make_queue, connect, kind):
+    queue = await make_queue(requires_session=True, lock_duration=timedelta(seconds=LOCK))
+    other = queue.through(connect(**ONCE))
     await queue.send(*of("x", "1"))
     renewer = both.lock_renewer(kind)
     async with queue.session("x") as receiver:
-        renewer.register(receiver, receiver.session, max_lock_renewal_duration=60)
+        renewer.register(receiver, receiver.session, max_lock_renewal_duration=120)
         messages = await receive(receiver, 1)
-        await nothing(receiver, wait=8)
+        await nothing(receiver, wait=LOCK + 3)
         await refused(other.session("x"), SessionCannotBeLockedError)
         assert receiver.session.auto_renew_error is None
         await complete(receiver, messages)
@@ -227,7 +239,7 @@ async def test_s113_giving_a_session_up_is_no_delivery(queue, other):
     async with queue.session("x") as first:
         assert bodies(await receive(first, 2)) == ["1", "2"]
     async with other.session("x") as second:
-        messages = await receive(second, 3, within=3)
+        messages = await receive(second, 3)
         assert (bodies(messages), counts(messages)) == (["1", "2", "3"], [0, 0, 0])
         await complete(second, messages)
 
@@ -251,11 +263,12 @@ async def test_s116_workers_share_sessions_and_keep_their_order(queue, connect):
 
     async def work():
         mine = queue.through(connect(**ONCE))
-        while True:
+        while any(len(each) < 20 for each in found.values()):
             try:
                 receiver = await mine.next_session(3).__aenter__()
             except OperationTimeoutError:
-                return
+                # The others hold what is left.
+                continue
             name = receiver.session.session_id
             assert name not in held
             held.add(name)
@@ -304,10 +317,10 @@ async def test_s124_a_deferred_message_stays_in_its_session(queue, other):
 
 
 async def test_s125_a_scheduled_message_brings_its_session(queue, other):
-    due = soon(3)
+    due = soon(12)
     kept, cancelled = await queue.schedule(due, *of("x", "kept", "cancelled"))
     await queue.cancel(cancelled)
-    async with other.next_session(10) as receiver:
+    async with other.next_session(60) as receiver:
         assert soon(0) >= due - timedelta(seconds=1)
         assert receiver.session.session_id == "x"
         (message,) = await receive(receiver, 1)
@@ -345,7 +358,7 @@ async def test_s128_a_receiver_needs_a_session(other):
 
 
 async def test_s129_a_plain_queue_has_no_sessions(queue, other):
-    for receiver in (other.session("x"), other.next_session(20)):
+    for receiver in (other.session("x"), other.next_session(60)):
         assert "A sessionful message receiver cannot be created on an entity that does not require sessions" in await refused(receiver)
     await queue.send(*of("x", "1"), *of("y", "2"))
     messages = await queue.take(2)
@@ -401,7 +414,7 @@ async def test_s134_what_was_prefetched_goes_back_to_its_session(queue, other):
         assert bodies(messages) == ["0"]
         await complete(first, messages)
     async with other.session("x") as second:
-        messages = await receive(second, 9, within=5)
+        messages = await receive(second, 9)
         assert (bodies(messages), counts(messages)) == ([f"{index}" for index in range(1, 10)], [0] * 9)
         await complete(second, messages)
 

@@ -9,7 +9,12 @@ from azure.servicebus import ServiceBusMessage
 from azure.servicebus.exceptions import MessageLockLostError
 
 import both
-from conftest import bodies, complete, nothing, numbers, receive
+from conftest import bodies, complete, nothing, numbers, receive, soon
+
+# The lock of those messages that must be held on a busy machine, seconds.
+LOCK = 12
+# What is shown of a time is whole milliseconds.
+MILLISECOND = timedelta(milliseconds=1)
 
 
 async def test_s18_a_locked_message_is_nobody_elses(queue, connect):
@@ -102,9 +107,8 @@ async def test_s26_a_lock_that_expires_frees_the_message(queue):
     await queue.send("slow")
     async with queue.receiver() as receiver:
         (first,) = await receive(receiver, 1)
-        began = time.monotonic()
-        (second,) = await receive(receiver, 1, within=15)
-        assert time.monotonic() - began >= 4
+        (second,) = await receive(receiver, 1)
+        assert soon(0) >= first.locked_until_utc - MILLISECOND
         assert second.delivery_count == 1
         assert second.sequence_number == first.sequence_number
         assert second.lock_token != first.lock_token
@@ -114,17 +118,18 @@ async def test_s26_a_lock_that_expires_frees_the_message(queue):
         await nothing(receiver)
 
 
-async def test_s27_a_renewed_lock_holds(queue, connect):
+async def test_s27_a_renewed_lock_holds(make_queue, connect):
+    queue = await make_queue(lock_duration=timedelta(seconds=LOCK))
     await queue.send("long work")
     async with queue.receiver() as receiver, queue.through(connect()).receiver() as other:
         (message,) = await receive(receiver, 1)
-        until = message.locked_until_utc
-        for _ in range(4):
-            await nothing(other, wait=2)
+        first = until = message.locked_until_utc
+        while soon(0) <= first:
+            await nothing(other, wait=3)
             renewed = await receiver.renew_message_lock(message)
             assert renewed > until
             left = renewed - datetime.now(timezone.utc)
-            assert timedelta(seconds=3) <= left <= timedelta(seconds=6)
+            assert timedelta(seconds=LOCK / 2) <= left <= timedelta(seconds=LOCK + 1)
             assert message.locked_until_utc == renewed
             until = renewed
         await receiver.complete_message(message)
@@ -135,19 +140,20 @@ async def test_s28_a_lost_lock_cannot_be_renewed(queue):
     await queue.send("late")
     async with queue.receiver() as receiver:
         (message,) = await receive(receiver, 1)
-        (again,) = await receive(receiver, 1, within=15)
+        (again,) = await receive(receiver, 1)
         with pytest.raises(MessageLockLostError):
             await receiver.renew_message_lock(message)
         await receiver.complete_message(again)
 
 
-async def test_s29_the_sdks_renewer_holds_a_message(queue, connect, kind):
+async def test_s29_the_sdks_renewer_holds_a_message(make_queue, connect, kind):
+    queue = await make_queue(lock_duration=timedelta(seconds=LOCK))
     await queue.send("renewed")
     renewer = both.lock_renewer(kind)
     async with queue.receiver() as receiver, queue.through(connect()).receiver() as other:
         (message,) = await receive(receiver, 1)
-        renewer.register(receiver, message, max_lock_renewal_duration=60)
-        await nothing(other, wait=8)
+        renewer.register(receiver, message, max_lock_renewal_duration=120)
+        await nothing(other, wait=LOCK + 3)
         await receiver.complete_message(message)
         await renewer.close()
         await nothing(other)
@@ -164,16 +170,18 @@ async def test_s30_a_lock_outlives_its_receiver(queue, connect):
     assert await queue.left() == []
 
 
-async def test_s31_a_closed_receivers_message_waits_for_its_lock(queue, connect):
+async def test_s31_a_closed_receivers_message_waits_for_its_lock(make_queue, connect):
+    queue = await make_queue(lock_duration=timedelta(seconds=LOCK))
     await queue.send("1", "2", "3")
     async with queue.receiver() as first:
         (message,) = await receive(first, 1)
         assert str(message) == "1"
     async with queue.through(connect()).receiver() as second:
-        others = await receive(second, 2, within=3)
+        others = await receive(second, 2)
         assert bodies(others) == ["2", "3"]
         await complete(second, others)
-        (again,) = await receive(second, 1, within=15)
+        (again,) = await receive(second, 1)
+        assert soon(0) >= message.locked_until_utc - MILLISECOND
         assert (str(again), again.delivery_count) == ("1", 1)
         await second.complete_message(again)
 
@@ -184,7 +192,7 @@ async def test_s32_what_was_prefetched_is_released_on_close(queue, connect):
         (message,) = await receive(first, 1)
         await first.complete_message(message)
     async with queue.through(connect()).receiver() as second:
-        rest = await receive(second, 4, within=5)
+        rest = await receive(second, 4)
         assert bodies(rest) == ["2", "3", "4", "5"]
         assert [each.delivery_count or 0 for each in rest] == [0, 0, 0, 0]
         await complete(second, rest)
@@ -194,7 +202,7 @@ async def test_s33_a_receive_of_nothing_ends_in_time(queue):
     async with queue.receiver() as receiver:
         began = time.monotonic()
         await nothing(receiver, wait=2)
-        assert 1.5 <= time.monotonic() - began <= 5
+        assert 1.5 <= time.monotonic() - began <= 20
         await queue.send("now")
         messages = await receive(receiver, 1)
         assert bodies(messages) == ["now"]
@@ -204,13 +212,13 @@ async def test_s33_a_receive_of_nothing_ends_in_time(queue):
 async def test_s34_a_waiting_receive_is_served_at_once(queue, connect):
     async with queue.receiver() as receiver, queue.through(connect()).sender() as sender:
         # The receive is waiting by the time this peek has been answered: both are on open links.
-        waiting = asyncio.create_task(receiver.receive_messages(max_wait_time=15))
+        waiting = asyncio.create_task(receiver.receive_messages(max_wait_time=60))
         await queue.through(connect()).peek()
         assert not waiting.done()
         began = time.monotonic()
         await sender.send_messages(ServiceBusMessage("served"))
         messages = await waiting
-        assert time.monotonic() - began <= 2
+        assert time.monotonic() - began <= 20
         assert bodies(messages) == ["served"]
         await complete(receiver, messages)
 
@@ -222,9 +230,11 @@ async def test_s35_competing_receivers_share(queue, connect):
 
     async def take():
         async with queue.through(connect()).receiver() as receiver:
-            while messages := await receiver.receive_messages(max_message_count=20, max_wait_time=2):
+            while len(found) < 200:
+                messages = await receiver.receive_messages(max_message_count=20, max_wait_time=2)
                 await complete(receiver, messages)
                 found.extend(bodies(messages))
+            await nothing(receiver)
 
     await asyncio.gather(take(), take())
     assert sorted(found, key=int) == [f"{index}" for index in range(200)]

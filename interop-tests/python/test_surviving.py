@@ -55,7 +55,7 @@ async def test_s72_all_that_was_acknowledged_survives_a_kill(queue, connect, bro
 
 
 async def test_s73_what_came_due_while_it_was_down_comes_at_the_start(queue, connect, broker):
-    due = soon(2)
+    due = soon(6)
     (number,) = await queue.schedule(due, "due")
     await asyncio.to_thread(broker.kill)
     # Nobody is there to wait on: the clock is the condition.
@@ -63,7 +63,7 @@ async def test_s73_what_came_due_while_it_was_down_comes_at_the_start(queue, con
         await asyncio.sleep(0.1)
     await asyncio.to_thread(broker.start)
     async with queue.through(connect()).receiver() as receiver:
-        (message,) = await receive(receiver, 1, within=5)
+        (message,) = await receive(receiver, 1)
         assert (str(message), message.sequence_number) == ("due", number + 1)
         await receiver.complete_message(message)
 

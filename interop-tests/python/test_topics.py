@@ -87,7 +87,7 @@ async def test_s145_a_subscription_may_have_sessions(topic, connect):
     assert [(str(each), each.session_id) for each in messages] == [("1", "x"), ("2", "y"), ("3", "x")]
     s = topic.subscription("s")
     assert await s.sessions() == ["x", "y"]
-    async with s.session("x") as x, s.through(connect()).next_session(10) as y:
+    async with s.session("x") as x, s.through(connect()).next_session(30) as y:
         assert y.session.session_id == "y"
         await x.session.set_state(b"state")
         assert (await x.session.get_state(), await y.session.get_state()) == (b"state", None)
@@ -111,7 +111,7 @@ async def test_s146_without_a_session_it_is_a_dead_letter(topic):
 
 
 async def test_s147_a_topic_schedules(topic):
-    due = soon(6)
+    due = soon(20)
     (number,) = await topic.schedule(due, "by request")
     assert number == 1
     await topic.send(ServiceBusMessage("by property", scheduled_enqueue_time_utc=due))
@@ -120,7 +120,7 @@ async def test_s147_a_topic_schedules(topic):
         assert await each.left() == []
     for each in subscriptions:
         async with each.receiver() as receiver:
-            messages = await receive(receiver, 2, within=12)
+            messages = await receive(receiver, 2)
             assert soon(0) >= due - MILLISECOND
             assert sorted(bodies(messages)) == ["by property", "by request"]
             assert all(abs(message.scheduled_enqueue_time_utc - due) <= MILLISECOND for message in messages)
@@ -129,13 +129,14 @@ async def test_s147_a_topic_schedules(topic):
 
 
 async def test_s148_a_topic_cancels(topic):
-    first, *others = await topic.schedule(soon(3), "1", "2", "3")
+    due = soon(12)
+    first, *others = await topic.schedule(due, "1", "2", "3")
     await topic.cancel(first)
     await topic.cancel(others)
     with pytest.raises(MessageNotFoundError):
         await topic.cancel(first)
     async with topic.subscription("a").receiver() as receiver:
-        await nothing(receiver, wait=4)
+        await nothing(receiver, wait=max(1.0, (due - soon(-1)).total_seconds()))
 
 
 async def test_s149_nobody_receives_from_a_topic(name, connect):
@@ -146,7 +147,7 @@ async def test_s149_nobody_receives_from_a_topic(name, connect):
             await receiver.receive_messages(max_wait_time=1)
     with pytest.raises(ServiceBusError):
         await Queue(client, f"{name}/Subscriptions/a").send("no")
-    assert time.monotonic() - began <= 5
+    assert time.monotonic() - began <= 30
     assert await Subscription(client, name, "a").left() == []
 
 
@@ -169,10 +170,10 @@ async def test_s152_locks_expire_at_a_subscription(topic):
         (first,) = await receive(receiver, 1)
         until = first.locked_until_utc
         await nothing(receiver, wait=1)
-        assert await receiver.renew_message_lock(first) > until
-        began = time.monotonic()
-        (second,) = await receive(receiver, 1, within=15)
-        assert time.monotonic() - began >= 4
+        renewed = await receiver.renew_message_lock(first)
+        assert renewed > until
+        (second,) = await receive(receiver, 1)
+        assert soon(0) >= renewed - MILLISECOND
         assert (second.delivery_count, second.sequence_number) == (1, 1)
         await nothing(receiver, wait=6)
     (message,) = await a.take_dead(1)
@@ -187,7 +188,7 @@ async def test_s153_the_shorter_time_to_live_counts(topic):
     short, keep, drop = (topic.subscription(name) for name in ("short", "keep", "drop"))
     async with short.dead_letters() as at_short, keep.dead_letters() as at_keep, drop.dead_letters() as at_drop:
         for receiver, seconds in ((at_short, 1), (at_keep, 3)):
-            (message,) = await receive(receiver, 1, within=10)
+            (message,) = await receive(receiver, 1)
             # The broker's clock began a little later than ours; the message was on its way.
             assert time.monotonic() - began >= seconds - 0.1
             assert message.dead_letter_reason == "TTLExpiredException"
@@ -231,7 +232,7 @@ async def test_s156_a_full_topic_says_so(topic):
     for name in "ab":
         messages = await topic.subscription(name).take(sent)
         assert [body.strip() for body in bodies(messages)] == [f"{index}" for index in range(sent)]
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while True:
         try:
             await topic.send("again")
