@@ -1,5 +1,7 @@
 """S38 to S40: the dead-letter queue is a queue."""
 
+from datetime import timedelta
+
 import pytest
 from azure.servicebus.exceptions import ServiceBusError
 
@@ -38,10 +40,12 @@ async def test_s39_nobody_sends_to_the_dead_letter_queue(queue, client):
         await Queue(client, f"{queue.name}/$DeadLetterQueue").send("no")
 
 
-async def test_s40_dead_letters_stay(queue):
+async def test_s40_dead_letters_stay(make_queue):
+    # Long enough for the message to be received, on a busy machine too.
+    queue = await make_queue(default_message_time_to_live=timedelta(seconds=10), dead_lettering_on_message_expiration=True)
     await dead_letter(queue, "old")
     async with queue.receiver() as receiver:
-        await nothing(receiver, wait=4)
+        await nothing(receiver, wait=12)
     async with queue.dead_letters() as receiver:
         for _ in range(12):
             (message,) = await receive(receiver, 1)

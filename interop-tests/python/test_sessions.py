@@ -181,7 +181,9 @@ async def test_s110_a_renewed_session_is_kept(make_queue, connect):
         await nothing(receiver)
 
 
-async def test_s111_a_session_whose_lock_expires_is_lost(queue, other):
+async def test_s111_a_session_whose_lock_expires_is_lost(make_queue, connect):
+    queue = await make_queue(requires_session=True, lock_duration=timedelta(seconds=LOCK))
+    other = queue.through(connect(**ONCE))
     await queue.send(*of("x", "1"))
     async with queue.session("x") as first:
         until = first.session.locked_until_utc
