@@ -127,7 +127,7 @@ async def test_s265_a_signature_whose_time_is_over_opens_nothing(office, guarded
 async def test_s265_a_link_ends_with_its_signature(office, guarded, kind):
     await office.create_queue("s265c")
     # Long enough for the links to be opened and used.
-    claimed = Claimed(kind, signature(f"sb://{guarded.guarded.address}/s265c", seconds=20))
+    claimed = Claimed(kind, signature(f"sb://{guarded.guarded.address}/s265c", seconds=15))
     queue = Queue(guarded.of(claimed, **ONCE), "s265c")
     # A sender sends before it reads that its link has ended, and finds out why when it tries again.
     again = queue.through(guarded.of(claimed, retry_total=1))
@@ -140,7 +140,7 @@ async def test_s265_a_link_ends_with_its_signature(office, guarded, kind):
             await sender.send_messages(ServiceBusMessage("2"))
     await denied(queue)
     # As the SDK finds it without the claim: it knows the end, and says so itself.
-    queue = Queue(guarded.bearing(signature(f"sb://{guarded.guarded.address}/s265c", seconds=20), **ONCE), "s265c")
+    queue = Queue(guarded.bearing(signature(f"sb://{guarded.guarded.address}/s265c", seconds=15), **ONCE), "s265c")
     async with queue.receiver() as receiver:
         with pytest.raises(UNAUTHORIZED):
             await receiver.receive_messages(max_wait_time=60)
@@ -162,15 +162,15 @@ class Fresh(AzureSasCredential):
 async def test_s265_tokens_are_replaced_without_a_break(office, guarded):
     """A session is held, and its message locked, beyond the end of the first token: a link that broke would have lost both."""
     await office.create_queue("s265e", requires_session=True, lock_duration=timedelta(minutes=5))
-    fresh = Fresh(f"sb://{guarded.guarded.address}/s265e", seconds=80)
+    fresh = Fresh(f"sb://{guarded.guarded.address}/s265e", seconds=60)
     queue = Queue(guarded.of(fresh, **ONCE), "s265e")
     async with queue.sender() as sender:
         await sender.send_messages(ServiceBusMessage("held", session_id="x"))
         async with queue.session("x") as receiver:
             (held,) = await receive(receiver, 1)
             asked, sent = fresh.asked, 0
-            deadline = time.monotonic() + 85
-            # The SDK replaces a token while it works, in the last tenth of the token's time: here in eight seconds.
+            deadline = time.monotonic() + 65
+            # The SDK replaces a token while it works, in the last tenth of the token's time: here in six seconds.
             while time.monotonic() < deadline:
                 sent += 1
                 await sender.send_messages(ServiceBusMessage(str(sent), session_id="x"))
