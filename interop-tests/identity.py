@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Identities, and the issuer of their tokens, which the guarded broker trusts.
+"""Identities, and the issuer of their tokens, which the secured broker trusts.
 
     identity.py DIRECTORY CLAIMS              prints a token with these claims, in JSON, in addition to those of a good one
     identity.py DIRECTORY CLAIMS --forged     the same, signed with a key that the broker does not know
 
-A claim of null is left out. DIRECTORY is that of the guarded broker, where `publish` has put the keys.
+A claim of null is left out. DIRECTORY is that of the secured broker, where `publish` has put the keys.
 """
 
 from __future__ import annotations

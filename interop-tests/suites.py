@@ -33,7 +33,7 @@ class Suite:
     clients: list[str]
     about: str
     alone: bool = False
-    guarded: str | None = None
+    secured: str | None = None
 
     @property
     def command(self) -> list[str]:

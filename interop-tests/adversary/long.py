@@ -10,9 +10,9 @@ import asyncio
 import os
 import time
 
-import crew
+import loads
 from amqp import WIDE, Ended, Peer, int32, int64, request
-from crew import Crew, Sent
+from loads import Load, Sent
 from disk import SlowDisk
 from scene import Attack, Scene, Stage, all_accepted, all_answered, check_numbers
 from watch import MEBIBYTE
@@ -30,8 +30,8 @@ async def senders_faster_than_the_disk(scene: Scene) -> None:
     try:
         began = time.monotonic()
         loads = [
-            Crew(crew.flood, port=scene.port, queue="flood", connections=24, size=MEBIBYTE - 1024, outstanding=4),
-            Crew(crew.flood, port=scene.port, queue="flood", connections=40, size=1024, outstanding=200, first=1_000),
+            Load(loads.flood, port=scene.port, queue="flood", connections=24, size=MEBIBYTE - 1024, outstanding=4),
+            Load(loads.flood, port=scene.port, queue="flood", connections=40, size=1024, outstanding=200, first=1_000),
         ]
         await asyncio.sleep(10)
         large, small = await asyncio.gather(*(load.end() for load in loads))
@@ -45,7 +45,7 @@ async def senders_faster_than_the_disk(scene: Scene) -> None:
 
 
 async def many_senders_of_large_messages(scene: Scene) -> None:
-    load = Crew(crew.flood, port=scene.port, queue="flood", connections=400, size=MEBIBYTE - 1024, outstanding=2)
+    load = Load(loads.flood, port=scene.port, queue="flood", connections=400, size=MEBIBYTE - 1024, outstanding=2)
     await asyncio.sleep(5)
     # Beyond what may be on its way in at a time, a sender is told that the broker is busy.
     sent = all_answered(await load.end())
@@ -72,14 +72,14 @@ async def senders_that_do_not_finish(scene: Scene) -> None:
 
 
 async def small_frames_without_end(scene: Scene) -> None:
-    load = Crew(crew.chatter, port=scene.port, queue="other", connections=200)
+    load = Load(loads.chatter, port=scene.port, queue="other", connections=200)
     await asyncio.sleep(5)
     scene.say(f"200 connections sent {await load.end()} flows")
 
 
 async def receivers_slower_than_senders(scene: Scene) -> None:
-    slow = Crew(crew.drain, port=scene.port, queue="flood", connections=100, credit=1_000, pause=0.2)
-    load = Crew(crew.flood, port=scene.port, queue="flood", connections=8, size=4096, outstanding=300)
+    slow = Load(loads.drain, port=scene.port, queue="flood", connections=100, credit=1_000, pause=0.2)
+    load = Load(loads.flood, port=scene.port, queue="flood", connections=8, size=4096, outstanding=300)
     await asyncio.sleep(5)
     sent = all_accepted(await load.end())
     drained = await slow.end()
@@ -139,7 +139,7 @@ async def requesters_that_never_read(scene: Scene) -> None:
 async def small_messages_far_apart(scene: Scene) -> None:
     """One queue's small messages lie between the large ones of another, and are wanted when they are cold."""
     count = 2_000
-    sent: Sent = await Crew(crew.scatter, port=scene.port, small="flood", large="other", count=count, size=260_000).result(90)
+    sent: Sent = await Load(loads.scatter, port=scene.port, small="flood", large="other", count=count, size=260_000).result(90)
     before = scene.watch.memory()
     scene.watch.begin()
     drained = await scene.drained("flood", connections=1, credit=100_000)
@@ -160,7 +160,7 @@ async def many_expire_at_once(scene: Scene) -> None:
 
 async def connections_up_to_the_limit_of_descriptors(scene: Scene) -> None:
     # It comes in before the others, and goes on.
-    depositor = Crew(crew.deposit, port=scene.port, queue="flood", count=200, size=MEBIBYTE - 1024, cued=True)
+    depositor = Load(loads.deposit, port=scene.port, queue="flood", count=200, size=MEBIBYTE - 1024, cued=True)
     await depositor.there(30)
     tasks = [asyncio.create_task(Peer.connect(scene.port)) for _ in range(DESCRIPTORS + 100)]
     await asyncio.wait(tasks, timeout=4)
@@ -179,11 +179,11 @@ async def connections_up_to_the_limit_of_descriptors(scene: Scene) -> None:
 
 async def ten_thousand_connections_at_once(scene: Scene) -> None:
     before = scene.watch.memory()
-    load = Crew(crew.crowd, port=scene.port, queue="other", connections=CROWD)
+    load = Load(loads.crowd, port=scene.port, queue="other", connections=CROWD)
     await load.there(90)
     each = (scene.watch.memory() - before) / CROWD / 1024
     sent = await scene.deposit("other", CROWD, 200)
-    seen: crew.Crowd = await load.end()
+    seen: loads.Crowd = await load.end()
     scene.say(
         f"{CROWD} connections with a receiver each: all were in after {seen.seconds:.1f} s, having been turned away {sum(seen.retries.values())} times; "
         f"{each:.1f} KiB each"
@@ -195,8 +195,8 @@ async def ten_thousand_connections_at_once(scene: Scene) -> None:
 
 async def reconnect_storms(scene: Scene) -> None:
     connections, times = 1_500, 3
-    load = Crew(crew.storm, port=scene.port, queue="storm", connections=connections, times=times, calm=0.5)
-    seen: crew.Storm = await load.result(90)
+    load = Load(loads.storm, port=scene.port, queue="storm", connections=connections, times=times, calm=0.5)
+    seen: loads.Storm = await load.result(90)
     back = ", ".join(f"{seconds:.1f}" for seconds in seen.back)
     scene.say(
         f"{connections} connections were in, and back again {times} times, after {back} s, having been turned away "

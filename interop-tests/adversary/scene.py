@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import crew
+import loads
 from amqp import Key, Peer
-from crew import Crew, Drained, Sent
+from loads import Load, Drained, Sent
 from watch import HERE, MEBIBYTE, Broker, Pair, Watch
 
 # Seconds in which the pair's figures of a calm broker are taken, before and after.
@@ -78,11 +78,11 @@ class Scene:
 
     async def drained(self, queue: str, within: float = 60, **arguments: Any) -> Drained:
         """Receives and completes all that is in a queue."""
-        return await Crew(crew.drain, port=self.port, queue=queue, **arguments).end(within)
+        return await Load(loads.drain, port=self.port, queue=queue, **arguments).end(within)
 
     async def deposit(self, queue: str, count: int, size: int, within: float = 60, **arguments: Any) -> Sent:
         """Sends so many messages, and waits until all are accepted."""
-        load = Crew(crew.deposit, port=self.port, queue=queue, count=count, size=size, **arguments)
+        load = Load(loads.deposit, port=self.port, queue=queue, count=count, size=size, **arguments)
         return await load.result(within)
 
     def logged(self) -> int:

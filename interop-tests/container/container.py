@@ -205,15 +205,15 @@ def administered(directory: Path) -> None:
     try:
         cell.start(5672, 5300)
         wait_for_health(cell)
-        with ServiceBusAdministrationClient.from_connection_string(f"Endpoint=sb://localhost:{cell.published(5300)};{KEY};") as office:
+        with ServiceBusAdministrationClient.from_connection_string(f"Endpoint=sb://localhost:{cell.published(5300)};{KEY};") as administrator:
             # Python's goes to HTTPS whatever the string says; .NET's does as it says.
-            redirect(office, f"http://localhost:{cell.published(5300)}")
-            office.create_queue("made")
-            check("made" in [queue.name for queue in office.list_queues()], "what was made is not listed")
+            redirect(administrator, f"http://localhost:{cell.published(5300)}")
+            administrator.create_queue("made")
+            check("made" in [queue.name for queue in administrator.list_queues()], "what was made is not listed")
             round_trip(connection_string(cell), "made")
-            office.delete_queue("made")
+            administrator.delete_queue("made")
             try:
-                office.get_queue("made")
+                administrator.get_queue("made")
                 raise Failure("what was deleted is there")
             except ResourceNotFoundError:
                 pass

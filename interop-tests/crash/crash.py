@@ -139,7 +139,7 @@ def crash(broker: Broker, journal: Journal, auditor: Auditor, number: int, dice:
 
 
 def take_out(queue: str, dead: bool, there: list[tuple[str, str, str, int]]) -> tuple[list[str], str | None]:
-    """Empties a queue through the front door; returns the ids, and what was wrong."""
+    """Receives all messages of a queue as a client; returns the ids, and what was wrong."""
     options = {"sub_queue": ServiceBusSubQueue.DEAD_LETTER} if dead else {}
     mode = ServiceBusReceiveMode.RECEIVE_AND_DELETE
     by_place = {place: [number for _, _, at, number in there if at == place] for place in (ACTIVE, DEFERRED, SCHEDULED, DEAD)}

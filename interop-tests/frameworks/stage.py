@@ -18,7 +18,7 @@ from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusRece
 
 HERE = Path(__file__).resolve().parent
 sys.path += [str(HERE.parent), str(HERE.parent / "samples")]
-import guarded  # noqa: E402
+import secured  # noqa: E402
 from issuer import Issuer  # noqa: E402
 
 # The namespace, as the service would call it: site/sitecustomize.py knows where it is.
@@ -27,7 +27,7 @@ HOST = f"{NAMESPACE}.servicebus.windows.net"
 # An address of each suite's own, so that two can run at once.
 ADDRESSES = {name: f"127.0.0.{number}" for number, name in enumerate(
     ["kombu", "celery", "taskiq", "faststream", "boilermaker", "airflow"], 61)}
-KEY_NAME, KEY = guarded.ROOT, guarded.ROOT_KEY
+KEY_NAME, KEY = secured.ROOT, secured.ROOT_KEY
 
 # For anything that should happen soon. A busy machine takes seconds to start an interpreter.
 SOON = 60.0
@@ -60,12 +60,12 @@ class House:
         self.plain = plain
         self.directory = directory
         self.address = ADDRESSES[suite]
-        self.guarded = guarded.described(directory, self.address, {"Name": NAMESPACE, **entities}, (HOST,))
-        self.authority = self.guarded.authority
+        self.secured = secured.described(directory, self.address, {"Name": NAMESPACE, **entities}, (HOST,))
+        self.authority = self.secured.authority
         certs = directory / "certs"
         self.issuer = Issuer(self.address, str(certs / "server.pem"), str(certs / "server.key"))
-        self.guarded.add("--oidc-issuer", self.issuer.name, "--oidc-ca", self.authority)
-        self.broker = self.guarded.broker
+        self.secured.add("--oidc-issuer", self.issuer.name, "--oidc-ca", self.authority)
+        self.broker = self.secured.broker
         # For this process, and for the programs that it starts.
         os.environ.update(
             SUITE_HOST=HOST, SUITE_ADDRESS=self.address, SSL_CERT_FILE=self.authority, REQUESTS_CA_BUNDLE=self.authority,
@@ -82,7 +82,7 @@ class House:
 
     def finish(self) -> str | None:
         """Stops the broker; tells what is wrong with how it ended."""
-        return guarded.finish(self.guarded)
+        return secured.finish(self.secured)
 
 
 @dataclass

@@ -25,7 +25,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
-import guarded  # noqa: E402
+import secured  # noqa: E402
 from outcomes import Outcomes  # noqa: E402
 from provider import Provider  # noqa: E402
 
@@ -112,9 +112,9 @@ def build() -> None:
 
 # The rules that the module's own template (test-resources.bicep) makes, and its queues.
 RULES = [
-    {"Name": "NoManage", "Rights": ["Send", "Listen"], "PrimaryKey": guarded.key("no manage")},
-    {"Name": "SendOnly", "Rights": ["Send"], "PrimaryKey": guarded.key("send only")},
-    {"Name": "ListenOnly", "Rights": ["Listen"], "PrimaryKey": guarded.key("listen only")},
+    {"Name": "NoManage", "Rights": ["Send", "Listen"], "PrimaryKey": secured.key("no manage")},
+    {"Name": "SendOnly", "Rights": ["Send"], "PrimaryKey": secured.key("send only")},
+    {"Name": "ListenOnly", "Rights": ["Listen"], "PrimaryKey": secured.key("listen only")},
 ]
 QUEUES = [
     {"Name": "testQueue", "Properties": {"LockDuration": "PT5M"}},
@@ -127,16 +127,16 @@ class House:
 
     def __init__(self):
         entities = {"Queues": QUEUES, "AuthorizationRules": RULES}
-        self.guarded = guarded.described(work() / "guarded", ADDRESS, entities)
-        certs = self.guarded.directory / "certs"
+        self.secured = secured.described(work() / "secured", ADDRESS, entities)
+        certs = self.secured.directory / "certs"
         self.issuer = Provider(ADDRESS, str(certs / "server.pem"), str(certs / "server.key"))
-        self.guarded.add("--oidc-issuer", self.issuer.name, "--oidc-ca", self.guarded.authority)
-        self.guarded.broker.start()
+        self.secured.add("--oidc-issuer", self.issuer.name, "--oidc-ca", self.secured.authority)
+        self.secured.broker.start()
 
     def environment(self) -> dict[str, str]:
-        strings = {"": self.guarded.connection_string(), "_PREMIUM": self.guarded.connection_string()}
+        strings = {"": self.secured.connection_string(), "_PREMIUM": self.secured.connection_string()}
         for each, suffix in zip(RULES, ("_NO_MANAGE", "_SEND_ONLY", "_LISTEN_ONLY")):
-            strings[suffix] = self.guarded.connection_string(each["Name"], each["PrimaryKey"])
+            strings[suffix] = self.secured.connection_string(each["Name"], each["PrimaryKey"])
         return {
             **os.environ,
             **self.issuer.environment(),
@@ -145,7 +145,7 @@ class House:
             "SERVICEBUS_ENDPOINT_PREMIUM": ADDRESS,
             "AZURE_RECORD_MODE": "live",
             # Whom to trust.
-            "SSL_CERT_FILE": self.guarded.authority,
+            "SSL_CERT_FILE": self.secured.authority,
         }
 
 
@@ -273,7 +273,7 @@ def main() -> int:
                 outcomes.fail(f"the examples of {package.name}: {outcome.why}")
             if outcome.why:
                 print(outcome.output[-12000:])
-    if complaint := guarded.finish(house.guarded):
+    if complaint := secured.finish(house.secured):
         outcomes.fail(complaint)
     if house.issuer.given == 0 and not wanted:
         outcomes.fail("no token was asked for")

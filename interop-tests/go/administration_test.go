@@ -17,7 +17,7 @@ import (
 const forever = "P10675199DT2H48M5.4775807S"
 
 // leadsTo checks the end of an absolute address, and takes it away.
-func (o *office) leadsTo(address **string, name string) {
+func (o *administrator) leadsTo(address **string, name string) {
 	o.Helper()
 	if *address == nil || !strings.HasSuffix(**address, "/"+name) || !strings.Contains(**address, "://") {
 		o.Fatalf("wanted an absolute address of %s, found %s", name, said(*address))
@@ -611,10 +611,10 @@ func TestS286_a_queue_is_made_to_forward_and_not_to(t *testing.T) {
 
 func TestS288_administration_on_every_port_with_tls_and_without(t *testing.T) {
 	t.Parallel()
-	place := open(t)
-	for index, port := range []string{place.amqp, place.http} {
-		for kind, transport := range []policy.Transporter{over(place.trust(t)), plainly{port}} {
-			o := place.administratorWith(t, keyedString(port, rootName, place.key), transport)
+	endpoint := open(t)
+	for index, port := range []string{endpoint.amqp, endpoint.http} {
+		for kind, transport := range []policy.Transporter{over(endpoint.trust(t)), plainly{port}} {
+			o := endpoint.administratorWith(t, keyedString(port, rootName, endpoint.key), transport)
 			name := fmt.Sprintf("s288-%d-%d", index, kind)
 			o.createQueue(name, nil)
 			o.roundTrip(name)
@@ -622,7 +622,7 @@ func TestS288_administration_on_every_port_with_tls_and_without(t *testing.T) {
 		}
 	}
 	// The emulator's way: its connection string, and its port in place of HTTPS.
-	o := place.administratorWith(t, environment(t, "JITNEY_CONNECTION_STRING"), plainly{place.http})
+	o := endpoint.administratorWith(t, environment(t, "JITNEY_CONNECTION_STRING"), plainly{endpoint.http})
 	o.createQueue("s288", nil)
 	o.roundTrip("s288")
 }

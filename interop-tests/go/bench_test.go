@@ -41,21 +41,21 @@ func begin(t *testing.T) *bench {
 	return connect(t)
 }
 
-// connect opens a connection that ends with the scenario, by the door that the suite was told to take.
+// connect opens a connection that ends with the scenario, by the transport that the suite was told to take.
 func connect(t *testing.T) *bench {
 	t.Helper()
-	switch door := os.Getenv("INTEROP_DOOR"); door {
+	switch transport := os.Getenv("INTEROP_TRANSPORT"); transport {
 	case "":
 		return connectWith(t, environment(t, "JITNEY_CONNECTION_STRING"), nil)
 	case "amqps":
-		place := open(t)
-		return place.with(t, rootName, place.key)
+		endpoint := open(t)
+		return endpoint.with(t, rootName, endpoint.key)
 	case "wss":
-		place := open(t)
-		return connectWith(t, keyedString(place.amqp, rootName, place.key),
-			&azservicebus.ClientOptions{NewWebSocketConn: webSocket(place.trust(t), door, "AMQPWSB10")})
+		endpoint := open(t)
+		return connectWith(t, keyedString(endpoint.amqp, rootName, endpoint.key),
+			&azservicebus.ClientOptions{NewWebSocketConn: webSocket(endpoint.trust(t), transport, "AMQPWSB10")})
 	default:
-		t.Fatalf("there is no door %s", door)
+		t.Fatalf("there is no transport %s", transport)
 		return nil
 	}
 }

@@ -1,4 +1,4 @@
-// Identities: credentials of the SDK, with tokens of the issuer that the guarded broker trusts (../identity.py).
+// Identities: credentials of the SDK, with tokens of the issuer that the secured broker trusts (../identity.py).
 
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";

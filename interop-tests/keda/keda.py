@@ -16,7 +16,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / each) for each in ("go-samples", "")]
-import guarded  # noqa: E402
+import secured  # noqa: E402
 from outcomes import Outcomes  # noqa: E402
 from provider import ASSERTION, Provider  # noqa: E402
 
@@ -62,7 +62,7 @@ def build() -> Path:
 
 def main() -> int:
     program = build()
-    house = guarded.described(work() / "guarded", ADDRESS)
+    house = secured.described(work() / "secured", ADDRESS)
     certs = house.directory / "certs"
     provider = Provider(ADDRESS, str(certs / "server.pem"), str(certs / "server.key"))
     house.add("--oidc-issuer", provider.name, "--oidc-ca", house.authority)
@@ -79,8 +79,8 @@ def main() -> int:
             **environment, **identity,
             "AZURE_FEDERATED_TOKEN_FILE": str(assertion),
             "SERVICEBUS_CONNECTION_STRING": house.connection_string(),
-            "LISTENER_CONNECTION_STRING": house.connection_string("listener", guarded.LISTENER_KEY),
-            "WRONG_CONNECTION_STRING": house.connection_string(secret=guarded.key("wrong")),
+            "LISTENER_CONNECTION_STRING": house.connection_string("listener", secured.LISTENER_KEY),
+            "WRONG_CONNECTION_STRING": house.connection_string(secret=secured.key("wrong")),
             "NAMESPACE": namespace, "SUFFIX": suffix,
             # Whom to trust.
             "SSL_CERT_FILE": house.authority,
@@ -105,7 +105,7 @@ def main() -> int:
         outcomes.fail(f"exit code {answer.returncode}")
     if provider.given == 0:
         outcomes.fail("no token was asked for")
-    if complaint := guarded.finish(house):
+    if complaint := secured.finish(house):
         outcomes.fail(complaint)
     return outcomes.finish()
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from textwrap import indent
 
 TOGETHER = 10
-# Modules whose tests run one after the other, beside the others: those of the guarded broker count its connections.
-WHOLE = {"test_doors"}
+# Modules whose tests run one after the other, beside the others: those of the secured broker count its connections.
+WHOLE = {"test_transports"}
 ALONE = {"test_restarts"}
 
 here = Path(__file__).resolve().parent

@@ -2,7 +2,7 @@ from proton import Message
 from proton.utils import LinkDetached
 
 from client import TestCase, connect, number, numbered, unique_name
-from places import ROOT, Tokens, signed
+from endpoints import ROOT, Tokens, signed
 
 
 class Connecting(TestCase):

@@ -19,7 +19,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 from broker import WORK  # noqa: E402
-from guarded import ROOT, ROOT_KEY, described, finish  # noqa: E402
+from secured import ROOT, ROOT_KEY, described, finish  # noqa: E402
 from outcomes import Outcomes  # noqa: E402
 from sdists import unpacked  # noqa: E402
 
@@ -34,20 +34,20 @@ LIMIT = 300
 
 def run(directory: Path, part: str, words: list[str]) -> tuple[dict[str, str], str | None]:
     """The outcome of each test of one part by its name, and what is wrong with how the broker ended."""
-    guarded = described(directory, ADDRESSES[part], {"Sku": "Standard"})
-    guarded.broker.start()
+    secured = described(directory, ADDRESSES[part], {"Sku": "Standard"})
+    secured.broker.start()
     tests = unpacked("azure-servicebus", version("azure-servicebus")) / "tests"
     report = directory / "report.xml"
     paths = [HERE / "stand-ins", HERE.parent / "samples" / "trust", tests, tests / "mgmt_tests", tests / "mgmt_tests" / "async"]
     environment = {
         **os.environ,
-        "ADMIN_CONNECTION_STRING": guarded.connection_string(),
-        "ADMIN_NAMESPACE": guarded.address,
+        "ADMIN_CONNECTION_STRING": secured.connection_string(),
+        "ADMIN_NAMESPACE": secured.address,
         "ADMIN_KEY_NAME": ROOT,
         "ADMIN_KEY": ROOT_KEY,
         "PYTHONPATH": os.pathsep.join(map(str, paths)),
-        "SSL_CERT_FILE": guarded.authority,
-        "REQUESTS_CA_BUNDLE": guarded.authority,
+        "SSL_CERT_FILE": secured.authority,
+        "REQUESTS_CA_BUNDLE": secured.authority,
     }
     command = [
         sys.executable, "-m", "pytest", "--quiet", "--tb=short", "--show-capture=no", "--import-mode=append", "-p", "live", "-p", "no:cacheprovider",
@@ -58,7 +58,7 @@ def run(directory: Path, part: str, words: list[str]) -> tuple[dict[str, str], s
     try:
         subprocess.run(command, env=environment, cwd=directory, stdin=subprocess.DEVNULL, timeout=LIMIT)
     finally:
-        complaint = finish(guarded)
+        complaint = finish(secured)
     return read(report), complaint
 
 

@@ -16,10 +16,10 @@ from azure.servicebus import NEXT_AVAILABLE_SESSION, ServiceBusMessage, ServiceB
 from azure.servicebus.exceptions import MessagingEntityNotFoundError, ServiceBusAuthenticationError
 
 import both
-from middle import Between
+from proxy_process import FaultProxy
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-import guarded as guarding  # noqa: E402
+import secured as secured_broker  # noqa: E402
 import identity  # noqa: E402
 from broker import Broker  # noqa: E402
 
@@ -67,19 +67,19 @@ async def administer(kind):
 
 
 @pytest.fixture
-def guarded(connect, administer) -> "GuardedClients":
-    made = guarding.Guarded(Path(os.environ["JITNEY_GUARDED"]), os.environ["JITNEY_GUARDED_ADDRESS"])
-    return GuardedClients(made, connect, administer)
+def secured(connect, administer) -> "SecuredClients":
+    made = secured_broker.Secured(Path(os.environ["JITNEY_SECURED"]), os.environ["JITNEY_SECURED_ADDRESS"])
+    return SecuredClients(made, connect, administer)
 
 
 @pytest.fixture
-def office(guarded):
-    """An administrator of the guarded broker."""
-    return guarded.administrator()
+def administrator(secured):
+    """An administrator of the secured broker."""
+    return secured.administrator()
 
 
 @pytest.fixture
-def suites_office(administer, connection_string, broker):
+def suite_administrator(administer, connection_string, broker):
     """An administrator of the suite's own broker, over HTTP."""
     made = administer(connection_string)
     both.redirect(made, f"http://localhost:{broker.http_port}")
@@ -103,7 +103,7 @@ def queue(client, name) -> "Queue":
 
 
 @pytest.fixture
-async def make_queue(client, name, suites_office):
+async def make_queue(client, name, suite_administrator):
     """Makes queues with the properties given, which are deleted at the end of the scenario.
 
     For locks and lives that must not end while the scenario is at work on a busy machine, and for cases that run at the same time.
@@ -112,12 +112,12 @@ async def make_queue(client, name, suites_office):
 
     async def make(**properties) -> Queue:
         made.append(f"{name}-{uuid.uuid4().hex}")
-        await suites_office.create_queue(made[-1], **properties)
+        await suite_administrator.create_queue(made[-1], **properties)
         return Queue(client, made[-1])
 
     yield make
     for each in made:
-        await suites_office.delete_queue(each)
+        await suite_administrator.delete_queue(each)
 
 
 @pytest.fixture
@@ -144,17 +144,17 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture
-async def between(broker):
-    """What stands between the broker and the clients that are told to go there."""
-    made = await Between.stand(broker.amqp_port)
+async def proxy(broker):
+    """A fault proxy in front of the suite's broker."""
+    made = await FaultProxy.start(broker.amqp_port)
     yield made
     await made.end()
 
 
 @pytest.fixture
-def by_between(connect, connection_string, broker, between):
+def by_proxy(connect, connection_string, broker, proxy):
     """Makes clients that connect through it."""
-    return lambda **options: connect(connection_string.replace(f":{broker.amqp_port}", f":{between.port}"), **options)
+    return lambda **options: connect(connection_string.replace(f":{broker.amqp_port}", f":{proxy.port}"), **options)
 
 
 @pytest.fixture
@@ -162,36 +162,36 @@ def broker() -> Broker:
     return Broker(Path(os.environ["JITNEY_BROKER_STATE"]))
 
 
-class GuardedClients:
-    """The guarded broker, and the clients that come to it, with strings such as the service's portal gives out."""
+class SecuredClients:
+    """The secured broker, and the clients that come to it, with strings such as the service's portal gives out."""
 
-    def __init__(self, guarded: guarding.Guarded, connect, administer):
-        self.guarded = guarded
+    def __init__(self, secured: secured_broker.Secured, connect, administer):
+        self.secured = secured
         self.connect = connect
         self.administer = administer
-        self.trust = {"connection_verify": guarded.authority}
+        self.trust = {"connection_verify": secured.authority}
 
     def client(self, text: str | None = None, **options):
         """A client that trusts the broker's authority; with the key to everything, if no connection string is given."""
-        return self.connect(text or self.guarded.connection_string(), **{**self.trust, **options})
+        return self.connect(text or self.secured.connection_string(), **{**self.trust, **options})
 
     def keyed(self, name: str, secret: str, **options):
-        return self.client(self.guarded.connection_string(name, secret), **options)
+        return self.client(self.secured.connection_string(name, secret), **options)
 
     def bearing(self, signature: str, **options):
-        return self.client(self.guarded.bearing(signature), **options)
+        return self.client(self.secured.bearing(signature), **options)
 
     def of(self, credential, **options):
         """A client that is made with the namespace's name and a credential."""
-        return self.connect(self.guarded.address, credential=credential, **{**self.trust, **options})
+        return self.connect(self.secured.address, credential=credential, **{**self.trust, **options})
 
     def identity(self, kind: str, role: str | None, signer: str = "issuer", **claims):
         """A credential with a role of the service, by a token of the issuer that the broker trusts or of the forger."""
         roles = [f"Azure Service Bus Data {role}"] if role else None
-        return both.credential(kind, lambda: identity.token(self.guarded.directory, {"roles": roles, **claims}, signer))
+        return both.credential(kind, lambda: identity.token(self.secured.directory, {"roles": roles, **claims}, signer))
 
     def administrator(self, text: str | None = None, **options):
-        return self.administer(text or self.guarded.connection_string(), **{**self.trust, **options})
+        return self.administer(text or self.secured.connection_string(), **{**self.trust, **options})
 
     def queue(self, name: str) -> "Queue":
         return Queue(self.client(), name)

@@ -10,14 +10,14 @@ from conftest import Queue, bodies
 from test_keys import ONCE, denied, denied_receiving, denied_sending, works
 
 
-async def test_s270_an_identity_does_what_its_roles_say(guarded, kind):
+async def test_s270_an_identity_does_what_its_roles_say(secured, kind):
     def queue(role, **told) -> Queue:
-        return Queue(guarded.of(guarded.identity(kind, role, **told), **ONCE), "s270")
+        return Queue(secured.of(secured.identity(kind, role, **told), **ONCE), "s270")
 
-    def office(role, **told):
-        return guarded.administrator(guarded.guarded.address, credential=guarded.identity(kind, role, **told))
+    def administrator(role, **told):
+        return secured.administrator(secured.secured.address, credential=secured.identity(kind, role, **told))
 
-    owner = office("Owner")
+    owner = administrator("Owner")
     await owner.create_queue("s270")
     assert (await owner.get_queue("s270")).max_delivery_count == 10
     await works(queue("Owner"))
@@ -36,5 +36,5 @@ async def test_s270_an_identity_does_what_its_roles_say(guarded, kind):
     await denied(queue(None))
     for role, told in (("Sender", {}), ("Receiver", {}), (None, {}), ("Owner", {"exp": now - 3600})):
         with pytest.raises(ClientAuthenticationError):
-            await office(role, **told).create_queue("s270b")
-    assert await guarded.queue("s270").left() == []
+            await administrator(role, **told).create_queue("s270b")
+    assert await secured.queue("s270").left() == []

@@ -11,8 +11,8 @@ from azure.servicebus.exceptions import ServiceBusAuthenticationError, ServiceBu
 
 import both
 from conftest import Queue, bodies, complete, nothing, receive, soon
-from guarded import LISTENER_KEY, ROOT, ROOT_KEY, SPEAKER_KEY, key, signature
-from telling import access, refused
+from secured import LISTENER_KEY, ROOT, ROOT_KEY, SPEAKER_KEY, key, signature
+from descriptions import access, refused
 
 # The SDK tries three times more when it is told "unauthorized".
 ONCE = {"retry_total": 0}
@@ -45,58 +45,58 @@ async def works(queue: Queue) -> None:
     assert bodies(await queue.take(1)) == ["there"]
 
 
-async def test_s264_a_wrong_key_and_an_unknown_name_are_unauthorized(office, guarded):
-    await office.create_queue("s264")
+async def test_s264_a_wrong_key_and_an_unknown_name_are_unauthorized(administrator, secured):
+    await administrator.create_queue("s264")
     for name, secret in ((ROOT, "wrong"), ("no-such-name", ROOT_KEY)):
-        await denied(Queue(guarded.keyed(name, secret, **ONCE), "s264"), ServiceBusAuthenticationError)
+        await denied(Queue(secured.keyed(name, secret, **ONCE), "s264"), ServiceBusAuthenticationError)
     for name, secret in ((ROOT, ROOT_KEY.lower()), ("speaker", LISTENER_KEY)):
         with pytest.raises(ServiceBusAuthenticationError):
-            await Queue(guarded.keyed(name, secret, **ONCE), "s264").send("denied")
-    queue = guarded.queue("s264")
+            await Queue(secured.keyed(name, secret, **ONCE), "s264").send("denied")
+    queue = secured.queue("s264")
     assert await queue.peek() == []
     await works(queue)
 
 
-async def test_s264_keys_of_the_namespace_allow_what_their_rules_say(office, guarded):
-    await office.create_queue("s264b")
-    speaker = Queue(guarded.keyed("speaker", SPEAKER_KEY, **ONCE), "s264b")
-    listener = Queue(guarded.keyed("listener", LISTENER_KEY, **ONCE), "s264b")
+async def test_s264_keys_of_the_namespace_allow_what_their_rules_say(administrator, secured):
+    await administrator.create_queue("s264b")
+    speaker = Queue(secured.keyed("speaker", SPEAKER_KEY, **ONCE), "s264b")
+    listener = Queue(secured.keyed("listener", LISTENER_KEY, **ONCE), "s264b")
     await speaker.send("1")
     await denied_receiving(speaker, ServiceBusAuthorizationError)
     await denied_sending(listener, ServiceBusAuthorizationError)
     assert bodies(await listener.take(1)) == ["1"]
 
 
-async def test_s264_a_named_key_in_place_of_a_connection_string(office, guarded):
-    await office.create_queue("s264c")
-    await works(Queue(guarded.of(AzureNamedKeyCredential(ROOT, ROOT_KEY)), "s264c"))
-    await denied(Queue(guarded.of(AzureNamedKeyCredential(ROOT, "wrong"), **ONCE), "s264c"), ServiceBusAuthenticationError)
+async def test_s264_a_named_key_in_place_of_a_connection_string(administrator, secured):
+    await administrator.create_queue("s264c")
+    await works(Queue(secured.of(AzureNamedKeyCredential(ROOT, ROOT_KEY)), "s264c"))
+    await denied(Queue(secured.of(AzureNamedKeyCredential(ROOT, "wrong"), **ONCE), "s264c"), ServiceBusAuthenticationError)
 
 
-async def test_s265_a_signature_is_good_for_its_resource_and_its_time(office, guarded):
+async def test_s265_a_signature_is_good_for_its_resource_and_its_time(administrator, secured):
     for name in ("s265", "s265b"):
-        await office.create_queue(name)
-    host = guarded.guarded.address
+        await administrator.create_queue(name)
+    host = secured.secured.address
     # The namespace, in the ways that clients write it.
     for resource in (f"sb://{host}/", f"amqps://{host}", f"https://{host}/", f"SB://{host}:5671"):
-        await works(Queue(guarded.bearing(signature(resource)), "s265"))
-    await works(Queue(guarded.of(AzureSasCredential(signature(f"sb://{host}/s265"))), "s265"))
-    own = guarded.bearing(signature(f"sb://{host}/s265"), **ONCE)
+        await works(Queue(secured.bearing(signature(resource)), "s265"))
+    await works(Queue(secured.of(AzureSasCredential(signature(f"sb://{host}/s265"))), "s265"))
+    own = secured.bearing(signature(f"sb://{host}/s265"), **ONCE)
     await works(Queue(own, "s265"))
     await denied(Queue(own, "s265b"))
 
 
-async def test_s265_a_bad_signature_opens_nothing(office, guarded):
-    await office.create_queue("s265f")
-    whole = f"sb://{guarded.guarded.address}/"
+async def test_s265_a_bad_signature_opens_nothing(administrator, secured):
+    await administrator.create_queue("s265f")
+    whole = f"sb://{secured.secured.address}/"
     good = signature(whole)
     for bad in (
         signature(whole, secret="wrong"), good.replace("&se=", "&se=1"), good.replace("&skn=", "&skn=x"),
         good.replace("sr=sb", "sr=https"), signature(f"{whole}s265"), "SharedAccessSignature sr=nonsense&se=99999999999",
     ):
         with pytest.raises(UNAUTHORIZED):
-            await Queue(guarded.bearing(bad, **ONCE), "s265f").send("denied")
-    assert await guarded.queue("s265f").peek() == []
+            await Queue(secured.bearing(bad, **ONCE), "s265f").send("denied")
+    assert await secured.queue("s265f").peek() == []
 
 
 class Claimed:
@@ -117,20 +117,20 @@ class Claimed:
         return self.get_token_now()
 
 
-async def test_s265_a_signature_whose_time_is_over_opens_nothing(office, guarded, kind):
-    await office.create_queue("s265d")
-    over = signature(f"sb://{guarded.guarded.address}/", seconds=-3600)
-    await denied(Queue(guarded.bearing(over, **ONCE), "s265d"))
-    await denied(Queue(guarded.of(Claimed(kind, over), **ONCE), "s265d"), ServiceBusAuthenticationError)
+async def test_s265_a_signature_whose_time_is_over_opens_nothing(administrator, secured, kind):
+    await administrator.create_queue("s265d")
+    over = signature(f"sb://{secured.secured.address}/", seconds=-3600)
+    await denied(Queue(secured.bearing(over, **ONCE), "s265d"))
+    await denied(Queue(secured.of(Claimed(kind, over), **ONCE), "s265d"), ServiceBusAuthenticationError)
 
 
-async def test_s265_a_link_ends_with_its_signature(office, guarded, kind):
-    await office.create_queue("s265c")
+async def test_s265_a_link_ends_with_its_signature(administrator, secured, kind):
+    await administrator.create_queue("s265c")
     # Long enough for the links to be opened and used.
-    claimed = Claimed(kind, signature(f"sb://{guarded.guarded.address}/s265c", seconds=15))
-    queue = Queue(guarded.of(claimed, **ONCE), "s265c")
+    claimed = Claimed(kind, signature(f"sb://{secured.secured.address}/s265c", seconds=15))
+    queue = Queue(secured.of(claimed, **ONCE), "s265c")
     # A sender sends before it reads that its link has ended, and finds out why when it tries again.
-    again = queue.through(guarded.of(claimed, retry_total=1))
+    again = queue.through(secured.of(claimed, retry_total=1))
     async with again.sender() as sender, queue.receiver() as receiver:
         await sender.send_messages(ServiceBusMessage("1"))
         await complete(receiver, await receive(receiver, 1))
@@ -140,7 +140,7 @@ async def test_s265_a_link_ends_with_its_signature(office, guarded, kind):
             await sender.send_messages(ServiceBusMessage("2"))
     await denied(queue)
     # As the SDK finds it without the claim: it knows the end, and says so itself.
-    queue = Queue(guarded.bearing(signature(f"sb://{guarded.guarded.address}/s265c", seconds=15), **ONCE), "s265c")
+    queue = Queue(secured.bearing(signature(f"sb://{secured.secured.address}/s265c", seconds=15), **ONCE), "s265c")
     async with queue.receiver() as receiver:
         with pytest.raises(UNAUTHORIZED):
             await receiver.receive_messages(max_wait_time=60)
@@ -159,11 +159,11 @@ class Fresh(AzureSasCredential):
         return signature(self.resource, seconds=self.seconds)
 
 
-async def test_s265_tokens_are_replaced_without_a_break(office, guarded):
+async def test_s265_tokens_are_replaced_without_a_break(administrator, secured):
     """A session is held, and its message locked, beyond the end of the first token: a link that broke would have lost both."""
-    await office.create_queue("s265e", requires_session=True, lock_duration=timedelta(minutes=5))
-    fresh = Fresh(f"sb://{guarded.guarded.address}/s265e", seconds=60)
-    queue = Queue(guarded.of(fresh, **ONCE), "s265e")
+    await administrator.create_queue("s265e", requires_session=True, lock_duration=timedelta(minutes=5))
+    fresh = Fresh(f"sb://{secured.secured.address}/s265e", seconds=60)
+    queue = Queue(secured.of(fresh, **ONCE), "s265e")
     async with queue.sender() as sender:
         await sender.send_messages(ServiceBusMessage("held", session_id="x"))
         async with queue.session("x") as receiver:
@@ -183,18 +183,18 @@ async def test_s265_tokens_are_replaced_without_a_break(office, guarded):
     assert fresh.asked - asked >= 2 and sent > 20
 
 
-async def test_s266_a_key_allows_what_its_rule_says_on_its_entity(office, guarded):
+async def test_s266_a_key_allows_what_its_rule_says_on_its_entity(administrator, secured):
     listener, speaker = access("listener", "Listen"), access("speaker", "Send")
     manager = access("manager", "Manage", "Send", "Listen")
-    await office.create_queue("s266", authorization_rules=[listener, speaker, manager])
-    await office.create_queue("s266b")
+    await administrator.create_queue("s266", authorization_rules=[listener, speaker, manager])
+    await administrator.create_queue("s266b")
 
-    sends = Queue(guarded.keyed("speaker", speaker.primary_key, **ONCE), "s266")
+    sends = Queue(secured.keyed("speaker", speaker.primary_key, **ONCE), "s266")
     await sends.send(*"123")
     await sends.cancel(await sends.schedule(soon(3600), "4"))
     await denied_receiving(sends, ServiceBusAuthorizationError)
 
-    listens = Queue(guarded.keyed("listener", listener.secondary_key, **ONCE), "s266")
+    listens = Queue(secured.keyed("listener", listener.secondary_key, **ONCE), "s266")
     assert await listens.left() == ["1", "2", "3"]
     async with listens.receiver() as receiver:
         messages = await receive(receiver, 3)
@@ -206,18 +206,18 @@ async def test_s266_a_key_allows_what_its_rule_says_on_its_entity(office, guarde
     assert bodies(await listens.take_dead(1)) == ["3"]
     await denied_sending(listens, ServiceBusAuthorizationError)
 
-    await works(Queue(guarded.keyed("manager", manager.primary_key), "s266"))
+    await works(Queue(secured.keyed("manager", manager.primary_key), "s266"))
     for rule in (manager, speaker, listener):
-        await denied(Queue(guarded.keyed(rule.key_name, rule.primary_key, **ONCE), "s266b"))
-    await denied(Queue(guarded.keyed("speaker", listener.primary_key, **ONCE), "s266"))
+        await denied(Queue(secured.keyed(rule.key_name, rule.primary_key, **ONCE), "s266b"))
+    await denied(Queue(secured.keyed("speaker", listener.primary_key, **ONCE), "s266"))
 
 
-async def test_s266_a_session_needs_the_right_to_listen(office, guarded):
+async def test_s266_a_session_needs_the_right_to_listen(administrator, secured):
     listener, speaker = access("listener", "Listen"), access("speaker", "Send")
-    await office.create_queue("s266s", requires_session=True, authorization_rules=[listener, speaker])
-    sends = Queue(guarded.keyed("speaker", speaker.primary_key, **ONCE), "s266s")
+    await administrator.create_queue("s266s", requires_session=True, authorization_rules=[listener, speaker])
+    sends = Queue(secured.keyed("speaker", speaker.primary_key, **ONCE), "s266s")
     await sends.send(ServiceBusMessage("1", session_id="x"))
-    listens = Queue(guarded.keyed("listener", listener.primary_key, **ONCE), "s266s")
+    listens = Queue(secured.keyed("listener", listener.primary_key, **ONCE), "s266s")
     assert await listens.sessions() == ["x"]
     async with listens.session("x") as receiver:
         await receiver.session.set_state("seen")
@@ -230,15 +230,15 @@ async def test_s266_a_session_needs_the_right_to_listen(office, guarded):
         await sends.sessions()
 
 
-async def test_s267_keys_of_a_topic_are_good_for_its_subscriptions(office, guarded):
+async def test_s267_keys_of_a_topic_are_good_for_its_subscriptions(administrator, secured):
     listener, speaker = access("listener", "Listen"), access("speaker", "Send")
-    await office.create_topic("s267", authorization_rules=[listener, speaker])
-    await office.create_subscription("s267", "a")
-    topic = guarded.topic("s267")
-    sends = topic.through(guarded.keyed("speaker", speaker.primary_key, **ONCE))
+    await administrator.create_topic("s267", authorization_rules=[listener, speaker])
+    await administrator.create_subscription("s267", "a")
+    topic = secured.topic("s267")
+    sends = topic.through(secured.keyed("speaker", speaker.primary_key, **ONCE))
     await sends.send("1", "2")
     await denied_receiving(sends.subscription("a"))
-    listens = topic.through(guarded.keyed("listener", listener.primary_key, **ONCE))
+    listens = topic.through(secured.keyed("listener", listener.primary_key, **ONCE))
     await denied_sending(listens)
     subscription = listens.subscription("a")
     async with subscription.receiver() as receiver:
@@ -248,43 +248,43 @@ async def test_s267_keys_of_a_topic_are_good_for_its_subscriptions(office, guard
     assert bodies(await subscription.take_dead(1)) == ["2"]
 
 
-async def test_s268_a_key_that_was_replaced_opens_nothing_more(office, guarded):
+async def test_s268_a_key_that_was_replaced_opens_nothing_more(administrator, secured):
     before, after = access("speaker", "Send"), access("speaker", "Send")
     after.primary_key, after.secondary_key = before.secondary_key, key("another")
-    made = await office.create_queue("s268", authorization_rules=[before])
-    old = Queue(guarded.keyed("speaker", before.primary_key, **ONCE), "s268")
+    made = await administrator.create_queue("s268", authorization_rules=[before])
+    old = Queue(secured.keyed("speaker", before.primary_key, **ONCE), "s268")
     await old.send("1")
-    await office.update_queue(made, authorization_rules=[after])
+    await administrator.update_queue(made, authorization_rules=[after])
     await denied_sending(old, ServiceBusAuthenticationError)
     for secret in (before.secondary_key, after.secondary_key):
-        await Queue(guarded.keyed("speaker", secret, **ONCE), "s268").send("2")
-    assert bodies(await guarded.queue("s268").take(3)) == ["1", "2", "2"]
+        await Queue(secured.keyed("speaker", secret, **ONCE), "s268").send("2")
+    assert bodies(await secured.queue("s268").take(3)) == ["1", "2", "2"]
     # Without a rule there is no key.
-    await office.update_queue(await office.get_queue("s268"), authorization_rules=[])
-    await denied_sending(Queue(guarded.keyed("speaker", after.primary_key, **ONCE), "s268"), ServiceBusAuthenticationError)
+    await administrator.update_queue(await administrator.get_queue("s268"), authorization_rules=[])
+    await denied_sending(Queue(secured.keyed("speaker", after.primary_key, **ONCE), "s268"), ServiceBusAuthenticationError)
 
 
-async def test_s269_the_emulators_connection_string_is_verified_too(office, suites_office, guarded, connect, connection_string):
-    await office.create_queue("s269")
-    emulator = guarded.guarded.connection_string(host=f"localhost:{guarded.guarded.broker.amqp_port}") + ";UseDevelopmentEmulator=true"
+async def test_s269_the_emulators_connection_string_is_verified_too(administrator, suite_administrator, secured, connect, connection_string):
+    await administrator.create_queue("s269")
+    emulator = secured.secured.connection_string(host=f"localhost:{secured.secured.broker.amqp_port}") + ";UseDevelopmentEmulator=true"
     await works(Queue(connect(emulator), "s269"))
     await denied(Queue(connect(emulator.replace(ROOT_KEY, "SAS_KEY_VALUE"), **ONCE), "s269"), ServiceBusAuthenticationError)
     # Where no key is verified any key is good.
-    await suites_office.create_queue("s269")
+    await suite_administrator.create_queue("s269")
     await works(Queue(connect(connection_string.replace("SAS_KEY_VALUE", "another")), "s269"))
 
 
-async def test_s287_administration_needs_the_right_to_manage(office, guarded):
+async def test_s287_administration_needs_the_right_to_manage(administrator, secured):
     speaker = access("speaker", "Send", "Listen")
     manager = access("manager", "Manage", "Send", "Listen")
-    await office.create_queue("s287", authorization_rules=[speaker, manager])
-    place = guarded.guarded
+    await administrator.create_queue("s287", authorization_rules=[speaker, manager])
+    broker = secured.secured
     for text in (
-        place.connection_string(ROOT, "wrong"), place.connection_string("no-such-name"),
-        place.connection_string("speaker", speaker.primary_key), place.connection_string("listener", LISTENER_KEY),
-        place.bearing("SharedAccessSignature sr=nonsense&se=99999999999"),
+        broker.connection_string(ROOT, "wrong"), broker.connection_string("no-such-name"),
+        broker.connection_string("speaker", speaker.primary_key), broker.connection_string("listener", LISTENER_KEY),
+        broker.bearing("SharedAccessSignature sr=nonsense&se=99999999999"),
     ):
-        other = guarded.administrator(text)
+        other = secured.administrator(text)
         with refused(401, ClientAuthenticationError):
             await other.create_queue("s287b")
         with refused(401, ClientAuthenticationError):
@@ -295,7 +295,7 @@ async def test_s287_administration_needs_the_right_to_manage(office, guarded):
             await both.listed(other, "list_queues")
         with refused(401, ClientAuthenticationError):
             await other.get_namespace_properties()
-    await office.get_queue("s287")
+    await administrator.get_queue("s287")
     # A signature, as the SDK sends it: for a bearer.
-    signed = guarded.administrator(place.bearing(signature(f"https://{place.address}")))
+    signed = secured.administrator(broker.bearing(signature(f"https://{broker.address}")))
     assert (await signed.get_queue("s287")).name == "s287"

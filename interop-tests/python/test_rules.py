@@ -1,4 +1,4 @@
-"""S161 to S167 and S172: rules, as config.json has them. (S168 to S170, which change them, are in test_administering.py.)"""
+"""S161 to S167 and S172: rules, as config.json has them. (S168 to S170, which change them, are in test_administration.py.)"""
 
 import asyncio
 

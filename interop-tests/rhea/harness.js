@@ -44,7 +44,7 @@ function state(name, code, fields) {
 
 /**
  * Declares a group of scenarios that run at the same time, each with a connection to the suite's broker or to another
- * (places.js), which is closed at its end.
+ * (endpoints.js), which is closed at its end.
  */
 export function topic(name, declare, broker) {
   describe(name, { concurrency: true, timeout: 120_000 }, () => {

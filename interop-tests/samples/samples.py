@@ -31,7 +31,7 @@ from proxy import Proxy
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
-from guarded import ROOT, ROOT_KEY, described, finish  # noqa: E402
+from secured import ROOT, ROOT_KEY, described, finish  # noqa: E402
 from broker import WORK  # noqa: E402
 from outcomes import Outcomes  # noqa: E402
 from sdists import unpacked  # noqa: E402
@@ -243,25 +243,25 @@ COLLECTIONS = [Collection("current", version("azure-servicebus")), Collection("c
 
 
 class House:
-    """The guarded broker, the identity provider that it trusts, and the proxy."""
+    """The secured broker, the identity provider that it trusts, and the proxy."""
 
     def __init__(self, directory: Path):
         # The certificates are made first: the identity provider has the broker's.
-        self.guarded = described(directory, ADDRESS, entities())
+        self.secured = described(directory, ADDRESS, entities())
         certs = directory / "certs"
         self.issuer = Issuer(ADDRESS, str(certs / "server.pem"), str(certs / "server.key"))
-        self.guarded.add("--oidc-issuer", self.issuer.name, "--oidc-ca", self.guarded.authority)
-        self.guarded.broker.start()
+        self.secured.add("--oidc-issuer", self.issuer.name, "--oidc-ca", self.secured.authority)
+        self.secured.broker.start()
         self.proxy = Proxy()
 
     def client(self) -> ServiceBusClient:
-        return ServiceBusClient.from_connection_string(self.guarded.connection_string(), connection_verify=self.guarded.authority)
+        return ServiceBusClient.from_connection_string(self.secured.connection_string(), connection_verify=self.secured.authority)
 
     def environment(self, queue: str) -> dict[str, str]:
         return {
             **os.environ,
             **self.issuer.environment(),
-            "SERVICEBUS_CONNECTION_STR": self.guarded.connection_string(),
+            "SERVICEBUS_CONNECTION_STR": self.secured.connection_string(),
             "SERVICEBUS_FULLY_QUALIFIED_NAMESPACE": ADDRESS,
             "SERVICEBUS_QUEUE_NAME": queue,
             "SERVICEBUS_SESSION_QUEUE_NAME": f"{queue}/sessions",
@@ -271,8 +271,8 @@ class House:
             "SERVICEBUS_SAS_POLICY": ROOT,
             "SERVICEBUS_SAS_KEY": ROOT_KEY,
             # Whom to trust.
-            "SSL_CERT_FILE": self.guarded.authority,
-            "REQUESTS_CA_BUNDLE": self.guarded.authority,
+            "SSL_CERT_FILE": self.secured.authority,
+            "REQUESTS_CA_BUNDLE": self.secured.authority,
             "PYTHONPATH": str(HERE / "trust"),
             "PYTHONUNBUFFERED": "1",
             "PYTHONDONTWRITEBYTECODE": "1",
@@ -374,8 +374,8 @@ def file_of(house: House, collection: Collection, kind: str, name: str, fills: d
     for placeholder, value in fills.items():
         if placeholder not in text:
             raise ValueError(f"{path} does not ask for {placeholder}")
-        text = text.replace(placeholder, value.format(http_port=house.guarded.broker.http_port, authority=house.guarded.authority))
-    copy = house.guarded.directory / f"{collection.name}-{path.name}"
+        text = text.replace(placeholder, value.format(http_port=house.secured.broker.http_port, authority=house.secured.authority))
+    copy = house.secured.directory / f"{collection.name}-{path.name}"
     copy.write_text(text)
     return copy
 
@@ -471,11 +471,11 @@ def main() -> int:
         if not wanted:
             for file in unaccounted(collection, outcomes):
                 outcomes.fail(f"{collection.name} has a sample that does not run: {file}")
-    house = House(Path(os.environ.get("JITNEY_WORK") or WORK / "samples") / "guarded")
+    house = House(Path(os.environ.get("JITNEY_WORK") or WORK / "samples") / "secured")
     with ThreadPoolExecutor(max_workers=3) as pool, ThreadPoolExecutor(max_workers=2) as aside:
         running = [(aside if sample.slow else pool).submit(run_everywhere, house, sample, outcomes) for sample in samples]
         results = [each for future in running for each in future.result()]
-    if complaint := finish(house.guarded):
+    if complaint := finish(house.secured):
         outcomes.fail(complaint)
     for title, complaint in results:
         if complaint:

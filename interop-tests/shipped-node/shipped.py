@@ -19,7 +19,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
-from guarded import ROOT_KEY as KEY, described  # noqa: E402
+from secured import ROOT_KEY as KEY, described  # noqa: E402
 from outcomes import Outcomes  # noqa: E402
 
 DIRECTORY = Path(os.environ["JITNEY_WORK"]) / "shipped"

@@ -15,11 +15,11 @@ import (
 )
 
 func TestExamples(t *testing.T) {
-	office, problem := admin.NewClientFromConnectionString(os.Getenv("SERVICEBUS_CONNECTION_STRING"), nil)
+	administrator, problem := admin.NewClientFromConnectionString(os.Getenv("SERVICEBUS_CONNECTION_STRING"), nil)
 	require.NoError(t, problem)
 	remove := func(t *testing.T, name string) {
 		t.Helper()
-		_, problem := office.DeleteQueue(context.Background(), name, nil)
+		_, problem := administrator.DeleteQueue(context.Background(), name, nil)
 		require.NoError(t, problem)
 	}
 
@@ -35,36 +35,36 @@ func TestExamples(t *testing.T) {
 		require.Error(t, err)
 	})
 	t.Run("admin ExampleClient_CreateQueue", func(t *testing.T) {
-		adminClient = office
+		adminClient = administrator
 		text := printed(t, ExampleClient_CreateQueue)
 		require.Equal(t, "Max message delivery count = 10\nLock duration: PT1M\n", text)
 		remove(t, "queue-name")
 	})
 	t.Run("admin ExampleClient_CreateQueue_usingproperties", func(t *testing.T) {
-		adminClient = office
+		adminClient = administrator
 		text := printed(t, ExampleClient_CreateQueue_usingproperties)
 		require.Equal(t, "Max message delivery count = 10\nLock duration: PT1M\n", text)
 		remove(t, "queue-name")
 	})
 	t.Run("admin ExampleClient_NewListQueuesPager", func(t *testing.T) {
-		listed(t, office, ExampleClient_NewListQueuesPager, "Queue name: example-%d, max size in MB: 1024\n")
+		listed(t, administrator, ExampleClient_NewListQueuesPager, "Queue name: example-%d, max size in MB: 1024\n")
 	})
 	t.Run("admin ExampleClient_NewListQueuesRuntimePropertiesPager", func(t *testing.T) {
-		listed(t, office, ExampleClient_NewListQueuesRuntimePropertiesPager, "Queue name: example-%d, active messages: 0\n")
+		listed(t, administrator, ExampleClient_NewListQueuesRuntimePropertiesPager, "Queue name: example-%d, active messages: 0\n")
 	})
 }
 
 // listed makes more queues than there are in a page, and checks that an example prints each once.
-func listed(t *testing.T, office *admin.Client, example func(), line string) {
+func listed(t *testing.T, administrator *admin.Client, example func(), line string) {
 	t.Helper()
 	const many = 120
 	for index := range many {
 		name := fmt.Sprint("example-", index)
-		_, problem := office.CreateQueue(context.Background(), name, nil)
+		_, problem := administrator.CreateQueue(context.Background(), name, nil)
 		require.NoError(t, problem)
-		t.Cleanup(func() { _, _ = office.DeleteQueue(context.Background(), name, nil) })
+		t.Cleanup(func() { _, _ = administrator.DeleteQueue(context.Background(), name, nil) })
 	}
-	adminClient = office
+	adminClient = administrator
 	text := printed(t, example)
 	for index := range many {
 		require.Equal(t, 1, strings.Count(text, fmt.Sprintf(line, index)), text)

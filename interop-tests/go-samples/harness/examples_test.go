@@ -35,11 +35,11 @@ const (
 
 func TestExamples(t *testing.T) {
 	text := os.Getenv("SERVICEBUS_CONNECTION_STRING")
-	office, problem := admin.NewClientFromConnectionString(text, nil)
+	administrator, problem := admin.NewClientFromConnectionString(text, nil)
 	require.NoError(t, problem)
 	mine, problem := azservicebus.NewClientFromConnectionString(text, nil)
 	require.NoError(t, problem)
-	own := &house{office, mine}
+	own := &house{administrator, mine}
 	// The wait for a session that never comes is the last: it takes a minute.
 	for _, each := range []struct {
 		name string
@@ -83,7 +83,7 @@ func TestExamples(t *testing.T) {
 
 // house is a way of its own to the broker: the examples' variables are theirs.
 type house struct {
-	office *admin.Client
+	administrator *admin.Client
 	client *azservicebus.Client
 }
 
@@ -91,10 +91,10 @@ type house struct {
 
 func (h *house) queue(t *testing.T, name string, properties admin.QueueProperties) {
 	t.Helper()
-	_, problem := h.office.CreateQueue(context.Background(), name, &admin.CreateQueueOptions{Properties: &properties})
+	_, problem := h.administrator.CreateQueue(context.Background(), name, &admin.CreateQueueOptions{Properties: &properties})
 	require.NoError(t, problem)
 	t.Cleanup(func() {
-		_, problem := h.office.DeleteQueue(context.Background(), name, nil)
+		_, problem := h.administrator.DeleteQueue(context.Background(), name, nil)
 		require.NoError(t, problem)
 	})
 }
@@ -108,14 +108,14 @@ func (h *house) sessions(t *testing.T, name string) {
 // subscription makes a topic and a subscription with sessions.
 func (h *house) subscription(t *testing.T, topic, name string) {
 	t.Helper()
-	_, problem := h.office.CreateTopic(context.Background(), topic, nil)
+	_, problem := h.administrator.CreateTopic(context.Background(), topic, nil)
 	require.NoError(t, problem)
 	t.Cleanup(func() {
-		_, problem := h.office.DeleteTopic(context.Background(), topic, nil)
+		_, problem := h.administrator.DeleteTopic(context.Background(), topic, nil)
 		require.NoError(t, problem)
 	})
 	required := true
-	_, problem = h.office.CreateSubscription(context.Background(), topic, name, &admin.CreateSubscriptionOptions{
+	_, problem = h.administrator.CreateSubscription(context.Background(), topic, name, &admin.CreateSubscriptionOptions{
 		Properties: &admin.SubscriptionProperties{RequiresSession: &required},
 	})
 	require.NoError(t, problem)
@@ -157,7 +157,7 @@ func (h *house) left(t *testing.T, entity string, sub azservicebus.SubQueue) []*
 // count is how many messages are there: a queue with sessions is not peeked without one.
 func (h *house) count(t *testing.T, queue string) int32 {
 	t.Helper()
-	properties, problem := h.office.GetQueueRuntimeProperties(context.Background(), queue, nil)
+	properties, problem := h.administrator.GetQueueRuntimeProperties(context.Background(), queue, nil)
 	require.NoError(t, problem)
 	return properties.ActiveMessageCount
 }

@@ -1,360 +1,198 @@
-// What an administrator makes, reads, changes and lists: every property of every kind of entity, and what is refused.
+// An administrator at work: what is changed, counted, deleted and forwarded while messages are there and links are open.
 
 import assert from "node:assert/strict";
-import { fails, range, sendTo } from "../harness.js";
-import { collect, EXISTS, given, guardedTopic, NOT_FOUND, REFUSED, roundTrip, rule } from "../doors.js";
-import { LINES } from "../guarded.js";
+import {
+  assertNear, bodies, deadLetters, fails, inMilliseconds, noRenewal, numbers, receive, receiveNothing, receiveOne,
+  sendNumbered, until, withClient,
+} from "../harness.js";
+import { collect, ends, securedTopic, keyed, NOT_FOUND, pattern, REFUSED, SOON } from "../clients.js";
+import { HOST } from "../secured.js";
 
-/** The longest duration that the service knows. */
-const FOREVER = "P10675199DT2H48M5.4775807S";
-
-const EVERYTHING = { filter: { sqlExpression: "1=1" }, action: {} };
-
-/** A rule without the fields that are not set. Names come as a part of an address, which the SDK does not decode. */
-function plain({ name, filter, action }) {
-  return { name: decodeURI(name), filter: given(filter), action: given(action) };
+/** Sends one message with a property `n`, and closes what it took. */
+async function sendN(client, name, body, n) {
+  const sender = client.createSender(name);
+  await sender.sendMessages({ body, applicationProperties: { n } });
+  await sender.close();
 }
 
-async function plainRules(office, topic, subscription) {
-  return (await collect(office.listRules(topic, subscription))).map(plain);
+const COUNTS = ["activeMessageCount", "deadLetterMessageCount", "scheduledMessageCount", "transferMessageCount",
+  "transferDeadLetterMessageCount", "totalMessageCount"];
+
+function counts(found) {
+  return COUNTS.map((name) => found[name]);
 }
 
-/** The pages of a list, as the SDK brings them, each by its names. */
-async function pages(list, name, maxPageSize) {
-  const found = [];
-  for await (const page of list.byPage({ maxPageSize })) found.push(page.map((each) => each[name]));
-  return found;
-}
-
-guardedTopic("administration", (scenario) => {
-  scenario("S271 a queue has the properties that it was made with", async (client, office) => {
-    const wanted = {
-      lockDuration: "PT45S", maxSizeInMegabytes: 2048, requiresDuplicateDetection: true, requiresSession: true,
-      defaultMessageTimeToLive: "P1DT2H3M4.5S", deadLetteringOnMessageExpiration: true,
-      duplicateDetectionHistoryTimeWindow: "PT7M", maxDeliveryCount: 7, enableBatchedOperations: false, status: "Active",
-      autoDeleteOnIdle: "P1D", enablePartitioning: false, userMetadata: "<mine> & \"ü\"", enableExpress: false,
-      availabilityStatus: "Available", maxMessageSizeInKilobytes: 512,
-      authorizationRules: [rule("speaker", "Send"), rule("all", "Manage", "Send", "Listen")],
-    };
-    assert.deepEqual(given(await office.createQueue("s271", wanted)), { name: "s271", ...wanted });
-    assert.deepEqual(given(await office.getQueue("s271")), { name: "s271", ...wanted });
-
-    // What can be changed.
-    const changed = {
-      ...await office.getQueue("s271"),
-      lockDuration: "PT10S", maxSizeInMegabytes: 1024, defaultMessageTimeToLive: FOREVER, deadLetteringOnMessageExpiration: false,
-      duplicateDetectionHistoryTimeWindow: "PT1M", maxDeliveryCount: 3, enableBatchedOperations: true, autoDeleteOnIdle: FOREVER,
-      userMetadata: "other", maxMessageSizeInKilobytes: 256, status: "SendDisabled",
-      authorizationRules: [rule("listener", "Listen")],
-    };
-    assert.deepEqual(await office.updateQueue(changed), changed);
-    assert.deepEqual(await office.getQueue("s271"), changed);
-    await fails(sendTo(client, "s271", "x"), "MessagingEntityDisabled");
+securedTopic("administration", (scenario) => {
+  scenario("S277 rules are at work at once", async (client, admin) => {
+    await admin.createTopic("s277");
+    await admin.createSubscription("s277", "a");
+    await sendN(client, "s277", "before", 1);
+    const small = await admin.createRule("s277", "a", "small",
+      { sqlExpression: "n < @limit", sqlParameters: { "@limit": 10 } }, { sqlExpression: "SET size = 'small'" });
+    await admin.deleteRule("s277", "a", "$Default");
+    await sendN(client, "s277", "small", 1);
+    await sendN(client, "s277", "large", 20);
+    await admin.updateRule("s277", "a", { ...small, filter: { applicationProperties: { n: 20 } }, action: {} });
+    await sendN(client, "s277", "again", 1);
+    await sendN(client, "s277", "twenty", 20);
+    await admin.deleteRule("s277", "a", "small");
+    await sendN(client, "s277", "after", 20);
+    const receiver = client.createReceiver("s277", "a");
+    const messages = await receive(receiver, 3);
+    assert.deepEqual(bodies(messages), ["before", "small", "twenty"]);
+    assert.equal(messages[1].applicationProperties.size, "small");
+    assert.deepEqual(messages[2].applicationProperties, { n: 20 });
+    await receiveNothing(receiver, 100);
   });
 
-  scenario("S271 a queue in partitions, and an express one", async (client, office) => {
-    const made = await office.createQueue("s271b", { enablePartitioning: true, enableExpress: true });
-    assert.deepEqual([made.enablePartitioning, made.enableExpress], [true, true]);
-    assert.deepEqual(await office.getQueue("s271b"), made);
-    await roundTrip(client, "s271b");
+  scenario("S278 counts, sizes and times tell what is there", async (client, admin) => {
+    await admin.createQueue("s278");
+    const fresh = await admin.getQueueRuntimeProperties("s278");
+    assertNear(fresh.createdAt, Date.now(), 10_000);
+    assertNear(fresh.modifiedAt, Date.now(), 10_000);
+    assert.deepEqual([fresh.name, fresh.sizeInBytes, ...counts(fresh)], ["s278", 0, 0, 0, 0, 0, 0, 0]);
+
+    await sendNumbered(client, "s278", 6);
+    const sender = client.createSender("s278");
+    await sender.sendMessages({ body: pattern(100 * 1024) });
+    await sender.scheduleMessages([{ body: 7 }, { body: 8 }], inMilliseconds(3_600_000));
+    const receiver = client.createReceiver("s278", noRenewal);
+    const [completed, dead, deferred] = await receive(receiver, 4);
+    await receiver.completeMessage(completed);
+    await receiver.deadLetterMessage(dead);
+    await receiver.deferMessage(deferred);
+    // One is locked, one deferred, three are free: all count as active.
+    const found = await admin.getQueueRuntimeProperties("s278");
+    assert.deepEqual(counts(found), [5, 1, 2, 0, 0, 8]);
+    assert.ok(found.sizeInBytes > 100 * 1024 && found.sizeInBytes < 110 * 1024, String(found.sizeInBytes));
+    assertNear(found.accessedAt, Date.now(), 20_000);
+
+    await admin.updateQueue({ ...await admin.getQueue("s278"), userMetadata: "changed" });
+    const after = await admin.getQueueRuntimeProperties("s278");
+    assert.ok(after.modifiedAt >= fresh.modifiedAt);
+    assert.deepEqual(after.createdAt, fresh.createdAt);
+    const listed = (await collect(admin.listQueuesRuntimeProperties())).filter(({ name }) => name === "s278");
+    assert.deepEqual(listed.map(counts), [[5, 1, 2, 0, 0, 8]]);
+    const pages = [];
+    for await (const page of admin.listQueuesRuntimeProperties().byPage({ maxPageSize: 2 })) pages.push(...page);
+    assert.ok(pages.some(({ name }) => name === "s278"));
   });
 
-  scenario("S272 a queue without properties has the service's defaults", async (client, office) => {
-    await office.createQueue("S272");
-    const { maxMessageSizeInKilobytes, ...found } = given(await office.getQueue("s272"));
-    // How large a message may be is the broker's to say.
-    assert.ok(maxMessageSizeInKilobytes > 0);
-    assert.equal(found.name.toLowerCase(), "s272");
-    assert.deepEqual({ ...found, name: "" }, {
-      name: "", lockDuration: "PT1M", maxSizeInMegabytes: 1024, requiresDuplicateDetection: false, requiresSession: false,
-      defaultMessageTimeToLive: FOREVER, deadLetteringOnMessageExpiration: false, duplicateDetectionHistoryTimeWindow: "PT10M",
-      maxDeliveryCount: 10, enableBatchedOperations: true, status: "Active", autoDeleteOnIdle: FOREVER, enablePartitioning: false,
-      enableExpress: false, availabilityStatus: "Available",
+  scenario("S279 counts of topics and of subscriptions", async (client, admin) => {
+    await admin.createTopic("s279");
+    for (const name of ["a", "b"]) await admin.createSubscription("s279", name);
+    await admin.createRule("s279", "b", "sql", { sqlExpression: "n = 1" });
+    await admin.createRule("s279", "b", "correlation", { subject: "s" });
+    await sendNumbered(client, "s279", 3);
+    await client.createSender("s279").scheduleMessages({ body: 4 }, inMilliseconds(3_600_000));
+    const receiver = client.createReceiver("s279", "a", noRenewal);
+    const [completed, dead] = await receive(receiver, 2);
+    await receiver.completeMessage(completed);
+    await receiver.deadLetterMessage(dead);
+
+    const topic = await admin.getTopicRuntimeProperties("s279");
+    assert.deepEqual([topic.subscriptionCount, topic.scheduledMessageCount], [2, 1]);
+    assert.ok(topic.sizeInBytes > 0);
+    assertNear(topic.createdAt, Date.now(), 20_000);
+    assertNear(topic.accessedAt, Date.now(), 20_000);
+    const wanted = [["a", 1, 1, 0, 0, 2], ["b", 3, 0, 0, 0, 3]];
+    const told = (each) => [each.subscriptionName, each.activeMessageCount, each.deadLetterMessageCount, each.transferMessageCount,
+      each.transferDeadLetterMessageCount, each.totalMessageCount];
+    assert.deepEqual((await collect(admin.listSubscriptionsRuntimeProperties("s279"))).map(told), wanted);
+    assert.deepEqual(told(await admin.getSubscriptionRuntimeProperties("s279", "a")), wanted[0]);
+    const listed = (await collect(admin.listTopicsRuntimeProperties())).filter(({ name }) => name === "s279");
+    assert.deepEqual(listed.map((each) => [each.subscriptionCount, each.scheduledMessageCount]), [[2, 1]]);
+  });
+
+  scenario("S280 what is deleted is gone, with its messages and its links", async (client, admin) => {
+    await admin.createQueue("s280");
+    await sendNumbered(client, "s280", 2);
+    const seen = { bodies: [], errors: [] };
+    const subscription = client.createReceiver("s280").subscribe({
+      processMessage: async (message) => { seen.bodies.push(message.body); },
+      processError: async ({ error }) => { seen.errors.push(error.code); },
     });
-    await roundTrip(client, "s272");
+    await until(() => seen.bodies.length === 2);
+    await withClient((other) => ends(other, "s280", () => admin.deleteQueue("s280"), "MessagingEntityNotFound"), SOON, keyed());
+    await until(() => seen.errors.length > 0);
+    await subscription.close();
+    assert.equal(seen.errors[0], "MessagingEntityNotFound");
+    await fails(admin.getQueue("s280"), NOT_FOUND);
+
+    // One of that name that is made again is another.
+    await admin.createQueue("s280");
+    await client.createSender("s280").sendMessages({ body: "new" });
+    const messages = await receive(client.createReceiver("s280"), 1);
+    assert.deepEqual([bodies(messages), numbers(messages)], [["new"], [1]]);
+
+    await admin.createTopic("s280t");
+    for (const name of ["a", "b"]) await admin.createSubscription("s280t", name);
+    await admin.deleteSubscription("s280t", "a");
+    await fails(client.createReceiver("s280t", "a").receiveMessages(1), "MessagingEntityNotFound");
+    await receiveNothing(client.createReceiver("s280t", "b"), 100);
+    await admin.deleteTopic("s280t");
+    await fails(client.createReceiver("s280t", "b").receiveMessages(1), "MessagingEntityNotFound");
+    await fails(client.createSender("s280t").sendMessages({ body: 1 }), "MessagingEntityNotFound");
   });
 
-  scenario("S273 a topic has the properties that it was made with", async (client, office) => {
-    const wanted = {
-      maxSizeInMegabytes: 2048, requiresDuplicateDetection: true, defaultMessageTimeToLive: "PT1H",
-      duplicateDetectionHistoryTimeWindow: "PT30S", enableBatchedOperations: false, status: "Active", autoDeleteOnIdle: "PT5M",
-      enablePartitioning: false, supportOrdering: true, userMetadata: "mine", enableExpress: false, availabilityStatus: "Available",
-      maxMessageSizeInKilobytes: 512, authorizationRules: [rule("listener", "Listen")],
-    };
-    assert.deepEqual(given(await office.createTopic("s273", wanted)), { name: "s273", ...wanted });
-    assert.deepEqual(given(await office.getTopic("s273")), { name: "s273", ...wanted });
-    const changed = {
-      ...await office.getTopic("s273"),
-      maxSizeInMegabytes: 1024, defaultMessageTimeToLive: "PT2H", duplicateDetectionHistoryTimeWindow: "PT1M",
-      enableBatchedOperations: true, autoDeleteOnIdle: FOREVER, userMetadata: "other", status: "Disabled", supportOrdering: false,
-      maxMessageSizeInKilobytes: 256, authorizationRules: [rule("speaker", "Send")],
-    };
-    assert.deepEqual(await office.updateTopic(changed), changed);
-    assert.deepEqual(await office.getTopic("s273"), changed);
-    await fails(client.createSender("s273").sendMessages({ body: 1 }), "MessagingEntityDisabled");
+  scenario("S285 changes are at work at once", async (client, admin) => {
+    let queue = await admin.createQueue("s285");
+    const change = async (properties) => { queue = await admin.updateQueue({ ...queue, ...properties }); };
+    await sendNumbered(client, "s285", 2);
+    const receiver = client.createReceiver("s285", noRenewal);
+    await receiver.abandonMessage(await receiveOne(receiver));
+    await change({ maxDeliveryCount: 2 });
+    await receiver.abandonMessage(await receiveOne(receiver));
+    const letter = await receiveOne(deadLetters(client, "s285"));
+    assert.deepEqual([letter.body, letter.deadLetterReason], [0, "MaxDeliveryCountExceeded"]);
 
-    const bare = given(await office.createTopic("s273b"));
-    delete bare.maxMessageSizeInKilobytes;
-    assert.deepEqual(bare, {
-      name: "s273b", maxSizeInMegabytes: 1024, requiresDuplicateDetection: false, defaultMessageTimeToLive: FOREVER,
-      duplicateDetectionHistoryTimeWindow: "PT10M", enableBatchedOperations: true, status: "Active", autoDeleteOnIdle: FOREVER,
-      enablePartitioning: false, supportOrdering: true, enableExpress: false, availabilityStatus: "Available",
-    });
+    await change({ lockDuration: "PT5S" });
+    const message = await receiveOne(receiver);
+    assertNear(message.lockedUntilUtc, Date.now() + 5_000, 2_000);
+    await receiver.completeMessage(message);
+
+    const sender = client.createSender("s285");
+    await change({ status: "ReceiveDisabled" });
+    await fails(client.createReceiver("s285").receiveMessages(1), "MessagingEntityDisabled");
+    await sender.sendMessages({ body: "kept" });
+    const disable = () => change({ status: "Disabled" });
+    await withClient((other) => ends(other, "s285", disable, "MessagingEntityDisabled"), SOON, keyed());
+    await change({ status: "Active" });
+    await client.createSender("s285").sendMessages({ body: "enabled" });
+    assert.deepEqual(bodies(await receive(client.createReceiver("s285"), 3)), ["kept", "before", "enabled"]);
   });
 
-  scenario("S274 a subscription has the properties and the rule that it was made with", async (client, office) => {
-    await office.createTopic("s274");
-    const first = { name: "first", filter: { sqlExpression: "n = 1" }, action: { sqlExpression: "SET seen = 'yes'" } };
-    const wanted = {
-      lockDuration: "PT45S", requiresSession: true, defaultMessageTimeToLive: "PT1H", deadLetteringOnMessageExpiration: true,
-      deadLetteringOnFilterEvaluationExceptions: false, maxDeliveryCount: 7, enableBatchedOperations: false, status: "Active",
-      autoDeleteOnIdle: "PT5M", userMetadata: "mine", availabilityStatus: "Available",
-    };
-    const names = { topicName: "s274", subscriptionName: "a" };
-    const made = await office.createSubscription("s274", "a", { ...wanted, defaultRuleOptions: first });
-    assert.deepEqual(given(made), { ...names, ...wanted });
-    assert.deepEqual(given(await office.getSubscription("s274", "a")), { ...names, ...wanted });
-    assert.deepEqual(await plainRules(office, "s274", "a"), [first]);
-
-    const changed = {
-      ...await office.getSubscription("s274", "a"),
-      lockDuration: "PT10S", maxDeliveryCount: 1, defaultMessageTimeToLive: FOREVER, autoDeleteOnIdle: FOREVER,
-      deadLetteringOnMessageExpiration: false, deadLetteringOnFilterEvaluationExceptions: true, enableBatchedOperations: true,
-      userMetadata: "other", status: "ReceiveDisabled",
-    };
-    assert.deepEqual(await office.updateSubscription(changed), changed);
-    assert.deepEqual(await office.getSubscription("s274", "a"), changed);
-    await assert.rejects(client.acceptSession("s274", "a", "x"), { name: "ServiceBusError" });
-    assert.deepEqual(await plainRules(office, "s274", "a"), [first]);
-
-    assert.deepEqual(given(await office.createSubscription("s274", "plain")), {
-      topicName: "s274", subscriptionName: "plain", lockDuration: "PT1M", requiresSession: false, defaultMessageTimeToLive: FOREVER,
-      deadLetteringOnMessageExpiration: false, deadLetteringOnFilterEvaluationExceptions: true, maxDeliveryCount: 10,
-      enableBatchedOperations: true, status: "Active", autoDeleteOnIdle: FOREVER, availabilityStatus: "Available",
-    });
-    assert.deepEqual(await plainRules(office, "s274", "plain"), [{ name: "$Default", ...EVERYTHING }]);
-  });
-
-  scenario("S275 entities are listed in pages, each once and in order", async (client, office) => {
-    const names = range(0, 6).map((index) => `s275-${index}`);
-    for (const [index, name] of names.entries()) {
-      await office.createQueue(name, { maxDeliveryCount: index + 1 });
-      await office.createTopic(name.replace("s275", "s275t"));
-      if (index > 0) await office.createSubscription("s275t-0", `sub-${index}`);
+  scenario("S286 a queue is made to forward, and not to", async (client, admin) => {
+    await fails(admin.createQueue("s286", { forwardTo: "s286-no-such" }), REFUSED);
+    for (const name of ["s286b", "s286d"]) await admin.createQueue(name);
+    await admin.createQueue("s286", { forwardTo: "s286b", forwardDeadLetteredMessagesTo: "s286d" });
+    await admin.createTopic("s286t");
+    await admin.createSubscription("s286t", "a", { forwardTo: `sb://${HOST}/s286b`, forwardDeadLetteredMessagesTo: "s286d" });
+    for (const found of [await admin.getQueue("s286"), await admin.getSubscription("s286t", "a")]) {
+      assert.deepEqual([found.forwardTo, found.forwardDeadLetteredMessagesTo], [`sb://${HOST}/s286b`, `sb://${HOST}/s286d`]);
     }
-    // Other scenarios make and delete entities meanwhile: these come, once each and in order, unless a page shifts below them.
-    const ours = (found, prefix) => [...new Set(found.flat().filter((name) => name.startsWith(prefix)))];
-    for (const size of [undefined, 100, 33, 5]) {
-      const found = await pages(office.listQueues(), "name", size);
-      assert.deepEqual(ours(found, "s275-"), names);
-      for (const page of found.slice(0, -1)) assert.equal(page.length, size ?? 100);
-    }
-    const counts = (await collect(office.listQueues())).filter(({ name }) => name.startsWith("s275-"));
-    assert.deepEqual(counts.map((each) => each.maxDeliveryCount), range(1, 7));
-    const topics = await pages(office.listTopics(), "name", 5);
-    assert.deepEqual(ours(topics, "s275t-"), names.map((name) => name.replace("s275", "s275t")));
-    assert.ok(topics.length > 1);
+    await client.createSender("s286").sendMessages({ body: "queue" });
+    await client.createSender("s286t").sendMessages({ body: "topic" });
+    assert.deepEqual(bodies(await receive(client.createReceiver("s286b"), 2)), ["queue", "topic"]);
+    await sendN(client, "s286", "dies", 1);
+    await assert.rejects(client.createReceiver("s286").receiveMessages(1, { maxWaitTimeInMs: 100 }), { name: "ServiceBusError" });
 
-    // Nothing else touches this topic: its pages are exact.
-    const subscriptions = office.listSubscriptions("s275t-0");
-    assert.deepEqual(await pages(subscriptions, "subscriptionName", 4), [
-      ["sub-1", "sub-2", "sub-3", "sub-4"], ["sub-5", "sub-6"],
-    ]);
-    // Full pages to the last.
-    assert.deepEqual((await pages(office.listSubscriptions("s275t-0"), "subscriptionName", 3)).map((page) => page.length), [3, 3]);
-    const all = await collect(office.listSubscriptions("s275t-0"));
-    assert.deepEqual(all.map((each) => each.topicName), Array(6).fill("s275t-0"));
-    assert.deepEqual(await collect(office.listSubscriptions("s275t-1")), []);
-    // From where another list was left.
-    const rest = office.listSubscriptions("s275t-0").byPage({ maxPageSize: 2, continuationToken: "2" });
-    const { value: next } = await rest.next();
-    assert.deepEqual(next.map((each) => each.subscriptionName), ["sub-3", "sub-4"]);
-  });
-
-  scenario("S276 every filter and action comes back as it was made", async (client, office) => {
-    await office.createTopic("s276");
-    await office.createSubscription("s276", "a");
-    const moment = new Date(Date.UTC(2026, 1, 3, 4, 5, 6, 789));
-    const values = { string: "ü", whole: 7, negative: -5, fraction: 0.25, large: 2 ** 40, yes: true, no: false, time: moment };
-    const wanted = [
-      { name: "true", ...EVERYTHING },
-      { name: "false", filter: { sqlExpression: "1=0" }, action: {} },
-      { name: "sql", filter: { sqlExpression: "color = 'r<e>d & \"ü\"' AND n <> 1" }, action: {} },
-      {
-        name: "parameters",
-        filter: {
-          sqlExpression: "n = @n AND f > @f AND s = @s AND b = @b AND t > @t",
-          sqlParameters: { "@n": -5, "@f": 1.5, "@s": "ü", "@b": true, "@t": moment },
-        },
-        action: {},
-      },
-      {
-        name: "fields",
-        filter: {
-          contentType: "ct", correlationId: "c", messageId: "m", replyTo: "r", replyToSessionId: "rs", sessionId: "x", subject: "s",
-          to: "t",
-        },
-        action: {},
-      },
-      { name: "one property", filter: { applicationProperties: { color: "red" } }, action: {} },
-      { name: "properties", filter: { subject: "s", applicationProperties: values }, action: {} },
-      { name: "action", ...EVERYTHING, action: { sqlExpression: "SET seen = 'yes'; REMOVE secret" } },
-      {
-        name: "action parameters", filter: { sqlExpression: "n = 7" },
-        action: { sqlExpression: "SET seen = @seen", sqlParameters: { "@seen": "by parameter" } },
-      },
-    ];
-    for (const { name, filter, action } of wanted) {
-      const made = await office.createRule("s276", "a", name, filter, ...(action.sqlExpression ? [action] : []));
-      assert.deepEqual(plain(made), { name, filter, action });
-      assert.deepEqual(plain(await office.getRule("s276", "a", name)), { name, filter, action });
-    }
-    await office.deleteRule("s276", "a", "$Default");
-    const byName = (one, another) => (one.name < another.name ? -1 : 1);
-    assert.deepEqual((await plainRules(office, "s276", "a")).sort(byName), [...wanted].sort(byName));
-    const found = await pages(office.listRules("s276", "a"), "name", 4);
-    assert.deepEqual(found.map((page) => page.length), [4, 4, 1]);
-    assert.deepEqual(found.flat().map((name) => decodeURI(name)).sort(), wanted.map(({ name }) => name).sort());
-
-    const other = { name: "sql", filter: { sqlExpression: "1=0" }, action: { sqlExpression: "REMOVE n" } };
-    assert.deepEqual(plain(await office.updateRule("s276", "a", other)), other);
-    assert.deepEqual(plain(await office.getRule("s276", "a", "sql")), other);
-    // The name of the default rule is free again.
-    await office.createRule("s276", "a", "$Default", { sqlExpression: "n = 8" });
-    assert.deepEqual(plain(await office.getRule("s276", "a", "$Default")).filter, { sqlExpression: "n = 8" });
-    // What the administrator made, the rule manager shows.
-    const rules = await client.createRuleManager("s276", "a").getRules();
-    assert.deepEqual(rules.map(({ name }) => name).sort(), ["$Default", ...wanted.map(({ name }) => name)].sort());
-    assert.deepEqual(given(rules.find(({ name }) => name === "fields").filter), { ...wanted[4].filter, applicationProperties: {} });
-  });
-
-  scenario("S276 expressions of several lines are read as they are", async (client, office) => {
-    // The SDK takes ends of lines out of what it sends; these are the file's.
-    assert.deepEqual(await plainRules(office, "s276-lines", "a"), [{
-      name: "lines", filter: { sqlExpression: LINES.filter }, action: { sqlExpression: LINES.action },
-    }]);
-  });
-
-  scenario("S276 a subscription's first rule without a name is the default one", async (client, office) => {
-    await office.createTopic("s276b");
-    await office.createSubscription("s276b", "a", { defaultRuleOptions: { filter: { sqlExpression: "n = 9" } } });
-    assert.deepEqual(await plainRules(office, "s276b", "a"), [
-      { name: "$Default", filter: { sqlExpression: "n = 9" }, action: {} },
-    ]);
-  });
-
-  scenario("S281 what is not there is not found", async (client, office) => {
-    await office.createTopic("s281");
-    await office.createSubscription("s281", "a");
-    const queue = await office.createQueue("s281q");
-    const topic = await office.getTopic("s281");
-    const subscription = await office.getSubscription("s281", "a");
-    const defaultRule = await office.getRule("s281", "a", "$Default");
-    for (const [what, ask] of Object.entries({
-      "get queue": () => office.getQueue("s281-no-such"),
-      "counts of queue": () => office.getQueueRuntimeProperties("s281-no-such"),
-      "get topic": () => office.getTopic("s281-no-such"),
-      "counts of topic": () => office.getTopicRuntimeProperties("s281-no-such"),
-      "get subscription": () => office.getSubscription("s281", "no-such"),
-      "counts of subscription": () => office.getSubscriptionRuntimeProperties("s281", "no-such"),
-      "get subscription of no topic": () => office.getSubscription("s281-no-such", "a"),
-      "get rule": () => office.getRule("s281", "a", "no-such"),
-      "get rule of no subscription": () => office.getRule("s281", "no-such", "$Default"),
-      "update queue": () => office.updateQueue({ ...queue, name: "s281-no-such" }),
-      "update topic": () => office.updateTopic({ ...topic, name: "s281-no-such" }),
-      "update subscription": () => office.updateSubscription({ ...subscription, subscriptionName: "no-such" }),
-      "update rule": () => office.updateRule("s281", "a", { ...defaultRule, name: "no-such" }),
-      "delete queue": () => office.deleteQueue("s281-no-such"),
-      "delete topic": () => office.deleteTopic("s281-no-such"),
-      "delete subscription": () => office.deleteSubscription("s281", "no-such"),
-      "delete rule": () => office.deleteRule("s281", "a", "no-such"),
-      "create subscription": () => office.createSubscription("s281-no-such", "a"),
-      "create rule": () => office.createRule("s281", "no-such", "r", { sqlExpression: "1=1" }),
-      "list subscriptions": () => office.listSubscriptions("s281-no-such").next(),
-      "list rules": () => office.listRules("s281", "no-such").next(),
-    })) {
-      await fails(ask(), NOT_FOUND).catch((error) => { throw new Error(what, { cause: error }); });
-    }
-    assert.deepEqual([
-      await office.queueExists("s281-no-such"), await office.topicExists("s281-no-such"),
-      await office.subscriptionExists("s281", "no-such"), await office.ruleExists("s281", "a", "no-such"),
-    ], [false, false, false, false]);
-    assert.deepEqual([
-      await office.queueExists("s281q"), await office.topicExists("s281"), await office.subscriptionExists("s281", "a"),
-      await office.ruleExists("s281", "a", "$Default"),
-    ], [true, true, true, true]);
-  });
-
-  scenario("S282 what is there cannot be made again", async (client, office) => {
-    await office.createQueue("s282", { maxDeliveryCount: 7 });
-    await office.createTopic("s282t");
-    await office.createSubscription("s282t", "a");
-    await office.createRule("s282t", "a", "r", { sqlExpression: "1=0" });
-    for (const ask of [
-      () => office.createQueue("s282"), () => office.createQueue("S282T"), () => office.createTopic("s282"),
-      () => office.createSubscription("s282t", "A"), () => office.createRule("s282t", "a", "r", { sqlExpression: "1=1" }),
-    ]) {
-      await fails(ask(), EXISTS);
-    }
-    assert.equal((await office.getQueue("s282")).maxDeliveryCount, 7);
-    assert.equal((await office.getRule("s282t", "a", "r")).filter.sqlExpression, "1=0");
-  });
-
-  scenario("S283 values beyond their bounds are refused, by the name of the element", async (client, office) => {
-    for (const [element, wrong] of Object.entries({
-      LockDuration: { lockDuration: "PT10M" },
-      DefaultMessageTimeToLive: { defaultMessageTimeToLive: "never" },
-      MaxDeliveryCount: { maxDeliveryCount: 0 },
-      MaxSizeInMegabytes: { maxSizeInMegabytes: -1 },
-      DuplicateDetectionHistoryTimeWindow: { duplicateDetectionHistoryTimeWindow: "P8D" },
-      AutoDeleteOnIdle: { autoDeleteOnIdle: "PT1M" },
-      Status: { status: "Asleep" },
-      UserMetadata: { userMetadata: "x".repeat(1025) },
-    })) {
-      await fails(office.createQueue("s283-wrong", wrong), REFUSED, /SubCode=40000/);
-      await fails(office.createQueue("s283-wrong", wrong), REFUSED, new RegExp(element));
-    }
-    await fails(office.createQueue("s283-wrong", { forwardTo: "s283-wrong" }), REFUSED);
-    await fails(office.createQueue("s283-wrong", { authorizationRules: range(1, 13).map((n) => rule(`r${n}`, "Send")) }), REFUSED);
-    await fails(office.createQueue(`s283/${"x".repeat(260)}`), REFUSED);
-    assert.equal(await office.queueExists("s283-wrong"), false);
-  });
-
-  scenario("S283 what cannot be changed, and expressions that are none, change nothing", async (client, office) => {
-    const before = await office.createQueue("s283");
-    for (const change of [
-      { requiresSession: true }, { requiresDuplicateDetection: true }, { enablePartitioning: true }, { lockDuration: "PT1S" },
-    ]) {
-      await fails(office.updateQueue({ ...before, maxDeliveryCount: 3, ...change }), REFUSED);
-    }
-    assert.deepEqual(await office.getQueue("s283"), before);
-
-    await office.createTopic("s283t");
-    await office.createSubscription("s283t", "a");
-    for (const [filter, action] of [
-      [{ sqlExpression: "SELECT * FROM" }], [{ sqlExpression: "" }], [{ correlationId: undefined }],
-      [{ sqlExpression: "1=1" }, { sqlExpression: "JUMP" }],
-    ]) {
-      await fails(office.createRule("s283t", "a", "bad", filter, ...(action ? [action] : [])), REFUSED);
-    }
-    assert.deepEqual(await plainRules(office, "s283t", "a"), [{ name: "$Default", ...EVERYTHING }]);
-  });
-
-  scenario("S284 the namespace tells of itself", async (client, office) => {
-    const found = await office.getNamespaceProperties();
-    assert.equal(found.name, "guarded");
-    assert.ok(["Standard", "Premium"].includes(found.messagingSku), found.messagingSku);
-    assert.ok(found.createdAt <= new Date() && found.modifiedAt >= found.createdAt);
-    assert.equal(found.messagingUnits === undefined, found.messagingSku === "Standard");
-  });
-
-  scenario("S289 names may have slashes and other signs", async (client, office) => {
-    for (const name of ["s289/orders/new", "s289.a-b_c", "s289~ü"]) {
-      await office.createQueue(name);
-      assert.equal(decodeURI((await office.getQueue(name)).name), name);
-      await roundTrip(client, name, [1]);
-      await office.deleteQueue(name);
-      assert.equal(await office.queueExists(name), false);
-    }
+    // What it reads it can write: the addresses.
+    const queue = await admin.getQueue("s286");
+    assert.deepEqual(await admin.updateQueue({ ...queue }), queue);
+    // Without a target it keeps what it gets, and its dead letters.
+    const { forwardTo, forwardDeadLetteredMessagesTo, ...others } = queue;
+    const updated = await admin.updateQueue({ ...others, forwardDeadLetteredMessagesTo });
+    assert.deepEqual([updated.forwardTo, updated.forwardDeadLetteredMessagesTo], [undefined, `sb://${HOST}/s286d`]);
+    await client.createSender("s286").sendMessages({ body: "dead" });
+    const receiver = client.createReceiver("s286", noRenewal);
+    await receiver.deadLetterMessage(await receiveOne(receiver), { deadLetterReason: "why" });
+    const forwarded = await receiveOne(client.createReceiver("s286d"));
+    assert.deepEqual([forwarded.body, forwarded.deadLetterReason], ["dead", "why"]);
+    await admin.updateQueue({ ...others });
+    await client.createSender("s286").sendMessages({ body: "kept" });
+    await receiver.deadLetterMessage(await receiveOne(receiver));
+    assert.deepEqual(bodies(await receive(deadLetters(client, "s286"), 1)), ["kept"]);
+    assert.equal(forwardTo, `sb://${HOST}/s286b`);
   });
 });

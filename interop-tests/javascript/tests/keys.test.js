@@ -9,10 +9,10 @@ import {
   until, withClient,
 } from "../harness.js";
 import {
-  administrator, denied, deniedReceiving, deniedScheduling, deniedSending, guardedTopic, keyed, keyOf, ONCE, roundTrip, rule,
+  administrator, denied, deniedReceiving, deniedScheduling, deniedSending, securedTopic, keyed, keyOf, ONCE, roundTrip, rule,
   UNAUTHORIZED, UNAUTHORIZED_REQUEST, visit, withKey,
-} from "../doors.js";
-import { guarded, HOST, LISTENER, ROOT, SPEAKER } from "../guarded.js";
+} from "../clients.js";
+import { secured, HOST, LISTENER, ROOT, SPEAKER } from "../secured.js";
 import { forgedIdentity, identity, inSeconds, token } from "../identity.js";
 
 /** A shared access signature as anybody can make one. */
@@ -41,9 +41,9 @@ function listen(client, queue) {
   return seen;
 }
 
-guardedTopic("keys", (scenario) => {
-  scenario("S264 a wrong key and an unknown name are unauthorized", async (client, office) => {
-    await office.createQueue("s264");
+securedTopic("keys", (scenario) => {
+  scenario("S264 a wrong key and an unknown name are unauthorized", async (client, admin) => {
+    await admin.createQueue("s264");
     await withKey({ ...ROOT, key: "wrong" }, (other) => denied(other, "s264"));
     await withKey({ ...ROOT, name: "no-such-name" }, (other) => denied(other, "s264"));
     await roundTrip(client, "s264");
@@ -57,8 +57,8 @@ guardedTopic("keys", (scenario) => {
     });
   });
 
-  scenario("S264 a credential with a name and a key, and one whose key is changed", async (client, office) => {
-    await office.createQueue("s264b");
+  scenario("S264 a credential with a name and a key, and one whose key is changed", async (client, admin) => {
+    await admin.createQueue("s264b");
     const credential = new AzureNamedKeyCredential(ROOT.name, "wrong");
     await withCredential(credential, async (other) => {
       await denied(other, "s264b");
@@ -69,8 +69,8 @@ guardedTopic("keys", (scenario) => {
     assert.equal((await named.getQueue("s264b")).name, "s264b");
   });
 
-  scenario("S265 a signature is good for its resource and its time", async (client, office) => {
-    for (const queue of ["s265", "s265b"]) await office.createQueue(queue);
+  scenario("S265 a signature is good for its resource and its time", async (client, admin) => {
+    for (const queue of ["s265", "s265b"]) await admin.createQueue(queue);
     const soon = inSeconds(3_600);
     const whole = `sb://${HOST}/`;
     for (const resource of [whole, `amqps://${HOST}:5671`, `https://${HOST}`, HOST]) {
@@ -90,8 +90,8 @@ guardedTopic("keys", (scenario) => {
     }
   });
 
-  scenario("S265 a link ends with its signature", async (client, office) => {
-    await office.createQueue("s265c");
+  scenario("S265 a link ends with its signature", async (client, admin) => {
+    await admin.createQueue("s265c");
     await withSignature(signed(`sb://${HOST}/s265c`, inSeconds(8)), async (other) => {
       const sender = other.createSender("s265c");
       const seen = listen(other, "s265c");
@@ -104,8 +104,8 @@ guardedTopic("keys", (scenario) => {
     });
   });
 
-  scenario("S265 a fresh signature keeps links open that the old one would have ended", async (client, office) => {
-    await office.createQueue("s265d");
+  scenario("S265 a fresh signature keeps links open that the old one would have ended", async (client, admin) => {
+    await admin.createQueue("s265d");
     const resource = `sb://${HOST}/s265d`;
     const end = inSeconds(8);
     const credential = new AzureSASCredential(signed(resource, end));
@@ -128,9 +128,9 @@ guardedTopic("keys", (scenario) => {
     });
   });
 
-  scenario("S265 the SDK renews what it signs with a connection string's key, without a break", async (client, office) => {
-    for (const queue of ["s265e", "s265f"]) await office.createQueue(queue);
-    const options = ["--import", "./late.js"];
+  scenario("S265 the SDK renews what it signs with a connection string's key, without a break", async (client, admin) => {
+    for (const queue of ["s265e", "s265f"]) await admin.createQueue(queue);
+    const options = ["--import", "./late-clock.js"];
     const [renewed, stale] = await Promise.all([
       visit("s265e", { options, seconds: 15, environment: { ...process.env, HURRY: "yes" } }),
       visit("s265f", { options, seconds: 15 }),
@@ -140,12 +140,12 @@ guardedTopic("keys", (scenario) => {
     assert.match(stale, new RegExp(`^${UNAUTHORIZED}: `));
   });
 
-  scenario("S266 a key allows what its rule says, on its entity", async (client, office) => {
+  scenario("S266 a key allows what its rule says, on its entity", async (client, admin) => {
     const [listener, speaker, manager] = [
       rule("listener", "Listen"), rule("speaker", "Send"), rule("manager", "Manage", "Send", "Listen"),
     ];
-    await office.createQueue("s266", { authorizationRules: [listener, speaker, manager] });
-    await office.createQueue("s266b");
+    await admin.createQueue("s266", { authorizationRules: [listener, speaker, manager] });
+    await admin.createQueue("s266b");
     await withKey(keyOf(speaker), async (other) => {
       await sendNumbered(other, "s266", 3);
       const sender = other.createSender("s266");
@@ -178,10 +178,10 @@ guardedTopic("keys", (scenario) => {
     await withKey({ name: "speaker", key: listener.primaryKey }, (other) => denied(other, "s266"));
   });
 
-  scenario("S267 the keys of a topic are good for its subscriptions, and its rules", async (client, office) => {
+  scenario("S267 the keys of a topic are good for its subscriptions, and its rules", async (client, admin) => {
     const [listener, speaker] = [rule("listener", "Listen"), rule("speaker", "Send")];
-    await office.createTopic("s267", { authorizationRules: [listener, speaker] });
-    await office.createSubscription("s267", "a");
+    await admin.createTopic("s267", { authorizationRules: [listener, speaker] });
+    await admin.createSubscription("s267", "a");
     await withKey(keyOf(speaker), async (other) => {
       await other.createSender("s267").sendMessages({ body: 1 });
       await deniedReceiving(other, "s267", "a");
@@ -194,21 +194,21 @@ guardedTopic("keys", (scenario) => {
     });
   });
 
-  scenario("S268 a key that was replaced opens nothing more", async (client, office) => {
+  scenario("S268 a key that was replaced opens nothing more", async (client, admin) => {
     const before = rule("speaker", "Send");
-    const queue = await office.createQueue("s268", { authorizationRules: [before] });
+    const queue = await admin.createQueue("s268", { authorizationRules: [before] });
     await withKey(keyOf(before), (other) => other.createSender("s268").sendMessages({ body: 1 }));
     const after = { ...before, primaryKey: before.secondaryKey, secondaryKey: rule("other").primaryKey };
-    await office.updateQueue({ ...queue, authorizationRules: [after] });
+    await admin.updateQueue({ ...queue, authorizationRules: [after] });
     await withKey(keyOf(before), (other) => deniedSending(other, "s268"));
     await withKey(keyOf(after), (other) => other.createSender("s268").sendMessages({ body: 2 }));
     await withKey(keyOf(after, "secondaryKey"), (other) => other.createSender("s268").sendMessages({ body: 3 }));
     assert.deepEqual(bodies(await receive(client.createReceiver("s268"), 3)), range(1, 3));
   });
 
-  scenario("S269 the emulator's connection string is verified too", async (client, office) => {
-    await office.createQueue("s269");
-    const emulator = (key) => `${keyed(key, `localhost:${guarded.httpPort}`)};UseDevelopmentEmulator=true`;
+  scenario("S269 the emulator's connection string is verified too", async (client, admin) => {
+    await admin.createQueue("s269");
+    const emulator = (key) => `${keyed(key, `localhost:${secured.httpPort}`)};UseDevelopmentEmulator=true`;
     await withClient((other) => roundTrip(other, "s269"), {}, emulator(ROOT));
     await withClient((other) => denied(other, "s269"), ONCE, emulator({ ...ROOT, key: "SAS_KEY_VALUE" }));
     // Where no key is verified any is good.
@@ -217,7 +217,7 @@ guardedTopic("keys", (scenario) => {
     await withClient((other) => roundTrip(other, "s01"), {}, any);
   });
 
-  scenario("S270 an identity does what its roles say", async (client, office) => {
+  scenario("S270 an identity does what its roles say", async (client, admin) => {
     const owners = new ServiceBusAdministrationClient(HOST, identity("Owner"));
     await owners.createQueue("s270");
     assert.equal((await owners.getQueue("s270")).maxDeliveryCount, 10);
@@ -241,11 +241,11 @@ guardedTopic("keys", (scenario) => {
       const strangers = new ServiceBusAdministrationClient(HOST, stranger);
       await fails(strangers.createQueue("s270b"), UNAUTHORIZED_REQUEST, /SubCode=401/);
     }
-    assert.equal(await office.queueExists("s270b"), false);
+    assert.equal(await admin.queueExists("s270b"), false);
   });
 
-  scenario("S270 an identity's token is renewed without a break", async (client, office) => {
-    await office.createQueue("s270c");
+  scenario("S270 an identity's token is renewed without a break", async (client, admin) => {
+    await admin.createQueue("s270c");
     // The SDK asks for a fresh token two minutes before the one that it has ends; the broker lets it be for five minutes longer.
     const end = inSeconds(10);
     const roles = ["Azure Service Bus Data Owner"];
@@ -284,9 +284,9 @@ guardedTopic("keys", (scenario) => {
     });
   });
 
-  scenario("S287 administration needs the right to manage", async (client, office) => {
+  scenario("S287 administration needs the right to manage", async (client, admin) => {
     const speaker = rule("speaker", "Send", "Listen");
-    await office.createQueue("s287", { authorizationRules: [speaker] });
+    await admin.createQueue("s287", { authorizationRules: [speaker] });
     const refused = /SubCode=401/;
     // A key that lacks the right is told which claims reading needs, in the service's words. A queue's key is good for
     // the queue only.
@@ -305,23 +305,23 @@ guardedTopic("keys", (scenario) => {
         await fails(ask(), UNAUTHORIZED_REQUEST, words);
       }
     }
-    assert.equal((await office.getQueue("s287")).name, "s287");
-    assert.equal(await office.queueExists("s287b"), false);
-    assert.equal(await office.topicExists("s287c"), false);
+    assert.equal((await admin.getQueue("s287")).name, "s287");
+    assert.equal(await admin.queueExists("s287b"), false);
+    assert.equal(await admin.topicExists("s287c"), false);
   });
 
-  scenario("S287 the manager of a queue administers it, and nothing else", async (client, office) => {
+  scenario("S287 the manager of a queue administers it, and nothing else", async (client, admin) => {
     const manager = rule("manager", "Manage", "Send", "Listen");
-    const queue = await office.createQueue("s287d", { authorizationRules: [manager] });
-    await office.createQueue("s287e");
+    const queue = await admin.createQueue("s287d", { authorizationRules: [manager] });
+    await admin.createQueue("s287e");
     const own = administrator(keyOf(manager));
     assert.equal((await own.getQueue("s287d")).name, "s287d");
     await own.updateQueue({ ...queue, maxDeliveryCount: 3 });
     await fails(own.getQueue("s287e"), UNAUTHORIZED_REQUEST);
     await fails(own.deleteQueue("s287e"), UNAUTHORIZED_REQUEST);
-    assert.equal((await office.getQueue("s287d")).maxDeliveryCount, 3);
-    assert.equal(await office.queueExists("s287e"), true);
+    assert.equal((await admin.getQueue("s287d")).maxDeliveryCount, 3);
+    assert.equal(await admin.queueExists("s287e"), true);
     await own.deleteQueue("s287d");
-    assert.equal(await office.queueExists("s287d"), false);
+    assert.equal(await admin.queueExists("s287d"), false);
   });
 });

@@ -46,32 +46,32 @@ type tester interface {
 }
 
 type house struct {
-	office *admin.Client
+	administrator *admin.Client
 	client *azservicebus.Client
 }
 
 func begin(t tester) *house {
 	t.Helper()
 	text := os.Getenv("SERVICEBUS_CONNECTION_STRING")
-	office, err := admin.NewClientFromConnectionString(text, nil)
+	administrator, err := admin.NewClientFromConnectionString(text, nil)
 	require.NoError(t, err)
 	client, err := azservicebus.NewClientFromConnectionString(text, nil)
 	require.NoError(t, err)
-	return &house{office, client}
+	return &house{administrator, client}
 }
 
 func (h *house) queue(t tester, name string) {
 	t.Helper()
-	_, err := h.office.CreateQueue(context.Background(), name, nil)
+	_, err := h.administrator.CreateQueue(context.Background(), name, nil)
 	require.NoError(t, err)
 }
 
 func (h *house) subscription(t tester, topic string, names ...string) {
 	t.Helper()
-	_, err := h.office.CreateTopic(context.Background(), topic, nil)
+	_, err := h.administrator.CreateTopic(context.Background(), topic, nil)
 	require.NoError(t, err)
 	for _, each := range names {
-		_, err = h.office.CreateSubscription(context.Background(), topic, each, nil)
+		_, err = h.administrator.CreateSubscription(context.Background(), topic, each, nil)
 		require.NoError(t, err)
 	}
 }

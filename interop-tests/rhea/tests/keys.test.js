@@ -10,8 +10,8 @@ import {
 } from "../harness.js";
 import {
   ADDRESS, AMQPS_PORT, KEYS, OTHER_KEY, ROOT, SECOND_KEY, UNAUTHORIZED, connectByWebSocket, connectNameless, connectTo, denied,
-  guarded, inSeconds, openTokens, plain, putToken, roundTrip, saying, signed, trusting,
-} from "../places.js";
+  secured, inSeconds, openTokens, plain, putToken, roundTrip, saying, signed, trusting,
+} from "../endpoints.js";
 
 const EXTERNAL = { sasl_mechanisms: saying("EXTERNAL", "") };
 
@@ -53,14 +53,14 @@ topic("keys", (scenario) => {
     const audience = "sb://localhost/s269";
     assert.equal((await put(audience, signed(audience, ROOT, "SAS_KEY_VALUE"))).status, 401);
     await denied(connection, "s269");
-    await assert.rejects(connectTo(guarded, ROOT, "SAS_KEY_VALUE"), SASL_FAILED);
+    await assert.rejects(connectTo(secured, ROOT, "SAS_KEY_VALUE"), SASL_FAILED);
   });
 
   scenario("S291 a key in PLAIN does what its rule says, and a wrong one does not connect", async () => {
-    const root = await connectTo(guarded, ROOT);
+    const root = await connectTo(secured, ROOT);
     await roundTrip(root, "s291b");
-    const [listener, speaker] = [await connectTo(guarded, "listener"), await connectTo(guarded, "speaker")];
-    const second = await connectTo(guarded, "speaker", SECOND_KEY);
+    const [listener, speaker] = [await connectTo(secured, "listener"), await connectTo(secured, "speaker")];
+    const second = await connectTo(secured, "speaker", SECOND_KEY);
     for (const [number, connection] of [speaker, second].entries()) {
       await sendAccepted(await openSender(connection, "s291"), { body: number });
       await assert.rejects(openReceiver(connection, "s291"), UNAUTHORIZED);
@@ -69,18 +69,18 @@ topic("keys", (scenario) => {
     await accept(...await receive(await openReceiver(listener, "s291"), 2));
     for (const each of [root, listener, speaker, second]) await close(each);
     // Whom one speaks for may be said too, as RFC 4616 has it.
-    const spoken = await connect({ port: guarded.amqp, sasl_mechanisms: saying("PLAIN", `${ROOT}\0${ROOT}\0${KEYS[ROOT]}`) });
+    const spoken = await connect({ port: secured.amqp, sasl_mechanisms: saying("PLAIN", `${ROOT}\0${ROOT}\0${KEYS[ROOT]}`) });
     await roundTrip(spoken, "s291");
     await close(spoken);
     const wrong = [
       [ROOT, "wrong"], [ROOT, KEYS.listener], [ROOT, ""], ["no-such-name", KEYS[ROOT]], ["", KEYS[ROOT]], ["", ""],
       [ROOT.toUpperCase(), KEYS[ROOT]], [ROOT, KEYS[ROOT].slice(0, -1)], [ROOT, `${KEYS[ROOT]} `],
     ];
-    for (const [name, key] of wrong) await assert.rejects(connectTo(guarded, name, key), SASL_FAILED, `${name} ${key}`);
+    for (const [name, key] of wrong) await assert.rejects(connectTo(secured, name, key), SASL_FAILED, `${name} ${key}`);
   });
 
   scenario("S291 an entity's key is good there and below, and nowhere else", async () => {
-    const own = await connectTo(guarded, "own", "a key of s291");
+    const own = await connectTo(secured, "own", "a key of s291");
     await roundTrip(own, "s291");
     await openReceiver(own, "s291/$DeadLetterQueue");
     await denied(own, "s291b");
@@ -89,12 +89,12 @@ topic("keys", (scenario) => {
     await denied(own, "s291c");
     await close(own);
     // The same name, another queue, another key.
-    const other = await connectTo(guarded, "own", "a key of s291b");
+    const other = await connectTo(secured, "own", "a key of s291b");
     await openReceiver(other, "s291b");
     await assert.rejects(openSender(other, "s291b"), UNAUTHORIZED);
     await denied(other, "s291");
     await close(other);
-    const topics = await connectTo(guarded, "topic's", "a key of s291t");
+    const topics = await connectTo(secured, "topic's", "a key of s291t");
     await roundTrip(topics, "s291t", "s291t/Subscriptions/all");
     await denied(topics, "s291");
     await close(topics);
@@ -102,20 +102,20 @@ topic("keys", (scenario) => {
 
   scenario("S292 a certificate in EXTERNAL is the rule of its name", async () => {
     const certificateOf = async (name) => ({
-      ...await trusting(guarded, { port: guarded.amqp, ...EXTERNAL }),
-      key: await readFile(guarded.file(`${name}.key`)), cert: await readFile(guarded.file(`${name}.pem`)),
+      ...await trusting(secured, { port: secured.amqp, ...EXTERNAL }),
+      key: await readFile(secured.file(`${name}.key`)), cert: await readFile(secured.file(`${name}.pem`)),
     });
     const certified = async (name, more = {}) => connect({ ...await certificateOf(name), ...more });
-    const root = await connectTo(guarded, ROOT);
+    const root = await connectTo(secured, ROOT);
     await sendAccepted(await openSender(root, "s292"), { body: 1 }, { body: 2 });
-    for (const door of [{}, { host: ADDRESS, port: AMQPS_PORT }]) {
-      const listener = await certified("listener", door);
+    for (const endpoint of [{}, { host: ADDRESS, port: AMQPS_PORT }]) {
+      const listener = await certified("listener", endpoint);
       await accept(await receiveOne(await openReceiver(listener, "s292")));
       await assert.rejects(openSender(listener, "s292"), UNAUTHORIZED);
       await close(listener);
     }
     // By WebSocket too.
-    const address = `wss://localhost:${guarded.http}/$servicebus/websocket`;
+    const address = `wss://localhost:${secured.http}/$servicebus/websocket`;
     const { key, cert, ca } = await certificateOf("listener");
     const { connection } = await connectByWebSocket(address, ["amqp"], { key, cert, ca }, EXTERNAL);
     await assert.rejects(openSender(connection, "s292"), UNAUTHORIZED);
@@ -125,7 +125,7 @@ topic("keys", (scenario) => {
     // A certificate that is in order, of which no rule knows.
     await assert.rejects(certified("nobody"), SASL_FAILED);
     // Without a certificate it is not offered, and not taken.
-    const bare = await trusting(guarded, { port: guarded.amqp, ...EXTERNAL });
+    const bare = await trusting(secured, { port: secured.amqp, ...EXTERNAL });
     await assert.rejects(connect(bare), { message: /No suitable mechanism; server supports MSSBCBS,PLAIN,ANONYMOUS$/ });
     const socket = tls.connect(bare);
     const init = types.wrap_described(types.wrap_list([types.wrap_symbol("EXTERNAL"), types.wrap_binary(Buffer.alloc(0))]), 0x41);
@@ -159,7 +159,7 @@ topic("keys", (scenario) => {
   });
 
   scenario("S293 what is too large for a token does not come in", async () => {
-    const connection = await connectNameless(guarded);
+    const connection = await connectNameless(secured);
     const put = await openTokens(connection);
     const request = { message_id: "large", application_properties: { operation: "put-token" }, body: "x".repeat(100 * 1024) };
     const { name, error } = await send(put.request.sender, request);
@@ -179,10 +179,10 @@ topic("keys", (scenario) => {
       opened.catch(() => {});
       await Promise.race([opened, ended]);
     };
-    const known = await connectTo(guarded, "speaker");
+    const known = await connectTo(secured, "speaker");
     await many(known);
     await close(known);
-    await assert.rejects(many(await connectNameless(guarded)), { condition: "amqp:not-allowed", description: /64 sessions/ });
+    await assert.rejects(many(await connectNameless(secured)), { condition: "amqp:not-allowed", description: /64 sessions/ });
   });
 
   scenario("S293 who has no token after twenty seconds is shown out", async () => {
@@ -192,18 +192,18 @@ topic("keys", (scenario) => {
       const waited = Date.now() - began;
       assert.ok(waited > 18_000 && waited < 25_000, `after ${waited} ms`);
     };
-    const trusted = await trusting(guarded, { port: guarded.amqp });
-    const nameless = await connectNameless(guarded);
-    const refused = await connectNameless(guarded);
-    const address = `wss://localhost:${guarded.http}/$servicebus/websocket`;
+    const trusted = await trusting(secured, { port: secured.amqp });
+    const nameless = await connectNameless(secured);
+    const refused = await connectNameless(secured);
+    const address = `wss://localhost:${secured.http}/$servicebus/websocket`;
     const { connection: webbed } = await connectByWebSocket(address, ["AMQPWSB10"], { ca: trusted.ca });
     const put = await openTokens(refused);
     assert.equal((await put("sb://localhost/s293", "no token")).status, 401);
-    const [welcome, known] = [await connectNameless(guarded), await connectTo(guarded, "speaker")];
+    const [welcome, known] = [await connectNameless(secured), await connectTo(secured, "speaker")];
     await putToken(welcome, "sb://localhost/s293", "speaker");
-    const silent = net.connect(guarded.amqp, "localhost").resume();
+    const silent = net.connect(secured.amqp, "localhost").resume();
     const encrypted = tls.connect(trusted).resume();
-    const halfway = net.connect(guarded.amqp, "localhost").resume();
+    const halfway = net.connect(secured.amqp, "localhost").resume();
     halfway.write(SASL_HEADER);
     for (const socket of [silent, encrypted, halfway]) socket.on("error", () => {});
     await Promise.all([
@@ -224,7 +224,7 @@ topic("keys", (scenario) => {
   scenario("S297 who guesses too often waits, and nobody else does", async (connection) => {
     const audience = "sb://localhost/s297";
     const from = comingFrom("127.0.0.97");
-    const guesser = await connectNameless(guarded, from);
+    const guesser = await connectNameless(secured, from);
     const put = await openTokens(guesser);
     const answers = new Set();
     // Guesses until no more are looked at, and tells how many it took.
@@ -250,7 +250,7 @@ topic("keys", (scenario) => {
     const byToken = async () => (await put(audience, signed(audience, ROOT))).status === 503;
     const byPlain = async () => {
       try {
-        await close(await connectTo(guarded, ROOT, KEYS[ROOT], from));
+        await close(await connectTo(secured, ROOT, KEYS[ROOT], from));
         return false;
       } catch {
         return true;
@@ -270,7 +270,7 @@ topic("keys", (scenario) => {
   });
 
   scenario("S297 a token that was good is no guess, however often it comes", async (connection) => {
-    const other = await connectNameless(guarded, comingFrom("127.0.0.98"));
+    const other = await connectNameless(secured, comingFrom("127.0.0.98"));
     const put = await openTokens(other);
     const audience = "sb://localhost/s297";
     const over = signed(audience, ROOT, KEYS[ROOT], { expiry: inSeconds(-1) });
@@ -287,7 +287,7 @@ topic("keys", (scenario) => {
   scenario("S299 a key is good in its namespace only", async (connection) => {
     const elsewhere = { hostname: "elsewhere.localhost" };
     const audience = "sb://elsewhere.localhost/s299";
-    const stranger = await connectNameless(guarded, elsewhere);
+    const stranger = await connectNameless(secured, elsewhere);
     const put = await openTokens(stranger);
     assert.equal((await put(audience, signed(audience, ROOT))).status, 401);
     assert.equal((await put(audience, signed(audience, "speaker"))).status, 401);
@@ -301,13 +301,13 @@ topic("keys", (scenario) => {
     assert.deepEqual(bodies(await receiveAvailable(await openReceiver(connection, "s299"))), []);
 
     for (const [key, options] of [[KEYS[ROOT], elsewhere], [OTHER_KEY, {}]]) {
-      const misplaced = await connectTo(guarded, ROOT, key, options);
+      const misplaced = await connectTo(secured, ROOT, key, options);
       await denied(misplaced, "s299");
       await close(misplaced);
     }
     // TLS names the server too.
-    const named = await trusting(guarded, { port: guarded.amqp, servername: "elsewhere.localhost", ...plain(ROOT, OTHER_KEY) });
-    for (const other of [await connectTo(guarded, ROOT, OTHER_KEY, elsewhere), await connect(named)]) {
+    const named = await trusting(secured, { port: secured.amqp, servername: "elsewhere.localhost", ...plain(ROOT, OTHER_KEY) });
+    for (const other of [await connectTo(secured, ROOT, OTHER_KEY, elsewhere), await connect(named)]) {
       const received = await receiveOne(await openReceiver(other, "s299"));
       assert.equal(received.message.body, "elsewhere");
       assert.deepEqual(await settle(received, "released"), { name: "released" });
@@ -315,4 +315,4 @@ topic("keys", (scenario) => {
     }
     await close(stranger);
   });
-}, guarded);
+}, secured);

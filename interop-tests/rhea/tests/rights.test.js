@@ -8,8 +8,8 @@ import {
   receiveAvailable, receiveOne, sendAccepted, sendIn, settleIn, topic, types,
 } from "../harness.js";
 import {
-  ROOT, UNAUTHORIZED, connectNameless, connectTo, guarded, openTokens, signed,
-} from "../places.js";
+  ROOT, UNAUTHORIZED, connectNameless, connectTo, secured, openTokens, signed,
+} from "../endpoints.js";
 
 const { wrap_int: int, wrap_list: list, wrap_long: long, wrap_timestamp: timestamp } = types;
 
@@ -52,7 +52,7 @@ const OPERATIONS = [
 
 topic("rights", (scenario) => {
   scenario("S296 each operation of the management node needs its right", async () => {
-    const connections = { listener: await connectTo(guarded, "listener"), speaker: await connectTo(guarded, "speaker") };
+    const connections = { listener: await connectTo(secured, "listener"), speaker: await connectTo(secured, "speaker") };
     const nodes = {};
     const found = [];
     const ask = async (who, node, operation, body) => {
@@ -85,7 +85,7 @@ topic("rights", (scenario) => {
   });
 
   scenario("S296 each kind of link needs its right", async () => {
-    const [listener, speaker] = [await connectTo(guarded, "listener"), await connectTo(guarded, "speaker")];
+    const [listener, speaker] = [await connectTo(secured, "listener"), await connectTo(secured, "speaker")];
     const refused = (opening) => assert.rejects(opening, UNAUTHORIZED);
     await refused(openSender(listener, "s296"));
     await refused(openReceiver(speaker, "s296"));
@@ -118,14 +118,14 @@ topic("rights", (scenario) => {
   });
 
   scenario("S296 a sender by way of another entity needs the right to both", async () => {
-    const own = await connectTo(guarded, "own", "a key of s296o");
+    const own = await connectTo(secured, "own", "a key of s296o");
     const by = (connection, address) => openSender(connection, "s296o", {
       properties: { "com.microsoft:transfer-destination-address": address },
     });
     await openSender(own, "s296o");
     await assert.rejects(by(own, "s296"), UNAUTHORIZED);
     await assert.rejects(by(own, "no-such-queue"), UNAUTHORIZED);
-    const speaker = await connectTo(guarded, "speaker");
+    const speaker = await connectTo(secured, "speaker");
     await by(speaker, "s296");
     for (const each of [own, speaker]) await close(each);
   });
@@ -135,7 +135,7 @@ topic("rights", (scenario) => {
     const [from, to] = ["sb://localhost/s296t", "sb://localhost/s296u"];
     assert.equal((await put(from, signed(from, "listener"))).status, 202);
     assert.equal((await put(to, signed(to, "speaker"))).status, 202);
-    const root = await connectTo(guarded, ROOT);
+    const root = await connectTo(secured, ROOT);
     await sendAccepted(await openSender(root, "s296t"), { body: "first" }, { body: "second" });
     const coordinator = await openCoordinator(connection);
     const [receiver, sender] = [await openReceiver(connection, "s296t"), await openSender(connection, "s296u")];
@@ -166,8 +166,8 @@ topic("rights", (scenario) => {
     assert.equal((await request("com.microsoft:enumerate-rules", { top: int(1), skip: int(0) })).status, 200);
     await assert.rejects(openManagement(connection, "s296p"), UNAUTHORIZED);
     await assert.rejects(openSender(connection, "s296p"), UNAUTHORIZED);
-    const nameless = await connectNameless(guarded);
+    const nameless = await connectNameless(secured);
     await assert.rejects(openManagement(nameless, "s296p/Subscriptions/all"), UNAUTHORIZED);
     await close(nameless);
   });
-}, guarded);
+}, secured);

@@ -6,9 +6,9 @@ import {
   accept, close, closeLink, ended, openManagement, openReceiver, openSender, range, receiveOne, sendAccepted, topic,
 } from "../harness.js";
 import {
-  KEYS, ROOT, UNAUTHORIZED, connectNameless, connectTo, denied, guarded, inSeconds, openTokens, putToken, roundTrip, signed,
+  KEYS, ROOT, UNAUTHORIZED, connectNameless, connectTo, denied, secured, inSeconds, openTokens, putToken, roundTrip, signed,
   tokenFields, written,
-} from "../places.js";
+} from "../endpoints.js";
 
 const SERVICE = "sb://localhost";
 const AUDIENCE = `${SERVICE}/s294`;
@@ -170,7 +170,7 @@ topic("tokens", (scenario) => {
   });
 
   scenario("S295 links end in the second in which their token does, and others stay", async (connection) => {
-    const other = await connectNameless(guarded);
+    const other = await connectNameless(secured);
     await putToken(other, `${SERVICE}/s295`, ROOT);
     const elsewhere = await openSender(other, "s295");
     const put = await putToken(connection, `${SERVICE}/s295b`, ROOT);
@@ -244,7 +244,7 @@ topic("tokens", (scenario) => {
       assert.equal((await put(`${SERVICE}/${name}`, signed(`${SERVICE}/${name}`, ROOT, KEYS[ROOT], { expiry }))).status, 202);
     }
     const carried = await openSender(connection, "s295-4");
-    const other = await connectNameless(guarded);
+    const other = await connectNameless(secured);
     const putOther = await openTokens(other);
     assert.equal((await putOther(`${SERVICE}/s295-5`, signed(`${SERVICE}/s295-5`, ROOT, KEYS[ROOT], { expiry }))).status, 202);
     await ended(await openSender(other, "s295-5"));
@@ -253,7 +253,7 @@ topic("tokens", (scenario) => {
   });
 
   scenario("S295 a key in PLAIN has no end, whatever tokens come and go", async () => {
-    const connection = await connectTo(guarded, ROOT);
+    const connection = await connectTo(secured, ROOT);
     const sender = await openSender(connection, "s295-6");
     const put = await openTokens(connection);
     const expiry = inSeconds(2);
@@ -263,7 +263,7 @@ topic("tokens", (scenario) => {
       assert.equal((await put(audience, signed(audience, "listener", KEYS.listener, { expiry }))).status, 202);
     }
     // Elsewhere, a token of that time ends.
-    const other = await connectNameless(guarded);
+    const other = await connectNameless(secured);
     const audience = `${SERVICE}/s295-7`;
     assert.equal((await (await openTokens(other))(audience, signed(audience, ROOT, KEYS[ROOT], { expiry }))).status, 202);
     await ended(await openSender(other, "s295-7"));
@@ -277,7 +277,7 @@ topic("tokens", (scenario) => {
     const [sender, receiver] = [await openSender(connection, "s298"), await openReceiver(connection, "s298")];
     assert.equal((await put(`${SERVICE}/s298`, signed(`${SERVICE}/s298`, "listener"))).status, 202);
     assert.equal((await ended(sender)).condition, "amqp:unauthorized-access");
-    const other = await openSender(await connectTo(guarded, "speaker"), "s298");
+    const other = await openSender(await connectTo(secured, "speaker"), "s298");
     await sendAccepted(other, { body: 1 });
     await accept(await receiveOne(receiver));
     assert.equal((await put.away(`${SERVICE}/s298`)).status, 202);
@@ -288,7 +288,7 @@ topic("tokens", (scenario) => {
 
   scenario("S298 a token is its connection's own", async (connection) => {
     const put = await putToken(connection, `${SERVICE}/s298b`, ROOT);
-    const other = await connectNameless(guarded);
+    const other = await connectNameless(secured);
     await denied(other, "s298b");
     await openTokens(other);
     // Nor does it come from the dead.
@@ -296,4 +296,4 @@ topic("tokens", (scenario) => {
     await denied(connection, "s298b");
     await close(other);
   });
-}, guarded);
+}, secured);

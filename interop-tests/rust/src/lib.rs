@@ -1,6 +1,6 @@
 //! What every test needs: a runtime with a deadline, the SDK over a plain-text port, receives that wait no longer.
 
-pub mod places;
+pub mod endpoints;
 
 use std::{error::Error, future::Future, time::Duration};
 
@@ -13,7 +13,7 @@ use azservicebus::{
     authorization::{AzureNamedKeyCredential, AzureSasCredential},
     core::BasicRetryPolicy,
 };
-use places::Rule;
+use endpoints::Rule;
 
 /// How long an expected message may take.
 pub const DEADLINE: Duration = Duration::from_secs(20);
@@ -68,7 +68,7 @@ impl Sdk {
     /// Connects to a host and port without TLS.
     pub async fn connect_plainly(host: &str, transport: ServiceBusTransportType) -> Outcome<Self> {
         let client = ServiceBusClient::unsecured()
-            .new_from_named_key_credential(host, named_key(places::ANY), options(transport))
+            .new_from_named_key_credential(host, named_key(endpoints::ANY), options(transport))
             .await?;
         Ok(Self { client })
     }

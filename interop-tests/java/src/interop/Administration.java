@@ -48,17 +48,17 @@ import java.util.stream.IntStream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/** Queues, topics and subscriptions under an administrator's hand, at the guarded broker; rules: {@link RuleBooks}. */
-@Tag("guarded")
+/** Queues, topics and subscriptions under an administrator's hand, at the secured broker; rules: {@link RuleAdministration}. */
+@Tag("secured")
 class Administration extends Scenarios {
     /** The longest duration that the service knows. */
     private static final Duration FOREVER = Duration.parse("P10675199DT2H48M5.4775807S");
 
-    private final ServiceBusAdministrationClient administrator = Place.administrator();
+    private final ServiceBusAdministrationClient administrator = Endpoint.administrator();
     /** The same in the SDK's other way. */
     private final ServiceBusAdministrationAsyncClient asynchronous =
-        Place.administrators(Place.keyed(Place.ROOT, Place.guarded().key())).buildAsyncClient();
-    private final Connection guarded = connect(Place.keyed(Place.ROOT, Place.guarded().key()));
+        Endpoint.administrators(Endpoint.keyed(Endpoint.ROOT, Endpoint.secured().key())).buildAsyncClient();
+    private final Connection secured = connect(Endpoint.keyed(Endpoint.ROOT, Endpoint.secured().key()));
 
     @Test
     void s271_a_queue_has_the_properties_that_it_was_made_with() {
@@ -75,7 +75,7 @@ class Administration extends Scenarios {
             new SharedAccessAuthorizationRule("all", List.of(MANAGE, SEND, LISTEN))));
         for (QueueProperties each : List.of(
                 administrator.createQueue("s271", options), administrator.getQueue("s271"))) {
-            Told.same(options, each, Set.of(), Set.of("Name"));
+            Described.same(options, each, Set.of(), Set.of("Name"));
             assertEquals("s271", each.getName());
             each.getAuthorizationRules().forEach(rule -> {
                 // The times of a rule are the client's, and this SDK sends none.
@@ -91,22 +91,22 @@ class Administration extends Scenarios {
             .setDuplicateDetectionHistoryTimeWindow(Duration.ofMinutes(1)).setMaxDeliveryCount(3)
             .setBatchedOperationsEnabled(true).setAutoDeleteOnIdle(FOREVER).setUserMetadata("other")
             .setMaxMessageSizeInKilobytes(256).setStatus(EntityStatus.SEND_DISABLED);
-        Map<String, Object> wanted = Told.of(changed);
-        assertEquals(wanted, Told.of(administrator.updateQueue(changed)));
-        assertEquals(wanted, Told.of(administrator.getQueue("s271")));
-        fails(MESSAGING_ENTITY_DISABLED, () -> guarded.sender("s271").sendMessage(inSession("x", "1")));
+        Map<String, Object> wanted = Described.of(changed);
+        assertEquals(wanted, Described.of(administrator.updateQueue(changed)));
+        assertEquals(wanted, Described.of(administrator.getQueue("s271")));
+        fails(MESSAGING_ENTITY_DISABLED, () -> secured.sender("s271").sendMessage(inSession("x", "1")));
     }
 
     @Test
     void s272_a_queue_without_properties_has_the_services_defaults() {
         asynchronous.createQueue("S272").block(DEADLINE);
         QueueProperties found = asynchronous.getQueue("s272").block(DEADLINE);
-        Told.same(new CreateQueueOptions(), found, Set.of(), Set.of("Name"), "MaxMessageSizeInKilobytes");
+        Described.same(new CreateQueueOptions(), found, Set.of(), Set.of("Name"), "MaxMessageSizeInKilobytes");
         // How large a message may be is the broker's to say.
         assertTrue(found.getMaxMessageSizeInKilobytes() > 0);
         assertEquals(FOREVER, found.getDefaultMessageTimeToLive());
         assertEquals(FOREVER, found.getAutoDeleteOnIdle());
-        roundTrip(guarded, "s272");
+        roundTrip(secured, "s272");
     }
 
     @Test
@@ -121,7 +121,7 @@ class Administration extends Scenarios {
         for (TopicProperties each : List.of(
                 administrator.createTopic("s273", options), administrator.getTopic("s273"))) {
             // Locks and sessions are a subscription's, which the SDK does not send for a topic.
-            Told.same(options, each,
+            Described.same(options, each,
                 Set.of("LockDuration", "MaxDeliveryCount", "SessionRequired", "SupportOrdering"),
                 Set.of("Name", "OrderingSupported"));
             assertEquals("s273", each.getName());
@@ -129,10 +129,10 @@ class Administration extends Scenarios {
         }
         TopicProperties changed = administrator.getTopic("s273").setDefaultMessageTimeToLive(Duration.ofHours(2))
             .setUserMetadata("other").setAutoDeleteOnIdle(FOREVER).setStatus(EntityStatus.DISABLED);
-        Map<String, Object> wanted = Told.of(changed);
-        assertEquals(wanted, Told.of(administrator.updateTopic(changed)));
-        assertEquals(wanted, Told.of(administrator.getTopic("s273")));
-        fails(MESSAGING_ENTITY_DISABLED, () -> guarded.topicSender("s273").sendMessage(message(1)));
+        Map<String, Object> wanted = Described.of(changed);
+        assertEquals(wanted, Described.of(administrator.updateTopic(changed)));
+        assertEquals(wanted, Described.of(administrator.getTopic("s273")));
+        fails(MESSAGING_ENTITY_DISABLED, () -> secured.topicSender("s273").sendMessage(message(1)));
     }
 
     @Test
@@ -150,10 +150,10 @@ class Administration extends Scenarios {
                 administrator.createSubscription("s274", "a", "first", options, first),
                 administrator.getSubscription("s274", "a"))) {
             // The rule is there for itself.
-            Told.same(options, each, Set.of("DefaultRule"), Set.of("TopicName", "SubscriptionName"));
+            Described.same(options, each, Set.of("DefaultRule"), Set.of("TopicName", "SubscriptionName"));
             assertEquals("s274 a", each.getTopicName() + " " + each.getSubscriptionName());
         }
-        assertEquals(Map.of("first", "n = 1 {}; SET seen = 'yes' {}"), RuleBooks.told(administrator, "s274", "a"));
+        assertEquals(Map.of("first", "n = 1 {}; SET seen = 'yes' {}"), RuleAdministration.told(administrator, "s274", "a"));
 
         SubscriptionProperties changed = administrator.getSubscription("s274", "a")
             .setLockDuration(Duration.ofSeconds(10)).setMaxDeliveryCount(1).setAutoDeleteOnIdle(FOREVER)
@@ -161,14 +161,14 @@ class Administration extends Scenarios {
             .setBatchedOperationsEnabled(true).setUserMetadata("other").setStatus(EntityStatus.RECEIVE_DISABLED)
             // The SDK sends no time to live with a change: the broker takes it for the service's default.
             .setDefaultMessageTimeToLive(FOREVER);
-        Map<String, Object> wanted = Told.of(changed);
-        assertEquals(wanted, Told.of(administrator.updateSubscription(changed)));
-        assertEquals(wanted, Told.of(administrator.getSubscription("s274", "a")));
+        Map<String, Object> wanted = Described.of(changed);
+        assertEquals(wanted, Described.of(administrator.updateSubscription(changed)));
+        assertEquals(wanted, Described.of(administrator.getSubscription("s274", "a")));
 
         SubscriptionProperties plain = administrator.createSubscription("s274", "plain");
-        Told.same(new CreateSubscriptionOptions(), plain,
+        Described.same(new CreateSubscriptionOptions(), plain,
             Set.of("DefaultRule"), Set.of("TopicName", "SubscriptionName"));
-        assertEquals(Map.of("$Default", "true"), RuleBooks.told(administrator, "s274", "plain"));
+        assertEquals(Map.of("$Default", "true"), RuleAdministration.told(administrator, "s274", "plain"));
     }
 
     @Test
@@ -212,11 +212,11 @@ class Administration extends Scenarios {
         assertNear(fresh.getUpdatedAt(), before, Duration.ofSeconds(10));
         assertEquals(List.of(0L, 0L), List.of(fresh.getSizeInBytes(), fresh.getTotalMessageCount()));
 
-        ServiceBusSenderClient sender = guarded.sender("s278");
+        ServiceBusSenderClient sender = secured.sender("s278");
         sender.sendMessages(numbered(6));
         sender.sendMessage(ofSize(100 * 1024));
         sender.scheduleMessages(numbered(2), in(Duration.ofHours(1))).forEach(Objects::requireNonNull);
-        ServiceBusReceiverClient receiver = guarded.receiver("s278");
+        ServiceBusReceiverClient receiver = secured.receiver("s278");
         List<ServiceBusReceivedMessage> messages = receive(receiver, 4);
         receiver.complete(messages.get(0));
         receiver.deadLetter(messages.get(1));
@@ -244,10 +244,10 @@ class Administration extends Scenarios {
         administrator.createTopic("s279");
         administrator.createSubscription("s279", "a");
         administrator.createSubscription("s279", "b");
-        ServiceBusSenderClient sender = guarded.topicSender("s279");
+        ServiceBusSenderClient sender = secured.topicSender("s279");
         sender.sendMessages(numbered(3));
         sender.scheduleMessage(message(4), in(Duration.ofHours(1)));
-        ServiceBusReceiverClient receiver = guarded.receiver("s279/a");
+        ServiceBusReceiverClient receiver = secured.receiver("s279/a");
         List<ServiceBusReceivedMessage> messages = receive(receiver, 2);
         receiver.complete(messages.get(0));
         receiver.deadLetter(messages.get(1));
@@ -271,8 +271,8 @@ class Administration extends Scenarios {
     @Test
     void s280_what_is_deleted_is_gone_with_its_messages_and_links() {
         administrator.createQueue("s280");
-        ServiceBusSenderClient sender = guarded.sender("s280");
-        ServiceBusReceiverClient receiver = guarded.receiver("s280");
+        ServiceBusSenderClient sender = secured.sender("s280");
+        ServiceBusReceiverClient receiver = secured.receiver("s280");
         sender.sendMessages(numbered(3));
         receiveOne(receiver);
         administrator.deleteQueue("s280");
@@ -282,8 +282,8 @@ class Administration extends Scenarios {
 
         // One of that name that is made again is another.
         administrator.createQueue("s280");
-        guarded.sender("s280").sendMessage(message("new"));
-        ServiceBusReceivedMessage message = receiveOne(guarded.receiver("s280"));
+        secured.sender("s280").sendMessage(message("new"));
+        ServiceBusReceivedMessage message = receiveOne(secured.receiver("s280"));
         assertEquals("new 1", message.getBody() + " " + message.getSequenceNumber());
 
         administrator.createTopic("s280t");
@@ -291,15 +291,15 @@ class Administration extends Scenarios {
         administrator.createSubscription("s280t", "b");
         administrator.deleteSubscription("s280t", "a");
         receivingFails("s280t/a");
-        receiveNothing(guarded.receiver("s280t/b"), Duration.ofMillis(100));
+        receiveNothing(secured.receiver("s280t/b"), Duration.ofMillis(100));
         administrator.deleteTopic("s280t");
         receivingFails("s280t/b");
-        fails(MESSAGING_ENTITY_NOT_FOUND, () -> guarded.topicSender("s280t").sendMessage(message(1)));
+        fails(MESSAGING_ENTITY_NOT_FOUND, () -> secured.topicSender("s280t").sendMessage(message(1)));
         assertFalse(administrator.getTopicExists("s280t"));
     }
 
     private void receivingFails(String entity) {
-        ServiceBusReceiverClient receiver = guarded.receiver(entity);
+        ServiceBusReceiverClient receiver = secured.receiver(entity);
         fails(MESSAGING_ENTITY_NOT_FOUND, () -> bodies(receiver.receiveMessages(1, DEADLINE)));
     }
 
@@ -369,21 +369,21 @@ class Administration extends Scenarios {
         denies(400, "", () -> administrator.createQueue("s283" + "x".repeat(260)));
         assertFalse(administrator.getQueueExists("s283-wrong"));
 
-        Map<String, Object> before = Told.of(administrator.createQueue("s283"));
+        Map<String, Object> before = Described.of(administrator.createQueue("s283"));
         denies(400, "LockDuration", () -> administrator.updateQueue(
             administrator.getQueue("s283").setMaxDeliveryCount(3).setLockDuration(Duration.ofSeconds(1))));
-        assertEquals(before, Told.of(administrator.getQueue("s283")));
+        assertEquals(before, Described.of(administrator.getQueue("s283")));
 
-        Map<String, Object> topic = Told.of(administrator.createTopic("s283t"));
+        Map<String, Object> topic = Described.of(administrator.createTopic("s283t"));
         denies(400, "RequiresDuplicateDetection", () -> administrator.updateTopic(
             administrator.getTopic("s283t").setUserMetadata("x").setDuplicateDetectionRequired(true)));
-        assertEquals(topic, Told.of(administrator.getTopic("s283t")));
+        assertEquals(topic, Described.of(administrator.getTopic("s283t")));
     }
 
     @Test
     void s284_the_namespace_tells_of_itself() {
         NamespaceProperties found = administrator.getNamespaceProperties();
-        assertEquals("guarded", found.getName());
+        assertEquals("secured", found.getName());
         assertTrue(Set.of(MessagingSku.STANDARD, MessagingSku.PREMIUM).contains(found.getMessagingSku()));
         assertFalse(found.getCreatedTime().isAfter(OffsetDateTime.now()));
         assertFalse(found.getModifiedTime().isBefore(found.getCreatedTime()));
@@ -392,13 +392,13 @@ class Administration extends Scenarios {
     @Test
     void s285_changes_are_at_work_at_once() {
         QueueProperties properties = administrator.createQueue("s285");
-        ServiceBusSenderClient sender = guarded.sender("s285");
-        ServiceBusReceiverClient receiver = guarded.receiver("s285");
+        ServiceBusSenderClient sender = secured.sender("s285");
+        ServiceBusReceiverClient receiver = secured.receiver("s285");
         sender.sendMessages(numbered(2));
         receiver.abandon(receiveOne(receiver));
         properties = administrator.updateQueue(properties.setMaxDeliveryCount(2));
         receiver.abandon(receiveOne(receiver));
-        assertEquals("MaxDeliveryCountExceeded", receiveOne(guarded.deadLetters("s285")).getDeadLetterReason());
+        assertEquals("MaxDeliveryCountExceeded", receiveOne(secured.deadLetters("s285")).getDeadLetterReason());
 
         properties = administrator.updateQueue(properties.setLockDuration(Duration.ofSeconds(5)));
         ServiceBusReceivedMessage message = receiveOne(receiver);
@@ -409,8 +409,8 @@ class Administration extends Scenarios {
         fails(MESSAGING_ENTITY_DISABLED, () -> sender.sendMessage(message(3)));
         fails(MESSAGING_ENTITY_DISABLED, () -> bodies(receiver.receiveMessages(1, DEADLINE)));
         administrator.updateQueue(properties.setStatus(EntityStatus.ACTIVE));
-        guarded.sender("s285").sendMessage(message(4));
-        assertEquals("4", receiveOne(guarded.receiver("s285")).getBody().toString());
+        secured.sender("s285").sendMessage(message(4));
+        assertEquals("4", receiveOne(secured.receiver("s285")).getBody().toString());
     }
 
     @Test
@@ -422,50 +422,50 @@ class Administration extends Scenarios {
             new CreateQueueOptions().setForwardTo("s286b").setForwardDeadLetteredMessagesTo("s286d"));
         administrator.createTopic("s286t");
         administrator.createSubscription("s286t", "a", new CreateSubscriptionOptions()
-            .setForwardTo("https://" + Place.NAMESPACE + "/s286b").setForwardDeadLetteredMessagesTo("s286d"));
+            .setForwardTo("https://" + Endpoint.NAMESPACE + "/s286b").setForwardDeadLetteredMessagesTo("s286d"));
         QueueProperties queue = administrator.getQueue("s286");
         SubscriptionProperties subscription = administrator.getSubscription("s286t", "a");
         // The address that this SDK makes of a name comes back as it was sent.
-        String absolute = "https://" + Place.NAMESPACE + "/";
+        String absolute = "https://" + Endpoint.NAMESPACE + "/";
         assertEquals(List.of(absolute + "s286b", absolute + "s286d", absolute + "s286b", absolute + "s286d"), List.of(
             queue.getForwardTo(), queue.getForwardDeadLetteredMessagesTo(),
             subscription.getForwardTo(), subscription.getForwardDeadLetteredMessagesTo()));
-        guarded.sender("s286").sendMessage(message("queue"));
-        guarded.topicSender("s286t").sendMessage(message("topic"));
-        assertEquals(Set.of("queue", "topic"), Set.copyOf(bodies(receive(guarded.receiver("s286b"), 2))));
+        secured.sender("s286").sendMessage(message("queue"));
+        secured.topicSender("s286t").sendMessage(message("topic"));
+        assertEquals(Set.of("queue", "topic"), Set.copyOf(bodies(receive(secured.receiver("s286b"), 2))));
 
         // What was read and is written unchanged leaves it as it was.
         administrator.updateQueue(queue);
-        guarded.sender("s286").sendMessage(message("again"));
-        assertEquals("again", receiveOne(guarded.receiver("s286b")).getBody().toString());
+        secured.sender("s286").sendMessage(message("again"));
+        assertEquals("again", receiveOne(secured.receiver("s286b")).getBody().toString());
 
         // Without a target it keeps what it gets, and its dead letters.
         administrator.updateQueue(queue.setForwardTo(null).setForwardDeadLetteredMessagesTo(null));
-        guarded.sender("s286").sendMessage(message("kept"));
-        ServiceBusReceiverClient receiver = guarded.receiver("s286");
+        secured.sender("s286").sendMessage(message("kept"));
+        ServiceBusReceiverClient receiver = secured.receiver("s286");
         receiver.deadLetter(receiveOne(receiver));
-        assertEquals("kept", receiveOne(guarded.deadLetters("s286")).getBody().toString());
+        assertEquals("kept", receiveOne(secured.deadLetters("s286")).getBody().toString());
     }
 
     /** The SDK speaks HTTPS to port 443: another way is shown to it where its requests leave. */
     @Test
     void s288_administration_on_every_port_with_tls_and_without() {
-        Place place = Place.guarded();
+        Endpoint endpoint = Endpoint.secured();
         for (String scheme : List.of("https", "http")) {
             for (String address : List.of(
-                    place.amqp(), place.http(), Place.NAMESPACE + ":5671", Place.NAMESPACE + ":443")) {
-                ServiceBusAdministrationClient each = Place.administrators(Place.keyed(Place.ROOT, place.key()))
-                    .addPolicy(Place.goingTo(scheme, address)).buildClient();
+                    endpoint.amqp(), endpoint.http(), Endpoint.NAMESPACE + ":5671", Endpoint.NAMESPACE + ":443")) {
+                ServiceBusAdministrationClient each = Endpoint.administrators(Endpoint.keyed(Endpoint.ROOT, endpoint.key()))
+                    .addPolicy(Endpoint.goingTo(scheme, address)).buildClient();
                 String name = "s288-" + scheme + address.replace(':', '-');
                 each.createQueue(name);
-                roundTrip(guarded, name);
+                roundTrip(secured, name);
                 each.deleteQueue(name);
                 assertFalse(administrator.getQueueExists(name));
             }
         }
         // The emulator's way: its connection string, and its port in place of HTTPS.
-        ServiceBusAdministrationClient emulators = Place.administrators(System.getenv("JITNEY_CONNECTION_STRING"))
-            .addPolicy(Place.goingTo("http", Place.open().http())).buildClient();
+        ServiceBusAdministrationClient emulators = Endpoint.administrators(System.getenv("JITNEY_CONNECTION_STRING"))
+            .addPolicy(Endpoint.goingTo("http", Endpoint.open().http())).buildClient();
         emulators.createQueue("s288");
         roundTrip(client, "s288");
         emulators.deleteQueue("s288");
@@ -474,14 +474,14 @@ class Administration extends Scenarios {
     @Test
     void s288_administration_by_every_version_that_the_sdk_knows() {
         for (ServiceBusServiceVersion version : ServiceBusServiceVersion.values()) {
-            ServiceBusAdministrationClient each = Place.administrators(Place.keyed(Place.ROOT, Place.guarded().key()))
+            ServiceBusAdministrationClient each = Endpoint.administrators(Endpoint.keyed(Endpoint.ROOT, Endpoint.secured().key()))
                 .serviceVersion(version).buildClient();
             String name = "s288-" + version.getVersion();
             each.createTopic(name, new CreateTopicOptions().setUserMetadata(version.getVersion()));
             each.createSubscription(name, "a");
             assertEquals(version.getVersion(), each.getTopic(name).getUserMetadata());
             assertEquals(1, each.getTopicRuntimeProperties(name).getSubscriptionCount());
-            assertEquals(Map.of("$Default", "true"), RuleBooks.told(each, name, "a"));
+            assertEquals(Map.of("$Default", "true"), RuleAdministration.told(each, name, "a"));
             each.deleteTopic(name);
         }
     }
@@ -492,7 +492,7 @@ class Administration extends Scenarios {
             administrator.createQueue(name);
             QueueProperties found = administrator.getQueue(name);
             assertEquals(name, found.getName());
-            Connection connection = connect(Place.keyed(Place.ROOT, Place.guarded().key()));
+            Connection connection = connect(Endpoint.keyed(Endpoint.ROOT, Endpoint.secured().key()));
             connection.sender(name).sendMessage(message(name));
             ServiceBusReceiverClient receiver =
                 connection.keep(connection.builder().receiver().queueName(name).buildClient());

@@ -26,7 +26,7 @@ final class Connection implements AutoCloseable {
     static final Duration DEADLINE = Duration.ofSeconds(20);
 
     /** How the open broker is reached: by AMQP, or by {@code wss}. */
-    static final String DOOR = System.getenv().getOrDefault("INTEROP_DOOR", "");
+    static final String TRANSPORT = System.getenv().getOrDefault("INTEROP_TRANSPORT", "");
 
     private final ServiceBusClientBuilder builder;
     private final Deque<AutoCloseable> open = new ArrayDeque<>();
@@ -39,7 +39,7 @@ final class Connection implements AutoCloseable {
     /** A connection whose waits for a session end after {@code tryTimeout}. */
     Connection(Duration tryTimeout) {
         this(Objects.requireNonNull(System.getenv("JITNEY_CONNECTION_STRING"), "no broker is named"), tryTimeout);
-        if (DOOR.equals("wss")) {
+        if (TRANSPORT.equals("wss")) {
             overWebSockets();
         }
     }

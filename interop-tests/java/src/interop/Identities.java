@@ -22,8 +22,8 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import reactor.core.publisher.Mono;
 
-/** Token credentials, with tokens of the issuer that the guarded broker trusts ({@code identity.py}). */
-@Tag("guarded")
+/** Token credentials, with tokens of the issuer that the secured broker trusts ({@code identity.py}). */
+@Tag("secured")
 class Identities extends Scenarios {
     /** A credential with a role, and claims that are not as they should be. */
     private static TokenCredential identity(String role, Map<String, Object> claims, String... options) {
@@ -38,7 +38,7 @@ class Identities extends Scenarios {
         List<String> command = new ArrayList<>(List.of(System.getenv("JITNEY_TOKEN").split(" ")));
         command.add(text.toString());
         command.addAll(List.of(options));
-        String token = Place.run(command).strip();
+        String token = Endpoint.run(command).strip();
         return request -> Mono.just(new AccessToken(token, in(Duration.ofHours(1))));
     }
 
@@ -47,7 +47,7 @@ class Identities extends Scenarios {
     }
 
     private static ServiceBusAdministrationClient administrator(TokenCredential who) {
-        return new ServiceBusAdministrationClientBuilder().credential(Place.NAMESPACE, who).buildClient();
+        return new ServiceBusAdministrationClientBuilder().credential(Endpoint.NAMESPACE, who).buildClient();
     }
 
     private void denies(TokenCredential who) {

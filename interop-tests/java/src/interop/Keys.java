@@ -32,20 +32,20 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import reactor.core.publisher.Mono;
 
-/** Everything here is at the guarded broker. */
-@Tag("guarded")
+/** Everything here is at the secured broker. */
+@Tag("secured")
 class Keys extends Scenarios {
-    private final ServiceBusAdministrationClient administrator = Place.administrator();
-    private final String rootKey = Place.guarded().key();
+    private final ServiceBusAdministrationClient administrator = Endpoint.administrator();
+    private final String rootKey = Endpoint.secured().key();
 
     /** A connection with a key. */
     private Connection with(String name, String key) {
-        return connect(Place.keyed(name, key));
+        return connect(Endpoint.keyed(name, key));
     }
 
     /** A connection with a signature in place of a key. */
     private Connection bearing(String signature) {
-        return connect(Place.bearing(signature));
+        return connect(Endpoint.bearing(signature));
     }
 
     /** Neither the queue nor its management node can be used. */
@@ -66,12 +66,12 @@ class Keys extends Scenarios {
     @Test
     void s264_a_wrong_key_and_an_unknown_name_are_unauthorized() {
         administrator.createQueue("s264");
-        denies(with(Place.ROOT, "wrong"), "s264");
+        denies(with(Endpoint.ROOT, "wrong"), "s264");
         denies(with("no-such-name", rootKey), "s264");
-        denies(with(Place.ROOT, "wrong").overWebSockets(), "s264");
-        roundTrip(with(Place.ROOT, rootKey), "s264");
-        Connection speaker = with("speaker", Place.SPEAKER_KEY);
-        Connection listener = with("listener", Place.LISTENER_KEY);
+        denies(with(Endpoint.ROOT, "wrong").overWebSockets(), "s264");
+        roundTrip(with(Endpoint.ROOT, rootKey), "s264");
+        Connection speaker = with("speaker", Endpoint.SPEAKER_KEY);
+        Connection listener = with("listener", Endpoint.LISTENER_KEY);
         speaker.sender("s264").sendMessage(message(1));
         deniesReceiving(speaker, "s264");
         assertEquals(List.of("1"), bodies(receive(listener.receiver("s264"), 1)));
@@ -97,19 +97,19 @@ class Keys extends Scenarios {
     void s265_a_signature_is_good_for_its_resource_and_its_time() throws Exception {
         administrator.createQueue("s265");
         administrator.createQueue("s265b");
-        String whole = "sb://" + Place.NAMESPACE + "/";
+        String whole = "sb://" + Endpoint.NAMESPACE + "/";
         Duration hour = Duration.ofHours(1);
         for (String resource : List.of(
-                whole, "amqps://" + Place.NAMESPACE, "https://" + Place.NAMESPACE + "/", Place.NAMESPACE)) {
-            roundTrip(bearing(signed(resource, Place.ROOT, rootKey, hour)), "s265");
+                whole, "amqps://" + Endpoint.NAMESPACE, "https://" + Endpoint.NAMESPACE + "/", Endpoint.NAMESPACE)) {
+            roundTrip(bearing(signed(resource, Endpoint.ROOT, rootKey, hour)), "s265");
         }
-        Connection own = bearing(signed(whole + "s265", Place.ROOT, rootKey, hour));
+        Connection own = bearing(signed(whole + "s265", Endpoint.ROOT, rootKey, hour));
         roundTrip(own, "s265");
         denies(own, "s265b");
         for (String signature : List.of(
-                signed(whole, Place.ROOT, rootKey, hour.negated()),
-                signed(whole, Place.ROOT, "wrong", hour),
-                signed(whole, Place.ROOT, rootKey, hour).replace("&se=", "&se=1"),
+                signed(whole, Endpoint.ROOT, rootKey, hour.negated()),
+                signed(whole, Endpoint.ROOT, "wrong", hour),
+                signed(whole, Endpoint.ROOT, rootKey, hour).replace("&se=", "&se=1"),
                 "SharedAccessSignature sr=nonsense&sig=nonsense&se=" + in(hour).toEpochSecond() + "&skn=nonsense")) {
             denies(bearing(signature), "s265");
         }
@@ -119,7 +119,7 @@ class Keys extends Scenarios {
     void s265_a_link_ends_with_its_signature() throws Exception {
         administrator.createQueue("s265c");
         Connection connection =
-            bearing(signed("sb://" + Place.NAMESPACE + "/s265c", Place.ROOT, rootKey, Duration.ofSeconds(8)));
+            bearing(signed("sb://" + Endpoint.NAMESPACE + "/s265c", Endpoint.ROOT, rootKey, Duration.ofSeconds(8)));
         ServiceBusSenderClient sender = connection.sender("s265c");
         ServiceBusReceiverClient receiver = connection.receiver("s265c");
         sender.sendMessage(message(1));
@@ -128,7 +128,7 @@ class Keys extends Scenarios {
         fails(UNAUTHORIZED, () -> bodies(receiver.receiveMessages(1, DEADLINE.multipliedBy(2))));
         fails(UNAUTHORIZED, () -> sender.sendMessage(message(2)));
         deniesSending(connection, "s265c");
-        assertEquals(List.of(), peekAll(with(Place.ROOT, rootKey).receiver("s265c")));
+        assertEquals(List.of(), peekAll(with(Endpoint.ROOT, rootKey).receiver("s265c")));
     }
 
     @Test
@@ -138,7 +138,7 @@ class Keys extends Scenarios {
         Duration validity = Duration.ofSeconds(5);
         TokenCredential renewing = request -> Mono.fromCallable(() -> {
             given.incrementAndGet();
-            String signature = signed("sb://" + Place.NAMESPACE + "/s265d", Place.ROOT, rootKey, validity);
+            String signature = signed("sb://" + Endpoint.NAMESPACE + "/s265d", Endpoint.ROOT, rootKey, validity);
             return new AccessToken(signature, in(validity));
         });
         Connection connection = connect(renewing);
@@ -220,18 +220,18 @@ class Keys extends Scenarios {
         deniesSending(with("speaker", first), "s268");
         with("speaker", second).sender("s268").sendMessage(message(2));
         with("speaker", rule.getSecondaryKey()).sender("s268").sendMessage(message(3));
-        assertEquals(texts(1, 3), bodies(receive(with(Place.ROOT, rootKey).receiver("s268"), 3)));
+        assertEquals(texts(1, 3), bodies(receive(with(Endpoint.ROOT, rootKey).receiver("s268"), 3)));
     }
 
     @Test
     void s269_the_emulators_connection_string_is_verified_too() {
         administrator.createQueue("s269");
         String emulator = ";UseDevelopmentEmulator=true";
-        String address = Place.guarded().amqp();
-        roundTrip(connect(Place.keyed(address, Place.ROOT, rootKey) + emulator), "s269");
-        denies(connect(Place.keyed(address, Place.ROOT, "SAS_KEY_VALUE") + emulator), "s269");
+        String address = Endpoint.secured().amqp();
+        roundTrip(connect(Endpoint.keyed(address, Endpoint.ROOT, rootKey) + emulator), "s269");
+        denies(connect(Endpoint.keyed(address, Endpoint.ROOT, "SAS_KEY_VALUE") + emulator), "s269");
         // Where no key is verified any key is good.
-        Connection open = connect(Place.keyed(Place.open().amqp(), "any", "key") + emulator);
+        Connection open = connect(Endpoint.keyed(Endpoint.open().amqp(), "any", "key") + emulator);
         assertDoesNotThrow(() -> open.receiver("s01").peekMessage());
     }
 
@@ -241,18 +241,18 @@ class Keys extends Scenarios {
         CreateQueueOptions options = new CreateQueueOptions();
         options.getAuthorizationRules().add(speaker);
         administrator.createQueue("s287", options);
-        String https = "https://" + Place.NAMESPACE;
+        String https = "https://" + Endpoint.NAMESPACE;
         String refused = "SubCode=401";
         // A key that lacks the right is told which claims reading needs, in the service's words. The client signs for the
         // namespace, for which a queue's key is not good.
         String lacks = "Manage,EntityRead claims required";
         record Denied(ServiceBusAdministrationClient who, String reading) {}
         for (Denied each : List.of(
-                new Denied(Place.administrators(Place.keyed(Place.ROOT, "wrong")).buildClient(), refused),
-                new Denied(Place.administrators(Place.keyed("no-such-name", rootKey)).buildClient(), refused),
-                new Denied(Place.administrators(Place.keyed("speaker", speaker.getPrimaryKey())).buildClient(), refused),
-                new Denied(Place.administrators(Place.keyed("listener", Place.LISTENER_KEY)).buildClient(), lacks),
-                new Denied(signing(signed(https, Place.ROOT, rootKey, Duration.ofHours(-1))), refused))) {
+                new Denied(Endpoint.administrators(Endpoint.keyed(Endpoint.ROOT, "wrong")).buildClient(), refused),
+                new Denied(Endpoint.administrators(Endpoint.keyed("no-such-name", rootKey)).buildClient(), refused),
+                new Denied(Endpoint.administrators(Endpoint.keyed("speaker", speaker.getPrimaryKey())).buildClient(), refused),
+                new Denied(Endpoint.administrators(Endpoint.keyed("listener", Endpoint.LISTENER_KEY)).buildClient(), lacks),
+                new Denied(signing(signed(https, Endpoint.ROOT, rootKey, Duration.ofHours(-1))), refused))) {
             denies(401, refused, () -> each.who().createQueue("s287b"));
             denies(401, refused, () -> each.who().deleteQueue("s287"));
             denies(401, each.reading(), () -> each.who().getQueue("s287"));
@@ -260,12 +260,12 @@ class Keys extends Scenarios {
         }
         assertEquals("s287", administrator.getQueue("s287").getName());
         assertEquals(false, administrator.getQueueExists("s287b"));
-        ServiceBusAdministrationClient signing = signing(signed(https, Place.ROOT, rootKey, Duration.ofHours(1)));
+        ServiceBusAdministrationClient signing = signing(signed(https, Endpoint.ROOT, rootKey, Duration.ofHours(1)));
         assertEquals("s287", signing.getQueue("s287").getName());
     }
 
     private static ServiceBusAdministrationClient signing(String signature) {
-        return new ServiceBusAdministrationClientBuilder().endpoint("https://" + Place.NAMESPACE)
+        return new ServiceBusAdministrationClientBuilder().endpoint("https://" + Endpoint.NAMESPACE)
             .credential(new AzureSasCredential(signature)).buildClient();
     }
 }

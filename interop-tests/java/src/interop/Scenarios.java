@@ -75,10 +75,10 @@ abstract class Scenarios {
         return connection;
     }
 
-    /** A connection to the guarded broker with an identity. */
+    /** A connection to the secured broker with an identity. */
     protected final Connection connect(TokenCredential who) {
         Connection connection =
-            new Connection(new ServiceBusClientBuilder().credential(Place.NAMESPACE, who), DEADLINE);
+            new Connection(new ServiceBusClientBuilder().credential(Endpoint.NAMESPACE, who), DEADLINE);
         connections.push(connection);
         return connection;
     }

@@ -1,10 +1,9 @@
 //! The scenarios of `../scenarios.md` through two Rust clients: the `azservicebus` SDK, and the generic `fe2o3-amqp`.
 
 mod generic;
-mod generic_doors;
+mod generic_transports;
 mod restarts;
 mod sdk_deferring;
-mod sdk_doors;
 mod sdk_expiring;
 mod sdk_forwarding;
 mod sdk_peeking;
@@ -15,3 +14,4 @@ mod sdk_sending;
 mod sdk_sessions;
 mod sdk_settling;
 mod sdk_topics;
+mod sdk_transports;
