@@ -11,10 +11,10 @@ use percent_encoding::percent_decode_str;
 
 use crate::limits;
 
-/// A node that a link can be attached to.
+/// A node that a link can attach to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
-    /// `$cbs`: where tokens are put.
+    /// `$cbs`: tokens are sent to it.
     Cbs,
     /// A queue, a topic, a subscription, or one of their sub-queues.
     Entity(EntityAddress),
@@ -22,12 +22,12 @@ pub enum Address {
     Management(EntityAddress),
 }
 
-/// An entity's path and which of its queues is meant.
+/// An entity's path and one of its queues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntityAddress {
     /// The entity's path as it was written, without suffixes.
     pub path: String,
-    /// The queue that is meant.
+    /// The queue.
     pub queue: SubQueue,
 }
 
@@ -45,7 +45,7 @@ pub enum SubQueue {
 /// Why text is not an address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidAddress {
-    /// Nothing is left of it.
+    /// It is empty.
     #[error("the address is empty; it must name an entity, for example 'orders'")]
     Empty,
     /// It is longer than any entity's path.
@@ -60,7 +60,7 @@ const DEAD_LETTER: &str = "/$deadletterqueue";
 const TRANSFER_DEAD_LETTER: &str = "/$transfer/$deadletterqueue";
 
 impl Address {
-    /// Parses what a client wrote as the address of a source or target.
+    /// Parses the address of a source or target, as a client wrote it.
     ///
     /// Percent-encoding is decoded: .NET and Python send URIs, and a literal `%` in a name is rare
     /// (`addressing.md#forms-that-clients-send`). [`Address::parse_literal`] leaves it alone.
@@ -68,7 +68,7 @@ impl Address {
         Self::parse_path(without_authority(text))
     }
 
-    /// Parses the path of a URL: whatever looks like another URL in it is part of the name.
+    /// Parses the path of a URL: anything in it that looks like another URL is part of the name.
     pub fn parse_path(path: &str) -> Result<Self, InvalidAddress> {
         match percent_decode_str(path).decode_utf8() {
             Ok(decoded) => Self::of_path(&decoded),
@@ -81,7 +81,7 @@ impl Address {
         Self::of_path(without_authority(text))
     }
 
-    /// Reads a path that is decoded, or whose percent signs are part of the name.
+    /// Parses a path, percent-encoded or not.
     pub fn of_path(path: &str) -> Result<Self, InvalidAddress> {
         let path = path.trim_matches('/');
         if path.is_empty() {
@@ -115,7 +115,8 @@ impl EntityAddress {
         }
     }
 
-    /// Returns the path with the suffix of its queue, in its namespace: what rights are needed for.
+    /// Returns the path with the suffix of its queue, in its namespace: the path for which rights
+    /// are checked.
     #[must_use]
     pub fn resource(&self) -> String {
         format!("{}{}", self.path, self.queue.suffix())
@@ -149,7 +150,7 @@ impl fmt::Display for EntityAddress {
     }
 }
 
-/// Returns the form of an entity's path that compares without case.
+/// Returns the case-folded form of an entity's path.
 #[must_use]
 pub fn key(path: &str) -> String {
     path.to_lowercase()
@@ -164,21 +165,21 @@ pub fn split_subscription(path: &str) -> Option<(&str, &str)> {
     (!topic.is_empty() && !name.is_empty() && !name.contains('/')).then_some((topic, name))
 }
 
-/// Returns what stands before the paths of a namespace's entities, but for the first namespace: no
-/// client can write it, for leading slashes are dropped.
+/// Returns the prefix of the paths of a namespace's entities, except the first namespace's: no
+/// client can write it, because leading slashes are dropped.
 #[must_use]
 pub fn namespace_prefix(name: &str) -> String {
     format!("//{}/", key(name))
 }
 
-/// Returns what stands before a path as the clients of its namespace know it.
+/// Returns the namespace prefix of a path.
 #[must_use]
 pub fn namespace_of(path: &str) -> &str {
     let known = without_namespace(path);
     path.strip_suffix(known).unwrap_or_default()
 }
 
-/// Returns a path as the clients of its namespace know it.
+/// Returns a path without its namespace prefix, as clients write it.
 #[must_use]
 pub fn without_namespace(path: &str) -> &str {
     match path
@@ -196,8 +197,8 @@ pub fn subscription(topic: &str, name: &str) -> String {
     format!("{topic}/Subscriptions/{name}")
 }
 
-/// Returns whether a queue or a topic may have a name: what Azure allows, `~` too, which the emulator
-/// does not (`emulator.md#configuration-file`).
+/// Returns whether a queue or a topic may have a name: the characters that Azure allows, including
+/// `~`, which the emulator does not (`emulator.md#configuration-file`).
 #[must_use]
 pub fn is_entity_name(name: &str) -> bool {
     let ends = |c: char| c.is_alphanumeric();
@@ -214,7 +215,8 @@ pub fn is_entity_name(name: &str) -> bool {
 /// Returns whether a subscription or a rule may have a name.
 #[must_use]
 pub fn is_part_name(name: &str) -> bool {
-    // What begins so is a node of the entity, but for the rule that every subscription has.
+    // A name with this prefix is a node of the entity, except for the rule that every subscription
+    // has.
     let is_node = name.starts_with('$') && !name.eq_ignore_ascii_case("$default");
     !name.is_empty()
         && !is_node
@@ -226,8 +228,7 @@ pub fn is_part_name(name: &str) -> bool {
 
 /// Drops `scheme://authority` from the start, and one leading slash.
 ///
-/// Only from the start: a right is checked for a path, and must be checked for the same path that is
-/// looked up then.
+/// Only from the start: the path that rights are checked for must be the path that is looked up.
 #[must_use]
 pub fn without_authority(text: &str) -> &str {
     let path = match behind_scheme(text) {

@@ -1,9 +1,9 @@
-//! What the operator wrote: the emulator's `Config.json`, without the emulator's limits
+//! The configuration file: the emulator's `Config.json`, without the emulator's limits
 //! (`emulator.md#configuration-file`).
 //!
-//! Comments and trailing commas are allowed, and names of properties of the service that are of no
-//! use here. Every mistake is told, unknown names too, with its place in the file, what was found and
-//! what is allowed there.
+//! Comments and trailing commas are allowed, and so are properties of the service without effect
+//! here. Every mistake is reported, unknown names too, with its position in the file, the value
+//! found and the values allowed.
 
 mod authorization;
 mod reader;
@@ -19,13 +19,13 @@ use crate::address;
 use crate::limits;
 use crate::time::Millis;
 
-use reader::{At, Durations, Reader};
+use reader::{At, ConfigReader, Durations};
 pub use topics::{Constant, CorrelationFilter, Filter, Rule, Subscription, Topic, TopicProperties};
 
-/// What the file says.
+/// The contents of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// Namespaces; the first one answers to every host name that is no other's.
+    /// Namespaces; the first one answers to every host name that no other one has.
     pub namespaces: Vec<Namespace>,
 }
 
@@ -67,7 +67,7 @@ pub struct AuthorizationRule {
     pub secondary_key: Option<Secret>,
 }
 
-/// What a rule gives.
+/// A right in an authorization rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Right {
     /// `Send`
@@ -108,7 +108,7 @@ pub struct Queue {
     pub name: String,
     /// Its properties.
     pub properties: QueueProperties,
-    /// `AuthorizationRules`, if the file says anything of them.
+    /// `AuthorizationRules`, if the file has them.
     pub authorization: Option<Vec<AuthorizationRule>>,
 }
 
@@ -151,7 +151,7 @@ pub struct QueueProperties {
     pub forward_dead_lettered_to: Option<String>,
 }
 
-/// `Status`: what an entity may be used for.
+/// `Status`: the operations that an entity allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     /// Sends and receives.
@@ -164,18 +164,18 @@ pub enum Status {
     SendDisabled,
 }
 
-/// Something in the file that cannot be.
+/// A mistake in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
-    /// The line in which it stands, counted from 1; if something is missing, where it is missed.
+    /// Its line, counted from 1; for a missing value, the line of the object it is missing in.
     pub line: usize,
     /// The character in that line, counted from 1.
     pub column: usize,
-    /// What is meant: `UserConfig.Namespaces[0].Queues[3].Properties.LockDuration`.
+    /// Its path: `UserConfig.Namespaces[0].Queues[3].Properties.LockDuration`.
     pub place: String,
-    /// What stands there.
+    /// The value found.
     pub found: String,
-    /// What may stand there.
+    /// The values allowed.
     pub allowed: String,
 }
 
@@ -260,7 +260,7 @@ pub fn parse(text: &str) -> Result<Config, Vec<Mistake>> {
             }]);
         }
     };
-    let mut reader = Reader::default();
+    let mut reader = ConfigReader::default();
     let config = reader.config(&At::root(&value, tree.value.as_ref()));
     let mistakes = reader.finish(text);
     if mistakes.is_empty() {
@@ -270,7 +270,7 @@ pub fn parse(text: &str) -> Result<Config, Vec<Mistake>> {
     }
 }
 
-/// Reads the values of a file, and the tree that knows their places.
+/// Reads the values of a file, and the syntax tree with their positions.
 fn read(text: &str) -> Result<(Value, ParseResult<'_>), ParseError> {
     let options = ParseOptions::default();
     let value = jsonc_parser::parse_to_serde_value(text, &options)?;
@@ -280,8 +280,8 @@ fn read(text: &str) -> Result<(Value, ParseResult<'_>), ParseError> {
 
 /// The names of a queue.
 const QUEUE: [&str; 3] = ["Name", "Properties", "AuthorizationRules"];
-/// The names of the properties of queues, topics and subscriptions. Those of one that stand at
-/// another say nothing there, and the emulator passes them over.
+/// The names of the properties of queues, topics and subscriptions. One kind's properties have no
+/// effect on another, and the emulator ignores them.
 const PROPERTIES: [&str; 22] = [
     "AutoDeleteOnIdle",
     "DeadLetteringOnMessageExpiration",
@@ -298,7 +298,7 @@ const PROPERTIES: [&str; 22] = [
     "RequiresDuplicateDetection",
     "RequiresSession",
     "Status",
-    // Properties of the service that make no difference here.
+    // Properties of the service without effect here.
     "AuthorizationRules",
     "DefaultRuleDescription",
     "EnableBatchedOperations",
@@ -311,25 +311,25 @@ const PROPERTIES: [&str; 22] = [
 const LOCK: Durations = Durations {
     min: limits::LOCK_DURATION_MIN,
     max: limits::LOCK_DURATION_MAX,
-    told: "from PT5S to PT5M",
+    allowed: "from PT5S to PT5M",
 };
 const TIME_TO_LIVE: Durations = Durations {
     min: limits::TIME_TO_LIVE_MIN,
     max: Millis::MAX,
-    told: "of PT1S or more",
+    allowed: "of PT1S or more",
 };
 const DUPLICATE_WINDOW: Durations = Durations {
     min: limits::CONFIG_DUPLICATE_WINDOW_MIN,
     max: limits::DUPLICATE_WINDOW_MAX,
-    told: "from PT5S to P7D",
+    allowed: "from PT5S to P7D",
 };
 const IDLE: Durations = Durations {
     min: limits::IDLE_DELETION_MIN,
     max: Millis::MAX,
-    told: "of PT5M or more",
+    allowed: "of PT5M or more",
 };
 
-impl Reader {
+impl ConfigReader {
     fn config(&mut self, root: &At<'_>) -> Config {
         if !root.is_absent() {
             self.object_of(root, &["UserConfig"]);
@@ -373,7 +373,8 @@ impl Reader {
         config
     }
 
-    /// Reads the name of a namespace, which no other has; the only one may have none.
+    /// Reads the name of a namespace, which must be unique. It is optional if there is one
+    /// namespace only.
     fn namespace_name(&mut self, at: &At<'_>, names: &mut reader::Names) -> Option<String> {
         const ALLOWED: &str = "a name that no other namespace has, of letters, digits and -";
         if at.is_absent() {
@@ -390,7 +391,7 @@ impl Reader {
 
     fn queue(&mut self, at: &At<'_>) -> Option<Queue> {
         self.object_of(at, &QUEUE)?;
-        // Both are read before either is given up: every mistake is told.
+        // Both are read before either is rejected, so that every mistake is reported.
         let name = self.name(&at.key("Name"));
         let properties = self.queue_properties(&at.key("Properties"));
         let authorization = self.authorization(at);
@@ -458,7 +459,7 @@ impl Reader {
         }
     }
 
-    /// Reads the size of the largest message of an entity, which the tier of its namespace bounds.
+    /// Reads the maximum message size of an entity, which the tier of its namespace bounds.
     fn message_size(&mut self, at: &At<'_>) -> Option<u64> {
         let max = match self.sku {
             Sku::Standard => limits::MESSAGE_SIZE_STANDARD,
@@ -467,13 +468,13 @@ impl Reader {
         self.number(at, 1, max / 1024)
     }
 
-    /// Reads how long an entity may be left alone: five minutes at least
+    /// Reads the idle time after which an entity is deleted: five minutes at least
     /// (`entities.md#idle-entities`).
     fn idle(&mut self, at: &At<'_>) -> Millis {
         self.duration(at, &IDLE).unwrap_or(Millis::MAX)
     }
 
-    /// Reads the name of an entity, which no other may have in whatever case.
+    /// Reads the name of an entity, which must be unique without case.
     fn name(&mut self, at: &At<'_>) -> Option<String> {
         const ALLOWED: &str = "a name of 1 to 260 characters that begins and ends with a letter or \
                                a digit, with letters, digits and any of . - _ ~ / between";
@@ -697,7 +698,7 @@ mod tests {
 
     #[test]
     fn what_the_emulator_passes_over_is_no_mistake() {
-        // The most that a schema of the emulator and templates for the service know.
+        // All properties of the emulator's schema and of templates for the service.
         let text = r#"{ "$schema": "https://example.com/Config-schema.json",
           "UserConfig": { "Namespaces": [ { "Name": "sbemulatorns", "_remark": "ours",
             "Queues": [ { "Name": "queue.1", "Properties": {

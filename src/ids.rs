@@ -1,5 +1,5 @@
-//! Identifiers: of entities, of messages, of the places of their bytes, and of locks; and the random bits
-//! that lock tokens are made of.
+//! Identifiers of entities, messages, bodies and locks; and the random bits that lock tokens are
+//! made of.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ impl EntityId {
         Self(self.base().0 + 1)
     }
 
-    /// Returns the entity's transfer dead-letter queue: what could not be forwarded.
+    /// Returns the entity's transfer dead-letter queue: messages that could not be forwarded.
     #[must_use]
     pub const fn transfer_dead_letters(self) -> Self {
         Self(self.base().0 + 2)
@@ -48,16 +48,17 @@ pub struct ConnectionId(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SequenceNumber(pub u64);
 
-/// Where a message's bytes are kept. Opaque: given out by a [`Journal`](crate::queue::Journal), understood only by it.
+/// The position of a message's bytes. Opaque: given out by a [`Journal`](crate::queue::Journal),
+/// understood only by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BodyRef {
-    /// The place.
+    /// The position.
     pub position: u64,
     /// The length in bytes.
     pub length: u32,
 }
 
-/// The name of a lock: who has it may settle the message, over whichever link.
+/// The token of a lock: its bearer may settle the message, over any link.
 ///
 /// A UUID. Clients see it as the delivery-tag of a locked message, in the byte order of .NET's
 /// `Guid`, and in management calls as an AMQP `uuid` in RFC 4122 order
@@ -107,7 +108,7 @@ impl fmt::Display for LockToken {
     }
 }
 
-/// .NET writes a `Guid`'s first three fields little-endian; the way back is the same.
+/// .NET writes a `Guid`'s first three fields little-endian; the inverse is the same.
 const fn swap(b: [u8; 16]) -> [u8; 16] {
     let [
         b0,

@@ -2,7 +2,7 @@
 
 use crate::time::Millis;
 
-/// Largest frame that we accept and offer, bytes: what the service offers (`transport.md#open`).
+/// Largest frame that we accept and offer, bytes: the service's offer (`transport.md#open`).
 pub const FRAME_SIZE_MAX: u32 = 65_536;
 /// Smallest max-frame-size a peer may ask for, bytes [AMQP 2.3.3].
 pub const FRAME_SIZE_MIN: u32 = 512;
@@ -13,7 +13,7 @@ pub const FRAME_SIZE_UNOPENED_MAX: u32 = 8 * 1024;
 pub const CHANNEL_MAX: u16 = 4_999;
 /// Highest link handle in one session: the service offers 255; generic clients use more.
 pub const HANDLE_MAX: u32 = 4_095;
-/// How long peers are told that they may be silent: the service's value. We end a connection that is
+/// The idle time-out that peers are told: the service's value. We end a connection that is
 /// silent for twice as long [AMQP 2.4.5].
 pub const IDLE_TIMEOUT: Millis = Millis::from_secs(240);
 /// A peer that has not opened its connection by then is dropped.
@@ -30,11 +30,12 @@ pub const MESSAGE_SIZE_DEFAULT: u64 = 1024 * 1024;
 pub const MESSAGE_SIZE_STANDARD: u64 = 256 * 1024;
 /// Bytes of a host's name that is kept for texts: the longest of DNS.
 pub const HOST_NAME_BYTES_MAX: usize = 255;
-/// Bytes of a value in a rule, encoded in AMQP, that are kept beside what it is worth: a time with an
-/// offset has some 40, and only texts of another type than string have more. These are told as strings.
+/// Bytes of a value in a rule, encoded in AMQP, that are kept as they were given: a time with an
+/// offset has some 40, and only texts of another type than string have more. These are returned as
+/// strings.
 pub const GIVEN_BYTES_MAX: usize = 64;
-/// Bytes of the URL of a forward's target that is kept and told as it was given; of a longer one the
-/// path is. Every client's is shorter.
+/// Bytes of the URL of a forwarding target that is kept and returned as it was given; for a longer
+/// one the path is. Every client's is shorter.
 pub const FORWARD_ADDRESS_BYTES_MAX: usize = 1024;
 /// Largest message that any entity may allow, bytes: the Premium tier's limit.
 pub const MESSAGE_SIZE_MAX: u64 = 100 * 1024 * 1024;
@@ -52,10 +53,10 @@ const _: () = assert!(
 );
 /// Most messages that one peek returns.
 pub const PEEK_MESSAGES_MAX: usize = 250;
-/// Body bytes after which a peek or a deferred receive returns what it has.
+/// Body bytes after which a peek or a deferred receive returns the messages found so far.
 pub const PEEK_BYTES_MAX: usize = 1024 * 1024;
-/// Characters of a name in the configuration for which one that is known is looked for: as many as
-/// the longest has, and some more.
+/// Characters of an unknown name in the configuration up to which a similar known one is searched:
+/// the length of the longest known name, and some more.
 pub const CONFIG_NAME_MAX: usize = 64;
 /// The shortest window of duplicate detection in the configuration: the emulator's, which is shorter
 /// than the service's.
@@ -66,8 +67,8 @@ pub const BATCH_DELETE_MAX: i64 = 4_000;
 pub const VALUE_DEPTH_MAX: usize = 64;
 /// Elements in one AMQP list, map or array: the Python SDK's own limit.
 pub const VALUE_ELEMENTS_MAX: usize = 65_536;
-/// Elements of all lists, maps and arrays within one value together: they are looked at one by one,
-/// a million in some milliseconds.
+/// Elements of all lists, maps and arrays within one value together: they are checked one by one, a
+/// million in some milliseconds.
 pub const VALUE_ELEMENTS_TOTAL_MAX: usize = 1024 * 1024;
 /// Length of an entity's path, characters.
 pub const PATH_LENGTH_MAX: usize = 260;
@@ -75,20 +76,20 @@ pub const PATH_LENGTH_MAX: usize = 260;
 pub const MESSAGE_ID_LENGTH_MAX: usize = 128;
 /// Length of a dead-letter reason or description, characters.
 pub const DEAD_LETTER_TEXT_MAX: usize = 4_096;
-/// Bytes of messages handed to one receiver that are not yet written to its peer: with large
-/// messages the way out is bounded by this, with small ones by credit. Bytes.
+/// Bytes of messages handed to one receiver that are not yet written to its peer. This bounds the
+/// output of large messages; credit bounds that of small ones.
 pub const RECEIVER_WINDOW_BYTES: i64 = 1024 * 1024;
 /// Bytes of messages handed to all receivers of one connection that are not yet written to its
 /// peer, beyond what one step of a queue hands out.
 pub const CONNECTION_WINDOW_BYTES: u64 = 16 * 1024 * 1024;
-/// Bytes that a connection has written, and need not report yet. They do not count in what all
-/// connections have waiting to be written.
+/// Bytes written by a connection that it need not report yet. They do not count in the unwritten
+/// output of all connections.
 pub const UNREPORTED_BYTES_MAX: u64 = 64 * 1024;
-/// How long a peer may read nothing, when all connections have twice the share of memory for what
-/// waits to be written: then its connection is closed.
+/// How long a peer may read nothing when the unwritten output of all connections is twice its
+/// budget: then its connection is closed.
 pub const UNREAD_WAIT_MAX: Millis = Millis::from_secs(2);
-/// Messages below this are copied for connections that are behind: a slice keeps the whole stretch
-/// of the log in memory that it lies in. Bytes.
+/// Messages below this size are copied for slow connections: a slice keeps its whole stretch of the
+/// log in memory. Bytes.
 pub const COPIED_BODY_BYTES: usize = 64 * 1024;
 /// Bytes of answers to requests of one connection that are not yet written to its peer, beyond the
 /// last of them: the next request waits.
@@ -102,7 +103,7 @@ pub const REQUESTS_WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
 pub const FIRST_REQUEST_BYTES: usize = 4 * 1024;
 /// Numbers or lock tokens in one management request.
 pub const REQUEST_ITEMS_MAX: usize = 5_000;
-/// Batches of inputs that wait for the owner; then connections wait, and TCP pushes back.
+/// Batches of inputs that wait for the owner; beyond, connections wait, and TCP pushes back.
 pub const MAILBOX_LENGTH: usize = 256;
 /// Batches that the owner takes before it hands a group of records to the disk.
 pub const MAILBOX_DRAIN: usize = 64;
@@ -114,51 +115,50 @@ pub const IN_FLIGHT_BYTES_MIN: usize = 1024 * 1024;
 pub const MAILBOX_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Bytes that are read from the disk for one connection at a time, what is read ahead among them.
 pub const READ_BYTES_MAX: usize = 2 * 1024 * 1024;
-/// Messages of one queue whose time has come that one step sees to: some milliseconds. What is not
-/// seen to yet is not given out either.
+/// Due messages of one queue that one step handles: some milliseconds. Due messages that are not
+/// handled yet are not delivered either.
 pub const DUE_MESSAGES: usize = 1_000;
-/// Queues whose time has come that one step sees to.
+/// Queues with due messages that one step handles.
 pub const DUE_QUEUES: usize = 64;
 /// Messages looked at in one step of a compaction: about a tenth of a millisecond.
 pub const COMPACTION_SCAN: usize = 4_096;
 /// Nominal size of a segment of the log, bytes: zero-filled in 30 to 200 ms, and small enough that
-/// space comes back soon.
+/// space is freed soon.
 pub const SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
-/// Bytes of recent groups and of read stretches of the log that stay in memory.
+/// Bytes of recent groups and of cached stretches of the log in memory.
 pub const LOG_CACHE_BYTES: usize = 64 * 1024 * 1024;
-/// Bytes of the parts of queues' indexes that are worked on: some 300,000 messages at the ends of
-/// queues. What lies between is packed.
+/// Bytes of the open parts of queues' indexes: some 300,000 messages at the ends of queues. The
+/// parts between are packed.
 pub const OPEN_INDEX_BYTES: usize = 32 * 1024 * 1024;
-/// Queues that are looked at in one step for parts of their indexes that can be packed.
+/// Queues that one step checks for parts of their indexes that can be packed.
 pub const RELIEF_LOOKS: usize = 64;
-/// Parts of one queue's index that are packed then: some microseconds each.
+/// Parts of one queue's index that a step packs: some microseconds each.
 pub const RELIEF_CHUNKS: usize = 4;
-/// Records of a recovery after which queues are looked at so.
+/// Records of a recovery after which queues are checked for parts to pack.
 pub const RELIEF_RECORDS: u64 = 256;
-/// Bytes that are read from the log behind a body that is wanted: the next ones will be too.
+/// Bytes that are read from the log after a requested body: the next ones will be requested too.
 pub const READ_AHEAD_BYTES: usize = 256 * 1024;
 /// Bytes that recovery reads at a time.
 pub const RECOVERY_READ_BYTES: usize = 1024 * 1024;
 /// Bytes of records in one checksummed block of a checkpoint.
 pub const CHECKPOINT_BLOCK_BYTES: usize = 64 * 1024;
-/// Prepared segments that are kept when segments are removed, or a quarter of those in use: as many as
-/// busy queues fill between two checkpoints, for a new one is filled with zeros first. More are given
-/// back to the system.
+/// Prepared segments that are kept when segments are removed, or a quarter of those in use: as many
+/// as busy queues fill between two checkpoints, because a new one must be filled with zeros first.
+/// More are given back to the file system.
 pub const SPARE_SEGMENTS_MAX: usize = 8;
-/// Those that are kept when little is written.
+/// Prepared segments that are kept when little is written.
 pub const SPARE_SEGMENTS_KEPT: usize = 3;
 /// Length of the name of a subscription or a rule, characters: the service's limit.
 pub const PART_NAME_LENGTH_MAX: usize = 50;
-/// Bytes of records at which a group is handed to the disk, though more inputs wait: one input of
-/// the largest size more still fits into the length of a group.
+/// Bytes of records at which a group is sealed although more inputs wait: one input of the largest
+/// size still fits into the length of a group.
 pub const GROUP_BYTES: usize = 8 * 1024 * 1024;
-/// Bytes of bodies that a compaction appends in one step: what others wait for it is a
-/// millisecond.
+/// Bytes of bodies that a compaction appends in one step: other work waits a millisecond for it.
 pub const COMPACTION_BYTES: usize = 512 * 1024;
 /// Bytes of a message's changed application-properties: the service's limit for all properties.
 pub const AMENDMENTS_BYTES_MAX: usize = 64 * 1024;
-/// Deliveries of one AMQP session that wait for a receiver's decision. The oldest are forgotten
-/// beyond: their locks run out, and `$management` settles them still.
+/// Deliveries of one AMQP session that wait for a receiver's outcome. The oldest are forgotten
+/// beyond: their locks expire, and `$management` can still settle them.
 pub const UNSETTLED_MAX: usize = 262_144;
 /// Links of one connection: one for each of the sessions that .NET and JavaScript open.
 pub const CONNECTION_LINKS_MAX: usize = 5_000;
@@ -167,8 +167,8 @@ pub const LINK_NAME_BYTES_MAX: usize = 2 * 1024;
 /// Bytes of a link's source, and of its target: an address, filters and capabilities. A selector of the
 /// largest size takes 4 KiB.
 pub const TERMINUS_BYTES_MAX: usize = 16 * 1024;
-/// Bytes of the names of all links of one connection, and of the sources and targets of those that wait
-/// to be let in: 5,000 links with names of 400 bytes fit twice.
+/// Bytes of the names of all links of one connection, and of the sources and targets of pending
+/// attaches: 5,000 links with names of 400 bytes fit twice.
 pub const CONNECTION_LINKS_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Bytes that the broker keeps for one connection's links and tokens: names, addresses and audiences.
 pub const CONNECTION_KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -177,33 +177,33 @@ pub const CONNECTION_KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// usual names fit.
 pub const CONNECTION_KEPT_BYTES_FULL: usize = 16 * 1024;
 const _: () = assert!(CONNECTION_KEPT_BYTES_FULL < CONNECTION_KEPT_BYTES_MAX);
-/// Events that one read of a connection reports before its owner takes them: a range of deliveries is
-/// settled in shares of so many, each some microseconds of the owner's.
+/// Events that one read of a connection reports before its owner takes them: a range of deliveries
+/// is settled in shares of this many, each some microseconds of the owner's time.
 pub const EVENTS_MAX: usize = 4_096;
-/// Bytes of properties and texts that the dispositions among them bring, counted for each delivery:
-/// they are written to the log for each.
+/// Bytes of properties and texts in the dispositions among them, counted for each delivery: they
+/// are written to the log for each.
 pub const EVENT_DETAIL_BYTES_MAX: usize = 256 * 1024;
-/// Bytes of properties and texts that one disposition brings to all deliveries of its range together:
-/// a kilobyte for each of 8,000. One frame must not become gigabytes of the log.
+/// Bytes of properties and texts that one disposition applies to all deliveries of its range
+/// together: a kilobyte for each of 8,000. One frame must not become gigabytes of the log.
 pub const DISPOSITION_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Bytes of messages of one connection of which there are frames to come: two of the largest.
+/// Bytes of partially received messages of one connection: two of the largest.
 pub const PARTIAL_BYTES_MAX: usize = 200 * 1024 * 1024;
-/// Bytes of messages of all connections of which there are frames to come: beyond, who begins another
-/// is told that the broker is busy. One of the largest fits.
+/// Total bytes buffered for partially received messages, all connections. Beyond it a new
+/// multi-frame message is refused as server-busy. At least `MESSAGE_SIZE_MAX` (asserted).
 pub const PARTIALS_BYTES_MAX: usize = 128 * 1024 * 1024;
-/// How far the system's clock may differ from the monotonic one, or lie behind the log's newest time,
-/// before it counts as set: a step back up to this is held, so that stamps do not go back.
+/// How far the system's clock may differ from the monotonic one, or lie before the log's newest
+/// time, before it counts as set: a step back up to this is held, so that stamps do not go back.
 pub const CLOCK_HELD: Millis = Millis::from_millis(1_000);
-/// How often the clock is looked at when nothing else happens.
+/// How often the clock is read when nothing else happens.
 pub const CLOCK_LOOK: Millis = Millis::from_millis(1_000);
-/// A peer that allows us less silence is kept alive no more often.
+/// A peer with a shorter idle time-out is sent heartbeats no more often than this.
 pub const KEEP_ALIVE_MIN: Millis = Millis::from_millis(100);
 /// Number spaces of a partitioned entity: the service's count.
 pub const PARTITIONS: usize = 16;
-/// How often a partitioned entity has the size that is asked for: once in each partition, as in the
-/// service.
+/// The size of a partitioned entity in multiples of the configured size: once in each partition, as
+/// in the service.
 pub const PARTITIONED_SIZES: u64 = 16;
-/// Message-ids that one entity remembers to tell duplicates, some 50 bytes each.
+/// Message-ids that one entity remembers for duplicate detection, some 50 bytes each.
 pub const DUPLICATE_KEYS_MAX: usize = 1_000_000;
 /// Bytes of one message session's state: the Premium tier's limit.
 pub const SESSION_STATE_BYTES_MAX: usize = 1024 * 1024;
@@ -214,19 +214,20 @@ pub const FORWARD_HOPS_MAX: u8 = 4;
 /// The one `max-message-size` of a receiver that is not honoured, bytes: SDKs in Python state it for
 /// every entity, and take larger messages.
 pub const STATED_MESSAGE_SIZE: u64 = 1024 * 1024;
-/// Bytes that the broker adds to a message on its way out, at most, beside what was amended: header,
+/// Bytes that the broker adds to a message on its way out, at most, besides amendments: header,
 /// annotations and times.
 pub const STAMPS_BYTES: u64 = 512;
-/// How long a receiver keeps its link after the end of its message session's lock, if it has no message
-/// locked and nobody else wants the session: the service does not detach an idle one at the very end.
+/// How long a receiver keeps its link after the end of its message session's lock, if it has no
+/// message locked and no other receiver wants the session: the service does not detach an idle one
+/// at the very end.
 pub const SESSION_LINGER: Millis = Millis::from_millis(2_000);
-/// How long a receiver waits for the next message session if it does not say so
+/// How long a receiver waits for the next message session if it does not set a time-out
 /// (`transport.md#refused-links`).
 pub const NEXT_SESSION_WAIT: Millis = Millis::from_millis(64_980);
-/// Messages of topics and forwarding entities whose bytes are read back at a time.
+/// Messages of topics and forwarding entities whose bodies are read back at a time.
 pub const READ_BACK_MESSAGES: usize = 64;
-/// Receivers of one connection that have gone and are remembered, for messages that come back
-/// unsent: those that were on their way when the link ended.
+/// Detached receivers of one connection that are remembered, for messages that return unsent: those
+/// that were queued when the link ended.
 pub const DEPARTED_LINKS_MAX: usize = 32;
 /// Messages and settlements in one transaction: the service's limit.
 pub const TRANSACTION_OPERATIONS_MAX: usize = 100;
@@ -235,16 +236,16 @@ pub const TRANSACTION_TIMEOUT: Millis = Millis::from_secs(120);
 /// Bytes of messages, and of settlements with what they change, in the open transactions of one
 /// connection, which are in memory only.
 pub const TRANSACTION_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// All open transactions together hold at most one part in so many of the memory that the namespace's
-/// queues may have: messages of those who send without transactions have the rest.
+/// Divisor: all open transactions together hold at most this part of the memory budget of the
+/// namespace's queues. The rest is for senders without transactions.
 pub const TRANSACTIONS_SHARE: usize = 4;
-/// The open transactions of one connection hold at most one part in so many of that: so one that fills
-/// its share leaves as much to the others.
+/// Divisor: the open transactions of one connection hold at most this part of that, so that one
+/// that fills its share leaves as much to the others.
 pub const CONNECTION_SHARE: usize = 2;
 /// Bytes of a message to the transaction coordinator: a declare or a discharge has some 50.
 pub const CONTROL_MESSAGE_BYTES_MAX: u64 = 4 * 1024;
-/// Deliveries of one AMQP session which a commit has settled, and that are known still to a receiver
-/// that decides about them once more: as many as one transaction settles.
+/// Deliveries of one AMQP session that a commit has settled and that are remembered for a receiver
+/// that settles them once more: as many as one transaction settles.
 pub const DISCHARGED_DELIVERIES_MAX: usize = 100;
 /// Transactions that one connection has open at a time.
 pub const TRANSACTIONS_MAX: usize = 1_000;
@@ -254,24 +255,25 @@ pub const IDLE_DELETION_MIN: Millis = Millis::from_secs(300);
 pub const SQL_LENGTH_MAX: usize = 1_024;
 /// Statements of one action: the service's limit.
 pub const SQL_STATEMENTS_MAX: usize = 32;
-/// Nesting of a SQL expression: parentheses, signs and negations. A parser that calls itself ends.
+/// Nesting of a SQL expression: parentheses, signs and negations. The parser is recursive.
 pub const SQL_DEPTH_MAX: usize = 64;
-/// Characters of a LIKE pattern: it may come from a message, and is tried at each place of a text.
+/// Characters of a LIKE pattern: it may come from a message, and is tried at each position of a
+/// text.
 pub const LIKE_PATTERN_MAX: usize = 1_024;
 /// Steps that one filter, or one action, takes for one message before it is given up: some 2 ms. A
 /// step is about 10 ns: a part of an expression, a property that is passed, eight bytes searched.
 /// As many LIKEs as a filter has room for can search 30 KiB each.
 pub const FILTER_STEPS_MAX: u64 = 250_000;
-/// Steps that all filters of a topic take for one message: some 100 ms, in shares. Of what is left
-/// each subscription has an equal part, so that one with costly rules spends its own. As many SQL
-/// filters as a topic may have can search 30 KiB each.
+/// Steps that all filters of a topic take for one message: some 100 ms, in shares. Each
+/// subscription has an equal part of the remaining steps, so that one with costly rules spends its
+/// own. As many SQL filters as a topic may have can search 30 KiB each.
 pub const FILTERS_STEPS_MAX: u64 = 10_000_000;
 /// Steps that all actions of a topic take for one message, divided as those of the filters; they
 /// are taken at once, with the copies. A step makes eight bytes, so that the copies of a message
 /// come to 8 MiB at most.
 pub const ACTIONS_STEPS_MAX: u64 = 1_000_000;
-/// Steps that filters and selectors take in one turn of the broker, some 5 ms; what needs more goes
-/// on when others have had their turn.
+/// Steps that filters and selectors take in one turn of the broker, some 5 ms; an evaluation that
+/// needs more continues in a later turn.
 pub const SHARE_STEPS: u64 = 500_000;
 /// Bytes of a text that an expression makes or that LIKE goes through.
 pub const SQL_TEXT_BYTES_MAX: usize = 64 * 1024;
@@ -280,7 +282,7 @@ pub const SQL_TEXT_BYTES_MAX: usize = 64 * 1024;
 pub const SQL_RULES_MAX: usize = 2_000;
 /// Other rules of all subscriptions of one topic: the service's limit for correlation filters.
 pub const CORRELATION_RULES_MAX: usize = 100_000;
-/// Bytes of one rule as it is written down: names, texts, values and parameters. More than the service
+/// Bytes of one rule in its stored form: names, texts, values and parameters. More than the service
 /// allows all properties of a message, which a correlation filter is compared with.
 pub const RULE_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of the rules in one answer over `$management`: a hundred of the largest, which is what clients
@@ -288,64 +290,63 @@ pub const RULE_BYTES_MAX: usize = 64 * 1024;
 pub const RULES_ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Characters of an audience: the longest path of an entity, a subscription below it, and a sub-queue.
 pub const AUDIENCE_LENGTH_MAX: usize = PATH_LENGTH_MAX + PART_NAME_LENGTH_MAX + 90;
-/// Entries of queues that requests look at in one turn of the broker, some 2 ms; a request that looks
-/// for more goes on when others have had their turn.
+/// Entries of queues that requests look at in one turn of the broker, some 2 ms; a longer request
+/// continues in a later turn.
 pub const LOOKS: usize = 32_768;
 /// Bytes of a token: Entra's have some 2 KiB, with many groups 10.
 pub const TOKEN_BYTES_MAX: usize = 16 * 1024;
-/// Bytes of a message to a peer's `$cbs` link: a token, and what is around it.
+/// Bytes of a message to a peer's `$cbs` link: a token, and the message around it.
 pub const CBS_MESSAGE_BYTES_MAX: u64 = 64 * 1024;
-/// Failed authentications of one peer with one name in a row; then each waits for one to be
-/// forgotten.
+/// Failed authentications in a row of one peer with one name; beyond, each attempt waits until one
+/// is forgotten.
 pub const AUTHENTICATION_FAILURES_MAX: i64 = 100;
 /// How long it takes until one failed authentication is forgotten.
 pub const AUTHENTICATION_FAILURE_LEAK: Millis = Millis::from_millis(100);
-/// Refusals of tokens, keys and requests of one peer that are told in the log one by one within a span;
-/// the others are told as a sum at its end.
+/// Refusals of tokens, keys and requests of one peer that are logged one by one within a span; the
+/// others are logged as a sum at its end.
 pub const REFUSALS_TOLD: u32 = 10;
-/// How long such a span is: with 10 lines and a sum each, a peer makes one line a second.
+/// The length of such a span: with 10 lines and a sum each, a peer makes one line a second.
 pub const REFUSALS_SPAN: Millis = Millis::from_secs(10);
-/// Peers whose refusals are told in a span.
+/// Peers whose refusals are logged in a span.
 pub const REFUSALS_PEERS_MAX: usize = 1_000;
-/// Requests on one HTTP connection that may prove no right; then it is closed.
+/// Requests of one HTTP connection that may be refused for want of a right; then it is closed.
 pub const HTTP_REFUSALS_MAX: usize = 32;
 /// Peers whose failed authentications are counted, some 50 bytes each.
 pub const AUTHENTICATION_PEERS_MAX: usize = 10_000;
-/// Tokens that hold on one connection: Python has one entity for each, others many.
+/// Valid tokens of one connection: Python has one entity for each, others many.
 pub const GRANTS_MAX: usize = 5_000;
-/// A peer that has not proved a right by then is dropped: the service's value
+/// Time until a connection must be authorized; then it is closed: the service's value
 /// (`transport.md#sasl`).
 pub const ADMISSION_DEADLINE: Millis = Millis::from_secs(20);
-/// Links of a connection that has not proved a right: two pairs for `$cbs`, and two to the
-/// transaction coordinator.
+/// Links of an unauthenticated connection: two pairs for `$cbs`, and two to the transaction
+/// coordinator.
 pub const UNADMITTED_LINKS_MAX: usize = 6;
-/// Transactions that a connection has open which has not proved a right, some 200 bytes each. .NET
-/// declares one for each `TransactionScope` before its first token, and many may begin at once.
+/// Open transactions of an unauthenticated connection, some 200 bytes each. .NET declares one for
+/// each `TransactionScope` before its first token, and many may begin at once.
 pub const UNADMITTED_TRANSACTIONS_MAX: usize = 100;
 /// Authorization rules of one entity: the service's limit.
 pub const AUTHORIZATION_RULES_MAX: usize = 12;
-/// Sessions of a connection that has not proved a right: each takes a kilobyte.
+/// Sessions of an unauthenticated connection: each takes a kilobyte.
 pub const UNADMITTED_SESSIONS_MAX: usize = 64;
-/// Connections from one address that have not proved a right yet: a pool of a large client that
-/// connects again fits.
-pub const VISITS_PER_ADDRESS_MAX: usize = 1_000;
-/// Such connections in all, some 50 KiB each at most.
-pub const VISITS_MAX: usize = 8_192;
-/// Connections that wait until one of their address has proved a right or gone, a descriptor and a
-/// kilobyte each: more than ten thousand clients that come back at once.
-pub const VISITS_WAITING_MAX: usize = 16_384;
-/// Descriptors that are kept for the log and all else that is not a connection; of few, a quarter, and
-/// no fewer than are needed.
+/// Unauthenticated connections from one address: a pool of a large client that connects again fits.
+pub const UNAUTHENTICATED_PER_ADDRESS_MAX: usize = 1_000;
+/// Unauthenticated connections in all, some 50 KiB each at most.
+pub const UNAUTHENTICATED_MAX: usize = 8_192;
+/// Connections that are queued until one of their address is authorized or ends, a descriptor and a
+/// kilobyte each: more than ten thousand clients that reconnect at once.
+pub const UNAUTHENTICATED_QUEUED_MAX: usize = 16_384;
+/// Descriptors that are reserved for the log and all else that is not a connection; with few
+/// descriptors, a quarter, but no fewer than are needed.
 pub const DESCRIPTORS_KEPT: usize = 128;
-/// What of them the broker needs for itself: listeners, segments of the log, a checkpoint, event loops.
+/// The descriptors that the broker needs for itself: listeners, segments of the log, a checkpoint,
+/// event loops.
 pub const DESCRIPTORS_OWN: usize = 40;
 /// The fewest descriptors with which the broker starts: its own, some for health and administration,
 /// and some for clients.
 pub const DESCRIPTORS_MIN: usize = 64;
-/// Of those that are kept, for connections to the addresses of health and administration when all others are
-/// taken.
-pub const SIDE_PLACES: usize = 32;
-/// Bytes of the head of an HTTP request: a token, and what else is there.
+/// Slots for connections to the addresses of health and administration, when all others are taken.
+pub const ADMINISTRATION_SLOTS: usize = 32;
+/// Bytes of the head of an HTTP request: a token, and other headers.
 pub const HTTP_HEAD_BYTES_MAX: usize = 64 * 1024;
 /// How long the head of an HTTP request, and its body, may take, and the pause between two.
 pub const HTTP_READ_DEADLINE: Millis = Millis::from_secs(30);
@@ -371,17 +372,16 @@ pub const USER_METADATA_MAX: usize = 1_024;
 pub const AUTHORIZATION_TEXT_MAX: usize = 256;
 /// Entities or rules in one answer of the administration API: the service's page.
 pub const LISTED_MAX: usize = 100;
-/// Bytes that a peer which has not proved a right may send after its open: some tokens, and all that
+/// Bytes that an unauthenticated peer may send after its open: some tokens, and the frames that
 /// SDKs send around them.
-pub const STRANGER_BYTES_MAX: usize = 512 * 1024;
-/// What each of its frames counts for at least: 512 small ones.
-pub const STRANGER_FRAME_BYTES: usize = 1024;
-/// Such connections beyond, for addresses that have none.
-pub const VISITS_SPARE: usize = 1_024;
-/// Characters of what a stranger wrote that are logged.
+pub const UNAUTHENTICATED_BYTES_MAX: usize = 512 * 1024;
+/// The least that each of its frames counts for: 512 small ones.
+pub const UNAUTHENTICATED_FRAME_BYTES: usize = 1024;
+/// Unauthenticated connections beyond, for addresses that have none.
+pub const UNAUTHENTICATED_SPARE: usize = 1_024;
+/// Characters of a peer's text that are logged.
 pub const LOGGED_MAX: usize = 64;
-/// How long a receive over HTTP waits for a message, if it does not say so, and at most: the service's
-/// default.
+/// How long a receive over HTTP waits for a message by default and at most: the service's default.
 pub const REST_WAIT_MAX: Millis = Millis::from_secs(60);
 /// Messages in the list of one request: what Premium takes; each takes some hundred bytes of memory
 /// while it is read.
@@ -389,3 +389,73 @@ pub const REST_BATCH_MESSAGES_MAX: usize = 15_885;
 /// Bytes of the list of messages in one request: the Premium tier's limit of a batch is 1 MiB, and
 /// JSON takes more.
 pub const REST_BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Frames before the connection is opened: SASL takes two, pipelined opens one.
+pub const UNOPENED_FRAMES_MAX: usize = 8;
+/// How long a connection waits for the peer's close after its own.
+pub const CLOSE_WAIT: Millis = Millis::from_secs(5);
+/// The longest silence of ours, whatever a peer allows (`transport.md#idle-time-outs`).
+pub const KEEP_ALIVE_MAX: Millis = Millis::from_secs(30);
+/// Bytes of output at which no more frames of large messages are made.
+pub const LARGE_OUTPUT_BYTES: usize = 256 * 1024;
+/// Bytes of the rest of a message from which its frames are made in steps, and not all at once.
+pub const LARGE_REST_BYTES: usize = 256 * 1024;
+/// Bytes of a transfer's payload below which it is copied: a slice would keep its read buffer.
+pub const COPIED_PIECE_BYTES: usize = 16 * 1024;
+/// Bytes of a partial message up to which its transfers are kept as slices. Those of a larger one are
+/// appended to a buffer as they come: otherwise the message would be in memory twice at its end.
+pub const PIECES_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Characters of one value in a trace of frames.
+pub const TRACE_TEXT_MAX: usize = 200;
+/// Characters of a SQL text that an error quotes on each side of a fault.
+pub const SQL_EXCERPT_MAX: usize = 24;
+/// Buffers that the log keeps for its next frames.
+pub const FREE_BUFFERS_MAX: usize = 8;
+/// Bytes of such a buffer, at most.
+pub const FREE_BUFFER_BYTES_MAX: usize = 1024 * 1024;
+/// How long a listener waits after an `accept` that failed for want of a resource.
+pub const ACCEPT_RETRY: Millis = Millis::from_millis(100);
+/// How often a warning about refused or failed connections is logged, at most.
+pub const CONNECTION_WARNING_INTERVAL: Millis = Millis::from_secs(10);
+/// The fewest slots that are reserved for health and administration.
+pub const ADMINISTRATION_SLOTS_MIN: usize = 8;
+/// The life of one HTTP connection; then a client makes another.
+pub const HTTP_CONNECTION_LIFE: Millis = Millis::from_secs(600);
+/// How long the last answer of an HTTP connection may take when the connection must end.
+pub const HTTP_LAST_WAIT: Millis = Millis::from_secs(2);
+/// Bytes of a read on a connection with little input.
+pub const INPUT_BYTES_MIN: usize = 2 * 1024;
+/// Bytes of a read on a connection with much input: enough for 60 messages of 1 KiB.
+pub const INPUT_BYTES: usize = 64 * 1024;
+/// Bytes of memory for output that a connection keeps while there is none.
+pub const OUTPUT_KEPT_BYTES: usize = 4 * 1024;
+/// Bytes of a document of an OIDC issuer: key sets have some KiB.
+pub const ISSUER_BYTES_MAX: usize = 1024 * 1024;
+/// Redirects of an OIDC issuer that are followed.
+pub const ISSUER_REDIRECTS_MAX: usize = 5;
+
+// The relations between bounds that their comments state.
+const _: () = assert!(FRAME_SIZE_MIN <= FRAME_SIZE_UNOPENED_MAX);
+const _: () = assert!(FRAME_SIZE_UNOPENED_MAX <= FRAME_SIZE_MAX);
+const _: () = assert!(FRAME_SIZE_MAX as usize <= WEBSOCKET_MESSAGE_BYTES_MAX);
+const _: () = assert!(CHANNEL_MAX as usize + 1 == CONNECTION_LINKS_MAX);
+const _: () = assert!(MESSAGE_SIZE_STANDARD <= MESSAGE_SIZE_DEFAULT);
+const _: () = assert!(MESSAGE_SIZE_DEFAULT <= MESSAGE_SIZE_MAX);
+const _: () = assert!(MESSAGE_SIZE_MAX <= PARTIALS_BYTES_MAX as u64);
+const _: () = assert!(2 * MESSAGE_SIZE_MAX <= PARTIAL_BYTES_MAX as u64);
+const _: () = assert!(RECEIVER_WINDOW_BYTES.cast_unsigned() <= CONNECTION_WINDOW_BYTES);
+const _: () = assert!(IN_FLIGHT_BYTES_MIN <= IN_FLIGHT_BYTES_MAX);
+const _: () = assert!(SPARE_SEGMENTS_KEPT <= SPARE_SEGMENTS_MAX);
+const _: () = assert!(DISCHARGED_DELIVERIES_MAX == TRANSACTION_OPERATIONS_MAX);
+const _: () = assert!(FILTER_STEPS_MAX <= SHARE_STEPS && FILTER_STEPS_MAX <= FILTERS_STEPS_MAX);
+const _: () = assert!(LISTED_MAX * RULE_BYTES_MAX <= RULES_ANSWER_BYTES_MAX);
+const _: () = assert!(TOKEN_BYTES_MAX < HTTP_HEAD_BYTES_MAX);
+const _: () = assert!((TOKEN_BYTES_MAX as u64) < CBS_MESSAGE_BYTES_MAX);
+const _: () = assert!(DESCRIPTORS_OWN + ADMINISTRATION_SLOTS_MIN < DESCRIPTORS_MIN);
+const _: () = assert!(DESCRIPTORS_OWN + ADMINISTRATION_SLOTS_MIN <= DESCRIPTORS_KEPT);
+const _: () = assert!(ADMINISTRATION_SLOTS_MIN <= ADMINISTRATION_SLOTS);
+const _: () = assert!(LOCK_DURATION_MIN.as_millis() < LOCK_DURATION_MAX.as_millis());
+const _: () = assert!(DUPLICATE_WINDOW_MIN.as_millis() < DUPLICATE_WINDOW_MAX.as_millis());
+const _: () = assert!(KEEP_ALIVE_MIN.as_millis() < KEEP_ALIVE_MAX.as_millis());
+const _: () = assert!(KEEP_ALIVE_MAX.as_millis() < IDLE_TIMEOUT.as_millis());
+const _: () = assert!(INPUT_BYTES_MIN <= INPUT_BYTES);

@@ -1,12 +1,12 @@
-//! What the queues' indexes may take of memory, and where the rest of them goes.
+//! The memory budget of the queues' indexes, and the store for the parts beyond it.
 //!
-//! A part of an index is *open*, as it is worked on; *packed*, some bytes a message; or a *page*:
-//! packed, and kept by a [`PageStore`] outside of memory. What is neither near a queue's ends nor
-//! in use is packed when the open parts are beyond their budget, and what is packed goes to the
-//! store when that is beyond its own.
+//! A part of an index is *open*, for changes; *packed*, some bytes a message; or a *page*: packed,
+//! and kept by a [`PageStore`] outside of memory. A part that is neither near a queue's ends nor in
+//! use is packed when the open parts exceed their budget, and packed parts go to the store when
+//! they exceed theirs.
 //!
-//! Everything that is held is counted here, by what holds it, until it is dropped: a snapshot for a
-//! checkpoint shares the parts of its queue, and each counts once.
+//! All memory is counted here, by its purpose, until it is dropped: a snapshot for a checkpoint
+//! shares the parts of its queue, and each counts once.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,33 +14,33 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
-/// Keeps pages where they are not in the way, until the process ends.
+/// Keeps pages outside of memory until the process ends.
 pub trait PageStore: fmt::Debug + Send + Sync {
     /// Keeps some bytes for as long as the page lives; `None` if there is no room for them.
     fn put(&self, bytes: &[u8]) -> Option<Box<dyn Page>>;
 }
 
-/// Bytes that a store keeps; its room is free again when this is dropped.
+/// Bytes that a store keeps; their space is free again when this is dropped.
 pub trait Page: fmt::Debug + Send + Sync {
-    /// Returns the bytes. What cannot be read ends the process: messages are not guessed.
+    /// Returns the bytes. A failed read ends the process, because an index cannot be guessed.
     fn read(&self) -> Bytes;
 }
 
-/// What may be held in memory, in bytes.
+/// Budgets of memory, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
     /// Of open parts of indexes.
     pub open: usize,
     /// Of packed ones.
     pub packed: usize,
-    /// Of all that is counted.
+    /// Of all counted memory.
     pub total: usize,
-    /// Of what waits to be written to peers, which is counted elsewhere.
+    /// Of output that waits for peers, which is counted elsewhere.
     pub outgoing: usize,
 }
 
 impl Default for Budget {
-    /// What is packed stays in memory, and nothing else has a bound.
+    /// Packed parts stay in memory, and nothing else has a bound.
     fn default() -> Self {
         Self {
             open: crate::limits::OPEN_INDEX_BYTES,
@@ -51,7 +51,7 @@ impl Default for Budget {
     }
 }
 
-/// The memory of one namespace's queues: what is held of it, and how much may be.
+/// The memory of one namespace's queues: the amounts in use, and the budget.
 #[derive(Debug, Clone, Default)]
 pub struct Memory(Arc<Shared>);
 
@@ -62,22 +62,22 @@ struct Shared {
     open: AtomicUsize,
     packed: AtomicUsize,
     other: AtomicUsize,
-    /// It was full when somebody last asked.
+    /// It was full at the last query.
     full: AtomicBool,
 }
 
-/// What memory is held for.
+/// The purpose of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// Parts of indexes that are open.
     Open,
     /// Packed ones.
     Packed,
-    /// What has to be at hand whatever comes.
+    /// Data that must stay in memory.
     Other,
 }
 
-/// Some memory that is held: counted until this is dropped.
+/// An amount of memory in use: counted until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Held {
     memory: Memory,
@@ -86,7 +86,7 @@ pub(crate) struct Held {
 }
 
 impl Memory {
-    /// Takes the budget, and where pages are kept.
+    /// Takes the budget, and the store of pages.
     #[must_use]
     pub fn new(budget: Budget, store: Option<Box<dyn PageStore>>) -> Self {
         Self(Arc::new(Shared {
@@ -96,25 +96,25 @@ impl Memory {
         }))
     }
 
-    /// Returns the budget of what waits to be written to peers, in bytes.
+    /// Returns the budget of output that waits for peers, in bytes.
     pub(crate) fn outgoing(&self) -> usize {
         self.0.budget.outgoing
     }
 
-    /// Returns all that is counted, in bytes.
+    /// Returns all counted memory, in bytes.
     #[must_use]
     pub fn counted(&self) -> usize {
         let of = |count: &AtomicUsize| count.load(Ordering::Relaxed);
         of(&self.0.open) + of(&self.0.packed) + of(&self.0.other)
     }
 
-    /// Returns how much may be counted in all, in bytes.
+    /// Returns the budget of counted memory, in bytes.
     pub(crate) fn total(&self) -> usize {
         self.0.budget.total
     }
 
-    /// Returns whether all that is counted is as much as there may be; and then until it is a
-    /// sixteenth less.
+    /// Returns whether counted memory has reached its budget. It stays full until a sixteenth is
+    /// free again.
     #[must_use]
     pub fn is_full(&self) -> bool {
         let total = self.0.budget.total;
@@ -131,7 +131,7 @@ impl Memory {
         open.saturating_sub(self.0.budget.open)
     }
 
-    /// Begins to hold some bytes.
+    /// Begins to count some bytes.
     pub(crate) fn hold(&self, purpose: Purpose, bytes: usize) -> Held {
         self.counter(purpose).fetch_add(bytes, Ordering::Relaxed);
         Held {
@@ -141,7 +141,7 @@ impl Memory {
         }
     }
 
-    /// Gives bytes to the store if the packed ones have no room beside the others.
+    /// Gives bytes to the store if the packed parts exceed their budget.
     pub(crate) fn page(&self, bytes: &[u8]) -> Option<Box<dyn Page>> {
         let packed = self.0.packed.load(Ordering::Relaxed);
         if packed.saturating_add(bytes.len()) <= self.0.budget.packed {
@@ -160,7 +160,7 @@ impl Memory {
 }
 
 impl Held {
-    /// Holds more or less from now on.
+    /// Changes the amount.
     pub(crate) fn resize(&mut self, bytes: usize) {
         let counter = self.memory.counter(self.purpose);
         if self.bytes < bytes {
@@ -171,12 +171,12 @@ impl Held {
         self.bytes = bytes;
     }
 
-    /// Returns how many bytes are held.
+    /// Returns the amount in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Returns whose memory it is.
+    /// Returns the account that it belongs to.
     pub(crate) fn memory(&self) -> &Memory {
         &self.memory
     }
@@ -195,7 +195,7 @@ impl Drop for Held {
     }
 }
 
-/// Pages in memory: for tests, in which what is kept must only not be where it was.
+/// Pages in memory, for tests.
 #[derive(Debug, Default)]
 pub struct MemoryPages;
 

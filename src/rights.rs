@@ -1,4 +1,4 @@
-//! Rights, and the keys that give them (`cbs.md#rights`).
+//! Rights, and the keys that grant them (`cbs.md#rights`).
 
 use std::fmt;
 
@@ -6,18 +6,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::Timestamp;
 
-/// Something that is allowed or not.
+/// A right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Right {
-    /// To send, to schedule, and to cancel what is scheduled.
+    /// To send, to schedule, and to cancel scheduled messages.
     Send,
-    /// To receive, to look at messages, to settle them, and all that is done in message sessions.
+    /// To receive, to peek at messages, to settle them, and all operations of message sessions.
     Listen,
     /// To make, change, read and delete entities.
     Manage,
 }
 
-/// What somebody is allowed. Who may manage may send and listen too.
+/// A set of rights. `Manage` includes the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Rights {
@@ -37,7 +37,7 @@ impl Rights {
         manage: true,
     };
 
-    /// Returns whether something is allowed.
+    /// Returns whether a right is in the set.
     #[must_use]
     pub fn allow(self, right: Right) -> bool {
         self.manage
@@ -84,20 +84,20 @@ impl fmt::Debug for Key {
     }
 }
 
-/// A shared access authorization rule: whoever has one of its keys has its rights, on the entity
-/// that it belongs to and on all below.
+/// A shared access authorization rule: a key of it grants its rights, on the entity that it belongs
+/// to and on all below.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuthorizationRule {
-    /// Its name, which no other rule of its entity has; compared exactly.
+    /// Its name, unique in its entity; compared exactly.
     pub name: String,
-    /// What its keys give.
+    /// The rights that its keys grant.
     pub rights: Rights,
     /// One key.
     pub primary_key: Key,
     /// Another, so that one can be replaced while the other is in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secondary_key: Option<Key>,
-    /// When it was made, as its maker says.
+    /// When it was made, according to the administrator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<Timestamp>,
     /// When it was last changed, likewise.

@@ -8,51 +8,51 @@ use crate::limits;
 /// Why bytes are not values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Misshapen {
-    /// They end within a value.
+    /// They end inside a value.
     #[error("the bytes end within a value")]
     Truncated,
     /// There is no such constructor.
     #[error("0x{0:02x} is not a constructor of a value")]
     Constructor(u8),
-    /// Values hold values hold values.
+    /// Values are nested too deeply.
     #[error("values are nested more than {} deep", limits::VALUE_DEPTH_MAX)]
     Depth,
     /// A list, map or array has too many elements, or more than its bytes can hold.
-    #[error("a compound value tells of {0} elements, more than it may or can hold")]
+    #[error("a compound value claims {0} elements, more than it may or can hold")]
     Count(usize),
-    /// Values within values within values have too many elements together.
+    /// Nested values have too many elements together.
     #[error(
         "the compound values have more than {} elements together",
         limits::VALUE_ELEMENTS_TOTAL_MAX
     )]
     Total,
     /// A map has a key without a value.
-    #[error("a map tells of {0} elements, an odd number")]
+    #[error("a map claims {0} elements, an odd number")]
     OddMap(usize),
-    /// Bytes are left behind the last element of a list, map or array: a decoder that goes by the
-    /// count would take them for what follows, unchecked.
-    #[error("{0} bytes are left behind the elements of a compound value")]
+    /// Bytes are left after the last element of a list, map or array: a decoder that goes by the
+    /// count would take them for the next value, unchecked.
+    #[error("{0} bytes are left after the elements of a compound value")]
     Surplus(usize),
 }
 
-/// Returns how many bytes the value at the front takes, having checked all of it.
+/// Returns how many bytes the value at the front takes, after a check of all of it.
 pub fn value_length(bytes: &[u8]) -> Result<usize, Misshapen> {
-    let mut room = Room {
+    let mut room = Remaining {
         depth: limits::VALUE_DEPTH_MAX,
         elements: limits::VALUE_ELEMENTS_TOTAL_MAX,
     };
     length_within(bytes, &mut room)
 }
 
-/// What values may hold still.
-struct Room {
-    /// Values within values.
+/// The remaining allowance of a value.
+struct Remaining {
+    /// Levels of nesting.
     depth: usize,
-    /// Elements of all that are compound.
+    /// Elements of all compound values.
     elements: usize,
 }
 
-impl Room {
+impl Remaining {
     /// Goes a level deeper.
     fn descend(&mut self) -> Result<(), Misshapen> {
         self.depth = self.depth.checked_sub(1).ok_or(Misshapen::Depth)?;
@@ -60,7 +60,7 @@ impl Room {
     }
 }
 
-fn length_within(bytes: &[u8], room: &mut Room) -> Result<usize, Misshapen> {
+fn length_within(bytes: &[u8], room: &mut Remaining) -> Result<usize, Misshapen> {
     let (&code, rest) = bytes.split_first().ok_or(Misshapen::Truncated)?;
     if code == 0x00 {
         room.descend()?;
@@ -73,8 +73,8 @@ fn length_within(bytes: &[u8], room: &mut Room) -> Result<usize, Misshapen> {
     Ok(1 + body_length(code, rest, room)?)
 }
 
-/// Returns the bytes that a value takes behind its constructor.
-fn body_length(code: u8, rest: &[u8], room: &mut Room) -> Result<usize, Misshapen> {
+/// Returns the bytes of a value after its constructor.
+fn body_length(code: u8, rest: &[u8], room: &mut Remaining) -> Result<usize, Misshapen> {
     let fixed = match code {
         0x40..=0x45 => 0,
         0x50..=0x56 => 1,
@@ -100,7 +100,7 @@ fn compound(
     rest: &[u8],
     width: usize,
     size: usize,
-    room: &mut Room,
+    room: &mut Remaining,
 ) -> Result<usize, Misshapen> {
     room.descend()?;
     let end = width.checked_add(size).ok_or(Misshapen::Truncated)?;
@@ -122,9 +122,12 @@ fn compound(
         elements = array(elements, count, room)?;
     } else {
         for _ in 0..count {
-            let length = length_within(elements, room).map_err(|error| match error {
-                Misshapen::Truncated => Misshapen::Count(count),
-                other => other,
+            let length = length_within(elements, room).map_err(|error| {
+                if matches!(error, Misshapen::Truncated) {
+                    Misshapen::Count(count)
+                } else {
+                    error
+                }
             })?;
             elements = elements.get(length..).ok_or(Misshapen::Truncated)?;
         }
@@ -137,8 +140,12 @@ fn compound(
     }
 }
 
-/// Checks an array's elements, which share one constructor; returns what is left behind them.
-fn array<'a>(elements: &'a [u8], count: usize, room: &mut Room) -> Result<&'a [u8], Misshapen> {
+/// Checks an array's elements, which share one constructor; returns the bytes after them.
+fn array<'a>(
+    elements: &'a [u8],
+    count: usize,
+    room: &mut Remaining,
+) -> Result<&'a [u8], Misshapen> {
     let (mut code, mut elements) = match elements.split_first() {
         Some((&code, rest)) => (code, rest),
         None if count == 0 => return Ok(&[]),
@@ -152,7 +159,7 @@ fn array<'a>(elements: &'a [u8], count: usize, room: &mut Room) -> Result<&'a [u
         let (&described, rest) = elements.split_first().ok_or(Misshapen::Truncated)?;
         (code, elements) = (described, rest);
     }
-    // Elements without bytes could be claimed by the thousand in a few bytes; no client sends them.
+    // A few bytes could claim thousands of elements without bytes; no client sends them.
     if (0x40..=0x45).contains(&code) && elements.len() < count {
         return Err(Misshapen::Count(count));
     }

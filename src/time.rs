@@ -1,6 +1,7 @@
-//! Time as the core knows it: a number that somebody else read from a clock.
+//! The core's time: a number, read from a clock elsewhere.
 
 use std::fmt;
+use std::time::Duration;
 
 /// A point in time: milliseconds since 1970-01-01T00:00:00Z.
 ///
@@ -40,8 +41,8 @@ pub struct Millis(i64);
 
 /// How far a clock was set: ahead, or back.
 ///
-/// What runs by elapsed time (locks, waits, transactions) is moved with the clock, so that as much of
-/// it is left as before. Schedules, ends of life and tokens follow the clock.
+/// Deadlines by elapsed time (locks, waits, transactions) are moved with the clock, and keep their
+/// distance. Schedules, expiries and tokens follow the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockStep(i64);
 
@@ -72,7 +73,7 @@ impl Timestamp {
             .unwrap_or_default()
     }
 
-    /// The end of all times: later than anything that a client can name.
+    /// The end of time: later than any time that a client can send.
     pub const MAX: Self = Self(i64::MAX);
     /// 1970-01-01T00:00:00Z.
     pub const EPOCH: Self = Self(0);
@@ -95,7 +96,7 @@ impl Timestamp {
         Self(self.0.saturating_add(span.0))
     }
 
-    /// Returns the time that is as far from now after a step of the clock as this one was before it;
+    /// Returns this deadline after a step of the clock, at the same distance from now as before;
     /// [`Timestamp::MAX`] stays where it is.
     #[must_use]
     pub const fn moved(self, step: ClockStep) -> Self {
@@ -120,9 +121,9 @@ impl fmt::Display for Timestamp {
 }
 
 impl Millis {
-    /// No end: a time to live that never runs out.
+    /// No end: a time to live that never expires.
     pub const MAX: Self = Self(i64::MAX);
-    /// No time at all.
+    /// A duration of zero.
     pub const ZERO: Self = Self(0);
 
     /// Takes a number of milliseconds; a negative one counts as zero.
@@ -141,6 +142,12 @@ impl Millis {
     #[must_use]
     pub const fn as_millis(self) -> i64 {
         self.0
+    }
+
+    /// Returns it as the standard library's duration, for timers.
+    #[must_use]
+    pub const fn as_duration(self) -> Duration {
+        Duration::from_millis(self.0.cast_unsigned())
     }
 }
 

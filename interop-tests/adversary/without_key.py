@@ -17,7 +17,7 @@ from tools import ROOT, Node, finish, hold_requests, http, is_there, requests_ar
 
 # A stranger's time to prove a right (limits::ADMISSION_DEADLINE), and what a busy machine adds.
 ADMISSION, SLACK = 20.0, 12.0
-# limits::VISITS_PER_ADDRESS_MAX
+# limits::UNAUTHENTICATED_PER_ADDRESS_MAX
 VISITS = 1_000
 # Addresses of the loopback network, and connections of each.
 MACHINES, VISITS_OF_EACH = 8, 500

@@ -289,7 +289,7 @@ CURVES = (
     Curve("queues", "Queues", "queues", (1, 100, 10_000), many_queues),
     Curve(
         "waiting", "Messages waiting", "messages of 100 B waiting", (1_000, 1_000_000, 10_000_000), waiting,
-        (THROUGHPUT, CPU, Panel("p99 ms at 2,000/s", {"told_p99": "to be told", "p99": "to the receiver"}), MEMORY),
+        (THROUGHPUT, CPU, Panel("p99 ms at 2,000/s", {"told_p99": "to the acknowledgement", "p99": "to the receiver"}), MEMORY),
     ),
     Curve(
         "bodies", "Bodies", "bytes of a body", (100, KIB, 64 * KIB, MIB, 100 * MIB), bodies,
@@ -439,7 +439,7 @@ WORDS = {
     "rate": "messages/s", "cpu": "CPU s / M", "p50": "p50 ms", "p99": "p99 ms", "resident": "RSS MiB", "mib": "MiB/s",
     "per_kib": "CPU µs / KiB", "sent": "MiB more when sent", "received": "and received", "peak": "peak RSS MiB",
     "copy": "CPU µs / copy", "copies": "copies/s",
-    "each": "bytes each", "fill": "CPU s / M to fill", "disk": "disk MiB", "told_p50": "told p50 ms", "told_p99": "told p99 ms",
+    "each": "bytes each", "fill": "CPU s / M to fill", "disk": "disk MiB", "told_p50": "acknowledged p50 ms", "told_p99": "acknowledged p99 ms",
     "recovery": "start s", "resident_after": "RSS MiB", "one_p50": "one: p50 ms", "one_p99": "one: p99 ms", "start": "start ms", "idle": "idle MiB",
 }
 

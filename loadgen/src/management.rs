@@ -191,6 +191,10 @@ impl ManagementClient {
     }
 
     /// Sends messages, and defers the same number; returns the sequence numbers of the deferred ones.
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "other events need no reaction of this client"
+    )]
     async fn defer(&mut self, args: &RequestArgs) -> Result<Vec<i64>, String> {
         let link = |role, name: &str| LinkSpec {
             role,

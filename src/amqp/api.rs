@@ -1,4 +1,4 @@
-//! What the engine tells its owner, and what the owner tells the engine.
+//! Events that the engine reports to its owner, and commands of the owner to the engine.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub struct DeliveryId(pub u32);
 /// byte order (`receiving.md#lock-tokens`).
 pub type Tag = [u8; 16];
 
-/// How a connection of ours introduces itself, and what it asks of the peer.
+/// The open performative of a connection of ours.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The container-id of our open.
@@ -41,7 +41,7 @@ pub struct Config {
     pub channel_max: u16,
     /// The highest handle we accept in each session.
     pub handle_max: u32,
-    /// What the peer is told of how long it may be silent; we close a connection that is silent for
+    /// The idle time-out that the peer is told; a connection is closed when its peer is silent for
     /// twice as long [2.4.5].
     pub idle_timeout: Millis,
     /// A client's SASL response; a server offers MSSBCBS, PLAIN and ANONYMOUS, and EXTERNAL too to
@@ -71,14 +71,14 @@ impl Config {
     }
 }
 
-/// Who a peer says it is. Nothing is verified here.
+/// The identity that a peer claims. Nothing is verified here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Identity {
     /// No SASL layer at all: the peer began with the plain AMQP header.
     Unnamed,
     /// SASL ANONYMOUS or MSSBCBS: rights come from tokens on `$cbs`.
     Anonymous,
-    /// SASL EXTERNAL: whom its certificate names.
+    /// SASL EXTERNAL: the identity in its certificate.
     External,
     /// SASL PLAIN: a key's name and the key.
     Plain {
@@ -100,7 +100,7 @@ impl Identity {
     }
 }
 
-/// Which way messages go on a link.
+/// The direction of messages on a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkRole {
     /// The peer sends to us.
@@ -121,13 +121,13 @@ pub enum LinkTarget {
 /// How unsettled deliveries of an outgoing link are settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettleMode {
-    /// Sent settled: received means gone (receive-and-delete).
+    /// Sent settled: a delivery removes the message (receive-and-delete).
     OnSend,
     /// Sent unsettled: the receiver decides (peek-lock).
     OnReceipt,
 }
 
-/// A peer's wish for a link.
+/// A peer's attach.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attach {
     /// The link's name, unique in its connection and direction.
@@ -150,8 +150,8 @@ pub struct Attach {
     pub properties: Option<Fields>,
 }
 
-/// Our answer to an [`Attach`]: what was asked for is echoed as far as it is in place [3.5.3, 3.5.4], and
-/// this is added.
+/// Our answer to an [`Attach`]: it echoes the requested terms that are in place [3.5.3, 3.5.4], and
+/// adds these.
 #[derive(Debug, Clone, Default)]
 pub struct Accept {
     /// The largest message we take, bytes; 0 sends none.
@@ -160,22 +160,21 @@ pub struct Accept {
     pub properties: Option<Fields>,
     /// Credit granted at once on an incoming link, and kept topped up.
     pub credit: u32,
-    /// The message session that is granted, told in the filter that asked for one.
+    /// The message session that is granted, reported in the filter that asked for one.
     pub message_session: Option<String>,
     /// The source's selector is in place.
     pub selects: bool,
-    /// What the node has of the capabilities that may be asked for.
+    /// The capabilities of the node, of those that may be requested.
     pub capabilities: Vec<Capability>,
-    /// What the source keeps for the peer stays when the link has gone.
+    /// The state that the source keeps for the peer outlives the link.
     pub is_durable: bool,
-    /// What the node is called that the peer asked for without naming it.
+    /// The name of the node, for a peer that asked for one without a name.
     pub address: Option<String>,
     /// How deliveries will be settled; as was asked for, if not given.
     pub settle_mode: Option<SettleMode>,
 }
 
-/// What is told to the peer when something cannot be: an error in AMQP's three fields, the third
-/// of which (info) is null.
+/// An error for the peer, in AMQP's three fields, the third of which (info) is null.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// The machine's word for it.
@@ -184,7 +183,7 @@ pub struct Refusal {
     pub description: String,
 }
 
-/// Error conditions that we send, or that we tell apart when a peer sends them.
+/// Error conditions that we send, or distinguish when a peer sends them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
     /// `amqp:internal-error`
@@ -261,7 +260,7 @@ pub enum Condition {
     Other(String),
 }
 
-/// What became of a delivery.
+/// The outcome of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// Done with.
@@ -333,7 +332,7 @@ impl Outcome {
         )
     }
 
-    /// Returns the bytes of what a peer says beside the kind of outcome.
+    /// Returns the bytes that a peer sent with the kind of outcome.
     pub(super) fn detail_bytes(&self) -> usize {
         let length = |map: &Option<EncodedFields>| map.as_ref().map_or(0, |map| map.0.len());
         match self {
@@ -360,27 +359,27 @@ pub struct Delivery<'a> {
     pub payload: &'a [&'a [u8]],
 }
 
-/// Answer of `deliver` on a link that has no credit left, or that has gone: nothing was sent, the
+/// Result of `deliver` on a link without credit, or one that has ended: nothing was sent, the
 /// message stays with the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CreditLost;
 
-/// What the peer did that its owner must know.
+/// An action of the peer that its owner must know.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// The peer says in SASL who it is: answer with `authenticated`; nothing more is read until
-    /// then. Nothing is asked about who comes without a name.
+    /// The peer identifies itself in SASL: answer with `authenticated`; nothing more is read until
+    /// then. Not reported for an anonymous peer.
     Authenticating {
-        /// Who it says it is.
+        /// The identity that it claims.
         identity: Identity,
     },
-    /// The peer opened the connection. Our own open has gone out already.
+    /// The peer opened the connection. Our own open has been sent already.
     Opened {
         /// The peer's container-id.
         container_id: String,
         /// The host that the peer means to talk to; never matched strictly.
         hostname: Option<String>,
-        /// What SASL told.
+        /// The identity from SASL.
         identity: Identity,
         /// It says that it brings JMS 2.0.
         is_client_provider: bool,
@@ -415,14 +414,14 @@ pub enum Event {
     /// The receiver of an outgoing link changed its credit.
     ///
     /// `limit` is the delivery-count up to which we may send: the receiver's delivery-count plus
-    /// its link-credit [2.6.7], so a count of what has been handed to `deliver` since the attach
-    /// (beginning at 0) can be compared with it, whatever is still on its way to the engine.
+    /// its link-credit [2.6.7]. It compares with a count of the messages handed to `deliver` since
+    /// the attach (beginning at 0), whatever the engine has still to process.
     Credit {
         /// The link.
         link: LinkId,
         /// Deliveries allowed in all since the attach; a serial number.
         limit: u32,
-        /// The receiver wants what there is now, and then `drained`.
+        /// The receiver wants the messages available now, and then `drained`.
         drain: bool,
     },
     /// The receiver of an outgoing link decided about a delivery, or (client role) the broker
@@ -436,13 +435,13 @@ pub enum Event {
         tag: Tag,
         /// The peer has settled it and expects no answer.
         settled: bool,
-        /// What is to become of the message.
+        /// The outcome of the message.
         outcome: Outcome,
         /// The transaction it belongs to.
         transaction: Option<Bytes>,
     },
-    /// A link has gone: detached by the peer (answered already), or by its session's end. Not
-    /// reported when the connection ends.
+    /// A link has ended: detached by the peer (answered already), or with its session. Not reported
+    /// when the connection ends.
     Detached {
         /// The link.
         link: LinkId,
@@ -480,6 +479,10 @@ impl Attach {
 
     /// Returns a link property that is a number of milliseconds, in whatever type.
     #[must_use]
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "a value of another type counts as absent"
+    )]
     pub fn millis(&self, name: &str) -> Option<Millis> {
         let (_, value) = self
             .properties
@@ -502,6 +505,10 @@ impl Attach {
 
     /// Returns a link property that is a string.
     #[must_use]
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "a value of another type counts as absent"
+    )]
     pub fn text(&self, name: &str) -> Option<&str> {
         let mut properties = self.properties.as_ref()?.iter();
         match properties.find(|(key, _)| key.as_str() == name)?.1 {
@@ -547,9 +554,9 @@ pub enum Capability {
     Queue,
     /// A subscription may have several receivers.
     Shared,
-    /// A queue that goes with what asked for it.
+    /// A temporary queue, deleted with the link that asked for it.
     TemporaryQueue,
-    /// A topic that goes with what asked for it.
+    /// A temporary topic, deleted with the link that asked for it.
     TemporaryTopic,
     /// Each message is for all subscriptions.
     Topic,

@@ -13,7 +13,7 @@ use bytes::{Buf, BytesMut};
 use super::dispositions::Deciding;
 use super::frame::{self, Frame, FrameKind};
 use super::link::Link;
-use super::names::Names;
+use super::names::LinkNames;
 use super::session::Session;
 use super::table::Table;
 use super::transfers::Transfer;
@@ -35,25 +35,25 @@ pub struct Connection {
     /// Our sessions by the channels on which the peer sends.
     pub(super) by_channel: Table<u16, SessionId>,
     pub(super) links: Table<LinkId, Box<Link>>,
-    pub(super) names: Names,
+    pub(super) names: LinkNames,
     pub(super) next_link: u32,
     /// Sessions with dispositions that wait to be put together.
     pub(super) unflushed: Vec<SessionId>,
-    /// A disposition that is being taken, of which not all deliveries were reported.
+    /// A disposition that is being processed, not all deliveries of which were reported.
     pub(super) deciding: Option<Deciding>,
     /// Bytes that the outcomes in `events` bring, counted for each delivery.
     pub(super) detail_bytes: usize,
-    /// What was read waits until events have been taken.
+    /// The input waits until events have been taken.
     is_held: bool,
     /// Bytes of transfers that wait for the windows of their sessions.
     pub(super) waiting_bytes: usize,
-    /// Sessions with large messages of which there are more frames to make.
+    /// Sessions with large messages of which frames have still to be made.
     pub(super) unfinished: Vec<SessionId>,
-    /// Bytes of messages of which there is more to come.
+    /// Bytes of partially received messages.
     pub(super) partial_bytes: usize,
     /// How many of them there may be.
     pub(super) partial_room: usize,
-    /// Bytes of the names of links, and of sources and targets of those that wait to be let in.
+    /// Bytes of the names of links, and of sources and targets of pending attaches.
     pub(super) link_bytes: usize,
     pub(super) peer_frame_max: u32,
     pub(super) peer_channel_max: u16,
@@ -66,8 +66,8 @@ pub struct Connection {
     /// When an unopened or closing connection is given up.
     deadline: Option<Timestamp>,
     frames_unopened: usize,
-    /// What a peer that is not trusted has cost since its open, bytes.
-    stranger_bytes: usize,
+    /// The cost of an untrusted peer since its open, bytes.
+    unauthenticated_bytes: usize,
     reported_closed: bool,
 }
 
@@ -95,19 +95,12 @@ pub(super) enum Phase {
     Finished,
 }
 
-/// What is left to be done for a frame.
+/// The work that a frame leaves.
 enum Dispatched {
     Done,
     /// Take this transfer, whose payload begins there in the frame's body.
     Transfer(SessionId, Transfer, usize),
 }
-
-/// Frames before the connection is opened: SASL takes two, pipelined opens one.
-const FRAMES_UNOPENED_MAX: usize = 8;
-/// How long the peer's close is waited for.
-const CLOSE_WAIT: Millis = Millis::from_secs(5);
-/// We are heard at least this often, whatever a peer allows (`transport.md#idle-time-outs`).
-const KEEP_ALIVE_MAX: Millis = Millis::from_secs(30);
 
 impl Connection {
     /// Begins the server's end of a connection.
@@ -135,7 +128,7 @@ impl Connection {
             sessions: Table::default(),
             by_channel: Table::default(),
             links: Table::default(),
-            names: Names::default(),
+            names: LinkNames::default(),
             next_link: 0,
             unflushed: Vec::new(),
             deciding: None,
@@ -154,13 +147,13 @@ impl Connection {
             sent_at: now,
             deadline: Some(now.after(limits::OPEN_DEADLINE)),
             frames_unopened: 0,
-            stranger_bytes: 0,
+            unauthenticated_bytes: 0,
             reported_closed: false,
         }
     }
 
-    /// Takes what was read: whole frames are done with, and the rest is left in `input`. When there
-    /// is much to report, more than the rest is left ([`Connection::is_held`]).
+    /// Processes the input: whole frames are consumed, and the rest is left in `input`. When there
+    /// is much to report, whole frames are left too ([`Connection::is_held`]).
     pub fn handle_bytes(&mut self, now: Timestamp, input: &mut BytesMut) {
         self.received_at = now;
         if self.events.is_empty() {
@@ -177,7 +170,7 @@ impl Connection {
                     input.clear();
                     return;
                 }
-                // Whoever it is must be believed first; then the owner calls again.
+                // The peer must be authenticated first; then the owner calls again.
                 Phase::Deciding => return,
                 Phase::Header => self.take_header(input),
                 Phase::Sasl | Phase::Open | Phase::Opened | Phase::Closing => {
@@ -190,8 +183,8 @@ impl Connection {
         }
     }
 
-    /// Returns whether what was read waits until all events have been taken: then
-    /// [`Connection::handle_bytes`] is to be called again, before more is read.
+    /// Returns whether the input waits until all events have been taken: then
+    /// [`Connection::handle_bytes`] must be called again, before more is read.
     #[must_use]
     pub const fn is_held(&self) -> bool {
         self.is_held
@@ -291,8 +284,7 @@ impl Connection {
         self.out.len()
     }
 
-    /// Returns whether nothing more will be read: what is left is to be sent, and the socket
-    /// closed.
+    /// Returns whether nothing more will be read: the output is to be sent, and the socket closed.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.phase == Phase::Finished
@@ -305,13 +297,13 @@ impl Connection {
         self.waiting_bytes
     }
 
-    /// Returns how many bytes are kept of messages of which there are frames to come.
+    /// Returns the bytes of partially received messages.
     #[must_use]
     pub fn partial_bytes(&self) -> usize {
         self.partial_bytes
     }
 
-    /// Returns how many bytes are kept of what the peer said of its links.
+    /// Returns the bytes of the peer's attaches that are kept.
     #[must_use]
     pub fn link_bytes(&self) -> usize {
         self.link_bytes
@@ -330,7 +322,7 @@ impl Connection {
                 self.write_close(refusal.as_ref());
                 self.forget_links();
                 self.phase = Phase::Closing;
-                self.deadline = Some(now.after(CLOSE_WAIT));
+                self.deadline = Some(now.after(limits::CLOSE_WAIT));
             }
             Phase::Header | Phase::Sasl | Phase::Deciding | Phase::Open => self.finish(refusal),
             Phase::Closing | Phase::Finished => {}
@@ -421,7 +413,7 @@ impl Connection {
             return None;
         }
         let half = Millis::from_millis(self.peer_idle_timeout?.as_millis() / 2);
-        let span = half.min(KEEP_ALIVE_MAX).max(limits::KEEP_ALIVE_MIN);
+        let span = half.min(limits::KEEP_ALIVE_MAX).max(limits::KEEP_ALIVE_MIN);
         Some(self.sent_at.after(span))
     }
 
@@ -437,7 +429,7 @@ impl Connection {
             Ok(Some(frame)) => frame,
             Ok(None) => return false,
             Err(refusal) => {
-                // Where the next frame begins, nobody knows.
+                // The beginning of the next frame is unknown.
                 input.clear();
                 self.fail(now, refusal);
                 return false;
@@ -450,7 +442,7 @@ impl Connection {
             .and_then(|()| self.dispatch(&frame, body));
         match done {
             Ok(Dispatched::Done) => input.advance(frame.size),
-            // The only frames of which something stays: a part of the buffer that was read into.
+            // The only frames that are kept: as a slice of the read buffer.
             Ok(Dispatched::Transfer(session, transfer, payload)) => {
                 let mut bytes = input.split_to(frame.size).freeze();
                 bytes.advance(frame.body + payload);
@@ -466,17 +458,17 @@ impl Connection {
         true
     }
 
-    /// Counts what a peer costs that has not opened or proved a right.
+    /// Counts the cost of a peer that has not opened, or is not authorized.
     fn bound_strangers(&mut self, bytes: usize) -> Result<(), Refusal> {
         if matches!(self.phase, Phase::Sasl | Phase::Open) {
             self.frames_unopened += 1;
-            if FRAMES_UNOPENED_MAX < self.frames_unopened {
+            if limits::UNOPENED_FRAMES_MAX < self.frames_unopened {
                 return Err(frame::framing("too many frames before an open".to_owned()));
             }
         }
         if self.phase == Phase::Opened && self.end == End::Server && !self.config.trusts_peer {
-            self.stranger_bytes += bytes.max(limits::STRANGER_FRAME_BYTES);
-            if limits::STRANGER_BYTES_MAX < self.stranger_bytes {
+            self.unauthenticated_bytes += bytes.max(limits::UNAUTHENTICATED_FRAME_BYTES);
+            if limits::UNAUTHENTICATED_BYTES_MAX < self.unauthenticated_bytes {
                 let condition = Condition::ResourceLimitExceeded;
                 let description = "Too much was sent before a token was accepted.".to_owned();
                 return Err(Refusal {
@@ -551,7 +543,7 @@ impl Connection {
                         return Err(undecodable_code(other));
                     }
                 };
-                // What is wrong within a session ends that session only.
+                // A fault within a session ends that session only.
                 match result {
                     Err(refusal) if refusal.condition == Condition::FramingError => {
                         return Err(refusal);
@@ -573,7 +565,7 @@ impl Connection {
     }
 }
 
-/// Splits a frame's body into its performative and the payload behind it.
+/// Splits a frame's body into its performative and the payload after it.
 fn split(body: &[u8]) -> Result<(u64, List<'_>, &[u8]), Malformed> {
     let (code, rest) = super::wire::descriptor(body)?;
     let (list, payload) = List::open(rest)?;

@@ -1,7 +1,7 @@
-//! Dispositions: what becomes of messages, both ways.
+//! Dispositions: outcomes of messages, in both directions.
 //!
-//! What the owner decides about neighbours goes out as one range: at the latest when output is
-//! taken, and before anything that ends their link.
+//! The owner's outcomes of neighbouring deliveries are sent as one range: at the latest when output
+//! is taken, and before anything that ends their link.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 use super::connection::undecodable;
 use super::frame::{self, FrameKind};
 use super::link::FlowState;
-use super::links::Answer;
+use super::links::FlowReason;
 use super::state::{self, DeliveryState};
 use super::unsettled::{Decision, Sent, Span};
 use super::wire::{List, Malformed, SmallFrame};
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::limits;
 
-/// Deliveries in a row with the same outcome, that the peer has not been told of.
+/// Consecutive deliveries with the same outcome, not sent to the peer yet.
 #[derive(Debug)]
 pub(super) struct Range {
     first: u32,
@@ -27,7 +27,7 @@ pub(super) struct Range {
     outcome: Outcome,
 }
 
-/// A receiver's disposition of which there are deliveries to report still.
+/// A receiver's disposition with deliveries that are not reported yet.
 #[derive(Debug)]
 pub(super) struct Deciding {
     session: SessionId,
@@ -49,9 +49,9 @@ enum Side {
 }
 
 impl Connection {
-    /// Says what became of a message that came in, and tops its link's credit up.
+    /// Settles an incoming message, and tops its link's credit up.
     ///
-    /// For one that the peer sent `settled`, only the credit is told.
+    /// For a delivery that the peer sent `settled`, only the credit is updated.
     pub fn settle_incoming(
         &mut self,
         id: LinkId,
@@ -71,7 +71,7 @@ impl Connection {
             self.settle(session, Side::Received, delivery, outcome);
         }
         if tops_up {
-            self.write_link_flow(id, Answer::Plain);
+            self.write_link_flow(id, FlowReason::Plain);
         }
     }
 
@@ -140,7 +140,7 @@ impl Connection {
                 continue;
             };
             session.unflushed = false;
-            // What a discharge settles is told before the discharge itself.
+            // The settlements of a discharge are sent before the answer to the discharge.
             if let Some(range) = session.settled_out.take() {
                 write_range(&mut self.out, id, Side::Sent, &range);
             }
@@ -156,7 +156,7 @@ impl Connection {
         mut list: List<'_>,
     ) -> Result<(), Refusal> {
         let peer = PeerDisposition::read(&mut list).map_err(undecodable)?;
-        // A sender's word about what it sent: it settles, and nothing depends on it.
+        // A sender's disposition of its own message: it settles, and nothing depends on it.
         if !peer.receiver {
             return Ok(());
         }
@@ -169,7 +169,8 @@ impl Connection {
         };
         let outcome = match outcome {
             Some(outcome) => outcome,
-            // Settled without a word: the peer forgets it, and somebody else may want it.
+            // Settled without an outcome: the peer forgets the message, and another receiver may
+            // want it.
             None if peer.settled => Outcome::Released,
             None => return Ok(()),
         };

@@ -20,7 +20,7 @@ pub(super) enum FrameKind {
     Sasl,
 }
 
-/// A whole frame at the front of what was read.
+/// A whole frame at the front of the input.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Frame {
     pub(super) kind: FrameKind,
@@ -32,7 +32,7 @@ pub(super) struct Frame {
     pub(super) size: usize,
 }
 
-/// Finds the next whole frame of what was read; none if there is not enough yet.
+/// Finds the next whole frame of the input; none if it is not complete yet.
 pub(super) fn find(input: &[u8], size_max: u32) -> Result<Option<Frame>, Refusal> {
     let Some(head) = input.first_chunk::<FRAME_HEAD_BYTES>() else {
         return Ok(None);

@@ -16,17 +16,17 @@ const MECHANISMS: [&str; 3] = ["MSSBCBS", "PLAIN", "ANONYMOUS"];
 /// Offered after them to a peer that showed a certificate.
 const EXTERNAL: &str = "EXTERNAL";
 
-/// Capabilities that are offered to who desires them: JMS clients do not go on without.
+/// Capabilities that are offered to peers that desire them: JMS clients require them.
 const DELAYED_DELIVERY: &str = "DELAYED_DELIVERY";
 const SHARED_SUBSCRIPTIONS: &str = "SHARED-SUBS";
-/// The property by which Microsoft's JMS client says what it is.
+/// The property with the name of Microsoft's JMS client.
 const CLIENT_PROVIDER: &str = "com.microsoft:is-client-provider";
 
 impl Connection {
     /// Takes a protocol header; returns whether there may be more to read.
     pub(super) fn take_header(&mut self, input: &mut BytesMut) -> bool {
         let Some(&header) = input.first_chunk::<HEADER_BYTES>() else {
-            // What cannot become a header is not waited for.
+            // Bytes that cannot become a header are refused at once.
             if !b"AMQP".starts_with(input.get(..4).unwrap_or(input)) {
                 self.refuse_header();
             }
@@ -147,17 +147,17 @@ impl Connection {
         Ok(())
     }
 
-    /// Answers [`Event::Authenticating`]: the peer is who it says it is, or not, and then the
-    /// connection ends. What it sent meanwhile is to be given to `handle_bytes` again.
+    /// Answers [`Event::Authenticating`]: the peer is authenticated, or the connection ends. The
+    /// input that came meanwhile must be given to `handle_bytes` again.
     pub fn authenticated(&mut self, is_genuine: bool) {
         if self.phase == Phase::Deciding {
             self.decide(is_genuine);
-            // Who has a name has rights with it.
+            // An authenticated peer is authorized.
             self.config.trusts_peer |= is_genuine;
         }
     }
 
-    /// The peer has proved a right: it may have as many sessions as anybody.
+    /// The peer is authorized: the limit of sessions is the usual one.
     pub fn trust(&mut self) {
         self.config.trusts_peer = true;
     }
@@ -175,7 +175,7 @@ impl Connection {
         if is_genuine {
             self.phase = Phase::Header;
         } else {
-            // What the reason is, is not told to who may be guessing.
+            // The reason is not sent, because the peer may be guessing.
             self.finish(Some(Refusal {
                 condition: Condition::UnauthorizedAccess,
                 description: "SASL failed.".to_owned(),
@@ -255,7 +255,7 @@ struct PeerOpen {
     frame_size_max: u32,
     channel_max: u16,
     idle_timeout: Option<Millis>,
-    /// What it hopes for.
+    /// The desired capabilities.
     desired: Vec<Symbol>,
     is_client_provider: bool,
 }
@@ -275,7 +275,7 @@ impl PeerOpen {
         let _incoming_locales = list.raw()?;
         let _offered = list.raw()?;
         let desired = list.raw()?.map(capabilities).unwrap_or_default();
-        // Nothing else is asked of them: what they are made of does not matter.
+        // The other fields are ignored, whatever their types.
         let properties = state::field_map(list.raw()?).unwrap_or_default();
         let mut properties = properties.iter().flat_map(|fields| fields.iter());
         let is_client_provider = properties
@@ -291,7 +291,7 @@ impl PeerOpen {
         })
     }
 
-    /// Returns what it hopes for, and gets.
+    /// Returns the desired capabilities that are offered.
     fn offers(&self) -> Vec<&'static str> {
         let desired = |name: &&str| self.desired.iter().any(|wish| wish.as_str() == *name);
         let shares = self.is_client_provider.then_some(SHARED_SUBSCRIPTIONS);
@@ -301,6 +301,10 @@ impl PeerOpen {
 }
 
 /// Reads capabilities: a symbol, or several.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "a value of another type counts as absent"
+)]
 fn capabilities(bytes: &[u8]) -> Vec<Symbol> {
     let symbol = |value| match value {
         Value::Symbol(symbol) => Some(symbol),

@@ -1,4 +1,4 @@
-//! One link: what was agreed at its attach, and its flow state [2.6.7].
+//! One link: the terms of its attach, and its flow state [2.6.7].
 
 use std::collections::VecDeque;
 
@@ -40,13 +40,13 @@ pub(super) enum LinkPhase {
 
 #[derive(Debug)]
 pub(super) enum FlowState {
-    Incoming(Incoming),
-    Outgoing(Outgoing),
+    Incoming(IncomingLink),
+    Outgoing(OutgoingLink),
 }
 
 /// Messages come in.
 #[derive(Debug, Default)]
-pub(super) struct Incoming {
+pub(super) struct IncomingLink {
     /// Credit that is kept up.
     pub(super) credit: u32,
     /// Deliveries received.
@@ -62,7 +62,7 @@ pub(super) struct Incoming {
     pub(super) tops_up: bool,
 }
 
-/// A message of which there is more to come.
+/// A partially received message.
 #[derive(Debug)]
 pub(super) struct Partial {
     pub(super) delivery: u32,
@@ -80,7 +80,7 @@ pub(super) struct Partial {
 pub(super) enum PassedOver {
     /// There was no room for more of it.
     NoRoom,
-    /// It goes on with a delivery of an earlier link.
+    /// It continues a delivery of an earlier link.
     Resumed,
     /// It is larger than the link takes.
     TooLarge,
@@ -91,15 +91,10 @@ pub(super) enum PassedOver {
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
     pieces: VecDeque<Bytes>,
-    /// Small ones that have come since, copied: each would keep what came around it.
+    /// Small transfers that came since, copied: a slice would keep its whole read buffer in memory.
     tail: BytesMut,
     length: usize,
 }
-
-/// A piece of fewer bytes is copied.
-const LARGE_PIECE: usize = 16 * 1024;
-/// More bytes than these are put together as they come: they would be there twice at the end.
-const PIECES_MAX: usize = 4 * 1024 * 1024;
 
 impl Gathered {
     pub(super) fn len(&self) -> usize {
@@ -108,18 +103,18 @@ impl Gathered {
 
     pub(super) fn append(&mut self, piece: Bytes) {
         self.length += piece.len();
-        if PIECES_MAX < self.length {
+        if limits::PIECES_BYTES_MAX < self.length {
             self.merge();
             self.tail.extend_from_slice(&piece);
             return;
         }
-        if piece.len() < LARGE_PIECE {
+        if piece.len() < limits::COPIED_PIECE_BYTES {
             self.tail.extend_from_slice(&piece);
         } else {
             self.end_tail();
             self.pieces.push_back(piece);
         }
-        if 4 * LARGE_PIECE <= self.tail.len() {
+        if 4 * limits::COPIED_PIECE_BYTES <= self.tail.len() {
             self.end_tail();
         }
     }
@@ -158,7 +153,7 @@ impl Gathered {
 
 /// Messages go out.
 #[derive(Debug, Default)]
-pub(super) struct Outgoing {
+pub(super) struct OutgoingLink {
     /// Deliveries sent.
     pub(super) delivery_count: u32,
     /// Deliveries allowed in all.
@@ -172,7 +167,7 @@ impl Link {
         self.name.len() + termini.map(Bytes::len).sum::<usize>()
     }
 
-    /// Returns how much of a message has come in of which there is more to come, bytes.
+    /// Returns the bytes received of a partial message.
     pub(super) fn partial_bytes(&self) -> usize {
         match &self.flow {
             FlowState::Incoming(incoming) => incoming
@@ -184,10 +179,10 @@ impl Link {
     }
 }
 
-impl Outgoing {
-    /// Takes a receiver's credit: so many from `counted` on.
+impl OutgoingLink {
+    /// Takes a receiver's credit, counted from `counted` on.
     pub(super) fn grant(&mut self, counted: u32, credit: u32) {
-        // Farther ahead would be behind [2.8.10].
+        // A larger distance would be negative in serial-number arithmetic [2.8.10].
         self.limit = counted.wrapping_add(credit.min(serial::AHEAD_MAX));
     }
 
@@ -196,8 +191,8 @@ impl Outgoing {
     }
 }
 
-impl Incoming {
-    /// Returns the credit that a flow tells: what is kept up, less what is not settled yet.
+impl IncomingLink {
+    /// Returns the credit of a flow: the credit to maintain, less the unsettled deliveries.
     pub(super) fn link_credit(&self) -> u32 {
         let open = serial::ahead(self.settled, self.delivery_count);
         self.credit.saturating_sub(open.unwrap_or(0))
@@ -225,7 +220,7 @@ impl Incoming {
     }
 }
 
-/// What the engine keeps of an attach beside what the owner sees.
+/// The parts of an attach that the engine keeps, beside those for the owner.
 pub(super) struct PeerAttach {
     pub(super) name: String,
     pub(super) handle: u32,
@@ -234,7 +229,7 @@ pub(super) struct PeerAttach {
     pub(super) target: Option<Bytes>,
     pub(super) snd_settle_mode: u8,
     pub(super) rcv_settle_mode: u8,
-    /// What the owner sees; its source, target or properties may be no such thing.
+    /// The parts for the owner; source, target or properties may be malformed.
     pub(super) attach: Result<Attach, Malformed>,
 }
 
@@ -247,7 +242,7 @@ mod tests {
         let mut sizes = vec![
             1, 20_000, 3, 15_000, 15_000, 15_000, 15_000, 15_000, 70_000, 0, 2,
         ];
-        sizes.extend([PIECES_MAX, 1, 20_000]);
+        sizes.extend([limits::PIECES_BYTES_MAX, 1, 20_000]);
         for count in 0..=sizes.len() {
             let mut gathered = Gathered::default();
             let mut expected = Vec::new();

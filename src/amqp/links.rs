@@ -6,8 +6,8 @@ use fe2o3_amqp_types::messaging::{Source, Target};
 
 use super::connection::undecodable;
 use super::frame;
-use super::link::{FlowState, Incoming, Link, LinkPhase, Outgoing, PeerAttach};
-use super::session::{SessionFlow, Waiting, What};
+use super::link::{FlowState, IncomingLink, Link, LinkPhase, OutgoingLink, PeerAttach};
+use super::session::{PendingTransfer, SessionFlow, What};
 use super::termini::{
     decode, held_source, held_target, name_source, name_target, session_source, terminus,
 };
@@ -87,8 +87,8 @@ impl Connection {
         let id = self.new_link_id();
         let too_large = self.check_size(&peer);
         let flow = match peer.role {
-            LinkRole::Incoming => FlowState::Incoming(Incoming::default()),
-            LinkRole::Outgoing => FlowState::Outgoing(Outgoing::default()),
+            LinkRole::Incoming => FlowState::Incoming(IncomingLink::default()),
+            LinkRole::Outgoing => FlowState::Outgoing(OutgoingLink::default()),
         };
         let link = Link {
             session,
@@ -117,13 +117,13 @@ impl Connection {
                 let attach = Box::new(attach);
                 self.events.push_back(Event::AttachRequested(id, attach));
             }
-            // Nobody can want what cannot be read; other links do not suffer for it.
+            // A malformed attach is refused; other links do not suffer for it.
             Err(error) => self.refuse_link(id, undecodable(error)),
         }
         Ok(())
     }
 
-    /// Checks that what a peer says of a link is little enough to be kept.
+    /// Checks that the attach of a peer is small enough to be kept.
     fn check_size(&self, peer: &PeerAttach) -> Result<(), Refusal> {
         let of = |terminus: &Option<Bytes>| terminus.as_ref().map_or(0, Bytes::len);
         let (name, source, target) = (peer.name.len(), of(&peer.source), of(&peer.target));
@@ -151,7 +151,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Drops what was kept of a link's source and target: they are echoed once.
+    /// Drops a link's source and target: they are echoed once.
     fn drop_termini(&mut self, id: LinkId) {
         let Some(link) = self.links.get_mut(id) else {
             return;
@@ -161,8 +161,8 @@ impl Connection {
         self.link_bytes -= before - link.kept_bytes();
     }
 
-    /// Drops all that was kept of what the peer said of a link that ends, though the peer may never
-    /// answer the detach: its handle alone stays taken.
+    /// Drops everything kept of a link that ends, though the peer may never answer the detach: its
+    /// handle alone stays taken.
     fn drop_name(&mut self, id: LinkId) {
         self.drop_termini(id);
         let Some(link) = self.links.get_mut(id) else {
@@ -186,7 +186,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Lets a link in that the peer asked for: what it said is echoed (`transport.md#attach`).
+    /// Accepts a link that the peer attached, and echoes its terms (`transport.md#attach`).
     pub fn accept_link(&mut self, id: LinkId, accept: Accept) {
         let Some(link) = self.links.get_mut(id) else {
             return;
@@ -217,7 +217,7 @@ impl Connection {
         self.write_attach(id, source.as_deref(), target.as_deref(), &accept);
         self.drop_termini(id);
         if accept.credit > 0 {
-            self.write_link_flow(id, Answer::Plain);
+            self.write_link_flow(id, FlowReason::Plain);
         }
     }
 
@@ -236,7 +236,7 @@ impl Connection {
         self.detach(id, Some(refusal));
     }
 
-    /// Ends a link. What its peer's window kept back is reported.
+    /// Ends a link. Messages that waited for the peer's window are reported.
     pub fn detach(&mut self, id: LinkId, refusal: Option<Refusal>) {
         let tags = self.end_link(id, refusal);
         if !tags.is_empty() {
@@ -262,7 +262,7 @@ impl Connection {
         unsent
     }
 
-    /// Drops what is on its way on a link that goes. Returns the deliveries that have not left.
+    /// Drops the unsent transfers of a link that ends. Returns their deliveries.
     fn forget_deliveries(&mut self, id: LinkId) -> Vec<Tag> {
         let Some(link) = self.links.get_mut(id) else {
             return Vec::new();
@@ -326,8 +326,8 @@ impl Connection {
     ) -> Option<LinkId> {
         let handle = self.sessions.get(session)?.free_handle()?;
         let flow = match role {
-            LinkRole::Incoming => FlowState::Incoming(Incoming::default()),
-            LinkRole::Outgoing => FlowState::Outgoing(Outgoing::default()),
+            LinkRole::Incoming => FlowState::Incoming(IncomingLink::default()),
+            LinkRole::Outgoing => FlowState::Outgoing(OutgoingLink::default()),
         };
         let (snd_settle_mode, rcv_settle_mode) = match mode {
             SettleMode::OnSend => (1, 0),
@@ -422,8 +422,8 @@ impl Connection {
             return Ok(());
         }
         match &mut link.flow {
-            // What a sender says of credit is passed over: Python grants itself some
-            // (`messaging.md#sender-links`). But having drained, it has used up what it had.
+            // The credit in a sender's flow is ignored: Python grants itself some
+            // (`messaging.md#sender-links`). But after a drain, the sender has used up its credit.
             FlowState::Incoming(incoming) => {
                 if let Some(count) = flow.delivery_count.filter(|_| flow.drain) {
                     let used_up = serial::ahead(incoming.delivery_count, count).unwrap_or(0);
@@ -445,13 +445,13 @@ impl Connection {
             }
         }
         if flow.echo && !flow.drain {
-            self.write_link_flow(id, Answer::Plain);
+            self.write_link_flow(id, FlowReason::Plain);
         }
         Ok(())
     }
 
-    /// Says that all that a drain was to bring has been sent: what is left of the credit up to
-    /// `limit` is used up. Credit that came after the drain stays.
+    /// Completes a drain: the remaining credit up to `limit` is used up. Credit that came after the
+    /// drain stays.
     pub fn drained(&mut self, id: LinkId, limit: u32) {
         let Some(link) = self.links.get_mut(id) else {
             return;
@@ -465,16 +465,16 @@ impl Connection {
         }
         let state = self.sessions.get_mut(link.session);
         if let Some(state) = state.filter(|state| !state.waiting.is_empty()) {
-            state.waiting.push_back(Waiting {
+            state.waiting.push_back(PendingTransfer {
                 link: id,
                 what: What::Drained,
             });
             return;
         }
-        self.write_link_flow(id, Answer::Drained);
+        self.write_link_flow(id, FlowReason::Drained);
     }
 
-    /// Grants credit on an incoming link (client role): so many deliveries from now on.
+    /// Grants credit on an incoming link (client role), in deliveries from now on.
     pub fn grant_credit(&mut self, id: LinkId, credit: u32) {
         let Some(link) = self.links.get_mut(id) else {
             return;
@@ -482,11 +482,11 @@ impl Connection {
         if let FlowState::Incoming(incoming) = &mut link.flow {
             incoming.settled = incoming.delivery_count;
             incoming.credit = credit;
-            self.write_link_flow(id, Answer::Plain);
+            self.write_link_flow(id, FlowReason::Plain);
         }
     }
 
-    pub(super) fn write_link_flow(&mut self, id: LinkId, answer: Answer) {
+    pub(super) fn write_link_flow(&mut self, id: LinkId, answer: FlowReason) {
         let Some(link) = self.links.get_mut(id) else {
             return;
         };
@@ -511,7 +511,7 @@ impl Connection {
         frame.uint(link.handle);
         frame.uint(delivery_count);
         frame.uint(credit);
-        if answer == Answer::Drained {
+        if answer == FlowReason::Drained {
             frame.uint(0);
             frame.boolean(true);
             frame.boolean(false);
@@ -639,9 +639,9 @@ enum Ending {
     Suspended,
 }
 
-/// What a link flow of ours answers.
+/// The reason for a link flow of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum FlowReason {
     Drained,
     Plain,
 }

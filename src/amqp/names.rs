@@ -1,7 +1,7 @@
 //! A connection's links by their names.
 //!
-//! Only hashes are kept: an idle connection pays for no second copy of a name. Whoever finds a link
-//! here compares.
+//! Only hashes are kept: an idle connection pays for no second copy of a name. The caller compares
+//! the names of the links it finds.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -9,9 +9,9 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use super::{LinkId, LinkRole};
 
 #[derive(Debug, Default)]
-pub(super) struct Names(BTreeSet<(u64, LinkId)>);
+pub(super) struct LinkNames(BTreeSet<(u64, LinkId)>);
 
-impl Names {
+impl LinkNames {
     pub(super) fn insert(&mut self, name: &str, role: LinkRole, id: LinkId) {
         self.0.insert((hash(name, role), id));
     }
@@ -44,13 +44,14 @@ mod tests {
 
     #[test]
     fn a_link_is_found_by_its_name_and_role_until_it_is_removed() {
-        let mut names = Names::default();
+        let mut names = LinkNames::default();
         for id in 0..1_000 {
             names.insert(&format!("link-{id}"), LinkRole::Incoming, LinkId(id));
         }
         names.insert("link-7", LinkRole::Outgoing, LinkId(2_000));
         names.insert("link-7", LinkRole::Incoming, LinkId(3_000));
-        let found = |names: &Names| names.find("link-7", LinkRole::Incoming).collect::<Vec<_>>();
+        let found =
+            |names: &LinkNames| names.find("link-7", LinkRole::Incoming).collect::<Vec<_>>();
         assert_eq!(found(&names), [LinkId(7), LinkId(3_000)]);
         names.remove("link-7", LinkRole::Incoming, LinkId(7));
         assert_eq!(found(&names), [LinkId(3_000)]);

@@ -1,6 +1,6 @@
 //! Serial numbers: 32 bits that wrap, compared by the shorter way round (RFC 1982, [2.8.10]).
 
-/// Returns how far `to` is ahead of `from`; none if it is behind.
+/// Returns how far `to` is ahead of `from`; none if it is before it.
 pub(super) const fn ahead(from: u32, to: u32) -> Option<u32> {
     let distance = to.wrapping_sub(from);
     if distance < 1 << 31 {

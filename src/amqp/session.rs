@@ -12,7 +12,7 @@ use super::discharged::Discharged;
 use super::dispositions::Range;
 use super::frame::{self, FrameKind};
 use super::link::LinkPhase;
-use super::links::Answer;
+use super::links::FlowReason;
 use super::table::Table;
 use super::transfers::Rest;
 use super::unsettled::Unsettled;
@@ -30,8 +30,8 @@ pub(super) struct Session {
     pub(super) next_outgoing_id: u32,
     /// Frames that the peer takes still.
     pub(super) remote_window: u32,
-    /// What waits for the peer's window.
-    pub(super) waiting: VecDeque<Waiting>,
+    /// Transfers that wait for the peer's window.
+    pub(super) waiting: VecDeque<PendingTransfer>,
     /// Our links by the peer's handles.
     pub(super) by_handle: Table<u32, LinkId>,
     /// Our own handles that are taken.
@@ -42,23 +42,23 @@ pub(super) struct Session {
     /// Dispositions to be sent as one: of messages that came in, and of those that went out.
     pub(super) settled_in: Option<Range>,
     pub(super) settled_out: Option<Range>,
-    /// It stands in the connection's list of those with dispositions waiting.
+    /// It is in the connection's list of sessions with pending dispositions.
     pub(super) unflushed: bool,
 }
 
 /// Something that is to be sent when the peer's window opens, or there is room for it, in its turn.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct PendingTransfer {
     pub(super) link: LinkId,
     pub(super) what: What,
 }
 
-/// What it is that waits.
+/// A transfer that waits.
 #[derive(Debug)]
 pub(super) enum What {
     /// A transfer's frame, of the delivery with this number.
     Frame(u32, Bytes),
-    /// The rest of a large message, of which frames are made when they can be sent.
+    /// The rest of a large message. Frames are made of it when they can be sent.
     Rest(Rest),
     /// The answer to a drain, which must not overtake a transfer.
     Drained,
@@ -82,9 +82,6 @@ impl What {
         }
     }
 }
-
-/// Bytes of output at which no more frames of large messages are made.
-const OUTPUT_BYTES: usize = 256 * 1024;
 
 /// The first number of transfers, as the service has it (`transport.md#amqp-sessions`).
 const FIRST_ID: u32 = 1;
@@ -120,7 +117,7 @@ impl Session {
 
     /// Writes the session's part of a flow: always complete (`transport.md#flow`).
     pub(super) fn write_flow(&self, flow: &mut SmallFrame) {
-        // Null until the peer's begin has told where it begins to count [2.7.4].
+        // Null until the peer's begin has its next-outgoing-id [2.7.4].
         match self.peer_channel {
             Some(_) => flow.uint(self.next_incoming_id),
             None => flow.null(),
@@ -249,7 +246,7 @@ impl Connection {
     }
 
     pub(super) fn handle_end(&mut self, channel: u16, id: SessionId, error: Option<&Refusal>) {
-        // Python goes on to detach links of a session that it has ended.
+        // Python keeps detaching links of a session that it has ended.
         self.by_channel.insert(channel, ENDED);
         if id != ENDED {
             self.flush_dispositions();
@@ -292,7 +289,7 @@ impl Connection {
                 continue;
             };
             self.partial_bytes = self.partial_bytes.saturating_sub(link.partial_bytes());
-            // The owner has ended the others itself, or has been told.
+            // The owner has ended the others itself, or knows of their end.
             if link.phase != LinkPhase::Detaching {
                 self.events.push_back(Event::Detached {
                     link: id,
@@ -317,7 +314,7 @@ impl Connection {
         !self.unfinished.is_empty()
     }
 
-    /// Sends what waited for the peer's window, as far as it is open.
+    /// Sends the transfers that waited, as far as the peer's window is open.
     pub(super) fn flush_waiting(&mut self, id: SessionId) {
         let payload_max = frame::payload_max(self.peer_frame_max);
         while let Some(session) = self.sessions.get_mut(id)
@@ -326,7 +323,7 @@ impl Connection {
             let (link, start) = (next.link, self.out.len());
             let is_done = match &mut next.what {
                 What::Frame(..) | What::Rest(_) if session.remote_window == 0 => return,
-                What::Rest(_) if OUTPUT_BYTES <= start => {
+                What::Rest(_) if limits::LARGE_OUTPUT_BYTES <= start => {
                     if !self.unfinished.contains(&id) {
                         self.unfinished.push(id);
                     }
@@ -344,7 +341,7 @@ impl Connection {
                 }
                 What::Drained => {
                     session.waiting.pop_front();
-                    self.write_link_flow(link, Answer::Drained);
+                    self.write_link_flow(link, FlowReason::Drained);
                     continue;
                 }
             };
@@ -357,8 +354,8 @@ impl Connection {
         }
     }
 
-    /// Drops what waits for a link that goes: its handle means nothing behind its detach. Returns the
-    /// deliveries that have not left as a whole: the peer has none of them.
+    /// Drops the waiting transfers of a link that ends: its handle means nothing after its detach.
+    /// Returns the deliveries that were not sent as a whole: the peer has none of them.
     pub(super) fn drop_waiting(&mut self, id: SessionId, link: LinkId) -> Vec<Tag> {
         let Some(session) = self.sessions.get_mut(id) else {
             return Vec::new();
@@ -406,7 +403,7 @@ impl Connection {
             }
             free = taken.0.checked_add(1)?;
         }
-        // The last channel number stands for sessions that ended.
+        // The last channel number represents sessions that ended.
         let max = self.peer_channel_max.min(ENDED.0 - 1);
         let max = if self.end == End::Client {
             max.min(self.config.channel_max)
@@ -417,7 +414,7 @@ impl Connection {
     }
 }
 
-/// The session of a channel whose session has ended: what comes on it is passed over.
+/// The session of a channel whose session has ended: its frames are ignored.
 pub(super) const ENDED: SessionId = SessionId(u16::MAX);
 
 /// The session's part of a peer's flow.

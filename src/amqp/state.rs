@@ -9,7 +9,7 @@ use serde_amqp::primitives::OrderedMap;
 use super::wire::{List, ListWriter, Malformed, descriptor};
 use super::{Condition, EncodedFields, Fields, Outcome, Refusal, Rejection};
 
-/// What a disposition or a transfer says of a delivery.
+/// The state of a delivery in a disposition or a transfer.
 #[derive(Debug, Default)]
 pub(super) struct DeliveryState {
     /// None for a state that is not an outcome: received.
@@ -94,6 +94,10 @@ fn encoded_fields(bytes: Option<&[u8]>) -> Result<Option<EncodedFields>, Malform
 }
 
 /// Decodes a map with symbolic keys; string keys are taken for symbols, null values are kept.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "a key of another type is ignored"
+)]
 pub(super) fn field_map(bytes: Option<&[u8]>) -> Result<Option<Box<Fields>>, Malformed> {
     let Some(bytes) = bytes else { return Ok(None) };
     let value: Value = serde_amqp::from_slice(bytes).map_err(|_| Malformed::WrongType("a map"))?;

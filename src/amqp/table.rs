@@ -1,8 +1,8 @@
-//! A map for what a connection has few of and looks up for every frame: sessions, links, handles.
+//! A map for a connection's sessions, links and handles: few entries, looked up for every frame.
 //!
 //! A sorted vector: one or two entries, as nearly always, are found in a few instructions and take
 //! no more memory than they need; thousands cost a binary search, and a move of the rest when one
-//! comes or goes. Values that are large stand in boxes.
+//! comes or goes. Large values are boxed.
 
 #[derive(Debug)]
 pub(super) struct Table<K, V> {
@@ -29,7 +29,7 @@ impl<K: Copy + Ord, V> Table<K, V> {
         self.entries.get_mut(at).map(|(_, value)| value)
     }
 
-    /// Puts a value in, in the place of one that is there.
+    /// Inserts a value, or replaces the one that is there.
     pub(super) fn insert(&mut self, key: K, value: V) {
         match self.find(key) {
             Ok(at) => {
@@ -80,7 +80,7 @@ impl<K: Copy + Ord, V> Table<K, V> {
 impl<V> Table<u32, V> {
     /// Returns the lowest key that is not taken.
     pub(super) fn first_free(&self) -> u32 {
-        // A key before the first gap is its own place, and one behind it is more.
+        // A key before the first gap is its own index, and a later one is greater.
         let is_its_place = |place: usize| {
             let entry = self.entries.get(place);
             entry.is_some_and(|(key, _)| usize::try_from(*key) == Ok(place))

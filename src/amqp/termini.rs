@@ -1,4 +1,4 @@
-//! Sources and targets: what a peer asks of a node, read, and what it is told, written.
+//! Sources and targets: reading those of a peer's attach, writing those of the answer.
 
 use bytes::Bytes;
 use fe2o3_amqp_types::messaging::{
@@ -13,7 +13,7 @@ use super::{Accept, Attach, Capability, DynamicNode, LinkRole, LinkTarget, Value
 
 /// A target's descriptor.
 const TARGET: u64 = 0x29;
-/// What a receiver can decide about a message, by the symbols.
+/// The outcomes that a receiver can settle with, by their symbols.
 const OUTCOMES: [&str; 4] = [
     "amqp:accepted:list",
     "amqp:modified:list",
@@ -45,7 +45,7 @@ impl Attach {
             (LinkRole::Outgoing, _, Some(source)) => source.dynamic,
             (LinkRole::Incoming | LinkRole::Outgoing, ..) => false,
         };
-        // A receiver's own topic would be one that nobody else can receive from.
+        // No other peer could receive from a receiver's own topic.
         let is_topic = self.role == LinkRole::Incoming
             && (self.has_capability(Capability::TemporaryTopic)
                 || self.has_capability(Capability::Topic));
@@ -67,7 +67,7 @@ impl Attach {
         capabilities.is_some_and(|all| all.iter().any(|it| it.as_str() == wanted.as_str()))
     }
 
-    /// Returns whether what the source keeps for the peer is to stay when the peer has gone.
+    /// Returns whether the state of the source outlives the peer's link.
     #[must_use]
     pub fn has_durable_source(&self) -> bool {
         let source = self.source.as_ref();
@@ -77,6 +77,10 @@ impl Attach {
     /// Returns the message session that the source's filter asks for
     /// (`receiving.md#session-filter`).
     #[must_use]
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "a filter of any other type is malformed"
+    )]
     pub fn session_filter(&self) -> Option<SessionFilter> {
         let filter = self.source.as_ref()?.filter.as_ref()?;
         let (_, value) = filter
@@ -107,6 +111,10 @@ impl Attach {
 
     /// Returns the selector that the source's filter has: a condition in the words of JMS.
     #[must_use]
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "a filter of any other type is malformed"
+    )]
     pub fn selector(&self) -> Option<SelectorFilter> {
         Some(match self.filter_described(SELECTOR)? {
             Value::String(text) => SelectorFilter::Text(text.clone()),
@@ -115,13 +123,17 @@ impl Attach {
         })
     }
 
-    /// Returns whether the source's filter leaves out what comes from the same connection.
+    /// Returns whether the source's filter excludes messages of the same connection (no-local).
     #[must_use]
     pub fn is_no_local(&self) -> bool {
         self.filter_described(NO_LOCAL).is_some()
     }
 
-    /// Finds a filter by what describes it, whatever the peer calls it.
+    /// Finds a filter by its descriptor, whatever its key in the map.
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "a filter may lack its descriptor"
+    )]
     fn filter_described(&self, filter_of: (u64, &str)) -> Option<&Value> {
         let filter = self.source.as_ref()?.filter.as_ref()?;
         let mut found = filter
@@ -135,6 +147,10 @@ impl Attach {
 }
 
 /// Returns whether a filter is one of this code and name, whatever the peer calls it.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "a filter may lack its descriptor"
+)]
 fn is_described(key: &str, value: &Value, (code, name): (u64, &str)) -> bool {
     match value {
         Value::Described(described) => match &described.descriptor {
@@ -150,8 +166,8 @@ pub(super) fn decode<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, 
     serde_amqp::from_slice(bytes).map_err(|_| Malformed::WrongType("a source or target"))
 }
 
-/// Leaves in a source what is in place of what was asked for [3.5.3]. It is as it was encoded, if
-/// nothing is different.
+/// Keeps the parts of a source that are in place [3.5.3]. It is echoed as it was encoded if nothing
+/// differs.
 pub(super) fn held_source(asked: &Bytes, accept: &Accept) -> Bytes {
     let Ok(mut source) = decode::<Source>(asked) else {
         return asked.clone();
@@ -174,7 +190,7 @@ pub(super) fn held_source(asked: &Bytes, accept: &Accept) -> Bytes {
     }
 }
 
-/// Leaves in a target what is in place of what was asked for [3.5.4].
+/// Keeps the parts of a target that are in place [3.5.4].
 pub(super) fn held_target(asked: &Bytes, accept: &Accept) -> Bytes {
     // A coordinator is another kind of target.
     let is_node = descriptor(asked).is_ok_and(|(code, _)| code == TARGET);
@@ -203,7 +219,7 @@ fn hold_lasting(
 ) -> bool {
     let (held, policy) = match (is_durable, &expiry_policy) {
         (true, _) => (durable.clone(), TerminusExpiryPolicy::Never),
-        // The session's end is what is meant where nothing is said, and most peers say nothing.
+        // The default is the session's end, and most peers send the default.
         (false, TerminusExpiryPolicy::SessionEnd) => {
             (TerminusDurability::None, TerminusExpiryPolicy::SessionEnd)
         }
@@ -237,6 +253,10 @@ fn hold_symbols(asked: &mut Option<Array<Symbol>>, holds: impl Fn(&str) -> bool)
 /// Leaves the filters that are in place, with the message session that is granted in the form in which
 /// it was asked for: described for Go, plain for the others (`receiving.md#session-filter`).
 /// Returns whether something is different.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "a filter may lack its descriptor"
+)]
 fn hold_filters(asked: &mut Option<FilterSet>, accept: &Accept) -> bool {
     let Some(filters) = asked.take() else {
         return false;

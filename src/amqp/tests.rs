@@ -489,7 +489,7 @@ fn a_connection_that_does_not_open_in_time_is_dropped() {
     assert_eq!(server.poll_timeout(), None);
 }
 
-/// What the server's end costs for one message, sent and received and settled both times:
+/// The cost of one message at the server's end, sent and received and settled both times:
 /// `cargo test --release --lib amqp -- --ignored --nocapture`.
 #[test]
 #[ignore = "a measurement"]
@@ -671,7 +671,7 @@ fn of_a_link_that_has_ended_nothing_is_kept_though_the_peer_is_silent() {
         condition: Condition::NotFound,
         description: "no".to_owned(),
     };
-    // What the server says is never read, and so never answered.
+    // The server's output is never read, and so never answered.
     for link in &asked[..50] {
         pair.server.refuse_link(*link, refusal.clone());
     }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use super::frame::FrameKind;
 use super::wire::descriptor;
+use crate::limits;
 use crate::shape::value_length;
 
 #[derive(Debug, Clone, Copy)]
@@ -12,9 +13,6 @@ pub(super) enum Direction {
     In,
     Out,
 }
-
-/// Longest text of one value, characters.
-const TEXT_MAX: usize = 200;
 
 pub(super) fn frame(direction: Direction, kind: FrameKind, channel: u16, body: &[u8]) {
     if !tracing::enabled!(target: "jitney::amqp::frame", tracing::Level::TRACE) {
@@ -39,8 +37,8 @@ pub(super) fn header(direction: Direction, header: &[u8]) {
     tracing::trace!(target: "jitney::amqp::frame", "{arrow} header {header:?}");
 }
 
-/// Returns a frame's body in words: its performative with the fields that are set, and how many
-/// bytes of payload stand behind it.
+/// Returns a frame's body as text: its performative with the fields that are set, and the number of
+/// payload bytes after it.
 #[must_use]
 pub fn words(body: &[u8]) -> String {
     let mut text = String::new();
@@ -62,7 +60,7 @@ pub fn words(body: &[u8]) -> String {
     text
 }
 
-/// Names and fields of the types that stand in frames.
+/// Names and fields of the types in frames.
 fn fields_of(code: u64) -> (&'static str, &'static str) {
     match code {
         0x10 => (
@@ -226,19 +224,19 @@ fn map(text: &mut String, bytes: Option<&[u8]>) {
 
 fn quoted(text: &mut String, bytes: Option<&[u8]>) {
     let string = String::from_utf8_lossy(bytes.unwrap_or_default());
-    let short: String = string.chars().take(TEXT_MAX).collect();
+    let short: String = string.chars().take(limits::TRACE_TEXT_MAX).collect();
     let _ = write!(text, "{short:?}");
 }
 
 fn symbol(text: &mut String, bytes: Option<&[u8]>) {
     let string = String::from_utf8_lossy(bytes.unwrap_or_default());
-    text.extend(string.chars().take(TEXT_MAX));
+    text.extend(string.chars().take(limits::TRACE_TEXT_MAX));
 }
 
 fn hex(text: &mut String, bytes: Option<&[u8]>) {
     let bytes = bytes.unwrap_or_default();
     text.push_str("0x");
-    for byte in bytes.iter().take(TEXT_MAX / 2) {
+    for byte in bytes.iter().take(limits::TRACE_TEXT_MAX / 2) {
         let _ = write!(text, "{byte:02x}");
     }
 }

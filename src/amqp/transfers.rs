@@ -7,8 +7,8 @@ use bytes::{Buf, Bytes, BytesMut};
 use super::connection::undecodable;
 use super::frame::{self, FrameKind};
 use super::link::{FlowState, Gathered, LinkPhase, Partial, PassedOver};
-use super::links::{Answer, unattached};
-use super::session::{Waiting, What};
+use super::links::{FlowReason, unattached};
+use super::session::{PendingTransfer, What};
 use super::state::DeliveryState;
 use super::wire::{List, Malformed, SmallFrame};
 use super::{
@@ -29,12 +29,12 @@ pub(super) struct Transfer {
     course: Course,
 }
 
-/// What a transfer does with its delivery.
+/// The effect of a transfer on its delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Course {
     /// It is as if it had never been.
     Aborted,
-    /// It goes on with one that an earlier link began.
+    /// It continues one that an earlier link began.
     Resumed,
     /// It is sent, as nearly all are.
     Sent,
@@ -114,7 +114,7 @@ impl Connection {
         let Some(&link) = session.by_handle.get(transfer.handle) else {
             return Err(unattached(transfer.handle));
         };
-        // Eagerly: what peers count, they count from our last flow.
+        // Sent eagerly: peers count from our last flow.
         if refresh {
             self.write_session_flow(id);
         }
@@ -147,7 +147,7 @@ impl Connection {
             None => transfer.message_format,
         };
         let size_max = match phase {
-            // Nobody has looked yet at who sends this.
+            // The peer is not authorized yet.
             LinkPhase::Asked => u64::from(limits::FRAME_SIZE_MAX),
             LinkPhase::Asking | LinkPhase::Attached | LinkPhase::Detaching => {
                 incoming.size_max(format)
@@ -201,7 +201,7 @@ impl Connection {
             self.partial_bytes = self.partial_bytes.saturating_sub(before);
             incoming.delivery_count = incoming.delivery_count.wrapping_add(1);
             if incoming.take_settled() {
-                self.write_link_flow(id, Answer::Plain);
+                self.write_link_flow(id, FlowReason::Plain);
             }
             return Ok(());
         }
@@ -257,7 +257,7 @@ impl Connection {
                     "The broker has too many messages in hand that are not whole yet; try again.";
                 (Condition::ServerBusy, text)
             }
-            // Nobody waits for a word about it.
+            // No disposition is expected for it.
             PassedOver::Resumed => return,
         };
         let refusal = Refusal {
@@ -271,7 +271,7 @@ impl Connection {
             });
         }
         if partial.settled {
-            // Nobody would hear of its loss.
+            // Its loss would go unnoticed.
             self.detach(link, Some(refusal));
             self.events.push_back(Event::Detached {
                 link,
@@ -292,7 +292,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// [`CreditLost`] if the link has no credit, or has gone: nothing is sent.
+    /// [`CreditLost`] if the link has no credit, or has ended: nothing is sent.
     pub fn deliver(
         &mut self,
         id: LinkId,
@@ -301,8 +301,8 @@ impl Connection {
         self.deliver_with(id, delivery, Bytes::new())
     }
 
-    /// Sends a message as [`Connection::deliver`] does, with `rest` behind its payload. Of a large one
-    /// the rest is kept, and made into frames as they are sent ([`Connection::go_on`]).
+    /// Sends a message as [`Connection::deliver`] does, with `rest` after its payload. The rest of
+    /// a large message is kept, and made into frames as they are sent ([`Connection::go_on`]).
     ///
     /// # Errors
     ///
@@ -355,7 +355,7 @@ impl Connection {
         Ok(DeliveryId(number))
     }
 
-    /// Sends a message in as many frames as it takes, those behind the peer's window when it opens.
+    /// Sends a message in as many frames as it takes; those outside the peer's window wait.
     fn deliver_in_parts(
         &mut self,
         id: LinkId,
@@ -375,11 +375,14 @@ impl Connection {
             left: before + rest.len(),
         };
         loop {
-            if head.number.is_none() && pieces.left <= rest.len() && LARGE_BYTES < pieces.left {
+            if head.number.is_none()
+                && pieces.left <= rest.len()
+                && limits::LARGE_REST_BYTES < pieces.left
+            {
                 rest.advance(rest.len() - pieces.left);
                 self.waiting_bytes += rest.len();
                 let settled = delivery.settle_mode == SettleMode::OnSend;
-                state.waiting.push_back(Waiting {
+                state.waiting.push_back(PendingTransfer {
                     link: id,
                     what: What::Rest(Rest {
                         number,
@@ -404,7 +407,7 @@ impl Connection {
                 head.write(&mut frame, size);
                 pieces.take(size, &mut frame);
                 self.waiting_bytes += frame.len();
-                state.waiting.push_back(Waiting {
+                state.waiting.push_back(PendingTransfer {
                     link: id,
                     what: What::Frame(number, frame.freeze()),
                 });
@@ -447,7 +450,7 @@ impl Partial {
         }
     }
 
-    /// Keeps nothing of it, whatever comes. That it is too large is what helps its sender most.
+    /// The message is dropped. "Too large" is the error that helps its sender most.
     fn pass_over(&mut self, why: PassedOver) {
         if self.passed_over != Some(PassedOver::Resumed)
             && (self.passed_over.is_none() || why == PassedOver::TooLarge)
@@ -498,7 +501,7 @@ impl Head<'_> {
     }
 }
 
-/// The rest of a large message behind its first frames.
+/// The rest of a large message after its first frames.
 #[derive(Debug)]
 pub(super) struct Rest {
     /// The number of the delivery.
@@ -507,9 +510,6 @@ pub(super) struct Rest {
     settled: bool,
     pub(super) payload: Bytes,
 }
-
-/// Bytes of a message's rest of which frames are not made all at once.
-const LARGE_BYTES: usize = 256 * 1024;
 
 impl Rest {
     /// Appends the next frame; returns how much of the payload it takes.
@@ -531,7 +531,7 @@ impl Rest {
 /// A payload in pieces, taken from the front.
 struct Pieces<'a> {
     pieces: &'a [&'a [u8]],
-    /// What stands behind them.
+    /// The bytes after them.
     rest: &'a [u8],
     /// Bytes that have not been taken.
     left: usize,

@@ -1,12 +1,12 @@
 //! Deliveries that we sent and that are not settled, by their numbers.
 //!
-//! Promises: pushing, finding and settling one costs the same however many there are; memory goes
-//! with those that are unsettled, though one may stay behind while millions pass it (a client whose
-//! lock was lost settles elsewhere, or never); a disposition of a huge range costs no more than
-//! there is, and is taken in shares; each decision is reported once.
+//! Promises: pushing, finding and settling a delivery costs the same however many there are; memory
+//! is proportional to the unsettled ones, even if one is left unsettled while millions pass it (a
+//! client whose lock was lost settles elsewhere, or never); a disposition of a huge range costs no
+//! more than the deliveries it covers, and is processed in shares; each outcome is reported once.
 //!
-//! Numbers are 32 bits on the wire and wrap; here they are counted without a wrap. Recent ones
-//! stand in a queue of slots. When few of its slots are taken, those in front move to a map of
+//! Numbers are 32 bits on the wire and wrap; here they are counted without a wrap. Recent ones are
+//! in a queue of slots. When few of its slots are taken, those in front move to a map of
 //! stragglers, each at most once.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -55,9 +55,9 @@ pub(super) enum Decision {
     Final,
 }
 
-/// Numbers begin in the second round, so that what lies before the first has a number too.
+/// Numbers begin in the second round, so that numbers before the first are representable.
 const ROUND: u64 = 1 << 32;
-/// Slots below which it is not worth while to move stragglers away.
+/// Slots below which moving stragglers away does not pay.
 const SLOTS_MIN: usize = 256;
 
 impl Unsettled {
@@ -117,7 +117,7 @@ impl Unsettled {
         slot.is_some_and(Option::is_some)
     }
 
-    /// Returns the deliveries that the numbers `first..=last` on the wire stand for, of those that
+    /// Returns the deliveries that the numbers `first..=last` on the wire represent, of those that
     /// were numbered so far.
     pub(super) fn span(&self, first: u32, last: u32) -> Option<Span> {
         let from = self.number(first)?;
@@ -184,7 +184,7 @@ impl Unsettled {
                 self.taken -= 1;
             }
         }
-        // Whoever only decides leaves everything in its place.
+        // Outcomes without settlement leave every delivery in its slot.
         if is_final {
             self.tidy();
         }
@@ -199,7 +199,7 @@ impl Unsettled {
         at(span.from).min(end)..end
     }
 
-    /// Forgets the deliveries of a link that has gone.
+    /// Forgets the deliveries of a link that has ended.
     pub(super) fn forget(&mut self, link: LinkId) {
         self.stragglers.retain(|_, sent| sent.link != link);
         for slot in &mut self.slots {
@@ -221,7 +221,8 @@ impl Unsettled {
         self.first.saturating_add(slots)
     }
 
-    /// Returns the number that an id on the wire stands for; none for one that was not given yet.
+    /// Returns the number that an id on the wire represents; none for one that was not given out
+    /// yet.
     fn number(&self, id: u32) -> Option<u64> {
         let next = self.next();
         // Ranges may begin before the first number that was given.
@@ -241,7 +242,7 @@ impl Unsettled {
         }
     }
 
-    /// Does what is to be done only where there are many, or stragglers.
+    /// Maintenance that is needed only with many deliveries, or stragglers.
     fn tidy_many(&mut self) {
         while SLOTS_MIN < self.slots.len() && self.taken < self.slots.len() / 4 {
             if let Some(Some(sent)) = self.slots.pop_front() {
@@ -250,7 +251,7 @@ impl Unsettled {
             }
             self.first += 1;
         }
-        // The oldest are forgotten: nobody has decided about them while so many came after.
+        // The oldest are forgotten: they got no outcome while this many followed.
         if limits::UNSETTLED_MAX < self.stragglers.len() + self.taken
             && self.stragglers.pop_first().is_none()
         {

@@ -83,7 +83,7 @@ fn code_of(name: &str) -> Option<u64> {
 }
 
 impl<'a> List<'a> {
-    /// Reads a list's head; returns its fields and what stands behind it.
+    /// Reads a list's head; returns its fields and the bytes after it.
     pub(super) fn open(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), Malformed> {
         match bytes {
             [0x45, rest @ ..] => Ok((Self { rest: &[], left: 0 }, rest)),
@@ -110,7 +110,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Reads a described list that stands alone.
+    /// Reads a described list that must be all there is.
     pub(super) fn described(bytes: &'a [u8]) -> Result<(u64, Self), Malformed> {
         let (code, rest) = descriptor(bytes)?;
         Ok((code, Self::open(rest)?.0))
@@ -449,7 +449,7 @@ impl SmallFrame {
         self.put(value);
     }
 
-    /// Appends the frame, behind which so many bytes of payload are to follow.
+    /// Appends the frame, with the length of the payload that follows it.
     pub(super) fn end(mut self, out: &mut BytesMut, payload: usize) {
         let fill = |bytes: &mut [u8], at: usize, value: usize| {
             let value = u32::try_from(value).unwrap_or(u32::MAX);

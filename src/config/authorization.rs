@@ -1,15 +1,15 @@
-//! Authorization rules, as the file tells of them: our extension of the emulator's.
+//! Authorization rules in the configuration: our extension of the emulator's file.
 //!
 //! ```json
 //! "AuthorizationRules": [{"Name": "app", "Rights": ["Send"], "PrimaryKey": "..", "SecondaryKey": ".."}]
 //! ```
 
-use super::reader::{At, Names, Reader};
+use super::reader::{At, ConfigReader, Names};
 use super::{AuthorizationRule, Right, Secret};
 use crate::limits;
 
-impl Reader {
-    /// Reads the rules of a namespace, a queue or a topic; `None` if the file does not speak of any.
+impl ConfigReader {
+    /// Reads the rules of a namespace, a queue or a topic; `None` if the file has none.
     pub(super) fn authorization(&mut self, of: &At<'_>) -> Option<Vec<AuthorizationRule>> {
         let at = of.key("AuthorizationRules");
         if at.is_absent() {
@@ -73,7 +73,7 @@ impl Reader {
         rights
     }
 
-    /// Reads a key. One that cannot be is not shown.
+    /// Reads a key. A malformed one is not quoted in the error.
     fn secret(&mut self, at: &At<'_>) -> Option<Secret> {
         const ALLOWED: &str = "a key of 1 to 256 characters";
         let text = at.value.and_then(serde_json::Value::as_str);

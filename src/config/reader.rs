@@ -1,7 +1,7 @@
-//! A file that is read without giving up at the first mistake.
+//! A reader that reports all mistakes of a file, and does not stop at the first.
 //!
-//! Promises: each mistake has its place as a path and as a line and column; a value that cannot be
-//! is told once, and its default takes its place.
+//! Promises: each mistake has its position as a path and as a line and column; a wrong value is
+//! reported once, and its default is used.
 //!
 //! Leaves to others: what the values mean.
 
@@ -15,16 +15,16 @@ use super::{Mistake, Sku};
 use crate::limits;
 use crate::time::Millis;
 
-/// A place in the file and what stands there, if anything does.
+/// A position in the file and the value there, if there is one.
 #[derive(Debug, Clone)]
 pub(super) struct At<'a> {
     path: String,
     pub(super) value: Option<&'a Value>,
-    /// The same with its place in the text.
+    /// The syntax node with its position in the text.
     node: Option<&'a ast::Value<'a>>,
-    /// Where it stands in the text, or what it should be in.
+    /// The range of the value in the text, or of the object it is missing in.
     offset: usize,
-    /// Where its name stands.
+    /// The range of its name.
     name_offset: usize,
 }
 
@@ -33,17 +33,17 @@ pub(super) struct At<'a> {
 pub(super) struct Durations {
     pub(super) min: Millis,
     pub(super) max: Millis,
-    /// As an operator is told of them.
-    pub(super) told: &'static str,
+    /// The range as text for an error.
+    pub(super) allowed: &'static str,
 }
 
-/// Names that are taken, in the form that compares without case.
+/// Names in use, case-folded.
 pub(super) type Names = BTreeSet<String>;
 
-/// Collects mistakes; where there is one, it goes on with a default.
+/// Collects mistakes; a default replaces a wrong value.
 #[derive(Debug, Default)]
-pub(super) struct Reader {
-    /// With their places in the text.
+pub(super) struct ConfigReader {
+    /// With their positions in the text.
     mistakes: Vec<(usize, Mistake)>,
     pub(super) names: Names,
     /// The tier of the namespace that is being read.
@@ -65,7 +65,7 @@ impl<'a> At<'a> {
         let dot = if self.path.is_empty() { "" } else { "." };
         let map = self.value.and_then(Value::as_object);
         let object = self.node.and_then(ast::Value::as_object);
-        // Of two equal names the later one holds in the value, too.
+        // Of two equal names, the later one counts in the value, too.
         let property = object.and_then(|object| {
             let mut properties = object.properties.iter();
             properties.rfind(|property| property.name.as_str() == name)
@@ -92,13 +92,13 @@ impl<'a> At<'a> {
         }
     }
 
-    /// Returns whether nothing stands there; a null counts as nothing.
+    /// Returns whether there is no value; null counts as none.
     pub(super) fn is_absent(&self) -> bool {
         self.value.is_none_or(Value::is_null)
     }
 }
 
-impl Reader {
+impl ConfigReader {
     /// Returns the items of an array; none where there is none.
     pub(super) fn items<'a>(&mut self, at: &At<'a>, allowed: &str) -> Vec<At<'a>> {
         let Some(items) = at.value.and_then(Value::as_array) else {
@@ -111,12 +111,12 @@ impl Reader {
         items.map(|(index, value)| at.item(index, value)).collect()
     }
 
-    /// Reads a duration that is within a range, whose ends are told in the same form.
+    /// Reads a duration within a range; an error gives the range in the same form.
     pub(super) fn duration(&mut self, at: &At<'_>, range: &Durations) -> Option<Millis> {
         if at.is_absent() {
             return None;
         }
-        let allowed = format!("an ISO 8601 duration {}", range.told);
+        let allowed = format!("an ISO 8601 duration {}", range.allowed);
         let duration = duration(self.string(at, &allowed)?);
         let duration = duration.filter(|found| range.min <= *found && *found <= range.max);
         if duration.is_none() {
@@ -162,8 +162,8 @@ impl Reader {
         map
     }
 
-    /// Returns an object that has no other names than these. A name that begins with `$`, `_` or `/`
-    /// is a remark, or meant for tools.
+    /// Returns an object after a check of its names. A name that begins with `$`, `_` or `/` is a
+    /// comment, or meant for tools.
     pub(super) fn object_of<'a>(
         &mut self,
         at: &At<'a>,
@@ -176,7 +176,7 @@ impl Reader {
                 continue;
             }
             let allowed = match nearest(name, known) {
-                Some(nearest) => format!("\"{nearest}\", which is perhaps what is meant"),
+                Some(nearest) => format!("\"{nearest}\", which may be the intended one"),
                 None => format!("the names {}", known.join(", ")),
             };
             let at = at.key(name);
@@ -192,7 +192,7 @@ impl Reader {
     }
 
     pub(super) fn mistake(&mut self, at: &At<'_>, allowed: &str) {
-        // Lists and objects would fill the screen, and their place says which is meant.
+        // Lists and objects would fill the screen, and the path identifies them.
         let found = match at.value {
             None => "nothing".to_owned(),
             Some(Value::Array(items)) => format!("an array of {}", items.len()),
@@ -202,7 +202,7 @@ impl Reader {
         self.push(at.offset, at.path.clone(), found, allowed);
     }
 
-    /// Tells of a mistake in what is nobody's business.
+    /// Reports a name that is not known.
     pub(super) fn mistake_unseen(&mut self, at: &At<'_>, allowed: &str) {
         let found = if at.is_absent() {
             "nothing"
@@ -212,7 +212,7 @@ impl Reader {
         self.push(at.offset, at.path.clone(), found.to_owned(), allowed);
     }
 
-    /// Tells of names that stand in an object twice: one of them would be passed over in silence.
+    /// Reports names that an object has twice: otherwise one of them would be ignored in silence.
     fn doubles(&mut self, at: &At<'_>) {
         let object = at.node.and_then(ast::Value::as_object);
         let mut names = BTreeSet::new();
@@ -254,9 +254,9 @@ impl Reader {
     }
 }
 
-/// Returns the name that another was meant to be, if it is one that differs in few characters.
+/// Returns the known name that a misspelled one resembles, if they differ in few characters.
 fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
-    // No name that is known is longer.
+    // All known names are shorter.
     if limits::CONFIG_NAME_MAX < name.chars().count() {
         return None;
     }

@@ -1,10 +1,10 @@
-//! Topics, their subscriptions and the rules of these, as the file tells of them.
+//! Topics, their subscriptions and rules in the configuration.
 //!
-//! Their shape is checked; what SQL text means is not.
+//! Their structure is checked here; SQL text is not.
 
 use serde_json::Value;
 
-use super::reader::{At, Names, Reader};
+use super::reader::{At, ConfigReader, Names};
 use super::{QueueProperties, Status};
 use crate::limits;
 use crate::time::Millis;
@@ -18,7 +18,7 @@ pub struct Topic {
     pub properties: TopicProperties,
     /// Its subscriptions, in the order of the file.
     pub subscriptions: Vec<Subscription>,
-    /// `AuthorizationRules`, if the file says anything of them.
+    /// `AuthorizationRules`, if the file has them.
     pub authorization: Option<Vec<super::AuthorizationRule>>,
 }
 
@@ -46,35 +46,35 @@ pub struct TopicProperties {
 /// A subscription.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subscription {
-    /// Its name, which no other of its topic has.
+    /// Its name, unique in its topic.
     pub name: String,
-    /// Its properties: those of a queue, but for duplicate detection and sizes.
+    /// Its properties: those of a queue, except duplicate detection and sizes.
     pub properties: QueueProperties,
-    /// Its rules. Without any, it takes every message: so the emulator does it.
+    /// Its rules. A subscription without rules takes every message, as in the emulator.
     pub rules: Vec<Rule>,
 }
 
-/// A rule: which messages a subscription takes, and what it changes in them.
+/// A rule: a filter, and an action that changes the messages it takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// Its name, which no other of its subscription has.
+    /// Its name, unique in its subscription.
     pub name: String,
-    /// Which messages.
+    /// The filter.
     pub filter: Filter,
     /// The statements of `Action.SqlExpression`.
     pub action: Option<String>,
 }
 
-/// Which messages a rule takes.
+/// The filter of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Filter {
-    /// Those whose properties equal all that are given.
+    /// Messages whose properties equal all the given ones.
     Correlation(CorrelationFilter),
-    /// Those for which `SqlFilter.SqlExpression` is true.
+    /// Messages for which `SqlFilter.SqlExpression` is true.
     Sql(String),
 }
 
-/// What a message's properties must equal, where it is given.
+/// The values that a message's properties must equal, where given.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CorrelationFilter {
     /// `ContentType`.
@@ -97,7 +97,7 @@ pub struct CorrelationFilter {
     pub properties: Vec<(String, Constant)>,
 }
 
-/// What an application-property is compared with.
+/// A value that an application-property is compared with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Constant {
     /// true or false.
@@ -110,7 +110,7 @@ pub enum Constant {
 
 /// The names of a topic.
 const TOPIC: [&str; 4] = ["Name", "Properties", "Subscriptions", "AuthorizationRules"];
-/// The names of a correlation filter; the last makes no difference to the service either.
+/// The names of a correlation filter; the last has no effect in the service either.
 const CORRELATION: [&str; 10] = [
     "ContentType",
     "CorrelationId",
@@ -140,7 +140,7 @@ impl Default for TopicProperties {
     }
 }
 
-impl Reader {
+impl ConfigReader {
     pub(super) fn topic(&mut self, at: &At<'_>) -> Option<Topic> {
         self.object_of(at, &TOPIC)?;
         let name = self.name(&at.key("Name"));
@@ -229,7 +229,7 @@ impl Reader {
 
     /// Reads the `SqlExpression` of a filter or an action.
     fn expression(&mut self, at: &At<'_>) -> Option<String> {
-        // The last two make no difference to the service either.
+        // The last two have no effect in the service either.
         let known = [
             "SqlExpression",
             "CompatibilityLevel",
@@ -290,7 +290,7 @@ impl Reader {
         constants
     }
 
-    /// Reads the name of a part of an entity, which no other part of it may have in whatever case.
+    /// Reads the name of a subscription or a rule, which must be unique in its parent without case.
     fn part_name(&mut self, at: &At<'_>, names: &mut Names, what: &str) -> Option<String> {
         let max = limits::PART_NAME_LENGTH_MAX;
         let allowed = format!(

@@ -1,12 +1,12 @@
 //! Requests of the administration API.
 
 use super::parts;
-use crate::gateway::admin::{Asked, Request};
+use crate::gateway::admin::{AdminRequest, Request};
 
-/// The longest text of a refusal, bytes: it tells what was sent in part only.
+/// The longest text of a refusal, bytes: it quotes the request in part only.
 const REFUSAL_BYTES_MAX: usize = 1_000;
 
-/// Reads a request: a line `METHOD TARGET`, then its body. What is refused is told in few words.
+/// Reads a request: a line `METHOD TARGET`, then its body. The text of a refusal must be short.
 pub(super) fn run(input: &[u8]) {
     let parts = parts(input);
     let head = String::from_utf8_lossy(parts.first().copied().unwrap_or_default());
@@ -23,7 +23,7 @@ pub(super) fn run(input: &[u8]) {
         host: "localhost:5300",
         if_match: parts.get(2).map(|_| "*"),
     };
-    let refused = match Asked::read(&request) {
+    let refused = match AdminRequest::read(&request) {
         Ok(asked) => asked.operation(body).err(),
         Err(refusal) => Some(refusal),
     };

@@ -1,4 +1,5 @@
-//! Whole conversations: bytes of two clients in, through the engine and a shard with its log, and bytes out.
+//! Whole conversations: bytes of two clients in, through the engine and a shard with its log, and
+//! bytes out.
 
 use super::{NOW, SEPARATOR, make_entities, parts};
 use crate::access::Profile;
@@ -13,8 +14,8 @@ use crate::time::{ClockStep, Millis, Timestamp};
 /// Small, so that a conversation fills some and maintenance has something to do. Bytes.
 const SEGMENT_BYTES: u64 = 4_096;
 
-/// Says each part of an input, by its first byte: the lowest bit names the client, the next five what
-/// happens before (see [`Conversation::prepare`]).
+/// Plays each part of an input by its first byte: the lowest bit selects the client, the next five
+/// an event before it (see [`Conversation::prepare`]).
 pub(super) fn run(input: &[u8]) {
     let mut conversation = Conversation::new();
     for part in parts(input) {
@@ -23,12 +24,12 @@ pub(super) fn run(input: &[u8]) {
         };
         let client = usize::from(first & 1);
         conversation.prepare(client, first >> 1);
-        conversation.say(client, bytes);
+        conversation.feed(client, bytes);
     }
     conversation.end();
 }
 
-/// Makes an input of what one client says.
+/// Makes an input of one client's bytes.
 pub fn input<'s>(said: impl Iterator<Item = &'s [u8]>) -> Vec<u8> {
     let mut input = Vec::new();
     for bytes in said {
@@ -78,8 +79,8 @@ impl Conversation {
         self.clients.get(client).copied().unwrap_or(ConnectionId(0))
     }
 
-    /// Lets something happen before a client speaks: its connection is cut, time goes on, the clock is
-    /// set, the store is away for a while, or nothing is left in memory.
+    /// Plays an event before a client's bytes: its connection is cut, time passes, the clock is
+    /// set, the store fails for a while, or the cache is emptied.
     fn prepare(&mut self, client: usize, what: u8) {
         let now = self.now;
         match what & 7 {
@@ -109,8 +110,8 @@ impl Conversation {
         self.server.shard.handle(self.now, Input::ClockStep(step));
     }
 
-    /// Hands a client's bytes in; what the server says is frames.
-    fn say(&mut self, client: usize, bytes: &[u8]) {
+    /// Hands a client's bytes to the engine; the output must be frames.
+    fn feed(&mut self, client: usize, bytes: &[u8]) {
         let id = self.id(client);
         self.server.receive(id, bytes);
         self.server.turn(self.now);
@@ -118,7 +119,7 @@ impl Conversation {
         check_frames(&output.unwrap_or_default());
     }
 
-    /// Ends both connections: what is in the log then is what the shard has.
+    /// Ends both connections: the log must then match the shard.
     fn end(mut self) {
         self.server.shard.handle(self.now, Input::StoreBack);
         for id in self.clients {

@@ -1,4 +1,5 @@
-//! The server's end of an AMQP connection, fed by a peer of bad will, with an application that answers what it is asked.
+//! The server's end of an AMQP connection, with a hostile peer and an application that answers its
+//! requests.
 
 use bytes::{Buf, BytesMut};
 
@@ -21,7 +22,7 @@ const PAUSE: Millis = Millis::from_secs(100);
 /// Messages that the application keeps ready for each receiver.
 const MESSAGES: u32 = 8;
 
-/// What a part of an input is, by its first byte's last three bits.
+/// The kind of a part of an input, by its first byte's last three bits.
 const FRAME_ON_CHANNEL_0: u8 = 0;
 const FRAME_ON_CHANNEL: u8 = 1;
 const SASL_FRAME: u8 = 2;
@@ -30,7 +31,7 @@ const WAIT: u8 = 4;
 const DETACH: u8 = 5;
 const SETTLE: u8 = 6;
 
-/// Returns the input that says these bytes to an engine that knows nothing of its peer.
+/// Returns the input that feeds these bytes to a new engine.
 #[must_use]
 pub fn input<'a>(said: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut input = vec![Manner::PLAIN, 0];
@@ -42,8 +43,8 @@ pub fn input<'a>(said: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
     input
 }
 
-/// Plays an input. Its first part says how far the connection has come before it and what the application does ([`Manner`]);
-/// each further one is something that the peer says, or that the application does.
+/// Plays an input. Its first part selects the connection's state and the application's behaviour
+/// ([`Manner`]); each further one is input of the peer, or an action of the application.
 pub(super) fn run(input: &[u8]) {
     let parts = parts(input);
     let mut parts = parts.into_iter();
@@ -58,12 +59,12 @@ pub(super) fn run(input: &[u8]) {
     victim.leave();
 }
 
-/// What the application does, in bits.
+/// The application's behaviour, in bits.
 #[derive(Debug, Clone, Copy)]
 struct Manner(u8);
 
 impl Manner {
-    /// It does all that it is asked to, at once.
+    /// It answers every request at once.
     const PLAIN: u8 = 0;
 
     const fn refuses_second_link(self) -> bool {
@@ -116,13 +117,13 @@ fn refusal() -> Refusal {
     }
 }
 
-/// The engine, its application, and what is known of both.
+/// The engine, its application, and the model of both.
 struct Victim {
     manner: Manner,
     now: Timestamp,
     engine: Connection,
     unread: BytesMut,
-    /// What the engine has said and nobody has taken.
+    /// Output of the engine that was not taken yet.
     said: BytesMut,
     links: Vec<LinkId>,
     incoming: Vec<(LinkId, DeliveryId, bool)>,
@@ -153,8 +154,13 @@ impl Victim {
         }
     }
 
-    /// Lets a client in order talk to the engine until a stage: 1 has a session, 2 also a link on which the peer sends, 3 also one with
-    /// credit on which it receives, 4 has sent a message and received some.
+    /// Lets a correct client talk to the engine up to a stage: 1 has a session, 2 also a link on
+    /// which the peer sends, 3 also one with credit on which it receives, 4 has sent a message and
+    /// received some.
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "other events need no reaction of this client"
+    )]
     fn prepare(&mut self, stage: u8) {
         if stage == 0 {
             return;
@@ -164,7 +170,7 @@ impl Victim {
         for _ in 0..12 {
             let mut bytes = BytesMut::new();
             client.take_output(self.now, &mut bytes);
-            self.hear(&bytes);
+            self.feed(&bytes);
             client.handle_bytes(self.now, &mut self.said);
             while let Some(event) = client.poll_event() {
                 match event {
@@ -217,8 +223,8 @@ impl Victim {
             BYTES => {
                 // In pieces, as they may come.
                 let (first, second) = rest.split_at(rest.len().min(count));
-                self.hear(first);
-                self.hear(second);
+                self.feed(first);
+                self.feed(second);
             }
             WAIT => self.wait(),
             DETACH => {
@@ -241,14 +247,14 @@ impl Victim {
         let mut frame = length.to_be_bytes().to_vec();
         frame.extend_from_slice(&[2, kind, 0, channel]);
         frame.extend_from_slice(body);
-        self.hear(&frame);
+        self.feed(&frame);
     }
 
-    fn hear(&mut self, bytes: &[u8]) {
+    fn feed(&mut self, bytes: &[u8]) {
         self.unread.extend_from_slice(bytes);
         self.engine.handle_bytes(self.now, &mut self.unread);
         self.react();
-        // Who a peer is may have been decided meanwhile.
+        // The peer may have been authenticated meanwhile.
         self.engine.handle_bytes(self.now, &mut self.unread);
         self.react();
         let max = usize::try_from(FRAME).unwrap_or(usize::MAX) + bytes.len();
@@ -336,7 +342,7 @@ impl Victim {
         self.engine.accept_link(link, accept);
     }
 
-    /// Sends what a receiver gives credit for, and some that it does not: the engine says so.
+    /// Sends messages within a receiver's credit, and some beyond it, which the engine must refuse.
     fn send(&mut self, link: LinkId, limit: u32, drain: bool) {
         let large = vec![7; 3 * usize::try_from(FRAME).unwrap_or_default()];
         let payload: &[u8] = if self.manner.sends_large() {
@@ -364,7 +370,7 @@ impl Victim {
         }
     }
 
-    /// Settles so many of what waits for it, the newest first.
+    /// Settles a number of the unsettled deliveries, the newest first.
     fn settle_kept(&mut self, count: usize) {
         for _ in 0..=count {
             if let Some((link, delivery, settled)) = self.incoming.pop() {
@@ -399,13 +405,13 @@ impl Victim {
         self.now = end;
     }
 
-    /// Reads what the engine says as a strict peer does.
+    /// Reads the engine's output as a strict peer does.
     fn check_output(&mut self) {
         let mut output = BytesMut::new();
         self.engine.take_output(self.now, &mut output);
         assert!(
             output.is_empty() || !self.spoke_last,
-            "it goes on after its last word"
+            "it sends after its close"
         );
         self.said.extend_from_slice(&output);
         while let Some(head) = output.first_chunk::<8>().copied() {
@@ -425,7 +431,7 @@ impl Victim {
         self.spoke_last = self.closed && self.engine.is_finished();
     }
 
-    /// The connection is cut: what comes late finds nothing.
+    /// The connection is cut: late commands have no effect.
     fn leave(mut self) {
         self.engine.handle_eof(self.now);
         self.react();
@@ -445,7 +451,7 @@ impl Victim {
     }
 }
 
-/// Checks that a frame is one performative, and payload behind a transfer only.
+/// Checks that a frame is one performative, with a payload after a transfer only.
 fn check_frame(frame: &[u8]) {
     let Some(body) = frame.get(8..).filter(|body| !body.is_empty()) else {
         return;

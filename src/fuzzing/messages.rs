@@ -9,8 +9,9 @@ use crate::message::{Amendments, Control, Message, MessageState, Stamps, render,
 use crate::shape;
 use crate::time::{Millis, Timestamp};
 
-/// Parses the first part as a message, and renders it with the second as its amendments. What is rendered is a message again, and
-/// renders to the same once more: a forwarded message is not made longer by each delivery.
+/// Parses the first part as a message, and renders it with the second as its amendments. The result
+/// parses as a message, and renders to the same bytes again: a forwarded message does not grow with
+/// each delivery.
 pub(super) fn run(input: &[u8]) {
     let parts = parts(input);
     let bytes = Bytes::copy_from_slice(parts.first().copied().unwrap_or_default());
@@ -26,7 +27,7 @@ pub(super) fn run(input: &[u8]) {
         .get(1)
         .and_then(|bytes| Amendments::decode(bytes).ok())
         .inspect(check_amendments)
-        // No queue takes others.
+        // Queues refuse all others.
         .filter(|amendments| amendments.compound().is_none());
     let Ok(message) = Message::parse(bytes.clone()) else {
         return;
@@ -37,7 +38,7 @@ pub(super) fn run(input: &[u8]) {
     let parsed = Message::parse(Bytes::copy_from_slice(&first));
     assert!(
         parsed.is_ok(),
-        "what was rendered is no message: {parsed:?}"
+        "the rendered bytes are no message: {parsed:?}"
     );
     let (mut second, mut third) = (Vec::new(), Vec::new());
     render(&mut second, &first, &stamps(None));
@@ -45,7 +46,7 @@ pub(super) fn run(input: &[u8]) {
     assert_eq!(second, third, "each delivery changes the message");
 }
 
-/// What is kept of amendments is read as the same.
+/// Amendments read back from the log must be equal.
 fn check_amendments(amendments: &Amendments) {
     let kept = amendments.encode();
     assert_eq!(kept.len(), amendments.size(), "their size is another");
@@ -53,7 +54,7 @@ fn check_amendments(amendments: &Amendments) {
     assert_eq!(read.as_ref(), Ok(amendments), "they are read as others");
 }
 
-/// All that a delivery can write.
+/// The most that a delivery can write.
 fn stamps(amendments: Option<Amendments>) -> Stamps {
     let now = Timestamp::from_millis(1_800_000_000_000);
     Stamps {

@@ -1,4 +1,5 @@
-//! What fuzzers and their replays call: each target takes any bytes, and panics if an invariant breaks.
+//! Targets of the fuzzers and of the replay of their corpora: each takes any bytes, and panics if
+//! an invariant breaks.
 //!
 //! `fuzz/` calls them from libFuzzer, which looks for inputs that reach new code; `tests/it/fuzzing.rs` calls them with the inputs that
 //! were found and kept in `fuzz/corpus`. A target is deterministic: the same bytes do the same.
@@ -19,10 +20,10 @@ use crate::time::Timestamp;
 pub use conversations::input as conversation_input;
 pub use engine::input as engine_input;
 
-/// Something that takes any bytes.
+/// A target.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
-    /// What it is called: the name of its directory in `fuzz/corpus`.
+    /// Its name: the name of its directory in `fuzz/corpus`.
     pub name: &'static str,
     /// Takes an input.
     pub run: fn(&[u8]),
@@ -64,10 +65,11 @@ pub const TARGETS: [Target; 8] = [
     },
 ];
 
-/// When inputs are taken.
+/// The time at which inputs are played.
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
-/// Makes what inputs are about: a queue, one with message sessions, and a topic with a subscription.
+/// Makes the entities that inputs refer to: a queue, one with message sessions, and a topic with a
+/// subscription.
 fn make_entities(gateway: &mut Gateway, cx: &mut StepContext<'_>) {
     let queue = Description {
         max_delivery_count: 3,
@@ -95,7 +97,8 @@ fn make_entities(gateway: &mut Gateway, cx: &mut StepContext<'_>) {
     }
 }
 
-/// Stands between the parts of an input. A separator stays one when bytes before it come or go, which a length would not.
+/// Separates the parts of an input. A separator survives when bytes before it are added or removed,
+/// which a length would not.
 const SEPARATOR: [u8; 2] = [0xfe, 0xed];
 
 /// Returns the parts of an input.
@@ -111,7 +114,7 @@ fn parts(input: &[u8]) -> Vec<&[u8]> {
     parts
 }
 
-/// Returns two parts of an input: as text, with what is no UTF-8 replaced.
+/// Returns two parts of an input as text, with invalid UTF-8 replaced.
 fn two_texts(input: &[u8]) -> (String, String) {
     let mut parts = parts(input).into_iter();
     let mut text = || String::from_utf8_lossy(parts.next().unwrap_or_default()).into_owned();

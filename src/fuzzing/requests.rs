@@ -18,7 +18,8 @@ const CONNECTION: ConnectionId = ConnectionId(1);
 /// Steps of the broker that one message may cause at most.
 const STEPS_MAX: usize = 1_000;
 
-/// Where the parts of an input go, by their first bytes: pairs of a node, each with a link to it and one from it.
+/// The nodes that the parts of an input go to, by their first bytes: for each node a link to it and
+/// one from it.
 const NODES: [&str; 6] = [
     "queue.1/$management",
     "$cbs",
@@ -92,7 +93,7 @@ impl Client {
         client
     }
 
-    /// Lets the shard do a step, and all that follows from it.
+    /// Runs a step of the shard, and all that follows from it.
     fn step(&mut self, report: Report) {
         let mut reports = vec![report];
         let mut steps = 0;
@@ -109,7 +110,7 @@ impl Client {
     }
 }
 
-/// Writes what a client is sent. Answers and messages are well formed.
+/// Encodes the output for a client. Answers and messages must be well formed.
 fn write(outgoing: Outgoing) -> Option<Report> {
     match outgoing {
         Outgoing::Respond(_, response, bodies) => {
@@ -130,7 +131,7 @@ fn write(outgoing: Outgoing) -> Option<Report> {
     }
 }
 
-/// Asks for a link to a node, or from it.
+/// Attaches a link to a node, or from it.
 fn attach(address: &str, link: LinkId, role: LinkRole) -> Attach {
     let (mut source, mut target) = (Source::default(), Target::default());
     match role {

@@ -17,11 +17,12 @@ const MESSAGE: &[u8] = b"\x00\x53\x70\xc0\x02\x01\x41\
     \xa1\x01e\x40\xa1\x01f\xa0\x02\x00\xff\
     \x00\x53\x75\xa0\x02hi";
 
-/// Shares that one rule may take at most.
+/// Shares of steps that one rule may take at most.
 const SHARES_MAX: usize = 1_000;
 
-/// Compiles the first part as a condition, as a selector and as an action, and the second as an action; the third part, if it is a
-/// message, is what they are evaluated on. What is compiled is kept in the log, and read from it as the same.
+/// Compiles the first part as a condition, as a selector and as an action, and the second as an
+/// action; they are evaluated on the third part, if it is a message. A compiled rule is written to
+/// the log form, and must read back as equal.
 pub(super) fn run(input: &[u8]) {
     let (condition, action) = two_texts(input);
     let sent = parts(input).get(2).copied().unwrap_or(MESSAGE);
@@ -73,7 +74,8 @@ pub(super) fn run(input: &[u8]) {
     }
 }
 
-/// Returns what subscriptions get of a message, as a topic finds it: a share at a time.
+/// Returns the copies that subscriptions get of a message, evaluated a share at a time as in a
+/// topic.
 fn matches(rules: &RuleSet, message: &Message, facts: &Facts) -> Vec<Match> {
     let unchanged = Amendments::default();
     let (mut evaluation, mut share) = (Evaluation::default(), Share::default());

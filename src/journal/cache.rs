@@ -1,4 +1,4 @@
-//! Stretches of the log that are in memory: recent frames, and what was read back.
+//! Ranges of the log that are in memory: recent frames, and frames that were read back.
 //!
 //! A frame in which nothing is alive any more goes at once: where receivers keep up, the same few
 //! buffers are used again and again, and stay in the processor's cache.
@@ -9,12 +9,13 @@ use bytes::{Bytes, BytesMut};
 
 use super::reading::{Stretch, slice};
 use crate::ids::BodyRef;
+use crate::limits;
 
 /// Recent frames and read stretches, each up to its budget; the oldest go first.
 #[derive(Debug)]
 pub(super) struct Cache {
     budget: usize,
-    /// By position, which rises. One that has gone may have left its place, without bytes.
+    /// By ascending position. A removed one may have left an entry without bytes.
     frames: VecDeque<Recent>,
     /// Memory that the frames take.
     frame_bytes: usize,
@@ -42,13 +43,8 @@ struct Recent {
     alive: u32,
 }
 
-/// Buffers that are kept for the next frames.
-const FREE_MAX: usize = 8;
-/// Bytes of a buffer that is kept, at most.
-const FREE_BYTES_MAX: usize = 1024 * 1024;
-
 impl Cache {
-    /// Takes the budget in bytes; a quarter of it is for what is read.
+    /// Sets the budget in bytes; a quarter of it is for frames that were read back.
     pub(super) fn new(budget: usize) -> Self {
         Self {
             budget,
@@ -63,14 +59,14 @@ impl Cache {
         }
     }
 
-    /// Takes another budget, and lets go what is beyond it.
+    /// Sets another budget, and evicts frames beyond it.
     pub(super) fn set_budget(&mut self, budget: usize, durable: u64) {
         self.budget = budget;
         self.evict(durable);
         self.evict_reads();
     }
 
-    /// Keeps a frame with so many live bodies.
+    /// Keeps a frame with a number of live bodies.
     pub(super) fn push_frame(&mut self, number: u64, position: u64, frame: BytesMut, alive: u32) {
         let held = frame.capacity();
         self.frame_bytes += held;
@@ -144,7 +140,7 @@ impl Cache {
 
     /// Returns a buffer for a frame of about so many bytes.
     pub(super) fn buffer(&mut self, bytes: usize) -> BytesMut {
-        // What is much too large would waste memory as long as its frame is kept.
+        // A buffer that is much too large would waste memory as long as its frame is kept.
         let fits = |buffer: &BytesMut| bytes <= buffer.capacity() && buffer.capacity() < 4 * bytes;
         match self.free.iter().position(fits) {
             Some(at) => self.free.swap_remove(at),
@@ -152,14 +148,14 @@ impl Cache {
         }
     }
 
-    /// Keeps a buffer that nobody else has any more.
+    /// Keeps a buffer without other references.
     fn reuse(&mut self, bytes: Bytes) {
         if let Ok(mut buffer) = bytes.try_into_mut() {
             buffer.clear();
-            if FREE_MAX <= self.free.len() {
+            if limits::FREE_BUFFERS_MAX <= self.free.len() {
                 self.free.remove(0);
             }
-            if buffer.capacity() <= FREE_BYTES_MAX {
+            if buffer.capacity() <= limits::FREE_BUFFER_BYTES_MAX {
                 self.free.push(buffer);
             }
         }
@@ -203,7 +199,7 @@ impl Cache {
         stretch.keep(body)
     }
 
-    /// Finds the frame that a position lies in, or behind.
+    /// Finds the frame that a position lies in or after.
     fn frame_of(&mut self, position: u64) -> Option<&mut Recent> {
         let behind = self
             .frames

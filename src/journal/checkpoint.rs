@@ -122,7 +122,7 @@ pub(super) fn read(
     let Some(&number) = disk.checkpoints()?.last() else {
         return Ok(None);
     };
-    let mut file = File {
+    let mut file = CheckpointFile {
         disk,
         number,
         offset: 0,
@@ -176,7 +176,7 @@ pub(super) fn read(
                     count += 1;
                 }
                 Ok(None) => break,
-                Err(codec::Malformed) => return Err(file.damaged("a record cannot be read")),
+                Err(codec::MalformedRecord) => return Err(file.damaged("a record cannot be read")),
             }
         }
     }
@@ -190,14 +190,14 @@ pub(super) fn read(
     }))
 }
 
-struct File<'a> {
+struct CheckpointFile<'a> {
     disk: &'a dyn Disk,
     number: u64,
     offset: u64,
     buffer: Vec<u8>,
 }
 
-impl File<'_> {
+impl CheckpointFile<'_> {
     /// Returns the next bytes; fewer only at the end. Grows with what there is, not with what a
     /// damaged length says.
     fn take(&mut self, count: usize) -> Result<&[u8], Error> {

@@ -1,7 +1,7 @@
 //! Records as bytes: a kind, and the fields of its record in their order.
 //!
-//! A kind's fields never change: what must be said differently gets a new kind, and old kinds are
-//! read for ever. `docs/log-format.md` has the format to the byte.
+//! A kind's fields never change: a change of the fields gets a new kind, and old kinds stay
+//! readable. `docs/log-format.md` has the format to the byte.
 
 use bytes::{BufMut, BytesMut};
 
@@ -39,7 +39,7 @@ pub(super) struct Body {
 
 /// The bytes are no record that we know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Malformed;
+pub(super) struct MalformedRecord;
 
 /// Appends a record.
 pub(super) fn encode(out: &mut BytesMut, record: &Record<'_>) -> Option<Body> {
@@ -138,7 +138,11 @@ fn enqueued(out: &mut BytesMut, record: &Record<'_>) -> Option<Body> {
     Some(summed(out, body))
 }
 
-/// What an entity keeps beside its messages.
+/// The state of an entity besides its messages.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "its caller encodes the records of messages"
+)]
 fn beside(out: &mut BytesMut, record: &Record<'_>) {
     match *record {
         Record::SessionState {
@@ -282,7 +286,7 @@ fn slice(out: &mut BytesMut, bytes: &[u8]) -> Body {
     Body { offset, length }
 }
 
-/// A body, and its own checksum behind it.
+/// A body, and its own checksum after it.
 fn summed(out: &mut BytesMut, bytes: &[u8]) -> Body {
     let body = slice(out, bytes);
     out.put_u32_le(body_checksum(bytes));
@@ -317,7 +321,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Returns the next record, with the place of its body if it has one; `None` at the end.
-    pub(super) fn next(&mut self) -> Result<Option<(Record<'a>, Option<Body>)>, Malformed> {
+    pub(super) fn next(&mut self) -> Result<Option<(Record<'a>, Option<Body>)>, MalformedRecord> {
         if self.rest.is_empty() {
             return Ok(None);
         }
@@ -326,7 +330,7 @@ impl<'a> Decoder<'a> {
         let mut found = None;
         let record = match kind {
             ENTITY => {
-                let path = str::from_utf8(self.slice()?.0).map_err(|_| Malformed)?;
+                let path = str::from_utf8(self.slice()?.0).map_err(|_| MalformedRecord)?;
                 Record::Entity {
                     entity,
                     path,
@@ -372,7 +376,11 @@ impl<'a> Decoder<'a> {
         Ok(Some((record, found)))
     }
 
-    fn enqueued(&mut self, kind: u8, entity: EntityId) -> Result<(Record<'a>, Body), Malformed> {
+    fn enqueued(
+        &mut self,
+        kind: u8,
+        entity: EntityId,
+    ) -> Result<(Record<'a>, Body), MalformedRecord> {
         let number = self.number()?;
         let (at, time_to_live) = self.times()?;
         let (state, message_session) = (self.state()?, self.text()?);
@@ -396,7 +404,7 @@ impl<'a> Decoder<'a> {
         Ok((record, place))
     }
 
-    fn beside(&mut self, kind: u8, entity: EntityId) -> Result<Record<'a>, Malformed> {
+    fn beside(&mut self, kind: u8, entity: EntityId) -> Result<Record<'a>, MalformedRecord> {
         match kind {
             SAME_BODY => Ok(Record::SameBody {
                 entity,
@@ -406,26 +414,26 @@ impl<'a> Decoder<'a> {
             }),
             SESSION_STATE => Ok(Record::SessionState {
                 entity,
-                message_session: str::from_utf8(self.slice()?.0).map_err(|_| Malformed)?,
+                message_session: str::from_utf8(self.slice()?.0).map_err(|_| MalformedRecord)?,
                 at: self.timestamp()?,
                 state: self.optional()?,
             }),
             RULE => Ok(Record::Rule {
                 entity,
-                name: str::from_utf8(self.slice()?.0).map_err(|_| Malformed)?,
+                name: str::from_utf8(self.slice()?.0).map_err(|_| MalformedRecord)?,
                 rule: self.optional()?,
             }),
             SEEN => {
                 let at = self.timestamp()?;
-                let key = self.take(16)?.try_into().map_err(|_| Malformed)?;
+                let key = self.take(16)?.try_into().map_err(|_| MalformedRecord)?;
                 let key = u128::from_le_bytes(key);
                 Ok(Record::Seen { entity, at, key })
             }
-            _ => Err(Malformed),
+            _ => Err(MalformedRecord),
         }
     }
 
-    fn passage(&mut self, from: EntityId) -> Result<Passage<'a>, Malformed> {
+    fn passage(&mut self, from: EntityId) -> Result<Passage<'a>, MalformedRecord> {
         let from_number = self.number()?;
         let (to, number) = (self.entity()?, self.number()?);
         let (at, time_to_live) = self.times()?;
@@ -445,20 +453,23 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    fn text(&mut self) -> Result<Option<&'a str>, Malformed> {
+    fn text(&mut self) -> Result<Option<&'a str>, MalformedRecord> {
         let bytes = self.optional()?;
-        bytes.map(str::from_utf8).transpose().map_err(|_| Malformed)
+        bytes
+            .map(str::from_utf8)
+            .transpose()
+            .map_err(|_| MalformedRecord)
     }
 
-    fn key(&mut self) -> Result<Option<u128>, Malformed> {
+    fn key(&mut self) -> Result<Option<u128>, MalformedRecord> {
         let Some(bytes) = self.optional()? else {
             return Ok(None);
         };
-        let bytes = bytes.try_into().map_err(|_| Malformed)?;
+        let bytes = bytes.try_into().map_err(|_| MalformedRecord)?;
         Ok(Some(u128::from_le_bytes(bytes)))
     }
 
-    fn alive(&mut self, entity: EntityId) -> Result<Record<'a>, Malformed> {
+    fn alive(&mut self, entity: EntityId) -> Result<Record<'a>, MalformedRecord> {
         let number = self.number()?;
         let (at, time_to_live) = self.times()?;
         Ok(Record::Alive {
@@ -481,87 +492,89 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    fn byte(&mut self) -> Result<u8, Malformed> {
-        let (&byte, rest) = self.rest.split_first().ok_or(Malformed)?;
+    fn byte(&mut self) -> Result<u8, MalformedRecord> {
+        let (&byte, rest) = self.rest.split_first().ok_or(MalformedRecord)?;
         self.rest = rest;
         Ok(byte)
     }
 
-    fn varint(&mut self) -> Result<u64, Malformed> {
+    fn varint(&mut self) -> Result<u64, MalformedRecord> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
             let bits = u64::from(byte & 0x7f);
             if shift == 63 && 1 < bits {
-                return Err(Malformed);
+                return Err(MalformedRecord);
             }
             value |= bits << shift;
             if byte & 0x80 == 0 {
                 return Ok(value);
             }
         }
-        Err(Malformed)
+        Err(MalformedRecord)
     }
 
-    fn varint_u32(&mut self) -> Result<u32, Malformed> {
-        u32::try_from(self.varint()?).map_err(|_| Malformed)
+    fn varint_u32(&mut self) -> Result<u32, MalformedRecord> {
+        u32::try_from(self.varint()?).map_err(|_| MalformedRecord)
     }
 
-    fn entity(&mut self) -> Result<EntityId, Malformed> {
+    fn entity(&mut self) -> Result<EntityId, MalformedRecord> {
         self.varint_u32().map(EntityId)
     }
 
-    fn number(&mut self) -> Result<SequenceNumber, Malformed> {
+    fn number(&mut self) -> Result<SequenceNumber, MalformedRecord> {
         self.varint().map(SequenceNumber)
     }
 
-    fn timestamp(&mut self) -> Result<Timestamp, Malformed> {
+    fn timestamp(&mut self) -> Result<Timestamp, MalformedRecord> {
         let value = self.varint()?;
         let millis = (value >> 1).cast_signed() ^ -(value & 1).cast_signed();
         Ok(Timestamp::from_millis(millis))
     }
 
-    fn times(&mut self) -> Result<(Timestamp, Millis), Malformed> {
+    fn times(&mut self) -> Result<(Timestamp, Millis), MalformedRecord> {
         let at = self.timestamp()?;
         let time_to_live = match self.varint()?.checked_sub(1) {
             None => Millis::MAX,
-            Some(millis) => Millis::from_millis(i64::try_from(millis).map_err(|_| Malformed)?),
+            Some(millis) => {
+                Millis::from_millis(i64::try_from(millis).map_err(|_| MalformedRecord)?)
+            }
         };
         Ok((at, time_to_live))
     }
 
-    fn state(&mut self) -> Result<StoredState, Malformed> {
+    fn state(&mut self) -> Result<StoredState, MalformedRecord> {
         match self.byte()? {
             ACTIVE => Ok(StoredState::Active),
             DEFERRED => Ok(StoredState::Deferred),
             SCHEDULED => Ok(StoredState::Scheduled {
                 due: self.timestamp()?,
             }),
-            _ => Err(Malformed),
+            _ => Err(MalformedRecord),
         }
     }
 
-    fn take(&mut self, length: u64) -> Result<&'a [u8], Malformed> {
-        let length = usize::try_from(length).map_err(|_| Malformed)?;
-        let (bytes, rest) = self.rest.split_at_checked(length).ok_or(Malformed)?;
+    fn take(&mut self, length: u64) -> Result<&'a [u8], MalformedRecord> {
+        let length = usize::try_from(length).map_err(|_| MalformedRecord)?;
+        let (bytes, rest) = self.rest.split_at_checked(length).ok_or(MalformedRecord)?;
         self.rest = rest;
         Ok(bytes)
     }
 
-    fn slice(&mut self) -> Result<(&'a [u8], Body), Malformed> {
+    fn slice(&mut self) -> Result<(&'a [u8], Body), MalformedRecord> {
         let length = self.varint_u32()?;
         let offset = self.whole - self.rest.len();
         Ok((self.take(u64::from(length))?, Body { offset, length }))
     }
 
     /// The frame's checksum was right, so this one is.
-    fn summed(&mut self) -> Result<(&'a [u8], Body), Malformed> {
+    fn summed(&mut self) -> Result<(&'a [u8], Body), MalformedRecord> {
         let found = self.slice()?;
         self.take(u64_of(BODY_CHECKSUM))?;
         Ok(found)
     }
 
-    fn optional(&mut self) -> Result<Option<&'a [u8]>, Malformed> {
+    fn optional(&mut self) -> Result<Option<&'a [u8]>, MalformedRecord> {
         match self.varint()?.checked_sub(1) {
             None => Ok(None),
             Some(length) => self.take(length).map(Some),

@@ -2,7 +2,7 @@
 //!
 //! Invariants: a segment is synced before the next one begins, and its header is synced before
 //! its first frame is written; a frame that was written is never written again; each frame says
-//! what had been synced when it was written. Recovery tells damage from a crash by these.
+//! what had been synced when it was written. By these, recovery distinguishes damage from a crash.
 
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ impl Committer {
     ///
     /// # Errors
     ///
-    /// After an error nobody knows what is durable: the log must be recovered.
+    /// After an error it is unknown what is durable: the log must be recovered.
     pub fn sync(&mut self) -> Result<(), Error> {
         if let Some(current) = self.current
             && self.synced < self.written
@@ -92,7 +92,8 @@ impl Committer {
             self.current != Some(segment),
             "segment {segment} is being written"
         );
-        // What says that nothing needs it may not be synced, when that is done only now and then.
+        // With periodic syncs, a record that bytes are no longer needed may not be synced yet when
+        // they are removed.
         self.sync()?;
         self.disk.remove_segment(segment)
     }
@@ -113,14 +114,14 @@ impl Committer {
         Ok(())
     }
 
-    /// Writes frames that lie in one segment, one behind the other.
+    /// Writes consecutive frames of one segment.
     fn write_together(&mut self, place: Position, frames: &[Frame]) -> Result<(), Error> {
         self.parts.clear();
         let mut end = place.offset;
         for frame in frames {
             debug_assert!(
                 Position::from_u64(frame.position).offset == end,
-                "frame {} does not lie behind the one before it",
+                "frame {} does not follow the one before it",
                 frame.number
             );
             end += u64_of(frame.bytes.len());
@@ -140,7 +141,7 @@ impl Committer {
         let written = self
             .disk
             .write_shared(place.segment, place.offset, &self.parts);
-        // What is not kept here can be given back.
+        // Segments that are not kept here can be removed.
         self.parts.clear();
         written?;
         self.written = frames.last().map_or(self.written, |last| last.number);

@@ -1,5 +1,5 @@
-//! What can be told of bytes that are not what was written: whether only bodies in a frame are
-//! damaged, and where the next good frame is.
+//! Analysis of damaged bytes: whether only bodies in a frame are damaged, and where the next good
+//! frame is.
 
 use super::codec::Decoder;
 use super::layout::{
@@ -24,7 +24,7 @@ pub struct DamagedBody {
 }
 
 impl DamagedBody {
-    /// Returns where the bytes are and what is wrong with them, for people.
+    /// Returns the position and the fault as text for operators.
     #[must_use]
     pub fn place(&self) -> String {
         place(self.body, "its checksum is wrong")
@@ -55,11 +55,11 @@ pub struct Loss {
     pub segment: SegmentId,
     /// How far from the segment's begin, bytes.
     pub offset: u64,
-    /// What is wrong there.
+    /// The fault.
     pub what: &'static str,
 }
 
-/// Bytes behind the log's end that were cut off: a crash left them, or the newest frame is damaged.
+/// Bytes after the log's end that were cut off: a crash left them, or the newest frame is damaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
     /// Where.
@@ -75,9 +75,10 @@ pub struct Cut {
 /// Returns the damaged bodies of a frame whose checksum is wrong, by the positions they have from
 /// `begin` on, if these bodies are all that is wrong with it.
 ///
-/// A body's own checksum is in the frame and tells what the body's part of the frame's checksum was:
-/// with it in the place of the bytes, the frame's checksum is right when all records are. Damage in
-/// that checksum is the body's too: it changes the sum in two places, which even out.
+/// A body's own checksum is in the frame, and with it the body's contribution to the frame's
+/// checksum: with that instead of the bytes, the frame's checksum is right if all records are.
+/// Damage in the body's checksum counts as damage of the body: it changes the sum in two places,
+/// which cancel out.
 pub(super) fn damaged_bodies(
     store: u64,
     header: &FrameHeader,

@@ -26,7 +26,7 @@ fn check_refusal(error: &Error, damage: &str) {
 
 #[test]
 fn damage_in_bodies_alone_costs_nothing_but_these() {
-    // The body stands behind kind, entity, number, time, life, state, session, key and length.
+    // The body follows kind, entity, number, time, life, state, session, key and length.
     let start = written(1).messages[&1].position - layout::Position::START.to_u64();
     let start = usize::try_from(start).unwrap();
     for offset in 0..BODY {
@@ -242,7 +242,7 @@ fn no_damage_anywhere_loses_in_silence_what_another_record_names() {
                 contained += usize::from(0 < bad);
                 harmless += usize::from(bad == 0 && messages == before);
                 if messages != before {
-                    // What is missing lies at the end, in the newest segment: the page names it.
+                    // The missing part is at the end, in the newest segment: the page names it.
                     let in_newest = match change {
                         Change::Flip(id, _) | Change::Zero(id, _) | Change::Remove(id) => {
                             id == newest

@@ -1,7 +1,7 @@
 //! The seam to the disk: everything that the log asks of it.
 //!
-//! No path and no handle is seen above, so that files, memory and the faulty disk of the tests
-//! (and once a remote journal) can stand below. Every operation may be slow and may fail.
+//! The interface has no paths and no handles, so that files, memory, the faulty disk of the tests
+//! or a remote journal can implement it. Every operation may be slow and may fail.
 
 use std::fmt;
 
@@ -21,9 +21,9 @@ impl fmt::Display for SegmentId {
 
 /// Where segments and checkpoints are kept.
 ///
-/// What is assumed of an implementation: synced bytes stay; bytes that were written and not
-/// synced may be there or not after a crash, each on its own and in any order; nothing else
-/// changes. Starting and removing segments is durable and happens wholly or not at all.
+/// Implementations must guarantee: synced bytes stay; bytes that were written and not synced may
+/// exist or not after a crash, each independently and in any order; nothing else changes. Starting
+/// and removing segments is durable and atomic.
 pub trait Disk: Send + Sync {
     /// Returns all segments in order of their numbers, with their lengths in bytes.
     fn segments(&self) -> Result<Vec<(SegmentId, u64)>, Error>;
@@ -41,7 +41,7 @@ pub trait Disk: Send + Sync {
     /// Removes a segment; it may become a prepared one.
     fn remove_segment(&self, segment: SegmentId) -> Result<(), Error>;
 
-    /// Writes all parts, one behind the other. [`Error::Full`]: bytes there may have changed.
+    /// Writes all parts consecutively. [`Error::Full`]: bytes there may have changed.
     fn write(&self, segment: SegmentId, offset: u64, parts: &[&[u8]]) -> Result<(), Error>;
 
     /// Writes as [`Disk::write`] does; the parts may be kept as they are.
@@ -50,12 +50,13 @@ pub trait Disk: Send + Sync {
         self.write(segment, offset, &parts)
     }
 
-    /// Returns bytes that need not be read: at least so many, if they were written together.
+    /// Returns a number of bytes that need not be read: at least this many, if they were written
+    /// together.
     fn share(&self, _segment: SegmentId, _offset: u64, _least: usize) -> Option<Bytes> {
         None
     }
 
-    /// Makes durable all that was written to a segment. After an error nobody knows what is.
+    /// Makes all writes to a segment durable. After an error it is unknown which of them are.
     fn sync(&self, segment: SegmentId) -> Result<(), Error>;
 
     /// Reads as many bytes as there are and fit, and returns their number.

@@ -1,4 +1,4 @@
-//! What can go wrong with the log, in words for the one who runs the broker.
+//! Errors of the log, as texts for operators.
 
 use std::io;
 
@@ -7,11 +7,11 @@ use super::SegmentId;
 /// A failure of the log or of the disk under it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Bytes that were synced once are not what they were.
+    /// Bytes that were synced once have changed.
     #[error(
         "the log is damaged in segment {segment} at byte {offset}: {what}; nothing was changed. \
          Restore the data directory from a backup, or try the disk in another machine, or start \
-         once with --accept-data-loss to go on without what is damaged (keep a copy of the \
+         once with --accept-data-loss to start without the damaged part (keep a copy of the \
          directory), or start with an empty directory"
     )]
     Corrupt {
@@ -19,42 +19,42 @@ pub enum Error {
         segment: SegmentId,
         /// How far from the segment's begin, bytes.
         offset: u64,
-        /// What is wrong there.
+        /// The fault.
         what: &'static str,
     },
-    /// The bytes of one message are not what was written, or cannot be read. Everything else is.
+    /// The bytes of one message are damaged, or cannot be read. The rest of the log is good.
     #[error("segment {segment}, byte {offset}: {what}")]
     Body {
         /// Where.
         segment: SegmentId,
         /// How far from the segment's begin, bytes.
         offset: u64,
-        /// What is wrong.
+        /// The fault.
         what: String,
     },
-    /// A checkpoint is not what was written.
+    /// A checkpoint is damaged.
     #[error(
         "checkpoint {number:016x} is damaged: {what}; nothing was changed. Restore the data \
-         directory from a backup, or start with an empty directory and lose what is in this one"
+         directory from a backup, or start with an empty directory and lose the data in this one"
     )]
     CorruptCheckpoint {
         /// Which.
         number: u64,
-        /// What is wrong.
+        /// The fault.
         what: &'static str,
     },
-    /// There is no space. What was synced is untouched, and the same may be tried again.
+    /// The disk is full. Synced bytes are unchanged, and the operation may be tried again.
     #[error(
-        "the disk is full, or its quota is used up (ENOSPC, EDQUOT); free some space, the broker goes \
-         on by itself then"
+        "the disk is full, or its quota is used up (ENOSPC, EDQUOT); free some space; the broker then \
+         continues by itself"
     )]
     Full,
     /// The system refused an operation.
     #[error("cannot {what} {place}: {source}")]
     Io {
-        /// What was tried: a verb and its object.
+        /// The operation: a verb and its object.
         what: &'static str,
-        /// On what.
+        /// The file or directory.
         place: String,
         /// The system's answer.
         source: io::Error,
@@ -78,9 +78,9 @@ pub enum Error {
     Version {
         /// The segment or checkpoint.
         place: String,
-        /// What it says.
+        /// The version in the file.
         found: u32,
-        /// What we write.
+        /// The version that this program writes.
         known: u32,
     },
 }

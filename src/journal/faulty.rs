@@ -1,4 +1,4 @@
-//! A disk that loses power: what was synced stays, of the rest anything may be there.
+//! A disk that loses power: synced bytes stay, any of the others may be lost.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,12 +13,12 @@ const ATOMIC_BYTES: usize = 16;
 /// Written and synced bytes, apart.
 #[derive(Debug, Default)]
 pub(crate) struct FaultyDisk {
-    held: Mutex<Held>,
+    held: Mutex<FaultyState>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
-    segments: BTreeMap<SegmentId, Segment>,
+struct FaultyState {
+    segments: BTreeMap<SegmentId, FaultySegment>,
     /// Removed segments as they were: the next ones begin as these.
     spares: Vec<Vec<u8>>,
     checkpoints: BTreeMap<u64, Vec<u8>>,
@@ -31,8 +31,8 @@ struct Held {
 }
 
 #[derive(Debug, Default)]
-struct Segment {
-    /// What a reader sees.
+struct FaultySegment {
+    /// The bytes that a reader sees.
     written: Vec<u8>,
     synced: Vec<u8>,
     /// In the order in which they were written since the last sync.
@@ -64,7 +64,7 @@ impl FaultyDisk {
         Self::default()
     }
 
-    /// The power fails when so many operations more have been carried out.
+    /// The power fails after this many more operations.
     pub(crate) fn cut_power_after(&self, operations: u64) {
         self.held().operations_left = Some(operations);
     }
@@ -74,7 +74,7 @@ impl FaultyDisk {
         self.held().syncs_left = Some(after);
     }
 
-    /// There is space for so many bytes more; `None` for any number.
+    /// The bytes of free space left; `None` for no limit.
     pub(crate) fn set_room(&self, bytes: Option<u64>) {
         self.held().room = bytes;
     }
@@ -85,7 +85,7 @@ impl FaultyDisk {
         (held.operations_left, held.syncs_left) = (None, None);
     }
 
-    /// The power comes back: of what was written and not synced, anything may be there.
+    /// Restores the power: bytes that were written and not synced are kept or lost at random.
     pub(crate) fn crash(&self, seed: u64) {
         let mut dice = Dice::new(seed);
         self.restore_power();
@@ -144,12 +144,12 @@ impl FaultyDisk {
         self.held().checkpoints.get_mut(&number).unwrap()[offset] ^= 0x10;
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, FaultyState> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the lock for one operation that changes something.
-    fn operate(&self) -> Result<MutexGuard<'_, Held>, Error> {
+    fn operate(&self) -> Result<MutexGuard<'_, FaultyState>, Error> {
         let mut held = self.held();
         match &mut held.operations_left {
             Some(0) => return Err(missing("power", 0)),
@@ -160,8 +160,8 @@ impl FaultyDisk {
     }
 }
 
-impl Held {
-    fn segment(&mut self, segment: SegmentId) -> Result<&mut Segment, Error> {
+impl FaultyState {
+    fn segment(&mut self, segment: SegmentId) -> Result<&mut FaultySegment, Error> {
         self.segments
             .get_mut(&segment)
             .ok_or_else(|| missing("find segment", segment.0))
@@ -192,7 +192,7 @@ impl Disk for FaultyDisk {
         }
         held.take_room(64)?;
         let bytes = held.spares.pop().unwrap_or_else(|| vec![0; 4096]);
-        let started = Segment {
+        let started = FaultySegment {
             written: bytes.clone(),
             synced: bytes,
             unsynced: Vec::new(),
@@ -259,7 +259,7 @@ impl Disk for FaultyDisk {
     }
 
     fn write_checkpoint(&self, number: u64) -> Result<Box<dyn CheckpointSink + '_>, Error> {
-        Ok(Box::new(Sink {
+        Ok(Box::new(FaultySink {
             disk: self,
             number,
             bytes: Vec::new(),
@@ -285,13 +285,13 @@ impl Disk for FaultyDisk {
     }
 }
 
-struct Sink<'a> {
+struct FaultySink<'a> {
     disk: &'a FaultyDisk,
     number: u64,
     bytes: Vec<u8>,
 }
 
-impl CheckpointSink for Sink<'_> {
+impl CheckpointSink for FaultySink<'_> {
     fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.disk.operate()?.take_room(bytes.len())?;
         self.bytes.extend_from_slice(bytes);
@@ -307,7 +307,7 @@ impl CheckpointSink for Sink<'_> {
     }
 }
 
-/// Writes bytes into others at a place that may lie behind their end; returns where they end.
+/// Writes bytes at an offset that may lie beyond the end; returns the new end.
 fn overwrite(bytes: &mut Vec<u8>, at: usize, with: &[u8]) -> usize {
     let end = at + with.len();
     if at == bytes.len() {

@@ -1,4 +1,4 @@
-//! A log that holds any bytes: read, and what could be read is written and read again.
+//! Fuzzing of a log with arbitrary bytes: read it, write the result, and read that again.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use super::{Disk, Options, SegmentId, recover};
 const STORE: u64 = 1;
 const SEGMENT: SegmentId = SegmentId(1);
 
-/// Reads an input as a frame's records, and as what stands behind the header of a segment; then reads a log with a whole frame that
-/// holds it.
+/// Decodes an input as a frame's records, and as the bytes after the header of a segment; then
+/// reads a log with a whole frame that holds it.
 pub(crate) fn run(input: &[u8]) {
     check_records(input);
     replay(input);
@@ -56,7 +56,7 @@ fn check_records(input: &[u8]) {
     }
 }
 
-/// Recovers a log with one segment. What was recovered once is recovered again, with as many records.
+/// Recovers a log with one segment. A second recovery must find the same number of records.
 fn replay(bytes: &[u8]) {
     let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
     let header = SegmentHeader {

@@ -1,8 +1,8 @@
 //! The log's layout: segment headers, frame headers, positions. `docs/log-format.md` shows it.
 //!
-//! All numbers are little-endian. Checksums are CRC-32C and begin with the store's number, which
-//! is random: neither a removed segment's bytes nor a sender who knows this format can make
-//! bytes that pass for a frame.
+//! All numbers are little-endian. Checksums are CRC-32C and begin with the store's number, which is
+//! random: neither a removed segment's bytes nor a sender that knows this format can make bytes
+//! that pass for a frame.
 
 use super::SegmentId;
 use crate::ids::BodyRef;
@@ -15,10 +15,9 @@ pub(super) const SEGMENT_HEADER: usize = 64;
 pub(super) const FRAME_HEADER: usize = 32;
 /// A checkpoint's header, bytes; blocks follow.
 pub(super) const CHECKPOINT_HEADER: usize = 64;
-/// A checksum of a body alone lies behind it, bytes: one that is read back long after its frame
-/// was is checked by it.
+/// Bytes of the checksum after a body: a body that is read back without its frame is checked by it.
 pub(super) const BODY_CHECKSUM: usize = 4;
-/// Frames begin at multiples of this, bytes: what is searched for frames is searched faster.
+/// Frames begin at multiples of this, bytes, so that a search for frames is faster.
 pub(super) const FRAME_ALIGNMENT: usize = 8;
 
 const SEGMENT_MAGIC: [u8; 8] = *b"jitney-l";
@@ -89,7 +88,7 @@ pub(super) struct CheckpointHeader {
     pub(super) newest: i64,
 }
 
-/// What a file's header says.
+/// The contents of a file's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Header<T> {
     Good(T),
@@ -173,12 +172,13 @@ impl CheckpointHeader {
 /// The first bytes of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FrameHeader {
-    /// Bytes of records, without the zeros behind them.
+    /// Bytes of records, without the zeros after them.
     pub(super) length: u32,
     pub(super) segment: SegmentId,
     pub(super) number: u64,
-    /// How many numbers ago the newest frame was that had been synced when this one was written:
-    /// at least 1. What is missing before that is damage, what is missing after it may be a crash.
+    /// The distance, in frame numbers, to the newest frame that was synced when this one was
+    /// written: at least 1. A missing frame before that one is damage, a missing frame after it may
+    /// be a crash.
     pub(super) ahead: u32,
     pub(super) checksum: u32,
 }
@@ -252,7 +252,7 @@ pub(super) fn u64_of(length: usize) -> u64 {
     u64::try_from(length).expect("no machine has wider addresses")
 }
 
-/// Narrows a length of what is in memory, or fits in there.
+/// Narrows a length that is known to fit.
 pub(super) fn usize_of(length: u64) -> usize {
     usize::try_from(length).expect("it is below the length of a segment")
 }

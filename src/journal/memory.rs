@@ -1,6 +1,6 @@
 //! A disk that is memory: for brokers that keep nothing, and for tests.
 //!
-//! What is written stays where the writer had it, and is read there: nothing is copied.
+//! The parts of a write are kept without a copy, and are read in place.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,36 +15,40 @@ use crate::memory::{Held as MemoryHeld, Memory, Purpose};
 /// Segments and checkpoints in memory; removing them frees it.
 #[derive(Debug, Default)]
 pub struct MemoryDisk {
-    held: Mutex<Held>,
+    held: Mutex<MemoryState>,
     /// Whose part it is.
     memory: Memory,
 }
 
 #[derive(Debug, Default)]
-struct Held {
-    segments: BTreeMap<SegmentId, Segment>,
+struct MemoryState {
+    segments: BTreeMap<SegmentId, MemorySegment>,
     checkpoints: BTreeMap<u64, (Vec<u8>, MemoryHeld)>,
 }
 
-impl Held {
-    fn segment(&mut self, what: &'static str, segment: SegmentId) -> Result<&mut Segment, Error> {
+impl MemoryState {
+    fn segment(
+        &mut self,
+        what: &'static str,
+        segment: SegmentId,
+    ) -> Result<&mut MemorySegment, Error> {
         let found = self.segments.get_mut(&segment);
         found.ok_or_else(|| missing(what, segment.0))
     }
 }
 
-/// Parts as they were written, by their offsets; they do not overlap. What lies between them is
+/// Parts as they were written, by their offsets; they do not overlap. The bytes between them are
 /// zero.
 #[derive(Debug)]
-struct Segment {
+struct MemorySegment {
     parts: BTreeMap<usize, Bytes>,
     counted: MemoryHeld,
 }
 
-/// What a part takes beside its bytes, about.
+/// The bytes of a part beside its contents, about.
 const PART_BYTES: usize = 128;
 
-impl Segment {
+impl MemorySegment {
     fn length(&self) -> usize {
         let last = self.parts.last_key_value();
         last.map_or(0, |(start, part)| start + part.len())
@@ -62,7 +66,7 @@ impl Segment {
         }
     }
 
-    /// Lets go what lies between two offsets.
+    /// Removes the bytes between two offsets.
     fn clear(&mut self, at: usize, end: usize) {
         if end <= at {
             return;
@@ -126,7 +130,7 @@ impl MemoryDisk {
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, MemoryState> {
         // Every change is done in one step: a thread that panicked left nothing half done.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -144,10 +148,12 @@ impl Disk for MemoryDisk {
 
     fn start_segment(&self, segment: SegmentId) -> Result<(), Error> {
         let mut held = self.held();
-        held.segments.entry(segment).or_insert_with(|| Segment {
-            parts: BTreeMap::new(),
-            counted: self.memory.hold(Purpose::Other, 0),
-        });
+        held.segments
+            .entry(segment)
+            .or_insert_with(|| MemorySegment {
+                parts: BTreeMap::new(),
+                counted: self.memory.hold(Purpose::Other, 0),
+            });
         Ok(())
     }
 
@@ -203,7 +209,7 @@ impl Disk for MemoryDisk {
     }
 
     fn write_checkpoint(&self, number: u64) -> Result<Box<dyn CheckpointSink + '_>, Error> {
-        Ok(Box::new(Sink {
+        Ok(Box::new(MemorySink {
             disk: self,
             number,
             bytes: Vec::new(),
@@ -229,13 +235,13 @@ impl Disk for MemoryDisk {
     }
 }
 
-struct Sink<'a> {
+struct MemorySink<'a> {
     disk: &'a MemoryDisk,
     number: u64,
     bytes: Vec<u8>,
 }
 
-impl CheckpointSink for Sink<'_> {
+impl CheckpointSink for MemorySink<'_> {
     fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.bytes.extend_from_slice(bytes);
         Ok(())

@@ -11,7 +11,7 @@
 //!                       └──────────── recover ◄─────────────────────┘
 //! ```
 //!
-//! `docs/log-format.md` has the format to the byte and what is assumed of a disk.
+//! `docs/log-format.md` has the format to the byte and the assumptions about a disk.
 
 mod cache;
 mod checkpoint;
@@ -33,9 +33,9 @@ mod damage_tests;
 #[cfg(test)]
 pub(crate) mod faulty;
 #[cfg(test)]
-mod hazards;
-#[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod wrong_bytes_tests;
 
 pub use checkpoint::write_checkpoint;
 pub use committer::Committer;
@@ -55,9 +55,9 @@ pub struct Options {
     pub segment_bytes: u64,
     /// Bytes of recent frames and of read ones that stay in memory.
     pub cache_bytes: usize,
-    /// The number of the store, if it is new: random, so that nobody can foresee checksums.
+    /// The number of a new store: random, so that checksums cannot be predicted.
     pub store: u64,
-    /// Whether to go on without what was synced and is damaged or missing.
+    /// Whether to continue without frames that were synced and are damaged or missing.
     pub accepts_loss: bool,
 }
 

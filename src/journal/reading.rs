@@ -20,7 +20,7 @@ pub struct Stretch {
 }
 
 impl Stretch {
-    /// Returns a body's bytes, if all of them are in here and are what was written.
+    /// Returns a body's bytes, if all of them are in here and undamaged.
     #[must_use]
     pub fn body(&self, body: BodyRef) -> Option<Bytes> {
         let bytes = slice(self.position, &self.bytes, body)?;
@@ -43,8 +43,8 @@ impl Stretch {
         })
     }
 
-    /// Counts one more body as wanted, if it lies in here; says whether it does. Whether it is what
-    /// was written, [`Stretch::body`] tells.
+    /// Counts one more body as wanted, if it lies in here; returns whether it does.
+    /// [`Stretch::body`] checks whether it is damaged.
     pub fn serves(&mut self, body: BodyRef) -> bool {
         let Some(place) = place(self.position, &self.bytes, body) else {
             return false;
@@ -55,10 +55,10 @@ impl Stretch {
     }
 }
 
-/// Reads a body, and up to `ahead` bytes that lie behind it in its segment: the bodies that are
-/// wanted next; but nothing behind `until`, which is what
-/// [`Writer::readable_until`](super::Writer::readable_until) said before the read. Bytes that are
-/// kept in memory must be those that are there for good.
+/// Reads a body, and up to `ahead` bytes after it in its segment, which are the bodies that are
+/// wanted next; but nothing beyond `until`, the result of
+/// [`Writer::readable_until`](super::Writer::readable_until) before the read. Bytes that are cached
+/// must be final.
 ///
 /// # Errors
 ///
@@ -99,17 +99,21 @@ pub fn read_ahead(
     Ok(stretch)
 }
 
-/// Returns what a failed read means for the body that it was for: a bad sector is its damage alone.
+/// Converts a failed read to the error of the body that it was for: a bad sector damages that body
+/// alone.
 fn unreadable(body: BodyRef, error: Error) -> Error {
     let Position { segment, offset } = Position::of(body);
-    match error {
-        Error::Io { source, .. } if is_lasting(&source) => Error::Body {
+    if let Error::Io { source, .. } = &error
+        && is_lasting(source)
+    {
+        let what = format!("it cannot be read: {source}");
+        return Error::Body {
             segment,
             offset,
-            what: format!("it cannot be read: {source}"),
-        },
-        error => error,
+            what,
+        };
     }
+    error
 }
 
 /// Returns whether the same read would fail again: a bad sector, or a file that is not there.

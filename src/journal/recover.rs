@@ -1,9 +1,10 @@
-//! Recovery: the newest checkpoint, then every frame behind it, then the end is made clean.
+//! Recovery: read the newest checkpoint, then every frame after it, then truncate the incomplete
+//! end.
 //!
-//! The end of the log is the first place in its last segment where no whole frame is. What lies
-//! behind it was never synced and goes, unless a frame there says that what is missing had been
-//! synced when it was written: then, and wherever else a frame is missing, that is damage, and
-//! nothing is changed.
+//! The end of the log is the first position in its last segment without a whole frame. Bytes after
+//! it were never synced and are removed, unless a later frame says that the missing one had been
+//! synced when it was written. That, and a missing frame anywhere else, is damage, and nothing is
+//! changed.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,14 +24,14 @@ use crate::limits;
 use crate::queue::Record;
 use crate::time::Timestamp;
 
-/// What takes each record of a log, with the place of its body if it has one.
+/// Receives each record of a log, with the position of its body if it has one.
 pub type Replay<'a> = dyn FnMut(&Record<'_>, Option<BodyRef>) -> Result<(), String> + 'a;
 
 /// A log that was recovered.
 pub struct Recovered {
     /// Its end; every live body is to be counted with [`Writer::retain`].
     pub writer: Writer,
-    /// What writes it.
+    /// The writer of the log.
     pub committer: Committer,
     /// The largest timestamp of anything that happened.
     pub newest: Timestamp,
@@ -38,11 +39,11 @@ pub struct Recovered {
     pub last_frame: u64,
     /// Records that were replayed.
     pub records: u64,
-    /// Bytes behind the end that a crash left and that were cut off.
+    /// Bytes after the end that a crash left and that were cut off.
     pub cut: Option<Cut>,
     /// Messages whose bodies are damaged, in frames whose records are good.
     pub damaged: Vec<DamagedBody>,
-    /// What was lost, if that is accepted.
+    /// The losses that were accepted.
     pub losses: Vec<Loss>,
 }
 
@@ -120,24 +121,24 @@ struct Recovery<'a> {
     disk: &'a dyn Disk,
     store: u64,
     /// Those that are replayed: without gaps, the first one has the checkpoint's place.
-    segments: Vec<Found>,
+    segments: Vec<SearchResult>,
     end: Position,
     last_frame: u64,
     newest: Timestamp,
     appended: u64,
     usage: Usage,
     /// The segment that is written on.
-    current: Option<Found>,
-    /// Where the checkpoint stands in its segment, if frames lie before it there.
+    current: Option<SearchResult>,
+    /// The offset of the checkpoint in its segment, if frames lie before it there.
     stands_behind: Option<Position>,
-    /// The newest frame that is known to be synced, and the frames behind it in the newest segment
+    /// The newest frame that is known to be synced, and the frames after it in the newest segment
     /// with their offsets.
     synced: u64,
     unsynced: VecDeque<(u64, u64)>,
     damaged: Vec<DamagedBody>,
     losses: Vec<Loss>,
     accepts_loss: bool,
-    /// What is to be done to the disk when all was good.
+    /// Changes to make on the disk when everything was read.
     cut: Option<Cut>,
     never_begun: Option<SegmentId>,
     /// Segments that are shorter than they were made, and how long that was.
@@ -145,7 +146,7 @@ struct Recovery<'a> {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Found {
+struct SearchResult {
     id: SegmentId,
     length: u64,
     header: SegmentHeader,
@@ -206,7 +207,7 @@ impl<'a> Recovery<'a> {
         Ok(recovery)
     }
 
-    /// Looks at a segment's header; `None` if it was never begun. The first header tells the store's
+    /// Reads a segment's header; `None` if it was never written. The first header has the store's
     /// number, if no checkpoint does.
     fn look_at(
         &mut self,
@@ -214,7 +215,7 @@ impl<'a> Recovery<'a> {
         length: u64,
         is_last: bool,
         known: &mut bool,
-    ) -> Result<Option<Found>, Error> {
+    ) -> Result<Option<SearchResult>, Error> {
         let mut window = Window::new(self.disk, id, length);
         let header = SegmentHeader::decode(window.bytes(0, u64_of(SEGMENT_HEADER))?);
         let header = match header {
@@ -249,7 +250,7 @@ impl<'a> Recovery<'a> {
                     return Ok(None);
                 }
                 if !*known {
-                    let what = "its header is not whole, and no other tells the number of the \
+                    let what = "its header is incomplete, and no other has the number of the \
                                 store, without which --accept-data-loss finds nothing either";
                     return Err(corrupt(id, 0, what));
                 }
@@ -262,10 +263,10 @@ impl<'a> Recovery<'a> {
                 }
             }
         };
-        Ok(Some(Found { id, length, header }))
+        Ok(Some(SearchResult { id, length, header }))
     }
 
-    /// Refuses to go on, unless a loss is accepted.
+    /// Returns an error, unless the loss is accepted.
     fn lose(&mut self, segment: SegmentId, offset: u64, what: &'static str) -> Result<(), Error> {
         if !self.accepts_loss {
             return Err(corrupt(segment, offset, what));
@@ -284,7 +285,8 @@ impl<'a> Recovery<'a> {
         if store_is_known {
             return Ok(0 < self.search(window, begin)?.frames);
         }
-        // The first segment of a log was never another's: what is not zero was written to it.
+        // The first segment of a log is not a recycled one: bytes other than zero were written to
+        // it.
         let mut offset = begin;
         loop {
             let bytes = window.bytes(offset, u64_of(limits::RECOVERY_READ_BYTES))?;
@@ -306,7 +308,7 @@ impl<'a> Recovery<'a> {
                 self.end = Position::begin(found.id);
                 let first = found.header.first_frame;
                 if first != 0 && first != self.last_frame + 1 {
-                    let what = "it does not go on where the last one ended";
+                    let what = "it does not continue where the last one ended";
                     self.lose(found.id, 0, what)?;
                     self.last_frame = self.last_frame.max(first - 1);
                 }
@@ -317,7 +319,7 @@ impl<'a> Recovery<'a> {
             let next = segments.get(at + 1).map(|next| next.header.first_frame);
             self.replay_whole(&mut window, next, replay)?;
             self.current = Some(*found);
-            // A file may end before the place for which its checkpoint stands.
+            // A file may end before the position of its checkpoint.
             let length = self.end.offset.min(found.length);
             self.usage.grow(found.id, length);
         }
@@ -334,7 +336,7 @@ impl<'a> Recovery<'a> {
         loop {
             self.replay_segment(window, replay)?;
             let damage = match next {
-                // Nothing tells, where the next one's header is lost.
+                // Unknown if the header of the next one is lost.
                 Some(0) => None,
                 // A segment is begun only when the one before it is synced.
                 Some(first) => (first != self.last_frame + 1).then_some("a frame is damaged"),
@@ -447,7 +449,7 @@ impl<'a> Recovery<'a> {
                     replay(&record, body).map_err(Error::Replay)?;
                 }
                 Ok(None) => break,
-                Err(codec::Malformed) => {
+                Err(codec::MalformedRecord) => {
                     let Position { segment, offset } = self.end;
                     return Err(corrupt(segment, offset, "a record cannot be read"));
                 }
@@ -467,8 +469,8 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
-    /// Decides what lies behind the end of the last segment: nothing, what a crash left, or what
-    /// tells of damage, which is returned.
+    /// Decides what the bytes after the end of the last segment are: nothing, the remains of a
+    /// crash, or damage, which is returned.
     fn find_end(&mut self, window: &mut Window<'_>) -> Result<Option<&'static str>, Error> {
         let end = self.end.offset;
         let (segment, number) = (window.segment, self.last_frame + 1);
@@ -485,12 +487,10 @@ impl<'a> Recovery<'a> {
             });
         }
         if self.last_frame < behind.synced {
-            return Ok(Some("a frame is damaged, with good ones behind it"));
+            return Ok(Some("a frame is damaged, with good ones after it"));
         }
         if self.stands_behind == Some(self.end) && !self.ends_here(window)? {
-            return Ok(Some(
-                "the log ends before this place, for which its checkpoint stands",
-            ));
+            return Ok(Some("the log ends before the position of its checkpoint"));
         }
         Ok(None)
     }
@@ -514,7 +514,7 @@ impl<'a> Recovery<'a> {
         if checksum(self.store, payload) == header.checksum {
             return Ok(true);
         }
-        // Zeros up to the end may go on behind it.
+        // Zeros up to the end may continue after it.
         let records = payload.get(..usize_of(u64::from(header.length)));
         let ends_in_zeros = records.is_none_or(|records| records.ends_with(&[0; 4]));
         let damaged = damage::damaged_bodies(self.store, &header, payload, 0);
@@ -545,14 +545,14 @@ impl<'a> Recovery<'a> {
             self.disk.write(segment, prepared - 1, &[&[0]])?;
             self.disk.sync(segment)?;
         }
-        // What lies at the end after frames were skipped is no tail of its own.
+        // The end of a segment after skipped frames is not an end of its own.
         let cut = self.cut.filter(|cut| cut.offset == self.end.offset);
         if let Some(cut) = cut {
             self.disk.truncate(cut.segment, cut.offset)?;
         }
         self.cut = cut;
-        // What a process that was killed had not synced was read back all the same: from here on
-        // it counts, so it must stay.
+        // Frames that a killed process had not synced were read back all the same: from here on
+        // they count, so they must stay.
         if let Some(current) = self.current {
             self.write_tail_again(&current)?;
             self.disk.sync(current.id)?;
@@ -562,7 +562,7 @@ impl<'a> Recovery<'a> {
 
     /// Writes the frames again that are not known to be synced, as they are, and the segment's header.
     /// After a sync that failed the system may have them in memory only, and take them for written.
-    fn write_tail_again(&self, current: &Found) -> Result<(), Error> {
+    fn write_tail_again(&self, current: &SearchResult) -> Result<(), Error> {
         let rewrite = || -> Result<(), Error> {
             self.disk
                 .write(current.id, 0, &[&current.header.encode()])?;
@@ -590,7 +590,7 @@ impl<'a> Recovery<'a> {
     }
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Default)]
 struct Behind {
     /// Headers of frames.

@@ -1,4 +1,4 @@
-//! What a log promises, against a model, with the power failing anywhere.
+//! The promises of a log, against a model, with power failures anywhere.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const OPTIONS: Options = Options {
     accepts_loss: false,
 };
 const QUEUE: EntityId = EntityId(3);
-/// Bytes that are read behind a body.
+/// Bytes that are read after a body.
 const AHEAD: usize = 256;
 
 /// Messages by their numbers: where each is, and what it must be.
@@ -344,7 +344,7 @@ enum End {
     Kill,
 }
 
-/// What is done, how many operations of the disk it gets to, and what happens then.
+/// Operations, the number of disk operations before the end, and the kind of end.
 fn life() -> impl Strategy<Value = (Vec<Op>, u64, End)> {
     let end = prop_oneof![3 => any::<u64>().prop_map(End::Power), 1 => Just(End::Kill)];
     (prop::collection::vec(op(), 1..60), 1..60_u64, end)
@@ -367,7 +367,7 @@ proptest! {
                 End::Kill => model.kill(),
             }
         }
-        // What was recovered can be recovered again, with nothing to cut.
+        // A second recovery finds the same, with nothing to cut.
         model.crash(0);
     }
 

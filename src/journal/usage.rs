@@ -1,4 +1,4 @@
-//! What is alive in each segment, and so which can go and which are worth compacting.
+//! Live bytes in each segment: which segments can be removed, and which are worth compacting.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,10 @@ use super::layout::Position;
 use crate::ids::BodyRef;
 use crate::queue::Positions;
 
-/// The segments of the log and what lives in them.
+/// The segments of the log and their live bytes.
 #[derive(Debug, Default)]
 pub(super) struct Usage {
-    segments: BTreeMap<SegmentId, Segment>,
+    segments: BTreeMap<SegmentId, SegmentUsage>,
     /// Those in which nothing is alive, the one that is being written among them.
     empty: BTreeSet<SegmentId>,
     length: u64,
@@ -25,7 +25,7 @@ pub(super) struct Usage {
 }
 
 #[derive(Debug, Default)]
-struct Segment {
+struct SegmentUsage {
     length: u64,
     alive: u64,
     alive_count: u64,
@@ -111,8 +111,8 @@ impl Usage {
         }
     }
 
-    /// Takes out the segments before this one that hold nothing alive, now nor in what is durable,
-    /// and from which nothing is to be read.
+    /// Returns the segments before this one without live bytes, now and in the durable state, and
+    /// without pending reads.
     pub(super) fn take_removable(&mut self, before: SegmentId, durable: u64) -> Vec<SegmentId> {
         let segments = &self.segments;
         let dead = self.empty.range(..before).copied().filter(|id| {
@@ -131,12 +131,12 @@ impl Usage {
     }
 
     /// Returns the positions of segments before this one that are worth compacting, those with the
-    /// least alive first: where next to nothing is alive it costs next to nothing; others are for
-    /// when more than a fifth of the log, and a quarter of themselves, is dead.
+    /// fewest live bytes first. Segments with next to no live bytes cost next to nothing; others
+    /// are compacted when more than a fifth of the log, and a quarter of themselves, is dead.
     ///
-    /// Several go together, because whoever compacts them looks through all messages for theirs.
-    /// Survivors gather: a segment full of them is not chosen again, one that messages passed
-    /// through is. So one log does for both, and little is written twice (`docs/log-format.md`).
+    /// Several are compacted together, because a compaction scans all messages. Survivors gather: a
+    /// segment full of them is not chosen again, one that messages passed through is. So one log
+    /// serves both, and little is written twice (`docs/log-format.md`).
     pub(super) fn compaction_candidates(
         &mut self,
         before: SegmentId,
@@ -149,21 +149,21 @@ impl Usage {
         // Four segments are in use however little is alive.
         let is_much_dead = self.alive + self.alive / 4 + 4 * segment_bytes < self.length;
         let turnover = self.turnover;
-        let worth = |segment: &Segment| {
+        let worth = |segment: &SegmentUsage| {
             let is_nearly_dead = 8 * segment.alive < segment.length;
             let is_partly_dead = 4 * segment.alive < 3 * segment.length;
             0 < segment.alive_count
                 && segment.compact_after <= turnover
                 && (is_nearly_dead || is_much_dead && is_partly_dead)
         };
-        let mut candidates: Vec<(SegmentId, &mut Segment)> = self
+        let mut candidates: Vec<(SegmentId, &mut SegmentUsage)> = self
             .segments
             .range_mut(..before)
             .filter(|(_, segment)| worth(segment))
             .map(|(&id, segment)| (id, segment))
             .collect();
         candidates.sort_by_key(|(_, segment)| segment.alive);
-        // What survives takes new room first: not much of it at once.
+        // Survivors take new space first, so a compaction is bounded.
         let (mut survives, mut dead) = (0, 0);
         let enough = candidates.iter().position(|(_, segment)| {
             survives += segment.alive;
@@ -177,8 +177,8 @@ impl Usage {
             return None;
         }
         let positions = candidates.into_iter().map(|(id, segment)| {
-            // What is left of it after one attempt is being read, or changes hands: not at once
-            // again.
+            // Bodies that are left after one attempt are being read, or are moving between
+            // entities: try again later.
             segment.compact_after = turnover + segment_bytes;
             let begin = |id| Position::begin(id).to_u64();
             begin(id)..begin(SegmentId(id.0 + 1))
@@ -202,11 +202,11 @@ impl Usage {
     }
 }
 
-/// Returns what a body takes in the log when it was appended anew: with less than that, segments
-/// full of small bodies would look half dead, and be compacted for ever.
+/// Returns the bytes of a body in the log after a relocation: without the overhead, segments full
+/// of small bodies would count as half dead, and be compacted again and again.
 fn taken(body: BodyRef) -> u64 {
     u64::from(body.length) + RELOCATED_RECORD_BYTES
 }
 
-/// What a relocation takes besides the body, at least nearly: kind, entity, number, length, sum.
+/// The bytes of a relocation besides the body, about: kind, entity, number, length, sum.
 const RELOCATED_RECORD_BYTES: u64 = 16;

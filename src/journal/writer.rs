@@ -1,9 +1,9 @@
-//! The log's end, as its owner sees it: groups are put together here, and it is decided what the
-//! log needs. Nothing here waits; frames go to the disk through a [`Committer`](super::Committer).
+//! The log's end, for its owner: groups are put together here, and checkpoints and compactions
+//! become due. Nothing here waits; frames go to the disk through a [`Committer`](super::Committer).
 //!
-//! Invariants: a body has its place from the moment it is appended, so a frame begins where the
-//! last one ended, or in a new segment; frame numbers have no gap; what is released counts as
-//! alive until the frame that says so is durable.
+//! Invariants: a body has its position from the moment it is appended, so a frame begins at the end
+//! of the one before it, or in a new segment; frame numbers have no gap; released bytes count as
+//! live until the frame that releases them is durable.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub struct Frame {
     pub(super) length: u32,
 }
 
-/// A place between two frames that a checkpoint can stand for.
+/// A position between two frames that a checkpoint can represent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CheckpointAt {
     pub(super) store: u64,
@@ -64,7 +64,7 @@ pub struct Writer {
     /// The last frame that was sealed.
     sealed: u64,
     durable: u64,
-    /// Where each frame behind `durable` ends.
+    /// The end of each frame after `durable`.
     ends: VecDeque<Position>,
     /// Where the last durable frame ends.
     durable_end: Position,
@@ -75,13 +75,13 @@ pub struct Writer {
     appended: u64,
     /// The newest checkpoint that is on the disk.
     checkpoint: CheckpointAt,
-    /// No checkpoint is due before so many bytes were appended: the last attempt failed.
+    /// No checkpoint is due before this many bytes were appended: the last attempt failed.
     checkpoint_retry: u64,
-    /// Something is lost before the log's end: a checkpoint is due that stands for what is left.
+    /// A part of the log is lost: a checkpoint of the rest is due.
     has_loss: bool,
 }
 
-/// What recovery hands over.
+/// The result of recovery.
 pub(super) struct Start {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) options: Options,
@@ -176,7 +176,7 @@ impl Writer {
         self.cache.set_budget(bytes, self.durable);
     }
 
-    /// Keeps in memory what was read.
+    /// Caches bytes that were read.
     pub fn insert_read(&mut self, stretch: Stretch) {
         self.cache.push_read(stretch);
     }
@@ -193,19 +193,20 @@ impl Writer {
         self.cache.evict(frame);
     }
 
-    /// Returns up to where the log may be read: behind that, the disk may have other bytes later.
+    /// Returns the position up to which the log may be read: bytes after it may still change on the
+    /// disk.
     #[must_use]
     pub fn readable_until(&self) -> u64 {
         self.durable_end.to_u64()
     }
 
-    /// Returns whether messages may still come in: a full disk is left to what makes room.
+    /// Returns whether messages are admitted; a full disk is left to records that free space.
     #[must_use]
     pub fn accepts_messages(&self) -> bool {
         self.disk.has_room()
     }
 
-    /// Returns whether so much was written since the last checkpoint that the next is worth it.
+    /// Returns whether enough was written since the last checkpoint for the next one.
     #[must_use]
     pub fn checkpoint_due(&self) -> bool {
         let behind = self.appended - self.checkpoint.appended;
@@ -219,20 +220,19 @@ impl Writer {
             let (old, current) = (self.checkpoint.position.segment, self.position.segment);
             return self.usage.has_empty_from(old, current);
         }
-        // A checkpoint writes what is alive, and what is remembered otherwise: eight times that must
-        // have been written in between, which a recovery reads in a second for some gigabytes.
+        // A checkpoint writes the live entries and the other state of entities. Eight times that
+        // must have been written in between, which recovery reads in about a second per some
+        // gigabytes.
         let alive = self.usage.alive_count().saturating_mul(ALIVE_RECORD_BYTES);
         let worth = alive.max(self.checkpoint.bytes).saturating_mul(8);
         self.options.segment_bytes.max(worth) <= behind
     }
 
-    /// Returns the place right after the last sealed frame; the next checkpoint stands for it.
+    /// Returns the position right after the last sealed frame; the next checkpoint represents the
+    /// log up to it.
     #[must_use]
     pub fn checkpoint_at(&self) -> CheckpointAt {
-        debug_assert!(
-            self.open.is_empty(),
-            "a checkpoint stands between two groups"
-        );
+        debug_assert!(self.open.is_empty(), "a checkpoint lies between two groups");
         CheckpointAt {
             store: self.store,
             position: self.position,
@@ -243,8 +243,8 @@ impl Writer {
         }
     }
 
-    /// Says that this checkpoint is on the disk: what
-    /// [`write_checkpoint`](super::write_checkpoint) returned.
+    /// Records that this checkpoint is on the disk: the result of
+    /// [`write_checkpoint`](super::write_checkpoint).
     pub fn checkpoint_written(&mut self, at: CheckpointAt) {
         self.checkpoint = at;
         self.checkpoint_retry = 0;
@@ -362,7 +362,7 @@ impl Journal for Writer {
     }
 }
 
-/// What a message takes in a checkpoint, about.
+/// The bytes of a message in a checkpoint, about.
 const ALIVE_RECORD_BYTES: u64 = 40;
 /// Bytes of memory for the smallest frame.
 const FRAME_BYTES_MIN: usize = 512;

@@ -9,7 +9,7 @@ use crate::shape::value_length;
 
 /// Splits a batch into its messages, which share its buffer.
 ///
-/// What else stands in the envelope are hints for routing, and passed over.
+/// Other fields of the envelope are routing hints, and ignored.
 ///
 /// # Errors
 ///

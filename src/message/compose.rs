@@ -1,8 +1,7 @@
 //! Messages that come in another form than AMQP, made into one.
 //!
-//! What is composed is what a client of AMQP would have sent: a header for the time to live,
-//! annotations for what the service keeps there, properties, application-properties, and one data
-//! section.
+//! The result is the message that an AMQP client would have sent: a header for the time to live,
+//! annotations that the service defines, properties, application-properties, and one data section.
 
 use std::borrow::Cow;
 
@@ -21,9 +20,9 @@ pub struct Draft {
     pub time_to_live: Option<Millis>,
     /// When it is to become active.
     pub due: Option<Timestamp>,
-    /// What decides its partition.
+    /// The partition key.
     pub partition_key: Option<String>,
-    /// The application-properties; of a name that stands twice, the first holds.
+    /// The application-properties; the first value of a repeated name is used.
     pub properties: Vec<(String, Scalar<'static>)>,
 }
 
@@ -31,7 +30,7 @@ pub struct Draft {
 #[derive(Debug)]
 pub struct Composer {
     bytes: Vec<u8>,
-    /// Where the length of the body stands.
+    /// The offset of the body's length.
     length_at: usize,
 }
 
@@ -144,12 +143,12 @@ impl Composer {
     }
 }
 
-/// Room for what stands before most bodies.
+/// Bytes reserved before the body, enough for most messages.
 const FRONT_BYTES: usize = 512;
 
 impl Message {
-    /// Returns the body for who knows nothing of AMQP: data, text and binaries without what is
-    /// around them, anything else as it is encoded.
+    /// Returns the body for clients that do not speak AMQP: the content of data, texts and
+    /// binaries, and any other value as it is encoded.
     #[must_use]
     pub fn plain_body(&self) -> Cow<'_, [u8]> {
         let body = self.sections.body.of(self.bytes()).unwrap_or_default();

@@ -6,7 +6,7 @@ use super::Malformed;
 use super::value::{binary, elements};
 use crate::shape::value_length;
 
-/// What is asked of a transaction coordinator.
+/// A request to a transaction coordinator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Control {
     /// Begin a transaction.
@@ -56,7 +56,7 @@ impl Control {
     }
 }
 
-/// Reads the descriptor of a value of AMQP's own, and the value behind it.
+/// Reads the descriptor of an AMQP-defined value, and the value after it.
 fn described(value: &[u8]) -> Option<(u64, &[u8])> {
     match value {
         [0x00, 0x53, code, rest @ ..] => Some((u64::from(*code), rest)),

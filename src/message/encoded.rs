@@ -7,7 +7,7 @@ use crate::time::Timestamp;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Encoded<'a> {
     code: u8,
-    /// What stands behind the constructor.
+    /// The bytes after the constructor.
     data: &'a [u8],
 }
 
@@ -126,7 +126,7 @@ impl<'a> Encoded<'a> {
         Some(Items { code, rest, left })
     }
 
-    /// Returns what a list, or a map, holds.
+    /// Returns the contents of a list or a map.
     fn elements(self) -> Values<'a> {
         match (self.code, self.data) {
             (0xc0 | 0xc1, [_, count, rest @ ..]) => Values::new(rest, usize::from(*count)),
@@ -138,7 +138,7 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Says what kind of value it is.
+    /// Returns the kind of a value.
     #[must_use]
     pub const fn kind(self) -> &'static str {
         match self.code {

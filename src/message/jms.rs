@@ -1,9 +1,9 @@
-//! What selectors of JMS ask of a message beside its properties.
+//! Header fields and properties that JMS selectors read.
 
 use super::value::elements;
 use super::{Message, Scalar};
 
-/// Where they stand in their sections.
+/// Their fields in their sections.
 const DURABLE: usize = 0;
 const PRIORITY: usize = 1;
 const EXPIRY: usize = 8;
@@ -36,9 +36,11 @@ impl Message {
     /// Returns when its life ends by its sender's word, in milliseconds since 1970; 0 for never.
     #[must_use]
     pub fn absolute_expiry_time(&self) -> Scalar<'_> {
-        match self.millis(EXPIRY) {
-            Scalar::Null => Scalar::Long(0),
-            time => time,
+        let time = self.millis(EXPIRY);
+        if matches!(time, Scalar::Null) {
+            Scalar::Long(0)
+        } else {
+            time
         }
     }
 

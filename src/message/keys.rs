@@ -1,4 +1,4 @@
-//! What entities know a message by: its message session, its partition, its duplicates.
+//! Keys that entities derive from a message: message session, partition, duplicate detection.
 
 use super::Message;
 use super::value::{binary, text};
@@ -35,8 +35,8 @@ impl Message {
         self.annotation("x-opt-partition-key").and_then(text)
     }
 
-    /// Returns by what duplicates of the message are known: its message-id, of whatever type, and
-    /// with `scoped` its partition key too. `None` without a message-id.
+    /// Returns the key for duplicate detection: the message-id, of whatever type, and with `scoped`
+    /// the partition key too. `None` without a message-id.
     #[must_use]
     pub fn duplicate_key(&self, scoped: bool) -> Option<u128> {
         let id = self.message_id()?;
@@ -55,8 +55,8 @@ impl Message {
         self.annotation("x-opt-via-partition-key").and_then(text)
     }
 
-    /// Returns a number that decides the partition of the entity by way of which the message is sent
-    /// to another, by the via partition key.
+    /// Returns the hash of the via partition key: it decides the partition of the entity through
+    /// which the message is sent to another one.
     #[must_use]
     pub fn via_partition_hash(&self) -> Option<u64> {
         self.via_partition_key().map(hash_key).map(fold)

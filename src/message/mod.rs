@@ -5,7 +5,7 @@
 //! makes to application-properties, and rules to properties, are [`Amendments`], kept beside the message and merged on the
 //! way out.
 //!
-//! Leaves to others: transport, queues, what a stamp's value ought to be.
+//! Leaves to others: transport, queues, the values of stamps.
 
 mod amendments;
 #[cfg(test)]
@@ -49,7 +49,7 @@ pub const EMPTY: &[u8] = &[0x00, 0x53, 0x75, 0xa0, 0x00];
 #[error("{0}")]
 pub struct Malformed(pub String);
 
-/// What the broker writes onto a message on its way out (`messaging.md#stamps`).
+/// The stamps that the broker writes onto a message on its way out (`messaging.md#stamps`).
 #[derive(Debug, Clone)]
 pub struct Stamps {
     /// x-opt-sequence-number.

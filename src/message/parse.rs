@@ -15,8 +15,8 @@ use crate::time::{Millis, Timestamp};
 pub struct Message {
     bytes: Bytes,
     pub(super) sections: Sections,
-    message_id: Place,
-    group_id: Place,
+    message_id: Span,
+    group_id: Span,
     /// The header's ttl, milliseconds; 0 is none.
     time_to_live: u32,
     /// The message-format that it came with.
@@ -25,14 +25,14 @@ pub struct Message {
 
 /// Where something is in a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Place {
+pub(super) struct Span {
     start: u32,
-    /// No value is empty: what ends where it starts is not there.
+    /// No value is empty: an empty range means an absent value.
     end: u32,
 }
 
-impl Place {
-    /// Takes a place in a message, of which no part lies beyond 4 GiB.
+impl Span {
+    /// Makes a range in a message, no part of which lies beyond 4 GiB.
     fn new(start: usize, end: usize) -> Self {
         let narrow = |at| u32::try_from(at).unwrap_or(u32::MAX);
         let (start, end) = (narrow(start), narrow(end));
@@ -56,16 +56,16 @@ impl Place {
     }
 }
 
-/// Where the values of sections are, behind their descriptors; those of the body with them.
+/// The ranges of the values of sections, after their descriptors; those of the body include them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sections {
-    pub(super) header: Place,
-    pub(super) delivery_annotations: Place,
-    pub(super) message_annotations: Place,
-    pub(super) properties: Place,
-    pub(super) application_properties: Place,
-    pub(super) body: Place,
-    pub(super) footer: Place,
+    pub(super) header: Span,
+    pub(super) delivery_annotations: Span,
+    pub(super) message_annotations: Span,
+    pub(super) properties: Span,
+    pub(super) application_properties: Span,
+    pub(super) body: Span,
+    pub(super) footer: Span,
     /// A descriptor in the body is not written `00 53 xx`, as Python takes for granted.
     pub(super) body_is_wordy: bool,
 }
@@ -98,7 +98,7 @@ impl Sections {
                 0x73 => &mut found.properties,
                 0x74 => &mut found.application_properties,
                 0x75..=0x77 => {
-                    found.add_body(Place::new(at, next), code, &mut body_code)?;
+                    found.add_body(Span::new(at, next), code, &mut body_code)?;
                     found.body_is_wordy |= is_wordy;
                     at = next;
                     continue;
@@ -106,19 +106,19 @@ impl Sections {
                 0x78 => &mut found.footer,
                 other => return Err(Malformed(format!("{other:#x} is no section of a message"))),
             };
-            if *slot != Place::default() {
-                return Err(Malformed(format!("the section {code:#x} stands twice")));
+            if *slot != Span::default() {
+                return Err(Malformed(format!("the section {code:#x} is repeated")));
             }
-            *slot = Place::new(start, next);
+            *slot = Span::new(start, next);
             at = next;
         }
         Ok(found)
     }
 
-    /// Adds a body section: data and sequences may follow one another, a value stands alone.
+    /// Adds a body section: data and sequences may be repeated, a value may not.
     fn add_body(
         &mut self,
-        place: Place,
+        place: Span,
         code: u64,
         before: &mut Option<u64>,
     ) -> Result<(), Malformed> {
@@ -166,8 +166,8 @@ fn measure(code: u64, value: &[u8]) -> Result<usize, Malformed> {
     Ok(length)
 }
 
-/// What a field of a list section must be, if it is not null. A string may be a symbol and the
-/// other way round: generic clients send one for the other.
+/// The type that a field of a list section must have, if it is not null. A string may be a symbol
+/// and the other way round: generic clients send one for the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Field {
     Binary,
@@ -209,7 +209,7 @@ const PROPERTIES: [Field; 13] = [
     Field::Text,
 ];
 
-/// The places in them of what every entity wants to know.
+/// The ranges of the fields that every entity needs.
 const MESSAGE_ID: usize = 0;
 const GROUP_ID: usize = 10;
 
@@ -241,12 +241,12 @@ fn check_fields(
     mut report: impl FnMut(usize, usize, &[u8]),
 ) -> Result<(), Malformed> {
     let values = elements(list);
-    let (told, mut rest) = (values.left(), values.rest());
-    if fields.len() < told {
-        return Err(Malformed(format!("a section has {told} fields")));
+    let (claimed, mut rest) = (values.left(), values.rest());
+    if fields.len() < claimed {
+        return Err(Malformed(format!("a section has {claimed} fields")));
     }
     let cut = || Malformed("the bytes end within a field".to_owned());
-    for (index, field) in (0..told).zip(fields) {
+    for (index, field) in (0..claimed).zip(fields) {
         let (&constructor, after) = rest.split_first().ok_or_else(cut)?;
         if constructor == NULL {
             rest = after;
@@ -278,7 +278,7 @@ impl Message {
     ///
     /// # Errors
     ///
-    /// [`Malformed`] says what is wrong, as a clause for a sentence.
+    /// [`Malformed`] names the fault, as a clause for a sentence.
     pub fn parse(bytes: Bytes) -> Result<Self, Malformed> {
         let sections = Sections::find(&bytes, measure)?;
         let mut time_to_live = 0;
@@ -289,11 +289,11 @@ impl Message {
                 }
             })?;
         }
-        let (mut message_id, mut group_id) = (Place::default(), Place::default());
+        let (mut message_id, mut group_id) = (Span::default(), Span::default());
         if let Some(properties) = sections.properties.of(&bytes) {
             let start = sections.properties.start();
             check_fields(properties, &PROPERTIES, |index, at, value| {
-                let place = Place::new(start + at, start + at + value.len());
+                let place = Span::new(start + at, start + at + value.len());
                 match index {
                     MESSAGE_ID => message_id = place,
                     GROUP_ID => group_id = place,

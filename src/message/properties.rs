@@ -1,6 +1,6 @@
-//! What rules read of a message, in place.
+//! Properties of a message that rules read, in place.
 
-use super::parse::Place;
+use super::parse::Span;
 use super::value::{elements, entries, is_called, text};
 use super::{Amendments, Malformed, Message};
 
@@ -25,12 +25,12 @@ pub enum Field {
     To,
 }
 
-/// A section in which rules look for what they compare.
+/// A section whose properties rules read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// The sender's own properties.
     ApplicationProperties,
-    /// What is said to the broker.
+    /// Delivery annotations: for the broker.
     MessageAnnotations,
     /// The fields of [`Field`], and others.
     Properties,
@@ -144,7 +144,7 @@ impl Message {
         u64::try_from(steps.sum::<usize>()).unwrap_or(u64::MAX)
     }
 
-    fn section(&self, place: Place) -> &[u8] {
+    fn section(&self, place: Span) -> &[u8] {
         place.of(self.bytes()).unwrap_or_default()
     }
 }

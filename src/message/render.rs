@@ -34,8 +34,8 @@ pub fn render(out: &mut Vec<u8>, message: &[u8], stamps: &Stamps) {
     out.extend_from_slice(rest);
 }
 
-/// Appends the front of a message as [`render`] does, and returns what stands behind it: bytes of
-/// the sender's that need not be copied.
+/// Appends the front of a message as [`render`] does, and returns the rest: bytes of the sender's
+/// that need not be copied.
 pub fn render_front<'m>(out: &mut Vec<u8>, message: &'m [u8], stamps: &Stamps) -> &'m [u8] {
     let amended = stamps.amendments.as_deref();
     let amended = amended.filter(|amended| !amended.leaves_properties());
@@ -70,7 +70,7 @@ pub fn render_front<'m>(out: &mut Vec<u8>, message: &'m [u8], stamps: &Stamps) -
     &[]
 }
 
-/// What a delivery writes anew, and what stands behind it.
+/// The part of a message that a delivery encodes anew, and the rest.
 struct Front<'m> {
     header: Option<&'m [u8]>,
     delivery_annotations: Option<&'m [u8]>,
@@ -130,7 +130,7 @@ impl<'m> Front<'m> {
     }
 }
 
-/// Room for what stands in front of most messages: stamps, and properties of a usual size.
+/// Bytes reserved for the front of most messages: stamps, and properties of a usual size.
 const FRONT_BYTES: usize = 512;
 
 #[cold]
@@ -138,8 +138,8 @@ fn cut() -> Malformed {
     Malformed("the bytes end within a section".to_owned())
 }
 
-/// Writes the body's sections as the sender had them, but for their descriptors: Python skips two
-/// bytes and takes the third for the section's code, whatever stands there.
+/// Writes the body's sections as the sender had them, except for their descriptors: Python skips
+/// two bytes and takes the third for the section's code, whatever it is.
 fn wordy_body(out: &mut Vec<u8>, mut body: &[u8]) {
     while let Ok((code, value)) = section(body) {
         let length = extent(value).unwrap_or_default();
@@ -166,7 +166,7 @@ fn header(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
         let millis = stamps.time_to_live.as_millis();
         uint(out, u32::try_from(millis).unwrap_or(u32::MAX));
     }
-    // What was delivered before has been acquired before [3.2.1].
+    // A message that was delivered before has been acquired before [3.2.1].
     let is_first = matches!(first_acquirer, [0x41] | [0x56, 0x01]);
     if is_first && (stamps.acquired || 0 < stamps.delivery_count) {
         out.push(0x42);
@@ -253,8 +253,8 @@ fn usual_stamps(stamps: &Stamps) -> [u8; 62] {
     with(entries, ENQUEUED_TIME, enqueued_time)
 }
 
-/// Writes what the service leaves out where it is 0: the number that a message had in its first
-/// entity, and its state. Returns how many keys and values were written.
+/// Writes the annotations that the service leaves out at their defaults: the sequence number in the
+/// first entity, and the state. Returns how many keys and values were written.
 fn unusual_stamps(out: &mut Vec<u8>, stamps: &Stamps) -> usize {
     let mut count = 0;
     if stamps.enqueued_sequence_number != 0 {
@@ -280,8 +280,9 @@ fn with<const N: usize, const M: usize>(mut bytes: [u8; N], at: usize, value: [u
     bytes
 }
 
-/// Writes the properties as the sender had them, but for what is amended, a message-id where it gave none, and the
-/// times of a message whose life has an end: clients take its time to live from them.
+/// Writes the properties as the sender had them, except for amendments, a message-id where the
+/// sender gave none, and the times of a message that expires: clients compute its time to live from
+/// them.
 fn properties(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
     const ABSOLUTE_EXPIRY_TIME: usize = 8;
     const CREATION_TIME: usize = 9;
@@ -352,7 +353,8 @@ fn timestamp(out: &mut Vec<u8>, at: Timestamp) {
     out.extend_from_slice(&at.as_millis().to_be_bytes());
 }
 
-/// Writes the application-properties: what was not amended as the sender had it, then the rest.
+/// Writes the application-properties: those without amendments as the sender had them, then the
+/// amended ones.
 fn application_properties(out: &mut Vec<u8>, own: Option<&[u8]>, amended: Option<&Amendments>) {
     let Some(amended) = amended else {
         if let Some(own) = own {

@@ -25,8 +25,8 @@ pub enum Scalar<'a> {
     Long(i64),
     /// No value.
     Null,
-    /// Anything else, as it is encoded: binaries, lists, what has a foreign descriptor. There is
-    /// nothing to compare it with.
+    /// Any other value, as it is encoded: binaries, lists, values with an unknown descriptor. It
+    /// compares with nothing.
     Opaque(Cow<'a, [u8]>),
     /// `string`, `symbol`, `char`, or a `com.microsoft:uri`.
     Text(Cow<'a, str>),
@@ -102,7 +102,14 @@ impl<'a> Scalar<'a> {
         match self {
             Self::Long(value) => Some(i128::from(*value)),
             Self::Ulong(value) => Some(i128::from(*value)),
-            _ => None,
+            Self::Boolean(_)
+            | Self::Double(_)
+            | Self::Duration(_)
+            | Self::Null
+            | Self::Opaque(_)
+            | Self::Text(_)
+            | Self::Timestamp(_)
+            | Self::Uuid(_) => None,
         }
     }
 
@@ -239,7 +246,7 @@ fn encode_integer(out: &mut Vec<u8>, code: u8, value: i128) -> Option<()> {
     Some(())
 }
 
-/// Reads what stands behind the 0x00 of a described value, if it is one of .NET's.
+/// Reads the rest of a described value after its 0x00, if it is one of .NET's.
 fn described(bytes: &[u8]) -> Option<Scalar<'_>> {
     let length = value_length(bytes).ok()?;
     let (name, value) = bytes.split_at_checked(length)?;
@@ -254,7 +261,7 @@ fn described(bytes: &[u8]) -> Option<Scalar<'_>> {
 
 /// Returns a decimal128 as IEEE 754 has it. Microsoft.Azure.Amqp writes the upper part of the exponent
 /// two bits further down: 1.25 begins with `0c3c`, not with `303c`. The exponents of .NET's 0 to 28
-/// digits behind the point are taken so; in IEEE 754 they would be those of numbers below 1e-4500.
+/// digits after the point are read so; in IEEE 754 they would be those of numbers below 1e-4500.
 const fn as_ieee(mut bytes: [u8; 16]) -> [u8; 16] {
     if let [first, 0x08..=0x40, 0, 0, ..] = &mut bytes
         && *first & 0x7f == 0x0c
@@ -274,7 +281,7 @@ fn decimal(bytes: &[u8], exponent_bits: u32, bias: i32) -> Option<f64> {
     let (coefficient_bits, sign) = (width.checked_sub(1 + exponent_bits)?, bits >> (width - 1));
     let field = |from: u32, count: u32| bits >> from & ((1_u128 << count) - 1);
     let (exponent, coefficient) = match field(width - 3, 2) {
-        // Infinities and what is no number.
+        // Infinities and NaN.
         3 if field(width - 5, 4) == 0xf => return None,
         3 => {
             let coefficient = 0b100_u128 << (coefficient_bits - 2) | field(0, coefficient_bits - 2);

@@ -88,7 +88,7 @@ fn every_encoding_is_read() {
 
 #[test]
 fn decimals_of_dotnet_s_are_read_as_those_of_others() {
-    // What Microsoft.Azure.Amqp writes, and IEEE 754's form of it.
+    // The encoding of Microsoft.Azure.Amqp, and IEEE 754's form of it.
     for (dotnet, ieee, coefficient, expected) in [
         ([0x0c, 0x3c], [0x30, 0x3c], 125_u128, 1.25),
         ([0x8c, 0x3e], [0xb0, 0x3e], 25, -2.5),
@@ -188,7 +188,7 @@ fn any_scalar() -> impl Strategy<Value = Scalar<'static>> {
         any::<i64>().prop_map(Scalar::Long),
         Just(Scalar::Null),
         ".{0,300}".prop_map(|text| Scalar::Text(text.into())),
-        // What AMQP keeps of a time.
+        // The part of a time that AMQP stores.
         (-(1_i64 << 48)..1 << 48).prop_map(|millis| Scalar::Timestamp(millis * 10_000)),
         (1_u64 << 63..=u64::MAX).prop_map(Scalar::Ulong),
         any::<[u8; 16]>().prop_map(Scalar::Uuid),

@@ -39,7 +39,7 @@ struct Sections {
     body: Vec<Vec<u8>>,
     /// How the descriptors of the body are written.
     form: u8,
-    /// Where among the others the body stands.
+    /// The body's index among the sections.
     place: Index,
 }
 
@@ -305,7 +305,7 @@ fn rendered(message: &Bytes, stamps: &Stamps) -> Vec<u8> {
     out.split_off(6)
 }
 
-/// What the annotations are to be: the sender's without the broker's names, and the stamps.
+/// The expected annotations: the sender's without the broker's names, and the stamps.
 fn expected_annotations(own: Option<MessageAnnotations>, stamps: &Stamps) -> Annotations {
     let ours = |key: &OwnedKey| {
         let OwnedKey::Symbol(name) = key else {
@@ -346,7 +346,7 @@ fn expected_annotations(own: Option<MessageAnnotations>, stamps: &Stamps) -> Ann
     all
 }
 
-/// Maps whose entries stand in another order are equal to a receiver.
+/// Maps whose entries are in another order are equal to a receiver.
 fn sorted<K: Ord + Clone, V: Clone>(map: &OrderedMap<K, V>) -> std::collections::BTreeMap<K, V> {
     map.iter().map(|(k, v)| (k.clone(), v.clone())).collect()
 }
@@ -435,7 +435,7 @@ proptest! {
         stamps.amendments = Some(Arc::new(amendments));
         let out: Bytes = rendered(&section.into(), &stamps).into();
         let place = found(&out).application_properties.of(&out).unwrap();
-        // The other codec would keep the last of two equal names, and not tell.
+        // The other codec would keep the last of two equal names, without an error.
         prop_assert_eq!(value::count(place), 2 * expected.len());
         let got: Value = serde_amqp::from_slice(place).unwrap();
         let Value::Map(got) = got else { panic!("{got:?}") };
@@ -563,7 +563,7 @@ fn refused(bytes: &[u8], why: &str) {
 fn sections_that_do_not_go_together_are_refused() {
     let (data, value) = ([0x00, 0x53, 0x75, 0xa0, 0], [0x00, 0x53, 0x77, 0x40]);
     let header = [0x00, 0x53, 0x70, 0x45];
-    refused(&[header, header].concat(), "stands twice");
+    refused(&[header, header].concat(), "is repeated");
     refused(&[value, value].concat(), "do not go together");
     refused(&[&data[..], &value].concat(), "do not go together");
     refused(&[&data[..], &header, &data].concat(), "do not go together");

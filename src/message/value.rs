@@ -1,18 +1,18 @@
-//! AMQP values read in place: nothing is copied but what is asked for.
+//! AMQP values read in place: only the requested ones are copied.
 
 use super::Malformed;
 use crate::shape::value_length;
 
-/// What a constructor says of the bytes behind it.
+/// How a constructor encodes the length of its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Width {
-    /// So many.
+    /// A fixed number of bytes.
     Fixed(u8),
-    /// One byte tells how many more.
+    /// A length in one byte.
     Byte,
-    /// Four bytes tell how many more.
+    /// A length in four bytes.
     Word,
-    /// It is none that could be told without a look at what is there.
+    /// A described value or an unknown constructor: the length is not known without decoding it.
     Other,
 }
 
@@ -47,13 +47,13 @@ pub(super) fn extent(value: &[u8]) -> Option<usize> {
     let (&code, rest) = value.split_first()?;
     match behind(code, rest) {
         Some(size) => Some(1 + size),
-        // A described value: rare, and not worth a second way to follow it.
+        // A described value: rare, and not worth a second decoder.
         None if code == 0x00 => value_length(value).ok(),
         None => None,
     }
 }
 
-/// Returns how many bytes a value takes behind its constructor; nothing of a described one.
+/// Returns the bytes of a value after its constructor; nothing for a described one.
 #[inline]
 pub(super) fn behind(code: u8, rest: &[u8]) -> Option<usize> {
     let size = match *WIDTHS.get(usize::from(code))? {
@@ -76,7 +76,7 @@ pub(super) struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    /// Takes so many values from the front of some bytes.
+    /// Takes a number of values from the front of some bytes.
     pub(super) const fn new(rest: &'a [u8], left: usize) -> Self {
         Self { rest, left }
     }
@@ -192,7 +192,7 @@ pub(super) fn timestamp(value: &[u8]) -> Option<i64> {
     }
 }
 
-/// Reads the descriptor of a section; returns its code and what stands behind it.
+/// Reads the descriptor of a section; returns its code and the bytes after it.
 #[inline]
 pub(super) fn section(bytes: &[u8]) -> Result<(u64, &[u8]), Malformed> {
     match bytes {

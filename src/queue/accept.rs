@@ -1,4 +1,4 @@
-//! Receivers of message sessions: whom a session is given to, and for how long.
+//! Receivers of message sessions: which receiver holds a session, and for how long.
 
 use bytes::Bytes;
 
@@ -13,7 +13,7 @@ use crate::limits;
 pub enum Wanted<'a> {
     /// This one, whether it has messages or not.
     Named(&'a str),
-    /// Whichever has a message to deliver and is free; to be waited for until a time.
+    /// Any free session that has a message to deliver. The receiver waits for one until this time.
     Next(Timestamp),
 }
 
@@ -26,16 +26,16 @@ pub struct SessionGrant {
     pub until: Timestamp,
 }
 
-/// What became of the wish for a message session.
+/// The outcome of a request for a message session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Accepted {
     /// The receiver holds it.
     Granted(SessionGrant),
-    /// It comes as [`Delivery::SessionGranted`], or [`Delivery::NoSession`] does.
+    /// The outcome follows as [`Delivery::SessionGranted`] or [`Delivery::NoSession`].
     Waiting,
 }
 
-/// Somebody else holds the message session.
+/// Another receiver holds the message session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the message session is held by another receiver")]
 pub struct SessionTaken;
@@ -63,16 +63,16 @@ pub struct SessionList {
     pub names: Vec<String>,
     /// As many as it has at most.
     top: usize,
-    /// Sessions that are still to be left out.
+    /// Sessions that are still to be skipped.
     skip: usize,
-    /// Nothing is missing in it.
+    /// The list is complete.
     pub is_complete: bool,
     /// The session that was looked at last.
     after: Option<Box<str>>,
 }
 
 impl SessionList {
-    /// Begins a list of `top` sessions, behind those that are skipped.
+    /// Begins a list of `top` sessions, after those that are skipped.
     #[must_use]
     pub fn new(skip: usize, top: usize) -> Self {
         Self {
@@ -94,7 +94,8 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// [`SessionTaken`] if somebody else holds the one that it wants, or there are none here.
+    /// [`SessionTaken`] if another receiver holds the session, or the entity has no message
+    /// sessions.
     pub fn accept_session(
         &mut self,
         cx: &mut Context<'_>,
@@ -145,7 +146,7 @@ impl Queue {
         })
     }
 
-    /// Returns who holds a message session.
+    /// Returns the receiver that holds a message session.
     #[must_use]
     pub fn session_holder(&self, id: &str) -> Option<ConsumerId> {
         Some(self.sessions.as_ref()?.holder(id)?.consumer)
@@ -157,7 +158,7 @@ impl Queue {
         Some(self.sessions.as_ref()?.held_by(consumer)?.as_str())
     }
 
-    /// Counts the lock of a message session from `now` anew, and returns its end.
+    /// Restarts the lock of a message session at `now`, and returns its end.
     pub fn renew_session(&mut self, now: Timestamp, id: &str) -> Result<Timestamp, SessionLost> {
         let until = now.after(self.description.lock_duration);
         let sessions = self.sessions.as_mut().ok_or(SessionLost)?;
@@ -215,8 +216,8 @@ impl Queue {
         self.bytes = self.bytes - bytes(before) + bytes(length);
     }
 
-    /// Adds to a list the message sessions that have messages or a state, or with a time those whose
-    /// state was set after it, until it is complete or as many have been looked at as may be.
+    /// Adds message sessions to a list until it is complete or the share is spent: those that have
+    /// messages or a state, or with a time those whose state was set after it.
     pub fn list_sessions(
         &self,
         updated_after: Option<Timestamp>,
@@ -245,7 +246,7 @@ impl Queue {
         list.is_complete = true;
     }
 
-    /// Ends the locks of sessions and the waits for them that are over.
+    /// Ends the locks and the waits of sessions that are due.
     pub(super) fn end_sessions(&mut self, cx: &mut Context<'_>) {
         while let Some(name) = self.sessions.as_ref().and_then(|all| all.expired(cx.now)) {
             if self.sessions.as_mut().is_some_and(|all| all.lapse(&name)) {
@@ -294,7 +295,7 @@ impl Queue {
         }
     }
 
-    /// Gives free sessions to those who wait, and messages to those who hold one.
+    /// Gives free sessions to waiting receivers, and messages to holders of sessions.
     pub(super) fn dispatch_sessions(&mut self, cx: &mut Context<'_>) {
         while let Some(sessions) = self.sessions.as_mut()
             && let Some((consumer, name)) = sessions.match_waiting()

@@ -11,7 +11,7 @@ use crate::limits;
 pub struct Browsed {
     /// Where its bytes are.
     pub body: BodyRef,
-    /// What is written onto it; never an end of a lock.
+    /// Annotations to add on the way out; never an end of a lock.
     pub stamps: Stamps,
 }
 
@@ -21,11 +21,11 @@ pub struct Looks {
     left: usize,
 }
 
-/// Where a request goes on that has looked at as many entries as it may.
+/// The position at which a request continues that has used up its share of entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LookOn(pub u64);
 
-/// Which messages a batch-delete deletes.
+/// The messages that a batch-delete deletes.
 #[derive(Debug, Clone, Copy)]
 pub struct Doomed<'a> {
     /// As many at most.
@@ -36,7 +36,7 @@ pub struct Doomed<'a> {
     pub message_session: Option<&'a str>,
 }
 
-/// What the removal of a message costs, in messages looked at.
+/// The cost of the removal of a message, in messages looked at.
 const LOOKS_PER_REMOVAL: usize = 16;
 
 impl Looks {
@@ -78,9 +78,9 @@ impl Queue {
         self.browsed(entries.take(count.min(limits::PEEK_MESSAGES_MAX)))
     }
 
-    /// Does so for the messages of one message session, from where a browser begins
-    /// ([`Queue::browse_start`]). It looks at no more messages than it may: then it returns what it
-    /// has found, or where to go on if that is none.
+    /// Peeks at the messages of one message session, from where a browser begins
+    /// ([`Queue::browse_start`]). Stops when its share of entries is used up, and returns the
+    /// messages found, or the position to continue at if there are none.
     pub fn browse_session(
         &self,
         start: u64,
@@ -155,8 +155,8 @@ impl Queue {
     }
 
     /// Deletes up to `count` messages that can be received and were enqueued before a time, the
-    /// oldest first, from a place on; returns how many there were, and where to go on if it has looked
-    /// at as many as it may.
+    /// oldest first, from a position on. Returns their number, and the position to continue at if
+    /// its share of entries is used up.
     pub fn delete_batch(
         &mut self,
         cx: &mut Context<'_>,

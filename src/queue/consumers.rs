@@ -1,4 +1,4 @@
-//! The receivers of one queue, and whose turn it is.
+//! The receivers of one queue, and the order in which they get messages.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,19 +14,19 @@ pub struct ConsumerId(pub u64);
 pub enum ReceiveMode {
     /// Locked for it until it settles (peek-lock).
     PeekLock,
-    /// Gone once sent (receive-and-delete).
+    /// Removed once sent (receive-and-delete).
     ReceiveAndDelete,
 }
 
-/// How many bytes a receiver may be handed before some are written to its peer, by what its connection
-/// has to write already.
+/// How many bytes a receiver may be handed before some are written to its peer, given the bytes
+/// that its connection has yet to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allowance {
     /// None.
     Stopped,
-    /// So many, and not one more: a message that is larger waits.
+    /// This many, and not one more: a larger message waits.
     Within(i64),
-    /// So many, and the rest of the message with which they end.
+    /// This many, and the rest of the message with which they end.
     UpTo(i64),
 }
 
@@ -41,24 +41,24 @@ struct Consumer {
     /// Bytes that may still be handed to it before some are written to its peer.
     window: i64,
     allowance: Allowance,
-    /// It stands in the queue of those that can take a message.
+    /// It is in the queue of receivers that can take a message.
     waiting: bool,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Consumers {
     all: BTreeMap<ConsumerId, Consumer>,
-    /// Those that can take a message, in the order of their turns; may name some that cannot any
-    /// more.
+    /// Receivers that can take a message, in the order of their turns. It may contain some that no
+    /// longer can.
     turns: VecDeque<ConsumerId>,
     draining: Vec<ConsumerId>,
-    /// The ways of those that go through the queue on their own, and have no turns.
+    /// The scans of receivers that read the queue at their own position, and have no turns.
     scans: BTreeMap<ConsumerId, Scan>,
 }
 
 impl Consumer {
     fn credit(&self) -> u32 {
-        // Below what was delivered already it is no error, and means none [2.6.7].
+        // A limit below the deliveries made already is no error, and grants no credit [2.6.7].
         let credit = self.limit.wrapping_sub(self.delivered);
         if credit < 1 << 31 { credit } else { 0 }
     }
@@ -116,14 +116,14 @@ impl Consumers {
         self.scans.get_mut(&id)
     }
 
-    /// Notes a message that can be given out.
+    /// Records that a message can be delivered.
     pub(super) fn offer(&mut self, ordinal: u64, offered: Offered) {
         for scan in self.scans.values_mut() {
             scan.offer(ordinal, offered);
         }
     }
 
-    /// Forgets a message that has gone.
+    /// Forgets a message that was removed.
     pub(super) fn forget(&mut self, ordinal: u64) {
         for scan in self.scans.values_mut() {
             scan.forget(ordinal);
@@ -151,8 +151,8 @@ impl Consumers {
         self.enlist(id);
     }
 
-    /// Opens the window again by what was written to the peer; returns whether that lets a
-    /// receiver go on.
+    /// Opens the window again by the bytes written to the peer; returns whether that lets a
+    /// receiver continue.
     pub(super) fn written(&mut self, id: ConsumerId, bytes: i64) -> bool {
         let Some(consumer) = self.all.get_mut(&id) else {
             return false;
@@ -167,7 +167,7 @@ impl Consumers {
         goes_on
     }
 
-    /// Says how much a receiver may be handed; returns whether that lets the receiver go on.
+    /// Sets the allowance of a receiver; returns whether that lets it continue.
     pub(super) fn allow(&mut self, id: ConsumerId, allowance: Allowance) -> bool {
         let Some(consumer) = self.all.get_mut(&id) else {
             return false;
@@ -181,14 +181,16 @@ impl Consumers {
         goes_on
     }
 
-    /// Takes one credit from whoever's turn it is, and the message's bytes from its window.
+    /// Takes one credit from the receiver whose turn it is, and the message's bytes from its
+    /// window.
     pub(super) fn next_turn(&mut self, bytes: u32) -> Option<(ConsumerId, ReceiveMode)> {
         while let Some(&id) = self.turns.front() {
             let Some(consumer) = self.all.get_mut(&id) else {
                 self.turns.pop_front();
                 continue;
             };
-            // One that the message does not fit comes back when some bytes were written to its peer.
+            // A receiver whose window is too small for the message returns when bytes were written
+            // to its peer.
             if !consumer.can_take() || !consumer.fits(bytes) {
                 consumer.waiting = false;
                 self.turns.pop_front();
@@ -236,7 +238,7 @@ impl Consumers {
         }
     }
 
-    /// Returns whether anybody can take a message.
+    /// Returns whether any receiver can take a message.
     pub(super) fn is_ready(&mut self) -> bool {
         while let Some(id) = self.turns.front() {
             if let Some(consumer) = self.all.get_mut(id) {
@@ -250,10 +252,10 @@ impl Consumers {
         false
     }
 
-    /// Ends the drains: what credit is left is used up, for there is nothing to send.
+    /// Ends drains: the remaining credit is used up, because there is nothing to send.
     ///
-    /// One that may not be handed everything goes on draining, for there may be more for it; and one that waits for
-    /// bytes.
+    /// A receiver without allowance keeps draining, because there may be more for it; so does one
+    /// that waits for a body.
     pub(super) fn end_drains(&mut self) -> Vec<(ConsumerId, u32)> {
         let mut done = Vec::new();
         let (all, scans) = (&mut self.all, &self.scans);

@@ -1,4 +1,4 @@
-//! Messages whose bytes in the log are not what was written.
+//! Messages whose bytes in the log are damaged.
 //!
 //! Such a message loses its bytes and nothing else: it gets those of an empty message, and goes to
 //! the dead letters with a reason. A dead letter stays where it is, and is marked.
@@ -13,9 +13,9 @@ use crate::message::{EMPTY, Field};
 use crate::time::Millis;
 
 impl Queue {
-    /// Takes a message whose bytes are damaged out of whatever state it is in, and dead-letters it
-    /// with the bytes of an empty message. Returns where these are; `None` if no message of this
-    /// number has the damaged bytes any more.
+    /// Takes a message with damaged bytes out of whatever state it is in, and dead-letters it with
+    /// the bytes of an empty message. Returns where these are; `None` if no message of this number
+    /// has the damaged bytes any more.
     pub fn contain(
         &mut self,
         cx: &mut Context<'_>,
@@ -43,7 +43,7 @@ impl Queue {
         cx.journal.release(damaged);
         let mut reason = reason.into_amendments();
         if let Some(name) = &session {
-            // Nothing else says it without the sender's bytes.
+            // The sender's bytes, which would have it, are lost.
             reason.set_field(Field::SessionId, Some(name.as_str()));
         }
         match self.kind {
@@ -62,9 +62,9 @@ impl Queue {
         self.unlock(cx, ordinal);
     }
 
-    /// Makes a dead letter of a message that was received and deleted, and whose bytes turned out to
-    /// be damaged before they were sent. It gets a number of its own, and keeps the old one as the
-    /// number under which it was enqueued.
+    /// Makes a dead letter of a message that was received and deleted, and whose bytes turned out
+    /// to be damaged before they were sent. It gets a number of its own, and keeps the old one as
+    /// its enqueued sequence number.
     pub fn bring_back(&mut self, cx: &mut Context<'_>, stamps: &Stamps, reason: DeadLetter) {
         let ordinal = self.numbers.take(None);
         let body = cx.journal.append(&Record::Enqueued {

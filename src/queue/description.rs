@@ -1,4 +1,4 @@
-//! The properties of a queue, as they are kept.
+//! The properties of a queue, as they are stored.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,7 @@ pub struct Description {
     pub max_bytes: u64,
     /// Bytes of one message at most.
     pub max_message_bytes: u64,
-    /// What it may be used for.
+    /// The operations that its status allows.
     pub status: Status,
     /// Messages belong to message sessions, and are received through them only. Fixed when the
     /// entity is made.
@@ -41,30 +41,30 @@ pub struct Description {
     pub duplicate_window: Millis,
     /// It has [`limits::PARTITIONS`] number spaces instead of one. Fixed when the entity is made.
     pub partitioned: bool,
-    /// The entity to which messages go on.
+    /// The entity to which messages are forwarded.
     pub forward_to: Option<String>,
     /// The URL by which an administrator named that entity, if it was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forward_to_address: Option<String>,
-    /// The entity to which dead letters go on.
+    /// The entity to which dead letters are forwarded.
     pub forward_dead_letters_to: Option<String>,
     /// The URL by which an administrator named that one, if it was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forward_dead_letters_to_address: Option<String>,
     /// An entity that is not used for so long is deleted; [`Millis::MAX`] for never.
     pub auto_delete_on_idle: Millis,
-    /// It was made for a link, and goes with it; it is not there any more after a restart.
+    /// It was made for a link, and is deleted with it or at a restart.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub temporary: bool,
-    /// What its users wrote onto it.
+    /// User metadata.
     pub user_metadata: Option<String>,
-    /// `EnableBatchedOperations`: kept and told; the log always gathers what it writes.
+    /// `EnableBatchedOperations`: stored and reported; the log batches its writes in any case.
     pub batched_operations: bool,
-    /// `SupportOrdering`: kept and told; order is always kept.
+    /// `SupportOrdering`: stored and reported; order is kept in any case.
     pub supports_ordering: bool,
-    /// `EnableExpress`: kept and told; messages are always durable.
+    /// `EnableExpress`: stored and reported; messages are durable in any case.
     pub express: bool,
-    /// Who has which rights on it, beside those who have them on its namespace.
+    /// Authorization rules of the entity, besides those of its namespace.
     pub authorization: Vec<AuthorizationRule>,
     /// When it was made and changed.
     pub history: History,
@@ -89,8 +89,8 @@ impl Description {
         self.detects_duplicates.then_some(self.duplicate_window)
     }
 
-    /// Returns how long the entity may be idle before it is deleted; [`Millis::MAX`] for never. Of an
-    /// entity that passes its messages on nobody says that it is idle.
+    /// Returns how long the entity may be idle before it is deleted; [`Millis::MAX`] for never. An
+    /// entity that forwards its messages is never idle.
     #[must_use]
     pub fn idle_deletion(&self) -> Millis {
         match self.forward_to {
@@ -110,7 +110,7 @@ impl Description {
     }
 }
 
-/// What an entity is.
+/// The kind of an entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EntityKind {
     /// Messages are sent to it, and received from it.
@@ -121,7 +121,7 @@ pub enum EntityKind {
     Subscription,
 }
 
-/// What an entity may be used for.
+/// The operations that an entity's status allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Status {
     /// Sends and receives.
@@ -135,7 +135,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// Returns whether senders are let in.
+    /// Returns whether senders may attach.
     #[must_use]
     pub fn can_send(self) -> bool {
         match self {
@@ -144,7 +144,7 @@ impl Status {
         }
     }
 
-    /// Returns whether receivers are let in.
+    /// Returns whether receivers may attach.
     #[must_use]
     pub fn can_receive(self) -> bool {
         match self {

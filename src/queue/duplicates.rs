@@ -1,4 +1,4 @@
-//! What was accepted within the window, so that it is not accepted again.
+//! Duplicate detection: keys of the messages accepted within the window.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(super) struct Duplicates {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Order {
     lists: VecDeque<Arc<Vec<(Timestamp, u128)>>>,
-    /// How many at the front of the first list are gone.
+    /// How many at the front of the first list are removed.
     gone: usize,
     len: usize,
 }
@@ -43,7 +43,8 @@ impl Duplicates {
         true
     }
 
-    /// Lets no key be known for longer than its window from now on: the clock was ahead when it came.
+    /// Shortens remembered times to one window from now: the clock was ahead when they were
+    /// recorded.
     pub(super) fn follow_clock(&mut self, now: Timestamp) {
         for list in &mut self.order.lists {
             if list.iter().any(|&(at, _)| now < at) {
@@ -65,7 +66,7 @@ impl Duplicates {
         self.order.len
     }
 
-    /// Returns the bytes that it takes, about: a key stands in a tree and in a list.
+    /// Returns the bytes that it takes, about: a key is in a tree and in a list.
     pub(super) fn memory(&self) -> usize {
         self.keys.len() * (KEY_BYTES + size_of::<(Timestamp, u128)>())
     }
@@ -116,7 +117,7 @@ impl Order {
         }
     }
 
-    /// Takes the oldest out; there is one.
+    /// Removes the oldest key; there is one.
     fn pop(&mut self) {
         self.gone += 1;
         self.len -= 1;
@@ -131,7 +132,7 @@ impl Order {
     }
 }
 
-/// What a key takes in a tree's node that is half full.
+/// The bytes of a key in a tree's node that is half full.
 const KEY_BYTES: usize = 32;
 
 #[cfg(test)]

@@ -21,14 +21,14 @@ pub struct Departure {
     pub(super) copied: bool,
 }
 
-/// What the queue that a message goes to must be told, as it does not read bytes.
+/// Facts about a message that its destination needs and cannot read from the bytes.
 #[derive(Debug, Default)]
 pub struct Arriving {
-    /// By what duplicates of it are known there.
+    /// The key by which the destination detects duplicates of it.
     pub duplicate_key: Option<u128>,
-    /// What decides its partition there, if anything in it does.
+    /// The hash that decides its partition there, if any.
     pub partition_hash: Option<u64>,
-    /// It is set aside at once, as a dead letter.
+    /// The destination stores it as a dead letter.
     pub dead_letter: Option<DeadLetter>,
 }
 
@@ -43,7 +43,7 @@ impl Departure {
         }
     }
 
-    /// Sends it another way.
+    /// Changes its destination.
     pub fn redirect(&mut self, to: EntityId, reason: DeadLetter) {
         self.to = to;
         self.amend(Arc::new(reason.into_amendments()));
@@ -78,7 +78,7 @@ impl Departure {
 }
 
 impl Queue {
-    /// Returns the messages that can go on now and where their bytes are, the first ones first.
+    /// Returns the messages that can be forwarded now and the positions of their bodies, in order.
     #[must_use]
     pub fn waiting_to_go(&self, count: usize) -> Vec<(SequenceNumber, BodyRef)> {
         self.going().take(count).collect()
@@ -90,8 +90,8 @@ impl Queue {
         found.map(|entry| (number(entry.ordinal), entry.body))
     }
 
-    /// Returns the first message that can go on now, and where its bytes are. What cannot go on is
-    /// passed over once.
+    /// Returns the first message that can be forwarded now, and the position of its body. A message
+    /// that cannot be forwarded is skipped once.
     pub fn first_to_go(&mut self) -> Option<(SequenceNumber, BodyRef)> {
         if self.description.partitioned || !self.returned.is_empty() {
             return self.going().next();
@@ -101,7 +101,7 @@ impl Queue {
         fresh.map(|(ordinal, body)| (number(ordinal), body))
     }
 
-    /// Takes a message out that goes on.
+    /// Removes a message that is forwarded.
     pub fn depart(&mut self, number: SequenceNumber, to: EntityId) -> Option<Departure> {
         let ordinal = self.ordinal(number);
         let available = self
@@ -127,7 +127,7 @@ impl Queue {
         })
     }
 
-    /// Returns what rules may ask of a message that its bytes do not tell.
+    /// Returns the properties that rules read and the message's bytes do not have.
     #[must_use]
     pub fn facts(&self, number: SequenceNumber, seed: u64) -> Option<Facts> {
         let entry = self.index.get(self.ordinal(number))?;
@@ -139,21 +139,21 @@ impl Queue {
         })
     }
 
-    /// Returns what has been changed in a message.
+    /// Returns the amendments of a message.
     #[must_use]
     pub fn amendments(&self, number: SequenceNumber) -> Option<Arc<Amendments>> {
         self.index.get(self.ordinal(number))?.amendments.clone()
     }
 
-    /// Takes a topic's message out that has gone to all its subscriptions.
+    /// Removes a topic's message that has been copied to all its subscriptions.
     pub fn published(&mut self, cx: &mut Context<'_>, number: SequenceNumber) {
         let ordinal = self.ordinal(number);
         self.remove(cx, ordinal);
     }
 
-    /// Takes a message from another queue, and writes down that it came.
+    /// Adds a message from another queue, and records its arrival.
     ///
-    /// One that the entity knows already is dropped.
+    /// A duplicate is dropped.
     pub fn arrive(&mut self, cx: &mut Context<'_>, departure: Departure, arriving: Arriving) {
         let Departure {
             from,
@@ -163,7 +163,7 @@ impl Queue {
         } = departure;
         let from_number = number(entry.ordinal);
         match self.kind {
-            // A dead letter keeps its number and its time of arrival, and lives on for ever
+            // A dead letter keeps its number and its time of arrival, and never expires
             // (`entities.md#sequence-numbers`).
             Kind::DeadLetter => {
                 entry.ordinal = self.numbers.place(from_number);
@@ -188,7 +188,8 @@ impl Queue {
         }
     }
 
-    /// Makes a message one of this queue's: with a number, a time and a life of its own here.
+    /// Makes a message one of this queue's, with a number, a time of arrival and a time to live of
+    /// its own here.
     fn settle_in(
         &mut self,
         cx: &Context<'_>,
@@ -203,7 +204,7 @@ impl Queue {
         entry.time_to_live = entry
             .time_to_live
             .min(self.description.default_time_to_live);
-        // What came through several entities keeps the number of the first
+        // A message that was forwarded several times keeps the number of its first entity
         // (`entities.md#forwarding`).
         if entry.enqueued_number == SequenceNumber(0) {
             entry.enqueued_number = from_number;
@@ -262,7 +263,7 @@ impl Queue {
     }
 }
 
-/// Writes down that a message left one queue and came to no other.
+/// Records that a message left one queue and arrived in none.
 fn drop_departed(
     cx: &mut Context<'_>,
     entity: EntityId,

@@ -1,9 +1,9 @@
 //! The locks of one queue: found by token in constant time, and ended in the order of their
 //! deadlines.
 //!
-//! Locks are made in the order of their serial numbers, and nearly all are settled soon and in
-//! that order. So the recent ones stand in a ring, where no lock costs a tree node. What breaks
-//! the order (a renewed lock, one that is held while thousands come and go) moves to a tree.
+//! Locks are made in the order of their serial numbers, and nearly all are settled soon and in that
+//! order. So the recent ones are in a ring, where no lock costs a tree node. Locks that break the
+//! order (a renewed one, one that is held while thousands are made and settled) move to a tree.
 //!
 //! Invariants: a lock is in exactly one of the two; the ring's deadlines do not decrease; the
 //! ring's front is a live lock, and at least a quarter of the ring beyond 1,024 slots is.
@@ -38,7 +38,7 @@ pub(super) struct LockTable {
 /// Ring slots that are kept without asking how many of them are live.
 const RING_SLACK: usize = 1_024;
 
-/// What a lock outside of the ring takes, in the nodes of two trees.
+/// The bytes of a lock outside of the ring, in the nodes of two trees.
 const KEPT_BYTES: usize = 110;
 
 impl LockTable {
@@ -126,7 +126,7 @@ impl LockTable {
         self.take(serial)
     }
 
-    /// Finds the lock of a message. It looks at all locks: for what happens seldom.
+    /// Finds the lock of a message. It looks at all locks, and is called rarely.
     pub(super) fn of(&self, ordinal: u64) -> Option<LockToken> {
         let recent = (self.base..).zip(&self.recent);
         let recent = recent.filter_map(|(serial, lock)| Some((serial, lock.as_ref()?)));

@@ -10,12 +10,12 @@ pub struct MessageSession(Arc<Name>);
 
 struct Name {
     id: Box<str>,
-    /// Where its queue keeps what it knows of it, unless that has forgotten it meanwhile.
+    /// The slot in which its queue keeps the session, unless that was forgotten meanwhile.
     place: u32,
 }
 
 impl MessageSession {
-    /// The place of a name that no queue has given one.
+    /// The slot of a name that no queue has assigned one.
     const NOWHERE: u32 = u32::MAX;
 
     /// Makes the name of a session that a queue keeps at a place.
@@ -24,13 +24,13 @@ impl MessageSession {
         Self(Arc::new(Name { id, place }))
     }
 
-    /// Returns the place that it was made for. It is where to look first, and says nothing: the
-    /// queue may be another, or have another session there.
+    /// Returns the slot that it was made for. This is a hint: the queue may be another, or may have
+    /// another session there.
     pub(super) fn place(&self) -> u32 {
         self.0.place
     }
 
-    /// Returns whether this is the very same name, and not only an equal one.
+    /// Returns whether this is the same allocation, and not only an equal name.
     pub(super) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

@@ -1,4 +1,4 @@
-//! One queue: messages in the order of their numbers, and who may have them.
+//! One queue: messages in the order of their numbers, and the receivers that hold them.
 //!
 //! ```text
 //!            due                    receive                    complete
@@ -14,11 +14,11 @@
 //!
 //! Promises: numbers are given in order, without a gap, once; a message is with at most one
 //! receiver; what is due by `now` is done before anything else; every change is a record in the
-//! journal before anybody is told. Dead-letter queues are queues too, with a number space that is
+//! journal before it is acknowledged. Dead-letter queues are queues too, with a number space that is
 //! not theirs: a dead letter keeps its number ("only the activation of a scheduled message
 //! changes the number", `entities.md#scheduled-messages`).
 //!
-//! Leaves to the broker: links and their connections, where departures go, who is allowed.
+//! Leaves to the broker: links and their connections, destinations of departures, authorization.
 
 mod accept;
 mod browse;
@@ -83,12 +83,12 @@ pub struct Queue {
     /// No message at or above it was ever looked at for delivery. A partitioned queue has none: all
     /// that can be delivered is in `returned`.
     cursor: u64,
-    /// Messages below the cursor that can be delivered: given back, or late.
+    /// Messages below the cursor that can be delivered: released, or added late.
     returned: BTreeSet<u64>,
     /// The partition that the last message given out was of.
     last_partition: usize,
-    /// With message sessions, what can be delivered is known here, and neither by the cursor nor in
-    /// `returned`.
+    /// With message sessions, `sessions` knows the deliverable messages, and the cursor and
+    /// `returned` are unused.
     sessions: Option<sessions::Sessions>,
     duplicates: duplicates::Duplicates,
     scheduled: BTreeSet<(Timestamp, u64)>,
@@ -96,15 +96,15 @@ pub struct Queue {
     locks: LockTable,
     consumers: consumers::Consumers,
     bytes: u64,
-    /// Some of what is there has expired and is not seen to yet: nothing is given out meanwhile.
+    /// Some messages have expired and are not removed yet: nothing is delivered meanwhile.
     is_behind: bool,
-    /// The amendments that were read last in a replay, for the next message may have the same.
+    /// The amendments that a replay read last, because the next message may have the same.
     replayed: Option<(Box<[u8]>, Arc<Amendments>)>,
-    /// What it holds beside its messages' entries.
+    /// Bytes of memory beside the entries of messages.
     held: Held,
 }
 
-/// What a queue is to its entity.
+/// The role of a queue in its entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// It takes messages from senders; what cannot be delivered goes to `dead_letters`.
@@ -112,12 +112,12 @@ pub enum Kind {
         /// The entity's dead-letter queue.
         dead_letters: EntityId,
     },
-    /// It takes what the main queue could not deliver or forward, and keeps it until somebody
-    /// settles it.
+    /// It takes messages that the main queue could not deliver or forward, and keeps them until
+    /// they are settled.
     DeadLetter,
 }
 
-/// What a step needs of the world, and where it puts what comes of it.
+/// The context of a step: what it may use of the world, and its outputs.
 pub struct Context<'a> {
     /// The time of the step.
     pub now: Timestamp,
@@ -125,32 +125,32 @@ pub struct Context<'a> {
     pub journal: &'a mut dyn Journal,
     /// Random bits.
     pub random: &'a mut Random,
-    /// What is to happen outside.
+    /// The effects of the step.
     pub effects: &'a mut Effects,
 }
 
-/// What comes of a step, in order.
+/// The effects of a step, in order.
 #[derive(Debug, Default)]
 pub struct Effects {
     /// Messages for receivers, and ends of drains.
     pub deliveries: Vec<Delivery>,
-    /// Messages that go on to another queue. Their `Moved` record is not written yet: the broker
-    /// passes each on to [`Queue::arrive`] in the same step.
+    /// Messages that go to another queue. Their `Moved` record is not written yet: the broker
+    /// passes each to [`Queue::arrive`] in the same step.
     pub departures: Vec<Departure>,
 }
 
-/// Something for a receiver.
+/// An effect for a receiver.
 #[derive(Debug)]
 pub enum Delivery {
-    /// It has all that its drain was to bring: its credit up to this limit is used up.
+    /// Its drain is complete: its credit up to this limit is used up.
     Drained(ConsumerId, u32),
     /// A message.
     Message(ConsumerId, Handover),
     /// The message session that it waited for.
     SessionGranted(ConsumerId, SessionGrant),
-    /// No message session came free in the time it would wait: it is not let in.
+    /// No message session came free within the wait: the receiver is refused.
     NoSession(ConsumerId),
-    /// The lock of its message session is over: it is not a receiver any more.
+    /// The lock of its message session has ended: it is no longer a receiver.
     SessionLost(ConsumerId),
 }
 
@@ -163,7 +163,7 @@ pub struct Handover {
     pub mode: ReceiveMode,
     /// Where its bytes are.
     pub body: BodyRef,
-    /// What is written onto it.
+    /// The amendments and stamps of the message.
     pub stamps: Stamps,
 }
 
@@ -212,7 +212,7 @@ impl Queue {
             + self.locks.memory()
             + self.duplicates.memory()
             + sessions;
-        // Not each message is worth the shared count's while.
+        // The counter is shared by threads: small changes are not worth an update.
         if COUNTED_BYTES < bytes.abs_diff(self.held.bytes()) {
             self.held.resize(bytes);
         }
@@ -220,11 +220,11 @@ impl Queue {
 
     /// Packs up to `most` parts of its index if those that are open take too much.
     pub fn relieve(&mut self, most: usize) {
-        self.index.relieve(most);
+        self.index.pack_chunks(most);
     }
 
-    /// Replaces the queue's properties, but for those that are fixed when it is made; locks that are
-    /// held keep their ends.
+    /// Replaces the queue's properties, except those that are fixed when it is made. Held locks
+    /// keep their ends.
     pub fn describe(&mut self, description: Description) {
         debug_assert_eq!(
             self.description.requires_session,
@@ -234,8 +234,8 @@ impl Queue {
         self.description = description;
     }
 
-    /// Does what is due by `now`: ends of locks, activations, ends of life; of so many messages at
-    /// most. What is left is due still.
+    /// Does what is due by `now`: ends of locks, activations, expiries. It handles a bounded number
+    /// of messages; the rest is still due.
     pub fn handle_timeout(&mut self, cx: &mut Context<'_>, most: usize) {
         let mut left = most;
         self.end_locks(cx, &mut left);
@@ -251,8 +251,8 @@ impl Queue {
         self.check();
     }
 
-    /// Follows a clock that was set, to `now`. What runs by elapsed time has as much left as before;
-    /// what has a time by the clock has it still. Stamps and numbers that were given stay.
+    /// Follows a clock that was set, to `now`. Deadlines by elapsed time keep their distance;
+    /// deadlines by the clock stay. Stamps and numbers that were given stay.
     pub fn follow_clock(&mut self, now: Timestamp, step: ClockStep) {
         self.locks.follow_clock(step);
         if let Some(sessions) = &mut self.sessions {
@@ -262,7 +262,7 @@ impl Queue {
         self.is_behind = self.index.next_expiry().is_some_and(|next| next <= now);
     }
 
-    /// Forgets that a clock was ahead when messages came whose duplicates are dropped.
+    /// Corrects duplicate keys that were recorded while the clock was ahead.
     pub fn end_future(&mut self, now: Timestamp) {
         self.duplicates.follow_clock(now);
     }
@@ -339,12 +339,12 @@ impl Queue {
         number(self.numbers.peek(0))
     }
 
-    /// Finds the ordinal that a number stands for.
+    /// Returns the ordinal of a number.
     fn ordinal(&self, number: SequenceNumber) -> u64 {
         self.numbers.ordinal(number)
     }
 
-    /// Writes down what an entry has become.
+    /// Records the new state of an entry.
     fn record_change(&self, cx: &mut Context<'_>, ordinal: u64) {
         let Some(entry) = self.index.get(ordinal) else {
             return;
@@ -362,7 +362,7 @@ impl Queue {
         });
     }
 
-    /// Takes a message out for good.
+    /// Removes a message.
     fn remove(&mut self, cx: &mut Context<'_>, ordinal: u64) -> Option<Entry> {
         let entry = self.forget(ordinal)?;
         cx.journal.append(&Record::Removed {
@@ -373,7 +373,7 @@ impl Queue {
         Some(entry)
     }
 
-    /// Takes a message out of everything but its lock.
+    /// Removes a message from every index except the locks.
     fn forget(&mut self, ordinal: u64) -> Option<Entry> {
         let entry = self.index.remove(ordinal)?;
         self.bytes -= u64::from(entry.body.length);
@@ -446,9 +446,9 @@ impl std::fmt::Debug for Context<'_> {
     }
 }
 
-/// Returns what is written onto a message.
+/// Returns the annotations of a message.
 fn stamps(queue: EntityId, partitioned: bool, entry: &Entry) -> Stamps {
-    // A queue and its dead letters give a message the same.
+    // The same in a queue and in its dead-letter queue.
     let mut bits = Random::new(u64::from(queue.base().0) << 48 ^ number(entry.ordinal).0);
     let id = u128::from(bits.next_u64()) << 64 | u128::from(bits.next_u64());
     Stamps {
@@ -477,9 +477,9 @@ fn stamps(queue: EntityId, partitioned: bool, entry: &Entry) -> Stamps {
     }
 }
 
-/// What a message takes among those that wait for their time, in a tree's node that is half full.
+/// The bytes of a scheduled message, in a tree's node that is half full.
 const SCHEDULED_BYTES: usize = 36;
-/// What it takes among those that came back.
+/// The bytes of a returned message.
 const RETURNED_BYTES: usize = 20;
 /// Bytes by which a queue's memory may be other than it was last counted.
 const COUNTED_BYTES: usize = 4 * 1024;

@@ -1,4 +1,4 @@
-//! The numbers of one queue, and the ordinals that stand for them inside.
+//! The sequence numbers of one queue, and the ordinals that represent them.
 //!
 //! An ordinal is a partition (4 bits), how often the partition's numbers have rolled over (12 bits)
 //! and a number in it (48 bits): so the ordinals of one partition only grow. A sequence number is
@@ -17,8 +17,8 @@ pub(super) struct Numbers {
 
 /// A number in its partition: the low 48 bits.
 const MASK: u64 = (1 << 48) - 1;
-/// One round of numbers. The first ordinals are in round 1: so a number above the newest can be
-/// told to be one from before the roll-over.
+/// One round of numbers. The first ordinals are in round 1, so that a number above the newest can
+/// be assigned to the round before the roll-over.
 const ROUND: u64 = 1 << 48;
 const PARTITION_SHIFT: u32 = 60;
 
@@ -58,8 +58,8 @@ impl Numbers {
         self.next.iter().copied()
     }
 
-    /// Finds the ordinal that a number stands for: at or below the newest it is of this round of
-    /// numbers, above it of the round before the roll-over. Of a partition that is not there, one
+    /// Returns the ordinal of a number: at or below the newest it is of this round of numbers,
+    /// above it of the round before the roll-over. For a partition that does not exist, returns one
     /// that no message has.
     pub(super) fn ordinal(&self, number: SequenceNumber) -> u64 {
         let low = number.0 & MASK;
@@ -90,8 +90,8 @@ impl Numbers {
         next.is_some_and(|&next| number.0 & MASK < next & MASK)
     }
 
-    /// Finds the place of a number that another queue gave, by the shorter way round: a dead letter
-    /// keeps its number, and the two queues may stand on different sides of the roll-over.
+    /// Finds the ordinal of a number that another queue gave, by the shorter distance: a dead
+    /// letter keeps its number, and the roll-over may lie between the two queues.
     pub(super) fn place(&mut self, number: SequenceNumber) -> u64 {
         let partition = usize::try_from(number.0 >> 48).unwrap_or(usize::MAX);
         let Some(next) = self.next.get_mut(partition) else {

@@ -1,5 +1,5 @@
-//! What belongs to some of a queue's messages, by their ordinals: few as a rule, and then a short
-//! list without a tree's nodes; many sometimes.
+//! Values by ordinal, for some of a queue's messages. Usually there are few, in a sorted list; many
+//! are in a tree.
 
 use std::collections::BTreeMap;
 

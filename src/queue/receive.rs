@@ -1,4 +1,4 @@
-//! Giving messages out, and what receivers decide about them.
+//! Deliveries, and the outcomes that receivers settle them with.
 
 use std::sync::{Arc, LazyLock};
 
@@ -12,18 +12,18 @@ use crate::rules::Share;
 /// Changes to a message, if there are any. Messages that are changed alike share them.
 pub type Changes = Option<Arc<Amendments>>;
 
-/// What a receiver decides about a message it holds.
+/// The outcome that a receiver settles a message with.
 #[derive(Debug, Clone)]
 pub enum Settlement {
-    /// It is done with, and goes.
+    /// Completed: the message is removed.
     Complete,
-    /// It is given back, and the delivery counts as failed.
+    /// Abandoned: the message is returned, and the delivery counts as failed.
     Abandon(Changes),
     /// It goes to the dead-letter queue, with its reason and description among the changes.
     DeadLetter(Changes),
-    /// It is set aside, to be received by its number only.
+    /// Deferred: the message is received by its number only.
     Defer(Changes),
-    /// It is given back as if it had never been delivered.
+    /// Released: the message is returned as if it had never been delivered.
     Release,
 }
 
@@ -34,7 +34,7 @@ impl Settlement {
         self.changes().map_or(0, Amendments::weight)
     }
 
-    /// Returns the changes that it brings to its message.
+    /// Returns the changes to the message.
     #[must_use]
     pub fn changes(&self) -> Option<&Amendments> {
         match self {
@@ -96,7 +96,7 @@ const REASON: &str = "DeadLetterReason";
 /// The reason of a dead letter whose bytes are damaged.
 const DAMAGED: &str = "MessageDamaged";
 
-/// What is said of a dead letter that expired.
+/// The error description of a dead letter that expired.
 static EXPIRED: LazyLock<Arc<Amendments>> =
     LazyLock::new(|| Arc::new(DeadLetter::expired().into_amendments()));
 
@@ -112,7 +112,7 @@ impl DeadLetter {
         }
     }
 
-    /// The bytes of a message are not what was written.
+    /// The bytes of a message are damaged.
     #[must_use]
     pub fn damaged(place: &str) -> Self {
         let text = format!(
@@ -122,7 +122,7 @@ impl DeadLetter {
         Self::broker(DAMAGED, text)
     }
 
-    /// Adds the reason that a message has already, if it was dead-lettered before.
+    /// Adds the existing reason of a message that was dead-lettered before.
     pub(super) fn after(mut self, amendments: Option<&Amendments>) -> Self {
         let mut amendments = amendments.cloned().unwrap_or_default();
         if let (Some(earlier), Some(text)) =
@@ -153,7 +153,7 @@ impl DeadLetter {
         )
     }
 
-    /// Returns what is written onto its message.
+    /// Returns the annotations of its message.
     #[must_use]
     pub fn amended(self) -> Arc<Amendments> {
         Arc::new(self.into_amendments())
@@ -179,14 +179,13 @@ impl DeadLetter {
 }
 
 impl Queue {
-    /// Lets a receiver in, without credit.
+    /// Adds a receiver, without credit.
     pub fn add_consumer(&mut self, id: ConsumerId, mode: ReceiveMode) {
         self.consumers.add(id, mode);
     }
 
-    /// Lets a receiver go. Its locks stay until they end or are settled
-    /// (`receiving.md#lost-links`); the message session that it holds is for
-    /// [`Queue::release_session`] to free.
+    /// Removes a receiver. Its locks stay until they end or are settled
+    /// (`receiving.md#lost-links`); [`Queue::release_session`] frees its message session.
     pub fn remove_consumer(&mut self, id: ConsumerId) {
         self.consumers.remove(id);
         if let Some(sessions) = &mut self.sessions {
@@ -199,9 +198,9 @@ impl Queue {
         self.consumers.ids()
     }
 
-    /// Sets how many messages a receiver takes in all since it was let in.
+    /// Sets the number of deliveries that a receiver takes since its attach.
     ///
-    /// With `drain` it wants what there is now, and then [`Delivery::Drained`].
+    /// With `drain` it wants the messages available now, and then [`Delivery::Drained`].
     pub fn set_credit(&mut self, cx: &mut Context<'_>, id: ConsumerId, limit: u32, drain: bool) {
         self.consumers.set_credit(id, limit, drain);
         self.set_due(id);
@@ -219,7 +218,7 @@ impl Queue {
         }
     }
 
-    /// Says how much a receiver may be handed.
+    /// Sets the allowance of a receiver.
     pub fn allow(&mut self, cx: &mut Context<'_>, id: ConsumerId, allowance: Allowance) {
         if self.consumers.allow(id, allowance) {
             self.set_due(id);
@@ -233,8 +232,8 @@ impl Queue {
         }
     }
 
-    /// Takes a message back that could not be sent to its receiver for want of credit: it is as if
-    /// it had not been delivered. Its lock may have ended meanwhile, which gives it back too.
+    /// Takes a message back that could not be sent for want of credit, as if it had not been
+    /// delivered. If its lock has ended meanwhile, it is back already.
     pub fn take_back(&mut self, cx: &mut Context<'_>, id: ConsumerId, token: LockToken) {
         self.consumers.return_credit(id);
         self.set_due(id);
@@ -244,13 +243,13 @@ impl Queue {
         self.dispatch(cx);
     }
 
-    /// Takes a message back that is not sent to its receiver, whose credit is used up none the less.
+    /// Takes an unsent message back from a receiver whose credit is used up all the same.
     pub fn free(&mut self, cx: &mut Context<'_>, token: LockToken) {
         self.give_all_back(cx, [token]);
     }
 
-    /// Takes messages back that did not leave for a receiver that has gone: it is as if they had not
-    /// been delivered.
+    /// Takes unsent messages back from a receiver that was removed, as if they had not been
+    /// delivered.
     pub fn give_all_back(
         &mut self,
         cx: &mut Context<'_>,
@@ -264,7 +263,7 @@ impl Queue {
         self.dispatch(cx);
     }
 
-    /// Gives out what can be given out.
+    /// Delivers messages while there are messages and credit.
     pub fn dispatch(&mut self, cx: &mut Context<'_>) {
         if self.is_behind {
             return;
@@ -297,7 +296,7 @@ impl Queue {
         self.end_drains(cx);
     }
 
-    /// Gives out what receivers find that go through the queue on their own, without any bytes.
+    /// Delivers the messages that scanning receivers find without reading bodies.
     fn scan_at_once(&mut self, cx: &mut Context<'_>) {
         if !self.consumers.scans().is_empty() {
             self.scan(cx, &|_| None, &mut Share::default());
@@ -325,7 +324,7 @@ impl Queue {
         Some(ordinal)
     }
 
-    /// Carries out what the holder of a lock decides.
+    /// Settles a message with the outcome that the holder of its lock gives.
     ///
     /// # Errors
     ///
@@ -351,7 +350,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Checks whether [`Queue::settle`] would do it.
+    /// Checks whether [`Queue::settle`] would succeed.
     pub fn check_settlement(
         &self,
         token: LockToken,
@@ -392,7 +391,7 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// [`LockLost`] if it is over, even if nobody else has the message yet.
+    /// [`LockLost`] if it has ended, even if no other receiver has the message yet.
     pub fn renew(&mut self, now: Timestamp, token: LockToken) -> Result<Timestamp, LockLost> {
         let until = now.after(self.description.lock_duration);
         if self.locks.renew(token, until) {
@@ -410,7 +409,7 @@ impl Queue {
 
     /// Hands out deferred messages by their numbers: all, or none if one is not there.
     ///
-    /// Of a queue with message sessions, those of one that somebody holds.
+    /// In a queue with message sessions, only messages of a session that a receiver holds.
     pub fn receive_deferred(
         &mut self,
         cx: &mut Context<'_>,
@@ -450,7 +449,7 @@ impl Queue {
         }
     }
 
-    /// Ends the messages whose life is over.
+    /// Expires the messages whose life is over.
     pub(super) fn expire(&mut self, cx: &mut Context<'_>, left: &mut usize) {
         while 0 < *left {
             let expired = self.index.expired(cx.now);
@@ -464,8 +463,8 @@ impl Queue {
         }
     }
 
-    /// Finds the lowest message that can be given out, and its length in bytes; of a partitioned
-    /// queue, of the next partition that has one.
+    /// Finds the lowest deliverable message, and its length in bytes; in a partitioned queue, of
+    /// the next partition that has one.
     fn next_available(&mut self) -> Option<(u64, u32)> {
         if self.description.partitioned {
             let after = |last: u64| self.returned.range(last..).next();
@@ -474,12 +473,12 @@ impl Queue {
             self.last_partition = numbers::partition(ordinal);
             return Some((ordinal, self.index.get(ordinal)?.body.length));
         }
-        // All that was given back is below the cursor.
+        // All returned messages are below the cursor.
         if let Some(&ordinal) = self.returned.first() {
             return Some((ordinal, self.index.get(ordinal)?.body.length));
         }
         let fresh = self.index.first_available(self.cursor);
-        // What is passed over is passed over once.
+        // Skipped messages are skipped once.
         self.cursor = fresh.map_or_else(|| self.numbers.peek(0), |(ordinal, _)| ordinal);
         fresh.map(|(ordinal, body)| (ordinal, body.length))
     }
@@ -558,7 +557,7 @@ impl Queue {
     /// Counts a delivery that did not complete its message, and dead-letters the message with the
     /// last that it may have. Returns whether it is still here.
     fn count_delivery(&mut self, cx: &mut Context<'_>, ordinal: u64, changes: Changes) -> bool {
-        // Of a dead letter nothing more is counted, as Go's own tests show.
+        // Deliveries of a dead letter are not counted, as Go's own tests show.
         let counts = matches!(self.kind, Kind::Main { .. });
         let count = self.index.update(ordinal, |entry| {
             entry.delivery_count = entry.delivery_count.saturating_add(u32::from(counts));
@@ -590,7 +589,7 @@ impl Queue {
         }
     }
 
-    /// Sets a message aside. It was delivered, which counts, as with the service.
+    /// Defers a message. The delivery counts, as with the service.
     fn defer(&mut self, cx: &mut Context<'_>, ordinal: u64, changes: Changes) {
         if !self.count_delivery(cx, ordinal, changes) {
             return;

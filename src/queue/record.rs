@@ -1,15 +1,15 @@
-//! What happened, in the form in which it is kept: outcomes, not commands, so that replay needs
-//! no rules and old logs no old code.
+//! Records: outcomes in the form in which they are stored. They are not commands, so that replay
+//! needs no rules, and old logs need no old code.
 
 use crate::ids::{BodyRef, EntityId, SequenceNumber};
 use crate::time::{Millis, Timestamp};
 
-/// What a message is while nobody holds it: locks are memory and are not kept.
+/// The stored state of a message: locks are memory and are not stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoredState {
     /// To be received.
     Active,
-    /// Set aside; received only by number.
+    /// Deferred; received only by number.
     Deferred,
     /// Becomes active at its time.
     Scheduled {
@@ -31,7 +31,7 @@ pub enum Record<'a> {
         /// Its properties.
         description: &'a [u8],
     },
-    /// An entity and all that it holds is gone. Its id stays taken.
+    /// An entity and all that it holds is deleted. Its id is never reused.
     EntityDeleted {
         /// The entity.
         entity: EntityId,
@@ -50,22 +50,22 @@ pub enum Record<'a> {
         state: StoredState,
         /// The message session it belongs to, if it has one.
         message_session: Option<&'a str>,
-        /// By what duplicates of it are known, where the entity detects them.
+        /// The key by which duplicates of it are detected, if the entity detects them.
         duplicate_key: Option<u128>,
-        /// What is kept beside its bytes, encoded ([`crate::message::Amendments`]), if there is
-        /// anything: a message-format that is not AMQP's own.
+        /// Its amendments, encoded ([`crate::message::Amendments`]), if there are any: a
+        /// message-format that is not AMQP's own.
         amendments: Option<&'a [u8]>,
         /// The message as the sender encoded it.
         body: &'a [u8],
     },
-    /// A message has gone: completed, received-and-deleted, expired, cancelled, deleted.
+    /// A message was removed: completed, received-and-deleted, expired, cancelled, deleted.
     Removed {
         /// The entity.
         entity: EntityId,
         /// The message's number.
         number: SequenceNumber,
     },
-    /// A message changed where it is.
+    /// The state of a message changed.
     Changed {
         /// The entity.
         entity: EntityId,
@@ -78,12 +78,12 @@ pub enum Record<'a> {
         /// All of its amendments from now on, encoded ([`crate::message::Amendments`]), if it has any.
         amendments: Option<&'a [u8]>,
     },
-    /// A message went on to another entity, or was appended anew to its own: forwarded,
+    /// A message moved to another entity, or was appended anew to its own: forwarded,
     /// dead-lettered, or activated at its time. The bytes stay where they are.
     Moved(Passage<'a>),
     /// A message of a topic came to a subscription. The topic still has it; the bytes are shared.
     Copied(Passage<'a>),
-    /// The bytes of a message are kept in a new place, so that the old one can go.
+    /// The bytes of a message have a new position, so that the old one can be removed.
     Relocated {
         /// The entity.
         entity: EntityId,
@@ -92,7 +92,7 @@ pub enum Record<'a> {
         /// The bytes.
         body: &'a [u8],
     },
-    /// The bytes of a message are those of another one: their shared old place can go.
+    /// The bytes of a message are those of another one: their shared old position can be removed.
     SameBody {
         /// The entity.
         entity: EntityId,
@@ -103,7 +103,7 @@ pub enum Record<'a> {
         /// The other one's number.
         of_number: SequenceNumber,
     },
-    /// A message session has this state from now on, or none.
+    /// A message session's state was set or cleared.
     SessionState {
         /// The entity.
         entity: EntityId,
@@ -114,13 +114,13 @@ pub enum Record<'a> {
         /// The state; `None` when it was cleared.
         state: Option<&'a [u8]>,
     },
-    /// A subscription has this rule from now on, or has no rule of this name any more.
+    /// A subscription's rule was set, or the rule of this name was deleted.
     Rule {
         /// The subscription.
         entity: EntityId,
         /// The rule's name.
         name: &'a str,
-        /// The rule (opaque here; JSON of the owner's), or `None`.
+        /// The rule (opaque here; JSON of the owner's), or `None` if it was deleted.
         rule: Option<&'a [u8]>,
     },
     /// A message was forwarded into an entity that detects duplicates, or (in a checkpoint) was
@@ -130,18 +130,18 @@ pub enum Record<'a> {
         entity: EntityId,
         /// When.
         at: Timestamp,
-        /// By what duplicates of it are known.
+        /// The key by which duplicates of it are detected.
         key: u128,
     },
     /// The number that the entity's next message of one partition gets: in a checkpoint, and where
-    /// numbers were given that no record names.
+    /// numbers were given out that no record names.
     Counter {
         /// The entity.
         entity: EntityId,
         /// The next number.
         next: SequenceNumber,
     },
-    /// In a checkpoint only: a message that was alive, and where its bytes are.
+    /// In a checkpoint only: a message that exists, and the position of its body.
     Alive {
         /// The entity.
         entity: EntityId,
@@ -172,7 +172,7 @@ pub enum Record<'a> {
     },
 }
 
-/// A message's way from one entity to another.
+/// A move of a message from one entity to another.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Passage<'a> {
     /// The entity it comes from.
@@ -201,14 +201,14 @@ pub struct Passage<'a> {
     pub amendments: Option<&'a [u8]>,
 }
 
-/// Where records go: the group commit that is being put together.
+/// The destination of records: the group commit that is being put together.
 ///
 /// Records of one step are one unit: all of them are kept, or none.
 pub trait Journal {
     /// Adds a record, and returns where its body is kept: `None` for a record without one.
     fn append(&mut self, record: &Record<'_>) -> Option<BodyRef>;
 
-    /// Says that no message refers to these bytes any more.
+    /// Releases a body: no message refers to these bytes any more.
     fn release(&mut self, body: BodyRef);
 
     /// Returns how many bytes the group has so far, where it is counted.

@@ -1,4 +1,4 @@
-//! Building a queue up again from its records, and taking it down into some for a checkpoint.
+//! Rebuilding a queue from its records, and writing it as records for a checkpoint.
 
 use std::sync::Arc;
 
@@ -21,10 +21,10 @@ pub struct Snapshot {
     duplicates: Order,
 }
 
-/// Why a record cannot have happened: the log is not one that this broker wrote.
+/// Why a record is inconsistent: this broker cannot have written the log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Replayed {
-    /// It speaks of a message that is not there.
+    /// It names a message that does not exist.
     #[error("entity {entity} has no message {number}")]
     UnknownMessage {
         /// The entity.
@@ -49,10 +49,10 @@ pub enum Replayed {
         entity: u32,
         /// The message's number.
         number: u64,
-        /// What is wrong.
+        /// The fault.
         what: &'static str,
     },
-    /// It speaks of an entity that is not there.
+    /// It names an entity that does not exist.
     #[error("there is no entity {entity}")]
     UnknownEntity {
         /// The entity.
@@ -61,7 +61,7 @@ pub enum Replayed {
 }
 
 impl Queue {
-    /// Does again what a record says was done to this queue.
+    /// Applies a record to this queue.
     ///
     /// `Moved` and `Copied` records are for [`Queue::replay_departure`] and [`Queue::replay_arrival`],
     /// `SameBody` ones for [`Queue::set_body`].
@@ -84,7 +84,7 @@ impl Queue {
                 entry.time_to_live = time_to_live;
                 entry.message_session = message_session.map(|id| self.intern(id));
                 entry.amendments = self.read_amendments(number, amendments)?;
-                // Deliveries that came to nothing are not in the log.
+                // Deliveries without an outcome are not in the log.
                 entry.acquired = Acquired::Perhaps;
                 self.add(entry);
                 if let Some(key) = duplicate_key {
@@ -192,7 +192,7 @@ impl Queue {
         Ok(Departure::new(self.id, passage.to, entry))
     }
 
-    /// Puts in the message of such a record that names this queue as the one that has it now.
+    /// Adds the message of such a record that names this queue as its destination.
     pub fn replay_arrival(
         &mut self,
         departure: Departure,
@@ -223,7 +223,7 @@ impl Queue {
         Some(self.index.get(self.ordinal(number))?.body)
     }
 
-    /// Says that a message's bytes are in another place now; returns whether it is there.
+    /// Sets the new position of a message's bytes; returns whether the message exists.
     pub fn set_body(&mut self, number: SequenceNumber, body: BodyRef) -> bool {
         let ordinal = self.ordinal(number);
         let replaced = |entry: &mut Entry| std::mem::replace(&mut entry.body, body);
@@ -262,8 +262,8 @@ impl Queue {
         self.index.for_each(|entry| visit(entry.body, entry.shared));
     }
 
-    /// Returns up to `count` messages, from a place in the queue on, whose bytes lie in a range of
-    /// positions; and where to go on, or `None` at the end.
+    /// Returns up to `count` messages, from a position in the queue on, whose bytes lie in a range
+    /// of positions; and the position to continue at, or `None` at the end.
     ///
     /// For compaction: it looks at no more than about `scan` messages.
     #[must_use]
@@ -279,14 +279,14 @@ impl Queue {
         (found.collect(), rest)
     }
 
-    /// Goes on to a number although those before it were never given, as far as is known.
+    /// Skips to a number, although those before it were never given out as far as is known.
     pub fn make_way(&mut self, number: SequenceNumber) {
         if matches!(self.kind, Kind::Main { .. }) && self.numbers.is_ahead(number) {
             self.numbers.restore(number);
         }
     }
 
-    /// Goes on behind a number that was given to a message of which nothing is left.
+    /// Skips past a number that was given to a message of which nothing is left.
     pub fn pass_over(&mut self, number: SequenceNumber) {
         self.make_way(number);
         if matches!(self.kind, Kind::Main { .. }) {
@@ -354,7 +354,7 @@ impl Queue {
 }
 
 impl Snapshot {
-    /// Emits the records from which [`Queue::replay`] makes the queue again.
+    /// Emits the records from which [`Queue::replay`] rebuilds the queue.
     pub fn records(&self, emit: &mut dyn FnMut(&Record<'_>)) {
         let entity = self.id;
         for &next in &self.next {

@@ -1,9 +1,9 @@
-//! Receivers that go through a queue on their own: browsers, and those that select what they take.
+//! Receivers that scan a queue on their own: browsers, and those with a selector.
 //!
-//! Each has a place of its own in the queue and passes every message that can be given out once, in
-//! order; one that comes to be below that place afterwards is looked at too. What it does not take
-//! stays as it is, for others. Whether a selector takes a message its bytes tell: where they are not
-//! at hand it is undecided, and the broker has them read ([`Queue::undecided`]).
+//! Each has its own position in the queue and looks at every deliverable message once, in order; a
+//! message that is added below the position afterwards is looked at too. A message that it does not
+//! take stays available to others. Evaluating a selector needs the message body. If the body is not
+//! loaded, the receiver is undecided, and the broker schedules a read ([`Queue::undecided`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,46 +16,46 @@ use crate::limits;
 use crate::message::{Amendments, Message};
 use crate::rules::{Facts, Share, SqlFilter};
 
-/// Finds the message whose bytes are at a position, if it is at hand.
+/// Returns the message whose body is at a position, if the body is loaded.
 pub type AtHand<'m> = &'m dyn Fn(u64) -> Option<&'m Message>;
 
-/// What a receiver that goes through a queue on its own does with what it finds.
+/// The effect of a scanning receiver on the messages it finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Finding {
-    /// It is shown the message, which stays as it is.
+    /// Browse: the message stays as it is.
     Shown,
-    /// It gets the message, as any receiver does.
+    /// Consume: the receiver gets the message, as any other receiver does.
     Taken,
 }
 
-/// Which messages a receiver takes, or is shown.
+/// The messages that a receiver takes or browses.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
-    /// What it selects; without one, all.
+    /// Its selector; without one, it takes all messages.
     pub selector: Option<Arc<SqlFilter>>,
-    /// Bytes that a message may have at most, as it is sent.
+    /// The largest message it takes, in bytes as sent.
     pub bytes_max: Option<u64>,
 }
 
-/// Why a message can be given out.
+/// Why a message is deliverable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Offered {
-    /// Somebody had it, and gave it back.
+    /// It was delivered before, and returned.
     Again,
-    /// It is new here.
+    /// It is new in this queue.
     New,
 }
 
-/// A receiver's way through the queue.
+/// A receiver's scan of the queue.
 #[derive(Debug)]
 pub(super) struct Scan {
     finding: Finding,
     choice: Selection,
-    /// Where it goes on, in each partition.
+    /// The position at which it continues, in each partition.
     next: Vec<u64>,
-    /// Messages below that place that it is to look at none the less.
+    /// Messages below that position that it has yet to look at.
     again: BTreeSet<u64>,
-    /// Its next message is one whose bytes must be read first, or that it did not come to.
+    /// The body of its next message must be read first, or its share ended before that message.
     undecided: bool,
 }
 
@@ -74,7 +74,7 @@ impl Scan {
         self.undecided
     }
 
-    /// Notes a message that has come to be where it has passed already.
+    /// Records a message that was added below the position.
     pub(super) fn offer(&mut self, ordinal: u64, offered: Offered) {
         let has_seen = self.finding == Finding::Shown && offered == Offered::Again;
         let next = match self.next.as_slice() {
@@ -89,12 +89,12 @@ impl Scan {
         }
     }
 
-    /// Forgets a message that has gone.
+    /// Forgets a message that was removed.
     pub(super) fn forget(&mut self, ordinal: u64) {
         self.again.remove(&ordinal);
     }
 
-    /// Goes past a message.
+    /// Moves the position past a message.
     fn pass(&mut self, ordinal: u64) {
         if self.again.remove(&ordinal) {
             return;
@@ -110,8 +110,8 @@ impl Scan {
 }
 
 impl Queue {
-    /// Lets a receiver in, without credit, that goes through the messages on its own: through all of
-    /// them, or those that it selects.
+    /// Adds a receiver, without credit, that scans the messages on its own: all of them, or those
+    /// that its selector matches.
     pub fn add_scan(
         &mut self,
         id: ConsumerId,
@@ -124,27 +124,27 @@ impl Queue {
         self.consumers.add_scan(id, mode, scan);
     }
 
-    /// Returns whether there are receivers that go through the queue on their own.
+    /// Returns whether there are scanning receivers.
     #[must_use]
     pub fn has_scans(&self) -> bool {
         !self.consumers.scans().is_empty()
     }
 
-    /// Returns whether a receiver is shown messages, which stay as they are.
+    /// Returns whether a receiver browses.
     #[must_use]
     pub fn is_shown(&self, id: ConsumerId) -> bool {
         let scan = self.consumers.scans().get(&id);
         scan.is_some_and(|scan| scan.finding == Finding::Shown)
     }
 
-    /// Returns whether a receiver waits for bytes of messages to be read: see [`Queue::undecided`].
+    /// Returns whether a receiver waits for a body to be read: see [`Queue::undecided`].
     #[must_use]
     pub fn is_undecided(&self) -> bool {
         self.consumers.scans().values().any(Scan::is_undecided)
     }
 
-    /// Returns the messages for whose bytes receivers wait, and where these are: about so many, for
-    /// each receiver its next ones.
+    /// Returns the messages whose bodies receivers wait for, with their positions: about this many,
+    /// the next ones of each receiver.
     #[must_use]
     pub fn undecided(&self, count: usize) -> Vec<(SequenceNumber, BodyRef)> {
         let scans = self.consumers.scans().values();
@@ -168,8 +168,8 @@ impl Queue {
         found.into_values().collect()
     }
 
-    /// Lets receivers go on that wait for bytes of messages, as far as these messages are at hand, by
-    /// the positions of their bytes, and as far as a share lasts.
+    /// Lets receivers continue that wait for bodies, as far as these are loaded (by their
+    /// positions), and until the share is spent.
     pub fn decide(&mut self, cx: &mut Context<'_>, at_hand: AtHand<'_>, share: &mut Share) {
         if !self.is_behind {
             self.scan(cx, at_hand, share);
@@ -177,8 +177,7 @@ impl Queue {
         }
     }
 
-    /// Gives out what receivers find that go through the queue on their own, a message to each in
-    /// turn.
+    /// Delivers the messages that scanning receivers find, one to each receiver in turn.
     pub(super) fn scan(&mut self, cx: &mut Context<'_>, at_hand: AtHand<'_>, share: &mut Share) {
         let mut ids: Vec<ConsumerId> = self.consumers.scans().keys().copied().collect();
         while !ids.is_empty() {
@@ -244,7 +243,7 @@ impl Queue {
             let here =
                 |&(ordinal, _): &(u64, BodyRef)| is_one || numbers::partition(ordinal) == partition;
             if let Some((ordinal, body)) = found.filter(here) {
-                // What is passed over is passed over once.
+                // Skipped messages are skipped once.
                 *next = ordinal;
                 return Some((ordinal, body));
             }
@@ -253,8 +252,8 @@ impl Queue {
         None
     }
 
-    /// Says whether a receiver takes a message; `None` if its bytes must be read first, or the share is
-    /// spent.
+    /// Returns whether a receiver takes a message; `None` if its body must be read first, or the
+    /// share is spent.
     fn takes(
         &self,
         id: ConsumerId,
@@ -294,7 +293,7 @@ impl Queue {
         Some(selector.is_true_of(message, changed, &facts, share))
     }
 
-    /// Returns how many bytes a message may have as it is sent, with all that the broker adds.
+    /// Returns the size of a message as sent, with all that the broker adds.
     fn size_sent(&self, ordinal: u64) -> u64 {
         let Some(entry) = self.index.get(ordinal) else {
             return 0;

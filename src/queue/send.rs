@@ -1,4 +1,4 @@
-//! Taking messages in: sends, schedules, what arrives from other queues.
+//! Admitting messages: sends, schedules, arrivals from other queues.
 
 use std::sync::Arc;
 
@@ -17,28 +17,28 @@ pub struct Arrival<'a> {
     pub body: &'a [u8],
     /// The time to live that its sender gave it.
     pub time_to_live: Option<Millis>,
-    /// When it is to become active; a time that is not ahead means now.
+    /// When it becomes active; a time in the past means now.
     pub due: Option<Timestamp>,
     /// The message session it belongs to.
     pub message_session: Option<&'a str>,
-    /// By what duplicates of it are known.
+    /// The key by which duplicates of it are detected.
     pub duplicate_key: Option<u128>,
-    /// What decides its partition, if anything in it does.
+    /// The hash that decides its partition, if any.
     pub partition_hash: Option<u64>,
     /// The message-format that it came with; 0 is AMQP's own.
     pub message_format: u32,
 }
 
-/// A message that was taken in.
+/// A message that was accepted.
 #[derive(Debug, Clone, Copy)]
 pub struct Taken {
-    /// Its number; a scheduled message's is good until it becomes active.
+    /// Its number; the number of a scheduled message is valid until it becomes active.
     pub number: SequenceNumber,
     /// Where its bytes are.
     pub body: BodyRef,
 }
 
-/// Why a queue does not take a message.
+/// Why a queue refuses a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SendRefused {
     /// Its status forbids sends.
@@ -60,13 +60,13 @@ pub enum SendRefused {
         /// The bytes a message may have.
         max_bytes: u64,
     },
-    /// It belongs to no message session, and the entity has no other messages.
+    /// It has no message session, and the entity requires one.
     #[error("the message belongs to no message session")]
     SessionMissing,
 }
 
 impl<'a> Arrival<'a> {
-    /// Takes from a message what an entity with this description wants to know of it.
+    /// Extracts the fields of a message that an entity with this description needs.
     #[must_use]
     pub fn of(message: &'a Message, description: &super::Description) -> Self {
         let detects = description.detects_duplicates;
@@ -88,7 +88,7 @@ impl<'a> Arrival<'a> {
 }
 
 impl Queue {
-    /// Checks whether these messages can be taken, all or none. `elsewhere` are the bytes that
+    /// Checks whether these messages are admitted, all or none. `elsewhere` are the bytes that
     /// count to the same entity but lie in its dead-letter queues.
     pub fn admit<'a>(
         &self,
@@ -125,7 +125,7 @@ impl Queue {
         }
     }
 
-    /// Takes a message that was admitted; a duplicate is dropped, and takes no number.
+    /// Stores a message that was admitted. A duplicate is dropped, and gets no number.
     ///
     /// # Panics
     ///
@@ -134,7 +134,7 @@ impl Queue {
         self.take_in(cx, arrival, None)
     }
 
-    /// Gives a number to a message that may come later, by [`Queue::enqueue_reserved`].
+    /// Reserves a number for a message that may follow, by [`Queue::enqueue_reserved`].
     pub fn reserve(&mut self, cx: &mut Context<'_>, partition_hash: Option<u64>) -> SequenceNumber {
         let ordinal = self.numbers.take(partition_hash);
         cx.journal.append(&Record::Counter {
@@ -144,7 +144,7 @@ impl Queue {
         number(ordinal)
     }
 
-    /// Takes a message that was admitted, with a number that was reserved for it.
+    /// Stores a message that was admitted, with the number that was reserved for it.
     pub fn enqueue_reserved(
         &mut self,
         cx: &mut Context<'_>,
@@ -243,7 +243,7 @@ impl Queue {
         all_scheduled
     }
 
-    /// Makes scheduled messages active whose time has come, as if they were sent now: with new
+    /// Activates scheduled messages whose time has come, as if they were sent now: with new
     /// numbers, in the order of their times.
     pub(super) fn activate_due(&mut self, cx: &mut Context<'_>, left: &mut usize) {
         while let Some(&(due, ordinal)) = self.scheduled.first() {
@@ -262,12 +262,12 @@ impl Queue {
         }
     }
 
-    /// Puts an entry into its place in every index.
+    /// Adds an entry to every index.
     pub(super) fn add(&mut self, mut entry: Entry) {
         self.bytes += u64::from(entry.body.length);
         let (ordinal, state) = (entry.ordinal, entry.state);
         if let (Some(sessions), Some(name)) = (&mut self.sessions, &entry.message_session) {
-            // The name that all of the session share, and by which it is found at once.
+            // The shared name of the session, which finds it without a search.
             entry.message_session = sessions.add(name, ordinal);
         }
         self.index.insert(entry);

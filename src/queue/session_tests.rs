@@ -119,13 +119,12 @@ fn a_session_s_messages_are_given_back_uncounted_by_who_goes_and_counted_when_th
 #[test]
 fn a_renewed_session_lock_counts_from_now() {
     let mut bench = bench();
-    bench.accept(ONE, Wanted::Named("nobody's yet"));
+    bench.accept(ONE, Wanted::Named("a free one"));
     bench.pass(60);
-    let renewed = bench.step(|queue, cx| queue.renew_session(cx.now, "nobody's yet"));
+    let renewed = bench.step(|queue, cx| queue.renew_session(cx.now, "a free one"));
     assert_eq!(renewed.0, Ok(Timestamp::from_millis(1_160)));
     assert!(bench.pass(60).is_empty());
-    let renew =
-        |queue: &mut Queue, cx: &mut Context<'_>| queue.renew_session(cx.now, "nobody's yet");
+    let renew = |queue: &mut Queue, cx: &mut Context<'_>| queue.renew_session(cx.now, "a free one");
     assert!(bench.pass(39).is_empty());
     assert_eq!(bench.step(renew).0, Ok(Timestamp::from_millis(1_259)));
     assert!(bench.pass(100).is_empty());

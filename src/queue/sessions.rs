@@ -1,11 +1,10 @@
-//! The message sessions of one queue: which messages they have, and who holds them.
+//! The message sessions of one queue: their messages and their holders.
 //!
-//! Promises: a session is held by at most one receiver; it gets the session's messages in the order
-//! of their numbers, the ones given back first; a session that nobody holds, that has no message
-//! and no state is forgotten.
+//! Promises: a session is held by at most one receiver; its messages are delivered in the order of
+//! their numbers, returned ones first; a session without holder, message and state is forgotten.
 //!
-//! Sessions stand at places, which their names know: what is done for each message looks for no
-//! text. A name that was made elsewhere is looked up.
+//! Sessions are in slots, and their names know the slot, so that the work for each message compares
+//! no text. A name that was made elsewhere is looked up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -20,24 +19,24 @@ use crate::time::ClockStep;
 
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
-    /// By place; of one that is forgotten a word stays, to be used again.
-    all: Vec<Option<Box<Session>>>,
+    /// By slot; a forgotten session leaves one word, to be used again.
+    all: Vec<Option<Box<SessionState>>>,
     vacant: Vec<u32>,
-    /// The places of all sessions, in the order of their names.
+    /// The slots of all sessions, in the order of their names.
     places: BTreeMap<Box<str>, u32>,
-    /// The places of all sessions by the hashes of their names: with thousands of them a search that
-    /// compares texts goes to a dozen places in memory.
+    /// The slots of all sessions by the hashes of their names: with thousands of them, a search
+    /// that compares texts touches a dozen cache lines.
     hashes: BTreeSet<(u64, u32)>,
-    /// Sessions that nobody holds and that have a message to deliver, by the oldest such message.
+    /// Sessions without a holder that have a message to deliver, by the oldest such message.
     free: BTreeSet<(u64, u32)>,
     held: BTreeMap<ConsumerId, u32>,
-    /// When the locks of sessions end, and when the receivers go whose locks have ended.
+    /// When the locks of sessions end, and when receivers whose locks have ended are removed.
     ends: BTreeSet<(Timestamp, u32)>,
-    /// Those who wait for any session, in the order in which they came.
-    waiting: BTreeMap<u64, Waiting>,
-    /// Their places in that order.
+    /// Receivers that wait for any session, in the order in which they attached.
+    waiting: BTreeMap<u64, WaitingReceiver>,
+    /// Their keys in that order.
     waits: BTreeMap<ConsumerId, u64>,
-    /// When they give up.
+    /// The deadlines of their waits.
     wait_ends: BTreeSet<(Timestamp, u64)>,
     next_wait: u64,
     /// Holders that may be able to take a message.
@@ -49,19 +48,19 @@ pub(super) struct Sessions {
     available: usize,
 }
 
-/// What a session takes, with its name and a node of each tree that it stands in.
+/// The bytes of a session, with its name and a node of each tree that it is in.
 const SESSION_BYTES: usize = 660;
-/// What a message takes in one of a session's trees.
+/// The bytes of a message in one of a session's trees.
 const MESSAGE_BYTES: usize = 20;
 
 #[derive(Debug)]
-struct Session {
+struct SessionState {
     name: MessageSession,
     /// All its messages.
     messages: Ordinals<()>,
     /// Those that can be delivered.
     available: Ordinals<()>,
-    /// Under which message it stands among the free ones.
+    /// The message that it is filed under among the free sessions.
     free_at: Option<u64>,
     holder: Option<Holder>,
     state: Option<Bytes>,
@@ -69,7 +68,7 @@ struct Session {
     updated: Option<Timestamp>,
 }
 
-/// Who holds a session, or held it until its lock ended.
+/// The holder of a session, until its link ends.
 #[derive(Debug)]
 pub(super) struct Holder {
     pub(super) consumer: ConsumerId,
@@ -77,13 +76,13 @@ pub(super) struct Holder {
     pub(super) until: Timestamp,
     /// The messages it has locked.
     pub(super) locked: Ordinals<LockToken>,
-    /// Its lock has ended: it gets nothing more, and whoever wants the session has it.
+    /// Its lock has ended: it gets nothing more, and any receiver may take the session.
     lapsed: bool,
 }
 
 /// A receiver that waits for any session.
 #[derive(Debug)]
-struct Waiting {
+struct WaitingReceiver {
     consumer: ConsumerId,
     until: Timestamp,
 }
@@ -160,7 +159,7 @@ impl Sessions {
         session.holder().map(|_| &session.name)
     }
 
-    /// Returns the session that a receiver was let in to, though its lock may have ended.
+    /// Returns the session that a receiver was granted, though its lock may have ended.
     pub(super) fn of(&self, consumer: ConsumerId) -> Option<&MessageSession> {
         Some(&self.at(*self.held.get(&consumer)?)?.name)
     }
@@ -169,8 +168,8 @@ impl Sessions {
         self.named(name)?.holder()
     }
 
-    /// Gives a session to a receiver, and returns the session's name; the caller has seen that
-    /// nobody holds it.
+    /// Gives a session to a receiver, and returns the session's name; the caller has checked that
+    /// it is free.
     pub(super) fn grant(
         &mut self,
         name: &MessageSession,
@@ -273,12 +272,13 @@ impl Sessions {
     pub(super) fn wait(&mut self, consumer: ConsumerId, until: Timestamp) {
         let place = self.next_wait;
         self.next_wait += 1;
-        self.waiting.insert(place, Waiting { consumer, until });
+        self.waiting
+            .insert(place, WaitingReceiver { consumer, until });
         self.waits.insert(consumer, place);
         self.wait_ends.insert((until, place));
     }
 
-    /// Ends the wait of a receiver that has gone.
+    /// Ends the wait of a receiver that was removed.
     pub(super) fn cancel_wait(&mut self, consumer: ConsumerId) {
         if let Some(&place) = self.waits.get(&consumer) {
             self.end_wait(place);
@@ -295,7 +295,7 @@ impl Sessions {
     }
 
     fn end_wait(&mut self, place: u64) -> Option<ConsumerId> {
-        let Waiting { consumer, until } = self.waiting.remove(&place)?;
+        let WaitingReceiver { consumer, until } = self.waiting.remove(&place)?;
         self.waits.remove(&consumer);
         self.wait_ends.remove(&(until, place));
         Some(consumer)
@@ -307,7 +307,7 @@ impl Sessions {
         Some(self.at(place)?.name.clone())
     }
 
-    /// Takes the receiver out that has waited longest, if there is a session for it.
+    /// Removes the receiver that has waited longest, if there is a session for it.
     pub(super) fn match_waiting(&mut self) -> Option<(ConsumerId, MessageSession)> {
         let name = self.first_free()?;
         let (&place, _) = self.waiting.first_key_value()?;
@@ -396,7 +396,7 @@ impl Sessions {
         session.flat_map(move |session| session.messages.from(from))
     }
 
-    /// Returns the sessions behind a name, in the order of their names, each with whether it has
+    /// Returns the sessions after a name, in the order of their names, each with whether it has
     /// messages or a state, or with a time whether its state was set after it.
     pub(super) fn listed(
         &self,
@@ -423,21 +423,21 @@ impl Sessions {
         })
     }
 
-    fn in_order(&self) -> impl Iterator<Item = &Session> {
+    fn in_order(&self) -> impl Iterator<Item = &SessionState> {
         self.places.values().filter_map(|&place| self.at(place))
     }
 
-    fn at(&self, place: u32) -> Option<&Session> {
+    fn at(&self, place: u32) -> Option<&SessionState> {
         self.all.get(usize::try_from(place).ok()?)?.as_deref()
     }
 
-    fn at_mut(&mut self, place: u32) -> Option<&mut Session> {
+    fn at_mut(&mut self, place: u32) -> Option<&mut SessionState> {
         self.all
             .get_mut(usize::try_from(place).ok()?)?
             .as_deref_mut()
     }
 
-    fn named(&self, id: &str) -> Option<&Session> {
+    fn named(&self, id: &str) -> Option<&SessionState> {
         self.at(self.find(id)?)
     }
 
@@ -471,13 +471,13 @@ impl Sessions {
         self.hashes.insert((hash(id), place));
         let slot = usize::try_from(place).ok();
         if let Some(slot) = slot.and_then(|place| self.all.get_mut(place)) {
-            let session = Session::new(MessageSession::at(id, place));
+            let session = SessionState::new(MessageSession::at(id, place));
             *slot = Some(Box::new(session));
         }
         place
     }
 
-    /// Puts a session where it belongs among the free ones, or forgets it.
+    /// Files a session among the free ones, or forgets it.
     fn refresh(&mut self, place: u32) {
         let Some(session) = self.at_mut(place) else {
             return;
@@ -511,7 +511,7 @@ impl Sessions {
     }
 }
 
-impl Session {
+impl SessionState {
     fn new(name: MessageSession) -> Self {
         Self {
             name,
@@ -528,7 +528,7 @@ impl Session {
         self.name.as_str()
     }
 
-    /// Returns who holds it, if anybody does.
+    /// Returns the receiver that holds it, if there is one.
     fn holder(&self) -> Option<&Holder> {
         self.holder.as_ref().filter(|holder| !holder.lapsed)
     }

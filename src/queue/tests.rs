@@ -615,7 +615,7 @@ fn who_looks_for_messages_goes_on_where_the_looks_ended() {
         turns.push(ordinal_bits(start));
     }
     assert_eq!(turns, [4, 7, 10]);
-    // What has been found is told at once, and what was deleted is counted.
+    // The messages found are reported at once, and the deleted ones are counted.
     bench.wait(10);
     let before = bench.now;
     let mut looks = few();

@@ -1,6 +1,6 @@
 //! Actions: what a rule changes in its copy of a message (`rules.md#actions`).
 
-use super::evaluate::{Expression, Failure, Property, View, kind, text};
+use super::evaluate::{EvaluationError, Expression, Property, View, kind, text};
 use super::parser::Parser;
 use super::sql::{Parameters, SqlError};
 use crate::limits;
@@ -16,13 +16,13 @@ pub struct Action {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Statement {
-    Remove(Target),
-    Set(Target, Expression),
+    Remove(ActionTarget),
+    Set(ActionTarget, Expression),
 }
 
-/// What a statement changes.
+/// The property that a statement changes.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Target {
+pub(super) enum ActionTarget {
     Field(Field),
     /// Something that makes no difference to the copy.
     Nothing,
@@ -37,7 +37,7 @@ impl Action {
     ///
     /// # Errors
     ///
-    /// [`SqlError`] says what is wrong and where.
+    /// [`SqlError`] names the fault and its position.
     pub fn parse(text: &str) -> Result<Self, SqlError> {
         Self::parse_with(text, Parameters::new())
     }
@@ -46,7 +46,7 @@ impl Action {
     ///
     /// # Errors
     ///
-    /// [`SqlError`] says what is wrong and where.
+    /// [`SqlError`] names the fault and its position.
     pub fn parse_with(text: &str, parameters: Parameters) -> Result<Self, SqlError> {
         let statements = Parser::new(text, &parameters)?.statements()?;
         Ok(Self {
@@ -68,8 +68,9 @@ impl Action {
         &self.parameters
     }
 
-    /// Returns what the statements change in a message, each seeing what those before it did.
-    pub(super) fn apply(&self, view: &View<'_>) -> Result<Amendments, Failure> {
+    /// Returns the changes that the statements make to a message. Each statement sees the changes
+    /// before it.
+    pub(super) fn apply(&self, view: &View<'_>) -> Result<Amendments, EvaluationError> {
         let mut changes = view.changed.clone();
         for statement in &self.statements {
             let changed = &changes;
@@ -89,8 +90,8 @@ impl Action {
         }
         view.meter.charge_bytes(changes.size(), KEPT_PER_STEP)?;
         if limits::AMENDMENTS_BYTES_MAX < changes.size() {
-            return Err(Failure::TooLong(
-                "what the action sets",
+            return Err(EvaluationError::TooLong(
+                "the property that the action sets",
                 limits::AMENDMENTS_BYTES_MAX,
             ));
         }
@@ -98,7 +99,7 @@ impl Action {
     }
 }
 
-/// What a `SET` comes to.
+/// The result of a `SET`.
 enum Change {
     Field(Field, Option<String>),
     Nothing,
@@ -107,31 +108,36 @@ enum Change {
 }
 
 impl Change {
-    fn of(view: &View<'_>, target: &Target, expression: &Expression) -> Result<Self, Failure> {
+    fn of(
+        view: &View<'_>,
+        target: &ActionTarget,
+        expression: &Expression,
+    ) -> Result<Self, EvaluationError> {
         let value = view.value(expression)?;
         match target {
-            Target::Field(field) => {
+            ActionTarget::Field(field) => {
                 if value == Scalar::Null {
                     return Ok(Self::Field(*field, None));
                 }
-                let text =
-                    text(&value).ok_or_else(|| Failure::NoText(kind(&value), field.name()))?;
+                let text = text(&value)
+                    .ok_or_else(|| EvaluationError::NoText(kind(&value), field.name()))?;
                 let is_id = matches!(field, Field::MessageId | Field::SessionId);
                 if is_id && limits::MESSAGE_ID_LENGTH_MAX < text.chars().count() {
-                    return Err(Failure::TooLong(
+                    return Err(EvaluationError::TooLong(
                         field.name(),
                         limits::MESSAGE_ID_LENGTH_MAX,
                     ));
                 }
                 Ok(Self::Field(*field, Some(text)))
             }
-            Target::Nothing => Ok(Self::Nothing),
-            Target::User(name) => {
+            ActionTarget::Nothing => Ok(Self::Nothing),
+            ActionTarget::User(name) => {
                 let mut encoded = Vec::new();
                 let found = |name: &str| view.changed.property_of(view.message, name);
-                let copied = match expression {
-                    Expression::Property(Property::User(other)) => found(other),
-                    _ => None,
+                let copied = if let Expression::Property(Property::User(other)) = expression {
+                    found(other)
+                } else {
+                    None
                 };
                 match (found(name), copied) {
                     (Some((_, before)), _) => value.encode_like(before, &mut encoded),
@@ -154,11 +160,11 @@ impl Change {
     }
 }
 
-fn remove(changes: &mut Amendments, message: &Message, target: &Target) {
+fn remove(changes: &mut Amendments, message: &Message, target: &ActionTarget) {
     match target {
-        Target::Field(field) => changes.set_field(*field, None),
-        Target::Nothing => {}
-        Target::User(name) => {
+        ActionTarget::Field(field) => changes.set_field(*field, None),
+        ActionTarget::Nothing => {}
+        ActionTarget::User(name) => {
             let names = message.application_properties().map(|(name, _)| name);
             let names = names.filter(|found| same_name(found, name));
             for found in names {

@@ -20,7 +20,7 @@ pub(super) fn equal(a: &Scalar<'_>, b: &Scalar<'_>) -> Option<bool> {
 
 /// Returns which of two values comes first; `None` if they are of kinds without an order.
 ///
-/// Numbers of any kind compare by what they are worth, exactly.
+/// Numbers of any kind compare by value, exactly.
 pub(super) fn order(a: &Scalar<'_>, b: &Scalar<'_>) -> Option<Ordering> {
     match (a, b) {
         (Scalar::Text(a), Scalar::Text(b)) => Some(a.cmp(b)),

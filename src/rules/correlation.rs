@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use super::Value;
 use super::compare::same;
-use super::evaluate::{Failure, View};
+use super::evaluate::{EvaluationError, View};
 use super::system::System;
 use crate::message::{Field, Scalar};
 
-/// What a correlation filter asks for; what is `None` or empty is not asked.
+/// The properties that a correlation filter compares. `None` and empty ones are not compared.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CorrelationFields {
@@ -52,7 +52,7 @@ pub struct CorrelationFilter(CorrelationFields);
 )]
 pub struct EmptyFilter;
 
-/// What one of the tests of a filter looks at.
+/// The property that one comparison of a filter reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Selector<'a> {
     Field(Field),
@@ -73,14 +73,14 @@ impl CorrelationFilter {
         Ok(filter)
     }
 
-    /// Returns what it asks for.
+    /// Returns the property and the value that it is compared to.
     #[must_use]
     pub const fn fields(&self) -> &CorrelationFields {
         &self.0
     }
 
-    /// Returns whether a message, with what is changed in it, has all that is asked for.
-    pub(super) fn matches(&self, view: &View<'_>) -> Result<bool, Failure> {
+    /// Returns whether a message with its amendments has all values of the filter.
+    pub(super) fn matches(&self, view: &View<'_>) -> Result<bool, EvaluationError> {
         for (selector, wanted) in self.tests() {
             let value = match selector {
                 Selector::Field(field) => view.system(System::Field(field))?,

@@ -1,7 +1,7 @@
-//! Expressions, and what they are worth for a message.
+//! Expressions, and their values for a message.
 //!
-//! Logic has three values; the third, unknown, is a null: a property that is not there, or a
-//! comparison of what cannot be compared.
+//! Logic has three values. The third, unknown, is null: the value of an absent property, or of a
+//! comparison between types that do not compare.
 
 use std::cell::RefCell;
 use std::cmp::Ordering;
@@ -46,10 +46,10 @@ pub(super) enum Expression {
     Sign(Sign, Box<Self>),
 }
 
-/// What names a property.
+/// The name of a property.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Property {
-    /// An expression that is worth its name.
+    /// An expression whose value is a property's name.
     Computed(Box<Expression>),
     System(System),
     User(String),
@@ -82,7 +82,7 @@ pub(super) enum Sign {
 
 /// Why an expression has no value for a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Failure {
+pub(super) enum EvaluationError {
     #[error("division by zero")]
     DivisionByZero,
     #[error("ESCAPE wants a text of one character")]
@@ -112,12 +112,12 @@ pub(super) enum Failure {
 /// A message, as an expression sees it.
 pub(super) struct View<'a> {
     pub(super) message: &'a Message,
-    /// What has been changed in it so far.
+    /// The message's amendments so far.
     pub(super) changed: &'a Amendments,
     pub(super) facts: &'a Facts,
-    /// What `newid()` is made of.
+    /// The seed of `newid()`.
     pub(super) random: &'a RefCell<Random>,
-    /// What its evaluation may cost.
+    /// The meter of its evaluation.
     pub(super) meter: &'a Meter,
 }
 
@@ -127,8 +127,8 @@ const READ_PER_STEP: usize = 32;
 const MADE_PER_STEP: usize = 8;
 
 impl<'a> View<'a> {
-    /// Returns what an expression is worth; a condition is worth true, false or null.
-    pub(super) fn value(&self, expression: &'a Expression) -> Result<Scalar<'a>, Failure> {
+    /// Returns the value of an expression; a condition is true, false or null.
+    pub(super) fn value(&self, expression: &'a Expression) -> Result<Scalar<'a>, EvaluationError> {
         self.meter.charge(1)?;
         match expression {
             Expression::And(both) => self.either(both, false),
@@ -152,7 +152,7 @@ impl<'a> View<'a> {
                 Ok(Scalar::Boolean((value == Scalar::Null) != *negated))
             }
             Expression::Like { negated, operands } => self.like(operands, *negated),
-            Expression::Missing(name) => Err(Failure::Parameter(name.clone())),
+            Expression::Missing(name) => Err(EvaluationError::Parameter(name.clone())),
             Expression::NewId => Ok(Scalar::Uuid(self.new_id())),
             Expression::Not(inner) => Ok(negate(self.truth(inner)?)),
             Expression::Or(both) => self.either(both, true),
@@ -161,21 +161,23 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Returns what a condition is worth: true, false or null.
-    pub(super) fn truth(&self, expression: &'a Expression) -> Result<Scalar<'a>, Failure> {
-        match self.value(expression)? {
-            value @ (Scalar::Boolean(_) | Scalar::Null) => Ok(value),
-            other => Err(Failure::NotBoolean(kind(&other))),
+    /// Returns the value of a condition: true, false or null.
+    pub(super) fn truth(&self, expression: &'a Expression) -> Result<Scalar<'a>, EvaluationError> {
+        let value = self.value(expression)?;
+        if matches!(value, Scalar::Boolean(_) | Scalar::Null) {
+            Ok(value)
+        } else {
+            Err(EvaluationError::NotBoolean(kind(&value)))
         }
     }
 
-    /// Returns what two conditions are worth of which one that is worth `deciding` decides: the
-    /// second is not looked at if the first does.
+    /// Returns the value of two conditions, where `deciding` of one of them decides: the second is
+    /// not evaluated if the first decides.
     fn either(
         &self,
         both: &'a (Expression, Expression),
         deciding: bool,
-    ) -> Result<Scalar<'a>, Failure> {
+    ) -> Result<Scalar<'a>, EvaluationError> {
         let first = self.truth(&both.0)?;
         if first == Scalar::Boolean(deciding) {
             return Ok(first);
@@ -187,11 +189,14 @@ impl<'a> View<'a> {
         Ok(second)
     }
 
-    // What follows is not inlined: `value` calls itself, and long expressions need its frame often.
+    // The rest is not inlined: `value` calls itself, and long expressions need its frame often.
 
     /// Returns a value that was made, and counts the steps for it.
     #[inline(never)]
-    fn made(&self, value: Result<Scalar<'a>, Failure>) -> Result<Scalar<'a>, Failure> {
+    fn made(
+        &self,
+        value: Result<Scalar<'a>, EvaluationError>,
+    ) -> Result<Scalar<'a>, EvaluationError> {
         let value = value?;
         self.meter.charge_bytes(size(&value), MADE_PER_STEP)?;
         Ok(value)
@@ -204,7 +209,7 @@ impl<'a> View<'a> {
         comparison: Comparison,
         a: &Scalar<'_>,
         b: &Scalar<'_>,
-    ) -> Result<Scalar<'a>, Failure> {
+    ) -> Result<Scalar<'a>, EvaluationError> {
         self.meter
             .charge_bytes(size(a).min(size(b)), READ_PER_STEP)?;
         Ok(truth_value(comparison.holds(a, b)))
@@ -216,7 +221,7 @@ impl<'a> View<'a> {
         value: &'a Expression,
         list: &'a [Expression],
         negated: bool,
-    ) -> Result<Scalar<'a>, Failure> {
+    ) -> Result<Scalar<'a>, EvaluationError> {
         let value = self.value(value)?;
         let mut found = Some(false);
         for item in list {
@@ -238,15 +243,20 @@ impl<'a> View<'a> {
         &self,
         (value, pattern, escape): &'a (Expression, Expression, Option<Expression>),
         negated: bool,
-    ) -> Result<Scalar<'a>, Failure> {
+    ) -> Result<Scalar<'a>, EvaluationError> {
         let (value, pattern) = (self.value(value)?, self.value(pattern)?);
         let escape = match escape {
             None => None,
-            Some(escape) => match self.value(escape)? {
-                Scalar::Null => return Ok(Scalar::Null),
-                Scalar::Text(text) => Some(one_character(&text).ok_or(Failure::Escape)?),
-                _ => return Err(Failure::Escape),
-            },
+            Some(escape) => {
+                let escape = self.value(escape)?;
+                if matches!(escape, Scalar::Null) {
+                    return Ok(Scalar::Null);
+                }
+                let Scalar::Text(text) = escape else {
+                    return Err(EvaluationError::Escape);
+                };
+                Some(one_character(&text).ok_or(EvaluationError::Escape)?)
+            }
         };
         let (Scalar::Text(value), Scalar::Text(pattern)) = (value, pattern) else {
             return Ok(Scalar::Null);
@@ -258,7 +268,11 @@ impl<'a> View<'a> {
 
     /// Returns the value of a property; `None` if it is not there.
     #[inline(never)]
-    fn property(&self, property: &'a Property) -> Result<Option<Scalar<'a>>, Failure> {
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "a name is a text; any other value is an error"
+    )]
+    fn property(&self, property: &'a Property) -> Result<Option<Scalar<'a>>, EvaluationError> {
         match property {
             Property::User(name) => self.user(name),
             Property::System(name) => self.system(*name),
@@ -267,21 +281,20 @@ impl<'a> View<'a> {
                 Scalar::Text(name) => match name.split_once('.') {
                     Some((scope, name)) if scope.eq_ignore_ascii_case("sys") => {
                         let named = System::named(name);
-                        self.system(
-                            named
-                                .ok_or_else(|| Failure::System(name.chars().take(64).collect()))?,
-                        )
+                        self.system(named.ok_or_else(|| {
+                            EvaluationError::System(name.chars().take(64).collect())
+                        })?)
                     }
                     Some((scope, name)) if scope.eq_ignore_ascii_case("user") => self.user(name),
                     _ => self.user(&name),
                 },
-                other => Err(Failure::NoText(kind(&other), "property()")),
+                other => Err(EvaluationError::NoText(kind(&other), "property()")),
             },
         }
     }
 
     /// Returns one of the message's properties that Service Bus knows.
-    pub(super) fn system(&self, system: System) -> Result<Option<Scalar<'a>>, Failure> {
+    pub(super) fn system(&self, system: System) -> Result<Option<Scalar<'a>>, EvaluationError> {
         self.meter
             .charge_search(self.message, self.changed, system.part())?;
         let value = system.of(self.message, self.changed, self.facts);
@@ -290,7 +303,7 @@ impl<'a> View<'a> {
     }
 
     /// Returns one of the sender's own properties.
-    pub(super) fn user(&self, name: &str) -> Result<Option<Scalar<'a>>, Failure> {
+    pub(super) fn user(&self, name: &str) -> Result<Option<Scalar<'a>>, EvaluationError> {
         let part = Part::ApplicationProperties;
         self.meter.charge_search(self.message, self.changed, part)?;
         let found = self.changed.property_of(self.message, name);
@@ -325,8 +338,8 @@ impl Comparison {
 }
 
 impl Sign {
-    fn apply(self, value: Scalar<'_>) -> Result<Scalar<'_>, Failure> {
-        let fits = |value: Option<i64>| value.ok_or(Failure::Overflow);
+    fn apply(self, value: Scalar<'_>) -> Result<Scalar<'_>, EvaluationError> {
+        let fits = |value: Option<i64>| value.ok_or(EvaluationError::Overflow);
         match (self, value) {
             (_, Scalar::Null) => Ok(Scalar::Null),
             (
@@ -342,21 +355,21 @@ impl Sign {
             }
             (Self::Minus, Scalar::Long(value)) => fits(value.checked_neg()).map(Scalar::Long),
             (Self::Minus, Scalar::Ulong(value)) => integer(-i128::from(value)),
-            (_, other) => Err(Failure::NoSign(kind(&other))),
+            (_, other) => Err(EvaluationError::NoSign(kind(&other))),
         }
     }
 }
 
 impl Arithmetic {
     #[inline(never)]
-    fn compute<'a>(self, a: Scalar<'a>, b: Scalar<'a>) -> Result<Scalar<'a>, Failure> {
-        let ticks = |result: Option<i64>| result.ok_or(Failure::Overflow);
+    fn compute<'a>(self, a: Scalar<'a>, b: Scalar<'a>) -> Result<Scalar<'a>, EvaluationError> {
+        let ticks = |result: Option<i64>| result.ok_or(EvaluationError::Overflow);
         if a == Scalar::Null || b == Scalar::Null {
             return Ok(Scalar::Null);
         }
         if let (Scalar::Long(a), Scalar::Long(b)) = (&a, &b) {
             let result = self.integers((*a).into(), (*b).into())?;
-            let result = i64::try_from(result).map_err(|_| Failure::Overflow)?;
+            let result = i64::try_from(result).map_err(|_| EvaluationError::Overflow)?;
             return Ok(Scalar::Long(result));
         }
         if let (Some(a), Some(b)) = (a.integer(), b.integer()) {
@@ -368,9 +381,12 @@ impl Arithmetic {
         match (self, &a, &b) {
             (Self::Add, Scalar::Text(_), _) | (Self::Add, _, Scalar::Text(_)) => {
                 match (text(&a), text(&b)) {
-                    (Some(a), Some(b)) if limits::SQL_TEXT_BYTES_MAX < a.len() + b.len() => Err(
-                        Failure::TooLong("the sum of two texts", limits::SQL_TEXT_BYTES_MAX),
-                    ),
+                    (Some(a), Some(b)) if limits::SQL_TEXT_BYTES_MAX < a.len() + b.len() => {
+                        Err(EvaluationError::TooLong(
+                            "the sum of two texts",
+                            limits::SQL_TEXT_BYTES_MAX,
+                        ))
+                    }
                     (Some(a), Some(b)) => Ok(Scalar::Text((a + &b).into())),
                     _ => Err(self.unlike(&a, &b)),
                 }
@@ -393,16 +409,18 @@ impl Arithmetic {
         }
     }
 
-    fn integers(self, a: i128, b: i128) -> Result<i128, Failure> {
+    fn integers(self, a: i128, b: i128) -> Result<i128, EvaluationError> {
         let result = match self {
             Self::Add => a.checked_add(b),
             Self::Subtract => a.checked_sub(b),
             Self::Multiply => a.checked_mul(b),
-            Self::Divide | Self::Remainder if b == 0 => return Err(Failure::DivisionByZero),
+            Self::Divide | Self::Remainder if b == 0 => {
+                return Err(EvaluationError::DivisionByZero);
+            }
             Self::Divide => a.checked_div(b),
             Self::Remainder => a.checked_rem(b),
         };
-        result.ok_or(Failure::Overflow)
+        result.ok_or(EvaluationError::Overflow)
     }
 
     fn doubles(self, a: f64, b: f64) -> f64 {
@@ -415,7 +433,7 @@ impl Arithmetic {
         }
     }
 
-    fn unlike(self, a: &Scalar<'_>, b: &Scalar<'_>) -> Failure {
+    fn unlike(self, a: &Scalar<'_>, b: &Scalar<'_>) -> EvaluationError {
         let operator = match self {
             Self::Add => "+",
             Self::Divide => "/",
@@ -423,11 +441,11 @@ impl Arithmetic {
             Self::Remainder => "%",
             Self::Subtract => "-",
         };
-        Failure::Unlike(kind(a), kind(b), operator)
+        EvaluationError::Unlike(kind(a), kind(b), operator)
     }
 }
 
-/// Returns a value as a text, as C#'s `+` makes one of it; `None` of what has no such form.
+/// Returns a value as a text, as C#'s `+` does; `None` for values without such a form.
 pub(super) fn text(value: &Scalar<'_>) -> Option<String> {
     match value {
         Scalar::Boolean(true) => Some("True".to_owned()),
@@ -441,7 +459,7 @@ pub(super) fn text(value: &Scalar<'_>) -> Option<String> {
     }
 }
 
-/// Returns what an error calls a value.
+/// Returns the name of a value's type in an error.
 pub(super) const fn kind(value: &Scalar<'_>) -> &'static str {
     match value {
         Scalar::Boolean(_) => "a boolean",
@@ -477,14 +495,15 @@ fn truth_value(truth: Option<bool>) -> Scalar<'static> {
 }
 
 fn negate(truth: Scalar<'_>) -> Scalar<'_> {
-    match truth {
-        Scalar::Boolean(value) => Scalar::Boolean(!value),
-        other => other,
+    if let Scalar::Boolean(value) = truth {
+        Scalar::Boolean(!value)
+    } else {
+        truth
     }
 }
 
-fn integer<'a>(value: i128) -> Result<Scalar<'a>, Failure> {
-    Scalar::from_integer(value).ok_or(Failure::Overflow)
+fn integer<'a>(value: i128) -> Result<Scalar<'a>, EvaluationError> {
+    Scalar::from_integer(value).ok_or(EvaluationError::Overflow)
 }
 
 #[expect(
@@ -492,9 +511,10 @@ fn integer<'a>(value: i128) -> Result<Scalar<'a>, Failure> {
     reason = "C# computes an integer and a double as doubles"
 )]
 fn number(value: &Scalar<'_>) -> Option<f64> {
-    match value {
-        Scalar::Double(value) => Some(*value),
-        other => other.integer().map(|value| value as f64),
+    if let Scalar::Double(value) = value {
+        Some(*value)
+    } else {
+        value.integer().map(|value| value as f64)
     }
 }
 

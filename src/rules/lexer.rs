@@ -5,20 +5,20 @@ use super::sql::SqlError;
 /// A word, and where it begins in the text.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Token {
-    pub(super) kind: Kind,
+    pub(super) kind: TokenKind,
     pub(super) at: usize,
 }
 
-/// What a word is.
+/// The kind of a token.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     Double(f64),
     /// Behind the last word.
     End,
     /// Without its sign.
     Integer(u64),
     Keyword(Keyword),
-    /// A name behind an `@`, with it.
+    /// A name after an `@`, with it.
     Parameter(String),
     /// A name in brackets or double quotes.
     Quoted(String),
@@ -75,8 +75,8 @@ impl Keyword {
     }
 }
 
-impl Kind {
-    /// Returns what an error calls it.
+impl TokenKind {
+    /// Returns its name in an error.
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Double(value) => format!("the number {value}"),
@@ -92,7 +92,7 @@ impl Kind {
     }
 }
 
-/// Takes a text apart; an [`Kind::End`] stands behind its words.
+/// Splits a text into tokens; an [`TokenKind::End`] follows the last one.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>, SqlError> {
     let mut lexer = Lexer { text, at: 0 };
     let mut tokens = Vec::new();
@@ -100,7 +100,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, SqlError> {
         lexer.take_while(char::is_whitespace);
         let at = lexer.at;
         let kind = lexer.next()?;
-        let is_end = kind == Kind::End;
+        let is_end = kind == TokenKind::End;
         tokens.push(Token { kind, at });
         if is_end {
             return Ok(tokens);
@@ -114,14 +114,14 @@ struct Lexer<'a> {
 }
 
 impl<'a> Lexer<'a> {
-    fn next(&mut self) -> Result<Kind, SqlError> {
+    fn next(&mut self) -> Result<TokenKind, SqlError> {
         let start = self.at;
         let Some(first) = self.peek() else {
-            return Ok(Kind::End);
+            return Ok(TokenKind::End);
         };
         let second = self.rest().chars().nth(1);
         match first {
-            '\'' => self.quoted('\'', '\'', "text").map(Kind::Text),
+            '\'' => self.quoted('\'', '\'', "text").map(TokenKind::Text),
             '"' => self.name_in('"', '"'),
             '[' => self.name_in('[', ']'),
             '@' => {
@@ -132,7 +132,7 @@ impl<'a> Lexer<'a> {
                         "an @ begins the name of a parameter, as in @limit".to_owned(),
                     ));
                 }
-                Ok(Kind::Parameter(self.since(start).to_owned()))
+                Ok(TokenKind::Parameter(self.since(start).to_owned()))
             }
             '0'..='9' => self.number(),
             '.' if second.is_some_and(|next| next.is_ascii_digit()) => self.number(),
@@ -142,8 +142,8 @@ impl<'a> Lexer<'a> {
                     .iter()
                     .find(|(name, _)| name.eq_ignore_ascii_case(word));
                 Ok(keyword.map_or_else(
-                    || Kind::Word(word.to_owned()),
-                    |(_, keyword)| Kind::Keyword(*keyword),
+                    || TokenKind::Word(word.to_owned()),
+                    |(_, keyword)| TokenKind::Keyword(*keyword),
                 ))
             }
             first => {
@@ -156,20 +156,20 @@ impl<'a> Lexer<'a> {
                             "a name does not begin with '{first}': write it in brackets, as in [{first}name]"
                         ),
                         _ => format!(
-                            "the character '{}' has no meaning here: texts stand in 'single quotes', names with special characters in [brackets]",
+                            "the character '{}' has no meaning here: quote texts in 'single quotes', names with special characters in [brackets]",
                             first.escape_debug()
                         ),
                     };
                     return Err(self.error(start, problem));
                 };
                 self.at += symbol.len();
-                Ok(Kind::Symbol(symbol))
+                Ok(TokenKind::Symbol(symbol))
             }
         }
     }
 
     /// Takes a number: an integer, unless it has a point or an exponent.
-    fn number(&mut self) -> Result<Kind, SqlError> {
+    fn number(&mut self) -> Result<TokenKind, SqlError> {
         let start = self.at;
         self.take_while(|c| c.is_ascii_digit());
         let mut is_integer = true;
@@ -189,28 +189,28 @@ impl<'a> Lexer<'a> {
             }
         }
         if self.peek().is_some_and(|c| c == '_' || c.is_alphanumeric()) {
-            let problem = "a number ends where a name begins: a name that begins with a digit stands in [brackets]";
+            let problem = "a number ends where a name begins: quote a name that begins with a digit in [brackets]";
             return Err(self.error(start, problem.to_owned()));
         }
         let digits = self.since(start);
         let kind = if is_integer {
-            digits.parse().map(Kind::Integer).ok()
+            digits.parse().map(TokenKind::Integer).ok()
         } else {
-            digits.parse().map(Kind::Double).ok()
+            digits.parse().map(TokenKind::Double).ok()
         };
         kind.ok_or_else(|| self.error(start, too_large(digits)))
     }
 
-    fn name_in(&mut self, open: char, close: char) -> Result<Kind, SqlError> {
+    fn name_in(&mut self, open: char, close: char) -> Result<TokenKind, SqlError> {
         let start = self.at;
         let name = self.quoted(open, close, "name")?;
         if name.is_empty() {
             return Err(self.error(start, "a name has at least one character".to_owned()));
         }
-        Ok(Kind::Quoted(name))
+        Ok(TokenKind::Quoted(name))
     }
 
-    /// Takes what stands between quotes; a closing one that is doubled is part of it.
+    /// Takes a quoted text; a doubled closing quote is part of it.
     fn quoted(&mut self, open: char, close: char, what: &str) -> Result<String, SqlError> {
         let start = self.at;
         self.at += open.len_utf8();

@@ -1,11 +1,11 @@
 //! `LIKE`: whether a text has the form of a pattern.
 //!
-//! A pattern is taken apart at each `%`. What stands before the first must be at the beginning, what
-//! stands behind the last at the end, and each of the others behind the one before it: the first
-//! place where it is found is as good as any later one. Literal parts are searched for in linear
-//! time; those with a `_` are tried at each place, which the meter bounds.
+//! A pattern is split at each `%`. The first part must be at the beginning of the text, the last at
+//! its end, and each of the others after the one before it: the first match is as good as any later
+//! one. Literal parts are searched for in linear time; those with a `_` are tried at each position,
+//! which the meter bounds.
 
-use super::evaluate::Failure;
+use super::evaluate::EvaluationError;
 use super::work::Meter;
 use crate::limits;
 
@@ -16,7 +16,7 @@ const COMPARED_PER_STEP: usize = 4;
 
 /// A part of a pattern, without a `%`.
 #[derive(Debug, Default)]
-struct Part {
+struct PatternPart {
     /// Its characters; `_` is `None`.
     pieces: Vec<Option<char>>,
     /// The same as a text, if there is no `_` in it.
@@ -28,9 +28,9 @@ pub(super) fn is_like(
     text: &str,
     pattern: &str,
     escape: Option<char>,
-) -> Result<bool, Failure> {
+) -> Result<bool, EvaluationError> {
     if limits::SQL_TEXT_BYTES_MAX < text.len() {
-        return Err(Failure::TooLong(
+        return Err(EvaluationError::TooLong(
             "the text of a LIKE",
             limits::SQL_TEXT_BYTES_MAX,
         ));
@@ -58,22 +58,24 @@ pub(super) fn is_like(
 }
 
 /// Takes a pattern apart at each `%`.
-fn parts(pattern: &str, escape: Option<char>) -> Result<Vec<Part>, Failure> {
-    let mut parts = vec![Part::default()];
+fn parts(pattern: &str, escape: Option<char>) -> Result<Vec<PatternPart>, EvaluationError> {
+    let mut parts = vec![PatternPart::default()];
     let mut characters = pattern.chars();
     let mut count = 0;
     while let Some(character) = characters.next() {
         if limits::LIKE_PATTERN_MAX <= count {
-            return Err(Failure::TooLong(
+            return Err(EvaluationError::TooLong(
                 "the pattern of a LIKE",
                 limits::LIKE_PATTERN_MAX,
             ));
         }
         count += 1;
         let piece = match character {
-            _ if Some(character) == escape => Some(characters.next().ok_or(Failure::EscapeAtEnd)?),
+            _ if Some(character) == escape => {
+                Some(characters.next().ok_or(EvaluationError::EscapeAtEnd)?)
+            }
             '%' => {
-                parts.push(Part::default());
+                parts.push(PatternPart::default());
                 continue;
             }
             '_' => None,
@@ -87,15 +89,19 @@ fn parts(pattern: &str, escape: Option<char>) -> Result<Vec<Part>, Failure> {
     Ok(parts)
 }
 
-impl Part {
-    /// Returns its text, if it stands for no other.
+impl PatternPart {
+    /// Returns its text, if it has no wildcard.
     fn literal(&self) -> Option<&str> {
         let is_literal = self.pieces.iter().all(Option::is_some);
         is_literal.then_some(self.literal.as_str())
     }
 
-    /// Returns what stands behind it, if a text begins with it.
-    fn strip_from<'t>(&self, meter: &Meter, text: &'t str) -> Result<Option<&'t str>, Failure> {
+    /// Returns the rest of a text that begins with it.
+    fn strip_from<'t>(
+        &self,
+        meter: &Meter,
+        text: &'t str,
+    ) -> Result<Option<&'t str>, EvaluationError> {
         let mut rest = text.chars();
         let mut compared = 0;
         let is_there = self.pieces.iter().all(|piece| {
@@ -107,8 +113,12 @@ impl Part {
         Ok(is_there.then_some(rest.as_str()))
     }
 
-    /// Returns what stands before it, if a text ends with it.
-    fn strip_end<'t>(&self, meter: &Meter, text: &'t str) -> Result<Option<&'t str>, Failure> {
+    /// Returns the front of a text that ends with it.
+    fn strip_end<'t>(
+        &self,
+        meter: &Meter,
+        text: &'t str,
+    ) -> Result<Option<&'t str>, EvaluationError> {
         let Some(last) = self.pieces.len().checked_sub(1) else {
             return Ok(Some(text));
         };
@@ -120,8 +130,8 @@ impl Part {
         Ok(is_there.then_some(before))
     }
 
-    /// Returns what stands behind the first place where it is found.
-    fn find<'t>(&self, meter: &Meter, text: &'t str) -> Result<Option<&'t str>, Failure> {
+    /// Returns the rest of a text after the first match.
+    fn find<'t>(&self, meter: &Meter, text: &'t str) -> Result<Option<&'t str>, EvaluationError> {
         if let Some(literal) = self.literal() {
             let behind = text.split_once(literal).map(|(_, behind)| behind);
             let searched = text.len() - behind.map_or(0, str::len);

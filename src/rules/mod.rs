@@ -4,20 +4,20 @@
 //! all its subscriptions, and finds the matching ones without a look at each: correlation filters
 //! are indexed by one of the values that they ask for.
 //!
-//! Leaves to others: what a copy's way to its subscription is, and whether a subscription wants
+//! Leaves to others: the delivery of a copy to its subscription, and whether a subscription wants
 //! messages whose rules cannot be evaluated.
 
 mod action;
 mod compare;
 mod correlation;
 mod evaluate;
-mod kept;
 mod lexer;
 mod like;
 mod parser;
 mod selector;
 mod set;
 mod sql;
+mod stored;
 mod system;
 #[cfg(test)]
 mod tests;
@@ -30,22 +30,22 @@ use crate::ids::SequenceNumber;
 
 pub use action::Action;
 pub use correlation::{CorrelationFields, CorrelationFilter, EmptyFilter};
-pub use kept::KeptError;
 pub use selector::selector;
 pub use set::{Evaluation, Match, Progress, RuleRefused, RuleSet};
 pub use sql::{Parameters, SqlError, SqlFilter};
+pub use stored::StoredError;
 pub use value::{Given, Value};
 pub use work::Share;
 
-/// What a subscription takes, and what it makes of it.
+/// A rule of a subscription: its filter and its action.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
     /// Its name in its subscription; case does not matter.
     pub name: String,
     /// Which messages it takes.
     pub filter: Filter,
-    /// What it changes: a matching rule without an action gives its subscription the one plain
-    /// copy, one with an action a copy of its own.
+    /// The action. A matching rule without one gives its subscription the one plain copy, a rule
+    /// with one a copy of its own.
     pub action: Option<Action>,
     /// When it was made.
     pub created_at: Timestamp,
@@ -64,7 +64,7 @@ pub enum Filter {
     True,
 }
 
-/// What rules may ask about a message and its bytes do not say.
+/// Facts about a message that rules read and its bytes do not have.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts {
     /// Its number in the topic.

@@ -1,14 +1,18 @@
 //! From words to expressions and statements, by precedence (`rules.md#sql-filters`).
+#![allow(
+    clippy::wildcard_enum_match_arm,
+    reason = "any other token or expression is an error, or no operator"
+)]
 
-use super::action::{Statement, Target};
+use super::action::{ActionTarget, Statement};
 use super::evaluate::{Arithmetic, Comparison, Expression, Property, Sign};
-use super::lexer::{Keyword, Kind, Token, tokens, too_large};
+use super::lexer::{Keyword, Token, TokenKind, tokens, too_large};
 use super::sql::{Parameters, SqlError};
 use super::system::{Settable, System};
 use crate::limits;
 use crate::message::{Scalar, same_name};
 
-/// What is bound by what, the tightest last.
+/// Precedences, the tightest last.
 mod power {
     pub(super) const OR: u8 = 1;
     pub(super) const AND: u8 = 3;
@@ -28,14 +32,14 @@ pub(super) struct Parser<'a> {
 }
 
 /// A part of an expression.
-struct Node {
+struct ExpressionNode {
     expression: Expression,
     is_condition: bool,
     /// Where it begins.
     at: usize,
 }
 
-/// An operator that stands between its operands.
+/// A binary operator.
 enum Infix {
     And,
     Arithmetic(Arithmetic, u8),
@@ -67,7 +71,7 @@ impl<'a> Parser<'a> {
     /// Takes all of the text for a condition.
     pub(super) fn condition(mut self) -> Result<Expression, SqlError> {
         let node = self.expression(0)?;
-        if *self.peek() != Kind::End {
+        if *self.peek() != TokenKind::End {
             return Err(self.unexpected("an operator, AND, OR or the end"));
         }
         self.into_condition(node)
@@ -78,8 +82,8 @@ impl<'a> Parser<'a> {
         let mut statements = Vec::new();
         loop {
             let statement = match self.peek() {
-                Kind::Keyword(Keyword::Set) => self.set()?,
-                Kind::Keyword(Keyword::Remove) => {
+                TokenKind::Keyword(Keyword::Set) => self.set()?,
+                TokenKind::Keyword(Keyword::Remove) => {
                     self.at += 1;
                     let (property, at) = self.name()?;
                     Statement::Remove(self.target(property, at)?)
@@ -96,8 +100,8 @@ impl<'a> Parser<'a> {
             statements.push(statement);
             let separated = self.take_symbol(";") || self.take_symbol(",");
             match self.peek() {
-                Kind::End => return Ok(statements),
-                Kind::Keyword(Keyword::Set | Keyword::Remove) => {}
+                TokenKind::End => return Ok(statements),
+                TokenKind::Keyword(Keyword::Set | Keyword::Remove) => {}
                 _ if separated => {}
                 _ => return Err(self.unexpected("an operator, ';', SET, REMOVE or the end")),
             }
@@ -113,13 +117,13 @@ impl<'a> Parser<'a> {
         Ok(Statement::Set(target, value))
     }
 
-    /// Returns what a statement changes.
-    fn target(&self, property: Property, at: usize) -> Result<Target, SqlError> {
+    /// Returns the property that a statement changes.
+    fn target(&self, property: Property, at: usize) -> Result<ActionTarget, SqlError> {
         match property {
-            Property::User(name) => Ok(Target::User(name)),
+            Property::User(name) => Ok(ActionTarget::User(name)),
             Property::System(system) => match system.settable() {
-                Settable::Changed(field) => Ok(Target::Field(field)),
-                Settable::Ignored => Ok(Target::Nothing),
+                Settable::Changed(field) => Ok(ActionTarget::Field(field)),
+                Settable::Ignored => Ok(ActionTarget::Nothing),
                 Settable::No => {
                     let problem = "an action cannot change this property: it can change MessageId, CorrelationId, To, ReplyTo, Label, SessionId, ReplyToSessionId, ContentType, and user properties";
                     Err(self.error(at, problem.to_owned()))
@@ -129,8 +133,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes what is bound tighter than `power`.
-    fn expression(&mut self, power: u8) -> Result<Node, SqlError> {
+    /// Takes an expression of operators that bind tighter than `power`.
+    fn expression(&mut self, power: u8) -> Result<ExpressionNode, SqlError> {
         if limits::SQL_DEPTH_MAX <= self.depth {
             let problem = format!(
                 "the expression is nested more than {} deep",
@@ -155,19 +159,19 @@ impl<'a> Parser<'a> {
 
     /// Returns the operator that comes next, and how many words it has.
     fn infix(&self) -> Option<(Infix, usize)> {
-        let negated = |kind: &Kind| match kind {
-            Kind::Keyword(Keyword::In) => Some((Infix::In { negated: true }, 2)),
-            Kind::Keyword(Keyword::Like) => Some((Infix::Like { negated: true }, 2)),
+        let negated = |kind: &TokenKind| match kind {
+            TokenKind::Keyword(Keyword::In) => Some((Infix::In { negated: true }, 2)),
+            TokenKind::Keyword(Keyword::Like) => Some((Infix::Like { negated: true }, 2)),
             _ => None,
         };
         let infix = match self.peek() {
-            Kind::Keyword(Keyword::And) => Infix::And,
-            Kind::Keyword(Keyword::In) => Infix::In { negated: false },
-            Kind::Keyword(Keyword::Is) => Infix::IsNull,
-            Kind::Keyword(Keyword::Like) => Infix::Like { negated: false },
-            Kind::Keyword(Keyword::Not) => return negated(self.peek_behind()),
-            Kind::Keyword(Keyword::Or) => Infix::Or,
-            Kind::Symbol(symbol) => match *symbol {
+            TokenKind::Keyword(Keyword::And) => Infix::And,
+            TokenKind::Keyword(Keyword::In) => Infix::In { negated: false },
+            TokenKind::Keyword(Keyword::Is) => Infix::IsNull,
+            TokenKind::Keyword(Keyword::Like) => Infix::Like { negated: false },
+            TokenKind::Keyword(Keyword::Not) => return negated(self.peek_behind()),
+            TokenKind::Keyword(Keyword::Or) => Infix::Or,
+            TokenKind::Symbol(symbol) => match *symbol {
                 "=" => Infix::Comparison(Comparison::Equal),
                 "<>" | "!=" => Infix::Comparison(Comparison::NotEqual),
                 "<" => Infix::Comparison(Comparison::Less),
@@ -186,8 +190,13 @@ impl<'a> Parser<'a> {
         Some((infix, 1))
     }
 
-    /// Takes what stands right of an operator, and joins it to what stands left of it.
-    fn join(&mut self, left: Node, infix: Infix, operator: usize) -> Result<Node, SqlError> {
+    /// Takes the right operand of an operator, and joins it to the left one.
+    fn join(
+        &mut self,
+        left: ExpressionNode,
+        infix: Infix,
+        operator: usize,
+    ) -> Result<ExpressionNode, SqlError> {
         let at = left.at;
         let right = infix.power() + 1;
         let (expression, is_condition) = match infix {
@@ -241,7 +250,7 @@ impl<'a> Parser<'a> {
                 (Expression::Like { negated, operands }, true)
             }
         };
-        Ok(Node {
+        Ok(ExpressionNode {
             expression,
             is_condition,
             at,
@@ -275,36 +284,38 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes an operand, or what begins with an operator or a parenthesis.
-    fn prefix(&mut self) -> Result<Node, SqlError> {
+    /// Takes an operand, or an expression that begins with an operator or a parenthesis.
+    fn prefix(&mut self) -> Result<ExpressionNode, SqlError> {
         let at = self.place();
-        let operand = |expression| Node {
+        let operand = |expression| ExpressionNode {
             expression,
             is_condition: false,
             at,
         };
         match self.peek().clone() {
-            Kind::Double(value) => Ok(operand(self.constant(Scalar::Double(value)))),
-            Kind::Integer(value) => {
+            TokenKind::Double(value) => Ok(operand(self.constant(Scalar::Double(value)))),
+            TokenKind::Integer(value) => {
                 let value = i64::try_from(value).map(Scalar::Long);
                 let value = value.map_err(|_| self.error(at, too_large("this number")))?;
                 Ok(operand(self.constant(value)))
             }
-            Kind::Text(text) => Ok(operand(self.constant(Scalar::Text(text.into())))),
-            Kind::Keyword(Keyword::True) => Ok(operand(self.constant(Scalar::Boolean(true)))),
-            Kind::Keyword(Keyword::False) => Ok(operand(self.constant(Scalar::Boolean(false)))),
-            Kind::Keyword(Keyword::Null) => Ok(operand(self.constant(Scalar::Null))),
-            Kind::Keyword(Keyword::Not) => {
+            TokenKind::Text(text) => Ok(operand(self.constant(Scalar::Text(text.into())))),
+            TokenKind::Keyword(Keyword::True) => Ok(operand(self.constant(Scalar::Boolean(true)))),
+            TokenKind::Keyword(Keyword::False) => {
+                Ok(operand(self.constant(Scalar::Boolean(false))))
+            }
+            TokenKind::Keyword(Keyword::Null) => Ok(operand(self.constant(Scalar::Null))),
+            TokenKind::Keyword(Keyword::Not) => {
                 self.at += 1;
                 let inner = self.expression(power::NOT)?;
                 let expression = Expression::Not(Box::new(self.into_condition(inner)?));
-                Ok(Node {
+                Ok(ExpressionNode {
                     expression,
                     is_condition: true,
                     at,
                 })
             }
-            Kind::Keyword(Keyword::Exists) => {
+            TokenKind::Keyword(Keyword::Exists) => {
                 self.at += 1;
                 self.expect_symbol("(")?;
                 let inner = self.prefix()?;
@@ -313,32 +324,32 @@ impl<'a> Parser<'a> {
                 };
                 self.expect_symbol(")")?;
                 let expression = Expression::Exists(property);
-                Ok(Node {
+                Ok(ExpressionNode {
                     expression,
                     is_condition: true,
                     at,
                 })
             }
-            Kind::Parameter(name) => {
+            TokenKind::Parameter(name) => {
                 self.at += 1;
                 Ok(operand(self.parameter(name)))
             }
-            Kind::Symbol("(") => {
+            TokenKind::Symbol("(") => {
                 self.at += 1;
                 let inner = self.expression(0)?;
                 self.expect_symbol(")")?;
-                Ok(Node { at, ..inner })
+                Ok(ExpressionNode { at, ..inner })
             }
-            Kind::Symbol("-") => self.sign(Sign::Minus).map(operand),
-            Kind::Symbol("+") => self.sign(Sign::Plus).map(operand),
-            Kind::Word(name) if *self.peek_behind() == Kind::Symbol("(") => {
+            TokenKind::Symbol("-") => self.sign(Sign::Minus).map(operand),
+            TokenKind::Symbol("+") => self.sign(Sign::Plus).map(operand),
+            TokenKind::Word(name) if *self.peek_behind() == TokenKind::Symbol("(") => {
                 self.function(&name).map(operand)
             }
-            Kind::Quoted(_) | Kind::Word(_) => {
+            TokenKind::Quoted(_) | TokenKind::Word(_) => {
                 let (property, _) = self.name()?;
                 Ok(operand(Expression::Property(property)))
             }
-            Kind::End | Kind::Keyword(_) | Kind::Symbol(_) => {
+            TokenKind::End | TokenKind::Keyword(_) | TokenKind::Symbol(_) => {
                 Err(self.unexpected("a property, a number, a 'text', or '('"))
             }
         }
@@ -347,7 +358,7 @@ impl<'a> Parser<'a> {
     fn sign(&mut self, sign: Sign) -> Result<Expression, SqlError> {
         self.at += 1;
         // The lowest integer has no positive counterpart.
-        if sign == Sign::Minus && *self.peek() == Kind::Integer(i64::MIN.unsigned_abs()) {
+        if sign == Sign::Minus && *self.peek() == TokenKind::Integer(i64::MIN.unsigned_abs()) {
             return Ok(self.constant(Scalar::Long(i64::MIN)));
         }
         let inner = self.operand(power::SIGN)?;
@@ -385,7 +396,7 @@ impl<'a> Parser<'a> {
         }
         if !is_word || !same_name(&first, "sys") {
             let problem = format!(
-                "'{first}' is no scope: there are sys and user; a name with a point in it stands in brackets, as in [{first}.{name}]"
+                "'{first}' is no scope: the scopes are sys and user; quote a name with a point in brackets, as in [{first}.{name}]"
             );
             return Err(self.error(at, problem));
         }
@@ -398,12 +409,12 @@ impl<'a> Parser<'a> {
 
     fn identifier(&mut self) -> Result<(String, bool), SqlError> {
         let found = match self.peek().clone() {
-            Kind::Quoted(name) => (name, false),
-            Kind::Word(name) => (name, true),
-            Kind::Keyword(keyword) => {
+            TokenKind::Quoted(name) => (name, false),
+            TokenKind::Word(name) => (name, true),
+            TokenKind::Keyword(keyword) => {
                 let name = keyword.name();
                 return Err(self.unexpected(&format!(
-                    "the name of a property (one called {name} stands in brackets: [{name}])"
+                    "the name of a property (quote one called {name} in brackets: [{name}])"
                 )));
             }
             _ => return Err(self.unexpected("the name of a property")),
@@ -443,9 +454,9 @@ impl<'a> Parser<'a> {
         clippy::wrong_self_convention,
         reason = "it is the node that goes into something"
     )]
-    fn into_operand(&self, node: Node, at: usize) -> Result<Expression, SqlError> {
+    fn into_operand(&self, node: ExpressionNode, at: usize) -> Result<Expression, SqlError> {
         if node.is_condition {
-            let problem = "a condition stands where a value must: join conditions with AND or OR";
+            let problem = "a condition is used as a value: join conditions with AND or OR";
             return Err(self.error(at, problem.to_owned()));
         }
         Ok(node.expression)
@@ -455,7 +466,7 @@ impl<'a> Parser<'a> {
         clippy::wrong_self_convention,
         reason = "it is the node that goes into something"
     )]
-    fn into_condition(&self, node: Node) -> Result<Expression, SqlError> {
+    fn into_condition(&self, node: ExpressionNode) -> Result<Expression, SqlError> {
         let could_be = match &node.expression {
             Expression::Constant(value) => matches!(value, Scalar::Boolean(_) | Scalar::Null),
             Expression::Arithmetic(..) | Expression::NewId | Expression::Sign(..) => false,
@@ -464,19 +475,19 @@ impl<'a> Parser<'a> {
         if could_be {
             return Ok(node.expression);
         }
-        let problem = "a value stands where a condition must: compare it, as in 'price > 10'";
+        let problem = "a value is used as a condition: compare it, as in 'price > 10'";
         Err(self.error(node.at, problem.to_owned()))
     }
 
     fn take_keyword(&mut self, keyword: Keyword) -> bool {
-        self.take(&Kind::Keyword(keyword))
+        self.take(&TokenKind::Keyword(keyword))
     }
 
     fn take_symbol(&mut self, symbol: &'static str) -> bool {
-        self.take(&Kind::Symbol(symbol))
+        self.take(&TokenKind::Symbol(symbol))
     }
 
-    fn take(&mut self, kind: &Kind) -> bool {
+    fn take(&mut self, kind: &TokenKind) -> bool {
         let found = self.peek() == kind;
         self.at += usize::from(found);
         found
@@ -489,16 +500,18 @@ impl<'a> Parser<'a> {
         Err(self.unexpected(&format!("'{symbol}'")))
     }
 
-    fn peek(&self) -> &Kind {
+    fn peek(&self) -> &TokenKind {
         self.token(self.at)
     }
 
-    fn peek_behind(&self) -> &Kind {
+    fn peek_behind(&self) -> &TokenKind {
         self.token(self.at + 1)
     }
 
-    fn token(&self, at: usize) -> &Kind {
-        self.tokens.get(at).map_or(&Kind::End, |token| &token.kind)
+    fn token(&self, at: usize) -> &TokenKind {
+        self.tokens
+            .get(at)
+            .map_or(&TokenKind::End, |token| &token.kind)
     }
 
     /// Returns where the next word begins.

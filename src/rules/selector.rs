@@ -6,7 +6,7 @@
 use super::sql::{SqlError, SqlFilter};
 use crate::limits;
 
-/// What a selector calls a message's own properties, and what a rule does.
+/// The names of a message's own properties in a selector, and in a rule.
 const HEADERS: [(&str, &str); 12] = [
     ("JMSCorrelationID", "sys.CorrelationId"),
     ("JMSDeliveryMode", "sys.JMSDeliveryMode"),
@@ -26,18 +26,18 @@ const KEYWORDS: [&str; 10] = [
     "AND", "ESCAPE", "FALSE", "IN", "IS", "LIKE", "NOT", "NULL", "OR", "TRUE",
 ];
 
-/// What operators and lists are made of.
+/// The tokens of operators and lists.
 const OPERATORS: &str = "()=<>!,+-*/%";
 
 /// A part of a selector.
 #[derive(Debug, Clone)]
 struct Piece {
-    kind: Kind,
+    kind: PieceKind,
     text: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum PieceKind {
     And,
     Between,
     Close,
@@ -52,14 +52,17 @@ enum Kind {
 ///
 /// # Errors
 ///
-/// [`SqlError`] says what is wrong, in the words of the rule that it was made to.
+/// [`SqlError`] names the fault, in the terms of the rule that the selector was translated to.
 pub fn selector(text: &str) -> Result<SqlFilter, SqlError> {
     if limits::SQL_LENGTH_MAX < text.chars().count() {
         // It says so itself.
         return SqlFilter::parse(text);
     }
     let mut pieces = pieces(text)?;
-    while let Some(at) = pieces.iter().position(|piece| piece.kind == Kind::Between) {
+    while let Some(at) = pieces
+        .iter()
+        .position(|piece| piece.kind == PieceKind::Between)
+    {
         if !expand(&mut pieces, at) {
             let problem = "BETWEEN wants two values, as in 'price BETWEEN 1 AND 10'";
             return Err(SqlError::new(text, 0, problem.to_owned()));
@@ -72,16 +75,23 @@ pub fn selector(text: &str) -> Result<SqlFilter, SqlError> {
 /// Replaces `x [NOT] BETWEEN a AND b` by two comparisons; `false` if it is not complete.
 fn expand(pieces: &mut Vec<Piece>, at: usize) -> bool {
     let kind = |at: usize| pieces.get(at).map(|piece| piece.kind);
-    let negated = at.checked_sub(1).and_then(kind) == Some(Kind::Not);
+    let negated = at.checked_sub(1).and_then(kind) == Some(PieceKind::Not);
     let end_of_value = at - usize::from(negated);
     let mut start = end_of_value;
     let mut depth = 0_usize;
     while let Some(before) = start.checked_sub(1).and_then(kind) {
         match before {
-            Kind::Close => depth += 1,
-            Kind::And | Kind::Not | Kind::Open | Kind::Or if depth == 0 => break,
-            Kind::Open => depth -= 1,
-            Kind::And | Kind::Between | Kind::Comma | Kind::Not | Kind::Or | Kind::Other => {}
+            PieceKind::Close => depth += 1,
+            PieceKind::And | PieceKind::Not | PieceKind::Open | PieceKind::Or if depth == 0 => {
+                break;
+            }
+            PieceKind::Open => depth -= 1,
+            PieceKind::And
+            | PieceKind::Between
+            | PieceKind::Comma
+            | PieceKind::Not
+            | PieceKind::Or
+            | PieceKind::Other => {}
         }
         start -= 1;
     }
@@ -90,10 +100,15 @@ fn expand(pieces: &mut Vec<Piece>, at: usize) -> bool {
         let mut end = from;
         while let Some(next) = kind(end) {
             match next {
-                Kind::Open => depth += 1,
-                Kind::And | Kind::Close | Kind::Or if depth == 0 => break,
-                Kind::Close => depth -= 1,
-                Kind::And | Kind::Between | Kind::Comma | Kind::Not | Kind::Or | Kind::Other => {}
+                PieceKind::Open => depth += 1,
+                PieceKind::And | PieceKind::Close | PieceKind::Or if depth == 0 => break,
+                PieceKind::Close => depth -= 1,
+                PieceKind::And
+                | PieceKind::Between
+                | PieceKind::Comma
+                | PieceKind::Not
+                | PieceKind::Or
+                | PieceKind::Other => {}
             }
             end += 1;
         }
@@ -103,7 +118,7 @@ fn expand(pieces: &mut Vec<Piece>, at: usize) -> bool {
     let high_end = end_of(low_end + 1);
     let is_complete = start < end_of_value
         && at + 1 < low_end
-        && kind(low_end) == Some(Kind::And)
+        && kind(low_end) == Some(PieceKind::And)
         && low_end + 1 < high_end;
     if !is_complete {
         return false;
@@ -121,13 +136,13 @@ fn expand(pieces: &mut Vec<Piece>, at: usize) -> bool {
     } else {
         both
     };
-    let kind = Kind::Other;
+    let kind = PieceKind::Other;
     pieces.splice(start..high_end, [Piece { kind, text }]);
     true
 }
 
-/// Takes a selector apart, with each name and number as a rule would have it. What has a meaning in
-/// rules only is refused; of the rest the rule's parser says what is wrong.
+/// Translates a selector to the tokens of a rule. Tokens with a meaning in rules only are refused;
+/// other faults are found by the rule's parser.
 fn pieces(text: &str) -> Result<Vec<Piece>, SqlError> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -154,17 +169,17 @@ fn pieces(text: &str) -> Result<Vec<Piece>, SqlError> {
             _ if !OPERATORS.contains(first) => {
                 let problem = format!(
                     "the character '{}' has no meaning in a selector: names are made of letters, \
-                     digits, _ and $, and texts stand in 'single quotes'",
+                     digits, _ and $, and texts are in 'single quotes'",
                     first.escape_debug()
                 );
                 return Err(error(problem));
             }
             _ => {
                 let kind = match first {
-                    '(' => Kind::Open,
-                    ')' => Kind::Close,
-                    ',' => Kind::Comma,
-                    _ => Kind::Other,
+                    '(' => PieceKind::Open,
+                    ')' => PieceKind::Close,
+                    ',' => PieceKind::Comma,
+                    _ => PieceKind::Other,
                 };
                 // An operator of two characters stays one.
                 let two = rest
@@ -207,7 +222,7 @@ fn decimal(literal: &str) -> Result<String, String> {
 }
 
 fn other(text: Option<&str>) -> Option<Piece> {
-    let (kind, text) = (Kind::Other, text?.to_owned());
+    let (kind, text) = (PieceKind::Other, text?.to_owned());
     Some(Piece { kind, text })
 }
 
@@ -239,16 +254,16 @@ fn number(text: &str) -> usize {
 fn word(name: &str) -> Piece {
     let upper = name.to_ascii_uppercase();
     let kind = match upper.as_str() {
-        "AND" => Kind::And,
-        "BETWEEN" => Kind::Between,
-        "NOT" => Kind::Not,
-        "OR" => Kind::Or,
-        _ => Kind::Other,
+        "AND" => PieceKind::And,
+        "BETWEEN" => PieceKind::Between,
+        "NOT" => PieceKind::Not,
+        "OR" => PieceKind::Or,
+        _ => PieceKind::Other,
     };
     let header = HEADERS.iter().find(|(known, _)| *known == name);
     let text = match header {
         Some((_, system)) => (*system).to_owned(),
-        None if kind != Kind::Other || KEYWORDS.contains(&upper.as_str()) => upper,
+        None if kind != PieceKind::Other || KEYWORDS.contains(&upper.as_str()) => upper,
         None => format!("[{name}]"),
     };
     Piece { kind, text }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use super::compare::whole;
 use super::correlation::{CorrelationFilter, Selector};
-use super::evaluate::{Failure, View};
+use super::evaluate::{EvaluationError, View};
 use super::system::identity;
-use super::work::{Allowance, Meter, Share};
+use super::work::{Meter, Share, StepBudget};
 use super::{Facts, Filter, Rule};
 use crate::ids::Random;
 use crate::limits;
@@ -16,13 +16,13 @@ use crate::memory::{Held, Memory, Purpose};
 use crate::message::{Amendments, Field, Message, Part, Scalar};
 use crate::time::Timestamp;
 
-/// What one subscription gets of a message.
+/// The copies of a message that one subscription gets.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Match {
     /// The subscription.
     pub subscription: u32,
-    /// Its copies (`rules.md#copies`), each with what is changed in it: at most one plain one,
-    /// which comes first, and one for each matching rule with an action.
+    /// Its copies (`rules.md#copies`), each with its amendments: at most one plain one, which comes
+    /// first, and one for each matching rule with an action.
     pub copies: Vec<Option<Arc<Amendments>>>,
     /// Why the first of its rules that could not be evaluated could not be; it counts as one that
     /// does not match.
@@ -38,8 +38,8 @@ pub struct Evaluation {
     /// The place of the first that has not been looked at.
     next: usize,
     /// Those that match, and those that cannot be evaluated.
-    found: Vec<(RuleKey, Option<Failure>)>,
-    allowance: Allowance,
+    found: Vec<(RuleKey, Option<EvaluationError>)>,
+    allowance: StepBudget,
 }
 
 /// How far an evaluation has come.
@@ -89,7 +89,7 @@ pub enum RuleRefused {
 /// found by one of their values, those that take nothing not at all, and only the rest one by one.
 #[derive(Debug, Clone, Default)]
 pub struct RuleSet {
-    rules: BTreeMap<RuleKey, (Rule, Place)>,
+    rules: BTreeMap<RuleKey, (Rule, RuleLocation)>,
     names: BTreeMap<(u32, String), RuleKey>,
     /// Rules that any message may match.
     open: BTreeSet<RuleKey>,
@@ -102,7 +102,7 @@ pub struct RuleSet {
     sql: usize,
     /// The serial number of the next rule.
     next: u64,
-    /// What the rules take of the namespace's memory.
+    /// The share of the namespace's memory that the rules take.
     held: Option<Held>,
 }
 
@@ -114,9 +114,9 @@ pub(super) struct RuleKey {
     serial: u64,
 }
 
-/// By what a rule is found.
+/// The key by which a rule is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum RuleLocation {
     Field(Field, u64),
     Nowhere,
     Open,
@@ -155,20 +155,20 @@ impl RuleSet {
         self.next += 1;
         let place = match &rule.filter {
             Filter::Correlation(filter) => self.rarest(filter),
-            Filter::False => Place::Nowhere,
-            Filter::Sql(_) | Filter::True => Place::Open,
+            Filter::False => RuleLocation::Nowhere,
+            Filter::Sql(_) | Filter::True => RuleLocation::Open,
         };
         self.sql += usize::from(is_sql);
         match place {
-            Place::Field(field, hash) => {
+            RuleLocation::Field(field, hash) => {
                 *self.by_field.entry(field).or_default() += 1;
                 self.by_value.insert((hash, key));
             }
-            Place::Nowhere => {}
-            Place::Open => {
+            RuleLocation::Nowhere => {}
+            RuleLocation::Open => {
                 self.open.insert(key);
             }
-            Place::Property(hash) => {
+            RuleLocation::Property(hash) => {
                 self.by_property += 1;
                 self.by_value.insert((hash, key));
             }
@@ -186,7 +186,7 @@ impl RuleSet {
     ///
     /// # Errors
     ///
-    /// [`RuleRefused`] says of which kind there are too many.
+    /// [`RuleRefused`] names the limit that is exceeded.
     pub fn check_room(&self, filter: &Filter, without: Option<u32>) -> Result<(), RuleRefused> {
         let gone = || without.into_iter().flat_map(|gone| self.rules(gone));
         let gone_sql = gone().filter(|rule| matches!(rule.filter, Filter::Sql(_)));
@@ -213,7 +213,7 @@ impl RuleSet {
         }
         self.sql -= usize::from(matches!(rule.filter, Filter::Sql(_)));
         match place {
-            Place::Field(field, hash) => {
+            RuleLocation::Field(field, hash) => {
                 self.by_value.remove(&(hash, key));
                 let count = self.by_field.get_mut(&field).expect("it was counted");
                 *count -= 1;
@@ -221,11 +221,11 @@ impl RuleSet {
                     self.by_field.remove(&field);
                 }
             }
-            Place::Nowhere => {}
-            Place::Open => {
+            RuleLocation::Nowhere => {}
+            RuleLocation::Open => {
                 self.open.remove(&key);
             }
-            Place::Property(hash) => {
+            RuleLocation::Property(hash) => {
                 self.by_value.remove(&(hash, key));
                 self.by_property -= 1;
             }
@@ -281,7 +281,7 @@ impl RuleSet {
         evaluation.next = 0;
         evaluation.found.clear();
         let subscriptions = evaluation.candidates.iter().map(|key| key.subscription);
-        evaluation.allowance = Allowance::new(limits::FILTERS_STEPS_MAX, subscriptions);
+        evaluation.allowance = StepBudget::new(limits::FILTERS_STEPS_MAX, subscriptions);
     }
 
     /// Finds rules that a message matches, until all are found or the share is spent. Rules that
@@ -330,10 +330,10 @@ impl RuleSet {
         Progress::Done
     }
 
-    /// Puts what subscriptions get of a message, by the rules that were found, in the place of what
-    /// was in `out`, in the order of their numbers. Who gets nothing, and has no failed rule, is not
-    /// among them. If the message has been changed before, by a rule of another topic or as a dead
-    /// letter that was forwarded, the changes of its copies have these in them.
+    /// Replaces `out` by the copies that subscriptions get of a message, by the matching rules, in
+    /// the order of their numbers. A subscription without copy and without failed rule is left out.
+    /// If the message was amended before, by a rule of another topic or as a dead letter that was
+    /// forwarded, the amendments of its copies include these.
     pub fn copies(
         &self,
         evaluation: &mut Evaluation,
@@ -352,7 +352,7 @@ impl RuleSet {
             meter: &meter,
         };
         let subscriptions = evaluation.found.iter().map(|(key, _)| key.subscription);
-        let mut allowance = Allowance::new(limits::ACTIONS_STEPS_MAX, subscriptions);
+        let mut allowance = StepBudget::new(limits::ACTIONS_STEPS_MAX, subscriptions);
         for (key, failure) in evaluation.found.drain(..) {
             let Some((rule, _)) = self.rules.get(&key) else {
                 continue;
@@ -418,20 +418,20 @@ impl RuleSet {
     }
 
     /// Returns the place of a filter by that of its values for which the fewest other rules ask.
-    fn rarest(&self, filter: &CorrelationFilter) -> Place {
+    fn rarest(&self, filter: &CorrelationFilter) -> RuleLocation {
         let places = filter.tests().map(|(selector, value)| {
             let hash = hash(selector, &value);
             let rivals = self
                 .by_value
                 .range((hash, RuleKey::MIN)..=(hash, RuleKey::MAX));
             let place = match selector {
-                Selector::Field(field) => Place::Field(field, hash),
-                Selector::Property(_) => Place::Property(hash),
+                Selector::Field(field) => RuleLocation::Field(field, hash),
+                Selector::Property(_) => RuleLocation::Property(hash),
             };
             (rivals.take(RIVALS_COUNTED).count(), place)
         });
         let rarest = places.min_by_key(|(rivals, _)| *rivals);
-        rarest.map_or(Place::Open, |(_, place)| place)
+        rarest.map_or(RuleLocation::Open, |(_, place)| place)
     }
 }
 
@@ -467,8 +467,8 @@ fn fold(name: &str) -> String {
     name.chars().flat_map(char::to_lowercase).collect()
 }
 
-/// Returns the same for what [`super::compare::same`] and [`crate::message::same_name`] hold for
-/// the same: FNV-1a. Others may share it; what is found by it is compared after all.
+/// Returns the same hash for values that [`super::compare::same`] and [`crate::message::same_name`]
+/// consider equal: FNV-1a. Different values may collide, so matches are compared afterwards.
 fn hash(selector: Selector<'_>, value: &Scalar<'_>) -> u64 {
     let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
     match selector {

@@ -1,10 +1,10 @@
-//! SQL filters, and what is said about a text that is none.
+//! SQL filters, and the errors of texts that are none.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::evaluate::{Expression, Failure, View};
+use super::evaluate::{EvaluationError, Expression, View};
 use super::parser::Parser;
 use super::work::{Meter, Share};
 use super::{Facts, Value};
@@ -29,19 +29,16 @@ pub struct SqlError {
     /// Where: the number of a character, the first is 1.
     column: usize,
     problem: String,
-    /// The text before and behind that place.
+    /// The text before and after that position.
     cx: (String, String),
 }
-
-/// Characters of the text that are shown on each side of the place of an error.
-const SHOWN: usize = 24;
 
 impl SqlFilter {
     /// Compiles a condition without parameters.
     ///
     /// # Errors
     ///
-    /// [`SqlError`] says what is wrong and where.
+    /// [`SqlError`] names the fault and its position.
     pub fn parse(text: &str) -> Result<Self, SqlError> {
         Self::parse_with(text, Parameters::new())
     }
@@ -51,7 +48,7 @@ impl SqlFilter {
     ///
     /// # Errors
     ///
-    /// [`SqlError`] says what is wrong and where.
+    /// [`SqlError`] names the fault and its position.
     pub fn parse_with(text: &str, parameters: Parameters) -> Result<Self, SqlError> {
         let condition = Parser::new(text, &parameters)?.condition()?;
         Ok(Self {
@@ -73,8 +70,8 @@ impl SqlFilter {
         &self.parameters
     }
 
-    /// Returns whether the condition is true of a message; one that cannot be evaluated is not. What
-    /// it takes is spent of a share.
+    /// Returns whether the condition is true of a message; a condition that cannot be evaluated is
+    /// not. The steps are taken from a share.
     #[must_use]
     pub fn is_true_of(
         &self,
@@ -99,22 +96,25 @@ impl SqlFilter {
     }
 
     /// Returns whether the condition is true of a message: unknown is not.
-    pub(super) fn matches(&self, view: &View<'_>) -> Result<bool, Failure> {
+    pub(super) fn matches(&self, view: &View<'_>) -> Result<bool, EvaluationError> {
         Ok(view.truth(&self.condition)? == Scalar::Boolean(true))
     }
 }
 
 impl SqlError {
-    /// Says what is wrong at a byte of a text.
+    /// Makes the error of a fault at a byte of a text.
     pub(super) fn new(text: &str, at: usize, problem: String) -> Self {
         let (before, behind) = text.split_at_checked(at).unwrap_or((text, ""));
-        let skipped = before.chars().count().saturating_sub(SHOWN);
+        let skipped = before
+            .chars()
+            .count()
+            .saturating_sub(limits::SQL_EXCERPT_MAX);
         Self {
             column: before.chars().count() + 1,
             problem,
             cx: (
                 before.chars().skip(skipped).collect(),
-                behind.chars().take(SHOWN).collect(),
+                behind.chars().take(limits::SQL_EXCERPT_MAX).collect(),
             ),
         }
     }

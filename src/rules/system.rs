@@ -1,4 +1,4 @@
-//! What `sys.` names: the properties that a message has besides the sender's own.
+//! The `sys.` properties: those that a message has besides the sender's own.
 
 use super::Facts;
 use crate::message::{Amendments, Field, Message, Part, Scalar, same_name};
@@ -7,7 +7,7 @@ use crate::time::{Millis, Timestamp};
 /// A `sys.` property, by the names of .NET's `BrokeredMessage` and `ServiceBusMessage`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum System {
-    /// Nobody has it yet: it is given by a lock, or by the queue that gave the message up.
+    /// It has no value yet: it is given by a lock, or by the queue that gave the message up.
     Absent,
     DeliveryCount,
     EnqueuedTime,
@@ -27,7 +27,7 @@ pub(super) enum System {
     ViaPartitionKey,
 }
 
-/// What an action may do with a `sys.` property.
+/// The operations that an action may apply to a `sys.` property.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Settable {
     /// It is changed.
@@ -91,7 +91,7 @@ impl System {
             .map(|(_, system)| *system)
     }
 
-    /// Returns what a `SET` of it does.
+    /// Returns the effect of a `SET` of it.
     pub(super) const fn settable(self) -> Settable {
         match self {
             Self::Field(field) => Settable::Changed(field),

@@ -1,4 +1,4 @@
-//! Values in rules: what they are worth, and how they were given.
+//! Values in rules: for comparison, and as they were given.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,8 +7,8 @@ use crate::message::Scalar;
 
 /// A value of a parameter, or of a property that a correlation filter asks for.
 ///
-/// A rule compares what the value is worth. Whoever lists the rule gets the value as it was given:
-/// a `long` is no `int`, and a time has the zone that it was written with.
+/// A rule compares by value. A listing of the rule returns the value as it was given: a `long` is
+/// no `int`, and a time has the zone that it was written with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Stored", into = "Stored")]
 pub struct Value {
@@ -84,7 +84,7 @@ impl Value {
         Self { scalar, given }
     }
 
-    /// Returns what it is worth.
+    /// Returns the value to compare.
     #[must_use]
     pub const fn scalar(&self) -> &Scalar<'static> {
         &self.scalar

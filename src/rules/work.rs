@@ -1,11 +1,11 @@
-//! What evaluating rules may cost, counted in steps of about 10 ns.
+//! The cost of evaluating rules, counted in steps of about 10 ns.
 //!
 //! Three bounds: for one filter, for all rules of a topic and one message, and for one turn of the
 //! broker. The first two are answered with a failure of the rule, the last with a pause.
 
 use std::cell::Cell;
 
-use super::evaluate::Failure;
+use super::evaluate::EvaluationError;
 use crate::limits;
 use crate::message::{Amendments, Message, Part};
 
@@ -40,20 +40,20 @@ impl Default for Share {
 pub(super) struct Meter {
     most: Cell<u64>,
     spent: Cell<u64>,
-    /// What it costs to look for a name, once that is known.
+    /// The cost of a lookup by name.
     properties: Cell<Option<u64>>,
     annotations: Cell<Option<u64>>,
     fields: Cell<Option<u64>>,
 }
 
 impl Meter {
-    /// Begins to count an evaluation that may take so many steps.
+    /// Begins to count an evaluation with a limit of steps.
     pub(super) fn begin(&self, most: u64) {
         self.most.set(most);
         self.spent.set(0);
     }
 
-    /// Returns what the evaluation has taken.
+    /// Returns the steps that the evaluation has taken.
     pub(super) const fn spent(&self) -> u64 {
         self.spent.get()
     }
@@ -62,20 +62,24 @@ impl Meter {
     ///
     /// # Errors
     ///
-    /// [`Failure::TooSlow`] if there are more than there may be.
+    /// [`EvaluationError::TooSlow`] if there are more than there may be.
     #[inline]
-    pub(super) fn charge(&self, steps: u64) -> Result<(), Failure> {
+    pub(super) fn charge(&self, steps: u64) -> Result<(), EvaluationError> {
         let spent = self.spent.get().saturating_add(steps);
         self.spent.set(spent);
         if self.most.get() < spent {
-            return Err(Failure::TooSlow(self.most.get()));
+            return Err(EvaluationError::TooSlow(self.most.get()));
         }
         Ok(())
     }
 
-    /// Counts the steps of work on some bytes, of which so many take one.
+    /// Counts the steps of work on some bytes.
     #[inline]
-    pub(super) fn charge_bytes(&self, bytes: usize, per_step: usize) -> Result<(), Failure> {
+    pub(super) fn charge_bytes(
+        &self,
+        bytes: usize,
+        per_step: usize,
+    ) -> Result<(), EvaluationError> {
         self.charge(u64::try_from(bytes / per_step).unwrap_or(u64::MAX))
     }
 
@@ -85,7 +89,7 @@ impl Meter {
         message: &Message,
         changed: &Amendments,
         part: Part,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), EvaluationError> {
         let known = match part {
             Part::ApplicationProperties => &self.properties,
             Part::MessageAnnotations => &self.annotations,
@@ -101,21 +105,21 @@ impl Meter {
     }
 }
 
-/// What is left of the steps that a message's rules may take together.
+/// The steps that are left for the rules of a message.
 ///
-/// Subscriptions come one after the other, and each may take its part of what those before it have
-/// left: the first ones cannot take the last ones' parts.
+/// Subscriptions are evaluated one after the other, and each may take its share of the steps that
+/// are left: the first ones cannot take the shares of the last ones.
 #[derive(Debug, Default)]
-pub(super) struct Allowance {
+pub(super) struct StepBudget {
     left: u64,
     /// Subscriptions that have not begun.
     subscriptions: u64,
-    /// The one whose turn it is, and what it has left.
+    /// The current subscription, and the steps that it has left.
     current: Option<(u32, u64)>,
 }
 
-impl Allowance {
-    /// Begins with so many steps for rules of these subscriptions, which come in order.
+impl StepBudget {
+    /// Begins with a number of steps for the rules of these subscriptions, in order.
     pub(super) fn new(left: u64, of_rules: impl Iterator<Item = u32>) -> Self {
         let mut last = None;
         let mut subscriptions = 0;
@@ -130,7 +134,7 @@ impl Allowance {
         }
     }
 
-    /// Returns what a rule of a subscription may take.
+    /// Returns the steps that a rule of a subscription may take.
     pub(super) fn of(&mut self, subscription: u32) -> u64 {
         match self.current {
             Some((current, own)) if current == subscription => own,
@@ -143,7 +147,7 @@ impl Allowance {
         }
     }
 
-    /// Notes what a rule of the current subscription has taken.
+    /// Records the steps that a rule of the current subscription has taken.
     pub(super) const fn spend(&mut self, steps: u64) {
         self.left = self.left.saturating_sub(steps);
         if let Some((_, own)) = &mut self.current {

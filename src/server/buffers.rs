@@ -1,8 +1,8 @@
-//! The buffers of one connection: what came and is not yet understood, and what is to be sent.
+//! The buffers of one connection: input that is not processed yet, and output.
 //!
-//! Their memory is used again and again while there is traffic, and given back when there is little:
-//! a new buffer's pages cost more than what is copied into them, and ten thousand idle connections
-//! must not keep one each.
+//! Their memory is reused while there is traffic, and freed when there is little: a new buffer's
+//! pages cost more than the copy into them, and ten thousand idle connections must not keep one
+//! each.
 
 use std::io;
 use std::pin::Pin;
@@ -12,34 +12,31 @@ use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::io::poll_read_buf;
 
-/// Bytes that are read at a time by a connection on which little comes.
-const READ_BYTES_MIN: usize = 2 * 1024;
-/// Bytes that are read at a time where much comes: enough for 60 messages of 1 KiB.
-const READ_BYTES: usize = 64 * 1024;
-/// Bytes of memory for output that are kept while there is none.
-const KEPT_BYTES: usize = 4 * 1024;
+use crate::limits;
 
-/// What was read and is not yet understood.
+/// Input that is not processed yet.
 #[derive(Debug, Default)]
 pub(super) struct Incoming {
     bytes: BytesMut,
-    /// Bytes to read at a time, as the last reads have shown.
+    /// Bytes to read at a time, adapted to the last reads.
     wanted: usize,
 }
 
 impl Incoming {
-    /// Reads what there is, up to some bytes; 0 at the end.
+    /// Reads available bytes, up to a number; 0 at the end.
     pub(super) fn poll_read(
         &mut self,
         stream: &mut (impl AsyncRead + Unpin),
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
-        let wanted = self.wanted.clamp(READ_BYTES_MIN, READ_BYTES);
+        let wanted = self
+            .wanted
+            .clamp(limits::INPUT_BYTES_MIN, limits::INPUT_BYTES);
         self.bytes.reserve(wanted);
         let read = poll_read_buf(Pin::new(stream), cx, &mut self.bytes);
         if let Poll::Ready(Ok(count)) = read {
             self.wanted = if wanted <= count {
-                READ_BYTES
+                limits::INPUT_BYTES
             } else if count < wanted / 8 {
                 wanted / 2
             } else {
@@ -49,34 +46,34 @@ impl Incoming {
         read
     }
 
-    /// Gives memory back: nothing has come for a while.
+    /// Frees memory: there was no input for a while.
     pub(super) fn rest(&mut self) {
-        self.wanted = READ_BYTES_MIN;
+        self.wanted = limits::INPUT_BYTES_MIN;
         if self.bytes.is_empty() {
             self.bytes = BytesMut::new();
         }
     }
 
-    /// Returns what was read, from which whole frames are taken.
+    /// Returns the input, from which whole frames are taken.
     pub(super) fn bytes(&mut self) -> &mut BytesMut {
         &mut self.bytes
     }
 }
 
-/// What is to be sent.
+/// Output.
 #[derive(Debug, Default)]
 pub(super) struct Output {
     bytes: BytesMut,
     /// How many of them are written.
     written: usize,
     /// Bytes that are written at a time, about: the most of the last times.
-    usual: usize,
-    /// Bytes were written that the stream may hold back.
+    typical: usize,
+    /// Bytes were written that the stream may have buffered.
     needs_flush: bool,
 }
 
 impl Output {
-    /// Returns the bytes that wait to be written, to which more are added.
+    /// Returns the bytes that wait to be written, to append to.
     pub(super) fn bytes(&mut self) -> &mut BytesMut {
         &mut self.bytes
     }
@@ -90,7 +87,7 @@ impl Output {
         self.len() == 0
     }
 
-    /// Returns whether all is written, and held back by nobody here.
+    /// Returns whether all is written and flushed.
     pub(super) fn is_flushed(&self) -> bool {
         self.is_empty() && !self.needs_flush
     }
@@ -124,8 +121,8 @@ impl Output {
             flushed?;
             self.needs_flush = false;
         }
-        self.usual = self.written.max(self.usual - self.usual / 16);
-        if self.usual.max(KEPT_BYTES) * 8 < self.bytes.capacity() {
+        self.typical = self.written.max(self.typical - self.typical / 16);
+        if self.typical.max(limits::OUTPUT_KEPT_BYTES) * 8 < self.bytes.capacity() {
             self.bytes = BytesMut::new();
         }
         self.bytes.clear();

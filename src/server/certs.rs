@@ -1,6 +1,6 @@
 //! `jitney certs`: a local certificate authority, and certificates that it signs.
 //!
-//! For development, tests and small installations: one folder with an authority that clients are told
+//! For development, tests and small installations: one folder with an authority that clients are configured
 //! to trust, a certificate for the broker, and certificates for clients that sign in with them.
 //! An authority is made once and never overwritten. Keys are readable by their owner only, from the
 //! moment that their files exist; files that go together are replaced together.
@@ -32,58 +32,58 @@ use super::files::{self, NotReplaced, Readers};
 use super::print;
 use super::tls::certificate::{Certificate, day};
 
-/// The longest that a certificate may be good: Apple's systems refuse what is good for longer.
+/// The longest validity of a certificate: Apple's systems refuse longer ones.
 const DAYS_MAX: u32 = 825;
 
-/// How long an authority is good.
+/// The validity of an authority.
 const AUTHORITY_DAYS: u32 = 3650;
 
-/// What is left of a certificate when it is renewed by itself.
+/// The remaining validity at which a certificate is renewed automatically.
 const RENEW_BEFORE: Duration = Duration::from_hours(30 * 24);
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// How long before now a certificate begins: clocks of clients differ.
+/// How long before now a certificate becomes valid: clocks of clients differ.
 const SKEW: Duration = Duration::from_hours(1);
 
-/// How the names of our authorities begin; the rest tells them apart in a client's list.
+/// The prefix of the names of our authorities; the rest distinguishes them in a client's list.
 const AUTHORITY_NAME: &str = "Jitney local CA";
 
-/// What a broker is called where nobody says.
+/// The broker's name by default.
 const DEFAULT_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-/// What `jitney certs` is told.
+/// The arguments of `jitney certs`.
 #[derive(Debug, Args)]
 pub(super) struct CertsArgs {
-    /// Where the certificates are, or are put.
+    /// The directory of the certificates.
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// A host name or address of the broker; may be given several times. Without one, the names of
-    /// the certificate that is there, or else those of this machine: localhost and its addresses.
+    /// A host name or address of the broker; may be given several times. The default is the names
+    /// of the existing certificate, or else those of this machine: localhost and its addresses.
     #[arg(long = "name", value_name = "NAME")]
-    names: Vec<Name>,
+    names: Vec<SubjectName>,
     /// A client that gets a certificate of its own, to sign in with SASL EXTERNAL; may be given
     /// several times.
     #[arg(long = "client", value_name = "NAME")]
     clients: Vec<ClientName>,
-    /// A file of other authorities, as PEM, that clients trust as well: bundle.pem has them and the
-    /// authority of this folder. For clients that read one file for all hosts.
+    /// A PEM file of other authorities that clients trust as well: bundle.pem has them and the
+    /// authority of this directory, for clients that read one file for all hosts.
     #[arg(long, value_name = "FILE")]
     bundle: Option<PathBuf>,
-    /// For how many days the certificates are good; the authority is for ten years.
+    /// The validity of the certificates, in days; the authority is valid for ten years.
     #[arg(long, value_name = "N", default_value_t = DAYS_MAX,
           value_parser = clap::value_parser!(u32).range(1..=i64::from(DAYS_MAX)))]
     days: u32,
 }
 
-/// A host name, with `*` as its first label if all below are meant, or an address.
+/// A host name, with `*` as its first label for all names below, or an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Name {
+enum SubjectName {
     Address(IpAddr),
     Host(String),
 }
 
-impl FromStr for Name {
+impl FromStr for SubjectName {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -104,7 +104,7 @@ impl FromStr for Name {
     }
 }
 
-impl fmt::Display for Name {
+impl fmt::Display for SubjectName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Address(address) => address.fmt(f),
@@ -113,7 +113,7 @@ impl fmt::Display for Name {
     }
 }
 
-/// What a client is called; its files are too.
+/// The name of a client, and of its files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ClientName(String);
 
@@ -150,7 +150,7 @@ pub(super) enum CertsError {
     Make(#[from] rcgen::Error),
     #[error(
         "{} is there and {} is not; put it back, or move the other away too for a new authority \
-         (which clients must then be told to trust)",
+         (which clients must then trust)",
         there.display(),
         missing.display()
     )]
@@ -169,7 +169,7 @@ pub(super) enum CertsError {
     Write(#[from] NotReplaced),
 }
 
-/// Who signs.
+/// An authority that signs.
 pub(super) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     pem: String,
@@ -189,7 +189,7 @@ pub(super) struct Issued {
 }
 
 impl Issued {
-    /// Returns whether it is good for a while longer.
+    /// Returns whether it is valid for a while longer.
     pub(super) fn lasts(&self, now: SystemTime) -> bool {
         self.certificate.is_good_for(now, RENEW_BEFORE)
     }
@@ -207,10 +207,10 @@ impl fmt::Debug for Issued {
     }
 }
 
-/// Whom a certificate is for.
+/// The subject of a certificate.
 enum Subject<'a> {
     Client(&'a ClientName),
-    Server(&'a [Name]),
+    Server(&'a [SubjectName]),
 }
 
 impl Authority {
@@ -235,7 +235,7 @@ impl Authority {
         })
     }
 
-    /// Takes the one that is in files.
+    /// Reads the one in files.
     fn open(files: &AuthorityFiles, now: SystemTime) -> Result<Self, CertsError> {
         let (pem, key) = (read(&files.certificate)?, read(&files.key)?);
         let of_certificate = |wrong| CertsError::Authority {
@@ -263,7 +263,7 @@ impl Authority {
             let ended = day(certificate.not_after);
             return Err(of_certificate(format!(
                 "the authority ended on {ended}; move its two files away for a new one (which \
-                 clients must then be told to trust)"
+                 clients must then trust)"
             )));
         }
         Ok(Self {
@@ -304,12 +304,12 @@ impl Authority {
                 params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
                 for name in *names {
                     params.subject_alt_names.push(match name {
-                        Name::Address(address) => SanType::IpAddress(*address),
-                        Name::Host(name) => SanType::DnsName(name.as_str().try_into()?),
+                        SubjectName::Address(address) => SanType::IpAddress(*address),
+                        SubjectName::Host(name) => SanType::DnsName(name.as_str().try_into()?),
                     });
                 }
                 let first = names.first().map(ToString::to_string);
-                // Longer ones are no common names by X.520; nobody looks for a host here.
+                // Longer ones are no common names by X.520; no client looks for a host here.
                 first.filter(|name| name.len() <= 64).unwrap_or_default()
             }
         };
@@ -331,7 +331,7 @@ impl Authority {
     }
 }
 
-/// Returns what all our certificates have in common.
+/// Returns the parameters that all our certificates share.
 fn valid(now: SystemTime, days: u32) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
@@ -342,12 +342,12 @@ fn valid(now: SystemTime, days: u32) -> CertificateParams {
     params
 }
 
-fn default_names() -> Vec<Name> {
+fn default_names() -> Vec<SubjectName> {
     let names = DEFAULT_NAMES.iter().filter_map(|name| name.parse().ok());
     names.collect()
 }
 
-/// Where an authority is.
+/// The files of an authority.
 struct AuthorityFiles {
     certificate: PathBuf,
     key: PathBuf,
@@ -361,7 +361,7 @@ impl AuthorityFiles {
         }
     }
 
-    /// Takes the authority that is there, or makes one; says which.
+    /// Reads the existing authority, or makes one; returns which.
     fn open_or_make(&self, now: SystemTime) -> Result<(Authority, Made), CertsError> {
         match (self.certificate.exists(), self.key.exists()) {
             (true, true) => Ok((Authority::open(self, now)?, Made::Kept)),
@@ -387,16 +387,16 @@ impl AuthorityFiles {
     }
 }
 
-/// Whether something is new.
+/// Whether something was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Made {
     Kept,
     New,
 }
 
-/// Sees to it that a folder has a certificate for the broker that is good for a while longer.
+/// Makes sure that a directory has a certificate for the broker that is valid for a while longer.
 ///
-/// What is there stays as it is while that holds; the authority's key need not even be there.
+/// A valid certificate stays as it is; the authority's key need not even exist.
 pub(super) fn keep(directory: &Path, now: SystemTime) -> Result<(), CertsError> {
     let file = directory.join("server.pem");
     let old = leaf(&file);
@@ -423,7 +423,7 @@ pub(super) fn keep(directory: &Path, now: SystemTime) -> Result<(), CertsError> 
     put_trust(directory, &authority)
 }
 
-/// Carries `jitney certs` out.
+/// Runs `jitney certs`.
 pub(super) fn run(args: &CertsArgs) -> ExitCode {
     match make(args, SystemTime::now()) {
         Ok(lines) => {
@@ -437,7 +437,7 @@ pub(super) fn run(args: &CertsArgs) -> ExitCode {
     }
 }
 
-/// Makes what is asked for, and returns what there is to tell of it.
+/// Makes the certificates, and returns the lines of the report.
 fn make(args: &CertsArgs, now: SystemTime) -> Result<String, CertsError> {
     let directory = &args.directory;
     make_directory(directory)?;
@@ -459,15 +459,15 @@ fn make(args: &CertsArgs, now: SystemTime) -> Result<String, CertsError> {
         clients.push((name, client));
     }
     let place = fs::canonicalize(directory).unwrap_or_else(|_| directory.clone());
-    let mut lines = told(&place, &authority, made, &server, &clients);
+    let mut lines = report_lines(&place, &authority, made, &server, &clients);
     if args.bundle.is_some() {
         lines.extend(bundle_told(&place));
     }
     Ok(lines.join("\n"))
 }
 
-/// Writes what is there now, and how each SDK is told to trust it.
-fn told(
+/// Reports the files, and how each SDK is configured to trust them.
+fn report_lines(
     directory: &Path,
     authority: &Authority,
     made: Made,
@@ -483,7 +483,7 @@ fn told(
     let mut lines = vec![
         format!("in {at}:"),
         format!("  ca.pem      {} ({kept})", authority.certificate),
-        "  ca.key      its key: who has it can pretend to be any server to your clients".to_owned(),
+        "  ca.key      its key, with which anyone can impersonate any server to your clients: keep it secret".to_owned(),
         format!("  ca.p12      trust store for Java, password {password}"),
         format!("  server.pem  {server}"),
         "  server.key  its key".to_owned(),
@@ -508,22 +508,24 @@ fn told(
     lines
 }
 
-/// Says who reads a bundle.
+/// Reports which clients read a bundle.
 fn bundle_told(directory: &Path) -> [String; 4] {
     let bundle = directory.join("bundle.pem");
     let bundle = bundle.display();
     [
-        "bundle.pem has the other authorities too, for clients that read one file for all hosts:".to_owned(),
+        "bundle.pem has the other authorities too, for clients that read one file for all hosts:"
+            .to_owned(),
         format!("  Python's requests, over HTTP  REQUESTS_CA_BUNDLE={bundle}"),
         format!("  OpenSSL, Go, .NET on Linux    SSL_CERT_FILE={bundle}"),
-        "  Python's AMQP without a setting   in the place of the file that `python -m certifi` names".to_owned(),
+        "  Python's AMQP without a setting   instead of the file that `python -m certifi` prints"
+            .to_owned(),
     ]
 }
 
 /// Returns the names that a certificate is for, or those of this machine.
-fn names_of(certificate: Option<&Certificate>) -> Vec<Name> {
+fn names_of(certificate: Option<&Certificate>) -> Vec<SubjectName> {
     let hosts = certificate.map(Certificate::hosts).unwrap_or_default();
-    let names: Vec<Name> = hosts.iter().filter_map(|host| host.parse().ok()).collect();
+    let names: Vec<SubjectName> = hosts.iter().filter_map(|host| host.parse().ok()).collect();
     if names.is_empty() {
         default_names()
     } else {
@@ -584,7 +586,7 @@ fn put_bundle(directory: &Path, authority: &Authority, others: &Path) -> Result<
     if !matches!(count, Ok(1..)) {
         return Err(CertsError::NoAuthorities(others.to_owned()));
     }
-    // A bundle that is made of itself has the authority already.
+    // A bundle made from itself has the authority already.
     let own = if other.contains(authority.pem.trim_end()) {
         ""
     } else {

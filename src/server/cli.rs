@@ -30,44 +30,43 @@ enum Command {
     Serve(Box<ServeArgs>),
     /// Make certificates for TLS: a local authority, one for the broker, and any for clients.
     Certs(CertsArgs),
-    /// Look at a configuration.
+    /// Check a configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
 }
 
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
-    /// Check a Config.json, and tell of every mistake in it.
+    /// Check a Config.json, and report every mistake in it.
     Check {
         /// The file.
         file: PathBuf,
     },
 }
 
-/// What `jitney serve` is told.
+/// The arguments of `jitney serve`.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// The emulator's Config.json; without one, the file where an image of the emulator has it,
-    /// `/ServiceBus_Emulator/ConfigFiles/Config.json`; without that, the emulator's default entities.
+    /// The emulator's Config.json. The default is `/ServiceBus_Emulator/ConfigFiles/Config.json` if
+    /// it exists, as in an image of the emulator, and else the emulator's default entities.
     #[arg(long, value_name = "FILE", env = "CONFIG_PATH")]
     pub config: Option<PathBuf>,
-    /// Where messages are kept.
+    /// The directory of the log and other data.
     #[arg(long, value_name = "DIR", default_value = "jitney-data")]
     pub data_dir: PathBuf,
-    /// Keep messages in memory only: they end with the process.
+    /// Keep messages in memory only; they are lost when the process ends.
     #[arg(long, conflicts_with = "data_dir")]
     pub ephemeral: bool,
-    /// Where clients connect.
+    /// Listeners.
     #[command(flatten)]
     pub listeners: ListenArgs,
     /// Certificates.
     #[command(flatten)]
     pub tls: TlsArgs,
-    /// How rights are proved.
+    /// Authentication.
     #[arg(long, value_enum, default_value_t = AuthArg::Auto)]
     pub auth: AuthArg,
-    /// Let any key do everything, also for clients beyond this machine: for containers and closed
-    /// networks.
+    /// Accept any key also on listeners beyond loopback: for containers and closed networks.
     #[arg(long)]
     pub allow_any_key_beyond_loopback: bool,
     /// Identity tokens.
@@ -76,41 +75,42 @@ pub struct ServeArgs {
     /// When records are synced to the disk.
     #[arg(long, value_enum, default_value_t = SyncArg::Always)]
     pub sync: SyncArg,
-    /// Start although the log is damaged, and go on without what is damaged or missing: messages can
-    /// be lost, or come again. For one start, after the broker has refused one; copy the data
-    /// directory before.
+    /// Start although the log is damaged, without the damaged or missing parts: messages can be
+    /// lost, or delivered again. Use it for one start after the broker refused to start, and copy
+    /// the data directory before.
     #[arg(long, conflicts_with = "ephemeral")]
     pub accept_data_loss: bool,
-    /// The most memory that the broker takes, such as 512MiB or 2GB; beyond it no messages are
-    /// taken. Without it there is no bound.
+    /// The memory limit of the process, such as 512MiB or 2GB; at the limit no messages are
+    /// accepted. The default is no limit.
     #[arg(long, value_name = "SIZE", value_parser = memory::parse_limit)]
     pub memory_limit: Option<Size>,
     /// Memory for the bodies of recent messages, in MiB; 64, or a quarter of the limit if that is
     /// less.
     #[arg(long, value_name = "MIB")]
     pub cache_mb: Option<usize>,
-    /// How log lines are written.
+    /// The format of log lines.
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
 }
 
-/// Where clients connect. Every address takes every protocol: AMQP, TLS, HTTP and WebSockets are told
-/// apart by what a client says first.
+/// Listeners. Every address takes every protocol: AMQP, TLS, HTTP and WebSockets are distinguished
+/// by the first bytes of a connection.
 #[derive(Debug, Clone, Args)]
 pub struct ListenArgs {
-    /// Where AMQP clients connect.
+    /// The address for AMQP clients.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:5672")]
     pub amqp: Vec<SocketAddr>,
-    /// Where AMQP clients connect with TLS; port 5671 beside the first --amqp, if it is free.
+    /// The address for AMQP clients with TLS. The default is port 5671 of the first --amqp, if it
+    /// is free.
     #[arg(long, value_name = "ADDR")]
     pub amqps: Vec<SocketAddr>,
-    /// Where the administration API and health are, over HTTP.
+    /// The address of the administration API and health, over HTTP.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:5300")]
     pub http: Vec<SocketAddr>,
-    /// The port of those addresses, where it is another: the emulator's variable sets it.
+    /// The port of the --http addresses, if it differs: the emulator's variable sets it.
     #[arg(long, value_name = "PORT", env = "EMULATOR_HTTP_PORT")]
     pub http_port: Option<u16>,
-    /// Where the administration API and WebSockets are with TLS; the SDKs look for them at port 443.
+    /// The address of the administration API and WebSockets with TLS; the SDKs connect to port 443.
     #[arg(long, value_name = "ADDR")]
     pub https: Vec<SocketAddr>,
 }
@@ -121,21 +121,21 @@ pub enum AuthArg {
     /// As sas if the configuration has authorization rules, or if there is a listener beyond
     /// loopback; else as development.
     Auto,
-    /// Any key is good for everything, as with the emulator.
+    /// Any key is accepted for everything, as in the emulator.
     Development,
     /// Keys and tokens are verified. Without authorization rules in the configuration a key is made
-    /// on the first start, and told in the log.
+    /// on the first start, and logged once.
     Sas,
 }
 
 /// `--sync`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SyncArg {
-    /// Before a sender is told.
+    /// Before a message is acknowledged.
     Always,
-    /// Every 100 ms.
+    /// Every 100 ms; a crash of the machine can lose messages acknowledged since the last sync.
     Interval,
-    /// When the system likes.
+    /// The operating system decides; a crash of the machine can lose acknowledged messages.
     Never,
 }
 
@@ -190,23 +190,22 @@ fn check(file: &Path) -> ExitCode {
     }
 }
 
-/// Where an image of the emulator has its configuration: what Testcontainers copies there is not
-/// named otherwise (`emulator.md#container`).
+/// The path of the configuration in an image of the emulator: Testcontainers copies it there and
+/// passes no option (`emulator.md#container`).
 const IMAGE_CONFIG: &str = "/ServiceBus_Emulator/ConfigFiles/Config.json";
 
-/// Returns the configuration's file: the one that was named, or the one of an image, if there is
-/// one.
+/// Returns the configuration's file: the one in the arguments, or the one of an image, if it
+/// exists.
 pub(super) fn config_file(named: Option<&Path>) -> Option<&Path> {
     let image = Path::new(IMAGE_CONFIG);
     named.or_else(|| image.exists().then_some(image))
 }
 
-/// Reads a configuration, or gives the default one.
+/// Reads a configuration, or returns the default one.
 ///
 /// # Errors
 ///
-/// All mistakes, a line each, with the file's name, the line and the column in front, as compilers
-/// write it.
+/// All mistakes, a line each, prefixed with file name, line and column as compilers do.
 pub(super) fn load_config(file: Option<&Path>) -> Result<Config, String> {
     let Some(file) = file else {
         return Ok(Config::default());

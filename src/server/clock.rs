@@ -1,8 +1,7 @@
-//! The only reader of clocks: the system's, for what has a date, and the monotonic one, for what takes
-//! time.
+//! The only reader of clocks: the system's clock for dates, and the monotonic one for durations.
 //!
 //! [`Clock::now`] is the system's time as the broker follows it. A step back of up to
-//! [`limits::CLOCK_HELD`] is held: time stands still until the system has caught up. A larger step, in
+//! [`limits::CLOCK_HELD`] is held: time stops until the system has caught up. A larger step, in
 //! either direction, is followed; [`Clock::look`] reports it once, and the owner lets the broker move
 //! the deadlines that run by elapsed time. [`Clock::elapsed`] knows nothing of dates, and no step moves
 //! it.
@@ -26,7 +25,7 @@ pub struct Clock {
 /// How the system's time is followed.
 #[derive(Debug)]
 struct Line {
-    /// What was shown at the last look.
+    /// The time of the last look.
     shown: i64,
     /// When that was, in milliseconds of the monotonic clock.
     looked: i64,
@@ -46,8 +45,8 @@ impl Clock {
         }
     }
 
-    /// Returns how far the system's clock lay behind the log's newest time at the start, if the log was
-    /// not followed.
+    /// Returns how far the system's clock lay before the log's newest time at the start, if the log
+    /// was not followed.
     #[must_use]
     pub fn behind_log(&self) -> Option<Millis> {
         self.behind_log
@@ -75,13 +74,13 @@ impl Clock {
         self.steps.load(Ordering::Relaxed)
     }
 
-    /// Returns the time since the start, as a point on a line of its own: for what ends after a while.
+    /// Returns the time since the start, on a scale of its own: for time-outs.
     pub fn elapsed(&self) -> Timestamp {
         let millis = self.began.elapsed().as_millis();
         Timestamp::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
     }
 
-    /// Returns how long it is until `deadline`; nothing if it has passed.
+    /// Returns the time until `deadline`; zero if it has passed.
     pub fn until(&self, deadline: Timestamp) -> Duration {
         span(deadline.since(self.now()))
     }
@@ -92,7 +91,7 @@ impl Clock {
     }
 
     fn line(&self) -> MutexGuard<'_, Line> {
-        // Each look is one step: a thread that panicked left nothing half done.
+        // Each look is one step: a thread that panicked left no partial state.
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -19,44 +19,44 @@ use crate::journal::{self, Frame, SegmentId};
 /// When records are synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sync {
-    /// Before anybody is told of them.
+    /// Before they are acknowledged.
     Always,
-    /// Now and then: what was told in between can be lost with the machine's power.
+    /// Periodically: acknowledged records since the last sync can be lost with the machine's power.
     Interval,
-    /// When the system likes.
+    /// When the operating system decides.
     Never,
 }
 
 /// How often [`Sync::Interval`] syncs.
 const SYNC_INTERVAL: Duration = Duration::from_millis(100);
-/// How long to wait before a write is tried again for which the disk had no space.
+/// How long to wait before a write that found the disk full is tried again.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// What the committer is to do, in order.
+/// The committer's commands, in order.
 #[derive(Debug)]
 pub(super) enum Order {
     /// Make this group of records durable.
     Commit(Frame),
-    /// Remove segments that nothing needs.
+    /// Remove segments that are no longer needed.
     Remove(Vec<SegmentId>),
-    /// Sync what was ordered so far, whatever the policy.
+    /// Sync all writes so far, whatever the policy.
     Sync,
 }
 
-/// How far the committer is.
+/// The committer's progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Progress {
-    /// The newest group that is durable, as the policy has it.
+    /// The newest group that is durable under the policy.
     pub(super) durable: u64,
     /// The newest group that is synced.
     pub(super) synced: u64,
 }
 
-/// The owner's hold on the committer's thread.
+/// The owner's handle of the committer's thread.
 pub(super) struct Committer {
     orders: Option<mpsc::Sender<Order>>,
     progress: watch::Receiver<Progress>,
-    /// It is not to wait for space any more.
+    /// Writes must stop waiting for free space.
     stop: Arc<AtomicBool>,
     thread: Option<Thread>,
 }
@@ -64,8 +64,8 @@ pub(super) struct Committer {
 impl Committer {
     /// Starts the thread.
     ///
-    /// When a write or a sync fails for good the process ends: nobody knows then what is on the
-    /// disk, and the next start finds out.
+    /// When a write or a sync fails for good the process ends: the state of the disk is unknown,
+    /// and the next start recovers it.
     pub(super) fn start(
         committer: journal::Committer,
         sync: Sync,
@@ -88,7 +88,7 @@ impl Committer {
         })
     }
 
-    /// Passes an order on. The orders waiting are bounded by the owner's bytes in flight.
+    /// Sends a command. The bytes in flight bound the queue of commands.
     pub(super) fn order(&self, order: Order) {
         if let Some(orders) = &self.orders {
             // The thread ends only with the process, or after `drop`.
@@ -102,8 +102,8 @@ impl Committer {
 }
 
 impl Drop for Committer {
-    /// Waits until all orders are carried out and the log is synced. What the disk has no space for is
-    /// given up: nobody was told of it.
+    /// Waits until all commands are carried out and the log is synced. Writes that find the disk
+    /// full are dropped: they were not acknowledged.
     fn drop(&mut self) {
         let Some(thread) = self.thread.take() else {
             return;
@@ -183,8 +183,8 @@ fn tell(report: &watch::Sender<Progress>, durable: u64, synced: u64) {
     report.send_if_modified(|progress| std::mem::replace(progress, now) != now);
 }
 
-/// Writes frames, however long it takes until there is space for them; returns whether they were
-/// written before it was time to stop.
+/// Writes frames, and waits for free space as long as it takes; returns whether they were written
+/// before the stop.
 fn write(committer: &mut journal::Committer, frames: &[Frame], stop: &AtomicBool) -> bool {
     let mut told = false;
     loop {
@@ -193,16 +193,14 @@ fn write(committer: &mut journal::Committer, frames: &[Frame], stop: &AtomicBool
             Err(journal::Error::Full) if stop.load(Ordering::Relaxed) => {
                 error!(
                     groups = frames.len(),
-                    "the disk is full, and the broker stops: what waited for space is not kept, and \
-                     nobody was told that it is"
+                    "the disk is full, and the broker stops: the groups that waited for space are \
+                     dropped; none of them was acknowledged"
                 );
                 return false;
             }
             Err(journal::Error::Full) => {
                 if !told {
-                    warn!(
-                        "the disk is full, its reserve too: everything waits until there is space"
-                    );
+                    warn!("the disk and its reserve are full: writes wait until there is space");
                     told = true;
                 }
                 thread::park_timeout(RETRY);

@@ -1,6 +1,6 @@
 //! One connection's task: bytes to events, replies to bytes.
 //!
-//! Whatever carries the bytes, TCP, TLS or a WebSocket, is a stream to it.
+//! The transport is a stream: TCP, TLS or a WebSocket.
 
 use std::future::poll_fn;
 use std::io;
@@ -14,9 +14,9 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{debug, info};
 
+use super::admission::Permit;
 use super::buffers::{Incoming, Output};
 use super::clock::Clock;
-use super::doors::Visit;
 use super::mailbox::{Mail, Mailbox, Partials};
 use super::outbox::Outbox;
 use crate::access::Origin;
@@ -26,31 +26,36 @@ use crate::limits;
 use crate::shard::Report;
 use crate::shard::peer::{Effect, Peer};
 
-/// What can carry a connection.
+/// A stream that can carry a connection.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
-/// A peer that has come in.
-pub(super) struct Guest {
+/// A peer whose connection was accepted.
+pub(super) struct AcceptedPeer {
     pub(super) id: ConnectionId,
     pub(super) origin: Origin,
-    /// Its place among those that have not proved a right.
-    pub(super) visit: Visit,
-    /// Nothing needs to be proved.
+    /// Its permit as an unauthenticated connection.
+    pub(super) permit: Permit,
+    /// The peer is authorized for everything.
     pub(super) is_trusted: bool,
 }
 
 /// Serves a connection until it ends.
-pub(super) async fn serve(stream: impl Stream, guest: Guest, clock: Arc<Clock>, owner: Mailbox) {
-    let id = guest.id;
+pub(super) async fn serve(
+    stream: impl Stream,
+    peer: AcceptedPeer,
+    clock: Arc<Clock>,
+    owner: Mailbox,
+) {
+    let id = peer.id;
     let config = amqp::Config {
-        has_certificate: guest.origin.certificate.is_some(),
-        trusts_peer: guest.is_trusted,
+        has_certificate: peer.origin.certificate.is_some(),
+        trusts_peer: peer.is_trusted,
         ..amqp::Config::server(format!("jitney_G{}", id.0))
     };
     let outbox = Arc::new(Outbox::default());
-    let mail = Mail::Connected(id, Arc::clone(&outbox), guest.origin);
+    let mail = Mail::Connected(id, Arc::clone(&outbox), peer.origin);
     if owner.send(mail).await.is_none() {
         return;
     }
@@ -62,14 +67,14 @@ pub(super) async fn serve(stream: impl Stream, guest: Guest, clock: Arc<Clock>, 
         peer: Peer::new(engine),
         clock,
         outbox,
-        visit: Some(guest.visit),
+        permit: Some(peer.permit),
         incoming: Incoming::default(),
         partials: owner.partials(),
         output: Output::default(),
         read: 0,
     };
     match task.run(&owner).await {
-        // TLS and WebSockets say that they end. Who does not read that has gone.
+        // Send close_notify or the WebSocket close frame; give up if the peer no longer reads.
         Ok(()) => {
             let _ = timeout(LAST_WRITE_WAIT, task.stream.shutdown()).await;
         }
@@ -80,8 +85,9 @@ pub(super) async fn serve(stream: impl Stream, guest: Guest, clock: Arc<Clock>, 
     presence.leave(task.peer.take_reports()).await;
 }
 
-/// A connection that the owner knows. It is taken out of the broker when its task ends, also by a
-/// panic: its links would keep their messages and message sessions for ever.
+/// A connection that is registered with the owner. It is removed from the broker when its task
+/// ends, also by a panic: otherwise its links would keep their messages and message sessions for
+/// ever.
 #[derive(Debug)]
 pub(super) struct Presence {
     id: ConnectionId,
@@ -98,7 +104,7 @@ impl Presence {
         }
     }
 
-    /// Tells the owner the last of a connection, whose engine has ended.
+    /// Sends the owner the last reports of a connection whose engine has ended.
     pub(super) async fn leave(mut self, reports: Vec<Report>) {
         self.has_left = true;
         leave(self.id, &self.owner, reports).await;
@@ -125,7 +131,7 @@ impl Drop for Presence {
 }
 
 async fn leave(id: ConnectionId, owner: &Mailbox, reports: Vec<Report>) {
-    // The owner is gone only when the broker stops.
+    // The owner ends only when the broker stops.
     let _ = owner.send_reports(id, reports, 0).await;
     let _ = owner.send(Mail::Disconnected(id)).await;
 }
@@ -136,8 +142,8 @@ struct Task<S> {
     peer: Peer,
     clock: Arc<Clock>,
     outbox: Arc<Outbox>,
-    /// Held until the peer has proved a right, which it must do by its end.
-    visit: Option<Visit>,
+    /// Held until the peer is authorized, which it must be by the permit's deadline.
+    permit: Option<Permit>,
     incoming: Incoming,
     partials: Partials,
     output: Output,
@@ -145,26 +151,27 @@ struct Task<S> {
     read: usize,
 }
 
-/// Bytes waiting for the peer to read at which no more of them are made.
+/// Unread output, in bytes, at which no more is produced.
 const OUTPUT_BYTES: usize = 256 * 1024;
-/// Bytes waiting for the peer to read at which nothing of it is read either.
+/// Unread output, in bytes, at which input is not read either.
 const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
-/// Bytes that wait for the window of a session, as written ones do: what is more was not written.
+/// Bytes that wait for a session's window like written ones: bytes beyond were not written.
 const WAITING_BYTES_MAX: usize = 64 * 1024;
-/// How often a connection wakes up that has nothing to wait for.
+/// How often an idle connection wakes up.
 const IDLE_WAKE: Duration = Duration::from_mins(4);
-/// How long a peer may take to read the last that is written to it.
+/// How long a peer may take to read the last output.
 const LAST_WRITE_WAIT: Duration = Duration::from_secs(5);
 /// How long it may read nothing of that.
 const LAST_WRITE_PAUSE: Duration = Duration::from_secs(1);
 
-/// The end of a connection that is being closed: the peer reads what is left, or is cut off.
+/// The deadline of a connection that is being closed: the peer reads the last output, or is cut
+/// off.
 #[derive(Debug)]
 struct LastWrite {
     ends_at: Instant,
-    /// Until then it must have read something.
+    /// The deadline for the next progress.
     looks_at: Instant,
-    /// Bytes that waited at the last look.
+    /// Bytes that waited at the last check.
     bytes: usize,
 }
 
@@ -178,7 +185,7 @@ impl LastWrite {
         }
     }
 
-    /// Returns whether the peer has had its time, with so many bytes still waiting.
+    /// Returns whether the peer's time is over, with this many bytes still waiting.
     fn is_over(&mut self, bytes: usize) -> bool {
         let now = Instant::now();
         if now < self.looks_at {
@@ -191,7 +198,7 @@ impl LastWrite {
     }
 }
 
-/// What moved on a stream.
+/// The progress of a stream.
 #[derive(Debug, Clone, Copy)]
 struct Moved {
     at_end: bool,
@@ -246,30 +253,30 @@ impl<S: Stream> Task<S> {
                     }
                     self.incoming.rest();
                     self.peer.engine.handle_timeout(self.clock.elapsed());
-                    self.end_visit();
+                    self.close_unauthenticated();
                 }
             }
         }
     }
 
-    /// Returns when something is to be done though nothing moves.
+    /// Returns the next deadline.
     fn wakes_at(&self, last_write: Option<&LastWrite>) -> Instant {
         let now = Instant::now();
         let engine = self.peer.engine.poll_timeout();
         let engine = engine.map(|deadline| now + self.clock.until_elapsed(deadline));
-        let visit = self.visit.as_ref().map(Visit::deadline);
+        let permit = self.permit.as_ref().map(Permit::deadline);
         let last_write = last_write.map(|last_write| last_write.looks_at);
-        let next = [engine, visit, last_write].into_iter().flatten().min();
+        let next = [engine, permit, last_write].into_iter().flatten().min();
         next.unwrap_or(now + IDLE_WAKE)
     }
 
-    /// Shows out who has not proved a right in time.
-    fn end_visit(&mut self) {
-        let is_over = |visit: &mut Visit| visit.deadline() <= Instant::now();
-        let Some(visit) = self.visit.take_if(is_over) else {
+    /// Closes the connection if the peer was not authorized before the permit's deadline.
+    fn close_unauthenticated(&mut self) {
+        let is_over = |permit: &mut Permit| permit.deadline() <= Instant::now();
+        let Some(permit) = self.permit.take_if(is_over) else {
             return;
         };
-        info!(connection = self.id.0, peer = %visit.address(), "no token was accepted in time");
+        info!(connection = self.id.0, peer = %permit.address(), "connection closed: the peer was not authorized before the deadline");
         let seconds = limits::ADMISSION_DEADLINE.as_millis() / 1000;
         self.peer.engine.close(
             self.clock.elapsed(),
@@ -282,7 +289,7 @@ impl<S: Stream> Task<S> {
         );
     }
 
-    /// Does all that can be done without waiting.
+    /// Does all work that needs no wait.
     fn turn(&mut self) {
         self.peer.take_events();
         if self.peer.outgoing.is_empty() && !self.peer.is_closed() {
@@ -297,10 +304,10 @@ impl<S: Stream> Task<S> {
             match effect {
                 Effect::None => {}
                 Effect::ReadOn => self.handle_bytes(false),
-                Effect::Admitted => self.visit = None,
+                Effect::Admitted => self.permit = None,
             }
         }
-        // Some replies let the engine go on.
+        // Some replies let the engine continue.
         self.peer.take_events();
         self.peer
             .engine
@@ -309,13 +316,12 @@ impl<S: Stream> Task<S> {
             .set(self.kept_bytes() + self.peer.message_bytes());
     }
 
-    /// Returns how many bytes of the peer's the engine keeps.
+    /// Returns the bytes of the peer's input that the engine keeps.
     fn kept_bytes(&self) -> usize {
         self.peer.engine.partial_bytes() + self.peer.engine.link_bytes()
     }
 
-    /// Writes what there is and reads what has come. Is ready when bytes were read, or when more can
-    /// be written.
+    /// Writes output and reads input. Ready when bytes were read, or when more can be written.
     fn poll_stream(&mut self, cx: &mut Context<'_>, reads: bool) -> Poll<io::Result<Moved>> {
         let before = self.output.len();
         self.output.poll_write(&mut self.stream, cx)?;
@@ -328,7 +334,7 @@ impl<S: Stream> Task<S> {
         let goes_on = self.report_written() || goes_on;
         let mut at_end = false;
         if reads && self.peer.engine.is_held() {
-            // What was read comes before what is still to be read.
+            // The buffered input is processed before more is read.
             self.handle_bytes(false);
             return Poll::Ready(Ok(Moved { at_end }));
         }
@@ -364,8 +370,8 @@ impl<S: Stream> Task<S> {
         self.is_all_written() && self.peer.report_written()
     }
 
-    /// Returns whether the peer's socket, or its sessions' windows, have let all out: what waits for
-    /// them is not written.
+    /// Returns whether all output has been written to the peer's socket and no session's window
+    /// holds any back.
     fn is_all_written(&self) -> bool {
         self.output.is_empty() && self.peer.engine.waiting_bytes() <= WAITING_BYTES_MAX
     }
@@ -380,10 +386,10 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
-    use crate::server::doors::Visits;
+    use crate::server::admission::Admission;
     use crate::time::Timestamp;
 
-    /// A stream that is a bug.
+    /// A stream that panics.
     struct Panics;
 
     impl AsyncRead for Panics {
@@ -414,12 +420,12 @@ mod tests {
         }
     }
 
-    fn guest() -> Guest {
-        Guest {
+    fn accepted() -> AcceptedPeer {
+        AcceptedPeer {
             id: ConnectionId(7),
             origin: Origin::default(),
-            visit: Visits::new(100)
-                .enter(IpAddr::V4(Ipv4Addr::LOCALHOST))
+            permit: Admission::new(100)
+                .try_admit(IpAddr::V4(Ipv4Addr::LOCALHOST))
                 .unwrap(),
             is_trusted: true,
         }
@@ -429,11 +435,11 @@ mod tests {
     async fn a_peer_that_reads_nothing_is_cut_off_when_its_connection_is_closed() {
         let (sender, mut mail) = mpsc::channel(limits::MAILBOX_LENGTH);
         let clock = Arc::new(Clock::new(Timestamp::EPOCH));
-        // Fewer bytes than the answers to what the peer says.
+        // Fewer bytes than the answers to the input.
         let (mut peer, stream) = tokio::io::duplex(16);
         let served = tokio::spawn(serve(
             stream,
-            guest(),
+            accepted(),
             clock,
             Mailbox::new(sender, usize::MAX),
         ));
@@ -453,7 +459,7 @@ mod tests {
         let (sender, mut mail) = mpsc::channel(limits::MAILBOX_LENGTH);
         let clock = Arc::new(Clock::new(Timestamp::EPOCH));
         let owner = Mailbox::new(sender, usize::MAX);
-        let served = tokio::spawn(serve(Panics, guest(), clock, owner));
+        let served = tokio::spawn(serve(Panics, accepted(), clock, owner));
         assert!(matches!(
             mail.recv().await,
             Some(Mail::Connected(ConnectionId(7), ..))

@@ -34,13 +34,13 @@ use super::supervisor::{self, Thread};
 use crate::journal::{CheckpointSink, Disk, Error, SegmentId};
 use crate::limits;
 
-/// How long to wait before a segment is prepared again for which there was no space.
+/// How long to wait before a segment is prepared again after the disk was full.
 const RETRY: Duration = Duration::from_secs(1);
-/// How long to wait before a file is opened again for which there was no descriptor.
+/// How long to wait before a file is opened again after descriptors ran out.
 const REOPEN: Duration = Duration::from_millis(100);
 /// Files that are kept open.
 const HANDLES_MAX: usize = 16;
-/// How long prepared segments lie unused before there are too many of them.
+/// How long prepared segments lie unused before they are too many.
 const IDLE: Duration = Duration::from_secs(30);
 /// Bytes of zeros that are written at a time.
 const WRITE_BYTES: usize = 1024 * 1024;
@@ -58,7 +58,7 @@ pub struct FileDisk {
     _lock: File,
 }
 
-/// What the preparing thread knows too.
+/// The state shared with the preparing thread.
 struct Shared {
     directory: PathBuf,
     /// To be synced.
@@ -76,9 +76,9 @@ struct Spares {
     in_use: usize,
     /// Names given so far.
     named: u64,
-    /// The system's answer to the last attempt to prepare one.
+    /// The system's error of the last attempt to prepare one.
     failure: Option<(io::ErrorKind, String)>,
-    /// The directory is new: the next one prepared is wanted at once.
+    /// The directory is new: the next prepared segment is needed at once.
     hurry: bool,
     stop: bool,
 }
@@ -191,7 +191,7 @@ impl FileDisk {
             return Ok(Arc::clone(handle));
         }
         let path = self.segment_path(segment);
-        // Others go on with the files that are open while there is no descriptor for this one.
+        // Without a descriptor for this one, others use the files that are open.
         drop(handles);
         let file = self.shared.open(&path, || open_segment(&path));
         let file = Arc::new(file.map_err(failure("open", &path))?);
@@ -208,7 +208,7 @@ impl FileDisk {
         handles.insert(segment, Arc::clone(file));
     }
 
-    /// Returns the numbers in the names that end so, in their order.
+    /// Returns the numbers in the names with this suffix, in their order.
     fn numbered(&self, suffix: &str) -> Result<Vec<u64>, Error> {
         let directory = &self.shared.directory;
         let mut numbers = Vec::new();
@@ -301,7 +301,7 @@ impl Disk for FileDisk {
             }
         };
         let mut spares = locked(&self.shared.spares);
-        // A backup may hold the file under another name: its bytes must stay as they are.
+        // A backup may have a hard link to the file: its bytes must stay as they are.
         let fits = metadata.nlink() == 1 && self.shared.segment_bytes <= metadata.len();
         spares.in_use = spares.in_use.saturating_sub(1);
         let most = limits::SPARE_SEGMENTS_MAX.max(spares.in_use / 4);
@@ -441,13 +441,13 @@ impl CheckpointSink for Sink<'_> {
 
 impl Drop for Sink<'_> {
     fn drop(&mut self) {
-        // A finished one has another name; else what remains is removed at the next start.
+        // A finished one has another name; a leftover is removed at the next start.
         let _ = fs::remove_file(&self.temporary);
     }
 }
 
 impl Shared {
-    /// Makes durable which names the directory has.
+    /// Syncs the directory, so that its names are durable.
     fn sync_directory(&self) -> Result<(), Error> {
         self.directory_handle
             .sync_all()
@@ -480,7 +480,7 @@ impl Shared {
         }
     }
 
-    /// Keeps one segment ready, until told to stop.
+    /// Keeps one segment prepared until the stop.
     fn keep_ready(&self) {
         let mut spares = locked(&self.spares);
         while !spares.stop {
@@ -497,7 +497,7 @@ impl Shared {
                     // Many were in use together; one at a time goes back to the system.
                     let removed = spares.ready.pop().map(|spare| fs::remove_file(spare.path));
                     if let Some(Err(error)) = removed {
-                        debug!(%error, "a spare segment cannot be removed");
+                        debug!(%error, "cannot remove a spare segment");
                     }
                 }
                 continue;
@@ -530,12 +530,12 @@ impl Shared {
         }
     }
 
-    /// Makes a file of which only the begin is filled with zeros, and syncs it.
+    /// Makes a file of which only the beginning is filled with zeros, and syncs it.
     fn reserve(&self) -> io::Result<()> {
         self.check_space()?;
         let mut file = self.create_preparing()?;
         match fallocate(&file, FallocateFlags::empty(), 0, self.segment_bytes) {
-            // Where space cannot be reserved, the file grows with what is written.
+            // If space cannot be reserved, the file grows with the writes.
             Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
             Err(error) => return Err(error.into()),
         }
@@ -591,7 +591,7 @@ impl Shared {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing here is half done when a thread panics.
+    // No state here is partial when a thread panics.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -676,7 +676,11 @@ fn open_patiently(
     }
 }
 
-/// Returns what makes the system's answer ours.
+/// Converts the system's error to ours.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "io::ErrorKind is foreign, and gains variants"
+)]
 fn failure<'a>(what: &'static str, path: &'a Path) -> impl Fn(io::Error) -> Error + 'a {
     move |source| match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::Full,
@@ -748,7 +752,7 @@ mod tests {
             let path = entry.unwrap().path();
             assert_eq!(mode(&path), 0o600, "{}", path.display());
         }
-        // One that an operator has opened stays so, and is told of.
+        // A directory that an operator made readable stays so, and a warning is logged.
         let open = fs::Permissions::from_mode(0o750);
         fs::set_permissions(&directory, open).unwrap();
         let found = files::make_private_directory(&directory).unwrap();

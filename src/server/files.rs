@@ -1,16 +1,16 @@
-//! Files that are replaced as a whole, for whoever keeps more than the log.
+//! Files that are replaced as a whole, for all users but the log.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// Who may read a file.
+/// The users that may read a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Readers {
-    /// Everybody.
+    /// All users.
     All,
-    /// Who runs the broker.
+    /// The user of the broker's process.
     Owner,
 }
 
@@ -47,21 +47,21 @@ pub(super) fn replace(files: &[(PathBuf, &[u8], Readers)]) -> Result<(), NotRepl
     }
 }
 
-/// Returns the options for files that only who runs the broker may read.
+/// Returns the options for files that only the broker's user may read.
 pub(super) fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(0o600);
     options
 }
 
-/// Makes a directory that only who runs the broker may look into; one that is there stays as it is.
-/// Returns the mode of one that others may look into.
+/// Makes a directory that only the broker's user may read; an existing one stays as it is. Returns
+/// the mode of one that others may read.
 ///
 /// # Errors
 ///
-/// If it is not there and cannot be made.
+/// If it does not exist and cannot be made.
 pub(super) fn make_private_directory(path: &Path) -> io::Result<Option<u32>> {
-    /// What others than the owner may do.
+    /// Permissions of others than the owner.
     const OTHERS: u32 = 0o077;
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
@@ -76,11 +76,11 @@ pub(super) fn make_private_directory(path: &Path) -> io::Result<Option<u32>> {
     }
 }
 
-/// Makes durable which names a directory has.
+/// Syncs a directory, so that its names are durable.
 ///
 /// # Errors
 ///
-/// If the system cannot.
+/// If the system call fails.
 pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
     // The parent of a bare name is written as nothing.
     let path = if path.as_os_str().is_empty() {
@@ -91,7 +91,7 @@ pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-/// Writes what is to take the place of a file, beside it.
+/// Writes the replacement of a file, beside it.
 fn stage(file: &Path, bytes: &[u8], readers: Readers) -> io::Result<PathBuf> {
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(".new");

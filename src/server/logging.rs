@@ -18,7 +18,7 @@ pub enum LogFormat {
     Text,
 }
 
-/// Tells why the process ends: on standard error, whatever `RUST_LOG` lets through.
+/// Writes why the process ends to standard error, whatever `RUST_LOG` is.
 pub(super) fn fatal(text: impl Display) {
     if enabled!(Level::ERROR) {
         error!("{text}");
@@ -27,11 +27,11 @@ pub(super) fn fatal(text: impl Display) {
     }
 }
 
-/// Begins to write logs to standard error; `RUST_LOG` says which, `info` where it says nothing.
+/// Begins to write logs to standard error; `RUST_LOG` filters them, the default is `info`.
 ///
 /// # Errors
 ///
-/// What is wrong with `RUST_LOG`.
+/// The fault of `RUST_LOG`.
 pub(super) fn start(format: LogFormat) -> Result<(), String> {
     let filter = match std::env::var("RUST_LOG") {
         Ok(directives) if !directives.is_empty() => {
@@ -45,7 +45,7 @@ pub(super) fn start(format: LogFormat) -> Result<(), String> {
         .with_env_filter(filter)
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
-        // Nobody need read the log.
+        // Standard error may be closed.
         .log_internal_errors(false);
     match format {
         LogFormat::Json => subscriber.json().init(),

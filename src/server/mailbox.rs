@@ -1,7 +1,7 @@
-//! The owner's mailbox: what it is told and asked, and how much of it may wait.
+//! The owner's mailbox: inputs and requests, and bounds on how much of them may wait.
 //!
-//! Invariant: what waits is bounded in bytes, and everybody comes in turn: a connection that has a
-//! lot to say waits for room like one that has little, and is then before or behind it by one read.
+//! Invariant: waiting input is bounded in bytes, and connections are served in turn: one with much
+//! input waits for room like one with little, and their order differs by one read at most.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -16,10 +16,10 @@ use crate::ids::ConnectionId;
 use crate::limits;
 use crate::shard::{Administered, Administration, Input, MessageRequest, Messaged, Report};
 
-/// What reaches the owner.
+/// A message to the owner.
 #[derive(Debug)]
 pub(super) enum Mail {
-    /// A connection is there, and comes from there.
+    /// A connection was opened, from this origin.
     Connected(ConnectionId, Arc<Outbox>, Origin),
     /// A connection's task has ended.
     Disconnected(ConnectionId),
@@ -42,10 +42,10 @@ pub(super) enum Mail {
     Input(Input),
 }
 
-/// Room in the mailbox that a batch takes until the owner is done with it.
+/// Room in the mailbox that a batch takes until the owner has processed it.
 pub(super) type Place = OwnedSemaphorePermit;
 
-/// Where mail for the owner is handed in.
+/// The sender's end of the owner's mailbox.
 #[derive(Debug, Clone)]
 pub(super) struct Mailbox {
     mail: mpsc::Sender<Mail>,
@@ -55,7 +55,8 @@ pub(super) struct Mailbox {
     partials_max: usize,
 }
 
-/// A connection's part of the bytes of messages that are not whole yet, or wait to be handed in.
+/// A connection's share of the bytes of messages that are partially received, or wait to be sent to
+/// the owner.
 #[derive(Debug)]
 pub(super) struct Partials {
     all: Arc<AtomicUsize>,
@@ -70,7 +71,7 @@ impl Partials {
         self.max.saturating_sub(others)
     }
 
-    /// Says how many it has.
+    /// Sets how many it has.
     pub(super) fn set(&mut self, bytes: usize) {
         if bytes != self.own {
             self.all.fetch_add(bytes, Ordering::Relaxed);
@@ -86,13 +87,13 @@ impl Drop for Partials {
     }
 }
 
-/// Bytes that room is given out in.
+/// The unit of room, in bytes.
 const UNIT: usize = 1024;
 /// Room of all batches together.
 const ROOM: usize = limits::MAILBOX_BYTES_MAX / UNIT;
 
 impl Mailbox {
-    /// Takes how many bytes of messages that are not whole all connections may have together.
+    /// Takes the total of bytes that all connections may have of partial messages.
     pub(super) fn new(mail: mpsc::Sender<Mail>, partials_max: usize) -> Self {
         Self {
             mail,
@@ -102,7 +103,7 @@ impl Mailbox {
         }
     }
 
-    /// Returns a new connection's part of what all have of messages that are not whole yet.
+    /// Returns a new connection's share of the bytes of partial messages.
     pub(super) fn partials(&self) -> Partials {
         Partials {
             all: Arc::clone(&self.partials),
@@ -111,13 +112,13 @@ impl Mailbox {
         }
     }
 
-    /// Hands something in when there is room for it; `None` if the owner has gone.
+    /// Sends something when there is room for it; `None` if the owner has ended.
     pub(super) async fn send(&self, mail: Mail) -> Option<()> {
         self.mail.send(mail).await.ok()
     }
 
-    /// Hands in what a connection has read, of so many bytes, when it is its turn and there is room;
-    /// `None` if the owner has gone.
+    /// Sends the reports of a connection, of a number of bytes, in turn and when there is room;
+    /// `None` if the owner has ended.
     pub(super) async fn send_reports(
         &self,
         id: ConnectionId,
@@ -129,7 +130,7 @@ impl Mailbox {
         self.send(Mail::Reports(id, reports, place)).await
     }
 
-    /// Waits for room for so many bytes.
+    /// Waits for room for a number of bytes.
     pub(super) async fn place(&self, bytes: usize) -> Option<Place> {
         let units = u32::try_from(bytes.div_ceil(UNIT).clamp(1, ROOM)).unwrap_or(u32::MAX);
         let room = Arc::clone(&self.room);
@@ -137,15 +138,15 @@ impl Mailbox {
     }
 }
 
-/// Signs that the owner and the disk are alive, which everybody can read without asking.
+/// Health of the owner and the disk, readable without a request.
 #[derive(Debug)]
 pub(super) struct Vitals {
     began: Instant,
-    /// Messages would be taken.
+    /// Messages are admitted.
     has_room: AtomicBool,
-    /// When the turn that the owner is in began; 0 between turns.
+    /// When the owner's current turn began; 0 between turns.
     turn: AtomicU64,
-    /// Since when the oldest group waits for the disk; 0 if there is none.
+    /// When the oldest pending group was given to the disk; 0 if there is none.
     sync: AtomicU64,
 }
 
@@ -159,9 +160,9 @@ impl Vitals {
         }
     }
 
-    /// Returns whether a send to some entity would be taken now, or after a wait that ends.
+    /// Returns whether a send to some entity would be accepted now, or after a bounded wait.
     pub(super) fn are_good(&self) -> bool {
-        /// What lasts longer does not end by itself.
+        /// A longer delay does not end by itself.
         const STUCK: Duration = Duration::from_secs(30);
         let stuck = u64::try_from(STUCK.as_millis()).unwrap_or(u64::MAX);
         let now = self.stamp(Instant::now());

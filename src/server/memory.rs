@@ -1,9 +1,9 @@
-//! `--memory-limit`: what of it is for what, and a look at what the process really takes.
+//! `--memory-limit`: how the limit is divided, and a check of the real size of the process.
 //!
-//! What grows without bound while nobody receives is counted to the byte where it is kept
-//! ([`Memory`]); what has a bound of its own (the cache, groups on their way to the disk) gets a
-//! part of the limit. The system's own count is looked at besides: it knows what an allocator keeps
-//! and what was forgotten here.
+//! Memory that grows without bound while messages are not received is counted to the byte where it
+//! is kept ([`Memory`]); memory with a bound of its own (the cache, groups on their way to the
+//! disk) gets a part of the limit. The resident size is checked besides: it includes the
+//! allocator's reserve and anything that is not counted here.
 
 use std::fmt;
 use std::fs;
@@ -21,13 +21,13 @@ use crate::limits;
 use crate::memory::{Budget, Memory};
 use crate::shard::{Input, Pressure};
 
-/// How often the process looks at its size.
+/// How often the size of the process is checked.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// So many looks in a row must see too much, before no messages are taken: a second.
+/// Consecutive checks above the limit before messages are refused: a second.
 const LOOKS_NEAR: u8 = 10;
 
-/// A number of bytes, as a command line has it.
+/// A number of bytes in a command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size(pub u64);
 
@@ -74,7 +74,7 @@ impl fmt::Display for Size {
     }
 }
 
-/// The least limit: with less, a broker that holds nothing is near it.
+/// The least limit: an empty broker is near it.
 const LEAST: Size = Size(64 << 20);
 
 /// Reads a limit.
@@ -90,28 +90,28 @@ pub(super) fn parse_limit(text: &str) -> Result<Size, String> {
     Ok(size)
 }
 
-/// What memory is for.
+/// The division of the memory limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Plan {
     /// All of it, if there is a limit.
     pub(super) limit: Option<usize>,
     /// Recent messages' bodies.
     pub(super) cache: usize,
-    /// What queues hold.
+    /// Entries and other state of queues.
     pub(super) budget: Budget,
     /// Records on their way to the disk.
     pub(super) in_flight: usize,
-    /// Messages of which there are frames to come.
+    /// Partially received messages.
     pub(super) partials: usize,
     /// A segment of a log that is in memory.
     pub(super) segment: u64,
 }
 
-/// What a process takes that holds nothing: its code, its threads, what connections need.
+/// The size of an empty process: its code, its threads, memory for connections.
 const BASE: usize = 24 << 20;
 
 impl Plan {
-    /// Divides a limit up; without one, only what indexes take is bounded, by `machine`.
+    /// Divides a limit; without one, only indexes are bounded, by `machine`.
     pub(super) fn new(limit: Option<Size>, cache: Option<usize>, machine: Option<u64>) -> Self {
         let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
         let Some(Size(limit)) = limit else {
@@ -137,7 +137,7 @@ impl Plan {
         let partials = limits::PARTIALS_BYTES_MAX.min(limit / 8);
         let spare = BASE + limit / 16;
         let shares = spare + cache.min(limit / 2) + in_flight + partials + outgoing;
-        // A small broker's spare is for whoever needs it most.
+        // The reserve of a small broker is for any part that needs it.
         let total = limit.saturating_sub(shares).max(limit / 8);
         Self {
             limit: Some(limit),
@@ -154,7 +154,7 @@ impl Plan {
         }
     }
 
-    /// Returns what holds when nothing is known of the size of the process.
+    /// Returns the state before the size of the process is known.
     pub(super) fn no_pressure(&self) -> SizeWatch {
         SizeWatch {
             cache: self.cache,
@@ -164,15 +164,14 @@ impl Plan {
     }
 }
 
-/// Asks the system for small pages only: an allocator that has large ones takes two megabytes where
-/// it needs a few kilobytes, for each thread and kind of allocation.
+/// Asks the system for small pages only: an allocator with large ones takes two megabytes where it
+/// needs a few kilobytes, for each thread and kind of allocation.
 pub(super) fn take_small_pages() {
-    // An old system has none but small ones.
+    // An old system has small ones only.
     let _ = disable_transparent_huge_pages(true);
 }
 
-/// Returns the memory of this machine, or of the group of processes that this one is in, if that
-/// has less.
+/// Returns the memory of this machine, or of the process's cgroup, if that has less.
 pub(super) fn machine() -> Option<u64> {
     let info = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let total = info.lines().find_map(|line| {
@@ -185,7 +184,7 @@ pub(super) fn machine() -> Option<u64> {
     total.into_iter().chain(own).min()
 }
 
-/// Returns the least limit of a group of processes and of those that it is in.
+/// Returns the least limit of a cgroup and its ancestors.
 fn group_limit(root: &Path, group: &str) -> Option<u64> {
     let mut path = PathBuf::from(group.trim_start_matches('/'));
     let mut least = None;
@@ -199,19 +198,19 @@ fn group_limit(root: &Path, group: &str) -> Option<u64> {
     }
 }
 
-/// What to do about the size of the process.
+/// The reaction to the size of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SizeWatch {
-    /// Bytes that the cache may take.
+    /// The cache's budget in bytes.
     pub(super) cache: usize,
-    /// No more messages are to be taken.
+    /// Messages are refused.
     pub(super) full: bool,
-    /// How many looks in a row have seen too much although the cache had given way.
+    /// Consecutive checks above the limit although the cache was reduced.
     near: u8,
 }
 
 impl SizeWatch {
-    /// Returns what the shard is to know of it.
+    /// Returns the part of it for the shard.
     fn pressure(self) -> Pressure {
         Pressure {
             cache_bytes: self.cache,
@@ -219,8 +218,8 @@ impl SizeWatch {
         }
     }
 
-    /// Decides anew after a look: `resident` bytes of a `limit`, of which `counted` are known to be
-    /// held. What is not known to be held is no reason to take nothing: nobody could make it less.
+    /// Decides after a check: `resident` bytes of a `limit`, of which `counted` are counted.
+    /// Uncounted memory alone is no reason to refuse messages, because no receiver could free it.
     fn look(self, plan: &Plan, limit: usize, resident: usize, counted: usize) -> Self {
         let part = |sixteenths: usize| limit / 16 * sixteenths;
         let least = plan.cache / 16;
@@ -235,7 +234,7 @@ impl SizeWatch {
             self.cache
         };
         let explains = plan.budget.total / 4 * 3 <= counted;
-        // What the cache has let go takes a while to come back to the system.
+        // Memory that the cache freed returns to the system after a while.
         let near = if too_much <= resident && self.cache <= least {
             self.near.saturating_add(1)
         } else {
@@ -246,8 +245,8 @@ impl SizeWatch {
     }
 }
 
-/// Looks at the size of the process, of which there is to be no more than `limit`, and tells the owner
-/// what to do about it, as long as there is one.
+/// Checks the size of the process against `limit` and sends the owner the reaction, until the owner
+/// ends.
 pub(super) async fn watch(limit: usize, plan: Plan, memory: Memory, owner: mpsc::Sender<Mail>) {
     watch_size(resident, limit, plan, memory, owner).await;
 }
@@ -292,7 +291,7 @@ async fn watch_size(
     }
 }
 
-/// Returns what the process takes of the machine's memory.
+/// Returns the resident size of the process.
 fn resident() -> Option<usize> {
     let statm = fs::read_to_string("/proc/self/statm").ok()?;
     let pages: usize = statm.split_ascii_whitespace().nth(1)?.parse().ok()?;
@@ -372,7 +371,7 @@ mod tests {
             let all = bounded + plan.budget.total + BASE;
             assert!(mib < 96 || all <= limit, "{mib}: {plan:?}");
             assert!(bounded + plan.budget.total <= limit, "{mib}: {plan:?}");
-            // There is something left for what is not packed.
+            // Some memory is left for open parts.
             let index = plan.budget.open + plan.budget.packed;
             assert!(index + limit / 64 <= plan.budget.total, "{mib}: {plan:?}");
         }
@@ -397,7 +396,7 @@ mod tests {
         assert!(pressure.cache < plan.cache && !pressure.full);
         pressure = pressure.look(&plan, limit, 121 * MIB, full);
         assert!(pressure.cache == plan.cache / 16 && !pressure.full);
-        // What it has let go is given back to the system a little later.
+        // Freed memory returns to the system a little later.
         let gone = (1..LOOKS_NEAR).fold(pressure, |now, _| now.look(&plan, limit, 121 * MIB, full));
         assert!(!gone.full && !gone.look(&plan, limit, 119 * MIB, full).full);
         pressure = gone.look(&plan, limit, 121 * MIB, full);

@@ -1,11 +1,11 @@
 //! The REST interface to messages: requests in, and a receiver for those that wait.
 //!
-//! A request is checked for its rights before its body is read. A receive is a link of a connection
-//! to the owner that an HTTP connection has of its own, once it wants one: it waits in its queue as
-//! any receiver does, and is woken by its message.
+//! A request is authorized before its body is read. A receive is a link on a connection to the
+//! owner, which an HTTP connection makes with its first receive: it waits in its queue as any
+//! receiver does, and a message wakes it.
 //!
-//! Invariant: a message is locked for somebody. Who has gone before the answer was written has
-//! received nothing: the message is taken back as if it had not been delivered.
+//! Invariant: a message is locked for a client. If the client disconnects before the answer is
+//! written, the message is taken back as if it had not been delivered.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -25,11 +25,11 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::connection::Presence;
-use super::doors::{self, House};
-use super::heads::Spelling;
+use super::header_case::Spelling;
+use super::http::{self, Caller, READ_DEADLINE};
+use super::listener::{self, ServerState};
 use super::mailbox::{Mail, Mailbox, Partials};
 use super::outbox::Outbox;
-use super::web::{self, Caller, READ_DEADLINE};
 use crate::access::{Authority, Inquiry, Origin};
 use crate::amqp::{Event, LinkId};
 use crate::gateway::messages::{Operation, Receive};
@@ -42,16 +42,16 @@ use crate::namespace::{Denied, DeniedKind};
 use crate::queue::Handover;
 use crate::shard::{Input, MessageRequest, Messaged, Outgoing, ReceiveRequest, Report};
 
-/// A receive that waits, and who waits for it.
+/// A pending receive, and the request that waits for it.
 pub(super) struct Wanted {
     request: ReceiveRequest,
     until: Instant,
     answer: oneshot::Sender<Received>,
 }
 
-/// What came of a receive.
+/// The outcome of a receive.
 enum Received {
-    /// A message, and whom to tell that it is being written.
+    /// A message, and the channel to notify when it is being written.
     Message(Box<Handover>, Bytes, oneshot::Sender<()>),
     Nothing,
     Refused(Denied),
@@ -59,45 +59,46 @@ enum Received {
 
 /// Answers a request.
 pub(super) async fn answer(
-    house: &House,
+    server: &ServerState,
     caller: &Caller,
     asked: Result<Asked, Refusal>,
     parts: &Parts,
     body: Body,
 ) -> Response {
-    let host = web::host(&parts.headers, &caller.origin);
+    let host = http::host(&parts.headers, &caller.origin);
     let request = Request {
-        house,
+        server,
         caller,
         host: &host,
         parts,
     };
     request.answer(asked, body).await.unwrap_or_else(|refusal| {
-        let id = web::tracking_id(house);
+        let id = http::tracking_id(server);
         let refused = refusal.render(&Tracking {
             id: &id,
             system: host.split([':', '.']).next().unwrap_or_default(),
-            at: house.clock.now(),
+            at: server.clock.now(),
         });
         respond(refused, None)
     })
 }
 
-/// A request, and where it came in.
+/// A request, and the connection it came on.
 struct Request<'a> {
-    house: &'a House,
+    server: &'a ServerState,
     caller: &'a Caller,
     host: &'a str,
     parts: &'a Parts,
 }
 
 impl Request<'_> {
-    /// Who asks, then what exactly, then the answer: what comes later costs more.
+    /// Authorizes a request, reads its body, and then carries it out: each step costs more than the
+    /// one before.
     async fn answer(&self, asked: Result<Asked, Refusal>, body: Body) -> Result<Response, Refusal> {
         let authority = self.authorize().await?;
         match asked? {
             Asked::Send { path } => {
-                let mut partials = self.house.owner.partials();
+                let mut partials = self.server.owner.partials();
                 let messages = self.messages(body, &mut partials).await?;
                 let operation = Operation::Send { path, messages };
                 self.operate(authority, operation).await?;
@@ -137,17 +138,17 @@ impl Request<'_> {
             path: self.parts.uri.path().to_owned(),
             supplementary: Vec::new(),
         };
-        Ok(web::authorize(self.house, self.caller, inquiry).await?)
+        Ok(http::authorize(self.server, self.caller, inquiry).await?)
     }
 
-    /// Reads what is sent.
+    /// Reads the messages of a request.
     async fn messages(&self, body: Body, partials: &mut Partials) -> Result<Vec<Message>, Refusal> {
         let spelling = self.parts.extensions.get::<Spelling>();
         let spelling = spelling.cloned().unwrap_or_default();
         let headers = self.parts.headers.iter();
         let headers = headers.map(|(name, value)| (spelling.of(name.as_str()), value.as_bytes()));
         let headers: Vec<(&str, &[u8])> = headers.collect();
-        let now = self.house.clock.now();
+        let now = self.server.clock.now();
         match rest::sent(&headers)? {
             Sent::Batch => {
                 let mut whole = Vec::new();
@@ -166,9 +167,9 @@ impl Request<'_> {
         }
     }
 
-    /// Reads a body that says nothing: who has gone is seen only behind it.
+    /// Reads a body without content: a disconnect is seen only after it.
     async fn leave_out(&self, body: Body) -> Result<(), Refusal> {
-        let mut partials = self.house.owner.partials();
+        let mut partials = self.server.owner.partials();
         read(body, limits::HTTP_HEAD_BYTES_MAX, &mut partials, |_| ()).await
     }
 
@@ -180,7 +181,7 @@ impl Request<'_> {
             }
             Operation::Locked { .. } => None,
         };
-        let owner = &self.house.owner;
+        let owner = &self.server.owner;
         let place = match bytes {
             Some(bytes) => Some(owner.place(bytes).await.ok_or_else(stopping)?),
             None => None,
@@ -191,7 +192,7 @@ impl Request<'_> {
             operation,
         });
         let done: Option<Messaged> =
-            web::ask(self.house, |answer| Mail::Message(request, answer, place)).await;
+            http::ask(self.server, |answer| Mail::Message(request, answer, place)).await;
         done.ok_or_else(stopping)??;
         Ok(())
     }
@@ -222,8 +223,8 @@ fn stopping() -> Refusal {
     Denied::new(DeniedKind::Full, "The broker is stopping.", "").into()
 }
 
-/// Reads a body that has a bounded length and comes in a bounded time, as far as all that are being
-/// read leave room for it.
+/// Reads a body with a bounded length in a bounded time, within the budget of all bodies that are
+/// being read.
 async fn read(
     mut body: Body,
     max: usize,
@@ -259,7 +260,7 @@ async fn read(
     }
 }
 
-/// Makes an answer. What no header can hold is left out.
+/// Makes an answer. Values that no header can have are left out.
 fn respond(answer: rest::Response, written: Option<oneshot::Sender<()>>) -> Response {
     let mut response = Response::new(match written {
         Some(written) => Body::new(Handed {
@@ -286,13 +287,13 @@ fn respond(answer: rest::Response, written: Option<oneshot::Sender<()>>) -> Resp
     response
 }
 
-/// The names of an answer's headers as a client is to read them.
+/// The names of an answer's headers, in the case for the client.
 #[derive(Debug, Clone)]
 pub(super) struct Spelled(pub(super) Vec<String>);
 
-/// The body of a message, which tells when it is being written. Its length is not said beforehand: old
-/// clients take each header that they do not know for a property, `Content-Length` among them, and
-/// expect chunks from the service.
+/// The body of a message, which sends a notice when it is being written. It has no
+/// `Content-Length`, because old clients take each header that they do not know for a property,
+/// `Content-Length` among them, and expect chunks from the service.
 struct Handed {
     body: Option<Bytes>,
     written: Option<oneshot::Sender<()>>,
@@ -307,7 +308,7 @@ impl hyper::body::Body for Handed {
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         if let Some(written) = self.written.take() {
-            // Who is told has gone only if the broker has.
+            // The receiver of the notice ends only with the broker.
             let _ = written.send(());
         }
         Poll::Ready(self.body.take().map(|body| Ok(Frame::data(body))))
@@ -320,7 +321,7 @@ impl hyper::body::Body for Handed {
 
 /// Serves the receives of one HTTP connection, one after the other, until it ends.
 pub(super) async fn hand_out(
-    house: &House,
+    server: &ServerState,
     origin: &Origin,
     mut receives: mpsc::Receiver<Wanted>,
     mut ending: watch::Receiver<bool>,
@@ -329,7 +330,7 @@ pub(super) async fn hand_out(
     if next.is_none() {
         return;
     }
-    let Some(mut receiver) = Receiver::enter(&house.owner, origin).await else {
+    let Some(mut receiver) = Receiver::enter(&server.owner, origin).await else {
         return;
     };
     while let Some(wanted) = next {
@@ -348,22 +349,22 @@ struct Receiver {
     presence: Presence,
     outbox: Arc<Outbox>,
     outgoing: VecDeque<Outgoing>,
-    /// The last link: each message has its own.
+    /// The last link: each receive has its own.
     link: LinkId,
 }
 
-/// How far a receive is.
+/// The state of a receive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// It waits for a message.
     Waiting,
-    /// It takes what there is now, or nothing.
+    /// It takes an available message, or none.
     Draining,
-    /// Who asked has gone: it takes nothing more.
+    /// The client has disconnected: it takes nothing more.
     Leaving,
 }
 
-/// What the owner said of a receive.
+/// The owner's reply to a receive.
 enum Said {
     Message(Box<Handover>, Bytes),
     Nothing,
@@ -372,7 +373,7 @@ enum Said {
 
 impl Receiver {
     async fn enter(owner: &Mailbox, origin: &Origin) -> Option<Self> {
-        let id = doors::next_id();
+        let id = listener::next_id();
         let outbox = Arc::new(Outbox::default());
         let mail = Mail::Connected(id, Arc::clone(&outbox), origin.clone());
         owner.send(mail).await?;
@@ -449,7 +450,7 @@ impl Receiver {
         self.tell(inputs).await
     }
 
-    /// Hands a message to who asked for it; returns what the owner is to know.
+    /// Hands a message to its request; returns the reports for the owner.
     async fn hand(
         &self,
         handover: Box<Handover>,
@@ -463,7 +464,7 @@ impl Receiver {
         let _ = answer.send(Received::Message(handover, body, written));
         let mut inputs = Vec::with_capacity(4);
         if is_written.await.is_err() {
-            // Nothing more for this link, not even what it gives back.
+            // The link needs nothing more, not even the credit it gives back.
             let none = Event::Credit {
                 link,
                 limit: 0,
@@ -476,7 +477,7 @@ impl Receiver {
         inputs
     }
 
-    /// Returns what the owner has said of the last link; only the first of it counts.
+    /// Returns the owner's reply about the last link; only the first counts.
     fn heard(&mut self) -> Option<Said> {
         self.outbox.take(&mut self.outgoing);
         let link = self.link;
@@ -518,7 +519,7 @@ mod tests {
                 body,
                 written: Some(written),
             };
-            // With a length, or at its end, it would be sent with `Content-Length`.
+            // With a known length, or at its end, it would be sent with `Content-Length`.
             assert_eq!(handed.size_hint().exact(), None);
             assert!(!handed.is_end_stream());
             assert_eq!(handed.collect().await.unwrap().to_bytes(), expected);

@@ -1,4 +1,4 @@
-//! What touches the world: tasks, sockets, files, the clock, signals. It decides nothing.
+//! The parts with side effects: tasks, sockets, files, the clock, signals. It decides nothing.
 //!
 //! ```text
 //!  connection tasks ──inputs──► owner task ──frames──► committer thread ──► disk
@@ -10,6 +10,7 @@
     reason = "the server is where clocks are read and tasks are made"
 )]
 
+mod admission;
 mod buffers;
 mod certs;
 pub mod cli;
@@ -17,11 +18,10 @@ pub mod clock;
 mod committer;
 mod connection;
 pub mod disk;
-mod doors;
 mod files;
-mod heads;
-mod install;
-mod keys;
+mod header_case;
+mod http;
+mod listener;
 mod logging;
 mod mailbox;
 mod memory;
@@ -29,12 +29,12 @@ mod messages;
 mod oidc;
 mod outbox;
 mod owner;
-mod pages;
+mod page_file;
 mod print;
+mod provision;
 mod reader;
+mod root_key;
 mod serve;
 mod supervisor;
 mod tls;
-mod visits;
-mod web;
 mod websocket;

@@ -1,9 +1,7 @@
-//! The keys of the OIDC issuer whose tokens are good: fetched over HTTP(S), or read from a file,
-//! and kept fresh.
+//! The keys of the trusted OIDC issuer: fetched over HTTP(S), or read from a file, and refreshed.
 //!
-//! Promises: what is published is a key set with usable keys; who asks for keys does not make
-//! more than one fetch a minute; a source that fails is tried again for ever, and the keys that
-//! were published stay.
+//! Promises: every published key set has usable keys; requests for keys cause at most one fetch a
+//! minute; a failing source is retried for ever, and the published keys stay.
 //!
 //! Leaves to others: what a key set means and what a token allows, which
 //! [`TokenIssuer`] knows.
@@ -25,17 +23,19 @@ use tracing::{debug, info, warn};
 
 use self::fetch::{FetchError, Fetcher, Url};
 use crate::access::{JwksError, TokenIssuer};
+use crate::limits;
 
-/// Whose tokens are good, beside shared access signatures.
+/// The trusted issuer, besides shared access signatures.
 #[derive(Debug, Clone, Args)]
 pub struct OidcArgs {
-    /// The issuer of tokens that are good, exactly as they name it in `iss`. None by default.
+    /// The trusted issuer, exactly as its tokens have it in `iss`. The default is none.
     #[arg(long, value_name = "URL")]
     pub oidc_issuer: Option<String>,
-    /// The issuer's keys, where its /.well-known/openid-configuration is not to be asked.
+    /// The URL or the file of the issuer's keys. The default is to read the URL from
+    /// /.well-known/openid-configuration of the issuer.
     #[arg(long, value_name = "FILE|URL", requires = "oidc_issuer")]
     pub oidc_jwks: Option<String>,
-    /// Whom a token is for, in `aud`; may stand several times.
+    /// The audience of valid tokens, in `aud`; may be given several times.
     #[arg(
         long,
         value_name = "AUD",
@@ -43,26 +43,26 @@ pub struct OidcArgs {
         default_values = ["https://servicebus.azure.net", "https://servicebus.azure.net/"]
     )]
     pub oidc_audience: Vec<String>,
-    /// Certificates (PEM) that the issuer's is to be signed with, in the place of the system's.
+    /// A PEM file of authorities for the issuer's certificate, instead of the system's.
     #[arg(long, value_name = "FILE", requires = "oidc_issuer")]
     pub oidc_ca: Option<PathBuf>,
 }
 
 impl OidcArgs {
-    /// Returns the issuer, without keys yet, and where its keys are; nothing if there is none.
+    /// Returns the issuer, without keys yet, and the source of its keys; nothing if there is none.
     ///
     /// # Errors
     ///
-    /// If an URL or the file of certificates cannot be used: waiting would not make it better.
+    /// If a URL or the file of certificates cannot be used: a retry would not help.
     pub(super) fn parse(&self) -> Result<Option<(TokenIssuer, KeySource)>, OidcError> {
         let Some(issuer) = &self.oidc_issuer else {
             return Ok(None);
         };
         let fetcher = Fetcher::new(self.oidc_ca.clone())?;
         let place = match &self.oidc_jwks {
-            None => Place::Discovery(issuer.clone(), discovery_url(issuer)?),
-            Some(text) if is_url(text) => Place::Url(Url::parse(text)?),
-            Some(file) => Place::File(PathBuf::from(file)),
+            None => KeyLocation::Discovery(issuer.clone(), discovery_url(issuer)?),
+            Some(text) if is_url(text) => KeyLocation::Url(Url::parse(text)?),
+            Some(file) => KeyLocation::File(PathBuf::from(file)),
         };
         let source = KeySource { place, fetcher };
         let issuer = TokenIssuer::new(issuer.clone(), self.oidc_audience.clone());
@@ -82,7 +82,7 @@ pub(super) enum OidcError {
         path: PathBuf,
         source: std::io::Error,
     },
-    #[error("{0} is longer than {max} bytes", max = fetch::BODY_BYTES_MAX)]
+    #[error("{0} is longer than {max} bytes", max = limits::ISSUER_BYTES_MAX)]
     FileTooLong(PathBuf),
     #[error("{url} is not the configuration of an issuer: {source}")]
     Discovery {
@@ -97,22 +97,22 @@ pub(super) enum OidcError {
     TooSlow { place: String, within: Duration },
 }
 
-/// Says what an error is about, which its own text leaves to its source.
+/// Returns the cause of an error, which its own text leaves to its source.
 fn cause(error: &JwksError) -> String {
     let cause = std::error::Error::source(error);
     cause.map_or_else(String::new, |cause| format!(" ({cause})"))
 }
 
-/// Where keys come from.
+/// The source of keys.
 #[derive(Debug)]
 pub(super) struct KeySource {
-    place: Place,
+    place: KeyLocation,
     fetcher: Fetcher,
 }
 
 #[derive(Debug)]
-enum Place {
-    /// An issuer, and the URL of its configuration, which names that of its keys.
+enum KeyLocation {
+    /// An issuer, and the URL of its configuration, which has the URL of its keys.
     Discovery(String, Url),
     Url(Url),
     File(PathBuf),
@@ -126,16 +126,16 @@ struct Keys {
 }
 
 impl KeySource {
-    /// Returns the keys as they are now.
+    /// Returns the current keys.
     async fn keys(&self, within: Duration) -> Result<Keys, OidcError> {
         let read = async {
             match &self.place {
-                Place::Discovery(issuer, url) => {
+                KeyLocation::Discovery(issuer, url) => {
                     let keys = self.discover(issuer, url).await?;
                     Ok(self.fetcher.get(&keys).await?)
                 }
-                Place::Url(url) => Ok(self.fetcher.get(url).await?),
-                Place::File(path) => read_file(path.clone()).await,
+                KeyLocation::Url(url) => Ok(self.fetcher.get(url).await?),
+                KeyLocation::File(path) => read_file(path.clone()).await,
             }
         };
         let document = tokio::time::timeout(within, read).await;
@@ -143,7 +143,7 @@ impl KeySource {
             place: self.name(),
             within,
         })??;
-        // The same check as where they are used, so that what is no key set is tried again soon.
+        // The same check as at their use, so that a malformed key set is retried soon.
         let mut scratch = TokenIssuer::new(String::new(), Vec::new());
         match scratch.set_keys(&document) {
             Ok(usable) => Ok(Keys { document, usable }),
@@ -154,7 +154,7 @@ impl KeySource {
         }
     }
 
-    /// Returns where an issuer says that its keys are.
+    /// Returns the URL of an issuer's keys, from its configuration.
     async fn discover(&self, issuer: &str, url: &Url) -> Result<Url, OidcError> {
         #[derive(Deserialize)]
         struct Configuration {
@@ -178,30 +178,30 @@ impl KeySource {
 
     fn name(&self) -> String {
         match &self.place {
-            Place::Discovery(_, url) | Place::Url(url) => url.to_string(),
-            Place::File(path) => path.display().to_string(),
+            KeyLocation::Discovery(_, url) | KeyLocation::Url(url) => url.to_string(),
+            KeyLocation::File(path) => path.display().to_string(),
         }
     }
 
     fn pace(&self) -> Pace {
         match &self.place {
-            Place::Discovery(..) | Place::Url(_) => Pace::NET,
-            Place::File(_) => Pace::FILE,
+            KeyLocation::Discovery(..) | KeyLocation::Url(_) => Pace::NET,
+            KeyLocation::File(_) => Pace::FILE,
         }
     }
 }
 
-/// How often keys are looked for.
+/// How often keys are fetched.
 #[derive(Debug, Clone, Copy)]
 struct Pace {
-    /// After they were found.
+    /// After a success.
     refresh: Duration,
-    /// When they are asked for, counted from when they were last looked for.
+    /// On request, counted from the last fetch.
     wanted: Duration,
     /// After the first failure; each further one doubles it.
     retry_first: Duration,
     retry_max: Duration,
-    /// How long one look may take.
+    /// The time-out of one fetch.
     within: Duration,
 }
 
@@ -213,7 +213,7 @@ impl Pace {
         retry_max: Duration::from_mins(5),
         within: Duration::from_secs(10),
     };
-    /// A look at a file costs next to nothing.
+    /// Reading a file is cheap.
     const FILE: Self = Self {
         refresh: Duration::from_secs(10),
         wanted: Duration::from_secs(1),
@@ -221,7 +221,7 @@ impl Pace {
         ..Self::NET
     };
 
-    /// Returns how long to wait after so many failures in a row.
+    /// Returns the delay after a number of consecutive failures.
     fn retry(self, failures: u32) -> Duration {
         let doubled = 1_u32.checked_shl(failures.saturating_sub(1));
         let wait = doubled.and_then(|times| self.retry_first.checked_mul(times));
@@ -229,8 +229,8 @@ impl Pace {
     }
 }
 
-/// Publishes the keys of a source when they are there and whenever they change, until it is
-/// stopped. They are looked for again sooner when they are `wanted`.
+/// Publishes the keys of a source at first and on every change, until the stop. `wanted` makes the
+/// next fetch sooner.
 pub(super) async fn keep_keys(
     source: KeySource,
     publish: impl Fn(String),
@@ -277,30 +277,34 @@ async fn keep_keys_at(
         };
         tokio::select! {
             () = tokio::time::sleep_until(Instant::now() + wait) => {}
-            // If the other wakes first, the keys are looked for all the same.
-            () = asked => debug!(place = keeper.place, "a token names a key that is not known"),
+            // If the other branch wakes first, the keys are fetched all the same.
+            () = asked => debug!(place = keeper.place, "a token names an unknown key: fetching the issuer's keys"),
             _ = stopped.wait_for(|stopped| *stopped) => return,
         }
     }
 }
 
-/// What became of the looks so far.
+/// The state of the fetches so far.
 struct Keeper {
     place: String,
     published: Option<String>,
     failures: u32,
-    /// The failure that was told last: the same again is not worth a line.
+    /// The last failure that was logged: repetitions are not logged.
     told: String,
 }
 
 impl Keeper {
     fn found(&mut self, keys: Keys, publish: impl Fn(String)) {
         if self.published.as_ref() != Some(&keys.document) {
-            info!(place = self.place, keys = keys.usable, "keys for tokens");
+            info!(
+                place = self.place,
+                keys = keys.usable,
+                "read the issuer's keys"
+            );
             publish(keys.document.clone());
             self.published = Some(keys.document);
         } else if 0 < self.failures {
-            info!(place = self.place, "keys for tokens can be had again");
+            info!(place = self.place, "the issuer's keys are available again");
         }
         self.failures = 0;
         self.told.clear();
@@ -314,8 +318,8 @@ impl Keeper {
             return;
         }
         match self.published {
-            Some(_) => warn!("{text}; the keys for tokens stay as they are"),
-            None => warn!("{text}; no token of the issuer is good until it has keys"),
+            Some(_) => warn!("{text}; the last keys of the issuer stay in use"),
+            None => warn!("{text}; tokens of the issuer are refused until its keys are available"),
         }
         self.told = text;
     }
@@ -328,7 +332,7 @@ fn is_url(text: &str) -> bool {
     })
 }
 
-/// Returns where an issuer tells of itself (`OpenID` Connect Discovery 1.0, 4).
+/// Returns the URL of an issuer's configuration (`OpenID` Connect Discovery 1.0, 4).
 fn discovery_url(issuer: &str) -> Result<Url, OidcError> {
     if !is_url(issuer) || issuer.contains(['?', '#']) {
         return Err(OidcError::IssuerIsNoUrl(issuer.to_owned()));
@@ -345,16 +349,16 @@ async fn read_file(path: PathBuf) -> Result<String, OidcError> {
     });
     let read = read.await.unwrap_or_else(|error| Err(error.into()));
     match read {
-        Ok(text) if text.len() <= fetch::BODY_BYTES_MAX => Ok(text),
+        Ok(text) if text.len() <= limits::ISSUER_BYTES_MAX => Ok(text),
         Ok(_) => Err(OidcError::FileTooLong(path)),
         Err(source) => Err(OidcError::File { path, source }),
     }
 }
 
-/// Reads a file, or one byte more of it than is allowed.
+/// Reads a file, up to one byte beyond the bound.
 fn read_bounded(path: &Path) -> std::io::Result<String> {
     let mut text = String::new();
-    let bytes_max = u64::try_from(fetch::BODY_BYTES_MAX).unwrap_or(u64::MAX);
+    let bytes_max = u64::try_from(limits::ISSUER_BYTES_MAX).unwrap_or(u64::MAX);
     let file = std::fs::File::open(path)?;
     file.take(bytes_max.saturating_add(1))
         .read_to_string(&mut text)?;

@@ -1,9 +1,8 @@
-//! What the owner has for one connection.
+//! The owner's output for one connection.
 //!
-//! The owner never waits for a connection. What it leaves here is bounded by what the connection
-//! may ask for: the credit and windows of its receivers, the windows of the connection for messages
-//! and for answers, and one answer to each of its inputs, of which the owner's mailbox holds a
-//! bounded number.
+//! The owner never waits for a connection. The output is bounded by the connection's requests: the
+//! credit and windows of its receivers, the windows of the connection for messages and for answers,
+//! and one answer to each of its inputs, of which the owner's mailbox holds a bounded number.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -12,7 +11,7 @@ use tokio::sync::Notify;
 
 use crate::shard::Outgoing;
 
-/// What the owner has for one connection.
+/// The owner's output for one connection.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     waiting: Mutex<VecDeque<Outgoing>>,
@@ -21,8 +20,8 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
-    /// Leaves all that is in `outgoing`, in order. Returns whether the connection is behind: it has
-    /// not taken yet what was left before.
+    /// Appends all of `outgoing`, in order. Returns whether the connection is slow: it has not
+    /// taken the previous output yet.
     pub(super) fn put(&self, outgoing: &mut VecDeque<Outgoing>) -> bool {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let is_behind = !waiting.is_empty();
@@ -36,24 +35,24 @@ impl Outbox {
         is_behind
     }
 
-    /// Takes all there is; `into` must be empty, and its memory is put to use again.
+    /// Takes all output; `into` must be empty, and its memory is reused.
     pub(super) fn take(&self, into: &mut VecDeque<Outgoing>) {
-        debug_assert!(into.is_empty(), "what is there would be lost");
+        debug_assert!(into.is_empty(), "the contents would be lost");
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::swap(&mut *waiting, into);
     }
 
-    /// Says that the connection is to be closed, behind what waits here.
+    /// Marks the connection to be closed, after the output that waits here.
     pub(super) fn close(&self) {
         self.closing.notify_one();
     }
 
-    /// Waits until the connection is to be closed. Safe to drop, as [`Outbox::filled`].
+    /// Waits until the connection is to be closed. Cancel-safe, like [`Outbox::filled`].
     pub(super) async fn closing(&self) {
         self.closing.notified().await;
     }
 
-    /// Waits until something is left here. Safe to drop: a notice that came stays.
+    /// Waits for output. Cancel-safe: a notice stays.
     pub(super) async fn filled(&self) {
         self.filled.notified().await;
     }

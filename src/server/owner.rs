@@ -1,7 +1,8 @@
 //! The owner: the task that has a shard, hands it its inputs, and carries out its outputs.
 //!
-//! It decides nothing. What it owns is what a shard must not know: the mailbox, the committer's and the
-//! reader's threads, the connections' outboxes, the requests that wait for an answer, and the clock.
+//! It decides nothing. It owns the parts that a shard must not know: the mailbox, the committer's
+//! and the reader's threads, the connections' outboxes, the requests that wait for an answer, and
+//! the clock.
 
 #[cfg(test)]
 mod tests;
@@ -52,7 +53,7 @@ pub(super) struct Owner {
     vitals: Arc<Vitals>,
 }
 
-/// What an owner is made of.
+/// The parts of an owner.
 pub(super) struct Parts {
     pub(super) shard: Shard,
     pub(super) clock: Arc<Clock>,
@@ -76,7 +77,7 @@ const LOOK: Duration = Duration::from_millis(limits::CLOCK_LOOK.as_millis().cast
 
 /// Work for a thread of its own.
 type Work = Box<dyn FnOnce() + Send>;
-/// What is to be done if the thread panics, with the panic's message.
+/// Called with the panic's message if the thread panics.
 type Panicked = Box<dyn FnOnce(String) + Send>;
 
 /// How the thread that writes a checkpoint is started.
@@ -124,14 +125,14 @@ impl Owner {
         }
     }
 
-    /// Runs until the shard was told to stop and all connections have gone.
+    /// Runs until the shard was stopped and all connections have ended.
     pub(super) async fn run(mut self) {
         let mut mail = Vec::with_capacity(limits::MAILBOX_DRAIN);
         let mut timer = pin!(tokio::time::sleep(Duration::ZERO));
         let mut wakes_at = None;
         while !self.shard.is_stopped() {
             let deadline = self.shard.poll_timeout().map(|(deadline, _)| deadline);
-            // The timer is set anew only when its end changes, which it seldom does.
+            // The timer is set anew only when its deadline changes, which is rare.
             if deadline != wakes_at || timer.is_elapsed() {
                 wakes_at = deadline;
                 let span = deadline.map(|deadline| self.clock.until(deadline));
@@ -153,8 +154,8 @@ impl Owner {
                         return;
                     }
                 }
-                // Connections have their turn on this thread first. Without that the runtime would
-                // take the mailbox for empty before long, as it does with a task that never waits.
+                // Connections run on this thread first. Otherwise the runtime would soon consider
+                // the mailbox empty, as it does with a task that never waits.
                 () = tokio::task::yield_now(), if is_due => {}
                 () = timer.as_mut() => {}
             }
@@ -278,7 +279,7 @@ impl Owner {
                 }
             }
             Output::Answer(request, answer) => self.answer(request, answer),
-            // Its task is told by the loss of its channel.
+            // Its task sees that the channel is closed.
             Output::Abandon(request) => drop(self.requests.remove(&request)),
             Output::FetchIdentityKeys => self.keys_wanted.notify_one(),
         }
@@ -301,7 +302,7 @@ impl Owner {
     fn write_checkpoint(&mut self, now: Timestamp, task: CheckpointTask) {
         let disk = Arc::clone(&self.disk);
         let (owner, owner_of_panic) = (self.sender.clone(), self.sender.clone());
-        // The owner has gone when the broker has stopped; the checkpoint is good all the same.
+        // The owner has ended when the broker stopped; the checkpoint is good all the same.
         let work = move || {
             let written = Input::CheckpointWritten(task.write(&*disk));
             drop(owner.blocking_send(Mail::Input(written)));

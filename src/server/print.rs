@@ -1,10 +1,10 @@
-//! What commands say on their standard streams. Nobody need read it: a pipe that was closed, as by
-//! `head`, is no fault of the command.
+//! Output of commands to their standard streams. A closed pipe, as after `head`, is no fault of the
+//! command.
 
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 
-/// Writes a line to standard output. If its reader has gone the process ends, and says nothing.
+/// Writes a line to standard output. If the pipe is closed the process ends in silence.
 pub(super) fn line(text: impl Display) {
     match write_line(&mut io::stdout().lock(), text) {
         Ok(()) => {}
@@ -13,7 +13,7 @@ pub(super) fn line(text: impl Display) {
     }
 }
 
-/// Writes a line to standard error, if anybody reads it.
+/// Writes a line to standard error; a closed pipe is ignored.
 pub(super) fn complain(text: impl Display) {
     let _ = write_line(&mut io::stderr().lock(), text);
 }

@@ -8,14 +8,14 @@ use super::mailbox::Mail;
 use super::supervisor::{self, Thread};
 use crate::shard::{self, Input, ReadRequest};
 
-/// The owner's hold on the reader's thread.
+/// The owner's handle of the reader's thread.
 pub(super) struct Reader {
     requests: mpsc::Sender<ReadRequest>,
     thread: Thread,
 }
 
 impl Drop for Reader {
-    /// The thread ends when it has done what was asked of it; nothing waits for that.
+    /// The thread ends after its last request; nothing waits for that.
     fn drop(&mut self) {
         self.thread.allow_end();
     }
@@ -32,7 +32,7 @@ impl Reader {
         let work = move || {
             for request in taken {
                 match shard::read(&*disk, request) {
-                    // The owner has gone only when it stops, and then there are no requests any more.
+                    // The owner ends only at the stop, and then there are no requests.
                     Ok(done) => drop(owner.blocking_send(Mail::Input(Input::Read(done)))),
                     Err(error) => {
                         logging::fatal(format_args!(
@@ -47,7 +47,7 @@ impl Reader {
         Ok(Self { requests, thread })
     }
 
-    /// Asks for bodies. The requests waiting are at most one for each connection, and one more.
+    /// Requests bodies. At most one request for each connection waits, and one more.
     pub(super) fn read(&self, request: ReadRequest) {
         // The thread ends only after this `Reader`, or ends the process.
         let _ = self.requests.send(request);

@@ -1,4 +1,4 @@
-//! `jitney serve`: everything put together, and taken apart in order.
+//! `jitney serve`: starts all parts, and stops them in order.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::SocketAddr;
@@ -15,22 +15,22 @@ use tokio::signal::unix::{Signal as Signalled, SignalKind, signal};
 use tokio::sync::{Notify, mpsc, watch};
 use tracing::{error, info, warn};
 
+use super::admission::{Admission, ConnectionSlots, ListenerKind};
 use super::cli::{self, ListenArgs, ServeArgs};
 use super::clock::Clock;
 use super::committer::{Committer, SharedDisk, Sync};
 use super::disk::FileDisk;
-use super::doors::{self, House, Visits};
-use super::keys;
+use super::listener::{self, ServerState};
 use super::logging;
 use super::mailbox::{Mail, Mailbox, Vitals};
 use super::memory::{self, Plan};
 use super::oidc::{self, KeySource, OidcError};
 use super::owner::{Owner, Parts};
-use super::pages::PageFile;
+use super::page_file::PageFile;
 use super::reader::Reader;
+use super::root_key;
 use super::supervisor::{self, Task};
 use super::tls::{self, Tls, TlsError};
-use super::visits::{Door, Places};
 use crate::access::Profile;
 use crate::config::Config;
 use crate::gateway::Gateway;
@@ -43,10 +43,10 @@ use crate::shard::{Input, Ready, Recovering, Shard};
 
 /// The flag of the addresses of health and administration.
 const HTTP: &str = "--http";
-/// How long connections have to take their leave.
+/// How long connections may take to close at the stop.
 const STOP_WAIT: Duration = Duration::from_secs(5);
 
-/// Serves until a signal says to stop.
+/// Serves until a signal.
 pub(super) fn run(args: &ServeArgs) -> ExitCode {
     memory::take_small_pages();
     let runtime = match tokio::runtime::Builder::new_multi_thread()
@@ -84,15 +84,15 @@ enum StartError {
          (ulimit -n)"
     )]
     Descriptors { found: usize, least: usize },
-    #[error("making certificates has ended early: this is a bug")]
+    #[error("making certificates ended early: this is a bug")]
     Certificates,
     #[error(transparent)]
-    Keys(#[from] keys::KeysError),
+    Keys(#[from] root_key::KeysError),
     #[error(transparent)]
     Oidc(#[from] OidcError),
     #[error(transparent)]
     Tls(#[from] TlsError),
-    #[error("the configuration cannot be carried out: {0}")]
+    #[error("the entities of the configuration cannot be provisioned: {0}")]
     Entities(String),
     #[error(transparent)]
     Storage(#[from] journal::Error),
@@ -103,17 +103,17 @@ enum StartError {
 fn configuration(args: &ServeArgs) -> Result<Config, StartError> {
     let file = cli::config_file(args.config.as_deref());
     match file {
-        Some(file) => info!(file = %file.display(), "entities are those of a configuration"),
-        None => info!("there is no configuration: entities are the emulator's default ones"),
+        Some(file) => info!(file = %file.display(), "read the configuration"),
+        None => info!("no configuration: using the emulator's default entities"),
     }
     cli::load_config(file).map_err(StartError::Config)
 }
 
 async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     let config = configuration(args)?;
-    let places = Places::new(allow_descriptors()?);
+    let slots = ConnectionSlots::new(allow_descriptors()?);
     survive_long_files()?;
-    // Ports first: who cannot have them must not touch the data of who has.
+    // Ports first: a second process that cannot have them must not touch the data of the first.
     let listeners = listen_all(&args.listeners).await?;
     let prepared = prepare(args, &config, &listeners)?;
     let (sender, mailbox) = mpsc::channel(limits::MAILBOX_LENGTH);
@@ -146,58 +146,58 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     let hangup = signal(SignalKind::hangup())?;
     let watch = tls::watch(Arc::clone(&prepared.tls), hangup, stopped.clone());
     helpers.push(supervisor::spawn("certificates", watch));
-    let house = Arc::new(House {
+    let server = Arc::new(ServerState {
         clock: prepared.clock,
         owner: Mailbox::new(sender.clone(), prepared.plan.partials),
         vitals: Arc::clone(&vitals),
         tls: prepared.tls,
-        visits: Visits::new(places.count()),
-        visits_aside: Visits::new(places.count()),
-        places,
+        admission: Admission::new(slots.count()),
+        administration_admission: Admission::new(slots.count()),
+        slots,
         is_open: prepared.profile == Profile::Development,
         stopped,
         refusals: AtomicU64::new(0),
     });
-    let doors: Vec<Task> = listeners
+    let acceptors: Vec<Task> = listeners
         .into_iter()
-        .map(|listener| accept_at(listener, &house))
+        .map(|listener| accept_at(listener, &server))
         .collect();
     let mut signals = Signals::new()?;
-    // The emulator's words: tools wait for this line (`emulator.md#ports-and-health`).
+    // The emulator's message: tools wait for this line (`emulator.md#ports-and-health`).
     info!("Emulator Service is Successfully Up!");
     signals.next().await;
     end_at_next_signal()?;
-    let tasks = helpers.iter().chain(&doors).chain([&owner]);
+    let tasks = helpers.iter().chain(&acceptors).chain([&owner]);
     tasks.for_each(Task::allow_end);
     let _ = sender.send(Mail::Input(Input::Stop)).await;
-    // Receivers of the notice have gone only if they ended by themselves.
+    // Receivers of the notice are gone only if they ended by themselves.
     let _ = stop.send(true);
-    take_leave(doors, owner).await;
+    take_leave(acceptors, owner).await;
     Ok(())
 }
 
 /// Starts to accept connections.
-fn accept_at(listener: Listener, house: &Arc<House>) -> Task {
+fn accept_at(listener: Listener, server: &Arc<ServerState>) -> Task {
     let name = format!("listener {} {}", listener.flag, listener.address);
-    let open = doors::open(listener.socket, door(listener.flag), Arc::clone(house));
-    supervisor::spawn(name, open)
+    let accept = listener::accept(listener.socket, kind_of(listener.flag), Arc::clone(server));
+    supervisor::spawn(name, accept)
 }
 
-/// Waits until all who are in have gone.
-async fn take_leave(doors: Vec<Task>, owner: Task) {
+/// Waits until all connections have closed.
+async fn take_leave(acceptors: Vec<Task>, owner: Task) {
     let ended = tokio::time::timeout(STOP_WAIT, async {
-        for door in doors {
-            door.join().await;
+        for acceptor in acceptors {
+            acceptor.join().await;
         }
         owner.join().await;
     });
     if ended.await.is_err() {
-        warn!("some connections did not take their leave in time");
+        warn!("some connections did not close in time");
     }
     info!("stopped");
 }
 
-/// All that is there before anybody is let in.
+/// Everything that is needed before the first connection.
 struct Prepared {
     shard: Shard,
     committer: Committer,
@@ -215,19 +215,19 @@ fn prepare(
     config: &Config,
     listeners: &[Listener],
 ) -> Result<Prepared, StartError> {
-    let profile = keys::profile(args, config, listeners)?;
+    let profile = root_key::profile(args, config, listeners)?;
     let (issuer, key_source) = args.oidc.parse()?.unzip();
     let directory = (!args.ephemeral).then_some(args.data_dir.as_path());
     let cache = args.cache_mb.map(|mib| mib * 1024 * 1024);
     let plan = Plan::new(args.memory_limit, cache, memory::machine());
     let (disk, memory) = open(directory, &plan)?;
     let certs = directory.map(|directory| directory.join("certs"));
-    // Certificates may have to be made, which takes as long as the rest: beside it.
+    // Making certificates takes as long as the rest, so it runs in parallel.
     let tls_args = args.tls.clone();
     let tls = thread::spawn(move || Tls::load(&tls_args, certs.as_deref()));
     let root_key = match profile {
         Profile::Development => None,
-        Profile::Verified => keys::root_key(config, directory)?,
+        Profile::Verified => root_key::root_key(config, directory)?,
     };
     let seed = RandomState::new().hash_one(std::process::id());
     let mut gateway = Gateway::new(seed, profile);
@@ -246,7 +246,7 @@ fn prepare(
         clock.now(),
         memory.clone(),
         plan.in_flight,
-        |gateway, cx| super::install::install(gateway, cx, config, root_key.as_ref()),
+        |gateway, cx| super::provision::provision(gateway, cx, config, root_key.as_ref()),
     );
     let Ready {
         shard,
@@ -260,8 +260,8 @@ fn prepare(
     let committer = Committer::start(committer, args.sync.into(), last_group)?;
     let tls = tls.join().map_err(|_| StartError::Certificates)??;
     match directory {
-        None => info!("messages are in memory, and end with the process"),
-        Some(directory) => info!(data = %directory.display(), "messages are kept"),
+        None => info!("messages are in memory only and are lost when the process ends"),
+        Some(directory) => info!(data = %directory.display(), "messages are stored"),
     }
     Ok(Prepared {
         shard,
@@ -276,7 +276,7 @@ fn prepare(
     })
 }
 
-/// Follows the system's clock, though the log may have times that lie ahead of it.
+/// Follows the system's clock, though the log may have times ahead of it.
 fn follow(recovering: &mut Recovering) -> Arc<Clock> {
     let clock = Clock::new(recovering.recovered().newest);
     if let Some(behind) = clock.behind_log() {
@@ -290,7 +290,7 @@ fn follow(recovering: &mut Recovering) -> Arc<Clock> {
     Arc::new(clock)
 }
 
-/// Opens what messages are kept on, and makes room for what indexes do not need in memory.
+/// Opens the disk, and the file for pages of indexes.
 fn open(directory: Option<&Path>, plan: &Plan) -> Result<(SharedDisk, Memory), StartError> {
     let Some(directory) = directory else {
         let memory = Memory::new(plan.budget, None);
@@ -301,12 +301,13 @@ fn open(directory: Option<&Path>, plan: &Plan) -> Result<(SharedDisk, Memory), S
     Ok((disk, Memory::new(plan.budget, Some(pages))))
 }
 
-/// Takes as many descriptors as the system gives, and returns their number: each connection is one.
+/// Raises the limit of descriptors as far as the system allows, and returns it: each connection
+/// takes one.
 fn allow_descriptors() -> Result<usize, StartError> {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     if let Err(error) = setrlimit(Resource::Nofile, limit) {
-        warn!(%error, "the limit of open files stays as it is");
+        warn!(%error, "cannot raise the limit of open files");
     }
     let count = getrlimit(Resource::Nofile).current.map(usize::try_from);
     // Without a limit there are as many as can be counted.
@@ -318,12 +319,16 @@ fn allow_descriptors() -> Result<usize, StartError> {
     Ok(found)
 }
 
-/// Health and administration are asked for at addresses of their own.
-fn door(flag: &str) -> Door {
-    if flag == HTTP { Door::Side } else { Door::Main }
+/// Returns the kind of the listener of a flag.
+fn kind_of(flag: &str) -> ListenerKind {
+    if flag == HTTP {
+        ListenerKind::Administration
+    } else {
+        ListenerKind::General
+    }
 }
 
-/// Takes the keys of identity tokens to the owner.
+/// Sends the keys of identity tokens to the owner.
 fn publisher(owner: mpsc::Sender<Mail>) -> impl Fn(String) {
     move |keys| {
         let owner = owner.clone();
@@ -331,15 +336,15 @@ fn publisher(owner: mpsc::Sender<Mail>) -> impl Fn(String) {
     }
 }
 
-/// A port that is ours.
+/// A bound port.
 pub(super) struct Listener {
     pub(super) socket: TcpListener,
     pub(super) address: SocketAddr,
-    /// The flag that asked for it.
+    /// The flag that named it.
     pub(super) flag: &'static str,
 }
 
-/// Takes the ports that the operator names, and 5671 if it is free.
+/// Binds the ports that the operator names, and 5671 if it is free.
 async fn listen_all(args: &ListenArgs) -> Result<Vec<Listener>, StartError> {
     const AMQPS_PORT: u16 = 5671;
     let named = [
@@ -360,7 +365,7 @@ async fn listen_all(args: &ListenArgs) -> Result<Vec<Listener>, StartError> {
             Ok(listener) => listeners.push(listener),
             Err(error) => {
                 info!(
-                    "{error}: TLS is at the other ports only, each of which takes every protocol"
+                    "{error}: TLS is available at the other ports, each of which takes every protocol"
                 );
             }
         }
@@ -371,14 +376,14 @@ async fn listen_all(args: &ListenArgs) -> Result<Vec<Listener>, StartError> {
     Ok(listeners)
 }
 
-/// Names what can be lost with less than a sync before each answer.
+/// Warns of the losses that are possible without a sync before each answer.
 fn warn_of_risk(sync: Sync) {
     match sync {
         Sync::Always => {}
         Sync::Interval => warn!(
-            "--sync interval: what was accepted in the last 100 ms can be lost with the power"
+            "--sync interval: a crash of the machine can lose messages acknowledged in the last 100 ms"
         ),
-        Sync::Never => warn!("--sync never: what was accepted can be lost with the power"),
+        Sync::Never => warn!("--sync never: a crash of the machine can lose acknowledged messages"),
     }
 }
 
@@ -414,20 +419,20 @@ fn report_recovery(recovering: &Recovering) {
         error!(
             segment = %loss.segment,
             offset = loss.offset,
-            "the log goes on without what is damaged here: {}",
+            "data loss accepted: the log is used without this damaged part: {}",
             loss.what
         );
     }
     if 0 < salvaged.skipped {
         error!(
             records = salvaged.skipped,
-            "records speak of what is lost, and were left out"
+            "records that refer to lost ones were skipped"
         );
     }
     for queue in &salvaged.unnamed {
         error!(
             queue,
-            "the record is lost that named an entity: its messages are in this queue"
+            "the record with an entity's name is lost: its messages are in this queue"
         );
     }
     info!(messages = recovering.messages, "recovered");
@@ -440,22 +445,22 @@ fn report_damage(contained: &[Contained], settled: &[Damage]) {
             entity = found.entity,
             number = found.number.0,
             place = found.place,
-            "the bytes of a message are not what was written: it is in the dead-letter queue without \
-             them; look at the disk"
+            "the bytes of a message are damaged: it is in the dead-letter queue with an empty body; \
+             check the disk"
         );
     }
     for damage in settled {
         error!(
             place = damage.place,
-            "the bytes of a message that was settled before are not what was written; look at the disk"
+            "the bytes of a settled message are damaged; check the disk"
         );
     }
 }
 
-/// A write beyond the limit of file sizes fails, and whoever writes tells of it: its signal would end the
-/// process without a word.
+/// A write beyond the limit of file sizes fails, and the writer reports it: the default action of
+/// its signal would end the process without a word.
 fn survive_long_files() -> std::io::Result<()> {
-    // The handler stays, though nobody waits for the signal.
+    // The handler stays, though no task waits for the signal.
     drop(signal(SignalKind::from_raw(Signal::XFSZ.as_raw()))?);
     Ok(())
 }
@@ -482,8 +487,8 @@ impl Signals {
     }
 }
 
-/// From now on, the next signal ends the process at once, whatever it waits for. A thread of its own
-/// sees to that: nothing else may be able to.
+/// Lets the next signal end the process at once, from a thread of its own, whatever the rest of the
+/// process waits for.
 fn end_at_next_signal() -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -1,10 +1,10 @@
 //! Supervision of the tasks and threads that last as long as the broker.
 //!
-//! Each of them has an owner, which says when it may end. The end of one that may not end yet, and
-//! a panic at any time, are logged with name and cause, and end the process: what waits for the
-//! task or the thread would wait for ever, and the next start recovers the log.
+//! Each of them has an owner, which allows it to end. An end without permission, and a panic at any
+//! time, are logged with name and cause, and end the process: other parts would wait for the task
+//! or the thread for ever, and the next start recovers the log.
 //!
-//! The task of a connection is none of them: its panic ends the connection only.
+//! Tasks of connections are not supervised: a panic ends the connection only.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -35,7 +35,7 @@ pub(super) struct Thread {
 #[derive(Debug, Clone, Default)]
 struct MayEnd(Arc<AtomicBool>);
 
-/// An end that nobody has asked for.
+/// An end without permission.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Failure {
     Panicked(String),
@@ -70,7 +70,7 @@ pub(super) fn spawn_thread(
     Ok(Thread { handle, may_end })
 }
 
-/// Starts a thread that does its work once, and reports its end. The broker can do without it.
+/// Starts a thread that does one job, and reports its end. The broker can do without it.
 ///
 /// # Errors
 ///
@@ -80,7 +80,7 @@ pub(super) fn spawn_watched(
     work: impl FnOnce() + Send + 'static,
     ended: impl FnOnce(thread::Result<()>) + Send + 'static,
 ) -> io::Result<thread::JoinHandle<()>> {
-    // Nothing that the work has is used after a panic.
+    // None of the job's state is used after a panic.
     let watched = move || ended(catch_unwind(AssertUnwindSafe(work)));
     thread::Builder::new().name(name.to_owned()).spawn(watched)
 }
@@ -97,7 +97,7 @@ fn spawn_task(
             Ok(()) => Ok(()),
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => Err(panic),
-                // It was cancelled, which only the end of the runtime does.
+                // It was cancelled, which happens only at the end of the runtime.
                 Err(_) => return,
             },
         };
@@ -117,26 +117,27 @@ fn end_process(kind: &str, name: &str, failure: &Failure) -> ! {
 }
 
 impl Task {
-    /// From now on it may return.
+    /// Allows it to return from now on.
     pub(super) fn allow_end(&self) {
         self.may_end.allow();
     }
 
-    /// Waits until it has ended, as it may.
+    /// Allows it to end, and waits for that.
     pub(super) async fn join(self) {
         self.allow_end();
-        // Its end was judged where it came about.
+        // Its end was checked where it happened.
         let _ = self.handle.await;
     }
 }
 
 impl Thread {
-    /// From now on it may return. Its owner says so before it gives up what the thread waits for.
+    /// Allows it to return from now on. Its owner calls this before it drops what the thread waits
+    /// for.
     pub(super) fn allow_end(&self) {
         self.may_end.allow();
     }
 
-    /// Wakes it if it is parked, and waits until it has ended, as it may.
+    /// Wakes it if it is parked, allows it to end, and waits for that.
     pub(super) fn join(self) {
         self.allow_end();
         self.handle.thread().unpark();
@@ -149,7 +150,7 @@ impl MayEnd {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Returns what is wrong with an end.
+    /// Returns the fault of an end, if it is one.
     fn failure(&self, end: thread::Result<()>) -> Option<Failure> {
         match end {
             Err(panic) => Some(Failure::Panicked(message(&*panic))),
@@ -159,7 +160,7 @@ impl MayEnd {
     }
 }
 
-/// Returns what a panic says.
+/// Returns the message of a panic.
 pub(super) fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
@@ -170,7 +171,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Panicked(message) => write!(f, "has panicked ({message})"),
-            Self::Returned => f.write_str("has ended though nobody has asked it to"),
+            Self::Returned => f.write_str("ended unexpectedly"),
         }
     }
 }

@@ -1,12 +1,11 @@
-//! TLS for every listener: which certificates there are, and that new ones are taken up while the
-//! broker runs.
+//! TLS for every listener: its certificates, and their replacement while the broker runs.
 //!
 //! Certificates come from files that the operator names, or from a local authority that is made on
-//! the first start (`server::certs`). Connections that are open keep what they began with; the next
-//! one gets what was read last. What cannot be used changes nothing: the old stays, and the operator
-//! is told which file is wrong and what would be right.
+//! the first start (`server::certs`). Open connections keep their certificates; new ones get the
+//! latest. Unusable files change nothing: the old certificates stay, and the log names the file,
+//! its fault and the remedy.
 //!
-//! Leaves to the listeners: deadlines of handshakes, and what is spoken inside.
+//! Leaves to the listeners: deadlines of handshakes, and the protocol inside.
 
 pub(super) mod certificate;
 mod files;
@@ -37,32 +36,33 @@ pub(super) use certificate::common_name;
 use files::{FileError, Pair};
 use source::{Fingerprint, Inputs, Source};
 
-/// What is spoken inside, as far as clients ask for one by name; the first is preferred.
+/// The protocols inside, for clients that negotiate one by name (ALPN); the first is preferred.
 const PROTOCOLS: [&[u8]; 2] = [b"amqp", b"http/1.1"];
 
-/// How often files are looked at.
+/// How often files are checked.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// What `jitney serve` is told of TLS.
+/// The arguments of `jitney serve` for TLS.
 #[derive(Debug, Clone, Default, Args)]
 pub struct TlsArgs {
-    /// The broker's certificate, as PEM, with those between it and its authority. Several are chosen
-    /// from by the host name that a client asks for; the first is for everybody else. Without one,
-    /// a local authority and a certificate for localhost are made in the data directory.
+    /// The broker's certificate, as PEM, with those between it and its authority. Of several, the
+    /// one for the client's host name is used; the first is the default. Without this option, a
+    /// local authority and a certificate for localhost are made in the data directory.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub(super) tls_cert: Vec<PathBuf>,
     /// The key of each --tls-cert, as PEM, in the same order.
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(super) tls_key: Vec<PathBuf>,
-    /// Authorities, as PEM, whose certificates clients may present, to sign in with SASL EXTERNAL.
+    /// Authorities, as PEM, for certificates of clients that sign in with SASL EXTERNAL.
     #[arg(long, value_name = "FILE")]
     pub(super) tls_client_ca: Option<PathBuf>,
-    /// The authority that GET /ca.pem hands out; ca.pem beside the first --tls-cert, if it is there.
+    /// The authority that GET /ca.pem returns. The default is ca.pem beside the first --tls-cert,
+    /// if it exists.
     #[arg(long, value_name = "FILE")]
     pub(super) tls_ca: Option<PathBuf>,
 }
 
-/// Why there is no TLS, or not the new one.
+/// Why there is no TLS, or no new certificate.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TlsError {
     #[error(
@@ -71,7 +71,7 @@ pub(super) enum TlsError {
     )]
     Count { certificates: usize, keys: usize },
     #[error(transparent)]
-    File(#[from] FileError),
+    PemFile(#[from] FileError),
     #[error("the local certificates: {0}")]
     Own(#[from] CertsError),
     #[error(
@@ -83,7 +83,7 @@ pub(super) enum TlsError {
         directory: PathBuf,
         error: Box<Self>,
     },
-    /// A reading has panicked. Nothing was changed by it.
+    /// Reading the files panicked. The old certificates stay.
     #[error("certificates cannot be read: {0}, which is a bug")]
     Reading(#[from] JoinError),
     #[error("TLS cannot be set up: {0}")]
@@ -91,13 +91,13 @@ pub(super) enum TlsError {
 }
 
 impl TlsError {
-    /// Says what to do about a file that the broker has made itself.
+    /// Returns the remedy for a file that the broker has made itself.
     fn with_remedy(self, source: &Source) -> Self {
         let Source::Own(directory) = source else {
             return self;
         };
         let file = match &self {
-            Self::File(error) => &error.file,
+            Self::PemFile(error) => &error.file,
             Self::Own(CertsError::Authority { file, .. }) => file,
             Self::Count { .. }
             | Self::Own(_)
@@ -127,12 +127,12 @@ pub(super) struct Tls {
 }
 
 impl Tls {
-    /// Reads the certificates; makes them where the operator has named none, in a folder or, without
+    /// Reads the certificates. Without files of the operator, makes them in a directory or, without
     /// one, in memory.
     ///
     /// # Errors
     ///
-    /// The first thing that is wrong, with its file and what would be right.
+    /// The first fault, with its file and the remedy.
     pub(super) fn load(args: &TlsArgs, own_dir: Option<&Path>) -> Result<Arc<Self>, TlsError> {
         let now = SystemTime::now();
         let (certificates, keys) = (args.tls_cert.len(), args.tls_key.len());
@@ -158,7 +158,7 @@ impl Tls {
         let inputs = Inputs::read(&source, client_ca.as_deref(), ca.as_deref(), now);
         let current = inputs.and_then(|inputs| Current::new(&inputs, &provider, now));
         let current = current.map_err(|error| error.with_remedy(&source))?;
-        current.tell("certificate for TLS");
+        current.log_certificates("certificate for TLS");
         Ok(Arc::new(Self {
             source,
             client_ca,
@@ -168,11 +168,11 @@ impl Tls {
         }))
     }
 
-    /// Reads all files again; says whether anything is new.
+    /// Reads all files again; returns whether anything changed.
     ///
     /// # Errors
     ///
-    /// As [`Tls::load`]; what was there before stays.
+    /// As [`Tls::load`]; the old certificates stay.
     pub(super) fn reload(&self) -> Result<bool, TlsError> {
         self.reload_at(SystemTime::now())
     }
@@ -190,12 +190,12 @@ impl Tls {
 
     /// Does the handshake of one connection.
     ///
-    /// A client that asks only for protocols that are not spoken here is let in as if it had asked
-    /// for none: its first bytes tell what it speaks.
+    /// A client that offers only unknown protocols is accepted as if it had offered none: its first
+    /// bytes show the protocol.
     ///
     /// # Errors
     ///
-    /// What is wrong with the connection; the client has been told.
+    /// The fault of the handshake; the client got an alert.
     pub(super) async fn accept<S>(&self, stream: S) -> io::Result<TlsStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -215,7 +215,7 @@ impl Tls {
         start.into_stream(Arc::clone(config)).await
     }
 
-    /// Returns the authority that clients may be told to trust, as PEM.
+    /// Returns the authority for clients to trust, as PEM.
     pub(super) fn ca_pem(&self) -> Option<Arc<str>> {
         self.current.load().ca_pem.clone()
     }
@@ -228,16 +228,16 @@ impl Tls {
     }
 }
 
-/// What was read last.
+/// The latest certificates.
 #[derive(Debug)]
 struct Current {
     /// For clients that ask for a protocol of ours, or for none.
     config: Arc<ServerConfig>,
     /// For clients that ask for other protocols only.
     without_protocols: Arc<ServerConfig>,
-    choice: Arc<Choice>,
+    choice: Arc<CertificateSelector>,
     ca_pem: Option<Arc<str>>,
-    told: Vec<String>,
+    summaries: Vec<String>,
     warnings: Vec<String>,
     fingerprint: Fingerprint,
 }
@@ -248,13 +248,13 @@ impl Current {
         provider: &Arc<CryptoProvider>,
         now: SystemTime,
     ) -> Result<Self, TlsError> {
-        let mut told = Vec::new();
+        let mut summaries = Vec::new();
         let mut warnings = Vec::new();
         let mut pairs = Vec::new();
         for (certificate, key) in &inputs.pairs {
             let mut pair = Pair::new(certificate, key, provider, now)?;
             let place = certificate.path.display();
-            told.push(format!("{place}: {}", pair.certificate));
+            summaries.push(format!("{place}: {}", pair.certificate));
             warnings.append(&mut pair.warnings);
             pairs.push(pair);
         }
@@ -263,7 +263,7 @@ impl Current {
             Some(file) => {
                 let (roots, mut odd) = files::authorities(file)?;
                 for (_, authority) in file.certificates()? {
-                    told.push(format!("{}: for clients, {authority}", file.path.display()));
+                    summaries.push(format!("{}: for clients, {authority}", file.path.display()));
                 }
                 warnings.append(&mut odd);
                 let provider = Arc::clone(provider);
@@ -276,14 +276,14 @@ impl Current {
         if let Some(error) = &inputs.not_renewed {
             warnings.push(format!("the certificate cannot be renewed: {error}"));
         }
-        let choice = Arc::new(Choice(pairs));
-        let resolver: Arc<dyn ResolvesServerCert> = Arc::<Choice>::clone(&choice);
+        let choice = Arc::new(CertificateSelector(pairs));
+        let resolver: Arc<dyn ResolvesServerCert> = Arc::<CertificateSelector>::clone(&choice);
         let mut config = ServerConfig::builder_with_provider(Arc::clone(provider))
             .with_safe_default_protocol_versions()?
             .with_client_cert_verifier(clients)
             .with_cert_resolver(resolver);
-        // Tickets of before are worth nothing now: a client whose authority is no longer trusted must
-        // not come back with one.
+        // Old tickets are invalid now: a client whose authority is no longer trusted must not
+        // resume a session.
         config.ticketer = aws_lc_rs::Ticketer::new()?;
         let without_protocols = Arc::new(config.clone());
         config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
@@ -292,14 +292,14 @@ impl Current {
             without_protocols,
             choice,
             ca_pem: inputs.ca.as_ref().map(files::public_text).transpose()?,
-            told,
+            summaries,
             warnings,
             fingerprint: inputs.fingerprint(),
         })
     }
 
-    fn tell(&self, what: &str) {
-        for certificate in &self.told {
+    fn log_certificates(&self, what: &str) {
+        for certificate in &self.summaries {
             info!("{what}: {certificate}");
         }
         for warning in &self.warnings {
@@ -308,11 +308,11 @@ impl Current {
     }
 }
 
-/// Which certificate a client gets: one for the host that it asks for, or else the first.
+/// Selects a client's certificate: one for the host that it names, or else the first.
 #[derive(Debug)]
-struct Choice(Vec<Pair>);
+struct CertificateSelector(Vec<Pair>);
 
-impl ResolvesServerCert for Choice {
+impl ResolvesServerCert for CertificateSelector {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let host = hello.server_name();
         let fits = |pair: &&Pair| host.is_some_and(|host| pair.certificate.is_for(host));
@@ -328,8 +328,8 @@ impl ResolvesServerCert for Choice {
     }
 }
 
-/// Takes up new certificates until it is told to stop: looks at the files now and then, and at once
-/// when the process gets SIGHUP, which is `hangup`.
+/// Reloads certificates until the stop: checks the files periodically, and at once on SIGHUP, which
+/// is `hangup`.
 pub(super) async fn watch(tls: Arc<Tls>, hangup: Signal, stopped: watch::Receiver<bool>) {
     watch_every(LOOK_EVERY, tls, hangup, stopped).await;
 }
@@ -350,16 +350,19 @@ async fn watch_every(
             _ = stopped.wait_for(|stopped| *stopped) => return,
         };
         let reading = Arc::clone(&tls);
-        // A network's folder may take its time.
+        // A directory on a network may be slow.
         let read = tokio::task::spawn_blocking(move || reading.reload()).await;
         match read.unwrap_or_else(|error| Err(error.into())) {
-            Ok(true) => tls.current.load().tell("new certificate for TLS"),
-            Ok(false) if why == Why::Asked => info!("SIGHUP: the certificates are as they were"),
+            Ok(true) => tls
+                .current
+                .load()
+                .log_certificates("new certificate for TLS"),
+            Ok(false) if why == Why::Asked => info!("SIGHUP: the certificates have not changed"),
             Ok(false) => {}
             Err(error) => {
                 let error = error.to_string();
                 if trouble.is_to_tell(why, &error) {
-                    error!("{error}; TLS goes on with the certificates of before");
+                    error!("{error}; TLS keeps using the previous certificates");
                 }
                 continue;
             }
@@ -368,30 +371,30 @@ async fn watch_every(
     }
 }
 
-/// Why files are looked at.
+/// The reason for a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Why {
     Asked,
     Time,
 }
 
-/// What was wrong the last times.
+/// The faults of the last checks.
 #[derive(Debug, Default)]
 struct Trouble {
     seen: Option<String>,
-    told: Option<String>,
+    logged: Option<String>,
 }
 
 impl Trouble {
-    /// Returns whether the operator is to hear of an error: not of one that passes, as while files
-    /// are being replaced one after the other, and not of the same one again and again.
+    /// Returns whether an error is logged: not one that passes, as while files are being replaced
+    /// one after the other, and not the same one again and again.
     fn is_to_tell(&mut self, why: Why, error: &str) -> bool {
         let again = self.seen.as_deref() == Some(error);
-        let known = self.told.as_deref() == Some(error);
+        let known = self.logged.as_deref() == Some(error);
         self.seen = Some(error.to_owned());
         let tell = why == Why::Asked || (again && !known);
         if tell {
-            self.told = Some(error.to_owned());
+            self.logged = Some(error.to_owned());
         }
         tell
     }

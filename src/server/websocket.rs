@@ -16,9 +16,9 @@ use crate::limits;
 /// The bytes of the binary messages of a WebSocket.
 pub(super) struct ByteStream {
     socket: WebSocket,
-    /// What is left of the last message.
+    /// The rest of the last message.
     read: Bytes,
-    /// We have said that we end.
+    /// The close frame was sent.
     has_closed: bool,
 }
 
@@ -45,7 +45,7 @@ impl AsyncRead for ByteStream {
                     let text = "AMQP comes in binary messages";
                     return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, text)));
                 }
-                // Pings are answered below us.
+                // The library answers pings.
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
                 Some(Ok(Message::Close(_))) | None => return Poll::Ready(Ok(())),
                 Some(Err(error)) => return Poll::Ready(Err(io::Error::other(error))),
@@ -65,7 +65,7 @@ impl AsyncWrite for ByteStream {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let mut socket = Pin::new(&mut self.socket);
-        // What was said before is out: a TLS record must not end within the head of a message.
+        // Previous output is flushed: a TLS record must not end within the head of a message.
         ready!(socket.as_mut().poll_flush(cx)).map_err(io::Error::other)?;
         ready!(socket.as_mut().poll_ready(cx)).map_err(io::Error::other)?;
         let count = bytes.len().min(limits::WEBSOCKET_WRITE_BYTES);
@@ -85,7 +85,7 @@ impl AsyncWrite for ByteStream {
         if !self.has_closed {
             let mut socket = Pin::new(&mut self.socket);
             ready!(socket.as_mut().poll_ready(cx)).map_err(io::Error::other)?;
-            // With a code: Java hangs at a close of two bytes.
+            // With a code: Java hangs after a close frame of two bytes.
             let close = CloseFrame {
                 code: close_code::NORMAL,
                 reason: Utf8Bytes::default(),

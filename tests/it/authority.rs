@@ -322,7 +322,7 @@ fn put_token(audience: &str, token: &str) -> Bytes {
 fn read_over_http(world: &mut World, scope: &str, path: &str) -> Option<String> {
     let path = format!("/{path}");
     let authority = world.authorize(scope, &path)?;
-    let asked = admin::Asked::read(&admin::Request {
+    let asked = admin::AdminRequest::read(&admin::Request {
         method: "GET",
         path: &path,
         query: None,

@@ -7,6 +7,7 @@
     clippy::too_many_lines,
     clippy::type_complexity,
     clippy::unwrap_used,
+    clippy::wildcard_enum_match_arm,
     missing_docs,
     unreachable_pub,
     reason = "a test that fails may do so in any way"

@@ -90,7 +90,7 @@ const STARTED: [(&str, usize, &str); 6] = [
         "it tells the owner that a connection has gone",
     ),
     (
-        "doors.rs",
+        "listener.rs",
         1,
         "the listener joins the tasks of its connections",
     ),
@@ -148,6 +148,86 @@ fn nothing_is_left_for_later() {
         }
     }
     check(&wrong);
+}
+
+/// Words that sources and documents do not use, with what to write instead. A capital is another
+/// word: `Visitor` is a trait of serde.
+const BANNED: [(&str, &str); 26] = [
+    ("House", "server state"),
+    ("house", "server"),
+    ("guest", "accepted peer"),
+    ("guests", "accepted peers"),
+    ("door", "listener"),
+    ("doors", "listeners"),
+    ("visitor", "unauthenticated connection"),
+    ("visitors", "unauthenticated connections"),
+    ("stranger", "unauthenticated peer"),
+    ("strangers", "unauthenticated peers"),
+    ("Whoever", "the peer, client or caller that is meant"),
+    ("whoever", "the peer, client or caller that is meant"),
+    ("Nobody", "no client, no receiver, or the passive voice"),
+    ("nobody", "no client, no receiver, or the passive voice"),
+    ("Somebody", "a client, another receiver"),
+    ("somebody", "a client, another receiver"),
+    ("Everybody", "all clients"),
+    ("everybody", "all clients"),
+    ("goes on", "continues, or is forwarded"),
+    ("go on", "continue, or are forwarded"),
+    ("at hand", "loaded, in memory"),
+    ("leads on", "redirects"),
+    ("let in", "accepted, attached, admitted"),
+    ("seen to", "handled"),
+    ("stands", "is, lies, or represents"),
+    ("worth while", "worth its cost"),
+];
+
+/// Folders and files that may still use banned words.
+const BANNED_EXEMPT: [&str; 4] = [
+    "src/access/",
+    "src/gateway/amqp/",
+    "src/namespace/",
+    "src/shard/",
+];
+
+/// Returns the banned words of a line, with what to write instead.
+fn banned_in(line: &str) -> Vec<(&'static str, &'static str)> {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let has = |word: &str| {
+        line.match_indices(word).any(|(at, _)| {
+            let (before, after) = (&line[..at], &line[at + word.len()..]);
+            !before.ends_with(is_part) && !after.starts_with(is_part)
+        })
+    };
+    BANNED.into_iter().filter(|(word, _)| has(word)).collect()
+}
+
+#[test]
+fn sources_and_documents_use_the_words_of_the_field() {
+    let mut wrong = Vec::new();
+    let sources = files(&["src", "loadgen/src"], "rs").into_iter();
+    // The matrix is generated from the names of tests of others.
+    let documents = documents()
+        .into_iter()
+        .filter(|(name, _)| name != "docs/interop-matrix.md");
+    for (name, text) in sources.chain(documents) {
+        if BANNED_EXEMPT.iter().any(|exempt| name.starts_with(exempt)) {
+            continue;
+        }
+        for (at, line) in text.lines().enumerate() {
+            for (word, instead) in banned_in(line) {
+                wrong.push(format!("{name}:{}: '{word}': write {instead}", at + 1));
+            }
+        }
+    }
+    check(&wrong);
+}
+
+#[test]
+fn banned_words_are_found_as_whole_words() {
+    let words = |line| banned_in(line).into_iter().map(|(word, _)| word);
+    assert_eq!(words("a stranger at the doors").count(), 2);
+    assert_eq!(words("outdoors, warehouse, stands_still").count(), 0);
+    assert_eq!(words("it goes on").collect::<Vec<_>>(), ["goes on"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Descriptions of entities, as clients write them (`administration.md#queuedescription`).
 //!
-//! What an element's value may be is said here; which values are allowed for an entity is the
-//! broker's to say.
+//! The syntax of an element's value is checked here; the broker checks which values an entity may
+//! have.
 
 use super::refusal::Refusal;
 use super::text;
@@ -23,7 +23,7 @@ pub(super) fn kind(element: &Element) -> Option<EntityKind> {
     }
 }
 
-/// Reads the properties of an entity. Those that are told only are passed over.
+/// Reads the properties of an entity. Read-only ones are ignored.
 pub(super) fn read(element: &Element) -> Result<Properties, Refusal> {
     let boolean = |name| element.value_of(name, "true or false", text::parse_boolean);
     let number = |name| element.value_of(name, WHOLE_NUMBER, |text| text.parse::<u64>().ok());
@@ -63,8 +63,8 @@ fn duration(element: &Element, name: &str) -> Result<Option<Millis>, Refusal> {
     element.value_of(name, ALLOWED, text::parse_duration)
 }
 
-/// Returns the URL that stands in another one: Java puts its own in front of those that are no
-/// `https`, and so of what it was told.
+/// Returns the URL inside another one: Java puts its own in front of those that are no `https`, and
+/// so also of URLs that it was sent.
 fn innermost(url: String) -> String {
     let scheme = url.rfind("://").and_then(|end| url.get(..end)?.rfind('/'));
     match scheme.and_then(|before| url.get(before + 1..)) {
@@ -94,7 +94,7 @@ fn authorization_rule(element: &Element) -> Result<AuthorizationRule, Refusal> {
     };
     let secondary = element.text_of("SecondaryKey")?;
     let time = |name| {
-        // JavaScript sends elements without a text for what is not set.
+        // JavaScript sends empty elements for properties that are not set.
         let text = element
             .text_of(name)?
             .filter(|text| !text.trim().is_empty());
@@ -117,7 +117,7 @@ fn authorization_rule(element: &Element) -> Result<AuthorizationRule, Refusal> {
     })
 }
 
-/// Reads rights; who may manage has all.
+/// Reads rights. `Manage` includes the others.
 fn rights(element: &Element) -> Result<Rights, Refusal> {
     const ALLOWED: &str = "one or more of Listen, Manage and Send";
     let all = element.child("Rights")?;

@@ -1,14 +1,14 @@
-//! Entries and feeds: how entities, rules and the namespace are told
+//! Entries and feeds: the descriptions of entities, rules and the namespace in answers
 //! (`administration.md#entries-and-feeds`).
 //!
-//! Every element is always there, in the service's order, for clients fail without; only texts
-//! that are not set are left out.
+//! Every element is always present, in the service's order, because clients fail without; only
+//! texts that are not set are left out.
 
 use super::target::encode;
 use super::text;
 use super::write::Writer;
 use super::xml::{ATOM, INSTANCE, SERVICE_BUS};
-use super::{MESSAGE_SIZE_SINCE, Place, rule};
+use super::{BaseUrl, MESSAGE_SIZE_SINCE, rule};
 use crate::address::split_subscription;
 use crate::namespace::Tier;
 use crate::namespace::administration::{Counts, EntityView, NamespaceView, RuleView};
@@ -18,49 +18,56 @@ use crate::time::{Millis, Timestamp};
 
 const KIBI: u64 = 1024;
 
-/// Something that an entry tells of.
-pub(super) trait Told {
+/// A resource that an entry describes.
+pub(super) trait Resource {
     /// Returns its path.
     fn path(&self) -> String;
     /// Returns its name.
-    fn title(&self, place: &Place) -> String;
+    fn title(&self, place: &BaseUrl) -> String;
     /// Returns when it was made, and when it was last changed.
     fn times(&self) -> (Timestamp, Timestamp);
     /// Returns the name of its description.
     fn description(&self) -> &'static str;
-    /// Writes what is in its description.
-    fn write(&self, place: &Place, out: &mut Writer);
+    /// Writes the elements of its description.
+    fn write(&self, place: &BaseUrl, out: &mut Writer);
 }
 
-/// Writes the entry of something at a URL, as a document or a part of a feed.
-fn write(out: &mut Writer, place: &Place, told: &impl Told, url: &str, attributes: &str) {
+/// Writes the entry of a resource at a URL, as a document or a part of a feed.
+fn write(out: &mut Writer, place: &BaseUrl, resource: &impl Resource, url: &str, attributes: &str) {
     out.within("entry", attributes, |out| {
-        let (published, updated) = told.times();
+        let (published, updated) = resource.times();
         out.leaf("id", url);
-        out.leaf_with("title", " type=\"text\"", told.title(place));
+        out.leaf_with("title", " type=\"text\"", resource.title(place));
         out.leaf("published", text::time(published));
         out.leaf("updated", text::time(updated));
         out.within("author", "", |out| out.leaf("name", place.namespace()));
         out.link("self", url);
         out.within("content", " type=\"application/xml\"", |out| {
             let spaces = format!(" xmlns=\"{SERVICE_BUS}\" xmlns:i=\"{INSTANCE}\"");
-            out.within(told.description(), &spaces, |out| told.write(place, out));
+            out.within(resource.description(), &spaces, |out| {
+                resource.write(place, out);
+            });
         });
     });
 }
 
 /// Returns the document that has one entry.
-pub(super) fn entry(place: &Place, told: &impl Told) -> String {
+pub(super) fn entry(place: &BaseUrl, resource: &impl Resource) -> String {
     let mut out = Writer::document();
     let attributes = format!(" xmlns=\"{ATOM}\"");
-    write(&mut out, place, told, &place.spelled_url(), &attributes);
+    write(&mut out, place, resource, &place.spelled_url(), &attributes);
     out.finish()
 }
 
 /// Returns the document that has entries. Python takes the second link for the next page, whatever
-/// it is, so there is one only if there is a page.
-pub(super) fn feed<T: Told>(place: &Place, title: &str, told: &[T], next: Option<&str>) -> String {
-    let updated = told.iter().map(|told| told.times().1).max();
+/// its relation, so there is one only if there is a page.
+pub(super) fn feed<T: Resource>(
+    place: &BaseUrl,
+    title: &str,
+    resources: &[T],
+    next: Option<&str>,
+) -> String {
+    let updated = resources.iter().map(|resource| resource.times().1).max();
     let mut out = Writer::document();
     out.within("feed", &format!(" xmlns=\"{ATOM}\""), |out| {
         out.leaf_with("title", " type=\"text\"", title);
@@ -70,20 +77,20 @@ pub(super) fn feed<T: Told>(place: &Place, title: &str, told: &[T], next: Option
         if let Some(next) = next {
             out.link("next", next);
         }
-        for told in told {
-            let url = place.url_in_list(&told.path(), &told.title(place));
-            write(out, place, told, &url, "");
+        for resource in resources {
+            let url = place.url_in_list(&resource.path(), &resource.title(place));
+            write(out, place, resource, &url, "");
         }
     });
     out.finish()
 }
 
-impl Told for EntityView {
+impl Resource for EntityView {
     fn path(&self) -> String {
         self.path.clone()
     }
 
-    fn title(&self, _: &Place) -> String {
+    fn title(&self, _: &BaseUrl) -> String {
         let name = match self.description.kind {
             EntityKind::Subscription => split_subscription(&self.path).map(|(_, name)| name),
             EntityKind::Queue | EntityKind::Topic => None,
@@ -104,7 +111,7 @@ impl Told for EntityView {
         }
     }
 
-    fn write(&self, place: &Place, out: &mut Writer) {
+    fn write(&self, place: &BaseUrl, out: &mut Writer) {
         match self.description.kind {
             EntityKind::Queue => queue(self, place, out),
             EntityKind::Topic => topic(self, place, out),
@@ -113,7 +120,7 @@ impl Told for EntityView {
     }
 }
 
-fn queue(view: &EntityView, place: &Place, out: &mut Writer) {
+fn queue(view: &EntityView, place: &BaseUrl, out: &mut Writer) {
     let is = &view.description;
     duration(out, "LockDuration", is.lock_duration);
     out.leaf("MaxSizeInMegabytes", megabytes(is));
@@ -149,7 +156,7 @@ fn queue(view: &EntityView, place: &Place, out: &mut Writer) {
     max_message_size(is, place, out);
 }
 
-fn topic(view: &EntityView, place: &Place, out: &mut Writer) {
+fn topic(view: &EntityView, place: &BaseUrl, out: &mut Writer) {
     let is = &view.description;
     duration(out, "DefaultMessageTimeToLive", is.default_time_to_live);
     out.leaf("MaxSizeInMegabytes", megabytes(is));
@@ -180,14 +187,14 @@ fn topic(view: &EntityView, place: &Place, out: &mut Writer) {
     max_message_size(is, place, out);
 }
 
-/// Clients of an older version send back what they are told, and it would be refused.
-fn max_message_size(is: &Description, place: &Place, out: &mut Writer) {
+/// Clients of an older version send back the elements they got, and this one would be refused.
+fn max_message_size(is: &Description, place: &BaseUrl, out: &mut Writer) {
     if !place.is_before(MESSAGE_SIZE_SINCE) {
         out.leaf("MaxMessageSizeInKilobytes", is.max_message_bytes / KIBI);
     }
 }
 
-fn subscription(view: &EntityView, place: &Place, out: &mut Writer) {
+fn subscription(view: &EntityView, place: &BaseUrl, out: &mut Writer) {
     let is = &view.description;
     duration(out, "LockDuration", is.lock_duration);
     out.leaf("RequiresSession", is.requires_session);
@@ -229,7 +236,7 @@ fn times(out: &mut Writer, view: &EntityView) {
     out.leaf("AccessedAt", text::time_or_never(accessed_at));
 }
 
-fn forward_to(out: &mut Writer, is: &Description, place: &Place) {
+fn forward_to(out: &mut Writer, is: &Description, place: &BaseUrl) {
     let (path, given) = (&is.forward_to, &is.forward_to_address);
     out.optional(
         "ForwardTo",
@@ -237,7 +244,7 @@ fn forward_to(out: &mut Writer, is: &Description, place: &Place) {
     );
 }
 
-fn forward_dead_letters_to(out: &mut Writer, is: &Description, place: &Place) {
+fn forward_dead_letters_to(out: &mut Writer, is: &Description, place: &BaseUrl) {
     let (path, given) = (
         &is.forward_dead_letters_to,
         &is.forward_dead_letters_to_address,
@@ -246,9 +253,9 @@ fn forward_dead_letters_to(out: &mut Writer, is: &Description, place: &Place) {
     out.optional("ForwardDeadLetteredMessagesTo", target);
 }
 
-/// Returns where messages go on: the URL that was given, or the one that clients make of a path
+/// Returns the forwarding target: the URL that was given, or the one that clients make of a path
 /// before they send it back.
-fn forward(place: &Place, path: Option<&str>, given: Option<&str>) -> Option<String> {
+fn forward(place: &BaseUrl, path: Option<&str>, given: Option<&str>) -> Option<String> {
     let path = path?;
     let made = || format!("sb://{}/{}", place.host(), encode(path));
     Some(given.map_or_else(made, str::to_owned))
@@ -306,12 +313,12 @@ fn authorization(out: &mut Writer, rules: &[AuthorizationRule]) {
     });
 }
 
-impl Told for RuleView {
+impl Resource for RuleView {
     fn path(&self) -> String {
         format!("{}/Rules/{}", self.subscription, self.rule.name)
     }
 
-    fn title(&self, _: &Place) -> String {
+    fn title(&self, _: &BaseUrl) -> String {
         self.rule.name.clone()
     }
 
@@ -323,17 +330,17 @@ impl Told for RuleView {
         "RuleDescription"
     }
 
-    fn write(&self, _: &Place, out: &mut Writer) {
+    fn write(&self, _: &BaseUrl, out: &mut Writer) {
         rule::write(out, self);
     }
 }
 
-impl Told for NamespaceView {
+impl Resource for NamespaceView {
     fn path(&self) -> String {
         "$namespaceinfo".to_owned()
     }
 
-    fn title(&self, place: &Place) -> String {
+    fn title(&self, place: &BaseUrl) -> String {
         if self.name.is_empty() {
             place.namespace().to_owned()
         } else {
@@ -349,7 +356,7 @@ impl Told for NamespaceView {
         "NamespaceInfo"
     }
 
-    fn write(&self, place: &Place, out: &mut Writer) {
+    fn write(&self, place: &BaseUrl, out: &mut Writer) {
         let created = text::time(self.created_at);
         out.leaf("CreatedTime", &created);
         match self.tier {

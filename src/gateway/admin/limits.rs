@@ -1,4 +1,4 @@
-//! Every bound of the administration face, with its unit and its reason.
+//! Bounds of the administration API, each with its unit and its reason.
 
 /// Length of the body of a request, bytes: the longest that clients write, a correlation filter
 /// with all that a message's properties may hold, is some 100 KiB.
@@ -15,8 +15,8 @@ pub(super) const ATTRIBUTE_BYTES_MAX: usize = 1_024;
 pub(super) const TEXT_BYTES_MAX: usize = 32 * 1024;
 /// Length of a path and its query, bytes: the longest names, each character encoded.
 pub(super) const TARGET_BYTES_MAX: usize = 8 * 1024;
-/// Characters of a wrong value that are shown to whoever sent it.
+/// Characters of a wrong value that are quoted in an error.
 pub(super) const SHOWN_MAX: usize = 64;
 pub(super) use crate::limits::LISTED_MAX as PAGE_ENTRIES_MAX;
-/// Seconds after which somebody who was told that the broker is busy may ask again.
+/// Seconds after which a client may retry when the broker was busy.
 pub(super) const BUSY_SECONDS: u32 = 10;

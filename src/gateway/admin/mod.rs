@@ -1,12 +1,12 @@
 //! The administration API: ATOM/XML over HTTP, as `ServiceBusAdministrationClient` speaks it
 //! (`administration.md#administration-over-http`).
 //!
-//! A request's head is read first ([`Asked::read`]), then its body ([`Asked::operation`]); the
-//! broker does the operation, and its answer is written in the same terms ([`Asked::render`]).
-//! Whatever is wrong on the way is a [`Refusal`].
+//! A request's head is read first ([`AdminRequest::read`]), then its body ([`AdminRequest::operation`]); the
+//! broker does the operation, and its answer is written in the same terms ([`AdminRequest::render`]). Any
+//! fault on the way is a [`Refusal`].
 //!
-//! Leaves to others: HTTP itself and who is asking to the server, what an operation does and which
-//! values an entity may have to the broker.
+//! Leaves to others: HTTP and authorization to the server, the operations and the allowed values of
+//! an entity to the broker.
 
 mod description;
 mod entry;
@@ -26,33 +26,33 @@ use crate::queue::EntityKind;
 pub use limits::BODY_BYTES_MAX;
 pub use refusal::Refusal;
 
-use entry::Told;
+use entry::Resource;
 use target::Target;
 use xml::{Element, wrong};
 
 /// The first version of the API that has `MaxMessageSizeInKilobytes`.
 const MESSAGE_SIZE_SINCE: &str = "2021-05";
 
-/// All of a request but its body.
+/// A request without its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request<'a> {
     /// The method.
     pub method: &'a str,
     /// The path, encoded as it is in the request.
     pub path: &'a str,
-    /// What stands behind the question mark, likewise.
+    /// The query after the question mark, likewise.
     pub query: Option<&'a str>,
-    /// Whom the client believes to be asking: the value of `Host`.
+    /// The host that the client addresses: the value of `Host`.
     pub host: &'a str,
     /// The value of `If-Match`.
     pub if_match: Option<&'a str>,
 }
 
-/// What a request asks for, as far as its head tells.
+/// The resource and the operation of a request's head.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asked {
-    wanted: Wanted,
-    place: Place,
+pub struct AdminRequest {
+    wanted: RequestBody,
+    place: BaseUrl,
 }
 
 /// An answer to a request.
@@ -60,7 +60,7 @@ pub struct Asked {
 pub struct Response {
     /// The status.
     pub status: u16,
-    /// The words behind the status, if they are not the usual ones.
+    /// The reason phrase of the status, if it is not the usual one.
     pub reason: Option<String>,
     /// The value of `Content-Type`.
     pub content_type: &'static str,
@@ -73,14 +73,14 @@ pub struct Response {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Wanted {
-    /// The body adds nothing.
+enum RequestBody {
+    /// The body is ignored.
     Operation(Operation),
-    /// The body describes what is to be made or changed.
-    Put(Described, Condition),
+    /// The body describes the resource to create or update.
+    Put(Described, Precondition),
 }
 
-/// What a body can describe.
+/// The kind of resource that a body describes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Described {
     /// A queue or a topic, by its path.
@@ -91,49 +91,49 @@ enum Described {
     Subscription(String),
 }
 
-/// What must be there before.
+/// The version that must exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Condition {
+enum Precondition {
     /// Nothing.
     Absent,
     /// This version, or any.
     Present(Option<u64>),
 }
 
-/// Where a request went: what the URLs of its answer begin with.
+/// The base of the URLs in the answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Place {
+struct BaseUrl {
     host: String,
     path: String,
     query: String,
 }
 
-impl Asked {
-    /// Reads all of a request but its body.
+impl AdminRequest {
+    /// Reads the head of a request.
     ///
     /// # Errors
     ///
-    /// [`Refusal`] if nothing can be asked for in this way.
+    /// [`Refusal`] if the address has no such operation.
     pub fn read(request: &Request<'_>) -> Result<Self, Refusal> {
         let target = Target::read(request.path, request.query)?;
         let wanted = match request.method {
-            "GET" => Wanted::Operation(get(target)),
+            "GET" => RequestBody::Operation(get(target)),
             "PUT" => {
                 let condition = match request.if_match {
-                    Some(version) => Condition::Present(revision(version)?),
-                    None => Condition::Absent,
+                    Some(version) => Precondition::Present(revision(version)?),
+                    None => Precondition::Absent,
                 };
-                Wanted::Put(put(target)?, condition)
+                RequestBody::Put(put(target)?, condition)
             }
             "DELETE" => {
                 let revision = request.if_match.map(revision).transpose()?.flatten();
-                Wanted::Operation(delete(target, revision)?)
+                RequestBody::Operation(delete(target, revision)?)
             }
-            method => return Err(Refusal::Method(xml::shown(method))),
+            method => return Err(Refusal::Method(xml::excerpt(method))),
         };
         Ok(Self {
             wanted,
-            place: Place {
+            place: BaseUrl {
                 host: request.host.to_owned(),
                 path: request.path.to_owned(),
                 query: request.query.unwrap_or_default().to_owned(),
@@ -141,25 +141,27 @@ impl Asked {
         })
     }
 
-    /// Returns whether the body says what to do.
+    /// Returns whether the operation is described in the body.
     #[must_use]
     pub const fn needs_body(&self) -> bool {
-        matches!(self.wanted, Wanted::Put(..))
+        matches!(self.wanted, RequestBody::Put(..))
     }
 
-    /// Returns the operation that is asked for. The body is looked at only if it is needed.
+    /// Returns the operation of the request. The body is parsed only if it is needed.
     ///
     /// # Errors
     ///
-    /// [`Refusal`] says which element is wrong, and what would be right.
+    /// [`Refusal`] names the wrong element, and the values it may have.
     pub fn operation(&self, body: &[u8]) -> Result<Operation, Refusal> {
         match &self.wanted {
-            Wanted::Operation(operation) => Ok(operation.clone()),
-            Wanted::Put(described, condition) => described.operation(*condition, &self.place, body),
+            RequestBody::Operation(operation) => Ok(operation.clone()),
+            RequestBody::Put(described, condition) => {
+                described.operation(*condition, &self.place, body)
+            }
         }
     }
 
-    /// Returns the answer to what was asked for.
+    /// Returns the answer to a request.
     #[must_use]
     pub fn render(&self, answer: &Answer) -> Response {
         const ENTRY: &str = "application/atom+xml;type=entry;charset=utf-8";
@@ -173,13 +175,14 @@ impl Asked {
             Answer::Rules(views, more) => (FEED, self.feed(views, *more)),
             Answer::Deleted => (ENTRY, String::new()),
         };
-        let etag = match answer {
-            Answer::Entity(view) => Some(etag(view)),
-            _ => None,
+        let etag = if let Answer::Entity(view) = answer {
+            Some(etag(view))
+        } else {
+            None
         };
         let status = match self.wanted {
-            Wanted::Put(_, Condition::Absent) => 201,
-            Wanted::Put(_, Condition::Present(_)) | Wanted::Operation(_) => 200,
+            RequestBody::Put(_, Precondition::Absent) => 201,
+            RequestBody::Put(_, Precondition::Present(_)) | RequestBody::Operation(_) => 200,
         };
         Response {
             status,
@@ -191,21 +194,22 @@ impl Asked {
         }
     }
 
-    fn feed<T: Told>(&self, told: &[T], more: More) -> String {
+    fn feed<T: Resource>(&self, resources: &[T], more: More) -> String {
         let (title, next) = match &self.wanted {
-            Wanted::Operation(Operation::List { what, skip, top }) => {
+            RequestBody::Operation(Operation::List { what, skip, top }) => {
                 let title = match what {
                     Listed::Queues => "Queues",
                     Listed::Topics => "Topics",
                     Listed::Subscriptions(_) => "Subscriptions",
                     Listed::Rules(_) => "Rules",
                 };
-                let next = (more == More::Yes).then(|| self.place.page(skip + told.len(), *top));
+                let next =
+                    (more == More::Yes).then(|| self.place.page(skip + resources.len(), *top));
                 (title, next)
             }
-            Wanted::Operation(_) | Wanted::Put(..) => ("Entities", None),
+            RequestBody::Operation(_) | RequestBody::Put(..) => ("Entities", None),
         };
-        entry::feed(&self.place, title, told, next.as_deref())
+        entry::feed(&self.place, title, resources, next.as_deref())
     }
 }
 
@@ -243,8 +247,8 @@ fn delete(target: Target, revision: Option<u64>) -> Result<Operation, Refusal> {
 impl Described {
     fn operation(
         &self,
-        condition: Condition,
-        place: &Place,
+        condition: Precondition,
+        place: &BaseUrl,
         body: &[u8],
     ) -> Result<Operation, Refusal> {
         let entry = xml::read(body)?;
@@ -257,10 +261,10 @@ impl Described {
                 let subscription = subscription.clone();
                 let rule = Box::new(rule::read(described, name.clone())?);
                 Ok(match condition {
-                    Condition::Absent => Operation::CreateRule { subscription, rule },
-                    Condition::Present(None) => Operation::UpdateRule { subscription, rule },
+                    Precondition::Absent => Operation::CreateRule { subscription, rule },
+                    Precondition::Present(None) => Operation::UpdateRule { subscription, rule },
                     // Rules have no versions, so none is there.
-                    Condition::Present(Some(version)) => {
+                    Precondition::Present(Some(version)) => {
                         return Err(Refusal::Version(version.to_string()));
                     }
                 })
@@ -271,13 +275,13 @@ impl Described {
                 let properties = Box::new(description::read(described)?);
                 check_version(&properties, place)?;
                 Ok(match (condition, kind) {
-                    (Condition::Present(revision), _) => Operation::Update {
+                    (Precondition::Present(revision), _) => Operation::Update {
                         path,
                         kind,
                         properties,
                         revision,
                     },
-                    (Condition::Absent, EntityKind::Subscription) => {
+                    (Precondition::Absent, EntityKind::Subscription) => {
                         let rule = described.child("DefaultRuleDescription")?;
                         let rule = rule.map(rule::read_default).transpose()?;
                         Operation::CreateSubscription {
@@ -286,7 +290,7 @@ impl Described {
                             rule: rule.map(Box::new),
                         }
                     }
-                    (Condition::Absent, EntityKind::Queue | EntityKind::Topic) => {
+                    (Precondition::Absent, EntityKind::Queue | EntityKind::Topic) => {
                         Operation::CreateEntity {
                             path,
                             is_topic: kind == EntityKind::Topic,
@@ -298,7 +302,7 @@ impl Described {
         }
     }
 
-    /// Returns the kind of entity that a description is of, if it may be one at such a path.
+    /// Returns the kind of entity that a description is of, if such a path may have that kind.
     fn kind(&self, described: &Element) -> Result<EntityKind, Refusal> {
         let is_part = matches!(self, Self::Subscription(_));
         let kind = description::kind(described);
@@ -326,8 +330,8 @@ fn content(entry: &Element) -> Result<&Element, Refusal> {
         .ok_or_else(|| wrong("content", "", "a description"))
 }
 
-/// Checks that a description has nothing that the client's version of the API does not know.
-fn check_version(properties: &Properties, place: &Place) -> Result<(), Refusal> {
+/// Checks that a description has no element that the client's version of the API lacks.
+fn check_version(properties: &Properties, place: &BaseUrl) -> Result<(), Refusal> {
     match properties.max_message_kilobytes {
         Some(size) if place.is_before(MESSAGE_SIZE_SINCE) => {
             let allowed = format!("nothing before api-version={MESSAGE_SIZE_SINCE}");
@@ -338,7 +342,7 @@ fn check_version(properties: &Properties, place: &Place) -> Result<(), Refusal> 
     }
 }
 
-/// Reads `If-Match`: the version that is wanted, or `None` for any.
+/// Reads `If-Match`: the version that must exist, or `None` for any.
 fn revision(if_match: &str) -> Result<Option<u64>, Refusal> {
     let text = if_match.trim();
     if text == "*" {
@@ -348,15 +352,15 @@ fn revision(if_match: &str) -> Result<Option<u64>, Refusal> {
         .strip_prefix('"')
         .and_then(|text| text.strip_suffix('"'));
     let number = number.unwrap_or(text).parse().map(Some);
-    number.map_err(|_| Refusal::Version(xml::shown(text)))
+    number.map_err(|_| Refusal::Version(xml::excerpt(text)))
 }
 
 fn etag(view: &EntityView) -> String {
     format!("\"{}\"", view.description.history.revision)
 }
 
-impl Place {
-    /// Returns whom the client asked.
+impl BaseUrl {
+    /// Returns the host that the client addressed.
     fn host(&self) -> &str {
         &self.host
     }
@@ -377,7 +381,7 @@ impl Place {
         }
     }
 
-    /// Returns the version of the API that the client speaks, if it says so.
+    /// Returns the version of the API in the request, if it has one.
     fn version(&self) -> Option<&str> {
         let version = target::pairs(&self.query).find(|(name, _)| *name == "api-version");
         version.map(|(_, version)| version)
@@ -395,8 +399,8 @@ impl Place {
             .is_some_and(|said| said < version)
     }
 
-    /// Returns the URL of an encoded path, with the version of the API that the client said: old
-    /// ones cut names out of URLs.
+    /// Returns the URL of an encoded path, with the version of the API in the request: old ones cut
+    /// names out of URLs.
     fn url(&self, path: &str) -> String {
         let version = self.version();
         let version = version.map(|version| format!("?api-version={version}"));
@@ -407,13 +411,13 @@ impl Place {
         )
     }
 
-    /// Returns the URL of what was asked for, as the client spelled it: clients look for their own
-    /// `/subscriptions/` or `/Subscriptions/` in it.
+    /// Returns the URL of the requested resource, as the client spelled it: clients look for their
+    /// own `/subscriptions/` or `/Subscriptions/` in it.
     fn spelled_url(&self) -> String {
         self.url(&target::normal(self.path.trim_matches('/')))
     }
 
-    /// Returns the URL of one of the things in the list that was asked for.
+    /// Returns the URL of one of the resources in the requested list.
     fn url_in_list(&self, path: &str, name: &str) -> String {
         if self.path.trim_start_matches('/').starts_with('$') {
             return self.url(&target::encode(path));
@@ -429,7 +433,7 @@ impl Place {
         format!("https://{}/{path}{mark}{}", self.host, self.query)
     }
 
-    /// Returns the URL of another page of the list that was asked for.
+    /// Returns the URL of another page of the requested list.
     fn page(&self, skip: usize, top: usize) -> String {
         let url = self.url(self.path.trim_matches('/'));
         let mark = if url.contains('?') { '&' } else { '?' };

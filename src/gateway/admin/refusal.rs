@@ -1,4 +1,4 @@
-//! Why a request is not done, and how that is told (`administration.md#errors`).
+//! Refusals of requests, and their answers (`administration.md#errors`).
 
 use super::limits::BUSY_SECONDS;
 use super::write::Writer;
@@ -7,34 +7,34 @@ use crate::gateway::Tracking;
 use crate::namespace::administration::READ_CLAIMS;
 use crate::namespace::{Denied, DeniedKind};
 
-/// Why a request is not done.
+/// The reason for a refusal.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The request makes no sense; the text names the element, or the part of the address.
+    /// The request is malformed; the text names the element, or the part of the address.
     #[error("{0}")]
     Malformed(String),
-    /// There is nothing that could be asked for at such an address.
+    /// No resource can have such an address.
     #[error("{0}")]
     Unknown(String),
-    /// That cannot be done at this address.
+    /// The method is not allowed at this address.
     #[error("the method '{0}' is not allowed here; allowed: GET, PUT, DELETE")]
     Method(String),
-    /// The body is longer than any that is understood.
+    /// The body exceeds its bound.
     #[error(
         "the body is too long; allowed: {} bytes",
         super::limits::BODY_BYTES_MAX
     )]
     TooLong,
-    /// The version that must be there, by `If-Match`, is none of ours.
+    /// `If-Match` requires a version that does not exist.
     #[error("If-Match: found '{0}'; allowed: * or an ETag of an earlier answer")]
     Version(String),
-    /// The operation is not done.
+    /// The broker refused the operation.
     #[error(transparent)]
     Denied(#[from] Denied),
 }
 
 impl Refusal {
-    /// Returns the refusal as the clients understand it. A text that has its sub-code keeps it.
+    /// Returns the refusal in the form for clients. A text that has its sub-code keeps it.
     #[must_use]
     pub fn render(&self, tracking: &Tracking<'_>) -> Response {
         let status = self.status();
@@ -83,8 +83,8 @@ impl Refusal {
     }
 }
 
-/// Returns the sub-code by which clients tell what a status leaves open: 40301 and 40901 would mean
-/// something else to them.
+/// Returns the sub-code by which clients distinguish refusals with the same status: 40301 and 40901
+/// would mean something else to them.
 const fn sub_code(status: u16) -> u32 {
     match status {
         503 => 50_004,

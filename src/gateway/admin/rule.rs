@@ -17,7 +17,7 @@ use crate::time::Timestamp;
 
 /// The rule that a subscription has if it is made without one.
 const DEFAULT: &str = "$Default";
-/// The version of the language, as the service tells it.
+/// The version of the language, as the service reports it.
 const COMPATIBILITY_LEVEL: u32 = 20;
 
 /// Reads the rule that a subscription is made with.
@@ -26,7 +26,7 @@ pub(super) fn read_default(element: &Element) -> Result<Rule, Refusal> {
     read(element, name.unwrap_or_else(|| DEFAULT.to_owned()))
 }
 
-/// Reads a rule, whose name the address has said. Without a filter it takes all messages.
+/// Reads a rule, whose name is in the address. Without a filter it takes all messages.
 pub(super) fn read(element: &Element, name: String) -> Result<Rule, Refusal> {
     let (filter, action) = (element.child("Filter")?, element.child("Action")?);
     Ok(Rule {
@@ -104,7 +104,7 @@ fn read_parameters(element: &Element) -> Result<Parameters, Refusal> {
     Ok(values.into_iter().collect())
 }
 
-/// Reads names with their values; no name stands there twice.
+/// Reads names with their values; no name may be repeated.
 fn read_values(element: &Element) -> Result<Vec<(String, Value)>, Refusal> {
     let mut values = Vec::new();
     let mut names = std::collections::BTreeSet::new();
@@ -139,7 +139,7 @@ fn read_value(element: &Element) -> Result<Value, Refusal> {
     Ok(Value::given(scalar, Given::Xml { class, text }))
 }
 
-/// Reads what a value is worth.
+/// Reads the value itself.
 fn read_scalar(element: &Element, class: &str, text: &str) -> Result<Scalar<'static>, Refusal> {
     let ticks = || i64::try_from(text::parse_ticks(text)?).ok();
     let (value, allowed) = match class {
@@ -291,8 +291,7 @@ fn write_value(out: &mut Writer, value: &Value) {
     out.leaf_with("Value", &attributes, text);
 }
 
-/// Returns the type and the text of a value that was given as nothing else; `None` if it has no
-/// simple type.
+/// Returns the type and the text of a value; `None` if it has no simple type.
 fn plain_form(scalar: &Scalar<'_>) -> Option<(&'static str, String)> {
     Some(match scalar {
         Scalar::Boolean(value) => ("boolean", value.to_string()),

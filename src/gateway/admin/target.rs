@@ -1,17 +1,17 @@
-//! What the address of a request names (`administration.md#requests`).
+//! The resource that the address of a request names (`administration.md#requests`).
 //!
-//! A path is split at its slashes first and decoded then: `a%2Fb` is one part of a path, and names
-//! the same queue as `a/b`. What is around names compares without case.
+//! A path is split at its slashes first and decoded then: `a%2Fb` is one segment of a path, and
+//! names the same queue as `a/b`. The fixed segments compare without case.
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
 use super::limits::{PAGE_ENTRIES_MAX, TARGET_BYTES_MAX};
 use super::refusal::Refusal;
-use super::xml::{shown, wrong};
+use super::xml::{excerpt, wrong};
 use crate::address;
 use crate::namespace::administration::Listed;
 
-/// What an address names.
+/// The resource that an address names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Target {
     /// A queue or a topic.
@@ -30,7 +30,8 @@ pub(super) enum Target {
     Subscription(String),
 }
 
-/// What of a path is encoded: what would end it. JavaScript shows the rest to its users as it is.
+/// The characters of a path that are encoded: those that would end it. JavaScript shows the rest to
+/// its users as it is.
 const PATH: AsciiSet = CONTROLS
     .add(b' ')
     .add(b'"')
@@ -55,7 +56,8 @@ impl Target {
         }
         let parts = path.trim_matches('/').split('/');
         let parts: Vec<String> = parts.map(decode).collect::<Result<_, _>>()?;
-        // An encoded slash is one too, and a path that begins with two is one of another namespace.
+        // An encoded slash counts as one, and two leading slashes are the prefix of another
+        // namespace.
         if parts
             .iter()
             .flat_map(|part| part.split('/'))
@@ -80,7 +82,7 @@ impl Target {
                 () if is(kind, "Topics") => page(Listed::Topics),
                 () => Err(unknown(path)),
             },
-            // Other names of the service's own, and none of an entity.
+            // Other reserved names of the service, which no entity has.
             [first, ..] if first.starts_with('$') => Err(unknown(path)),
             [topic @ .., subscriptions, name, rules, rule]
                 if !topic.is_empty()
@@ -115,10 +117,10 @@ impl Target {
 }
 
 fn unknown(path: &str) -> Refusal {
-    Refusal::Unknown(format!("there is nothing at '{}'", shown(path)))
+    Refusal::Unknown(format!("there is nothing at '{}'", excerpt(path)))
 }
 
-/// Returns where a page begins, and how many entries it has at most.
+/// Returns the offset and the length of a page.
 fn page(query: &str) -> Result<(usize, usize), Refusal> {
     let (mut skip, mut top) = (0, PAGE_ENTRIES_MAX);
     for (name, value) in pairs(query) {
@@ -130,12 +132,12 @@ fn page(query: &str) -> Result<(usize, usize), Refusal> {
         };
         match name.as_str() {
             "$skip" => skip = number()?,
-            // A page without entries would lead to itself.
+            // An empty page would link to itself.
             "$top" => match number()? {
                 0 => return Err(wrong("$top", "0", "a whole number from 1 on")),
                 wanted => top = wanted.min(PAGE_ENTRIES_MAX),
             },
-            // Without it, others would be told of than those that were asked for.
+            // Without this check, the list would be of other resources than the requested ones.
             "$filter" => return Err(wrong("$filter", value, "lists without a filter")),
             _ => {}
         }
@@ -156,7 +158,7 @@ fn decode(text: &str) -> Result<String, Refusal> {
     Ok(decoded.into_owned())
 }
 
-/// Encodes a path of a URL as all URLs here are: clients differ in what they encode.
+/// Encodes a path as in all URLs here: clients differ in the characters they encode.
 pub(super) fn normal(path: &str) -> String {
     encode(&percent_decode_str(path).decode_utf8_lossy())
 }

@@ -1,4 +1,4 @@
-//! Values as texts: durations, times, numbers and words, as XML Schema and .NET write them.
+//! Values as text: durations, times, numbers and booleans, as XML Schema and .NET write them.
 
 use crate::queue::Status;
 use crate::time::{Millis, Timestamp};
@@ -7,18 +7,18 @@ use crate::time::{Millis, Timestamp};
 const MILLI: i64 = 10_000;
 const SECOND: i128 = 10_000_000;
 const DAY: i128 = 86_400 * SECOND;
-/// .NET's longest time span, which stands for "for ever".
+/// .NET's longest time span, which represents "for ever".
 const LONGEST: &str = "P10675199DT2H48M5.4775807S";
 /// Days of it. Clients lose some of the rest when they read it and write it back.
 const LONGEST_DAYS: i128 = 10_675_199;
-/// The first moment that .NET knows: never.
+/// .NET's first time, which represents "never".
 const NEVER: &str = "0001-01-01T00:00:00Z";
 /// The last one.
 const LAST: &str = "9999-12-31T23:59:59.9999999Z";
 
 /// Reads an ISO 8601 duration, in 100 ns. A year is 365 days and a month 30, as .NET reads them.
 pub(super) fn parse_ticks(text: &str) -> Option<i128> {
-    /// What each letter counts, in the order in which they may stand; the second `M` is behind `T`.
+    /// The unit of each letter, in the order of the format; the second `M` is after `T`.
     const UNITS: [(u8, bool, i128); 7] = [
         (b'Y', false, 365 * DAY),
         (b'M', false, 30 * DAY),
@@ -68,7 +68,7 @@ fn amount(number: &str, unit: i128) -> Option<i128> {
     i128::from(whole).checked_mul(unit)?.checked_add(part)
 }
 
-/// Reads how long something lasts: [`Millis::MAX`] for .NET's longest time span and beyond.
+/// Reads a duration: [`Millis::MAX`] for .NET's longest time span and beyond.
 pub(super) fn parse_duration(text: &str) -> Option<Millis> {
     let ticks = parse_ticks(text)?;
     if LONGEST_DAYS * DAY <= ticks {
@@ -78,7 +78,7 @@ pub(super) fn parse_duration(text: &str) -> Option<Millis> {
     (0 <= ticks).then_some(Millis::from_millis(millis))
 }
 
-/// Writes how long something lasts.
+/// Writes a duration.
 pub(super) fn duration(length: Millis) -> String {
     let ticks = i128::from(length.as_millis()) * i128::from(MILLI);
     if LONGEST_DAYS * DAY <= ticks {
@@ -87,7 +87,7 @@ pub(super) fn duration(length: Millis) -> String {
     ticks_as_duration(ticks)
 }
 
-/// Writes a duration of so many 100 ns.
+/// Writes a duration in units of 100 ns.
 pub(super) fn ticks_as_duration(ticks: i128) -> String {
     let part = |count: i128, letter: char| match count {
         0 => String::new(),
@@ -120,7 +120,7 @@ pub(super) fn time(at: Timestamp) -> String {
     at.map_or_else(|_| LAST.to_owned(), |at| at.to_string())
 }
 
-/// Writes a time that may not have been.
+/// Writes an optional time.
 pub(super) fn time_or_never(at: Option<Timestamp>) -> String {
     at.map_or_else(|| NEVER.to_owned(), time)
 }
@@ -142,7 +142,7 @@ pub(super) fn ticks_as_time(ticks: i64) -> String {
     at.map_or_else(|_| LAST.to_owned(), |at| at.to_string())
 }
 
-/// Reads a number; XML Schema has names for those that are none.
+/// Reads a number; XML Schema has names for infinities and NaN.
 pub(super) fn parse_double(text: &str) -> Option<f64> {
     match text {
         "INF" => Some(f64::INFINITY),

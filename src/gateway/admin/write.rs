@@ -15,7 +15,7 @@ impl Writer {
         }
     }
 
-    /// Writes an element with children. `attributes` are written as they are, from a blank on.
+    /// Writes an element with children. `attributes` are written as they are, with a leading space.
     pub(super) fn within(&mut self, name: &str, attributes: &str, content: impl FnOnce(&mut Self)) {
         self.push(format_args!("<{name}{attributes}>"));
         content(self);
@@ -41,7 +41,7 @@ impl Writer {
         self.push(format_args!("</{name}>"));
     }
 
-    /// Writes an element that holds nothing.
+    /// Writes an empty element.
     pub(super) fn empty(&mut self, name: &str, attributes: &str) {
         self.push(format_args!("<{name}{attributes}/>"));
     }
@@ -63,8 +63,8 @@ impl Writer {
         debug_assert!(written.is_ok(), "strings take all that is written to them");
     }
 
-    /// Writes a text so that it reads the same in an element, or a URL between double quotes; but
-    /// for characters that XML cannot carry, for which it has the replacement character.
+    /// Writes a text so that it reads the same in an element, or a URL between double quotes.
+    /// Characters that XML cannot represent become the replacement character.
     fn escaped(&mut self, text: &str) {
         for c in text.chars() {
             match c {
@@ -72,8 +72,9 @@ impl Writer {
                 '<' => self.out.push_str("&lt;"),
                 '>' => self.out.push_str("&gt;"),
                 '"' => self.out.push_str("&quot;"),
-                // As it is, readers would take it for the end of a line. No other character is
-                // written by its number, for JavaScript's reader leaves numbers as they are.
+                // As a literal character, readers would normalize it as the end of a line. No other
+                // character is written by its number, because JavaScript's reader leaves numbers as
+                // they are.
                 '\r' => self.out.push_str("&#13;"),
                 c if is_character(c) => self.out.push(c),
                 _ => self.out.push(char::REPLACEMENT_CHARACTER),

@@ -1,8 +1,8 @@
-//! Reading XML: a document as a tree of the elements that may concern us.
+//! Reading XML: a document as a tree of the elements in known namespaces.
 //!
-//! Names are told by their namespaces, whatever their prefixes; elements of foreign namespaces are
-//! left out. There are no document types, and so no entities but XML's own five: what a document
-//! holds is never more than its bytes. Each bound is in `limits`.
+//! Names are resolved by their namespaces, whatever their prefixes; elements of other namespaces
+//! are left out. Document types are refused, and so there are no entities but XML's own five: a
+//! document never expands. Each bound is in `limits`.
 
 use quick_xml::NsReader;
 use quick_xml::escape::resolve_xml_entity;
@@ -31,7 +31,7 @@ pub(super) struct Element {
     pub(super) name: String,
     /// Its `xsi:type` without a prefix.
     pub(super) class: Option<String>,
-    /// It says that it has no value.
+    /// It has `nil="true"`.
     is_nil: bool,
     is_foreign: bool,
     text: String,
@@ -66,30 +66,30 @@ pub(super) fn read(body: &[u8]) -> Result<Element, Refusal> {
         (Some(root), None) => Ok(root),
         (None, None) => Err(malformed(text.len(), "there is no element")),
         (_, Some(open)) => {
-            let problem = format!("it ends inside <{}>", shown(&open.name));
+            let problem = format!("it ends inside <{}>", excerpt(&open.name));
             Err(malformed(text.len(), &problem))
         }
     }
 }
 
-/// Characters of a problem that are told: the parser quotes whole names and attributes.
+/// Characters of a parser's error that are quoted: the parser quotes whole names and attributes.
 const PROBLEM_SHOWN_MAX: usize = 200;
 
 fn malformed(at: usize, problem: &str) -> Refusal {
-    let told: String = problem.chars().take(PROBLEM_SHOWN_MAX).collect();
-    Refusal::Malformed(format!("the body is no XML at byte {at}: {told}"))
+    let quoted: String = problem.chars().take(PROBLEM_SHOWN_MAX).collect();
+    Refusal::Malformed(format!("the body is no XML at byte {at}: {quoted}"))
 }
 
-/// Returns the beginning of a text, for whoever sent it.
-pub(super) fn shown(text: &str) -> String {
+/// Returns the beginning of a text, for an error.
+pub(super) fn excerpt(text: &str) -> String {
     text.chars().take(SHOWN_MAX).collect()
 }
 
-/// What was read of a document.
+/// The state of reading a document.
 #[derive(Default)]
 struct Tree {
     root: Option<Element>,
-    /// The elements that are not closed yet, from the outside in.
+    /// The elements that are not closed yet, the outermost first.
     open: Vec<Element>,
     elements: usize,
 }
@@ -113,11 +113,9 @@ impl Tree {
                     Some(_) => Err("there is a character that XML does not have".to_owned()),
                     None => {
                         let text = resolve_xml_entity(&name);
-                        self.text(
-                            text.ok_or_else(|| {
-                                format!("the entity '{}' is not known", shown(&name))
-                            })?,
-                        )
+                        self.text(text.ok_or_else(|| {
+                            format!("the entity '{}' is not known", excerpt(&name))
+                        })?)
                     }
                 }
             }
@@ -142,7 +140,7 @@ impl Tree {
             ResolveResult::Bound(Namespace(space)) => space != ATOM && space != SERVICE_BUS,
             ResolveResult::Unbound => false,
             ResolveResult::Unknown(prefix) => {
-                return Err(format!("the prefix '{}' is not bound", shown(&prefix)));
+                return Err(format!("the prefix '{}' is not bound", excerpt(&prefix)));
             }
         };
         let mut element = Element {
@@ -207,14 +205,14 @@ impl Tree {
 }
 
 impl Element {
-    /// Returns the one child of a name, if there is any; one that says `nil` is none.
+    /// Returns the one child of a name, if there is any; a `nil` child counts as none.
     pub(super) fn child(&self, name: &str) -> Result<Option<&Self>, Refusal> {
         let mut found = self.children(name);
         let child = found.next();
         if found.next().is_some() {
             let problem = format!(
                 "{name}: found twice; allowed: once in {}",
-                shown(&self.name)
+                excerpt(&self.name)
             );
             return Err(Refusal::Malformed(problem));
         }
@@ -231,7 +229,7 @@ impl Element {
         self.children.first()
     }
 
-    /// Returns whether it says that it has no value.
+    /// Returns whether it is `nil`.
     pub(super) const fn is_nil(&self) -> bool {
         self.is_nil
     }
@@ -260,23 +258,23 @@ impl Element {
         value.transpose()
     }
 
-    /// Says that something about this element is wrong.
+    /// Makes the error of a faulty element.
     pub(super) fn wrong(&self, found: &str, allowed: &str) -> Refusal {
         wrong(&self.name, found, allowed)
     }
 
-    /// Says that a child is missing.
+    /// Makes the error of a missing child.
     pub(super) fn missing(&self, name: &str) -> Refusal {
         let problem = format!(
             "{name}: found nothing; allowed: one in {}",
-            shown(&self.name)
+            excerpt(&self.name)
         );
         Refusal::Malformed(problem)
     }
 }
 
-/// Says that a value is not allowed.
+/// Makes the error of a value that is not allowed.
 pub(super) fn wrong(name: &str, found: &str, allowed: &str) -> Refusal {
-    let (name, found) = (shown(name), shown(found));
+    let (name, found) = (excerpt(name), excerpt(found));
     Refusal::Malformed(format!("{name}: found '{found}'; allowed: {allowed}"))
 }

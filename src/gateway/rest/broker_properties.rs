@@ -1,4 +1,4 @@
-//! The header `BrokerProperties`: what the service knows of a message, as an object of JSON.
+//! The header `BrokerProperties`: a message's properties of the service, as an object of JSON.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use crate::message::{Amendments, Draft, Field, Message, MessageState, Scalar};
 use crate::queue::{Handover, ReceiveMode};
 use crate::time::Millis;
 
-/// The time to live of what lives for ever, in seconds: .NET's longest span of time.
+/// The time to live of a message without end, in seconds: .NET's longest span of time.
 const FOR_EVER: f64 = 922_337_203_685.477_5;
 
 /// Names of fields of the properties.
@@ -21,8 +21,7 @@ const FIELDS: [(&str, Field); 7] = [
     ("To", Field::To),
 ];
 
-/// Reads what a sender says of a message. What is not a sender's to say, and what is not known, is
-/// left alone.
+/// Reads the properties that a sender may set. Read-only and unknown ones are ignored.
 pub(super) fn read(object: &Map<String, Value>, draft: &mut Draft) -> Result<(), Refusal> {
     for (name, value) in object {
         let known = |other: &&str| name.eq_ignore_ascii_case(other);
@@ -52,7 +51,7 @@ fn text(name: &str, value: &Value) -> Result<Option<String>, Refusal> {
     }
 }
 
-/// Reads a number of seconds, or a span of time; for ever is none.
+/// Reads a number of seconds, or a span of time; an endless one is none.
 fn time_to_live(name: &str, value: &Value) -> Result<Option<Millis>, Refusal> {
     let life = match value {
         Value::Null => return Ok(None),
@@ -69,13 +68,13 @@ fn wrong(name: &str, allowed: &str) -> Refusal {
     Refusal::Malformed(format!("BrokerProperties: {name} must be {allowed}"))
 }
 
-/// Writes what a receiver is told of a message.
+/// Writes the properties of a received message.
 pub(super) fn write(message: &Message, amended: &Amendments, handover: &Handover) -> String {
     let stamps = &handover.stamps;
     let mut object = Map::new();
     for (name, field) in FIELDS {
         let value = amended.field_of(message, field).map(Scalar::decode);
-        if let Some(text) = value.and_then(|value| told(&value)) {
+        if let Some(text) = value.and_then(|value| text_of(&value)) {
             object.insert(name.to_owned(), text.into());
         }
     }
@@ -125,12 +124,17 @@ fn seconds(life: Millis) -> f64 {
 }
 
 /// Returns the text of a field; binaries have none.
-fn told(value: &Scalar<'_>) -> Option<String> {
+fn text_of(value: &Scalar<'_>) -> Option<String> {
     Some(match value {
         Scalar::Text(text) => text.clone().into_owned(),
         Scalar::Long(number) => number.to_string(),
         Scalar::Ulong(number) => number.to_string(),
         Scalar::Uuid(bytes) => values::hyphenated(*bytes),
-        _ => return None,
+        Scalar::Boolean(_)
+        | Scalar::Double(_)
+        | Scalar::Duration(_)
+        | Scalar::Null
+        | Scalar::Opaque(_)
+        | Scalar::Timestamp(_) => return None,
     })
 }

@@ -1,11 +1,11 @@
 //! The REST interface to messages: sends, receives and locks as requests of HTTP.
 //!
-//! A request's line is read first ([`Asked::read`]); what it sends is made into messages of AMQP
-//! ([`draft`], [`batch`]), and a message that is handed out into headers and a body ([`deliver`]).
-//! Whatever is wrong on the way is a [`Refusal`].
+//! A request's line is read first ([`Asked::read`]); its content is made into messages of AMQP
+//! ([`draft`], [`batch`]), and a delivered message into headers and a body ([`deliver`]). Any fault
+//! on the way is a [`Refusal`].
 //!
-//! Leaves to others: HTTP itself, how long a receive waits and who is asking to the server, what an
-//! operation does to the broker.
+//! Leaves to others: HTTP, the wait of a receive and authorization to the server, the operations to
+//! the broker.
 
 mod broker_properties;
 mod refusal;
@@ -28,19 +28,19 @@ use crate::time::Millis;
 pub use refusal::Refusal;
 pub use send::{Sent, batch, draft, sent};
 
-/// What a request asks for, as far as its line tells. Paths are encoded as they are in the request.
+/// The operation in a request's line. Paths are encoded as they are in the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asked {
-    /// Do something about a message that is locked.
+    /// An operation on a locked message.
     Locked {
         /// The path of the entity.
         path: String,
-        /// Its lock. The number or the message-id before it says nothing more.
+        /// The lock. The number or the message-id before it is ignored.
         token: LockToken,
-        /// What to do.
+        /// The operation.
         wish: Wish,
     },
-    /// Hand out a message.
+    /// Receive a message.
     Receive {
         /// The path of the entity.
         path: String,
@@ -49,7 +49,7 @@ pub enum Asked {
         /// How long to wait for one.
         wait: Millis,
     },
-    /// Take messages in.
+    /// Send messages.
     Send {
         /// The path of the entity.
         path: String,
@@ -61,14 +61,14 @@ pub enum Asked {
 pub struct Response {
     /// The status.
     pub status: u16,
-    /// Names and values, which may be such as no header can have.
+    /// Names and values, of which some may be impossible in a header.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Bytes,
 }
 
 impl Response {
-    /// Returns an answer that is its status.
+    /// Returns an answer with a status only.
     #[must_use]
     pub const fn plain(status: u16) -> Self {
         Self {
@@ -80,11 +80,11 @@ impl Response {
 }
 
 impl Asked {
-    /// Reads the line of a request; `None` if it is about something else than messages.
+    /// Reads the line of a request; `None` if it is not about messages.
     ///
     /// # Errors
     ///
-    /// [`Refusal`] if nothing can be asked for in this way.
+    /// [`Refusal`] if the address has no such operation.
     pub fn read(method: &str, path: &str, query: Option<&str>) -> Result<Option<Self>, Refusal> {
         let path = path.trim_matches('/');
         let (rest, last) = parent(path);
@@ -133,7 +133,7 @@ impl Asked {
     }
 }
 
-/// Splits the last part off a path.
+/// Splits the last segment off a path.
 fn parent(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
@@ -154,12 +154,12 @@ fn wait(query: Option<&str>) -> Result<Millis, Refusal> {
     Ok(Millis::from_secs(seconds).min(limits::REST_WAIT_MAX))
 }
 
-/// Returns the answer that hands a message out; with a lock, `entity` is the URL of the entity that
-/// the request named, and leads to the lock.
+/// Returns the answer with a delivered message; with a lock, `entity` is the URL of the entity in
+/// the request, and the base of the lock's URL.
 #[must_use]
 pub fn deliver(handover: &Handover, bytes: Bytes, entity: &str) -> Response {
     let Ok(message) = Message::parse(bytes.clone()) else {
-        // What was taken in was parsed then.
+        // Accepted messages have been parsed before.
         return Response {
             body: bytes,
             ..Response::plain(200)

@@ -1,4 +1,4 @@
-//! Why a request about messages is not done, and how that is told.
+//! Refusals of requests about messages, and their answers.
 
 use std::fmt::Write as _;
 
@@ -6,23 +6,22 @@ use super::{Response, times};
 use crate::gateway::Tracking;
 use crate::namespace::{Denied, DeniedKind};
 
-/// Why a request is not done.
+/// The reason for a refusal.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The request makes no sense; the text names what is wrong in it.
+    /// The request is malformed; the text names the fault.
     #[error("{0}")]
     Malformed(String),
-    /// The body is longer than any that is taken.
+    /// The body exceeds its bound.
     #[error("the body has more than {0} bytes, and no message may")]
     TooLong(usize),
-    /// The operation is not done.
+    /// The broker refused the operation.
     #[error(transparent)]
     Denied(#[from] Denied),
 }
 
 impl Refusal {
-    /// Returns the refusal as clients understand it. A text that is recognizable already stays as
-    /// it is.
+    /// Returns the refusal in the form for clients. A text in the service's form stays as it is.
     #[must_use]
     pub fn render(&self, tracking: &Tracking<'_>) -> Response {
         let status = self.status();

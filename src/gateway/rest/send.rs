@@ -1,4 +1,4 @@
-//! Messages that come in: one in headers and a body, or many in JSON.
+//! Messages in requests: one in headers and a body, or many in JSON.
 
 use base64::Engine as _;
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use crate::limits;
 use crate::message::{Draft, Field, Message};
 use crate::time::Timestamp;
 
-/// How messages are sent.
+/// How a request encodes messages.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Sent {
     /// The body is a list of them.
@@ -22,7 +22,7 @@ pub enum Sent {
 /// The type of the body of a batch.
 const BATCH: &str = "application/vnd.microsoft.servicebus.json";
 
-/// Headers that are HTTP's, or of who carries a request on: no properties of a message.
+/// Headers of HTTP, or of proxies: no properties of a message.
 const OWN: [&str; 57] = [
     "accept",
     "accept-charset",
@@ -83,7 +83,7 @@ const OWN: [&str; 57] = [
     "x-ms-retrypolicy",
 ];
 
-/// What begins so is of a proxy or of a browser.
+/// Headers with these prefixes are set by proxies or browsers.
 const OWN_PREFIXES: [&str; 4] = ["access-control-", "sec-", "x-forwarded-", "x-ms-client-"];
 
 /// Returns whether a header of this name is a property of a message.
@@ -93,17 +93,17 @@ pub(super) fn is_property(name: &str) -> bool {
     !own && !OWN_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Tells from the headers of a request how its messages are sent.
+/// Reads from the headers of a request how it encodes messages.
 ///
 /// # Errors
 ///
-/// [`Refusal`] if `BrokerProperties` says what cannot be.
+/// [`Refusal`] if `BrokerProperties` is malformed.
 pub fn sent(headers: &[(&str, &[u8])]) -> Result<Sent, Refusal> {
     let mut kinds = headers
         .iter()
         .filter(|(name, _)| name.eq_ignore_ascii_case("content-type"));
     let kind = kinds.next().map(|(_, value)| *value).unwrap_or_default();
-    // Parameters are against the documents, and mean nothing else.
+    // The documentation allows no parameters; they are ignored.
     let kind = kind.split(|byte| *byte == b';').next().unwrap_or_default();
     if kind.trim_ascii().eq_ignore_ascii_case(BATCH.as_bytes()) {
         return Ok(Sent::Batch);
@@ -115,7 +115,7 @@ pub fn sent(headers: &[(&str, &[u8])]) -> Result<Sent, Refusal> {
 ///
 /// # Errors
 ///
-/// [`Refusal`] if `BrokerProperties` says what cannot be.
+/// [`Refusal`] if `BrokerProperties` is malformed.
 pub fn draft(headers: &[(&str, &[u8])]) -> Result<Draft, Refusal> {
     let mut draft = Draft::default();
     for &(name, value) in headers {
@@ -151,7 +151,7 @@ struct Item {
     user_properties: Option<Map<String, Value>>,
 }
 
-/// The messages of a batch, of which there are so many at most.
+/// The messages of a batch, with a bounded count.
 struct Items(Vec<Item>);
 
 impl<'de> Deserialize<'de> for Items {
@@ -186,7 +186,7 @@ impl<'de> Deserialize<'de> for Items {
 ///
 /// # Errors
 ///
-/// [`Refusal`] says what is wrong, and in which message.
+/// [`Refusal`] names the fault, and the message that has it.
 pub fn batch(body: &[u8], now: Timestamp) -> Result<Vec<Message>, Refusal> {
     let items: Result<Items, _> = serde_json::from_slice(body);
     let Items(items) = items.map_err(|error| Refusal::Malformed(format!("the batch: {error}")))?;

@@ -2,7 +2,7 @@
 
 use crate::time::{Millis, Timestamp};
 
-/// Returns a time as HTTP has it: `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// Returns a time in HTTP's form: `Sun, 06 Nov 1994 08:49:37 GMT`.
 pub(super) fn http(at: Timestamp) -> String {
     let at = jiff::Timestamp::from_millisecond(at.as_millis());
     // Beyond the year 9999 there is no time that a client could show.
@@ -26,7 +26,7 @@ pub(super) fn read(text: &str) -> Option<Timestamp> {
     Some(Timestamp::from_millis(millis))
 }
 
-/// Takes a number of seconds, with a fraction; what is longer than all times is for ever.
+/// Takes a number of seconds, with a fraction; a number beyond all times is an endless span.
 pub(super) fn seconds(seconds: f64) -> Option<Millis> {
     let millis = seconds * 1000.0;
     if !(0.0..).contains(&millis) {

@@ -1,4 +1,4 @@
-//! Values of application-properties, as headers and JSON have them.
+//! Values of application-properties, in headers and in JSON.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use super::times;
 use crate::message::Scalar;
 use crate::time::Timestamp;
 
-/// Reads the value of a header: text stands in double quotes, numbers, `true` and `false` do not.
+/// Reads the value of a header: text is in double quotes, numbers, `true` and `false` are not.
 /// Anything else is text too.
 pub(super) fn read(text: &str) -> Scalar<'static> {
     let text = text.trim();
@@ -29,7 +29,7 @@ pub(super) fn read(text: &str) -> Scalar<'static> {
     }
 }
 
-/// Reads a number that is no integer; words like `inf` are none.
+/// Reads a number that is no integer; texts like `inf` are none.
 fn double(text: &str) -> Option<Scalar<'static>> {
     let begins = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
     let ends = text.ends_with(|c: char| c.is_ascii_digit() || c == '.');
@@ -37,7 +37,7 @@ fn double(text: &str) -> Option<Scalar<'static>> {
     number.map(Scalar::Double)
 }
 
-/// Reads a value of a batch; `None` if it is none that a property can have.
+/// Reads a value of a batch; `None` if it is not a type that a property can have.
 pub(super) fn of_json(value: &Value) -> Option<Scalar<'static>> {
     match value {
         Value::Null => Some(Scalar::Null),
@@ -52,11 +52,11 @@ pub(super) fn of_json(value: &Value) -> Option<Scalar<'static>> {
     }
 }
 
-/// Writes the value of a header; `None` where there is no way to.
+/// Writes the value of a header; `None` if it cannot be one.
 pub(super) fn write(value: &Scalar<'_>) -> Option<String> {
     Some(match value {
         Scalar::Boolean(value) => value.to_string(),
-        // With a point, so that it is read as such.
+        // With a decimal point, so that it is read as a floating number.
         Scalar::Double(value) if value.is_finite() => format!("{value:?}"),
         Scalar::Double(value) => quoted(&value.to_string()),
         Scalar::Duration(ticks) => quoted(&times::write_span(*ticks)),

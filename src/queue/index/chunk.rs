@@ -14,7 +14,7 @@ use crate::time::Timestamp;
 /// Entries that can be worked on.
 #[derive(Debug, Clone)]
 pub(super) struct Chunk {
-    /// By ordinal; those that are gone stay until few are left.
+    /// By ordinal; removed entries stay until few are left.
     pub(super) entries: Vec<Entry>,
     pub(super) alive: usize,
     /// No entry's life ends earlier.
@@ -24,11 +24,11 @@ pub(super) struct Chunk {
     held: Held,
 }
 
-/// Entries as bytes, and what must be known of them at any time.
+/// Entries as bytes, and the facts about them that are needed without unpacking.
 #[derive(Debug)]
 pub(super) struct Packed {
     pub(super) alive: usize,
-    /// Those that are active, and that nobody has.
+    /// Active entries without a lock.
     pub(super) available: usize,
     pub(super) earliest: Timestamp,
     /// The lowest and the highest position of a body.
@@ -59,7 +59,7 @@ impl Deref for Seen<'_> {
     fn deref(&self) -> &Entry {
         match self {
             Self::Here(entry) => entry,
-            Self::Unpacked(entries, at) => entries.get(*at).expect("what was seen is there"),
+            Self::Unpacked(entries, at) => entries.get(*at).expect("a visited entry exists"),
         }
     }
 }
@@ -170,14 +170,13 @@ impl Chunk {
         self.entries.iter().filter(|entry| !entry.gone)
     }
 
-    /// Returns the entries from an ordinal on that are not gone.
+    /// Returns the entries from an ordinal on that are not removed.
     pub(super) fn living_from(&self, ordinal: u64) -> impl Iterator<Item = &Entry> {
         let rest = self.entries.get(start(&self.entries, ordinal)..);
         rest.unwrap_or_default().iter().filter(|entry| !entry.gone)
     }
 
-    /// Returns the ordinals of messages whose life is over at `now`, and begins to wait for the
-    /// others.
+    /// Returns the ordinals of messages that have expired at `now`, and computes the next expiry.
     pub(super) fn expired(&mut self, now: Timestamp) -> Vec<u64> {
         let due = self
             .entries
@@ -192,7 +191,7 @@ impl Chunk {
         due
     }
 
-    /// Returns whether every ordinal that it can have has been given: `last` is the highest.
+    /// Returns whether every ordinal of the chunk has been given out: `last` is the highest.
     pub(super) fn is_closed(&self, last: u64) -> bool {
         self.entries
             .last()
@@ -256,7 +255,7 @@ impl Packed {
     }
 }
 
-/// Finds an entry: where it stands when nothing is missing before it, else by search.
+/// Finds an entry: by its offset if no entry before it is missing, else by search.
 pub(super) fn position(entries: &[Entry], ordinal: u64) -> Option<usize> {
     let first = entries.first()?.ordinal;
     let guess = usize::try_from(ordinal.checked_sub(first)?).ok()?;
@@ -271,7 +270,7 @@ pub(super) fn position(entries: &[Entry], ordinal: u64) -> Option<usize> {
         .ok()
 }
 
-/// Finds the first entry from an ordinal on: where it stands when nothing is missing before it, else
+/// Finds the first entry from an ordinal on: by its offset if no entry before it is missing, else
 /// by search.
 fn start(entries: &[Entry], ordinal: u64) -> usize {
     let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
@@ -315,5 +314,5 @@ fn elsewhere(entry: &Entry) -> usize {
     name + source + amendments
 }
 
-/// What an allocation takes beside its bytes, about.
+/// The bytes of an allocation beside its contents, about.
 const ALLOCATION: usize = 16;

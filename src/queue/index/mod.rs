@@ -1,13 +1,13 @@
 //! The index of one queue: an entry per message, by number, without the bodies.
 //!
-//! Entries stand in chunks of 128 neighbouring ordinals, shared copy-on-write: a snapshot for a
-//! checkpoint costs a pointer per chunk, and the queue goes on. A chunk knows the earliest end of
-//! life in it, so expiry costs a timer per chunk, not per message.
+//! Entries are in chunks of 128 neighbouring ordinals, shared copy-on-write: a snapshot for a
+//! checkpoint costs a pointer per chunk, and does not stop the queue. A chunk knows the earliest
+//! expiry in it, so expiry costs a timer per chunk, not per message.
 //!
 //! A long queue is worked on at its ends. When the open chunks of all queues take more than their
 //! budget, one in between is *packed*: its entries become some bytes, in memory or on a page
-//! ([`memory`](super::memory)). What changes an entry opens its chunk first; what only looks unpacks
-//! it for itself.
+//! ([`memory`](super::memory)). A change of an entry opens its chunk first; a reader unpacks a
+//! temporary copy.
 //!
 //! An *ordinal* is a message's number without roll-over: ordinals of one queue only grow, and
 //! their low 48 bits are the sequence number's.
@@ -31,7 +31,7 @@ use chunk::{Chunk, Packed};
 
 pub(super) use chunk::Seen;
 
-/// What is known of a message.
+/// The index entry of a message.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) ordinal: u64,
@@ -90,9 +90,9 @@ impl Entry {
         self.enqueued_at.after(self.time_to_live)
     }
 
-    /// Returns whether time alone can remove it: deferred messages stay however old they are, and
-    /// a scheduled one's life has not begun (`entities.md#time-to-live`). Whoever holds a lock may
-    /// settle after the end.
+    /// Returns whether time alone can remove it: deferred messages stay however old they are, and a
+    /// scheduled one's life has not begun (`entities.md#time-to-live`). The holder of a lock may
+    /// settle after the expiry.
     fn can_expire(&self) -> bool {
         !self.gone
             && !self.locked
@@ -147,7 +147,7 @@ const CHUNK_ENTRIES: usize = 1 << CHUNK_BITS;
 const CANDIDATES: usize = 32;
 /// Chunks that are packed when one is opened or begun, so that what is too much becomes less.
 const PACKED_AT_ONCE: usize = 2;
-/// What it costs to pass a packed chunk over, in entries looked at.
+/// The cost of skipping a packed chunk, in entries looked at.
 const PASSING_OVER: usize = 4;
 
 impl Index {
@@ -223,7 +223,8 @@ impl Index {
         self.entries_where(ordinal, |_| true)
     }
 
-    /// Returns the entries from this ordinal on without those that are packed where none is wanted.
+    /// Returns the entries from this ordinal on, without the packed chunks in which none is
+    /// deliverable.
     fn entries_where(
         &self,
         ordinal: u64,
@@ -250,8 +251,8 @@ impl Index {
         })
     }
 
-    /// Returns the messages from this ordinal on that can be given out, in order, to look at. What is
-    /// packed and has none of them is passed over.
+    /// Returns deliverable messages from this ordinal on, in order. Packed chunks that have none
+    /// are skipped.
     pub(super) fn available(&self, ordinal: u64) -> impl Iterator<Item = Seen<'_>> {
         self.entries_where(ordinal, |packed| 0 < packed.available)
             .filter(|entry| entry.is_available())
@@ -297,8 +298,8 @@ impl Index {
         }
     }
 
-    /// Returns messages, from an ordinal on, whose bodies lie in some ranges of positions; and where
-    /// to go on, or `None` at the end. It looks at no more than about `scan` entries.
+    /// Returns messages, from an ordinal on, whose bodies lie in some ranges of positions; and the
+    /// ordinal to continue at, or `None` at the end. It looks at about `scan` entries at most.
     pub(super) fn bodies_within(
         &self,
         positions: &Positions,
@@ -317,14 +318,13 @@ impl Index {
             if scan <= scanned {
                 return (found, Some(slot.number << CHUNK_BITS));
             }
-            match &slot.entries {
-                Entries::Packed(packed) if !packed.may_lie_within(positions) => {
-                    scanned += PASSING_OVER;
-                }
-                entries => {
-                    scanned += CHUNK_ENTRIES;
-                    entries.for_each(&mut look);
-                }
+            if let Entries::Packed(packed) = &slot.entries
+                && !packed.may_lie_within(positions)
+            {
+                scanned += PASSING_OVER;
+            } else {
+                scanned += CHUNK_ENTRIES;
+                slot.entries.for_each(&mut look);
             }
         }
         (found, None)
@@ -379,7 +379,7 @@ impl Index {
     }
 
     /// Packs up to `most` chunks if the open ones of all queues take more than their budget.
-    pub(super) fn relieve(&mut self, most: usize) {
+    pub(super) fn pack_chunks(&mut self, most: usize) {
         self.pack_others(None, most);
     }
 
@@ -396,8 +396,8 @@ impl Index {
         }
     }
 
-    /// Finds a chunk's place among the others, or the place where it would be: at once if none is
-    /// missing before it, or behind it.
+    /// Finds the index of a chunk, or the index at which it would be inserted. Without a gap this
+    /// takes no search.
     fn find(&self, number: u64) -> Result<usize, usize> {
         let Some(first) = self.slots.front() else {
             return Err(0);
@@ -409,7 +409,7 @@ impl Index {
         }
     }
 
-    /// Finds a chunk's place where some are missing before it.
+    /// Finds the index of a chunk by search, where some before it are missing.
     fn search(&self, number: u64) -> Result<usize, usize> {
         let count = self.slots.len();
         let last = self.slots.back().map_or(0, |slot| slot.number);
@@ -479,7 +479,7 @@ impl Index {
     }
 
     /// Finds an open chunk that will not be needed soon: far from the reading end, not where
-    /// messages are added, and nobody has a message of it, as far as there is such a one.
+    /// messages are added, and if possible without a locked message.
     fn dispensable(&self, keep: Option<u64>) -> Option<u64> {
         let others = self.open.iter().rev().copied();
         let others = others.filter(|&number| Some(number) != keep);

@@ -1,8 +1,8 @@
-//! Entries as bytes: what a message has in common with the one before it is not said again.
+//! Entries as bytes, each encoded as its differences from the one before it.
 //!
 //! For each entry: a byte of flags, then what they do not say is as before or as usual, as
 //! variable-length integers, seven bits in a byte. Differences are taken modulo 2^64, and signs
-//! stand in the lowest bit. Names and amendments stand where they first occur and are counted;
+//! are in the lowest bit. Names and amendments are written at their first occurrence and numbered;
 //! then they go by their numbers. All of it is of this process only, and has no version.
 
 use std::collections::{BTreeMap, btree_map};
@@ -76,7 +76,7 @@ pub(super) fn unpack(bytes: &[u8], capacity: usize) -> Vec<Entry> {
     entries
 }
 
-/// What the next entry is compared with.
+/// The previous entry, to which the next one is compared.
 struct Before {
     ordinal: u64,
     /// Where the body ended.
@@ -120,7 +120,7 @@ fn end(body: BodyRef) -> u64 {
 struct Packing<'e> {
     out: Vec<u8>,
     before: Before,
-    /// What has been said, and its numbers.
+    /// The values encoded so far, and their numbers.
     sessions: BTreeMap<&'e str, u64>,
     sources: BTreeMap<&'e str, u64>,
     amendments: BTreeMap<Bytes, u64>,
@@ -167,16 +167,16 @@ impl<'e> Packing<'e> {
         }
         if let Some(name) = &entry.message_session {
             let known = known(&mut self.sessions, name.as_str());
-            self.said(known, name.as_str().as_bytes());
+            self.write_known(known, name.as_str().as_bytes());
         }
         if let Some(path) = &entry.dead_letter_source {
             let known = known(&mut self.sources, &***path);
-            self.said(known, path.as_bytes());
+            self.write_known(known, path.as_bytes());
         }
         if let Some(amendments) = &entry.amendments {
             let bytes = amendments.encode();
             let known = known(&mut self.amendments, bytes.clone());
-            self.said(known, &bytes);
+            self.write_known(known, &bytes);
         }
         self.before.set(entry);
     }
@@ -199,8 +199,8 @@ impl<'e> Packing<'e> {
         gather(all)
     }
 
-    /// Writes the number of what was said before, or the next number and what is said.
-    fn said(&mut self, known: Result<u64, u64>, bytes: &[u8]) {
+    /// Writes the number of a value that was encoded before, or the next number and the value.
+    fn write_known(&mut self, known: Result<u64, u64>, bytes: &[u8]) {
         match known {
             Ok(number) => self.number(number),
             Err(next) => {
@@ -230,7 +230,7 @@ impl<'e> Packing<'e> {
     }
 }
 
-/// Returns the number of what has been said, or the number that it has from now on.
+/// Returns the number of a value that was encoded before, or the number that it gets now.
 fn known<T: Ord>(said: &mut BTreeMap<T, u64>, what: T) -> Result<u64, u64> {
     let next = u64::try_from(said.len()).expect("fits 64 bits");
     match said.entry(what) {
@@ -242,7 +242,7 @@ fn known<T: Ord>(said: &mut BTreeMap<T, u64>, what: T) -> Result<u64, u64> {
     }
 }
 
-/// Returns the flags of what most messages do not have.
+/// Returns the flags of the fields that most messages do not have.
 fn unusual(entry: &Entry) -> u8 {
     let is = |state: StoredState| entry.state == state;
     let all = [

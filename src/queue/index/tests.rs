@@ -79,7 +79,7 @@ fn a_snapshot_does_not_change() {
 }
 
 /// `cargo test --release --lib -- --ignored --nocapture costs_the_index`: a message that is added,
-/// locked and removed, with others waiting behind the first.
+/// locked and removed, with others waiting after the first.
 #[test]
 #[ignore = "a measurement"]
 #[expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
@@ -155,9 +155,9 @@ fn packed_messages_expire_at_their_time() {
         index.insert(entry(ordinal, i64::try_from(ordinal).unwrap()));
     }
     index.remove(1);
-    index.relieve(usize::MAX);
+    index.pack_chunks(usize::MAX);
     assert_eq!(packed(&index), index.slots.len());
-    // What has gone is not waited for.
+    // A removed message is not waited for.
     assert_eq!(index.next_expiry(), Some(Timestamp::from_millis(2)));
     let mut expired = Vec::new();
     loop {
@@ -182,7 +182,7 @@ fn a_search_for_bodies_passes_over_what_lies_elsewhere() {
         entry.body.position = ordinal;
         index.insert(entry);
     }
-    index.relieve(usize::MAX);
+    index.pack_chunks(usize::MAX);
     let within = std::iter::once(12_000..12_010).collect();
     let (found, rest) = index.bodies_within(&within, 0, 90 * PASSING_OVER);
     assert_eq!((found, rest), (Vec::new(), Some(90 * 128)));
@@ -273,7 +273,7 @@ fn shown<E: std::ops::Deref<Target = Entry>>(entry: E) -> String {
     format!("{:?}", *entry)
 }
 
-/// What is done to an index.
+/// An operation on an index.
 #[derive(Debug, Clone)]
 enum Act {
     Insert(Box<Entry>),
@@ -281,7 +281,7 @@ enum Act {
     Lock(usize, bool),
     Amend(usize, Option<Arc<Amendments>>),
     Expire(i64),
-    Relieve(usize),
+    PackChunks(usize),
     Freeze,
     Thaw,
 }
@@ -293,7 +293,7 @@ fn act() -> impl Strategy<Value = Act> {
         3 => any::<(usize, bool)>().prop_map(|(at, locked)| Act::Lock(at, locked)),
         2 => (any::<usize>(), amendments()).prop_map(|(at, amendments)| Act::Amend(at, amendments)),
         1 => (0..1_000_i64).prop_map(|at| Act::Expire(1_700_000_000_000 + at)),
-        1 => (0..3_usize).prop_map(Act::Relieve),
+        1 => (0..3_usize).prop_map(Act::PackChunks),
         1 => Just(Act::Freeze),
         1 => Just(Act::Thaw),
     ]
@@ -346,7 +346,7 @@ impl Pair {
                 self.update(at, |entry| entry.amendments.clone_from(&amendments));
             }
             Act::Expire(now) => self.expire(Timestamp::from_millis(now)),
-            Act::Relieve(most) => self.index.relieve(most),
+            Act::PackChunks(most) => self.index.pack_chunks(most),
             Act::Freeze => self.frozen = Some((self.index.freeze(), self.shown())),
             Act::Thaw => {
                 if let Some((frozen, expected)) = self.frozen.take() {

@@ -1,4 +1,4 @@
-//! What actions change.
+//! The effects of actions.
 
 use super::*;
 
@@ -158,7 +158,7 @@ fn an_action_that_cannot_be_done_says_why() {
     let big = Sent::default().property("a", Scalar::Text("x".repeat(40_000).into()));
     let failure = applied("SET b = a SET c = a", &big.message()).unwrap_err();
     assert!(
-        failure.contains("what the action sets is longer"),
+        failure.contains("the property that the action sets is longer"),
         "{failure}"
     );
 }
@@ -173,7 +173,7 @@ fn what_is_no_action_is_refused_where_it_goes_wrong() {
         ("SET a = 1 b = 2", 11, "found the name b"),
         ("SET a = 1; b", 12, "expected SET or REMOVE"),
         ("SET a = b = c", 11, "found '='"),
-        ("SET a = NOT b", 9, "a condition stands where a value must"),
+        ("SET a = NOT b", 9, "a condition is used as a value"),
         (
             "SET sys.SequenceNumber = 1",
             5,

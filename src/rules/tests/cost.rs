@@ -1,4 +1,4 @@
-//! What a publish costs: a measurement.
+//! The cost of a publish: a measurement.
 
 use std::hint::black_box;
 

@@ -145,7 +145,7 @@ fn numbers_compute_as_in_c_sharp() {
     ];
     let message = order();
     for (text, problem) in failing {
-        let Truth::Failure(failure) = truth(text, &message) else {
+        let Truth::EvaluationError(failure) = truth(text, &message) else {
             panic!("{text} has a value");
         };
         assert!(failure.contains(problem), "{text}: {failure}");
@@ -307,11 +307,11 @@ fn what_is_no_condition_is_refused_where_it_goes_wrong() {
         ("a IS 1", 6, "NULL or NOT NULL"),
         ("1 IS NULL", 1, "IS NULL asks about a property"),
         ("EXISTS(1)", 8, "EXISTS asks about a property"),
-        ("a = 1 = 2", 7, "a condition stands where a value must"),
-        ("a = NOT b", 5, "a condition stands where a value must"),
-        ("a + 1", 1, "a value stands where a condition must"),
-        ("'a'", 1, "a value stands where a condition must"),
-        ("a = 1 AND 5", 11, "a value stands where a condition must"),
+        ("a = 1 = 2", 7, "a condition is used as a value"),
+        ("a = NOT b", 5, "a condition is used as a value"),
+        ("a + 1", 1, "a value is used as a condition"),
+        ("'a'", 1, "a value is used as a condition"),
+        ("a = 1 AND 5", 11, "a value is used as a condition"),
         ("length(a) = 1", 1, "no function length()"),
         ("newid(1) = a", 7, "expected ')'"),
         ("a = 9223372036854775808", 5, "64-bit"),
@@ -372,16 +372,16 @@ fn texts_have_bounds() {
 #[test]
 fn what_an_expression_makes_is_bounded() {
     let long = Sent::default().property("a", Scalar::Text("x".repeat(40_000).into()));
-    let Truth::Failure(failure) = truth("a + a = a", &long.message()) else {
+    let Truth::EvaluationError(failure) = truth("a + a = a", &long.message()) else {
         panic!("a text of 80,000 characters came of it");
     };
     assert!(failure.contains("longer than"), "{failure}");
-    let Truth::Failure(failure) = truth("'a' LIKE a", &long.message()) else {
+    let Truth::EvaluationError(failure) = truth("'a' LIKE a", &long.message()) else {
         panic!("a pattern of 40,000 characters was tried");
     };
     assert!(failure.contains("longer than"), "{failure}");
     let slow = format!("a LIKE '%{}_y%'", "x".repeat(900));
-    let Truth::Failure(failure) = truth(&slow, &long.message()) else {
+    let Truth::EvaluationError(failure) = truth(&slow, &long.message()) else {
         panic!("a pattern was tried at all of 40,000 places");
     };
     assert!(failure.contains("steps"), "{failure}");

@@ -64,7 +64,7 @@ fn message() -> Message {
 /// Failures are alike: which of two comes first is no law.
 fn worth(text: &str) -> Truth {
     match truth(text, &message()) {
-        Truth::Failure(_) => Truth::Failure(String::new()),
+        Truth::EvaluationError(_) => Truth::EvaluationError(String::new()),
         other => other,
     }
 }

@@ -131,7 +131,7 @@ fn facts() -> Facts {
 }
 
 impl RuleSet {
-    /// Puts what subscriptions get of a message in the place of what was in `out`, as a topic does
+    /// Replaces `out` by the copies that subscriptions get of a message, as a topic does
     /// it when there is time enough.
     fn matches(&self, message: &Message, facts: &Facts, out: &mut Vec<Match>) {
         self.matches_amended(message, &Amendments::default(), facts, out);
@@ -156,13 +156,13 @@ impl RuleSet {
     }
 }
 
-/// What a condition is worth.
+/// The value of a condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Truth {
     True,
     False,
     Unknown,
-    Failure(String),
+    EvaluationError(String),
 }
 
 fn truth_with(text: &str, parameters: Parameters, message: &Message) -> Truth {
@@ -183,7 +183,7 @@ fn truth_with(text: &str, parameters: Parameters, message: &Message) -> Truth {
         (Ok(true), Ok(false)) => Truth::True,
         (Ok(false), Ok(true)) => Truth::False,
         (Ok(false), Ok(false)) => Truth::Unknown,
-        (Err(failure), Err(_)) => Truth::Failure(failure.to_string()),
+        (Err(failure), Err(_)) => Truth::EvaluationError(failure.to_string()),
         other => panic!("{text} and its negation are {other:?}"),
     }
 }

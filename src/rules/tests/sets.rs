@@ -363,7 +363,7 @@ fn rules_are_kept_as_json() {
             assert_eq!(Rule::from_json(&rule.to_json()).unwrap(), rule);
         }
     }
-    // What is in logs, to the byte.
+    // The stored form in logs, to the byte.
     let kept = Rule {
         action: Some(Action::parse("SET a=1").unwrap()),
         ..rule("n", sql("1=1"))
@@ -382,7 +382,7 @@ fn rules_are_kept_as_json() {
 
 const NAMES: [&str; 4] = ["a", "B", "bb", "ü"];
 
-/// What a message has, or a rule wants: values of a few properties, and a label.
+/// The properties of a message, or of a rule: values of a few properties, and a label.
 fn any_wish() -> impl Strategy<Value = (BTreeMap<usize, i64>, Option<u8>)> {
     (
         btree_map(0..NAMES.len(), 0..3_i64, 0..4),

@@ -1,4 +1,4 @@
-//! What evaluating rules may cost.
+//! The cost of evaluating rules.
 
 use super::*;
 

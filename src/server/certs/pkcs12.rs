@@ -1,7 +1,7 @@
 //! PKCS#12 [RFC 7292]: the key stores and trust stores that Java and .NET read.
 //!
-//! Written, never read. Encryption is PBES2 with AES-256 [RFC 8018] and integrity HMAC with SHA-256:
-//! what OpenSSL 3, Java 8u301 and .NET on every system of these years read, and nothing weaker.
+//! Written, never read. Encryption is PBES2 with AES-256 [RFC 8018] and integrity HMAC with
+//! SHA-256: the strongest that OpenSSL 3, Java 8u301 and .NET on every current system read.
 
 use std::num::NonZeroU32;
 
@@ -64,7 +64,7 @@ pub(super) fn key_store(alias: &str, key: &[u8], chain: &[&[u8]]) -> Result<Vec<
         writer.write_sequence_of(|bags| {
             for (at, certificate) in chain.iter().enumerate() {
                 write_certificate(bags.next(), certificate, |attributes| {
-                    // What has a key's id is that key's own; what has not only completes the chain.
+                    // A certificate with the key's id is the key's own; others complete the chain.
                     if at == 0 {
                         attributes.write_set_of(|attributes| {
                             write_friendly_name(attributes.next(), alias);
@@ -76,8 +76,8 @@ pub(super) fn key_store(alias: &str, key: &[u8], chain: &[&[u8]]) -> Result<Vec<
         });
     });
     store(&[
-        Contents::Plain(keys),
-        Contents::Sealed(Sealed::new(&certificates)?),
+        BagContents::Plain(keys),
+        BagContents::Sealed(Sealed::new(&certificates)?),
     ])
 }
 
@@ -99,22 +99,22 @@ pub(super) fn trust_store(alias: &str, certificate: &[u8]) -> Result<Vec<u8>, Un
             });
         });
     });
-    store(&[Contents::Sealed(Sealed::new(&bags)?)])
+    store(&[BagContents::Sealed(Sealed::new(&bags)?)])
 }
 
 /// A part of a store.
-enum Contents {
+enum BagContents {
     Plain(Vec<u8>),
     Sealed(Sealed),
 }
 
-fn store(parts: &[Contents]) -> Result<Vec<u8>, Unspecified> {
+fn store(parts: &[BagContents]) -> Result<Vec<u8>, Unspecified> {
     let parts = yasna::construct_der(|writer| {
         writer.write_sequence_of(|all| {
             for part in parts {
                 match part {
-                    Contents::Plain(bytes) => write_data(all.next(), bytes),
-                    Contents::Sealed(sealed) => sealed.write_contents(all.next()),
+                    BagContents::Plain(bytes) => write_data(all.next(), bytes),
+                    BagContents::Sealed(sealed) => sealed.write_contents(all.next()),
                 }
             }
         });
@@ -139,8 +139,8 @@ fn store(parts: &[Contents]) -> Result<Vec<u8>, Unspecified> {
     }))
 }
 
-/// The key of the integrity code [RFC 7292 B.2]: one block of SHA-256 is all that it needs, so the
-/// part of the algorithm that goes from block to block is not here.
+/// The key of the integrity code [RFC 7292 B.2]. It is one block of SHA-256, so the part of the
+/// algorithm that chains blocks is omitted.
 fn integrity_key(password: &str, salt: &[u8]) -> Vec<u8> {
     /// Bytes that SHA-256 takes in at once.
     const BLOCK: usize = 64;

@@ -63,7 +63,7 @@ fn files(folder: &Path) -> Vec<(String, u32)> {
 #[test]
 fn keys_are_for_their_owner_and_the_rest_for_all() {
     let folder = folder();
-    // What a crash has left, readable by all, is not what a key is written into.
+    // A file left by a crash, readable by all, must not receive a key.
     fs::write(folder.path().join("server.key.new"), "left").unwrap();
     let told = make(&args(folder.path(), &[], &["device-7"]), now()).unwrap();
     let expected = [
@@ -104,7 +104,7 @@ fn an_authority_is_made_once() {
     assert_eq!(first[..2], second[..2]);
     assert_ne!(first[2], second[2]);
     assert_ne!(first[3], second[3]);
-    // Who names no host keeps those of before.
+    // Without host names, the existing ones are kept.
     let server = leaf(&path("server.pem")).unwrap();
     assert_eq!(server.hosts(), ["one.test", "192.0.2.1"]);
     assert_eq!(server.common_name.as_deref(), Some("one.test"));
@@ -230,14 +230,14 @@ fn an_authority_of_others_may_sign() {
     let mut params = valid(now(), 10);
     params
         .distinguished_name
-        .push(DnType::CommonName, "the house's");
+        .push(DnType::CommonName, "the company's");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let made = params.self_signed(&key).unwrap();
     fs::write(folder.path().join("ca.pem"), made.pem()).unwrap();
     fs::write(folder.path().join("ca.key"), key.serialize_pem()).unwrap();
     make(&args(folder.path(), &[], &[]), now()).unwrap();
     let server = leaf(&folder.path().join("server.pem")).unwrap();
-    assert_eq!(server.issuer, "CN=the house's");
+    assert_eq!(server.issuer, "CN=the company's");
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn names_are_hosts_and_addresses() {
         "a_b",
         "UPPER",
     ] {
-        let name: Name = good.parse().unwrap();
+        let name: SubjectName = good.parse().unwrap();
         assert_eq!(name.to_string(), good.to_ascii_lowercase());
     }
     let long = "a".repeat(64);
@@ -268,7 +268,7 @@ fn names_are_hosts_and_addresses() {
         "ä.test",
         &long,
     ] {
-        assert!(bad.parse::<Name>().is_err(), "{bad}");
+        assert!(bad.parse::<SubjectName>().is_err(), "{bad}");
     }
     for good in ["device-7", "Ärger", "a.b@c.d", "one two"] {
         assert_eq!(good.parse(), Ok(ClientName(good.to_owned())));
@@ -291,7 +291,7 @@ fn names_that_are_too_long_for_a_common_name_are_for_hosts_all_the_same() {
     assert_eq!(server.hosts(), [name]);
 }
 
-/// What a program of others says of a file; none where it is not installed.
+/// The output of another program about a file; none where it is not installed.
 fn said(program: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).output().ok()?;
     let said = [output.stdout, output.stderr].concat();

@@ -19,10 +19,7 @@ use tokio_rustls::rustls;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 
-/// Bytes of the longest document: key sets are some KiB.
-pub(super) const BODY_BYTES_MAX: usize = 1024 * 1024;
-/// Redirects that are followed.
-const REDIRECTS_MAX: usize = 5;
+use crate::limits;
 
 /// Why a document could not be fetched.
 #[derive(Debug, thiserror::Error)]
@@ -31,11 +28,11 @@ pub(in crate::server) enum FetchError {
     Url(String),
     #[error("{0} must be https: plain http is for issuers on this machine only")]
     Plain(String),
-    #[error("{from} leads to {to}, which has another scheme")]
+    #[error("{from} redirects to {to}, which has another scheme")]
     OtherScheme { from: String, to: String },
-    #[error("{0} leads on and on")]
+    #[error("{0} redirects too often")]
     Redirects(String),
-    #[error("{0} leads to nowhere")]
+    #[error("{0} redirects without a usable Location")]
     Nowhere(String),
     #[error("cannot connect to {url}: {source}")]
     Connect { url: String, source: std::io::Error },
@@ -43,7 +40,7 @@ pub(in crate::server) enum FetchError {
     Http { url: String, source: hyper::Error },
     #[error("{url} answered {status}")]
     Status { url: String, status: StatusCode },
-    #[error("the answer of {0} is longer than {BODY_BYTES_MAX} bytes, or broke off")]
+    #[error("the answer of {0} is longer than {max} bytes, or incomplete", max = limits::ISSUER_BYTES_MAX)]
     Body(String),
     #[error("the answer of {0} is not UTF-8")]
     Text(String),
@@ -55,10 +52,10 @@ pub(in crate::server) enum FetchError {
     Tls(#[from] rustls::Error),
 }
 
-/// Where something is: a URL that may be asked.
+/// A URL that may be fetched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Url {
-    scheme: Scheme,
+    scheme: UrlScheme,
     /// A name, or an address without brackets.
     host: String,
     port: u16,
@@ -69,7 +66,7 @@ pub(super) struct Url {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Scheme {
+enum UrlScheme {
     Http,
     Https,
 }
@@ -84,8 +81,8 @@ impl Url {
         let no_url = || FetchError::Url(text.to_owned());
         let uri: Uri = text.parse().map_err(|_| no_url())?;
         let (scheme, port) = match uri.scheme_str() {
-            Some("https") => (Scheme::Https, 443),
-            Some("http") => (Scheme::Http, 80),
+            Some("https") => (UrlScheme::Https, 443),
+            Some("http") => (UrlScheme::Http, 80),
             _ => return Err(no_url()),
         };
         let authority = uri.authority().ok_or_else(no_url)?;
@@ -94,7 +91,7 @@ impl Url {
             return Err(no_url());
         }
         let host = authority.host().trim_matches(['[', ']']).to_owned();
-        if scheme == Scheme::Http && !is_this_machine(&host) {
+        if scheme == UrlScheme::Http && !is_this_machine(&host) {
             return Err(FetchError::Plain(text.to_owned()));
         }
         Ok(Self {
@@ -108,7 +105,7 @@ impl Url {
         })
     }
 
-    /// Returns where this one leads: to another URL with the same scheme, or a path on this host.
+    /// Returns the target of a redirect: another URL with the same scheme, or a path on this host.
     pub(super) fn lead_to(&self, place: &str) -> Result<Self, FetchError> {
         let next = if place.starts_with('/') && !place.starts_with("//") {
             Self::parse(&format!("{}://{}{place}", self.scheme, self.authority))?
@@ -132,7 +129,7 @@ impl fmt::Display for Url {
     }
 }
 
-impl fmt::Display for Scheme {
+impl fmt::Display for UrlScheme {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Http => "http",
@@ -146,10 +143,10 @@ fn is_this_machine(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || address.is_some_and(|address| address.is_loopback())
 }
 
-/// What fetches.
+/// The client.
 #[derive(Debug)]
 pub(super) struct Fetcher {
-    /// Certificates to trust, in the place of the system's. Read for each fetch, for files change.
+    /// Certificates to trust, instead of the system's. Read for each fetch, because files change.
     authorities: Option<PathBuf>,
 }
 
@@ -169,24 +166,24 @@ impl Fetcher {
     /// Returns the document at a URL.
     pub(super) async fn get(&self, url: &Url) -> Result<String, FetchError> {
         let mut place = url.clone();
-        for _ in 0..=REDIRECTS_MAX {
+        for _ in 0..=limits::ISSUER_REDIRECTS_MAX {
             match self.ask(&place).await? {
-                Answer::Document(text) => return Ok(text),
-                Answer::Elsewhere(next) => place = place.lead_to(&next)?,
+                FetchOutcome::Document(text) => return Ok(text),
+                FetchOutcome::Elsewhere(next) => place = place.lead_to(&next)?,
             }
         }
         Err(FetchError::Redirects(url.to_string()))
     }
 
-    async fn ask(&self, url: &Url) -> Result<Answer, FetchError> {
+    async fn ask(&self, url: &Url) -> Result<FetchOutcome, FetchError> {
         let failed = |source| FetchError::Connect {
             url: url.to_string(),
             source,
         };
         let stream = connect(url).await.map_err(failed)?;
         match url.scheme {
-            Scheme::Http => exchange(url, stream).await,
-            Scheme::Https => {
+            UrlScheme::Http => exchange(url, stream).await,
+            UrlScheme::Https => {
                 let name = ServerName::try_from(url.host.clone())
                     .map_err(|_| FetchError::Url(url.to_string()))?;
                 let stream = self.connector()?.connect(name, stream).await;
@@ -210,7 +207,7 @@ impl Fetcher {
     }
 }
 
-enum Answer {
+enum FetchOutcome {
     Document(String),
     Elsewhere(String),
 }
@@ -236,7 +233,7 @@ fn roots_of_file(path: &Path) -> Result<rustls::RootCertStore, FetchError> {
 
 fn roots_of_system() -> Result<rustls::RootCertStore, FetchError> {
     let mut roots = rustls::RootCertStore::empty();
-    // Single ones that cannot be read are the system's affair, as long as there are others.
+    // Single unreadable certificates are ignored, as long as there are others.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
         return Err(FetchError::NoCertificates);
@@ -246,14 +243,14 @@ fn roots_of_system() -> Result<rustls::RootCertStore, FetchError> {
 
 async fn connect(url: &Url) -> std::io::Result<TcpStream> {
     let found = tokio::net::lookup_host((url.host.as_str(), url.port)).await?;
-    // Names may mean anything, "localhost" too.
-    let fits = |address: &SocketAddr| url.scheme == Scheme::Https || address.ip().is_loopback();
+    // A name may resolve to anything, even "localhost".
+    let fits = |address: &SocketAddr| url.scheme == UrlScheme::Https || address.ip().is_loopback();
     let addresses: Vec<SocketAddr> = found.filter(fits).collect();
     TcpStream::connect(addresses.as_slice()).await
 }
 
-/// Asks on an open connection, which is not used again.
-async fn exchange<S>(url: &Url, stream: S) -> Result<Answer, FetchError>
+/// Sends the request on a connection, which is not reused.
+async fn exchange<S>(url: &Url, stream: S) -> Result<FetchOutcome, FetchError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -277,8 +274,8 @@ where
         read(url, response).await
     };
     tokio::pin!(answer);
-    // The answer moves only while the connection does. What the connection fails with, the answer
-    // fails with too.
+    // The answer makes progress only while the connection is polled. An error of the connection is
+    // an error of the answer.
     tokio::select! {
         biased;
         answer = &mut answer => answer,
@@ -286,13 +283,13 @@ where
     }
 }
 
-async fn read(url: &Url, response: Response<Incoming>) -> Result<Answer, FetchError> {
+async fn read(url: &Url, response: Response<Incoming>) -> Result<FetchOutcome, FetchError> {
     let status = response.status();
     if status.is_redirection() {
         let place = response.headers().get(LOCATION);
         let place = place.and_then(|place| place.to_str().ok());
         return place
-            .map(|place| Answer::Elsewhere(place.to_owned()))
+            .map(|place| FetchOutcome::Elsewhere(place.to_owned()))
             .ok_or_else(|| FetchError::Nowhere(url.to_string()));
     }
     if status != StatusCode::OK {
@@ -301,10 +298,10 @@ async fn read(url: &Url, response: Response<Incoming>) -> Result<Answer, FetchEr
             status,
         });
     }
-    let body = Limited::new(response.into_body(), BODY_BYTES_MAX);
+    let body = Limited::new(response.into_body(), limits::ISSUER_BYTES_MAX);
     let body = body.collect().await;
     let body = body.map_err(|_| FetchError::Body(url.to_string()))?;
     String::from_utf8(body.to_bytes().into())
-        .map(Answer::Document)
+        .map(FetchOutcome::Document)
         .map_err(|_| FetchError::Text(url.to_string()))
 }

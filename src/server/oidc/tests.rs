@@ -205,7 +205,7 @@ fn urls_are_https_or_of_this_machine() {
         "http://localhost:8080/keys",
     ] {
         assert!(
-            matches!(tried(good).unwrap().place, Place::Url(_)),
+            matches!(tried(good).unwrap().place, KeyLocation::Url(_)),
             "{good}"
         );
     }
@@ -226,8 +226,14 @@ fn urls_are_https_or_of_this_machine() {
         let text = tried(bad).unwrap_err().to_string();
         assert!(text.contains("is not a URL"), "{bad}: {text}");
     }
-    assert!(matches!(tried("keys.json").unwrap().place, Place::File(_)));
-    assert!(matches!(tried("ftp://keys").unwrap().place, Place::File(_)));
+    assert!(matches!(
+        tried("keys.json").unwrap().place,
+        KeyLocation::File(_)
+    ));
+    assert!(matches!(
+        tried("ftp://keys").unwrap().place,
+        KeyLocation::File(_)
+    ));
 }
 
 #[test]
@@ -317,8 +323,8 @@ async fn redirects_are_followed_within_a_scheme() {
         ("/else", "must be https"),
         ("/file", "is not a URL"),
         ("/beside", "is not a URL"),
-        ("/loop", "leads on and on"),
-        ("/nowhere", "leads to nowhere"),
+        ("/loop", "redirects too often"),
+        ("/nowhere", "redirects without a usable Location"),
         ("/none", "answered 404"),
     ] {
         let text = text_of(get(path).await);
@@ -332,10 +338,10 @@ async fn redirects_are_followed_within_a_scheme() {
 async fn an_answer_has_bounds() {
     let server = Server::start(|_| {
         Box::new(|path| match path {
-            "/huge" => ok(&" ".repeat(fetch::BODY_BYTES_MAX + 1)),
+            "/huge" => ok(&" ".repeat(limits::ISSUER_BYTES_MAX + 1)),
             "/full" => {
                 let keys = jwks("a");
-                ok(&(" ".repeat(fetch::BODY_BYTES_MAX - keys.len()) + &keys))
+                ok(&(" ".repeat(limits::ISSUER_BYTES_MAX - keys.len()) + &keys))
             }
             "/short" => b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{}".to_vec(),
             "/binary" => b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n\xff\xfe".to_vec(),
@@ -352,7 +358,7 @@ async fn an_answer_has_bounds() {
     };
     for (path, expected) in [
         ("/huge", "longer than 1048576 bytes"),
-        ("/short", "or broke off"),
+        ("/short", "or incomplete"),
         ("/binary", "not UTF-8"),
         (
             "/html",
@@ -475,7 +481,7 @@ async fn a_file_is_bounded_too() {
         text.starts_with(&format!("cannot read {name}: No such file")),
         "{text}"
     );
-    std::fs::write(&file, " ".repeat(fetch::BODY_BYTES_MAX + 1)).unwrap();
+    std::fs::write(&file, " ".repeat(limits::ISSUER_BYTES_MAX + 1)).unwrap();
     let text = text_of(keys_of(&source).await);
     assert_eq!(text, format!("{name} is longer than 1048576 bytes"));
     std::fs::write(&file, jwks("a")).unwrap();
@@ -698,7 +704,7 @@ async fn a_keeper_stops_while_it_asks() {
     let (stop, stopped) = watch::channel(false);
     let publish = |text| panic!("{text} comes from nowhere");
     let keeper = tokio::spawn(keep_keys(source, publish, Arc::new(Notify::new()), stopped));
-    // It is connected, and nobody answers.
+    // It is connected, and gets no answer.
     let (_open, _) = listener.accept().await.unwrap();
     stop.send(true).unwrap();
     tokio::time::timeout(PATIENCE, keeper)

@@ -64,7 +64,7 @@ fn the_end_of_a_thread_is_reported_with_what_a_panic_says() {
     assert_eq!(failure, Some(Failure::Panicked("as it is to".to_owned())));
 }
 
-/// What is to fail in a process of its own: the tests below start it.
+/// The failure of a process of its own: the tests below start it.
 const FAILS: &str = "JITNEY_TEST_FAILS";
 
 /// Runs one of these tests in another process, in which it is to end the process.
@@ -108,6 +108,6 @@ fn a_thread_that_fails_ends_the_process_with_its_name_and_cause() {
     }
     let (code, text) = ends("a_thread_that_fails_ends_the_process_with_its_name_and_cause");
     assert_eq!(code, Some(1), "{text}");
-    let expected = "the thread of a test has ended though nobody has asked it to";
+    let expected = "the thread of a test ended unexpectedly";
     assert!(text.contains(expected), "{text}");
 }

@@ -1,6 +1,6 @@
-//! What a certificate says: whose it is, which names it is for, how long it is good.
+//! The contents of a certificate: its subject, its names, its validity.
 //!
-//! Read once, and told to operators and to the choice by name. Whether it can be trusted is not
+//! Parsed once, for operators and for the selection by name. Whether it can be trusted is not
 //! decided here.
 
 use std::fmt;
@@ -12,12 +12,12 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::FromDer as _;
 
-/// What is of interest in one certificate.
+/// The relevant fields of one certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::server) struct Certificate {
     /// The subject's whole name, as people write it.
     pub(in crate::server) subject: String,
-    /// The name of who signed it.
+    /// The issuer's name.
     pub(in crate::server) issuer: String,
     /// The subject's common name, if it has exactly one.
     pub(in crate::server) common_name: Option<String>,
@@ -25,13 +25,13 @@ pub(in crate::server) struct Certificate {
     pub(in crate::server) names: Vec<String>,
     /// The addresses that it is for.
     pub(in crate::server) addresses: Vec<IpAddr>,
-    /// When it begins to be good, in seconds since 1970.
+    /// The beginning of its validity, in seconds since 1970.
     pub(in crate::server) not_before: i64,
-    /// When it ends to be good, in seconds since 1970.
+    /// The end of its validity, in seconds since 1970.
     pub(in crate::server) not_after: i64,
     /// Whether it may sign others.
     pub(in crate::server) is_ca: bool,
-    /// The key that it is about, as DER.
+    /// Its public key, as DER.
     pub(in crate::server) public_key: Vec<u8>,
 }
 
@@ -40,7 +40,7 @@ impl Certificate {
     ///
     /// # Errors
     ///
-    /// What is wrong with it, as the end of a sentence.
+    /// The fault, as the end of a sentence.
     pub(in crate::server) fn read(der: &CertificateDer<'_>) -> Result<Self, String> {
         let (rest, parsed) = X509Certificate::from_der(der).map_err(|error| error.to_string())?;
         if !rest.is_empty() {
@@ -51,10 +51,10 @@ impl Certificate {
         let alternative = parsed.subject_alternative_name();
         let alternative = alternative.map_err(|error| format!("its names: {error}"))?;
         for name in alternative.iter().flat_map(|all| &all.value.general_names) {
-            match name {
-                GeneralName::DNSName(name) => names.push((*name).to_owned()),
-                GeneralName::IPAddress(octets) => addresses.extend(address(octets)),
-                _ => {}
+            if let GeneralName::DNSName(name) = name {
+                names.push((*name).to_owned());
+            } else if let GeneralName::IPAddress(octets) = name {
+                addresses.extend(address(octets));
             }
         }
         Ok(Self {
@@ -76,7 +76,7 @@ impl Certificate {
         self.names.iter().cloned().chain(addresses).collect()
     }
 
-    /// Returns whether it is for a host, by RFC 6125: `*` stands for exactly one first label.
+    /// Returns whether it is for a host, by RFC 6125: `*` matches exactly one first label.
     pub(in crate::server) fn is_for(&self, host: &str) -> bool {
         let host = host.trim_end_matches('.');
         self.names.iter().any(|name| {
@@ -88,18 +88,18 @@ impl Certificate {
         })
     }
 
-    /// Returns whether it has ended at a time.
+    /// Returns whether it has expired at a time.
     pub(in crate::server) fn has_ended(&self, now: SystemTime) -> bool {
         self.not_after < seconds(now)
     }
 
-    /// Returns whether it is good at a time, and for a while after it.
+    /// Returns whether it is valid at a time, and for a while after it.
     pub(in crate::server) fn is_good_for(&self, now: SystemTime, wanted: Duration) -> bool {
         self.not_before <= seconds(now) && seconds(now + wanted) <= self.not_after
     }
 }
 
-/// For people: `CN=localhost (localhost, 127.0.0.1), good until 2029-02-23`.
+/// For operators: `CN=localhost (localhost, 127.0.0.1), good until 2029-02-23`.
 impl fmt::Display for Certificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let subject = if self.subject.is_empty() {
@@ -116,9 +116,9 @@ impl fmt::Display for Certificate {
     }
 }
 
-/// Returns the common name of a certificate's subject: who a client says it is.
+/// Returns the common name of a certificate's subject: the client's name.
 ///
-/// None if there is none; and none if there are several, for which one is meant would be a guess.
+/// None if there is none, or if there are several, because a choice would be a guess.
 pub(in crate::server) fn common_name(certificate: &CertificateDer<'_>) -> Option<String> {
     let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
     one_common_name(&parsed)

@@ -1,7 +1,7 @@
-//! Files of certificates and keys, read and judged.
+//! Files of certificates and keys, read and checked.
 //!
-//! What is wrong is told so that an operator can put it right without knowing TLS: which file, what is
-//! in it, and what should be.
+//! Faults are described so that an operator can correct them without knowing TLS: the file, its
+//! contents, and the expected contents.
 
 use std::fmt;
 use std::fs;
@@ -19,17 +19,17 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::certificate::{Certificate, day};
 
-/// One file is wrong.
+/// A fault of one file.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {wrong}", file.display())]
 pub(in crate::server) struct FileError {
     /// Which.
     pub(in crate::server) file: PathBuf,
-    /// What about it.
+    /// The fault.
     pub(in crate::server) wrong: Wrong,
 }
 
-/// What is wrong with a file, and what would be right.
+/// The fault of a file, and the remedy.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::server) enum Wrong {
     #[error("it cannot be read: {0}")]
@@ -42,7 +42,7 @@ pub(in crate::server) enum Wrong {
     NoCertificate { found: Found },
     #[error("it holds {found} and no private key; a '-----BEGIN PRIVATE KEY-----' is needed")]
     NoKey { found: Found },
-    #[error("its key is encrypted, and nobody is there to ask for the password: {command}")]
+    #[error("its key is encrypted, and the broker cannot ask for the password: {command}")]
     EncryptedKey { command: String },
     #[error("certificate {number} in it cannot be read: {why}")]
     Certificate { number: usize, why: String },
@@ -57,7 +57,7 @@ pub(in crate::server) enum Wrong {
     LaterKey { certificate: PathBuf, number: usize },
 }
 
-/// What a file holds instead of what is looked for.
+/// The contents of a file that was expected to hold something else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::server) enum Found {
     /// Certificates.
@@ -85,14 +85,14 @@ impl fmt::Display for Found {
 }
 
 /// A file as it was read. It may hold a key, so it is never printed.
-pub(super) struct File {
+pub(super) struct PemFile {
     pub(super) path: PathBuf,
     pub(super) bytes: Vec<u8>,
-    /// Whether anybody on this machine can read it.
+    /// Whether all users of this machine can read it.
     open_to_others: bool,
 }
 
-impl File {
+impl PemFile {
     pub(super) fn read(path: &Path) -> Result<Self, FileError> {
         let read = || {
             let bytes = fs::read(path)?;
@@ -191,6 +191,10 @@ impl File {
         Some(Wrong::Der { what, command })
     }
 
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "SectionKind is foreign, and gains variants"
+    )]
     fn found(&self) -> Found {
         if self.bytes.iter().all(u8::is_ascii_whitespace) {
             return Found::Nothing;
@@ -224,14 +228,14 @@ fn contains(bytes: &[u8], text: &str) -> bool {
 pub(super) struct Pair {
     pub(super) key: Arc<CertifiedKey>,
     pub(super) certificate: Certificate,
-    /// What does not keep it from being used, but may keep clients away.
+    /// A fault with which it can be used, but which may keep clients away.
     pub(super) warnings: Vec<String>,
 }
 
 impl Pair {
     pub(super) fn new(
-        certificates: &File,
-        key: &File,
+        certificates: &PemFile,
+        key: &PemFile,
         provider: &CryptoProvider,
         now: SystemTime,
     ) -> Result<Self, FileError> {
@@ -276,7 +280,7 @@ impl Pair {
     }
 }
 
-fn warnings(file: &File, own: &Certificate, now: SystemTime) -> Vec<String> {
+fn warnings(file: &PemFile, own: &Certificate, now: SystemTime) -> Vec<String> {
     let name = file.path.display();
     let mut warnings = Vec::new();
     if own.has_ended(now) {
@@ -299,8 +303,8 @@ fn warnings(file: &File, own: &Certificate, now: SystemTime) -> Vec<String> {
     warnings
 }
 
-/// Reads authorities whose certificates clients may present; returns what is odd, too.
-pub(super) fn authorities(file: &File) -> Result<(RootCertStore, Vec<String>), FileError> {
+/// Reads authorities for certificates of clients; returns warnings, too.
+pub(super) fn authorities(file: &PemFile) -> Result<(RootCertStore, Vec<String>), FileError> {
     let mut roots = RootCertStore::empty();
     let mut warnings = Vec::new();
     for (at, (der, certificate)) in file.certificates()?.into_iter().enumerate() {
@@ -321,8 +325,8 @@ pub(super) fn authorities(file: &File) -> Result<(RootCertStore, Vec<String>), F
     Ok((roots, warnings))
 }
 
-/// Returns the certificates of a file as text, and nothing else that may be in it.
-pub(super) fn public_text(file: &File) -> Result<Arc<str>, FileError> {
+/// Returns the certificates of a file as text, without anything else in it.
+pub(super) fn public_text(file: &PemFile) -> Result<Arc<str>, FileError> {
     file.certificates()?;
     let text = String::from_utf8_lossy(&file.bytes);
     let mut inside = false;

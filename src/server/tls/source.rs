@@ -1,4 +1,4 @@
-//! Where certificates come from, and what was found there.
+//! The source of certificates, and its contents.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,18 +8,18 @@ use std::time::SystemTime;
 use aws_lc_rs::digest;
 
 use super::TlsError;
-use super::files::{File, FileError};
+use super::files::{FileError, PemFile};
 use crate::server::certs::{self, Authority, CertsError, Issued};
 
-/// What the broker's own certificates are called where they are.
+/// The names of the broker's own certificates.
 const CERTIFICATE: &str = "server.pem";
 const KEY: &str = "server.key";
 
-/// Where certificates come from.
+/// The source of certificates.
 pub(super) enum Source {
     /// The operator's files: certificates and their keys.
     Files(Vec<(PathBuf, PathBuf)>),
-    /// A folder of ours.
+    /// A directory of ours.
     Own(PathBuf),
     /// A local authority that ends with the process, and what it signed last.
     Memory(Box<(Authority, Mutex<Issued>)>),
@@ -44,20 +44,20 @@ impl fmt::Debug for Source {
     }
 }
 
-/// Tells one state of all files from another.
+/// Distinguishes one state of all files from another.
 pub(super) type Fingerprint = Vec<u8>;
 
-/// What all files say, not judged yet.
+/// The contents of all files, not checked yet.
 pub(super) struct Inputs {
-    pub(super) pairs: Vec<(File, File)>,
-    pub(super) client_ca: Option<File>,
-    pub(super) ca: Option<File>,
-    /// Why a certificate of ours that is still good was not renewed.
+    pub(super) pairs: Vec<(PemFile, PemFile)>,
+    pub(super) client_ca: Option<PemFile>,
+    pub(super) ca: Option<PemFile>,
+    /// Why a valid certificate of ours was not renewed.
     pub(super) not_renewed: Option<CertsError>,
 }
 
 impl Inputs {
-    /// Reads everything; makes and renews what is ours to make.
+    /// Reads everything; makes and renews our own certificates.
     pub(super) fn read(
         source: &Source,
         client_ca: Option<&Path>,
@@ -93,9 +93,9 @@ impl Inputs {
                 if !issued.lasts(now) {
                     *issued = authority.issue_local(now)?;
                 }
-                own_ca = Some(File::in_memory("the local authority", authority.pem()));
-                let certificate = File::in_memory("the local certificate", &issued.chain);
-                vec![(certificate, File::in_memory("its key", &issued.key))]
+                own_ca = Some(PemFile::in_memory("the local authority", authority.pem()));
+                let certificate = PemFile::in_memory("the local certificate", &issued.chain);
+                vec![(certificate, PemFile::in_memory("its key", &issued.key))]
             }
         };
         Ok(Self {
@@ -117,6 +117,6 @@ impl Inputs {
     }
 }
 
-fn read(path: impl AsRef<Path>) -> Result<File, FileError> {
-    File::read(path.as_ref())
+fn read(path: impl AsRef<Path>) -> Result<PemFile, FileError> {
+    PemFile::read(path.as_ref())
 }

@@ -103,7 +103,7 @@ fn roots_of(
         .with_root_certificates(roots)
 }
 
-/// What both sides know after a handshake.
+/// The result of a handshake on both sides.
 #[derive(Debug)]
 struct Shaken {
     server: Certificate,
@@ -182,7 +182,7 @@ async fn a_client_gets_the_certificate_for_its_host_and_else_the_first() {
         assert_eq!(shaken.version, ProtocolVersion::TLSv1_3);
         assert_eq!((shaken.client, shaken.protocol), (None, None));
     }
-    // Everybody else gets the first one, and does not like it.
+    // Other clients get the first one, and does not like it.
     let (shaken, served) = try_shake(&tls, &Arc::new(bench.client()), "other.test").await;
     assert!(
         shaken
@@ -298,9 +298,9 @@ async fn a_client_may_present_a_certificate_and_only_one_that_an_authority_signe
         let (shaken, _) = try_shake(&tls, &known, "localhost").await;
         assert_eq!(shaken.unwrap().client.as_deref(), Some("device-7"));
     }
-    let stranger = presenting(&Bench::new(), ExtendedKeyUsagePurpose::ClientAuth);
+    let foreign = presenting(&Bench::new(), ExtendedKeyUsagePurpose::ClientAuth);
     let other_purpose = presenting(&bench, ExtendedKeyUsagePurpose::ServerAuth);
-    for refused in [stranger, other_purpose] {
+    for refused in [foreign, other_purpose] {
         let (shaken, served) = try_shake(&tls, &refused, "localhost").await;
         assert!(shaken.is_err());
         assert!(
@@ -310,7 +310,7 @@ async fn a_client_may_present_a_certificate_and_only_one_that_an_authority_signe
                 .contains("invalid peer certificate")
         );
     }
-    // Who is trusted no longer does not come back with a ticket either.
+    // A ticket does not admit a client that is no longer trusted.
     bench.write("clients.pem", Bench::new().authority.pem());
     assert!(tls.reload().unwrap());
     let (shaken, served) = try_shake(&tls, &known, "localhost").await;
@@ -345,7 +345,7 @@ async fn new_files_are_taken_up_and_wrong_ones_change_nothing() {
 #[tokio::test]
 async fn files_are_watched_by_time_and_by_signal_until_the_end() {
     const LONG: Duration = Duration::from_hours(1);
-    // While anybody handles the signal, it does not end the process.
+    // While a handler of the signal exists, it does not end the process.
     let _handled = signal(SignalKind::hangup()).unwrap();
     for (every, signalled) in [(Duration::from_millis(5), false), (LONG, true)] {
         let bench = Bench::new();
@@ -568,7 +568,7 @@ fn what_is_wrong_with_a_key_is_told_with_what_would_be_right() {
         (
             &chain,
             encrypted.as_bytes(),
-            "its key is encrypted, and nobody is there to ask",
+            "its key is encrypted, and the broker cannot ask",
         ),
         (&chain, garbled.as_bytes(), "its key cannot be used: "),
         (

@@ -51,7 +51,7 @@ fn web_socket(address: SocketAddr) -> TcpStream {
 }
 
 #[test]
-fn websockets_keep_their_places_and_health_its_own() {
+fn websockets_keep_their_slots_and_health_its_own() {
     let data = tempfile::tempdir().unwrap();
     let broker = Process::start("ulimit -n 160", data.path(), &[]);
     let mut inside: Vec<TcpStream> = (0..60).map(|_| signed_in(broker.amqp)).collect();

@@ -1,10 +1,10 @@
 //! The real binary as a process: what depends on descriptors, signals and standard streams.
 
 mod descriptors;
+mod http;
 mod privacy;
 mod signals;
 mod streams;
-mod web;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};

@@ -410,7 +410,7 @@ fn sections(bytes: &[u8]) -> Result<BTreeMap<u8, Value>, String> {
         rest = value;
         let value = decode(&mut rest)?;
         if found.insert(*code, value).is_some() {
-            return Err(format!("the section {code:#x} stands twice"));
+            return Err(format!("the section {code:#x} is repeated"));
         }
     }
     Ok(found)

@@ -245,7 +245,10 @@ fn the_name_of_a_namespace_is_the_first_part_of_a_host_unless_it_is_a_number() {
             if_match: None,
         };
         let answer = Answer::Entity(Box::new(view("q", Description::default())));
-        let told = super::Asked::read(&request).unwrap().render(&answer).body;
+        let told = super::AdminRequest::read(&request)
+            .unwrap()
+            .render(&answer)
+            .body;
         let (_, rest) = told.split_once("<author><name>").unwrap();
         rest.split_once('<').unwrap().0.to_owned()
     };

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::super::limits::{ATTRIBUTES_MAX, DEPTH_MAX, ELEMENTS_MAX, TEXT_BYTES_MAX};
-use super::super::{Asked, BODY_BYTES_MAX, Refusal};
+use super::super::{AdminRequest, BODY_BYTES_MAX, Refusal};
 use super::{asked, entry};
 
 const REQUESTS: [&str; 4] = [
@@ -13,7 +13,7 @@ const REQUESTS: [&str; 4] = [
     include_str!("requests/java-queue-update.txt"),
 ];
 
-fn wanted() -> Asked {
+fn wanted() -> AdminRequest {
     asked("PUT", "/t/Subscriptions/s/Rules/r", None).unwrap()
 }
 

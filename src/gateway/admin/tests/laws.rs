@@ -1,4 +1,4 @@
-//! What is told is understood: whatever is written here reads as the same here.
+//! Round trips: everything that is written here reads back as the same.
 
 use std::borrow::Cow;
 

@@ -6,18 +6,18 @@ mod laws;
 mod refusals;
 mod requests;
 
-use super::{Asked, Refusal, Request};
+use super::{AdminRequest, Refusal, Request};
 use crate::namespace::administration::Operation;
 
 const HOST: &str = "contoso.localhost:5300";
 
 /// Reads the head of a request, its path and query as they are.
-fn asked(method: &str, target: &str, if_match: Option<&str>) -> Result<Asked, Refusal> {
+fn asked(method: &str, target: &str, if_match: Option<&str>) -> Result<AdminRequest, Refusal> {
     let (path, query) = match target.split_once('?') {
         Some((path, query)) => (path, Some(query)),
         None => (target, None),
     };
-    Asked::read(&Request {
+    AdminRequest::read(&Request {
         method,
         path,
         query,

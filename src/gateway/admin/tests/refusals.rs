@@ -1,4 +1,4 @@
-//! What is not done, and how it is told.
+//! Refused requests, and the answers to them.
 
 use super::super::{BODY_BYTES_MAX, Refusal};
 use super::{asked, entry, operation, put};

@@ -391,7 +391,7 @@ fn java_makes_and_changes_entities() {
     let Operation::Update { properties, .. } = recorded!("java-queue-update") else {
         panic!("it is an update")
     };
-    // What it was told, with a URL of its own before it.
+    // The URL that it was given, with one of its own before it.
     assert_eq!(properties.forward_dead_letters_to, Some(url("q1")));
     let rights = Rights {
         send: true,

@@ -1,8 +1,8 @@
-//! Pages of indexes in a file: what long queues do not need in memory for now.
+//! Pages of indexes in a file: the parts of long queues that need not be in memory.
 //!
-//! The file has no name, is as old as the process and is never synced: a start makes everything in
-//! it again from the log. A page lies in neighbouring blocks; blocks that were given back go to pages of
-//! the same size, and when there is no page the file is empty.
+//! The file is unlinked, lives as long as the process and is never synced: a start rebuilds its
+//! contents from the log. A page takes consecutive blocks; freed blocks are reused by pages of the
+//! same size, and when there is no page the file is empty.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -23,19 +23,19 @@ const BLOCK: usize = 512;
 
 /// A file of pages.
 #[derive(Debug)]
-pub(super) struct PageFile(Arc<Shared>);
+pub(super) struct PageFile(Arc<PageFileState>);
 
 #[derive(Debug)]
-struct Shared {
+struct PageFileState {
     file: File,
-    blocks: Mutex<Blocks>,
+    blocks: Mutex<FreeBlocks>,
     /// The last page could not be written.
     full: AtomicBool,
 }
 
 /// Which blocks are free.
 #[derive(Debug, Default)]
-struct Blocks {
+struct FreeBlocks {
     /// First blocks, by how many there are together.
     free: BTreeMap<u32, Vec<u32>>,
     /// Where the file ends.
@@ -45,7 +45,7 @@ struct Blocks {
 
 #[derive(Debug)]
 struct FilePage {
-    shared: Arc<Shared>,
+    shared: Arc<PageFileState>,
     first: u32,
     count: u32,
     length: u32,
@@ -53,18 +53,18 @@ struct FilePage {
 }
 
 impl PageFile {
-    /// Makes the file in a directory.
+    /// Creates the file in a directory.
     ///
     /// # Errors
     ///
-    /// If the directory takes none.
+    /// If the file cannot be created.
     pub(super) fn create(directory: &Path) -> io::Result<Self> {
         let path = directory.join("index.swap");
         let mut options = files::private();
         let file = options.read(true).write(true).create(true).truncate(true);
         let file = file.open(&path)?;
         fs::remove_file(&path)?;
-        Ok(Self(Arc::new(Shared {
+        Ok(Self(Arc::new(PageFileState {
             file,
             blocks: Mutex::default(),
             full: AtomicBool::new(false),
@@ -84,7 +84,7 @@ impl PageStore for PageFile {
             length,
             checksum: crc32c::crc32c(bytes),
         };
-        // Dropped where it fails, the page gives its blocks back.
+        // If the write fails, dropping the page frees its blocks.
         match self.0.file.write_all_at(bytes, page.offset()) {
             Ok(()) => {
                 self.0.full.store(false, Ordering::Relaxed);
@@ -94,7 +94,7 @@ impl PageStore for PageFile {
                 if !self.0.full.swap(true, Ordering::Relaxed) {
                     warn!(
                         %error,
-                        "index.swap cannot be written: indexes of long queues stay in memory"
+                        "cannot write index.swap: indexes of long queues stay in memory"
                     );
                 }
                 None
@@ -112,7 +112,7 @@ impl Page for FilePage {
             if crc32c::crc32c(&bytes) == self.checksum {
                 Ok(())
             } else {
-                Err(io::Error::other("it is not what was written"))
+                Err(io::Error::other("it is damaged"))
             }
         });
         if let Err(error) = whole {
@@ -135,23 +135,23 @@ impl Drop for FilePage {
     fn drop(&mut self) {
         let mut blocks = self.shared.blocks();
         blocks.give_back(self.first, self.count);
-        // Nobody else writes while the blocks are held. What stays is only room.
+        // No other thread writes while the blocks are locked. Only free space stays.
         if blocks.used == 0 && self.shared.file.set_len(0).is_ok() {
-            *blocks = Blocks::default();
+            *blocks = FreeBlocks::default();
         }
     }
 }
 
-impl Shared {
-    fn blocks(&self) -> MutexGuard<'_, Blocks> {
-        // Every change is done in one step: a thread that panicked left nothing half done.
+impl PageFileState {
+    fn blocks(&self) -> MutexGuard<'_, FreeBlocks> {
+        // Every change is done in one step: a thread that panicked left no partial state.
         self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Blocks {
-    /// Takes some neighbouring blocks, and returns the first; `None` when the file is as long as can
-    /// be.
+impl FreeBlocks {
+    /// Takes consecutive blocks, and returns the first; `None` when the file has reached its
+    /// largest size.
     fn take(&mut self, count: u32) -> Option<u32> {
         let free = self.free.get_mut(&count).and_then(Vec::pop);
         let first = match free {
@@ -192,7 +192,7 @@ mod tests {
         for (seed, (&length, page)) in lengths.iter().zip(&pages).enumerate() {
             assert_eq!(page.read(), bytes(length, seed));
         }
-        // Room that is free is taken again, and the others are as they were.
+        // Freed blocks are taken again, and the others are as they were.
         drop(pages.swap_remove(1));
         let length = file.0.file.metadata().unwrap().len();
         let again = file.put(&bytes(500, 99)).expect("there is room");
@@ -222,7 +222,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("read-only");
         fs::write(&path, "").unwrap();
-        let file = PageFile(Arc::new(Shared {
+        let file = PageFile(Arc::new(PageFileState {
             file: File::open(path).unwrap(),
             blocks: Mutex::default(),
             full: AtomicBool::new(false),

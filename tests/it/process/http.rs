@@ -1,4 +1,4 @@
-//! What HTTP connections are refused: in so many answers, so many lines of the log, by their host.
+//! Refusals of HTTP connections: by count, by lines of the log, by host.
 
 use std::io::{Read as _, Write as _};
 
@@ -26,7 +26,7 @@ fn a_connection_that_proves_no_right_is_closed_and_told_of_in_few_lines() {
     assert_eq!(refused, limits::HTTP_REFUSALS_MAX);
     process.signal("TERM");
     let (_, log) = process.end();
-    let told = log.matches("a request was refused").count();
+    let told = log.matches("HTTP request refused").count();
     assert_eq!(told, usize::try_from(limits::REFUSALS_TOLD).unwrap());
 }
 

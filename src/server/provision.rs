@@ -1,8 +1,10 @@
-//! The entities that the configuration names are made, or get the properties that it gives them.
+//! Provisioning: creates the entities of the configuration, and sets the properties that it gives
+//! them.
 //!
-//! What it names it decides, at each start; what it does not name stays as it is: other entities,
-//! properties for which the file has no words, authorization rules of an entity of which it says
-//! nothing. Of a subscription, the rules that it names are made or replaced, and others stay.
+//! The configuration wins for everything that it names, at each start. Everything else stays as it
+//! is: other entities, properties that the file cannot express, authorization rules of an entity
+//! for which it has none. Of a subscription, the rules that it names are created or replaced, and
+//! others stay.
 
 use crate::address;
 use tracing::info;
@@ -22,12 +24,12 @@ use crate::rights::{AuthorizationRule, Key, Rights};
 use crate::rules::{Action, CorrelationFields, CorrelationFilter, Filter, Rule, SqlFilter};
 use crate::time::Timestamp;
 
-/// Makes the entities of a configuration.
+/// Provisions the entities of a configuration.
 ///
 /// # Errors
 ///
-/// What cannot be, and why, as a sentence. Nothing of it is durable then.
-pub(super) fn install(
+/// A sentence that says what is impossible, and why. None of the changes is durable then.
+pub(super) fn provision(
     gateway: &mut Gateway,
     cx: &mut StepContext<'_>,
     config: &Config,
@@ -53,12 +55,12 @@ pub(super) fn install(
     }
     for namespace in &config.namespaces {
         let prefix = gateway.namespaces().prefix_of(&namespace.name);
-        let mut place = Place {
+        let mut scope = NamespaceScope {
             gateway,
             cx,
             prefix,
         };
-        place.install(namespace)?;
+        scope.provision(namespace)?;
     }
     for namespace in &config.namespaces {
         check_forwards(
@@ -70,8 +72,8 @@ pub(super) fn install(
     Ok(())
 }
 
-/// Checks where the entities of the file forward to. What administrators made is as they left it:
-/// where a target is gone, messages go to the transfer dead letters.
+/// Checks the forwarding targets in the file. Entities that administrators made are not checked: if
+/// a target is deleted, messages go to the transfer dead letters.
 fn check_forwards(gateway: &Gateway, prefix: &str, namespace: &Namespace) -> Result<(), String> {
     let queues = namespace.queues.iter().map(|queue| queue.name.clone());
     let subscriptions = namespace.topics.iter().flat_map(|topic| {
@@ -88,14 +90,14 @@ fn check_forwards(gateway: &Gateway, prefix: &str, namespace: &Namespace) -> Res
     Ok(())
 }
 
-struct Place<'a, 'b> {
+struct NamespaceScope<'a, 'b> {
     gateway: &'a mut Gateway,
     cx: &'a mut StepContext<'b>,
     prefix: String,
 }
 
-impl Place<'_, '_> {
-    fn install(&mut self, namespace: &Namespace) -> Result<(), String> {
+impl NamespaceScope<'_, '_> {
+    fn provision(&mut self, namespace: &Namespace) -> Result<(), String> {
         for topic in &namespace.topics {
             let description = self.describe_topic(topic);
             self.ensure(&topic.name, description, topic.authorization.as_deref())?;
@@ -124,10 +126,10 @@ impl Place<'_, '_> {
             description.authorization = rules.iter().map(authorization_rule).collect();
         }
         let ensured = self.gateway.ensure_entity(self.cx, &path, description);
-        self.tell(&path, ensured)
+        self.log_outcome(&path, ensured)
     }
 
-    /// Leaves what the file has no words for as it is.
+    /// Keeps properties that the file cannot express.
     fn keep_unnamed(&self, path: &str, description: &mut Description) {
         if let Some(existing) = self.gateway.namespaces().description(path) {
             description
@@ -142,8 +144,8 @@ impl Place<'_, '_> {
         }
     }
 
-    /// Says what the file has changed.
-    fn tell(&self, path: &str, ensured: Result<bool, EntityRefused>) -> Result<(), String> {
+    /// Logs the changes.
+    fn log_outcome(&self, path: &str, ensured: Result<bool, EntityRefused>) -> Result<(), String> {
         let changed = ensured.map_err(|error| error.to_string())?;
         let history = self
             .gateway
@@ -152,7 +154,7 @@ impl Place<'_, '_> {
             .map(|it| it.history);
         if changed && history.is_some_and(|it| it.created_at < it.updated_at) {
             let path = address::without_namespace(path);
-            info!(path, "changed to what the configuration says");
+            info!(path, "changed to match the configuration");
         }
         Ok(())
     }
@@ -165,7 +167,7 @@ impl Place<'_, '_> {
         });
         let rules: Vec<Rule> = rules.collect::<Result<_, _>>()?;
         let mut description = self.describe(&subscription.properties, EntityKind::Subscription);
-        // What a subscription holds counts to its topic, which takes no more when it is full.
+        // The size of a subscription counts to its topic, which refuses messages when it is full.
         description.max_bytes = u64::MAX;
         description.max_message_bytes = limits::MESSAGE_SIZE_MAX;
         description.partitioned = topic.properties.enable_partitioning;
@@ -174,7 +176,7 @@ impl Place<'_, '_> {
         let ensured = self
             .gateway
             .ensure_subscription(self.cx, &path, description, rules);
-        self.tell(&path, ensured)
+        self.log_outcome(&path, ensured)
     }
 
     fn describe_topic(&self, topic: &Topic) -> Description {
@@ -257,10 +259,10 @@ fn authorization_rule(rule: &ConfiguredAuthorization) -> AuthorizationRule {
     }
 }
 
-/// The rule of the key that was made for the namespaces that have none.
+/// The rule with the key that was made for the namespaces without rules.
 fn root_rule(key: &Key) -> AuthorizationRule {
     AuthorizationRule {
-        name: super::keys::ROOT.to_owned(),
+        name: super::root_key::ROOT.to_owned(),
         rights: Rights::ALL,
         primary_key: key.clone(),
         secondary_key: None,

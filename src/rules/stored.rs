@@ -11,7 +11,7 @@ use crate::time::Timestamp;
 
 /// Why bytes are not a rule.
 #[derive(Debug, thiserror::Error)]
-pub enum KeptError {
+pub enum StoredError {
     /// They are not the JSON that we write.
     #[error("a rule that is kept is not to be read")]
     Json(#[from] serde_json::Error),
@@ -72,7 +72,7 @@ impl Rule {
         self.to_json().len()
     }
 
-    /// Returns about how many bytes of memory it takes: what was written, and what was made of it.
+    /// Returns about how many bytes of memory it takes: its source and its compiled form.
     pub(super) fn kept_bytes(&self) -> usize {
         const FIXED: usize = 512;
         FIXED + 2 * self.size()
@@ -106,8 +106,8 @@ impl Rule {
     ///
     /// # Errors
     ///
-    /// [`KeptError`] if [`Rule::to_json`] cannot have written it.
-    pub fn from_json(json: &[u8]) -> Result<Self, KeptError> {
+    /// [`StoredError`] if [`Rule::to_json`] cannot have written it.
+    pub fn from_json(json: &[u8]) -> Result<Self, StoredError> {
         let kept: KeptRule = serde_json::from_slice(json)?;
         let action = kept
             .action

@@ -1,7 +1,8 @@
 //! HTTP: health, the authority's certificate, WebSockets, the administration API, and messages.
 //!
 //! A request of the administration API is checked for its rights before its body is read, and its
-//! body is read before it is understood: a stranger costs a bounded number of bytes, and no parsing.
+//! body is read before it is parsed: an unauthenticated peer costs a bounded number of bytes, and no
+//! parsing.
 
 use std::convert::Infallible;
 use std::hash::{BuildHasher as _, RandomState};
@@ -27,16 +28,16 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tower_service::Service as _;
 use tracing::{debug, info};
 
+use super::admission::{ConnectionSlot, ConnectionSlots, Permit};
 use super::connection::Stream;
-use super::doors::{self, House, Scheme, Visit};
-use super::heads::Head;
+use super::header_case::Head;
+use super::listener::{self, Scheme, ServerState};
 use super::mailbox::Mail;
 use super::messages;
-use super::visits::{Place, Places};
 use super::websocket::ByteStream;
 use crate::access::{Authority, Fault, Inquiry, Origin, TokenRefused};
 use crate::gateway::Tracking;
-use crate::gateway::admin::{self, Asked, Refusal};
+use crate::gateway::admin::{self, AdminRequest, Refusal};
 use crate::gateway::rest;
 use crate::limits;
 use crate::namespace::{Denied, DeniedKind};
@@ -47,17 +48,10 @@ const UNHEALTHY: &str =
     r#"{"status":"unhealthy","message":"Service not available. Please try after some time."}"#;
 /// Where AMQP is spoken over WebSockets (`transport.md#websockets`).
 const WEBSOCKET: &str = "/$servicebus/websocket";
-/// The subprotocols of the SDKs and of everybody else; the one that is asked for is answered.
+/// The subprotocols of the SDKs and of other clients; the answer has the requested one.
 const SUBPROTOCOLS: [&str; 2] = ["AMQPWSB10", "amqp"];
 
-pub(super) const READ_DEADLINE: Duration =
-    Duration::from_millis(limits::HTTP_READ_DEADLINE.as_millis().cast_unsigned());
-
-/// How long an answer that is under way may take when a connection is to end.
-const LAST_WAIT: Duration = Duration::from_secs(2);
-
-/// How long one connection may live: a client makes another.
-const LIFE: Duration = Duration::from_mins(10);
+pub(super) const READ_DEADLINE: Duration = limits::HTTP_READ_DEADLINE.as_duration();
 
 /// Where clients put tokens for the entities that another is to forward to
 /// (`administration.md#headers`).
@@ -66,30 +60,30 @@ const SUPPLEMENTARY: [&str; 2] = [
     "ServiceBusDlqSupplementaryAuthorization",
 ];
 
-/// Who makes the requests of a connection.
+/// The peer that makes the requests of a connection.
 #[derive(Clone)]
 pub(super) struct Caller {
     pub(super) origin: Arc<Origin>,
     pub(super) scheme: Scheme,
-    /// Where its receives wait.
+    /// The queue of its receives.
     pub(super) receives: mpsc::Sender<messages::Wanted>,
     address: IpAddr,
-    /// Held until a request proves a right.
-    visit: Arc<Mutex<Option<Visit>>>,
-    /// Of the connection; a WebSocket takes it with it.
-    place: Arc<Mutex<Option<Place>>>,
-    /// How many of its requests proved none.
+    /// Held until a request is authorized.
+    permit: Arc<Mutex<Option<Permit>>>,
+    /// The slot of the connection; a WebSocket takes it over.
+    slot: Arc<Mutex<Option<ConnectionSlot>>>,
+    /// How many of its requests were not authorized.
     refused: Arc<AtomicUsize>,
 }
 
 /// Answers the requests of one connection until it ends.
 pub(super) async fn serve(
-    house: &Arc<House>,
+    server: &Arc<ServerState>,
     stream: impl Stream + 'static,
     scheme: Scheme,
     origin: Origin,
-    visit: Visit,
-    place: Place,
+    permit: Permit,
+    slot: ConnectionSlot,
 ) {
     let origin = Arc::new(origin);
     // Requests come one after the other, and so do receives.
@@ -99,34 +93,34 @@ pub(super) async fn serve(
         origin: Arc::clone(&origin),
         scheme,
         receives,
-        address: visit.address(),
-        // Where nothing needs to be proved, nobody is a stranger.
-        visit: Arc::new(Mutex::new((!house.is_open).then_some(visit))),
-        place: Arc::new(Mutex::new(Some(place))),
+        address: permit.address(),
+        // Without authorization every peer counts as authorized.
+        permit: Arc::new(Mutex::new((!server.is_open).then_some(permit))),
+        slot: Arc::new(Mutex::new(Some(slot))),
         refused: Arc::default(),
     };
     tokio::join!(
-        // What the requests hold goes with it, and so the receives end.
-        answer_all(house, stream, caller, end),
-        messages::hand_out(house, &origin, wanted, ending),
+        // The sender of `wanted` is dropped with it, which ends the receives.
+        answer_all(server, stream, caller, end),
+        messages::hand_out(server, &origin, wanted, ending),
     );
 }
 
-/// Answers requests; says that the connection is ending before it waits for the last of them.
+/// Answers requests. Sends `end` before it waits for the last answer of a connection that must end.
 async fn answer_all(
-    house: &Arc<House>,
+    server: &Arc<ServerState>,
     stream: impl Stream + 'static,
     caller: Caller,
     end: watch::Sender<bool>,
 ) {
-    let stranger = Arc::clone(&caller.visit);
+    let permit = Arc::clone(&caller.permit);
     let refused = Arc::clone(&caller.refused);
     let begun = Instant::now();
-    // The few places for health are given back after one answer.
-    let is_aside = held_place(&caller.place)
+    // A reserved slot is given back after one answer.
+    let is_reserved = held_slot(&caller.slot)
         .as_ref()
-        .is_some_and(Place::is_aside);
-    let router = router(Arc::clone(house));
+        .is_some_and(ConnectionSlot::is_reserved);
+    let router = router(Arc::clone(server));
     let head = Head::default();
     let stream = head.watch(stream);
     let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
@@ -148,7 +142,7 @@ async fn answer_all(
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(header::CONNECTION, close);
             }
-            // Behind an upgrade there are no heads.
+            // After an upgrade no more heads follow.
             if response.status() != StatusCode::SWITCHING_PROTOCOLS {
                 head.resume();
             }
@@ -159,18 +153,18 @@ async fn answer_all(
         .timer(TokioTimer::new())
         .header_read_timeout(READ_DEADLINE)
         .max_buf_size(limits::HTTP_HEAD_BYTES_MAX)
-        .keep_alive(!is_aside)
+        .keep_alive(!is_reserved)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     let mut connection = std::pin::pin!(connection);
-    let mut stopped = house.stopped.clone();
+    let mut stopped = server.stopped.clone();
     let stop = async {
         // An error means that the other end is gone, which is a stop too.
         let _ = stopped.wait_for(|stopped| *stopped).await;
     };
     let ended = tokio::select! {
         ended = &mut connection => Ok(ended),
-        () = end_of_life(begun, &stranger) => Err(()),
+        () = end_of_life(begun, &permit) => Err(()),
         () = stop => Err(()),
     };
     let ended = match ended {
@@ -178,16 +172,18 @@ async fn answer_all(
         Err(()) => {
             let _ = end.send(true);
             connection.as_mut().graceful_shutdown();
-            // Who does not read its last answer has had its time.
-            timeout(LAST_WAIT, connection).await.unwrap_or(Ok(()))
+            // A peer that does not read its last answer in time loses it.
+            timeout(limits::HTTP_LAST_WAIT.as_duration(), connection)
+                .await
+                .unwrap_or(Ok(()))
         }
     };
     if let Err(error) = ended {
-        debug!(%error, "an HTTP connection ended");
+        debug!(%error, "HTTP connection ended");
     }
 }
 
-/// Writes the dollar sign with which a path begins as it is.
+/// Decodes the percent-encoded dollar sign at the beginning of a path.
 fn decode_dollar(uri: &mut Uri) {
     let rest = uri.path_and_query().map(ToString::to_string);
     let decoded = rest.map(|rest| rest.replacen("/%24", "/$", 1));
@@ -196,34 +192,35 @@ fn decode_dollar(uri: &mut Uri) {
     }
 }
 
-/// Waits until a connection has lived long enough: a stranger's until its visit is over.
-async fn end_of_life(begun: Instant, stranger: &Mutex<Option<Visit>>) {
-    let deadline = of_visit(stranger).as_ref().map(Visit::deadline);
+/// Waits until a connection has to end: at its permit's deadline if it is still unauthenticated, else
+/// after [`limits::HTTP_CONNECTION_LIFE`].
+async fn end_of_life(begun: Instant, permit: &Mutex<Option<Permit>>) {
+    let deadline = held_permit(permit).as_ref().map(Permit::deadline);
     if let Some(deadline) = deadline {
         sleep_until(deadline).await;
-        if of_visit(stranger).is_some() {
+        if held_permit(permit).is_some() {
             return;
         }
     }
-    sleep_until(begun + LIFE).await;
+    sleep_until(begun + limits::HTTP_CONNECTION_LIFE.as_duration()).await;
 }
 
-fn of_visit(visit: &Mutex<Option<Visit>>) -> MutexGuard<'_, Option<Visit>> {
-    visit.lock().unwrap_or_else(PoisonError::into_inner)
+fn held_permit(permit: &Mutex<Option<Permit>>) -> MutexGuard<'_, Option<Permit>> {
+    permit.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn router(house: Arc<House>) -> Router {
+fn router(server: Arc<ServerState>) -> Router {
     Router::new()
         .route("/health", get(health))
         .route("/ca.pem", get(authority))
         .route(WEBSOCKET, get(websocket))
         .route(&format!("{WEBSOCKET}/"), get(websocket))
         .fallback(requested)
-        .with_state(house)
+        .with_state(server)
 }
 
-async fn health(State(house): State<Arc<House>>) -> Response {
-    let (status, body) = if house.vitals.are_good() {
+async fn health(State(server): State<Arc<ServerState>>) -> Response {
+    let (status, body) = if server.vitals.are_good() {
         (StatusCode::OK, HEALTHY)
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, UNHEALTHY)
@@ -232,8 +229,8 @@ async fn health(State(house): State<Arc<House>>) -> Response {
 }
 
 /// The certificate of the authority that clients are to trust.
-async fn authority(State(house): State<Arc<House>>) -> Response {
-    match house.tls.ca_pem() {
+async fn authority(State(server): State<Arc<ServerState>>) -> Response {
+    match server.tls.ca_pem() {
         Some(pem) => {
             let kind = [(header::CONTENT_TYPE, "application/x-pem-file")];
             (kind, pem.to_string()).into_response()
@@ -247,23 +244,23 @@ async fn authority(State(house): State<Arc<House>>) -> Response {
 }
 
 async fn websocket(
-    State(house): State<Arc<House>>,
+    State(server): State<Arc<ServerState>>,
     Extension(caller): Extension<Caller>,
     request: Request,
 ) -> Response {
     let (mut parts, _) = request.into_parts();
-    if let Some(refused) = foreign(&house, &parts.headers) {
+    if let Some(refused) = foreign(&server, &parts.headers) {
         return refused;
     }
     let upgrade = match WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
         Ok(upgrade) => upgrade,
         Err(rejection) => return rejection.into_response(),
     };
-    // A visit of its own: it may last until a right is proved, and the request's ends now.
-    let Some(visit) = house.visits.enter(caller.address) else {
+    // A permit of its own, until the WebSocket is authorized: the request's ends with the answer.
+    let Some(permit) = server.admission.try_admit(caller.address) else {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     };
-    let Some(place) = place_of_stream(&house.places, &caller.place) else {
+    let Some(slot) = slot_of_stream(&server.slots, &caller.slot) else {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     };
     let mut origin = Origin::clone(&caller.origin);
@@ -276,48 +273,50 @@ async fn websocket(
         // Each message by itself: Java hangs when a TLS record ends within the head of one.
         .write_buffer_size(0)
         .max_write_buffer_size(2 * limits::WEBSOCKET_MESSAGE_BYTES_MAX)
-        .on_failed_upgrade(|error| debug!(%error, "no WebSocket"))
+        .on_failed_upgrade(|error| debug!(%error, "WebSocket upgrade failed"))
         .on_upgrade(move |socket| async move {
-            doors::serve_amqp(&house, ByteStream::new(socket), origin, visit, place).await;
+            listener::serve_amqp(&server, ByteStream::new(socket), origin, permit, slot).await;
         })
 }
 
-/// Returns the place that a WebSocket has for as long as its stream is open: the one of the connection
-/// that it was made of. Those kept for health and administration are given back for one of the others;
-/// `None` if all of these are taken.
-fn place_of_stream(places: &Places, held: &Mutex<Option<Place>>) -> Option<Place> {
-    let mut held = held_place(held);
-    if held.as_ref()?.is_aside() {
-        let place = places.try_take()?;
+/// Returns the slot that a WebSocket holds for as long as its stream is open: the one of its HTTP
+/// connection. A reserved slot is exchanged for one of the others; `None` if all of these are taken.
+fn slot_of_stream(
+    slots: &ConnectionSlots,
+    held: &Mutex<Option<ConnectionSlot>>,
+) -> Option<ConnectionSlot> {
+    let mut held = held_slot(held);
+    if held.as_ref()?.is_reserved() {
+        let slot = slots.try_take()?;
         *held = None;
-        return Some(place);
+        return Some(slot);
     }
     held.take()
 }
 
-fn held_place(place: &Mutex<Option<Place>>) -> MutexGuard<'_, Option<Place>> {
-    place.lock().unwrap_or_else(PoisonError::into_inner)
+fn held_slot(slot: &Mutex<Option<ConnectionSlot>>) -> MutexGuard<'_, Option<ConnectionSlot>> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// All else is about messages, or about entities.
+/// Answers all other requests: operations on messages, or on entities.
 async fn requested(
-    State(house): State<Arc<House>>,
+    State(server): State<Arc<ServerState>>,
     Extension(caller): Extension<Caller>,
     request: Request,
 ) -> Response {
     let (parts, body) = request.into_parts();
-    if let Some(refused) = foreign(&house, &parts.headers) {
+    if let Some(refused) = foreign(&server, &parts.headers) {
         return refused;
     }
     let (method, uri) = (parts.method.as_str(), &parts.uri);
     match rest::Asked::read(method, uri.path(), uri.query()).transpose() {
-        Some(asked) => messages::answer(&house, &caller, asked, &parts, body).await,
-        None => administer(&house, &caller, &parts, body).await,
+        Some(asked) => messages::answer(&server, &caller, asked, &parts, body).await,
+        None => administer(&server, &caller, &parts, body).await,
     }
 }
 
 /// The administration API (`administration.md#administration-over-http`).
-async fn administer(house: &House, caller: &Caller, parts: &Parts, body: Body) -> Response {
+async fn administer(server: &ServerState, caller: &Caller, parts: &Parts, body: Body) -> Response {
     let host = host(&parts.headers, &caller.origin);
     let text = |name| {
         parts
@@ -325,10 +324,10 @@ async fn administer(house: &House, caller: &Caller, parts: &Parts, body: Body) -
             .get(name)
             .and_then(|value| value.to_str().ok())
     };
-    // One that cannot be read is none of ours, and not one that is not there.
+    // A header that is not text matches no version; it must not count as absent.
     let version = parts.headers.get(header::IF_MATCH);
     let version = version.map(|value| String::from_utf8_lossy(value.as_bytes()));
-    let asked = Asked::read(&admin::Request {
+    let asked = AdminRequest::read(&admin::Request {
         method: parts.method.as_str(),
         path: parts.uri.path(),
         query: parts.uri.query(),
@@ -345,27 +344,28 @@ async fn administer(house: &House, caller: &Caller, parts: &Parts, body: Body) -
             .filter_map(|name| Some(parts.headers.get(*name)?.to_str().ok()?.to_owned()))
             .collect(),
     };
-    let answer = answer(house, caller, asked, inquiry, body).await;
+    let answer = answer(server, caller, asked, inquiry, body).await;
     respond(answer.unwrap_or_else(|refusal| {
-        let id = tracking_id(house);
+        let id = tracking_id(server);
         refusal.render(&Tracking {
             id: &id,
             system: host.split([':', '.']).next().unwrap_or_default(),
-            at: house.clock.now(),
+            at: server.clock.now(),
         })
     }))
 }
 
-/// Who asks, then what exactly, then the answer: what comes later costs more.
+/// Authorizes a request, reads its body, and then carries it out: each step costs more than the one
+/// before.
 async fn answer(
-    house: &House,
+    server: &ServerState,
     caller: &Caller,
-    asked: Result<Asked, Refusal>,
+    asked: Result<AdminRequest, Refusal>,
     inquiry: Inquiry,
     body: Body,
 ) -> Result<admin::Response, Refusal> {
     let host = inquiry.host.clone();
-    let authority = authorize(house, caller, inquiry).await?;
+    let authority = authorize(server, caller, inquiry).await?;
     let asked = asked?;
     let body = if asked.needs_body() {
         read(body).await?
@@ -378,31 +378,31 @@ async fn answer(
         authority,
         operation,
     };
-    let done = ask(house, |answer| {
+    let done = ask(server, |answer| {
         Mail::Administer(Box::new(administration), answer)
     });
     let answer = done.await.ok_or_else(stopping)??;
     Ok(asked.render(&answer))
 }
 
-/// Finds out what somebody may who makes a request.
+/// Returns the rights that a request carries.
 pub(super) async fn authorize(
-    house: &House,
+    server: &ServerState,
     caller: &Caller,
     inquiry: Inquiry,
 ) -> Result<Authority, Denied> {
     let path = inquiry.path.clone();
-    let authorized = ask(house, |answer| Mail::Authorize(Box::new(inquiry), answer)).await;
+    let authorized = ask(server, |answer| Mail::Authorize(Box::new(inquiry), answer)).await;
     let authority = authorized.ok_or_else(stopping)?.map_err(|refused| {
         caller.refused.fetch_add(1, Ordering::Relaxed);
         if refused.is_told {
             let peer = caller.address;
             let path: String = path.chars().take(limits::LOGGED_MAX).collect();
-            info!(%peer, path, fault = ?refused.fault, "a request was refused");
+            info!(%peer, path, fault = ?refused.fault, "HTTP request refused: not authorized");
         }
         of_token(&refused)
     })?;
-    *of_visit(&caller.visit) = None;
+    *held_permit(&caller.permit) = None;
     Ok(authority)
 }
 
@@ -443,9 +443,9 @@ fn stopping() -> Denied {
     Denied::new(DeniedKind::Full, "The broker is stopping.", "")
 }
 
-/// Makes a name for a refusal, by which it is found again.
-pub(super) fn tracking_id(house: &House) -> String {
-    let count = house.refusals.fetch_add(1, Ordering::Relaxed);
+/// Makes the tracking identifier of a refusal.
+pub(super) fn tracking_id(server: &ServerState) -> String {
+    let count = server.refusals.fetch_add(1, Ordering::Relaxed);
     let bits = RandomState::new().hash_one(count);
     let (a, b) = (bits >> 32, bits & 0xffff_ffff);
     let (c, d) = (b >> 16, b & 0xffff);
@@ -477,27 +477,27 @@ fn respond(answer: admin::Response) -> Response {
     response
 }
 
-/// Asks the owner something; `None` if it has gone.
+/// Sends a request to the owner and waits for the answer; `None` if the owner has ended.
 pub(super) async fn ask<T>(
-    house: &House,
+    server: &ServerState,
     mail: impl FnOnce(oneshot::Sender<T>) -> Mail,
 ) -> Option<T> {
     let (answer, answered) = oneshot::channel();
-    house.owner.send(mail(answer)).await?;
+    server.owner.send(mail(answer)).await?;
     answered.await.ok()
 }
 
-/// Refuses what a page of another host makes a browser ask. Where any key is good, such a page is kept
-/// out: its reader may be at a broker of his own. A page is known by its `Origin`; where it has had its
-/// own name point here, there is none, and it is known by the `Host`.
-fn foreign(house: &House, headers: &HeaderMap) -> Option<Response> {
-    if !house.is_open {
+/// Refuses requests that a web page of another host makes a browser send. Where any key is accepted
+/// (`--auth development`), such a page could use a broker on its reader's machine. The page is detected
+/// by `Origin`; after DNS rebinding there is no `Origin`, and the page is detected by `Host`.
+fn foreign(server: &ServerState, headers: &HeaderMap) -> Option<Response> {
+    if !server.is_open {
         return None;
     }
     let text = if is_of_a_page(headers) {
-        "Pages of other hosts are kept out where any key is good (--auth development).\n".to_owned()
+        "Requests of web pages of other hosts are refused where any key is accepted (--auth development).\n".to_owned()
     } else {
-        let name = foreign_name(headers, |name| house.tls.is_for(name))?;
+        let name = foreign_name(headers, |name| server.tls.is_for(name))?;
         let name: String = name.chars().take(limits::LOGGED_MAX).collect();
         format!(
             "The host '{name}' is not known to be this broker, and any key is good here (--auth \
@@ -521,10 +521,10 @@ fn is_of_a_page(headers: &HeaderMap) -> bool {
     !(is_local(host) || is_local(without_port(host)))
 }
 
-/// Returns the host that a request names, if that may be anybody's name: it has a dot, and its end is
-/// not one that is given to nobody, or to the service only. An address cannot be made to point here.
+/// Returns the host that a request names, if it may be a domain of another owner: it has a dot,
+/// and its suffix is neither reserved nor the service's. An address cannot be rebound.
 fn foreign_name(headers: &HeaderMap, is_ours: impl Fn(&str) -> bool) -> Option<&str> {
-    /// Ends of names that have no owner who could have them point here.
+    /// Suffixes of names that no attacker can register.
     const SAFE_ENDS: [&str; 9] = [
         ".localhost",
         ".localdomain",
@@ -536,7 +536,7 @@ fn foreign_name(headers: &HeaderMap, is_ours: impl Fn(&str) -> bool) -> Option<&
         ".servicebus.chinacloudapi.cn",
         ".servicebus.usgovcloudapi.net",
     ];
-    // A browser always says it.
+    // Browsers always send it.
     let host = headers.get(header::HOST)?.to_str().unwrap_or("?.?");
     let whole = host.trim_matches(['[', ']']);
     let name = without_port(host).trim_end_matches('.');
@@ -554,7 +554,7 @@ fn without_port(host: &str) -> &str {
     host.rsplit_once(':').map_or(host, |(name, _)| name)
 }
 
-/// Finds the host that a request is for, with its port.
+/// Returns the host that a request is for, with its port.
 pub(super) fn host(headers: &HeaderMap, origin: &Origin) -> String {
     let header = headers
         .get(header::HOST)
@@ -568,7 +568,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_that_may_be_anybody_s_is_foreign() {
+    fn a_host_that_somebody_else_may_own_is_foreign() {
         let is_ours = |name: &str| name == "bus.example.com";
         for (host, foreign) in [
             ("localhost", false),

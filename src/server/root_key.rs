@@ -1,4 +1,4 @@
-//! How rights are proved, and the key that is made where the operator has given none.
+//! The authentication profile, and the root key that is made where the operator has given none.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::access::Profile;
 use crate::config::Config;
 use crate::rights::Key;
 
-/// The name of the key that is made, and of the one that every namespace of the service has.
+/// The name of the root key, as in every namespace of the service.
 pub(super) const ROOT: &str = "RootManageSharedAccessKey";
 
 /// Why the broker does not start.
@@ -23,7 +23,7 @@ pub(super) const ROOT: &str = "RootManageSharedAccessKey";
 pub(super) enum KeysError {
     #[error(
         "--auth development lets any key do everything, and there are listeners beyond loopback \
-         ({0}): use --auth sas, or add --allow-any-key-beyond-loopback if nobody else can reach them"
+         ({0}): use --auth sas, or add --allow-any-key-beyond-loopback if no untrusted client can reach them"
     )]
     Open(String),
     #[error("{}: {source}", path.display())]
@@ -39,11 +39,11 @@ pub(super) enum KeysError {
     Random,
 }
 
-/// Decides how rights are proved, and says so.
+/// Decides the authentication profile, and logs it.
 ///
 /// # Errors
 ///
-/// If everything would be open to everybody, and was not meant to be.
+/// If any key would be accepted beyond loopback without the operator's consent.
 pub(super) fn profile(
     args: &ServeArgs,
     config: &Config,
@@ -67,22 +67,24 @@ pub(super) fn profile(
     };
     match profile {
         Profile::Development if outside.is_empty() => {
-            info!("any key is good for everything (--auth development, on loopback)");
+            info!("any key is accepted for everything (--auth development, on loopback)");
         }
         Profile::Development => {
-            warn!("any key is good for everything, also for clients beyond this machine");
+            warn!(
+                "any key is accepted for everything, also from other machines (--auth development)"
+            );
         }
         Profile::Verified => info!("keys and tokens are verified (--auth sas)"),
     }
     Ok(profile)
 }
 
-/// Returns the key for the namespaces to which the configuration gives none: made on the first
-/// start, kept beside the messages, and told once.
+/// Returns the key for the namespaces without rules in the configuration: made on the first start,
+/// stored beside the messages, and logged once.
 ///
 /// # Errors
 ///
-/// If it cannot be read or kept.
+/// If it cannot be read or stored.
 pub(super) fn root_key(
     config: &Config,
     directory: Option<&Path>,
@@ -113,7 +115,7 @@ pub(super) fn root_key(
         files::replace(&[(path, text.as_bytes(), Readers::Owner)])?;
     }
     info!(
-        "a key was made, and is told this once: \
+        "made a key, which is logged only once: \
          Endpoint=sb://localhost;SharedAccessKeyName={ROOT};SharedAccessKey={text}"
     );
     Ok(Some(Key::new(text)))

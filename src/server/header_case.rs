@@ -1,9 +1,10 @@
-//! How the names of headers are spelled.
+//! The case of header names.
 //!
-//! HTTP's names have no case, and its engine writes them small. Names of a message's properties have
-//! one, and clients of AMQP look for them as they were sent. So the bytes of a head are kept until
-//! its request is there: names are found in them again. And the names in the head of an answer are
-//! spelled as in the message while it is written. Where that fails, nothing is lost but case.
+//! HTTP's names have no case, and its library writes them in lower case. Names of a message's
+//! properties have one, and clients of AMQP look for them as they were sent. So the bytes of a head
+//! are kept until its request is handled, and names are looked up in them. The names in the head of
+//! an answer get the case of the message's while it is written. If that fails, only the case is
+//! lost.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -16,28 +17,28 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::limits;
 
-/// A stream whose heads are kept, and spelled as they are to be.
-pub(super) struct Watched<S> {
+/// A stream whose heads are recorded on input and rewritten on output.
+pub(super) struct RecordedStream<S> {
     stream: S,
     head: Head,
-    /// The rest of a head that was spelled, which is written before anything else.
+    /// The rest of a rewritten head, which is written before anything else.
     spelled: Bytes,
 }
 
-/// What was read of a stream since the last request, and what is to be written on it.
+/// The recorded input since the last request, and the pending output.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Head(Arc<Mutex<Kept>>);
+pub(super) struct Head(Arc<Mutex<HeadState>>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct HeadState {
     bytes: Vec<u8>,
-    /// What comes now is no head.
+    /// The input is not a head.
     is_off: bool,
-    /// The names of the answer that is written next, by their small form.
+    /// The names of the next answer, by their lower-case form.
     names: Option<BTreeMap<String, String>>,
-    /// Something was given to be written, and not all of it has been.
+    /// Some output was not written yet.
     is_writing: bool,
-    /// Who waits until all has been written.
+    /// The task that waits until all output is written.
     waker: Option<Waker>,
 }
 
@@ -46,28 +47,28 @@ struct Kept {
 pub(super) struct Spelling(Arc<[u8]>);
 
 impl Head {
-    pub(super) fn watch<S>(&self, stream: S) -> Watched<S> {
-        Watched {
+    pub(super) fn watch<S>(&self, stream: S) -> RecordedStream<S> {
+        RecordedStream {
             stream,
             head: self.clone(),
             spelled: Bytes::new(),
         }
     }
 
-    /// Takes the head of the request that has just come; no more is kept until it is answered.
+    /// Takes the head of the current request; recording stops until it is answered.
     pub(super) fn take(&self) -> Spelling {
         let mut kept = self.kept();
         kept.is_off = true;
         Spelling(std::mem::take(&mut kept.bytes).into())
     }
 
-    /// The request is answered: what comes next is another.
+    /// The request is answered: the next input is another head.
     pub(super) fn resume(&self) {
         self.kept().is_off = false;
     }
 
-    /// Has the names in the next head that is written spelled so. Returns when all before it has been
-    /// written: what the engine writes then begins with that head.
+    /// Sets the case of the names in the next head that is written. Returns when all output before
+    /// it has been written, so that the library's next output begins with that head.
     pub(super) async fn spell(&self, names: Vec<String>) {
         poll_fn(|cx| {
             let mut kept = self.kept();
@@ -83,7 +84,7 @@ impl Head {
         self.kept().names = Some(names.collect());
     }
 
-    /// Returns the head that bytes to be written begin with, spelled; `None` if they are not to be.
+    /// Returns the rewritten head at the beginning of some output; `None` if it must stay.
     fn spelled(&self, bytes: &[u8]) -> Option<Bytes> {
         let mut kept = self.kept();
         kept.is_writing = true;
@@ -114,7 +115,7 @@ impl Head {
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, HeadState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -141,8 +142,8 @@ impl Spelling {
     }
 }
 
-impl<S: AsyncWrite + Unpin> Watched<S> {
-    /// Writes what is left of a head that was spelled.
+impl<S: AsyncWrite + Unpin> RecordedStream<S> {
+    /// Writes the rest of a rewritten head.
     fn poll_spelled(&mut self, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
         while self.spelled.has_remaining() {
             let written = ready!(Pin::new(&mut self.stream).poll_write(cx, &self.spelled))?;
@@ -155,7 +156,7 @@ impl<S: AsyncWrite + Unpin> Watched<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for RecordedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -169,7 +170,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for RecordedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -187,7 +188,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
         ready!(self.poll_spelled(cx))?;
         ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
-        // The engine flushes when it has given all that it has.
+        // The library flushes when it has written everything.
         self.head.written();
         Poll::Ready(Ok(()))
     }
@@ -236,7 +237,7 @@ mod tests {
         use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
         let head = Head::default();
-        // So little room that a head is written in pieces.
+        // A buffer so small that a head is written in pieces.
         let (stream, mut peer) = tokio::io::duplex(7);
         let mut stream = head.watch(stream);
         let reader = tokio::spawn(async move {

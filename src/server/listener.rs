@@ -1,0 +1,407 @@
+//! Listeners. Each takes every protocol, and detects which one by the first byte.
+//!
+//! A connection takes a slot and a permit ([`super::admission`]), and must be authorized within a
+//! bounded time. Each is served by a task of its own, so that a slow one delays no other.
+
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use tokio::io::AsyncBufReadExt as _;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Instant, timeout_at};
+use tokio_rustls::server::TlsStream;
+use tracing::{debug, error, warn};
+
+use super::admission::{
+    ADMISSION_DEADLINE, Admission, Admitted, ConnectionSlot, ConnectionSlots, ListenerKind, Permit,
+    peer_of,
+};
+use super::clock::Clock;
+use super::connection::{self, AcceptedPeer, Stream};
+use super::http;
+use super::mailbox::{Mailbox, Vitals};
+use super::tls::{self, Tls};
+use crate::access::Origin;
+use crate::ids::ConnectionId;
+use crate::limits;
+
+/// The state that all connections share.
+pub(super) struct ServerState {
+    pub(super) clock: Arc<Clock>,
+    pub(super) owner: Mailbox,
+    pub(super) vitals: Arc<Vitals>,
+    pub(super) tls: Arc<Tls>,
+    pub(super) admission: Admission,
+    /// Counts the connections of administration listeners apart, so that others cannot keep health
+    /// checks out.
+    pub(super) administration_admission: Admission,
+    pub(super) slots: ConnectionSlots,
+    /// Every peer is authorized for everything (`--auth development`).
+    pub(super) is_open: bool,
+    pub(super) stopped: watch::Receiver<bool>,
+    /// How many HTTP requests were refused.
+    pub(super) refusals: AtomicU64,
+}
+
+/// The scheme of the URLs that a peer uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scheme {
+    Http,
+    Https,
+}
+
+impl Scheme {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+}
+
+/// The protocol that a first byte announces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Protocol {
+    /// AMQP's header, or any byte that the AMQP engine answers with its own header.
+    Amqp,
+    /// The method of a request.
+    Http,
+    /// A `ClientHello`.
+    Tls,
+}
+
+impl Protocol {
+    fn of(first: u8) -> Self {
+        /// The content type of a TLS handshake [RFC 8446 5.1].
+        const HANDSHAKE: u8 = 0x16;
+        match first {
+            HANDSHAKE => Self::Tls,
+            b'A' => Self::Amqp,
+            first if first.is_ascii_alphabetic() => Self::Http,
+            _ => Self::Amqp,
+        }
+    }
+}
+
+impl ServerState {
+    fn admission_of(&self, kind: ListenerKind) -> &Admission {
+        match kind {
+            ListenerKind::General => &self.admission,
+            ListenerKind::Administration => &self.administration_admission,
+        }
+    }
+}
+
+/// Serves the connections of a listener until `stopped`, and then waits for all of them to end.
+pub(super) async fn accept(listener: TcpListener, kind: ListenerKind, server: Arc<ServerState>) {
+    let acceptor = Acceptor::new(listener, kind, server.slots.clone());
+    let stopped = server.stopped.clone();
+    let admit = |accepted: AcceptedSocket| {
+        let admitted = server.admission_of(kind).admit(accepted.peer.ip())?;
+        Some(serve_accepted(Arc::clone(&server), accepted, admitted))
+    };
+    acceptor.serve(admit, stopped).await;
+}
+
+/// A listening socket, and the slots of the connections that it accepts.
+struct Acceptor {
+    listener: TcpListener,
+    kind: ListenerKind,
+    slots: ConnectionSlots,
+    /// When a failed `accept` was last logged.
+    logged: Option<Instant>,
+}
+
+/// A connection that has a slot.
+struct AcceptedSocket {
+    stream: TcpStream,
+    peer: SocketAddr,
+    slot: ConnectionSlot,
+}
+
+impl Acceptor {
+    fn new(listener: TcpListener, kind: ListenerKind, slots: ConnectionSlots) -> Self {
+        Self {
+            listener,
+            kind,
+            slots,
+            logged: None,
+        }
+    }
+
+    /// Serves connections, each in a task of its own, until `stopped`, and then waits for all of them
+    /// to end. `admit` returns the future that serves a connection, or `None` to close it.
+    async fn serve<F>(
+        self,
+        admit: impl Fn(AcceptedSocket) -> Option<F>,
+        mut stopped: watch::Receiver<bool>,
+    ) where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let mut connections = JoinSet::new();
+        {
+            // One future from the wait for a slot to the next connection: if it were made anew
+            // whenever a connection ends, its wait for a slot would begin at the end of the queue.
+            let mut next = pin!(self.next());
+            loop {
+                tokio::select! {
+                    (acceptor, accepted) = &mut next => {
+                        if let Some(served) = admit(accepted) {
+                            connections.spawn(served);
+                        }
+                        next.set(acceptor.next());
+                    }
+                    Some(ended) = connections.join_next() => log_panic(ended),
+                    _ = stopped.changed() => break,
+                }
+            }
+        }
+        while let Some(ended) = connections.join_next().await {
+            log_panic(ended);
+        }
+    }
+
+    /// Accepts the next connection when there is a slot for it; until then it waits in the listen
+    /// backlog.
+    async fn next(mut self) -> (Self, AcceptedSocket) {
+        let slot = self.slots.take(self.kind).await;
+        loop {
+            match self.listener.accept().await {
+                Ok((stream, peer)) => {
+                    let accepted = AcceptedSocket { stream, peer, slot };
+                    return (self, accepted);
+                }
+                Err(error) => {
+                    log_accept_error(&mut self.logged, &error);
+                    tokio::time::sleep(limits::ACCEPT_RETRY.as_duration()).await;
+                }
+            }
+        }
+    }
+}
+
+fn log_panic(ended: Result<(), JoinError>) {
+    if ended.is_err_and(|error| error.is_panic()) {
+        error!("the task of a connection panicked, which is a bug: the connection was closed");
+    }
+}
+
+/// Logs, at a bounded rate, that `accept` failed: the system lacks a resource.
+fn log_accept_error(logged: &mut Option<Instant>, error: &std::io::Error) {
+    let now = Instant::now();
+    if logged.is_none_or(|logged| logged + limits::CONNECTION_WARNING_INTERVAL.as_duration() <= now)
+    {
+        *logged = Some(now);
+        warn!(%error, "cannot accept a connection");
+    }
+}
+
+/// Waits for a permit, detects the protocol, and serves it.
+async fn serve_accepted(server: Arc<ServerState>, accepted: AcceptedSocket, admitted: Admitted) {
+    let AcceptedSocket { stream, peer, slot } = accepted;
+    let mut stopped = server.stopped.clone();
+    let permit = match admitted {
+        Admitted::Now(permit) => permit,
+        Admitted::Queued(queued) => {
+            let permit = tokio::select! {
+                permit = queued.wait(Instant::now() + ADMISSION_DEADLINE) => permit,
+                _ = stopped.changed() => None,
+            };
+            let Some(permit) = permit else {
+                return;
+            };
+            permit
+        }
+    };
+    if let Err(error) = stream.set_nodelay(true) {
+        debug!(%peer, %error, "TCP_NODELAY");
+    }
+    let detected = tokio::select! {
+        detected = timeout_at(permit.deadline(), detect_protocol(&server, stream, peer)) => detected,
+        _ = stopped.changed() => return,
+    };
+    match detected {
+        Ok(Some(Detected::Plain(protocol, stream, origin))) => {
+            let stream = (stream, Scheme::Http);
+            serve_protocol(&server, protocol, stream, origin, permit, slot).await;
+        }
+        Ok(Some(Detected::Secure(protocol, stream, origin))) => {
+            let stream = (*stream, Scheme::Https);
+            serve_protocol(&server, protocol, stream, origin, permit, slot).await;
+        }
+        Ok(None) => {}
+        Err(_) => debug!(%peer, "no protocol header before the deadline"),
+    }
+}
+
+async fn serve_protocol(
+    server: &Arc<ServerState>,
+    protocol: Protocol,
+    (stream, scheme): (impl Stream + 'static, Scheme),
+    origin: Origin,
+    permit: Permit,
+    slot: ConnectionSlot,
+) {
+    match protocol {
+        Protocol::Http => http::serve(server, stream, scheme, origin, permit, slot).await,
+        // `detect_protocol` refuses TLS within TLS.
+        Protocol::Amqp | Protocol::Tls => serve_amqp(server, stream, origin, permit, slot).await,
+    }
+}
+
+/// A connection whose protocol is known.
+enum Detected {
+    Plain(Protocol, TcpStream, Origin),
+    Secure(Protocol, Box<TlsStream<TcpStream>>, Origin),
+}
+
+async fn detect_protocol(
+    server: &ServerState,
+    stream: TcpStream,
+    peer: SocketAddr,
+) -> Option<Detected> {
+    let mut origin = Origin {
+        peer: peer_of(peer.ip()),
+        ..Origin::default()
+    };
+    let mut first = [0];
+    let count = stream.peek(&mut first).await.ok()?;
+    let [first] = first;
+    if count == 0 {
+        return None;
+    }
+    let protocol = Protocol::of(first);
+    if protocol != Protocol::Tls {
+        return Some(Detected::Plain(protocol, stream, origin));
+    }
+    let mut stream = match server.tls.accept(stream).await {
+        Ok(stream) => stream,
+        Err(error) => {
+            debug!(%peer, %error, "TLS handshake failed");
+            return None;
+        }
+    };
+    read_tls_identity(&stream, &mut origin);
+    let first = *stream.fill_buf().await.ok()?.first()?;
+    match Protocol::of(first) {
+        Protocol::Tls => None,
+        protocol @ (Protocol::Amqp | Protocol::Http) => {
+            Some(Detected::Secure(protocol, Box::new(stream), origin))
+        }
+    }
+}
+
+/// Stores the server name and the client certificate of a TLS handshake.
+fn read_tls_identity(stream: &TlsStream<TcpStream>, origin: &mut Origin) {
+    let (_, session) = stream.get_ref();
+    origin.server_name = session.server_name().map(ToOwned::to_owned);
+    let certificates = session.peer_certificates().unwrap_or_default();
+    origin.certificate = certificates.first().and_then(tls::common_name);
+}
+
+/// Serves AMQP on any stream. The connection holds its slot until the stream is closed.
+pub(super) async fn serve_amqp(
+    server: &ServerState,
+    stream: impl Stream,
+    origin: Origin,
+    permit: Permit,
+    slot: ConnectionSlot,
+) {
+    let id = next_id();
+    debug!(connection = id.0, peer = %permit.address(), "connected");
+    let peer = AcceptedPeer {
+        id,
+        origin,
+        permit,
+        is_trusted: server.is_open,
+    };
+    connection::serve(
+        stream,
+        peer,
+        Arc::clone(&server.clock),
+        server.owner.clone(),
+    )
+    .await;
+    drop(slot);
+}
+
+/// Returns an identifier that no other connection has had.
+pub(super) fn next_id() -> ConnectionId {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    ConnectionId(NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::{Notify, mpsc};
+
+    use super::*;
+
+    /// Polls a future that is not ready.
+    async fn poll_pending(future: impl Future) {
+        tokio::select! {
+            biased;
+            _ = future => panic!("it must wait"),
+            () = std::future::ready(()) => {}
+        }
+    }
+
+    #[tokio::test]
+    async fn a_listener_that_waits_for_a_slot_keeps_its_place_in_the_queue_when_a_connection_ends()
+    {
+        let slots = ConnectionSlots::new(limits::DESCRIPTORS_MIN);
+        let mut free: Vec<ConnectionSlot> = std::iter::from_fn(|| slots.try_take()).collect();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        // The slot of each connection is sent here, and its task ends when `end` is notified.
+        let (to_test, mut accepted) = mpsc::unbounded_channel();
+        let (ended, mut ends) = mpsc::unbounded_channel();
+        let end = Arc::new(Notify::new());
+        let may_end = Arc::clone(&end);
+        let admit = move |AcceptedSocket { slot, .. }| {
+            to_test.send(slot).unwrap();
+            let (may_end, ended) = (Arc::clone(&may_end), ended.clone());
+            Some(async move {
+                may_end.notified().await;
+                ended.send(()).unwrap();
+            })
+        };
+        let (_stop, stopped) = watch::channel(false);
+        let acceptor = Acceptor::new(listener, ListenerKind::General, slots.clone());
+        let mut serving = pin!(acceptor.serve(admit, stopped));
+
+        let _first = TcpStream::connect(address).await.unwrap();
+        free.pop();
+        let slot = tokio::select! {
+            () = &mut serving => panic!("nothing has stopped it"),
+            slot = accepted.recv() => slot.unwrap(),
+        };
+        // From now on the listener waits for a slot for the next connection; so does another one.
+        let _second = TcpStream::connect(address).await.unwrap();
+        let mut other = pin!(slots.take(ListenerKind::General));
+        poll_pending(&mut other).await;
+        end.notify_one();
+        ends.recv().await.unwrap();
+        poll_pending(&mut serving).await;
+        drop(slot);
+        tokio::select! {
+            () = &mut serving => panic!("nothing has stopped it"),
+            slot = accepted.recv() => assert!(slot.is_some()),
+            _ = &mut other => panic!("it came later"),
+        }
+    }
+
+    #[test]
+    fn a_protocol_is_detected_by_its_first_byte() {
+        assert_eq!(Protocol::of(b"AMQP\x03\x01\0\0"[0]), Protocol::Amqp);
+        assert_eq!(Protocol::of(b"\x16\x03\x01"[0]), Protocol::Tls);
+        for verb in ["GET", "PUT", "DELETE", "POST", "HEAD", "OPTIONS", "get"] {
+            assert_eq!(Protocol::of(verb.as_bytes()[0]), Protocol::Http, "{verb}");
+        }
+        assert_eq!(Protocol::of(0), Protocol::Amqp);
+    }
+}
