@@ -1,4 +1,4 @@
-//! What was proved, and what it is good for.
+//! Grants: rights on entities, for a time.
 
 use super::Peer;
 use crate::address;
@@ -17,7 +17,7 @@ pub struct Grant {
     pub(crate) is_of_token: bool,
 }
 
-/// What a request over HTTP proves its rights with.
+/// The credentials of a request over HTTP.
 #[derive(Debug, Clone)]
 pub struct Inquiry {
     /// Where it comes from.
@@ -32,20 +32,20 @@ pub struct Inquiry {
     pub supplementary: Vec<String>,
 }
 
-/// What somebody may who makes a request over HTTP.
+/// The rights of a client that makes a request over HTTP.
 ///
 /// Clients sign a token for the URL of one request, or for anything above it. Whatever a request is
 /// about must be covered by what its *token* is for; what its key is for is more, and says only
 /// whether an operation may look at what is above it, as the topic of a new subscription is.
 #[derive(Debug, Clone)]
 pub struct Authority {
-    /// What its token gives, where it is good.
+    /// The rights of its token, and the entities for which they hold.
     pub(super) grant: Grant,
-    /// What its key is for: the path of an entity, or the prefix of a namespace.
+    /// The scope of its key: the path of an entity, or the prefix of a namespace.
     pub(super) owner: String,
     /// Where its tokens hold, for entities that another forwards to: that of the request, and those
     /// that clients send for the targets.
-    pub(super) reach: Vec<Grant>,
+    pub(super) target_grants: Vec<Grant>,
 }
 
 impl Grant {
@@ -59,7 +59,7 @@ impl Grant {
         }
     }
 
-    /// What a rule gives where it stands, for as long as a connection lasts.
+    /// The rights of a rule on its entity, for as long as a connection lasts.
     pub(super) fn of_rule((scope, rule): (String, &AuthorizationRule)) -> Self {
         Self {
             scope,
@@ -69,7 +69,7 @@ impl Grant {
     }
 
     /// Returns how many bytes it keeps.
-    pub(crate) fn kept_bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         size_of::<Self>() + self.scope.len()
     }
 
@@ -137,7 +137,7 @@ impl Authority {
     /// A sentence for the client.
     pub(crate) fn check_target(&self, path: &str) -> Result<(), String> {
         let mut checked = Ok(());
-        for grant in &self.reach {
+        for grant in &self.target_grants {
             checked = grant.check(path, Right::Send);
             if checked.is_ok() {
                 break;
@@ -155,7 +155,7 @@ impl Authority {
         };
         Self {
             owner: grant.scope.clone(),
-            reach: vec![grant.clone()],
+            target_grants: vec![grant.clone()],
             grant,
         }
     }

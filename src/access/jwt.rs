@@ -65,14 +65,14 @@ pub enum JwksError {
     TooMany(usize),
 }
 
-/// What a good token says.
+/// The claims of a valid token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct JwtClaims {
-    /// What it allows, on all entities; something at least.
+    /// Its rights, on all entities; at least one.
     pub(super) rights: Rights,
     /// From when on it is not taken any more: its end, and the skew of clocks.
     pub(super) expires_at: Timestamp,
-    /// Who has it, for logs.
+    /// Its subject, for logs.
     pub(super) subject: String,
 }
 
@@ -117,7 +117,7 @@ impl TokenIssuer {
 
     /// Returns whether a token was shown, since the last call, that says to be of this issuer and
     /// signed with a key that is not known: the issuer may have new keys. Anybody can write such a
-    /// token, so whoever fetches keys for it must bound how often.
+    /// token, so the caller that fetches keys must bound how often.
     pub fn wants_keys(&self) -> bool {
         self.wants_keys.swap(false, Ordering::Relaxed)
     }
@@ -126,7 +126,7 @@ impl TokenIssuer {
     ///
     /// # Errors
     ///
-    /// What is wrong with it, which says nothing of the token's own.
+    /// The token's problem. The text quotes nothing of the token.
     pub(super) fn verify(&self, now: Timestamp, token: &str) -> Result<JwtClaims, TokenRefused> {
         if TOKEN_BYTES_MAX < token.len() {
             let text = format!("The token is longer than {TOKEN_BYTES_MAX} bytes.");
@@ -420,7 +420,7 @@ impl Claims {
     }
 }
 
-/// What the names of the service's roles begin with.
+/// The beginning of the names of the service's roles.
 const ROLE_PREFIX: &str = "Azure Service Bus ";
 
 fn no_role() -> TokenRefused {

@@ -64,7 +64,7 @@ pub struct Origin {
     pub certificate: Option<String>,
 }
 
-/// What is wrong with a token, in the service's words and numbers (`administration.md#errors`).
+/// The problem of a token, in the service's words and numbers (`administration.md#errors`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// There is none.
@@ -73,7 +73,7 @@ pub enum Fault {
     Signature,
     /// It is for something else.
     Audience,
-    /// It is of somebody who is not trusted.
+    /// Its issuer is not trusted.
     Issuer,
     /// It is no token.
     Malformed,
@@ -91,7 +91,7 @@ pub enum Fault {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{text}", self.fault.word())]
 pub struct TokenRefused {
-    /// What is wrong with it.
+    /// The problem.
     pub fault: Fault,
     /// It is to be told in the log by itself; else it is part of a sum.
     pub is_told: bool,
@@ -152,7 +152,7 @@ pub(crate) trait RuleSource {
     fn is_entity(&self, path: &str) -> bool;
 }
 
-/// What a peer says in SASL of itself.
+/// The identity that a peer claims in SASL.
 pub(crate) struct Credentials<'a> {
     /// Its name.
     pub(crate) name: &'a str,
@@ -170,9 +170,9 @@ pub(crate) enum Proof<'a> {
     Password(&'a str),
 }
 
-/// What came of SASL.
+/// The result of SASL.
 pub(crate) struct Authenticated {
-    /// What the peer has proved; nothing if it was not genuine.
+    /// The peer's grants; none if its identity is not genuine.
     pub(crate) grants: Vec<Grant>,
     /// The failure is to be told in the log by itself; else it is part of a sum.
     pub(crate) is_told: bool,
@@ -199,7 +199,7 @@ pub(crate) struct Access {
     /// The rules of each namespace, by the prefix of its paths.
     rules: BTreeMap<String, Vec<AuthorizationRule>>,
     throttle: throttle::Throttle,
-    /// What of refusals is told in the log.
+    /// The refusals that are logged.
     tally: tally::Tally,
     /// Whose identity tokens are good.
     issuer: Option<TokenIssuer>,
@@ -213,7 +213,7 @@ impl Access {
         }
     }
 
-    /// Follows a clock that was set: what runs by elapsed time goes on as before.
+    /// Follows a clock that was set: what runs by elapsed time has as much left as before.
     pub(crate) fn follow_clock(&mut self, step: ClockStep) {
         self.throttle.follow_clock(step);
         self.tally.follow_clock(step);
@@ -319,7 +319,7 @@ impl Access {
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// The token's problem.
     pub(crate) fn authorize(
         &mut self,
         source: &impl RuleSource,
@@ -349,7 +349,7 @@ impl Access {
             };
             return Ok(Authority {
                 owner: grant.scope.clone(),
-                reach: vec![grant.clone()],
+                target_grants: vec![grant.clone()],
                 grant,
             });
         }
@@ -369,17 +369,17 @@ impl Access {
             resource: &resource,
         };
         let verified = self.verify(source, now, &request)?;
-        let mut reach = vec![verified.grant.clone()];
+        let mut target_grants = vec![verified.grant.clone()];
         for token in &inquiry.supplementary {
-            // One that is good for nothing reaches nothing.
+            // A token that does not hold gives no grant.
             let verified =
                 self.verify_supplementary(source, now, prefix, without_scheme(token), host);
-            reach.extend(verified.map(|verified| verified.grant));
+            target_grants.extend(verified.map(|verified| verified.grant));
         }
         Ok(Authority {
             grant: verified.grant,
             owner: verified.owner,
-            reach,
+            target_grants,
         })
     }
 
@@ -432,7 +432,7 @@ impl Access {
         } else {
             self.verify_jwt(now, prefix, token)
         };
-        // A token that was signed with a key of ours is nobody's guess.
+        // A token that was signed with a key of ours is no guess.
         let is_guess = |refused: &TokenRefused| {
             matches!(
                 refused.fault,
@@ -593,7 +593,7 @@ fn resolve_host(
     }
 }
 
-/// What a token gives where it is good, and what its key is for.
+/// The grant of a valid token, and the scope of its key.
 struct Verified {
     grant: Grant,
     owner: String,
@@ -606,7 +606,7 @@ fn without_scheme(token: &str) -> &str {
     bearer.map_or(token, |(_, token)| token.trim())
 }
 
-/// Returns bits from which nobody finds what they were made of.
+/// Returns bits from which their origin cannot be found.
 pub(crate) fn one_way(bytes: &[u8]) -> u64 {
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes);
     let first = digest.as_ref().first_chunk().copied().unwrap_or_default();
@@ -627,7 +627,7 @@ pub(crate) fn is_sas(token: &str) -> bool {
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// The token's problem.
 pub(crate) fn check_shape(token: &str, is_sas: bool) -> Result<(), TokenRefused> {
     if is_sas {
         SasToken::parse(token).map(drop)

@@ -22,12 +22,12 @@ pub(super) fn is_sas(token: &str) -> bool {
 
 /// `SharedAccessSignature sr=..&sig=..&se=..&skn=..`, taken apart and not yet believed.
 pub(super) struct SasToken<'a> {
-    /// What was signed: resource and expiry as they stand in the token, for clients encode them
+    /// The signed text: resource and expiry as they are in the token, because clients encode them
     /// each in their own way.
     signed: String,
     signature: Vec<u8>,
     names: Vec<Cow<'a, str>>,
-    /// What the token is for.
+    /// The resource of the token.
     pub(super) resource: Resource,
     /// When it ends.
     pub(super) expires_at: Timestamp,
@@ -57,7 +57,7 @@ impl<'a> SasToken<'a> {
             if let Some(slot) = found.get_mut(slot)
                 && slot.replace(value).is_some()
             {
-                return malformed(&format!("the field '{name}' stands twice"));
+                return malformed(&format!("the field '{name}' is given twice"));
             }
         }
         for (name, value) in NAMES.iter().zip(found) {
@@ -69,7 +69,7 @@ impl<'a> SasToken<'a> {
         let Ok(seconds) = expiry.parse::<i64>() else {
             return malformed("the field 'se' is not a number of seconds");
         };
-        // What is not base64 is no key's signature.
+        // Text that is not base64 is no key's signature.
         let signature = decode_base64(signature).unwrap_or_default();
         let Some(decoded) = decode_form(resource) else {
             return malformed("the field 'sr' is not a URL");
@@ -112,10 +112,10 @@ pub(super) fn name_of_key(token: &str) -> String {
 /// The fields of a token.
 const NAMES: [&str; 4] = ["sr", "sig", "se", "skn"];
 
-/// What a token says to be for.
+/// The resource that a token names.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Resource {
-    /// What is at this path, in the form that compares without case, and all below it; empty for a
+    /// The entity at this path, in the form that compares without case, and all below it; empty for a
     /// whole namespace.
     Path(String),
     /// A name without a scheme, which may be that of a host or that of an entity.
@@ -188,7 +188,7 @@ pub(super) fn path_key(path: &str) -> String {
     address::key(path.trim_matches('/'))
 }
 
-/// The name as it stands, decoded, and decoded once more.
+/// The name as it is, decoded, and decoded once more.
 fn names(text: &str) -> Vec<Cow<'_, str>> {
     let mut names = vec![Cow::Borrowed(text)];
     if let Some(once) = decode_form(text) {
@@ -248,7 +248,7 @@ mod tests {
         );
         check(
             "SharedAccessSignature sr=a&sr=a&sig=YmI=&se=1&skn=k",
-            Err("'sr' stands twice"),
+            Err("'sr' is given twice"),
         );
         check(
             "SharedAccessSignature sr=a&sig=YmI=&se=x&skn=k",

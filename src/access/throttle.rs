@@ -11,13 +11,13 @@ use crate::time::{ClockStep, Millis, Timestamp};
 /// How many attempts of each peer failed lately: a bucket that leaks.
 #[derive(Debug, Default)]
 pub(super) struct Throttle {
-    /// Names are a stranger's, and may be long: they stand here as a hash.
+    /// Names come from unauthenticated peers, and may be long: they are kept as a hash.
     failures: BTreeMap<(Peer, u64), Bucket>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Bucket {
-    /// What is in it, in units of the time that one failure takes to leak.
+    /// Its level, in units of the time that one failure takes to leak.
     filled: Millis,
     since: Timestamp,
 }
@@ -44,7 +44,7 @@ impl Throttle {
         (0 < over).then(|| Millis::from_millis(over))
     }
 
-    /// What has leaked so far has leaked, wherever the clock was set to.
+    /// The level stays, wherever the clock was set to.
     pub(super) fn follow_clock(&mut self, step: ClockStep) {
         for bucket in self.failures.values_mut() {
             bucket.since = bucket.since.moved(step);

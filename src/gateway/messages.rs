@@ -1,5 +1,5 @@
-//! What clients of the REST interface ask of an entity's messages: to take some in, to hand one out,
-//! to settle one, or to lock it anew.
+//! The operations of the REST interface on an entity's messages: send, receive one, settle one, or renew its
+//! lock.
 //!
 //! An operation is one step, checked whole before anything changes: its records are one group with
 //! all others of that moment, and its answer may leave when that group is durable. A receive is a
@@ -24,7 +24,7 @@ use crate::queue::{ReceiveMode, Settlement};
 use crate::rights::Right;
 use crate::time::Timestamp;
 
-/// What is asked for. Paths are as clients write them, and may be percent-encoded.
+/// An operation. Paths are as clients write them, and may be percent-encoded.
 #[derive(Debug)]
 pub enum Operation {
     /// Take these messages: all, or none.
@@ -40,12 +40,12 @@ pub enum Operation {
         path: String,
         /// Its lock.
         token: LockToken,
-        /// What to do.
+        /// The action.
         wish: Wish,
     },
 }
 
-/// What can be done about a message that is locked.
+/// An action on a locked message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wish {
     /// It is done with, and goes.
@@ -65,7 +65,7 @@ pub struct Receive {
     pub mode: ReceiveMode,
 }
 
-/// What came of an operation.
+/// The result of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Done {
     /// It was done.
@@ -75,7 +75,7 @@ pub enum Done {
 }
 
 impl Gateway {
-    /// Carries an operation out, in the namespace of a host name, for somebody who has proved some
+    /// Carries an operation out, in the namespace of a host name, for a client with these
     /// rights. The answer rests on the newest group of records.
     ///
     /// # Errors
@@ -113,8 +113,8 @@ impl Gateway {
         }
     }
 
-    /// Lets a receiver in that takes one message, as the link of a connection of its own. It is
-    /// told by [`Reply::RefuseLink`] if it cannot be.
+    /// Accepts a receiver of one message, as the link of a connection of its own. The reply is
+    /// [`Reply::RefuseLink`] if it is refused.
     pub fn receive_one(
         &mut self,
         cx: &mut StepContext<'_>,
@@ -176,8 +176,8 @@ impl Gateway {
         Err(Denied::new(kind, text, &address.path))
     }
 
-    /// Finds the entity at a path, for somebody who has a right to it. Who has none is not told
-    /// whether it is there.
+    /// Finds the entity at a path, for a client that has a right to it. A client without one does not
+    /// learn whether it is there.
     fn named(
         &mut self,
         host: Option<&str>,

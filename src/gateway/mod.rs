@@ -1,4 +1,4 @@
-//! The gateway: what clients of a shard's namespaces say and hear, over AMQP and over HTTP.
+//! The gateway: the protocols of a shard's clients, AMQP and HTTP.
 //!
 //! [`Gateway`] has the connections, their links and grants, and the namespaces that they work with. Its owner
 //! calls [`Gateway::apply`] with what connections report, and passes [`Gateway::replies`] on. Each reply says
@@ -41,12 +41,12 @@ use amqp::send::Incoming;
 use amqp::settle::{Decision, Interpreted};
 use amqp::windows::{Load, Windows};
 
-/// What a connection reports.
+/// A report of a connection.
 #[derive(Debug)]
 pub enum Input {
-    /// What its engine reported.
+    /// An event of its engine.
     Event(Event),
-    /// A delivery could not be sent, for its link has no credit any more.
+    /// A delivery could not be sent: its link has no credit any more.
     Returned {
         /// The message's lock.
         token: LockToken,
@@ -64,50 +64,50 @@ pub enum Input {
     Answered(u64),
 }
 
-/// What a connection is to do.
+/// An instruction for a connection.
 #[derive(Debug)]
 pub enum Reply {
-    /// Let a link in.
+    /// Accept a link.
     AcceptLink(LinkId, Accept),
-    /// Turn a link away.
+    /// Refuse a link.
     RefuseLink(LinkId, Denied),
     /// Send a message.
     Deliver(LinkId, Handover),
-    /// All that a drain was to bring has been sent: credit up to this limit is used up.
+    /// A drain is complete: credit up to this limit is used up.
     Drained(LinkId, u32),
-    /// Say what became of a message that came in.
+    /// Settle a message that was received.
     SettleIncoming {
         /// The link it came on.
         link: LinkId,
         /// The delivery.
         delivery: DeliveryId,
-        /// What became of it.
+        /// Its outcome.
         outcome: Outcome,
-        /// The peer settled it already: only credit is told.
+        /// The peer settled it already: only credit is sent.
         settled: bool,
     },
-    /// Say what became of a decision about a message that went out.
+    /// Settle a message that was sent.
     SettleOutgoing(LinkId, DeliveryId, Outcome),
-    /// Answer a request.
+    /// Send a response.
     Respond(LinkId, Box<Response>),
-    /// End a link.
+    /// Detach a link.
     Detach(LinkId, Denied),
-    /// End the connection, for this reason.
+    /// Close the connection, for this reason.
     Close(Refusal),
-    /// Say whether the peer is who it says it is.
+    /// Say whether the identity that the peer claims in SASL is genuine.
     Authenticated(bool),
-    /// The peer has proved a right: what is kept tight for strangers may be let go.
+    /// The peer is authorized for something: it has the limits of authorized peers from now on.
     Admitted,
 }
 
 /// A reply and when it may leave.
 #[derive(Debug)]
 pub struct Routed {
-    /// For whom.
+    /// The connection.
     pub connection: ConnectionId,
     /// The group of records that must be durable first; 0 for none.
     pub rests_on: u64,
-    /// What to do.
+    /// The instruction.
     pub reply: Reply,
 }
 
@@ -120,13 +120,13 @@ pub struct Gateway {
     token_ends: TokenEnds,
     windows: Windows,
     interpreted: Interpreted,
-    /// What is left of a turn for requests that look at messages.
+    /// The rest of a turn's budget for requests that look at messages.
     looks: Looks,
     /// Links whose next answer needs more looks than there were.
     unfinished: VecDeque<(ConnectionId, LinkId)>,
     /// For tracking ids, which must not tell what lock tokens are made of.
     tracking: Random,
-    /// What connections are to do, in order.
+    /// The instructions for connections, in order.
     replies: Vec<Routed>,
     /// Empty between steps; kept for its memory.
     deliveries: Deliveries,
@@ -168,7 +168,7 @@ impl Gateway {
         self.namespaces.set_memory(memory);
     }
 
-    /// Does what a connection's report asks for.
+    /// Handles a connection's report.
     pub fn apply(&mut self, cx: &mut StepContext<'_>, connection: ConnectionId, input: Input) {
         self.end_transactions(cx.now);
         self.end_tokens(cx);
@@ -199,7 +199,7 @@ impl Gateway {
                 self.with_queue(cx, id, |_, _| ());
                 is_left |= self.namespaces.is_due(cx.now, id);
             }
-            // Others have their turn, however much one queue has to do.
+            // Other work has its turn, however much one queue has to do.
             if is_left {
                 return;
             }
@@ -290,8 +290,8 @@ impl Gateway {
         });
     }
 
-    /// Carries an administrator's operation out, in the namespace of a host name, for somebody who has proved
-    /// some rights. The answer rests on the newest group of records.
+    /// Carries an administrator's operation out, in the namespace of a host name, for a client with
+    /// these rights. The answer rests on the newest group of records.
     ///
     /// # Errors
     ///

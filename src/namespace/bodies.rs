@@ -25,7 +25,7 @@ struct Shared {
     topic: Option<EntityId>,
 }
 
-/// What the count for some bytes takes, in a tree's node that is half full.
+/// The memory of one counter, in a tree's node that is half full.
 const SHARED_BYTES: usize = 44;
 
 /// Messages that have just come, or were just read, by their bytes' positions.

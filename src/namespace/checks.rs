@@ -1,4 +1,4 @@
-//! What every protocol asks before it does something: whether an entity takes messages from senders,
+//! Checks that every protocol makes before an operation: whether an entity takes messages from senders,
 //! whether it can be received from, and whether there is room for more entities and rules.
 //!
 //! AMQP links, management requests, HTTP requests and transactions ask here and nowhere else, so that one

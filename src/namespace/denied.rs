@@ -14,7 +14,7 @@ use super::entities::EntityRefused;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct Denied {
-    /// What kind of reason it is: clients decide by it what to do.
+    /// The kind of the reason, by which clients decide what to do.
     pub kind: DeniedKind,
     /// The reason as a sentence, for people. Some SDKs match its beginning.
     pub text: String,
@@ -39,7 +39,7 @@ pub enum DeniedKind {
     Exists,
     /// The server's disk or memory is full: it may be tried again later.
     Full,
-    /// It is in use by somebody else.
+    /// It is in use by another client.
     InUse,
     /// The server is at fault.
     Internal,

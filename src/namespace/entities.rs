@@ -18,7 +18,7 @@ pub enum EntityRefused {
     Fixed {
         /// The entity.
         path: String,
-        /// What it is.
+        /// Its kind, or its value.
         kind: EntityKind,
         /// The property, as the administration API calls it.
         property: &'static str,
@@ -30,9 +30,9 @@ pub enum EntityRefused {
     OtherKind {
         /// The entity.
         path: String,
-        /// What it is.
+        /// Its kind, or its value.
         found: EntityKind,
-        /// What it was to be.
+        /// The kind that is asked for.
         wanted: EntityKind,
     },
     /// A subscription cannot have a rule.
@@ -55,7 +55,7 @@ pub enum EntityRefused {
         path: String,
         /// Where it forwards to.
         target: String,
-        /// What is wrong with that.
+        /// The problem of the target.
         what: &'static str,
     },
 }

@@ -87,7 +87,7 @@ impl Namespaces {
         }
     }
 
-    /// Returns whether messages that go on from a queue can come to its entity again.
+    /// Returns whether messages that are forwarded from a queue can come to its entity again.
     pub(crate) fn forwards_back(&self, from: EntityId) -> bool {
         let mut open = self.targets_of(from);
         // Of a subscription, what comes to its topic comes to it.
@@ -108,7 +108,7 @@ impl Namespaces {
         topic.is_some_and(|topic| topic.subscriptions.contains(&subscription))
     }
 
-    /// Returns where messages of a queue go on to from there.
+    /// Returns the entities to which messages of a queue are forwarded.
     fn targets_of(&self, id: EntityId) -> Vec<EntityId> {
         if let Some(target) = self.forward_target(id) {
             return self.resolve_path(target).into_iter().collect();

@@ -27,7 +27,7 @@ pub(crate) enum Target {
     Entity(Arc<str>),
 }
 
-/// What is being forwarded, and what waits for its bytes.
+/// The state of forwarding: queues whose messages wait for their bytes, and bytes that are in memory.
 #[derive(Debug)]
 pub(super) struct Forwarding {
     /// Queues from which messages cannot be forwarded, or be given to receivers with selectors, before their
@@ -41,7 +41,7 @@ pub(super) struct Forwarding {
     read_back_count: usize,
     /// The bytes of messages that were just sent, or just read.
     pub(super) loaded: LoadedBodies,
-    /// What is left of this turn for filters and selectors.
+    /// The rest of this turn's budget for filters and selectors.
     share: Share,
     /// Kept from message to message for its memory.
     matches: Vec<Match>,
@@ -154,7 +154,7 @@ impl Namespaces {
         Vec::new()
     }
 
-    /// Lets messages go on whose bytes have been read.
+    /// Forwards messages whose bytes have been read.
     pub fn read_back(&mut self, cx: &mut StepContext<'_>, found: Vec<(WantedBody, bytes::Bytes)>) {
         let Some(entity) = found.first().map(|(wanted, _)| wanted.entity) else {
             return;
@@ -168,7 +168,7 @@ impl Namespaces {
         self.forwarding.share = Share::default();
         self.poke(cx, entity);
         self.forwarding.loaded.clear();
-        // What a share does not come to is read again.
+        // Messages that the budget does not reach are read again.
         self.forwarding.read_back_count = if self.forwarding.share.is_spent() {
             (self.forwarding.read_back_count / 2).max(1)
         } else {
@@ -176,7 +176,7 @@ impl Namespaces {
         };
     }
 
-    /// Sends on what can go on from a queue, one message after the other. What comes to the same
+    /// Forwards what can be forwarded from a queue, one message after the other. What comes to the same
     /// queue meanwhile waits for its turn, so that a circle of entities is a loop here, and ends
     /// when the messages have gone as far as they may.
     pub(super) fn forward_all(&mut self, cx: &mut StepContext<'_>, id: EntityId) {
@@ -187,7 +187,7 @@ impl Namespaces {
         self.forwarding.active.remove(&id);
     }
 
-    /// Sends the first message on, if there is one and it can go on now.
+    /// Forwards the first message, if there is one and it can be forwarded now.
     fn forward_next(&mut self, cx: &mut StepContext<'_>, id: EntityId) -> bool {
         let Some(node) = self.queues.get_mut(id) else {
             return false;
@@ -236,7 +236,7 @@ impl Namespaces {
     }
 
     /// Finds what subscriptions get of a topic's message, as far as this turn's share goes: what has
-    /// been found by then is kept, and nobody gets anything yet.
+    /// been found by then is kept, and no subscription gets anything yet.
     fn find_matches(
         &mut self,
         id: EntityId,
@@ -337,7 +337,7 @@ impl Namespaces {
             return false;
         }
         if let Some(target) = target {
-            // What is due there may make room.
+            // Expiry there may make room.
             self.poke(cx, target);
         }
         let transfer = from.transfer_dead_letters();

@@ -21,7 +21,7 @@ pub struct Salvage {
     skipped: u64,
 }
 
-/// What came of a [`Salvage`].
+/// The result of a [`Salvage`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Salvaged {
     /// Records that speak of what is lost, and were left out.

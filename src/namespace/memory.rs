@@ -1,4 +1,4 @@
-//! What the queues of a namespace take of memory together.
+//! The memory that all queues take together.
 
 use super::Namespaces;
 use crate::limits;
@@ -10,7 +10,7 @@ pub(super) struct Shares {
     pub(super) memory: Memory,
     /// For bytes that several messages have.
     bodies: Held,
-    /// Where the next look is for parts of indexes that nobody needs now.
+    /// The place of the queue whose index is packed next, if nothing happens in it.
     next: usize,
 }
 

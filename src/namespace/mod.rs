@@ -56,7 +56,7 @@ use forwarding::Forwarding;
 use memory::Shares;
 use queues::Queues;
 
-/// What a step needs of the world.
+/// The context of a step.
 pub struct StepContext<'a> {
     /// The time.
     pub now: Timestamp,
@@ -80,7 +80,7 @@ pub struct Namespaces {
     random: Random,
     room: Room,
     shares: Shares,
-    /// What queues did in the steps since it was taken, with [`Namespaces::groups`].
+    /// The effects of the steps since the deliveries were taken, with [`Namespaces::groups`].
     effects: Effects,
     /// To each end of a run of deliveries in [`Namespaces::effects`]: the group that they rest on.
     groups: Vec<(usize, u64)>,
@@ -88,12 +88,12 @@ pub struct Namespaces {
     changes: Vec<EntityChange>,
 }
 
-/// Whether the store can take more messages.
+/// The room of the store for more messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Room {
     /// It can.
     Enough,
-    /// What is there can be settled, and nothing be added.
+    /// Messages can be settled, and none be added.
     None,
 }
 
@@ -120,7 +120,7 @@ pub(crate) enum EntityChange {
     },
 }
 
-/// What queues handed out to receivers, in order, with the groups of records that it rests on.
+/// Deliveries of queues to receivers, in order, each with the group of records that it rests on.
 #[derive(Debug, Default)]
 pub(crate) struct Deliveries {
     list: Vec<Delivery>,

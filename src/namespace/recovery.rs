@@ -19,7 +19,7 @@ pub struct Snapshot {
     queues: Vec<QueueSnapshot>,
 }
 
-/// Where a search for messages in old segments stands.
+/// The position of a search for messages in old segments.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SearchPosition {
     queue: usize,
@@ -38,7 +38,7 @@ pub struct FoundBody {
 }
 
 impl Namespaces {
-    /// Does again what a record says was done. Nobody is told, and nothing is recorded.
+    /// Applies a record again. Nothing is delivered, and nothing is recorded.
     pub fn replay(&mut self, record: &Record<'_>, body: Option<BodyRef>) -> Result<(), Replayed> {
         let entity = match *record {
             Record::Entity {
@@ -130,7 +130,7 @@ impl Namespaces {
             if let Some(node) = self.queues.get_mut(id) {
                 node.queue.end_future(cx.now);
             }
-            // What was being forwarded when the server stopped is forwarded now.
+            // Messages that were being forwarded when the server stopped are forwarded now.
             self.poke(cx, id);
             if id == id.base() {
                 self.watch(cx.now, id);
@@ -184,7 +184,7 @@ impl Namespaces {
     }
 
     /// Looks for messages whose bytes lie in some ranges of positions, at most `scan` messages far;
-    /// returns where to go on, or `None` when all have been looked at.
+    /// returns where to continue, or `None` when all have been looked at.
     #[must_use]
     pub fn search_bodies(
         &self,

@@ -36,7 +36,7 @@ impl Namespaces {
         for message in messages {
             check_keys(message)?;
         }
-        // What is due may move bytes to the dead letters, where they count too.
+        // Expiry may move bytes to the dead letters, where they count too.
         if self.is_due(cx.now, id) {
             self.poke(cx, id);
         }

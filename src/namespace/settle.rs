@@ -4,10 +4,10 @@ use super::{Denied, DeniedKind, Namespaces, StepContext, transactions};
 use crate::ids::{EntityId, LockToken};
 use crate::queue::{SessionLost, Settlement, SettlementRefused};
 
-/// Which lock is lost where a message's does not hold.
+/// The lock that is reported as lost if a message's lock does not hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LostLock {
-    /// The message's own: whoever settles it holds the message session, if it is of one.
+    /// The message's own: the client that settles it holds the message session, if it is of one.
     Message,
     /// That of the message session, where the queue has any.
     Session,

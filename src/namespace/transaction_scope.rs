@@ -1,4 +1,4 @@
-//! What one transaction may span: one entity, and of a partitioned one, one partition
+//! The scope of a transaction: one entity, and of a partitioned one, one partition
 //! (`transactions.md#several-entities`).
 //!
 //! A topic and its subscriptions are one entity. The links that are attached to an AMQP session after
@@ -82,7 +82,7 @@ impl Namespaces {
             )
         } else {
             format!(
-                "The transaction began with '{}' and cannot go on with '{}', except by links of an AMQP \
+                "The transaction began with '{}' and cannot continue with '{}', except by links of an AMQP \
                  session to which the coordinator was attached first (cross-entity transactions).",
                 self.name_of(one.entity),
                 self.name_of(other.entity),

@@ -33,14 +33,14 @@ pub(crate) struct Transactions {
     bytes: usize,
 }
 
-/// What one connection has open.
+/// The open transactions of one connection.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Share {
     count: usize,
     bytes: usize,
 }
 
-/// What is to happen together.
+/// Operations that happen together.
 #[derive(Debug)]
 struct Transaction {
     owner: ConnectionId,

@@ -1,4 +1,4 @@
-//! Which groups of records are durable, and what waits for those that are not.
+//! The durability of groups of records, and the replies that wait for it.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ pub(super) enum Pending {
 
 /// The groups of a journal, from the newest durable one on.
 pub(super) struct Durability {
-    /// What could leave, but for the store that cannot be reached.
+    /// Replies that could be sent, but for the store that cannot be reached.
     ready: Vec<Pending>,
     /// By the group that it rests on; the first list is for the group after `released`.
     pending: VecDeque<Vec<Pending>>,

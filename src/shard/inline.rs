@@ -33,7 +33,7 @@ pub struct Inline {
 /// The server's end of a connection.
 struct Served {
     peer: Peer,
-    /// What the client has sent, and the engine has not taken.
+    /// Bytes that the client has sent, and the engine has not taken.
     input: BytesMut,
     /// There is more of it than at the last look.
     has_read: bool,
@@ -205,7 +205,7 @@ impl Inline {
                     }
                 }
                 // Everything is synced at once, and clients read what they are sent; requests come over
-                // connections only, and nobody has an identity token.
+                // connections only, and no client has an identity token.
                 Output::Sync
                 | Output::Close(_)
                 | Output::Answer(..)

@@ -1,4 +1,4 @@
-//! What a shard is told.
+//! Inputs of a shard.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ use crate::time::ClockStep;
 pub enum Input {
     /// A connection is there, and comes from there.
     Connected(ConnectionId, Origin),
-    /// What one read of a connection produced.
+    /// The reports that one read of a connection produced.
     Reports(ConnectionId, Vec<Report>),
     /// A connection's task has ended, and had not taken this.
     Disconnected(ConnectionId, VecDeque<Outgoing>),
@@ -46,7 +46,7 @@ pub enum Input {
     CheckpointWritten(Result<WrittenCheckpoint, journal::Error>),
     /// Another server owns the shard: this one's appends are refused for good.
     AppendFenced,
-    /// Nobody knows whether this group was appended; [`Input::StoreBack`] follows when it is known.
+    /// It is unknown whether this group was appended; [`Input::StoreBack`] follows when it is known.
     AppendUnknown {
         /// The group.
         group: u64,
@@ -82,9 +82,9 @@ impl Default for Pressure {
 pub struct Administration {
     /// The host by which the client calls the namespace.
     pub host: Option<String>,
-    /// What the client has proved.
+    /// The client's rights.
     pub authority: Authority,
-    /// What it asks for.
+    /// The operation.
     pub operation: administration::Operation,
 }
 
@@ -96,9 +96,9 @@ pub type Administered = Result<administration::Answer, Denied>;
 pub struct MessageRequest {
     /// The host by which the client calls the namespace.
     pub host: Option<String>,
-    /// What the client has proved.
+    /// The client's rights.
     pub authority: Authority,
-    /// What it asks for.
+    /// The operation.
     pub operation: messages::Operation,
 }
 
@@ -110,8 +110,8 @@ pub type Messaged = Result<messages::Done, Denied>;
 pub struct ReceiveRequest {
     /// The host by which the client calls the namespace.
     pub host: Option<String>,
-    /// What the client has proved.
+    /// The client's rights.
     pub authority: Authority,
-    /// What it asks for.
+    /// The operation.
     pub receive: messages::Receive,
 }

@@ -1,5 +1,5 @@
 //! What the journal needs now and then: checkpoints, compaction, the removal of old segments. And
-//! messages that need their bytes to go on.
+//! messages that need their bytes to be forwarded.
 
 use std::collections::VecDeque;
 
@@ -13,13 +13,13 @@ use crate::namespace::{Room, Snapshot, WantedBody};
 use crate::queue::Positions;
 use crate::time::Timestamp;
 
-/// Which maintenance is under way.
+/// The maintenance that is under way.
 #[derive(Debug)]
 pub(super) struct Maintenance {
     pub(super) room: Room,
     checkpoint: Checkpoint,
     compaction: Option<Compaction>,
-    /// Messages whose bytes are being read, so that they can go on.
+    /// Messages whose bytes are being read, so that they can be forwarded.
     forwarding: Vec<WantedBody>,
 }
 
@@ -137,7 +137,7 @@ impl Shard {
         }
     }
 
-    /// Returns whether messages may go on: the disk keeps up, and none are being read.
+    /// Returns whether messages may be forwarded: the disk keeps up, and none are being read.
     fn may_forward(&self) -> bool {
         self.maintenance.forwarding.is_empty()
             && self.gateway.namespaces().has_wanted()
@@ -145,7 +145,7 @@ impl Shard {
             && self.durability.is_below_max()
     }
 
-    /// Lets messages go on whose bytes are in memory, as most are, or asks for their bytes.
+    /// Forwards messages whose bytes are in memory, as most are, or asks for their bytes.
     pub(super) fn forward(&mut self, now: Timestamp) {
         if !self.may_forward() {
             return;
@@ -167,7 +167,7 @@ impl Shard {
         self.maintenance.forwarding = wanted;
     }
 
-    /// Lets messages go on whose bytes were read.
+    /// Forwards messages whose bytes were read.
     pub(super) fn forward_read(&mut self, now: Timestamp, done: &ReadDone) {
         let wanted = std::mem::take(&mut self.maintenance.forwarding);
         let found = wanted

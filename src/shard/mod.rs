@@ -87,11 +87,11 @@ pub struct Shard {
     observer: Option<Box<dyn Observer + Send>>,
 }
 
-/// Whether the journal's store can be used.
+/// The state of the journal's store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Store {
     Here,
-    /// It cannot be reached, or nobody knows whether a group was appended: nothing is released.
+    /// It cannot be reached, or it is unknown whether a group was appended: nothing is released.
     Away,
     /// Another server owns the shard: nothing is released any more.
     Fenced,
@@ -100,7 +100,7 @@ enum Store {
 /// When a shard has something to do by itself, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// A compaction, a forward or a request is unfinished: it goes on in the next turn.
+    /// A compaction, a forward or a request is unfinished: it continues in the next turn.
     Unfinished,
     /// Something in a namespace is due: a lock, a schedule, an end of life, a transaction, a token.
     Due,
@@ -109,17 +109,17 @@ pub enum Reason {
 /// A connection, as the shard knows it.
 #[derive(Debug, Default)]
 struct Connection {
-    /// What the server has not taken yet.
+    /// Output that the server has not taken yet.
     outgoing: VecDeque<Outgoing>,
     /// The server's last output for it had not been written when more came.
     is_behind: bool,
     /// Replies behind one whose bytes are being read, that one first. Their bodies are pinned.
     held: VecDeque<Routed>,
-    /// What was read for it came while nothing was released: it is to be read again.
+    /// Its read was done while nothing was released: it is to be read again.
     reads_again: bool,
 }
 
-/// What a shard is made of.
+/// The parts of a shard.
 pub struct Parts {
     /// The namespaces.
     pub gateway: Gateway,
@@ -222,7 +222,7 @@ impl Shard {
             Input::CheckpointWritten(written) => self.checkpoint_written(written),
             Input::StoreAway => self.suspend("the journal's store cannot be reached"),
             Input::AppendUnknown { group } => {
-                warn!(group, "nobody knows whether a group was appended");
+                warn!(group, "it is unknown whether a group was appended");
                 self.suspend("the outcome of an append is unknown");
             }
             Input::StoreBack => self.resume(now),
@@ -232,7 +232,7 @@ impl Shard {
     }
 
     /// Ends the open group if it is large enough to be written by itself; to be called between inputs,
-    /// so that the disk has work while a turn goes on.
+    /// so that the disk has work during a turn.
     pub fn seal_if_large(&mut self, now: Timestamp) {
         if limits::GROUP_BYTES <= self.journal.open_bytes() && self.store == Store::Here {
             self.seal(now);
@@ -273,7 +273,7 @@ impl Shard {
         }
     }
 
-    /// Ends a turn: seals the open group, lets messages go on whose bytes are in memory, and begins
+    /// Ends a turn: seals the open group, forwards messages whose bytes are in memory, and begins
     /// the maintenance that is due.
     pub fn finish_turn(&mut self, now: Timestamp) {
         match self.store {
@@ -551,7 +551,7 @@ impl Shard {
         }
     }
 
-    /// Another server owns the shard: what is not durable here never will be, and nobody is told of it.
+    /// Another server owns the shard: what is not durable here never will be, and is not answered.
     fn fence(&mut self) {
         warn!(
             connections = self.connections.len(),
@@ -571,7 +571,7 @@ impl Shard {
     fn stop(&mut self) {
         info!(connections = self.connections.len(), "stopping");
         self.is_stopping = true;
-        // What was accepted before is answered before its connection closes. The links end with it:
+        // Requests that were accepted before are answered before their connection closes. The links end with it:
         // to Qpid JMS a link that was detached is closed for good, and failover does not attach it
         // again.
         let group = self.newest_group();
@@ -627,5 +627,5 @@ fn fenced() -> Refusal {
     }
 }
 
-/// What a connection reports to its shard.
+/// A report of a connection to its shard.
 pub type Report = crate::gateway::Input;

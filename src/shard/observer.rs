@@ -1,4 +1,4 @@
-//! What can be seen of a shard while it works.
+//! Observation of a shard's steps and groups, for tests.
 
 use bytes::Bytes;
 
@@ -21,7 +21,7 @@ pub enum Event<'a> {
         cause: Cause<'a>,
         /// The group that its records are in.
         group: u64,
-        /// What connections are to be told, before anything of it is released.
+        /// The replies of the step, before any of them is released.
         replies: &'a [Routed],
         /// The journal, with the bodies that it has in memory.
         journal: &'a Writer,
@@ -43,7 +43,7 @@ pub enum Cause<'a> {
     Timeout,
     /// The configuration asks for it.
     Configuration,
-    /// Messages go on to another entity, or are matched with selectors: their bytes are in memory.
+    /// Messages are forwarded, or are matched with selectors: their bytes are in memory.
     Forward(&'a [(WantedBody, Bytes)]),
     /// Bodies of old segments are appended again.
     Compaction(&'a [FoundBody]),

@@ -1,4 +1,4 @@
-//! What a shard has its server do.
+//! Outputs: the work that a shard gives to its server.
 
 use super::{Administered, CheckpointTask, Messaged, ReadRequest};
 use crate::ids::ConnectionId;
@@ -29,7 +29,7 @@ pub enum Output {
     Close(ConnectionId),
     /// Answer a request.
     Answer(RequestId, Answer),
-    /// A request is not answered: nobody knows what came of it.
+    /// A request is not answered: its result is unknown.
     Abandon(RequestId),
     /// Fetch the keys that sign identity tokens: a token was signed with one that is not known.
     FetchIdentityKeys,

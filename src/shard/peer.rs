@@ -32,7 +32,7 @@ pub struct Peer {
     is_closed: bool,
 }
 
-/// What is to be done for a reply beside its frames.
+/// The effect of a reply beside its frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// Nothing.
@@ -43,7 +43,7 @@ pub enum Effect {
     Admitted,
 }
 
-/// What was made into frames, and the shard was not told of.
+/// Bytes that were made into frames, and are not reported to the shard yet.
 #[derive(Debug, Default)]
 struct Written {
     /// Bytes of messages on each link.

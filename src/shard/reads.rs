@@ -34,12 +34,12 @@ impl ReadRequest {
     }
 }
 
-/// What bodies are needed for.
+/// The purpose of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadPurpose {
     /// Compaction appends them again.
     Compact,
-    /// Their messages go on to another entity, or are matched with selectors.
+    /// Their messages are forwarded, or are matched with selectors.
     Forward,
     /// They are delivered to a connection.
     Deliver(ConnectionId),
@@ -235,7 +235,7 @@ impl Shard {
                 self.read_for(id);
             }
         }
-        // What the broker replies about damaged bodies comes behind what is held.
+        // The replies about damaged bodies come after those that are held.
         for hit in hits {
             self.contain(now, hit, &done.damages);
         }

@@ -18,7 +18,7 @@ pub struct Recovering {
     accepts_loss: bool,
     /// Messages that were found.
     pub messages: u64,
-    /// What was left out because the log is damaged.
+    /// The records that were left out because the log is damaged.
     pub salvaged: Salvaged,
 }
 
@@ -96,7 +96,7 @@ impl Recovering {
         self.recovered.writer.follow_clock(now);
     }
 
-    /// Begins: the namespaces are configured, what was on its way goes on, and damage is contained. What
+    /// Begins: the namespaces are configured, messages on their way are forwarded, and damage is contained. What
     /// is recorded of that is durable with the shard's first group.
     ///
     /// # Errors
@@ -151,7 +151,7 @@ impl Recovering {
             ));
         }
         if !losses.is_empty() || !damaged.is_empty() {
-            // The checkpoint that losses make due stands for the log without them; a damaged frame is
+            // The checkpoint that losses make due replaces the log without them; a damaged frame is
             // not taken for a torn one while another is behind it.
             gateway.namespaces_mut().restate(&mut cx);
         }

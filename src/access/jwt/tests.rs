@@ -119,7 +119,7 @@ fn claims() -> Value {
         "exp": NOW + 3600,
         "nbf": NOW,
         "iat": NOW,
-        "sub": "somebody",
+        "sub": "a client",
         "roles": ["Azure Service Bus Data Owner"],
     })
 }
@@ -189,7 +189,7 @@ fn a_good_token_is_good_with_each_algorithm_of_its_key() {
     let expected = JwtClaims {
         rights: Rights::ALL,
         expires_at: Timestamp::from_millis((NOW + 3600 + SKEW) * 1000),
-        subject: "somebody".to_owned(),
+        subject: "a client".to_owned(),
     };
     for (algorithm, key) in algorithms {
         let header = json!({"alg": algorithm, "kid": key});
@@ -376,7 +376,7 @@ fn the_key_and_not_the_token_chooses_the_algorithm() {
     let named =
         |algorithm: &str, key: &str| token(&json!({"alg": algorithm, "kid": key}), &claims());
     let invalid = "InvalidSignature: The token has an invalid signature.";
-    // The secret of the first is what everybody can read.
+    // The secret of the first is public.
     refused(&named("HS256", "rsa"), invalid);
     refused(&token(&json!({"alg": "HS256"}), &claims()), invalid);
     refused(&named("ES256", "rsa"), invalid);
@@ -473,7 +473,7 @@ fn signed_nonsense_is_malformed_too() {
         json!({"iss": 7}),
         json!({"aud": {"name": AUDIENCE}}),
         json!({"roles": {"Data Owner": true}}),
-        json!({"sub": ["somebody"]}),
+        json!({"sub": ["a client"]}),
     ] {
         refused_claims(changes, "MalformedToken: ");
     }

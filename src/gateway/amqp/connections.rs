@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::link_memory::Kept;
+use super::link_memory::LinkMemory;
 use super::management::Call;
 use super::transactions::{Declared, Group};
 use super::windows::Window;
@@ -22,35 +22,35 @@ pub(crate) struct Connections {
 /// A connection.
 #[derive(Debug, Default)]
 pub(crate) struct Connection {
-    /// What stands before the paths of its namespace's entities.
+    /// The prefix of the paths of its namespace's entities.
     pub(crate) prefix: String,
     /// The host by which its peer calls the namespace.
     pub(crate) host: String,
     pub(crate) origin: Origin,
-    /// What it has proved.
+    /// What it is authorized for.
     pub(crate) grants: Vec<Grant>,
-    /// It has proved something once.
-    pub(crate) admitted: bool,
-    /// What it calls itself.
+    /// It was authorized for something once.
+    pub(crate) authorized: bool,
+    /// The container-id of its `open`.
     pub(crate) container_id: String,
-    /// It says that it brings JMS 2.0.
+    /// It is a JMS 2.0 client, as its `open` says.
     pub(crate) brings_jms: bool,
     pub(crate) links: BTreeMap<LinkId, Link>,
-    /// Receivers that have gone of late: messages for them may be on their way, and come back.
+    /// Receivers that were detached recently: messages for them may be under way, and come back.
     pub(crate) departed: VecDeque<(LinkId, EntityId)>,
-    /// What links of it have for themselves.
-    pub(crate) holdings: BTreeMap<LinkId, jms::Holding>,
-    /// Calls whose answers have no link yet.
+    /// Entities that end with one of its links.
+    pub(crate) link_entities: BTreeMap<LinkId, jms::LinkEntity>,
+    /// Requests whose responses have no link yet.
     pub(crate) orphans: VecDeque<Call>,
-    /// Bytes of calls that wait for their answers to leave.
+    /// Bytes of requests that wait for their responses to be sent.
     pub(crate) waiting: usize,
     pub(super) window: Window,
     /// Its open transactions, by their numbers.
     pub(crate) transactions: BTreeMap<u64, Declared>,
     /// By the AMQP sessions that have a transaction coordinator.
     pub(crate) groups: BTreeMap<SessionId, Group>,
-    /// What is counted of it; nothing before it has a link or a token.
-    pub(crate) kept: Option<Kept>,
+    /// The memory of its links and tokens; `None` before it has any.
+    pub(crate) link_memory: Option<LinkMemory>,
 }
 
 impl Connections {
@@ -118,7 +118,7 @@ impl Connections {
         links.any(|state| state.queue().is_some_and(|queue| queue.base() == base))
     }
 
-    /// Returns the links that something is true of.
+    /// Returns the links for which `wanted` is true.
     pub(super) fn links_where(
         &self,
         mut wanted: impl FnMut(&Link) -> bool,
@@ -140,7 +140,7 @@ impl Connections {
             assert!(!self.ended.contains_key(id), "no id is used twice");
             let (_, waiting) = connection.waiting_calls();
             assert_eq!(connection.waiting, waiting, "calls that wait are counted");
-            for link in connection.holdings.keys() {
+            for link in connection.link_entities.keys() {
                 assert!(connection.links.contains_key(link), "it goes with its link");
             }
         }

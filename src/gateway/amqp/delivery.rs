@@ -1,4 +1,4 @@
-//! What goes out: deliveries, and credit for them.
+//! Deliveries to receivers, and credit for them.
 
 use super::links::session_accept;
 use super::windows::Load;
@@ -42,7 +42,7 @@ impl Gateway {
         self.stop_filled(cx, filled);
     }
 
-    /// Lets a receiver in that has waited for a message session.
+    /// Accepts a receiver that has waited for a message session.
     fn session_granted(&mut self, consumer: ConsumerId, grant: &SessionGrant) -> Reply {
         let (connection, link) = link_of(consumer);
         let links = &mut self.connection(connection).links;
@@ -53,7 +53,7 @@ impl Gateway {
         Reply::AcceptLink(link, session_accept(grant))
     }
 
-    /// Takes out the link of a receiver that its queue has let go; its connection may be gone too.
+    /// Removes the link of a receiver that its queue has removed; its connection may be gone too.
     fn forget_link(&mut self, consumer: ConsumerId) -> LinkId {
         let (connection, link) = link_of(consumer);
         let state = self.connections.get_mut(connection);
@@ -63,7 +63,7 @@ impl Gateway {
         link
     }
 
-    /// Turns a receiver away that has waited for a message session in vain.
+    /// Refuses a receiver for which no message session became available in time.
     fn no_session(&mut self, cx: &StepContext<'_>, consumer: ConsumerId) -> Reply {
         let link = self.forget_link(consumer);
         let text = "The operation did not complete within the allotted timeout. No unlocked \
@@ -109,7 +109,7 @@ impl Gateway {
                 let consumer = consumer_id(connection, link);
                 let allowance = self.allowance(connection);
                 self.with_queue(cx, queue, |queue, cx| {
-                    // It may have been let in since.
+                    // It may have been accepted since.
                     queue.allow(cx, consumer, allowance);
                     queue.set_credit(cx, consumer, limit, drain);
                 });
@@ -120,7 +120,7 @@ impl Gateway {
         }
     }
 
-    /// A message did not leave: it is as if it had not been delivered.
+    /// A message was not sent: it is as if it had not been delivered.
     pub(crate) fn returned(
         &mut self,
         cx: &mut StepContext<'_>,
@@ -138,7 +138,7 @@ impl Gateway {
         self.unsent(cx, connection, link, &[token.to_tag()]);
     }
 
-    /// Messages did not leave for a receiver that has gone.
+    /// Messages were not sent to a receiver that is detached.
     pub(crate) fn unsent(
         &mut self,
         cx: &mut StepContext<'_>,
@@ -153,7 +153,7 @@ impl Gateway {
         }
     }
 
-    /// Makes messages available again that did not leave for a receiver that has gone: it is as if
+    /// Makes messages available again that were not sent to a receiver that is detached: it is as if
     /// they had not been delivered.
     pub(super) fn give_back(&mut self, cx: &mut StepContext<'_>, queue: EntityId, tags: &[Tag]) {
         if !tags.is_empty() {

@@ -11,7 +11,7 @@ use crate::limits;
 use crate::queue::{Finding, Queue, Selection};
 use crate::rules::{SqlFilter, selector};
 
-/// What a receiver chooses of a queue's messages.
+/// The messages of a queue that a receiver chooses.
 #[derive(Debug)]
 pub(super) struct Choice {
     pub(super) finding: Finding,

@@ -84,7 +84,7 @@ impl Gateway {
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// The token's problem.
     pub fn authorize(
         &mut self,
         now: Timestamp,
@@ -95,12 +95,12 @@ impl Gateway {
         self.access.authorize(directory, now, &prefix, inquiry)
     }
 
-    /// A connection is there, and this is known of it.
+    /// A connection was accepted; `origin` is what is known of it.
     pub fn connected(&mut self, id: ConnectionId, origin: Origin) {
         self.connection(id).origin = origin;
     }
 
-    /// Checks whom a peer says it is, in SASL.
+    /// Checks the identity that a peer claims in SASL.
     pub(crate) fn authenticate(&mut self, now: Timestamp, id: ConnectionId, identity: &Identity) {
         let origin = self.connection(id).origin.clone();
         let proof = match identity {
@@ -128,7 +128,7 @@ impl Gateway {
         });
     }
 
-    /// A connection was opened: one that has proved a right already is let in.
+    /// A connection was opened: one that is authorized for something already is told so.
     pub(crate) fn opened(&mut self, id: ConnectionId, hostname: Option<&str>) {
         let server_name = self.connection(id).origin.server_name.clone();
         let named = hostname.or(server_name.as_deref());
@@ -138,7 +138,7 @@ impl Gateway {
         connection.prefix = prefix;
         host_shown(named).clone_into(&mut connection.host);
         if !verifies || !connection.grants.is_empty() {
-            self.let_in(id);
+            self.admit(id);
         }
     }
 
@@ -146,7 +146,7 @@ impl Gateway {
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// The token's problem.
     pub(super) fn put_token(
         &mut self,
         cx: &mut StepContext<'_>,
@@ -227,7 +227,7 @@ impl Gateway {
                 let text = format!("There are {max} tokens on this connection already.");
                 return Err(TokenRefused::new(Fault::Full, text));
             }
-            self.check_kept_bytes(id, grant.kept_bytes())
+            self.check_memory_bytes(id, grant.memory_bytes())
                 .map_err(|text| TokenRefused::new(Fault::Full, text))?;
         }
         self.token_ends.insert(grant.expires_at, id);
@@ -241,7 +241,7 @@ impl Gateway {
             self.token_ends.remove(at, id);
         }
         self.keep_tokens(id);
-        self.let_in(id);
+        self.admit(id);
         if shrinks {
             self.end_unauthorized(cx, id, "");
         }
@@ -278,8 +278,8 @@ impl Gateway {
         })
     }
 
-    /// Returns whether a connection has proved anything.
-    pub(crate) fn is_admitted(&self, id: ConnectionId) -> bool {
+    /// Returns whether a connection is authorized for anything.
+    pub(crate) fn is_authorized(&self, id: ConnectionId) -> bool {
         !self.access.verifies()
             || self
                 .connections
@@ -287,7 +287,7 @@ impl Gateway {
                 .is_some_and(|connection| !connection.grants.is_empty())
     }
 
-    /// Tells in sums of the refusals that were not told by themselves, when it is time.
+    /// Logs the sums of refusals that were not logged one by one, when it is time.
     pub(crate) fn log_refusals(&mut self, now: Timestamp) {
         while let Some((peer, refusals)) = self.access.next_refusals(now) {
             if 0 < refusals {
@@ -364,7 +364,7 @@ impl Gateway {
         }
     }
 
-    /// Says that a right is missing, whether there is such an entity or not.
+    /// Says that a right is missing: the same whether there is such an entity or not.
     pub(super) fn unauthorized(
         &self,
         connection: ConnectionId,
@@ -385,9 +385,9 @@ impl Gateway {
         Denied::new(DeniedKind::Unauthorized, &text, path)
     }
 
-    fn let_in(&mut self, id: ConnectionId) {
+    fn admit(&mut self, id: ConnectionId) {
         let connection = self.connection(id);
-        if !std::mem::replace(&mut connection.admitted, true) {
+        if !std::mem::replace(&mut connection.authorized, true) {
             self.replies.push(Routed {
                 connection: id,
                 rests_on: 0,

@@ -1,4 +1,4 @@
-//! Who is let in, to what, and for how long.
+//! Authorization of connections: for what, and for how long.
 
 use crate::access::Access;
 use crate::access::Authority;
@@ -133,7 +133,7 @@ fn a_token_that_is_not_right_gives_nothing() {
     let good = sas("sb://h/q", "root", "r", ends);
     for (token, fault) in [
         (sas("sb://h/q", "root", "guess", ends), Fault::Signature),
-        (sas("sb://h/q", "nobody", "r", ends), Fault::Signature),
+        (sas("sb://h/q", "unknown", "r", ends), Fault::Signature),
         (sas("sb://h/two", "mouth", "m", ends), Fault::Signature),
         (sas("sb://h/", "mouth", "m", ends), Fault::Signature),
         (sas("sb://h/q", "root", "r", NOW), Fault::Expired),
@@ -211,7 +211,7 @@ fn attach_from(bench: &mut Bench, link: u32, role: LinkRole, path: &str, target:
     bench.run(|gateway, cx| gateway.apply(cx, GUEST, Input::Event(event)));
 }
 
-/// Returns what links were told: `+1` for let in, `-1` for turned away, `!1` for ended.
+/// Returns what links were told: `+1` for accepted, `-1` for refused, `!1` for detached.
 fn told(bench: &mut Bench) -> Vec<String> {
     let told = std::mem::take(&mut bench.told).into_iter();
     let told = told.filter_map(|routed| match routed.reply {
@@ -271,8 +271,8 @@ fn a_stranger_learns_nothing_of_what_there_is() {
         attach(&mut bench, link, LinkRole::Outgoing, "$cbs");
     }
     let told = told(&mut bench);
-    let let_in = ["+10", "+11", "+12", "+13", "+14", "+15", "-16"];
-    assert_eq!(told[..7], let_in);
+    let admit = ["+10", "+11", "+12", "+13", "+14", "+15", "-16"];
+    assert_eq!(told[..7], admit);
 }
 
 /// Declares a transaction, and returns whether it was declared.
@@ -351,7 +351,7 @@ fn a_key_in_sasl_is_as_good_as_a_token() {
         ("ears", "e2", "L", "L"),
         ("mouth", "m", "S", ""),
         ("mouth", "r", "", ""),
-        ("nobody", "r", "", ""),
+        ("unknown", "r", "", ""),
     ] {
         let identity = Identity::Plain {
             user: user.to_owned(),
@@ -624,7 +624,7 @@ fn while_memory_is_full_a_connection_has_few_links_and_tokens() {
     attach(&mut bench, 1, LinkRole::Incoming, &address);
     let refused = std::mem::take(&mut bench.told).pop();
     let Some(Reply::RefuseLink(_, why)) = refused.map(|routed| routed.reply) else {
-        panic!("a link was let in")
+        panic!("a link was accepted")
     };
     assert_eq!(why.kind, DeniedKind::Limit);
     others.resize(0);

@@ -1,13 +1,13 @@
-//! What is made by attaching to it, and goes by itself: temporary nodes, subscriptions of JMS, entities
+//! Entities that are made by an attach and deleted by themselves: temporary nodes, subscriptions of JMS, entities
 //! that a client of JMS names.
 //!
 //! A temporary node lives as long as the link that asked for it (AMQP's dynamic nodes, 3.5.9). To a
 //! client that says it brings JMS 2.0, a topic can be received from: each receiver has a subscription
-//! then, `NAME$CLIENT$D` or `NAME$CLIENT$ND`, that is made for it. Durable ones stay until they are
-//! given up; others go with the last of their receivers.
+//! then, `NAME$CLIENT$D` or `NAME$CLIENT$ND`, that is made for it. Durable ones stay until their client
+//! unsubscribes; others are deleted with the last of their receivers.
 //!
-//! All is made and deleted as an administrator does it, and takes the right to manage. What goes by
-//! itself is known to the log as temporary, and not there any more after a restart.
+//! Making and deleting them needs the right to manage, as for an administrator. The log marks entities that are
+//! deleted by themselves as temporary; they are deleted at a restart.
 
 use super::filters::selector_of;
 use super::links::{capabilities, receiver_accept};
@@ -25,17 +25,17 @@ use crate::queue::{Description, EntityKind, ReceiveMode};
 use crate::rights::Right;
 use crate::rules::{Filter, Rule, SqlFilter};
 
-/// What a link has beside its queue.
+/// An entity that ends, or does not, with a link.
 #[derive(Debug)]
-pub(crate) enum Holding {
-    /// The entity at this path, which goes with it.
-    Whole(String),
-    /// A subscription, which goes with the last of its receivers.
-    Part(String),
-    /// A subscription that stays, and has no other receiver.
-    Alone,
-    /// A subscription that it gives up: it goes when the peer detaches the link.
-    Leaving(EntityId, String),
+pub(crate) enum LinkEntity {
+    /// The entity at this path is deleted with the link.
+    Temporary(String),
+    /// The subscription at this path is deleted with the last of its receivers.
+    SharedTemporary(String),
+    /// A durable subscription, which has no other receiver.
+    Exclusive,
+    /// The durable subscription from which the client unsubscribes: it is deleted when the peer detaches the link.
+    Unsubscribing(EntityId, String),
 }
 
 /// How a receiver comes to its subscription.
@@ -58,7 +58,7 @@ struct Subscribing {
     selector: Option<SqlFilter>,
 }
 
-/// What a new subscription's only rule is called.
+/// The name of a new subscription's only rule.
 const RULE: &str = "$Default";
 
 impl Gateway {
@@ -86,7 +86,7 @@ impl Gateway {
         };
         self.namespaces.check_entity_count(None)?;
         self.make_for(cx, &path, description, Vec::new())?;
-        self.hold(connection, link, Holding::Whole(path));
+        self.add_link_entity(connection, link, LinkEntity::Temporary(path));
         Ok(name)
     }
 
@@ -172,14 +172,14 @@ impl Gateway {
             is_durable: wanted.is_durable,
             ..receiver_accept()
         };
-        let holding = match (wanted.is_durable, wanted.is_shared) {
+        let entity = match (wanted.is_durable, wanted.is_shared) {
             (true, true) => None,
-            (true, false) => Some(Holding::Alone),
-            (false, true) => Some(Holding::Part(wanted.path)),
-            (false, false) => Some(Holding::Whole(wanted.path)),
+            (true, false) => Some(LinkEntity::Exclusive),
+            (false, true) => Some(LinkEntity::SharedTemporary(wanted.path)),
+            (false, false) => Some(LinkEntity::Temporary(wanted.path)),
         };
-        if let Some(holding) = holding {
-            self.hold(connection, link, holding);
+        if let Some(entity) = entity {
+            self.add_link_entity(connection, link, entity);
         }
         let name = None;
         Ok((Link::Receiver { queue, name }, Some(accept)))
@@ -195,8 +195,8 @@ impl Gateway {
         of_topic.chain(shared).chain(global).collect()
     }
 
-    /// Reads which subscription a receiver wants. Its name is the link's: of a shared one, what stands
-    /// before a `|`, for several of its links can be in one connection.
+    /// Reads which subscription a receiver wants. Its name is the link's. Of a shared one it is the part
+    /// before a `|`: several of its links can be in one connection.
     fn subscribing(
         &mut self,
         connection: ConnectionId,
@@ -250,7 +250,10 @@ impl Gateway {
             .map(link_of)
             .collect();
         let is_alone = receivers.iter().any(|(connection, link)| {
-            matches!(self.held_by(*connection, *link), Some(Holding::Alone))
+            matches!(
+                self.link_entity(*connection, *link),
+                Some(LinkEntity::Exclusive)
+            )
         });
         let is_same = self.has_selector(topic, subscription, wanted.selector.as_ref());
         let why = if receivers.is_empty() {
@@ -332,7 +335,7 @@ impl Gateway {
 
     /// Lets a link in by which a durable subscription is given up: its name is the subscription's, and
     /// it has no source. The answer tells the subscription's topic.
-    pub(super) fn give_up(
+    pub(super) fn unsubscribe(
         &mut self,
         (connection, link): (ConnectionId, LinkId),
         attach: &Attach,
@@ -365,7 +368,7 @@ impl Gateway {
             let text = format!("The subscription '{name}' has a receiver, and cannot be given up.");
             return Err(Denied::new(DeniedKind::InUse, &text, &path));
         }
-        self.hold(connection, link, Holding::Leaving(queue, path));
+        self.add_link_entity(connection, link, LinkEntity::Unsubscribing(queue, path));
         let accept = Accept {
             address: Some(topic),
             ..receiver_accept()
@@ -375,29 +378,29 @@ impl Gateway {
     }
 
     /// Deletes what a link had for itself that was detached.
-    pub(super) fn drop_holding(
+    pub(super) fn end_link_entity(
         &mut self,
         cx: &mut StepContext<'_>,
         connection: ConnectionId,
-        holding: &Holding,
+        entity: &LinkEntity,
     ) {
         let has_gone = |base: EntityId| {
             let queue = self.namespaces.queue(base);
             queue.is_some_and(|queue| queue.consumers().next().is_none())
         };
-        let (path, goes) = match holding {
-            Holding::Whole(path) => (path, true),
-            Holding::Part(path) => (
+        let (path, goes) = match entity {
+            LinkEntity::Temporary(path) => (path, true),
+            LinkEntity::SharedTemporary(path) => (
                 path,
                 self.namespaces.resolve_path(path).is_some_and(has_gone),
             ),
-            // A token may have ended, and a receiver may have come, since the link was let in.
-            Holding::Leaving(base, path) => {
+            // A token may have ended, and a receiver may have been attached, since the link was accepted.
+            LinkEntity::Unsubscribing(base, path) => {
                 let is_it = self.namespaces.resolve_path(path) == Some(*base);
                 let may = self.may(connection, path, Some(Right::Manage));
                 (path, is_it && may && has_gone(*base))
             }
-            Holding::Alone => return,
+            LinkEntity::Exclusive => return,
         };
         if goes {
             self.delete_entity(cx, path);
@@ -406,33 +409,35 @@ impl Gateway {
 
     /// Keeps a subscription that a link was to give up: it is the broker that ends the link, and not
     /// the peer.
-    pub(super) fn keep_leaving(&mut self, connection: ConnectionId, link: LinkId) {
-        if let Some(Holding::Leaving(..)) = self.held_by(connection, link) {
-            self.connection(connection).holdings.remove(&link);
+    pub(super) fn keep_subscription(&mut self, connection: ConnectionId, link: LinkId) {
+        if let Some(LinkEntity::Unsubscribing(..)) = self.link_entity(connection, link) {
+            self.connection(connection).link_entities.remove(&link);
         }
     }
 
     /// Deletes what links had for themselves whose connection has gone. What was to be given up in
     /// order is not.
-    pub(super) fn drop_holdings(
+    pub(super) fn end_link_entities(
         &mut self,
         cx: &mut StepContext<'_>,
         connection: ConnectionId,
-        holdings: impl IntoIterator<Item = Holding>,
+        link_entities: impl IntoIterator<Item = LinkEntity>,
     ) {
-        for holding in holdings {
-            if !matches!(holding, Holding::Leaving(..)) {
-                self.drop_holding(cx, connection, &holding);
+        for entity in link_entities {
+            if !matches!(entity, LinkEntity::Unsubscribing(..)) {
+                self.end_link_entity(cx, connection, &entity);
             }
         }
     }
 
-    fn hold(&mut self, connection: ConnectionId, link: LinkId, holding: Holding) {
-        self.connection(connection).holdings.insert(link, holding);
+    fn add_link_entity(&mut self, connection: ConnectionId, link: LinkId, entity: LinkEntity) {
+        self.connection(connection)
+            .link_entities
+            .insert(link, entity);
     }
 
-    fn held_by(&self, connection: ConnectionId, link: LinkId) -> Option<&Holding> {
-        self.connections.get(connection)?.holdings.get(&link)
+    fn link_entity(&self, connection: ConnectionId, link: LinkId) -> Option<&LinkEntity> {
+        self.connections.get(connection)?.link_entities.get(&link)
     }
 
     /// Makes an entity for a peer.

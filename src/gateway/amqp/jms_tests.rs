@@ -112,7 +112,7 @@ fn subscribe(
 }
 
 /// Asks for the durable subscription `news` to be given up; returns the condition of a refusal.
-fn give_up(bench: &mut Bench, id: ConnectionId, link: u32) -> Option<DeniedKind> {
+fn unsubscribe(bench: &mut Bench, id: ConnectionId, link: u32) -> Option<DeniedKind> {
     attach(bench, (id, link), None)
 }
 
@@ -196,22 +196,22 @@ fn a_durable_subscription_is_given_up_by_who_may_and_nobody_else() {
     assert_eq!(subscribe(&mut bench, (ROOT, 1), None), None);
     detach(&mut bench, ROOT, 1);
     let made = subscription(&bench);
-    let refused = give_up(&mut bench, EARS, 1);
+    let refused = unsubscribe(&mut bench, EARS, 1);
     assert_eq!(refused, Some(DeniedKind::Unauthorized));
     // A receiver comes while the link is there by which it is given up: it stays.
-    assert_eq!(give_up(&mut bench, ROOT, 2), None);
+    assert_eq!(unsubscribe(&mut bench, ROOT, 2), None);
     assert_eq!(subscribe(&mut bench, (EARS, 3), None), None);
     detach(&mut bench, ROOT, 2);
     assert_eq!(subscription(&bench), made);
     detach(&mut bench, EARS, 3);
     // The broker ends the link, as it does when a token ends: it stays.
-    assert_eq!(give_up(&mut bench, ROOT, 3), None);
+    assert_eq!(unsubscribe(&mut bench, ROOT, 3), None);
     bench.run(|gateway, cx| {
         let refusal = gateway.unauthorized(ROOT, SUBSCRIPTION, None, "");
         gateway.end_link(cx, ROOT, LinkId(3), refusal);
     });
     assert_eq!(subscription(&bench), made);
-    assert_eq!(give_up(&mut bench, ROOT, 4), None);
+    assert_eq!(unsubscribe(&mut bench, ROOT, 4), None);
     detach(&mut bench, ROOT, 4);
     assert_eq!(subscription(&bench), None);
     bench.check_replay();

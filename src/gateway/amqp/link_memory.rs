@@ -1,6 +1,5 @@
-//! What is kept for a connection as long as it lives: names and addresses of its links, audiences of its
-//! tokens. It is counted as memory, and has a bound for each connection, a lower one while memory is full;
-//! what is in its transactions is counted there.
+//! The memory of a connection's links and tokens: names, addresses and audiences. It is counted, and bounded for
+//! each connection; the bound is lower while memory is full. Transactions are counted elsewhere.
 
 use super::{Link, ServiceNode, links};
 use crate::amqp::{Attach, LinkTarget};
@@ -10,14 +9,14 @@ use crate::limits;
 use crate::memory::{Held, Memory, Purpose};
 use crate::namespace::{Denied, DeniedKind};
 
-/// What one connection takes of the memory that is counted.
+/// The counted memory of one connection.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct LinkMemory {
     links: Held,
     tokens: Held,
 }
 
-impl Kept {
+impl LinkMemory {
     fn new(memory: &Memory) -> Self {
         Self {
             links: memory.hold(Purpose::Other, 0),
@@ -32,7 +31,7 @@ impl Kept {
 
 impl Gateway {
     /// Checks that a connection may have one more link, before anything is done for it.
-    pub(super) fn check_kept(
+    pub(super) fn check_link_memory(
         &mut self,
         connection: ConnectionId,
         attach: &Attach,
@@ -48,14 +47,14 @@ impl Gateway {
         ];
         let addresses = addresses.into_iter().flatten().map(str::len);
         let more = attach.name.len() + addresses.sum::<usize>();
-        let Err(text) = self.check_kept_bytes(connection, more) else {
+        let Err(text) = self.check_memory_bytes(connection, more) else {
             return Ok(());
         };
         Err(Denied::new(DeniedKind::Limit, &text, ""))
     }
 
     /// Checks that so many more bytes may be kept for a connection; says why they may not.
-    pub(super) fn check_kept_bytes(
+    pub(super) fn check_memory_bytes(
         &mut self,
         connection: ConnectionId,
         more: usize,
@@ -66,7 +65,7 @@ impl Gateway {
         } else {
             (limits::CONNECTION_KEPT_BYTES_MAX, "")
         };
-        if self.kept(connection).bytes() + more <= max {
+        if self.link_memory(connection).bytes() + more <= max {
             return Ok(());
         }
         Err(format!(
@@ -77,33 +76,35 @@ impl Gateway {
 
     /// Counts a link that a connection has from now on.
     pub(super) fn keep_link(&mut self, connection: ConnectionId, link: &Link) {
-        let links = &mut self.kept(connection).links;
-        links.resize(links.bytes() + link.kept_bytes());
+        let links = &mut self.link_memory(connection).links;
+        links.resize(links.bytes() + link.memory_bytes());
     }
 
     /// Counts a link no more.
     pub(super) fn drop_link(&mut self, connection: ConnectionId, link: &Link) {
-        let links = &mut self.kept(connection).links;
-        links.resize(links.bytes().saturating_sub(link.kept_bytes()));
+        let links = &mut self.link_memory(connection).links;
+        links.resize(links.bytes().saturating_sub(link.memory_bytes()));
     }
 
     /// Counts the tokens that a connection has now.
     pub(super) fn keep_tokens(&mut self, connection: ConnectionId) {
         let grants = self.connection(connection).grants.iter();
-        let bytes = grants.map(crate::access::Grant::kept_bytes).sum();
-        self.kept(connection).tokens.resize(bytes);
+        let bytes = grants.map(crate::access::Grant::memory_bytes).sum();
+        self.link_memory(connection).tokens.resize(bytes);
     }
 
-    fn kept(&mut self, connection: ConnectionId) -> &mut Kept {
+    fn link_memory(&mut self, connection: ConnectionId) -> &mut LinkMemory {
         let connection = self.connections.entry(connection);
         let memory = self.namespaces.memory();
-        connection.kept.get_or_insert_with(|| Kept::new(memory))
+        connection
+            .link_memory
+            .get_or_insert_with(|| LinkMemory::new(memory))
     }
 }
 
 impl Link {
     /// Returns how many bytes of the peer's it keeps.
-    fn kept_bytes(&self) -> usize {
+    fn memory_bytes(&self) -> usize {
         let of = |node: &ServiceNode| node.resource().map_or(0, |path| path.len());
         match self {
             Self::Sender { destination, .. } => destination.as_deref().map_or(0, str::len),

@@ -1,4 +1,4 @@
-//! Links come and go.
+//! Links are attached and detached.
 
 use crate::namespace::{Denied, DeniedKind};
 use std::collections::VecDeque;
@@ -27,7 +27,7 @@ pub(crate) struct ResponseLink {
     pub(super) node: ServiceNode,
     pub(super) session: SessionId,
     pub(super) name: String,
-    /// What the peer calls its end; requests name it as reply-to.
+    /// The address of the peer's end; requests name it as reply-to.
     pub(super) target: Option<String>,
     /// Responses allowed in all since the attach, and those sent; serial numbers.
     pub(super) limit: u32,
@@ -46,8 +46,8 @@ impl Gateway {
     ) {
         let links = self.connection(connection).links.len();
         let made = self.namespaces.next_id();
-        let is_stranger = !self.is_admitted(connection);
-        let room = self.check_kept(connection, attach);
+        let is_stranger = !self.is_authorized(connection);
+        let room = self.check_link_memory(connection, attach);
         let answer = match (room, attach.role) {
             (Err(denied), _) => Err(denied),
             _ if is_stranger && limits::UNADMITTED_LINKS_MAX <= links => {
@@ -70,10 +70,10 @@ impl Gateway {
             }
             self.keep_link(connection, &state);
             self.connection(connection).links.insert(link, state);
-        } else if let Some(holding) = self.connection(connection).holdings.remove(&link) {
-            self.drop_holding(cx, connection, &holding);
+        } else if let Some(entity) = self.connection(connection).link_entities.remove(&link) {
+            self.end_link_entity(cx, connection, &entity);
         }
-        // What was made for it must be there before it is told.
+        // An entity that was made for it must be durable before the link is accepted.
         let rests_on = if made == self.namespaces.next_id() {
             0
         } else {
@@ -172,7 +172,7 @@ impl Gateway {
         message.max(state) + limits::ENVELOPE_BYTES
     }
 
-    /// Finds the entity to which a sender's messages go on from the one that it sends to.
+    /// Finds the transfer destination of a sender's messages.
     fn destination(&mut self, connection: ConnectionId, text: &str) -> Result<Arc<str>, Denied> {
         match self.node_at(connection, Some(text), Right::Send)? {
             Found::Queue(_, address) if address.queue == SubQueue::Main => Ok(address.path.into()),
@@ -192,7 +192,7 @@ impl Gateway {
     ) -> Result<(Link, Option<Accept>), Denied> {
         let source = attach.source.as_ref();
         if source.is_none() && self.connection(connection).brings_jms {
-            return self.give_up((connection, link), attach);
+            return self.unsubscribe((connection, link), attach);
         }
         let text = source.and_then(|source| source.address.as_deref());
         let made = match attach.dynamic() {
@@ -250,7 +250,7 @@ impl Gateway {
         self.accept_session(cx, (connection, link), attach, which, (mode, wanted))
     }
 
-    /// Lets a receiver in to a queue.
+    /// Accepts a receiver of a queue.
     fn receiver_accept_of(&self, queue: EntityId) -> Accept {
         let description = self.namespaces.queue(queue).map(Queue::description);
         Accept {
@@ -259,7 +259,7 @@ impl Gateway {
         }
     }
 
-    /// Lets a receiver in to a message session, or lets it wait for one.
+    /// Accepts a receiver for a message session, or makes it wait for one.
     fn accept_session(
         &mut self,
         cx: &mut StepContext<'_>,
@@ -378,8 +378,8 @@ impl Gateway {
             self.give_back(cx, queue, unsent);
         }
         self.release(cx, connection, link, &state);
-        if let Some(holding) = self.connection(connection).holdings.remove(&link) {
-            self.drop_holding(cx, connection, &holding);
+        if let Some(entity) = self.connection(connection).link_entities.remove(&link) {
+            self.end_link_entity(cx, connection, &entity);
         }
     }
 
@@ -397,7 +397,7 @@ impl Gateway {
         for grant in &state.grants {
             self.token_ends.remove(grant.expires_at, connection);
         }
-        // All go before any of them leaves something to the others.
+        // All are removed before messages of one become available to the others.
         for (&link, state) in &state.links {
             self.let_go(cx, connection, link, state);
         }
@@ -409,7 +409,7 @@ impl Gateway {
             }
             self.release(cx, connection, link, state);
         }
-        self.drop_holdings(cx, connection, state.holdings.into_values());
+        self.end_link_entities(cx, connection, state.link_entities.into_values());
         self.windows.count_requests(state.waiting, 0);
         self.forget_window(cx, &state.window);
     }
@@ -496,7 +496,7 @@ impl Gateway {
         }
     }
 
-    /// Ends a link for a reason of ours; one that is not let in yet is turned away.
+    /// Detaches a link; one that is not accepted yet is refused.
     pub(super) fn end_link(
         &mut self,
         cx: &mut StepContext<'_>,
@@ -506,7 +506,7 @@ impl Gateway {
     ) {
         let denied = self.tracked(cx.now, denied);
         let waiting = matches!(self.link(connection, link), Some(Link::Waiting { .. }));
-        self.keep_leaving(connection, link);
+        self.keep_subscription(connection, link);
         self.detached(cx, connection, link, &[]);
         let reply = if waiting {
             Reply::RefuseLink(link, denied)
@@ -534,7 +534,7 @@ impl Gateway {
         }
     }
 
-    /// Frees what a link that has gone held for itself alone.
+    /// Frees what a detached link held for itself alone.
     fn release(
         &mut self,
         cx: &mut StepContext<'_>,
@@ -552,7 +552,7 @@ impl Gateway {
                     queue.release_session(cx, consumer);
                 });
             }
-            // Who controls transactions has gone, and who else could commit them?
+            // No other link can commit the transactions of a coordinator that is gone.
             Link::Coordinator { session } => {
                 self.roll_back(connection, Some(link));
                 self.end_group(connection, *session);
@@ -646,10 +646,10 @@ impl Gateway {
     }
 }
 
-/// The link property that names where a sender's messages go on to.
+/// The link property that names a sender's transfer destination.
 pub(super) const DESTINATION: &str = "com.microsoft:transfer-destination-address";
 
-/// The link property with a client's patience.
+/// The link property with the time that a client waits.
 const TIMEOUT: &str = "com.microsoft:timeout";
 
 impl ResponseLink {
@@ -718,7 +718,7 @@ pub(super) fn receiver_accept() -> Accept {
     }
 }
 
-/// Lets a receiver in to a message session: with its id in the filter, and the end of its lock.
+/// Accepts a receiver for a message session: with its id in the filter, and the end of its lock.
 pub(super) fn session_accept(grant: &SessionGrant) -> Accept {
     Accept {
         properties: Some(super::management::locked_until_property(grant.until)),

@@ -1,5 +1,5 @@
-//! AMQP as Service Bus speaks it: links to entities and to service nodes, what comes and goes on them, and what
-//! of it a connection may have.
+//! AMQP as Service Bus speaks it: links to entities and to service nodes, transfers and dispositions, and the
+//! bounds of a connection.
 
 mod cbs;
 pub(crate) mod connections;
@@ -43,31 +43,31 @@ pub(crate) use links::ResponseLink;
 /// A link of a client.
 #[derive(Debug)]
 pub(crate) enum Link {
-    /// Messages come in for a queue or a topic.
+    /// A client sends messages to a queue or a topic.
     Sender {
         queue: EntityId,
         /// The transfer destination that the sender asks for (`com.microsoft:transfer-destination-address`).
         destination: Option<Arc<str>>,
-        /// By way of which entity they go in transactions, if its session has a coordinator that was
-        /// there first.
+        /// The entity by way of which it sends in transactions, if a coordinator was attached to its session
+        /// before.
         group: Option<EntityId>,
     },
-    /// Messages go out of a queue.
+    /// A client receives messages of a queue.
     Receiver {
         queue: EntityId,
         /// Its name, if it holds a message session: requests about the session name it.
         name: Option<Box<str>>,
     },
-    /// It is not let in yet: it waits for a message session.
+    /// A receiver that is not accepted yet: it waits for a message session.
     Waiting { queue: EntityId, name: Box<str> },
-    /// Transactions are declared and discharged.
+    /// A client declares and discharges transactions.
     Coordinator { session: SessionId },
-    /// Requests come in.
+    /// A client sends requests to a service node.
     Requests {
         node: ServiceNode,
         session: SessionId,
     },
-    /// Responses go out.
+    /// A client receives the responses of a service node.
     Responses(ResponseLink),
 }
 

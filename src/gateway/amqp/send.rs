@@ -1,4 +1,4 @@
-//! Messages come in.
+//! Transfers of clients: messages for entities, requests, and messages to the coordinator.
 
 use crate::namespace::{Denied, DeniedKind};
 use std::sync::Arc;
@@ -48,7 +48,7 @@ impl Gateway {
                 accepted.map(|()| (provisionally(&incoming, Outcome::Accepted), 0))
             }
             Some(Link::Coordinator { .. }) => self.control(cx, connection, &incoming),
-            // The link has gone meanwhile; nobody waits for an answer.
+            // The link is detached by now: no answer is expected.
             Some(Link::Receiver { .. } | Link::Waiting { .. } | Link::Responses(_)) | None => {
                 return;
             }
@@ -84,7 +84,7 @@ impl Gateway {
         incoming: &Incoming,
     ) -> Result<Outcome, Denied> {
         let payload = match incoming.transaction {
-            // What waits for its transaction must not hold the buffer that it came in.
+            // A message that waits for its transaction must not keep the whole buffer it was received in.
             Some(_) => {
                 self.namespaces
                     .check_transaction_bytes(connection, incoming.payload.len())?;
@@ -140,7 +140,7 @@ impl Gateway {
 /// and the via entity of its transactions.
 type Leg = (EntityId, Option<Arc<str>>, Option<EntityId>);
 
-/// Says what became of a delivery, which in a transaction is provisional.
+/// Makes the outcome of a delivery, which in a transaction is provisional.
 fn provisionally(incoming: &Incoming, outcome: Outcome) -> Outcome {
     match &incoming.transaction {
         Some(id) => Outcome::InTransaction(id.clone(), Box::new(outcome)),

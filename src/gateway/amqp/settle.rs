@@ -1,4 +1,4 @@
-//! Receivers decide.
+//! Dispositions of receivers.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ impl Gateway {
         connection: ConnectionId,
         decision: Decision,
     ) {
-        // What was received and deleted may be settled still, and is left alone
+        // A message that was received and deleted may be settled still: that does nothing
         // (`receiving.md#deliveries`).
         let Some(&Link::Receiver { queue, .. }) = self.link(connection, decision.link) else {
             if let Some(id) = &decision.transaction {

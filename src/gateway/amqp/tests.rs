@@ -1,4 +1,4 @@
-//! A broker without a server: what its entities do with one another, and what its records say.
+//! A gateway without a server: what entities do with one another, and what the records say.
 
 use crate::access::Inquiry;
 use crate::access::Peer;
@@ -194,7 +194,7 @@ impl Bench {
         result
     }
 
-    /// Runs a step alone: what does not go on in it waits.
+    /// Runs a step alone: messages whose bytes must be read wait.
     pub(crate) fn step<T>(
         &mut self,
         step: impl FnOnce(&mut Gateway, &mut StepContext<'_>) -> T,
@@ -210,7 +210,7 @@ impl Bench {
         result
     }
 
-    /// Lets some messages go on that wait for their bytes.
+    /// Forwards some messages that wait for their bytes.
     fn go_on(&mut self) {
         let wanted = self.gateway.namespaces_mut().wanted().into_iter();
         let body = |wanted: WantedBody| {
@@ -232,7 +232,7 @@ impl Bench {
         self.journal.bodies[usize::try_from(body.position - 1).unwrap()].clone()
     }
 
-    /// Returns where bytes are that nobody has any more.
+    /// Returns the positions of bytes that no message has any more.
     pub(crate) fn released(&self) -> &[u64] {
         &self.journal.released
     }
@@ -322,7 +322,7 @@ fn a_topic_s_message_is_stored_once_and_gone_when_all_subscriptions_are_done_wit
     assert_eq!((held, bench.journal.bodies.len()), (6, 1));
     bench.check_replay();
     for path in ["t/Subscriptions/a", "t/Subscriptions/b"] {
-        assert!(bench.journal.released.is_empty(), "somebody has it");
+        assert!(bench.journal.released.is_empty(), "a message has it");
         let id = bench.id(path);
         bench.run(|gateway, cx| {
             gateway.with_queue(cx, id, |queue, cx| {
@@ -803,7 +803,7 @@ fn rules_that_take_long_are_looked_at_in_shares_while_others_are_served() {
     bytes.extend(text);
     bytes.extend([0x00, 0x53, 0x75, 0xa0, 0]);
     let costly = Message::parse(bytes.into()).unwrap();
-    // Each share is a turn of its own, and in each of them somebody else is served.
+    // Each share is a turn of its own, and in each of them another client is served.
     bench.step(|gateway, cx| gateway.take_messages(cx, t, vec![costly]).unwrap());
     let mut turns = 0;
     while bench.gateway.namespaces().has_wanted() {

@@ -67,7 +67,7 @@ impl Gateway {
         connection: ConnectionId,
         link: LinkId,
     ) -> Result<Outcome, Denied> {
-        let max = if self.is_admitted(connection) {
+        let max = if self.is_authorized(connection) {
             limits::TRANSACTIONS_MAX
         } else {
             limits::UNADMITTED_TRANSACTIONS_MAX
@@ -105,7 +105,7 @@ impl Gateway {
             return Ok((Outcome::Accepted, 0));
         }
         let rests_on = self.with_namespaces(cx, |namespaces, cx| namespaces.commit(cx, number))?;
-        // What was decided in it is settled now, and not before [4.4.2].
+        // Its provisional dispositions are settled now, and not before [4.4.2].
         self.replies
             .extend(declared.answers.into_iter().map(|answer| {
                 let reply = Reply::SettleOutgoing(answer.link, answer.delivery, answer.outcome);

@@ -1,4 +1,4 @@
-//! What waits to be written to peers: messages that were handed to receivers, and answers to requests.
+//! Windows: how much may wait to be written to peers, of messages for receivers and of responses.
 //!
 //! One connection may have [`limits::CONNECTION_WINDOW_BYTES`] of messages waiting, and all
 //! connections together have a share of the memory: the less is left of it, the less one connection
@@ -8,7 +8,7 @@
 //! Peers that read little leave room for others that window. Where many do not read at all, what waits
 //! reaches twice the share: then a connection is handed no more than what does not count, and
 //! connections that have written nothing for [`limits::UNREAD_WAIT_MAX`] are closed. A connection whose
-//! peer reads goes on all the time.
+//! peer reads is served all the time.
 
 use tracing::warn;
 
@@ -22,7 +22,7 @@ use crate::namespace::{Denied, DeniedKind, StepContext};
 use crate::queue::Allowance;
 use crate::time::{ClockStep, Timestamp};
 
-/// What waits to be written on one connection.
+/// The bytes that wait to be written on one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Window {
     /// Bytes of messages.
@@ -54,7 +54,7 @@ impl Window {
     }
 }
 
-/// What waits to be written on all connections.
+/// The bytes that wait to be written on all connections.
 #[derive(Debug)]
 pub(crate) struct Windows {
     /// Bytes that all connections may have waiting together.
@@ -127,7 +127,7 @@ impl Windows {
     }
 }
 
-/// What is to be written, or was.
+/// Bytes that are to be written, or were.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Load {
     Messages(u64),
@@ -290,7 +290,7 @@ impl Gateway {
         }
     }
 
-    /// Stops the receivers of a connection that has too much to write, or lets them go on.
+    /// Stops the receivers of a connection that has too much to write, or resumes them.
     fn allow_receivers(&mut self, cx: &mut StepContext<'_>, id: ConnectionId) {
         let Some(connection) = self.connections.get(id) else {
             return;
@@ -303,7 +303,7 @@ impl Gateway {
                 _ => None,
             });
         for (link, queue) in receivers.collect::<Vec<(LinkId, _)>>() {
-            // What the links before were handed may have filled it.
+            // Deliveries on the links before may have filled it.
             let allowance = self.allowance(id);
             let consumer = consumer_id(id, link);
             self.with_queue(cx, queue, |queue, cx| {

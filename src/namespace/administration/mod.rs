@@ -1,4 +1,4 @@
-//! What an administrator asks of a namespace, whatever the face: entities and rules are made, read,
+//! The operations of administrators, whatever the protocol: entities and rules are made, read,
 //! listed, changed and deleted (`administration.md#administration-over-http`).
 //!
 //! An operation is one step: its records are one group with all others of that moment, and its
@@ -19,7 +19,7 @@ use crate::time::Timestamp;
 pub use operate::READ_CLAIMS;
 pub use properties::Properties;
 
-/// What is asked for. Paths are as clients of the namespace write them, decoded: `orders`,
+/// An operation. Paths are as clients of the namespace write them, decoded: `orders`,
 /// `news/Subscriptions/eu`; their case does not matter.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Operation {
@@ -32,7 +32,7 @@ pub enum Operation {
     },
     /// Tell of many, in the order of their names.
     List {
-        /// Which ones.
+        /// The kind of entries.
         what: Listed,
         /// So many are passed over.
         skip: usize,
@@ -108,7 +108,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Returns the path of what it is about, as it stands in the URL of its request: that is what a
+    /// Returns the path of what it is about, as it is in the URL of its request: that is what a
     /// token must be for.
     pub(super) fn resource(&self) -> Cow<'_, str> {
         let of_rule = |subscription: &str, name: &str| format!("{subscription}/Rules/{name}");
@@ -135,7 +135,7 @@ impl Operation {
     }
 }
 
-/// What can be listed.
+/// A kind of list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Listed {
     /// The queues of the namespace.
@@ -148,7 +148,7 @@ pub enum Listed {
     Rules(String),
 }
 
-/// What an operation brought.
+/// The result of an operation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     /// The namespace.
@@ -165,7 +165,7 @@ pub enum Answer {
     Deleted,
 }
 
-/// Whether a list goes on.
+/// Whether a list has more entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum More {
     /// It does.

@@ -15,7 +15,7 @@ use crate::rules::{Filter, Rule};
 type Outcome = Result<Answer, Denied>;
 
 impl Namespaces {
-    /// Carries an operation out, in the namespace of a host name, for somebody who has proved some
+    /// Carries an operation out, in the namespace of a host name, for a client with these
     /// rights. The answer rests on the newest group of records.
     ///
     /// # Errors
@@ -41,13 +41,13 @@ impl Namespaces {
     }
 }
 
-/// What an operation has to do with.
+/// The context of an operation.
 struct Administration<'a, 'b> {
     namespaces: &'a mut Namespaces,
     cx: &'a mut StepContext<'b>,
     prefix: String,
     authority: &'a Authority,
-    /// What somebody is told who lacks the right to the operation.
+    /// The text for a client that lacks the right to the operation.
     denied: String,
 }
 
@@ -509,7 +509,7 @@ impl Administration<'_, '_> {
     }
 }
 
-/// What is not done while there is no room.
+/// The effect of a lack of room, for people.
 const CHANGED: &str = "nothing is made or changed until there is room again";
 
 /// The claims that the service names where something may not be read.

@@ -54,7 +54,7 @@ pub struct Properties {
     pub max_message_kilobytes: Option<u64>,
 }
 
-/// What is wrong with a property: its element, what was found, and what is allowed.
+/// The problem of a property: its element, what was found, and what is allowed.
 struct Wrong(String);
 
 impl Wrong {
@@ -72,7 +72,7 @@ impl Properties {
     ///
     /// # Errors
     ///
-    /// What is wrong, as a sentence.
+    /// The problem, as a sentence.
     pub(crate) fn describe(
         &self,
         kind: EntityKind,
@@ -136,7 +136,7 @@ impl Properties {
                 description.forward_dead_letters_to = None;
             }
             EntityKind::Subscription => {
-                // What a subscription holds counts to its topic, whose sizes hold.
+                // A subscription's messages count to its topic, whose sizes apply.
                 description.max_bytes = u64::MAX;
                 description.max_message_bytes = limits::MESSAGE_SIZE_MAX;
                 description.detects_duplicates = false;
@@ -266,7 +266,7 @@ impl Properties {
                 ));
             }
             if !rule.keys().all(|key| fits(key.expose())) {
-                // What the key is, is nobody's business.
+                // A key is a secret.
                 return Err(Wrong::new("PrimaryKey", "..", "1 to 256 characters"));
             }
             if rule.rights == Rights::default() {

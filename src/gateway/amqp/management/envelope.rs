@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::values::Map;
 use crate::message::{Encoded, Field, Message};
 
-/// What a client asks of a service node.
+/// A request of a client to a service node.
 #[derive(Debug, Default)]
 pub(crate) struct Request {
     /// Goes back as the response's correlation-id, as it is encoded.
@@ -27,7 +27,7 @@ impl Request {
     ///
     /// # Errors
     ///
-    /// What is wrong, and as much of the request as an answer needs.
+    /// The problem, and as much of the request as a response needs.
     pub(crate) fn read(payload: &Bytes) -> Result<Self, Box<(Self, String)>> {
         let message = match Message::parse(payload.clone()) {
             Ok(message) => message,

@@ -1,4 +1,4 @@
-//! What can be asked about message sessions (`management.md#get-message-sessions`).
+//! Operations on message sessions (`management.md#get-message-sessions`).
 
 use bytes::Bytes;
 use serde_amqp::Value;

@@ -218,7 +218,7 @@ impl Gateway {
         self.count_waiting(id);
     }
 
-    /// Puts a call back that is to go on when others have had their turn.
+    /// Puts a call back that continues in another turn.
     fn leave_unfinished(&mut self, id: ConnectionId, link: LinkId, call: Call) {
         if let Some(Link::Responses(state)) = self.connection(id).links.get_mut(&link) {
             state.waiting.push_front(call);
@@ -229,13 +229,13 @@ impl Gateway {
         }
     }
 
-    /// Returns whether calls were left that wait for nothing but their turn.
+    /// Returns whether calls are unfinished that wait only for their turn.
     #[must_use]
     pub fn has_unfinished(&self) -> bool {
         !self.unfinished.is_empty()
     }
 
-    /// Goes on with the calls that were left, one link after the other.
+    /// Continues unfinished calls, one link after the other.
     pub(crate) fn resume_unfinished(&mut self, cx: &mut StepContext<'_>) {
         for _ in 0..self.unfinished.len() {
             if self.looks.are_spent() {
@@ -323,7 +323,7 @@ pub(crate) struct Call {
     node: ServiceNode,
     session: SessionId,
     request: Request,
-    /// What is wrong with it, if it cannot be carried out at all.
+    /// The reason why it cannot be carried out at all, if there is one.
     invalid: Option<String>,
     /// The transaction that it is part of.
     transaction: Option<Bytes>,

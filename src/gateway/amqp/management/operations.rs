@@ -1,4 +1,4 @@
-//! What can be asked of an entity's management node.
+//! The operations of an entity's management node.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(super) enum Failure {
     /// The request's own fault, as a sentence.
     Invalid(String),
     Denied(Denied),
-    /// It has not been carried out to its end: others have their turn first.
+    /// It is not complete: it continues in another turn.
     Unfinished(Progress),
 }
 
@@ -63,7 +63,7 @@ impl Gateway {
     ///
     /// # Errors
     ///
-    /// With how far it has come, if it is to go on when others have had their turn.
+    /// How far it has come, if it continues in another turn.
     pub(crate) fn operate(
         &mut self,
         cx: &mut StepContext<'_>,

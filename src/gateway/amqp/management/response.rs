@@ -13,7 +13,7 @@ use crate::message::{self, Stamps};
 use crate::namespace::DeniedKind;
 use crate::time::Timestamp;
 
-/// What a service node answers. It is written when the messages in it have been read.
+/// The response of a service node. It is written when the messages in it have been read.
 #[derive(Debug)]
 pub struct Response {
     /// As it is encoded.
@@ -31,7 +31,7 @@ pub(crate) struct Status {
     condition: Option<Condition>,
 }
 
-/// What a response carries.
+/// The content of a response.
 #[derive(Debug)]
 pub(crate) enum Body {
     Empty,
@@ -172,7 +172,7 @@ impl Response {
     /// Returns how many bytes of memory it takes with its messages, about.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        /// What an answer, and each message or element in it, takes besides.
+        /// The memory that a response, and each message or element in it, takes besides.
         const BESIDE: u64 = 256;
         let length = |length: usize| u64::try_from(length).unwrap_or(u64::MAX);
         let content = match &self.body {

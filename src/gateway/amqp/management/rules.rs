@@ -1,4 +1,4 @@
-//! What can be asked about a subscription's rules (`management.md#rules`).
+//! Operations on a subscription's rules (`management.md#rules`).
 
 use serde_amqp::Value;
 use serde_amqp::described::Described;
@@ -73,7 +73,7 @@ impl Operation<'_, '_> {
     }
 
     pub(super) fn enumerate_rules(&mut self, map: Map<'_>) -> Answer {
-        /// What it costs to describe a rule, in messages looked at.
+        /// The cost of describing a rule, in messages looked at.
         const LOOKS_PER_RULE: usize = 64;
         let number = |name| {
             let number = map.integer(name)?;

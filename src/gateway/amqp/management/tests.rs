@@ -164,7 +164,7 @@ fn calls_that_look_at_much_come_to_their_end_in_turns_with_what_others_want() {
     while bench.gateway.has_unfinished() {
         turns += 1;
         assert_eq!(bench.gateway.poll_timeout(), Some(Timestamp::EPOCH));
-        // In each turn others send, and somebody looks at a few messages.
+        // In each turn other clients send, and one peeks a few messages.
         bench.step(|gateway, cx| {
             gateway.take_messages(cx, a, vec![message("y")]).unwrap();
             if turns == 1 {
