@@ -1,9 +1,11 @@
 //! The real binary as a process: what depends on descriptors, signals and standard streams.
 
+mod client;
 mod descriptors;
 mod http;
 mod privacy;
 mod signals;
+mod stored;
 mod streams;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

@@ -1,0 +1,158 @@
+//! A data directory that an older release has written: it opens, with all that was in it.
+//!
+//! `tests/it/stored/make.py` wrote it; a change of the log's format that this test cannot read would
+//! lose what operators have.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use super::Process;
+use super::client::{Client, Peeked};
+
+/// The files of the log, without their zeros.
+const STORED: &[u8] = include_bytes!("../stored/data.bin");
+
+/// What is in each queue: numbers, states, counts of deliveries, and bodies.
+const EXPECTED: &str = include_str!("../stored/expected.txt");
+
+const QUEUES: [(&str, &str); 15] = [
+    ("first", "orders"),
+    ("first", "orders/$DeadLetterQueue"),
+    ("first", "sessions"),
+    ("first", "unique"),
+    ("first", "target"),
+    ("first", "parts"),
+    ("first", "filler"),
+    ("first", "news/Subscriptions/all"),
+    ("first", "news/Subscriptions/red"),
+    ("first", "news/Subscriptions/blue"),
+    ("second", "orders"),
+    ("second", "orders/$DeadLetterQueue"),
+    ("second", "news/Subscriptions/all"),
+    ("third", "orders"),
+    ("third", "orders/$DeadLetterQueue"),
+];
+
+/// Takes the next bytes.
+fn take<'a>(left: &mut &'a [u8], count: usize) -> &'a [u8] {
+    let (taken, rest) = left.split_at(count);
+    *left = rest;
+    taken
+}
+
+fn number(left: &mut &[u8], bytes: usize) -> u64 {
+    let mut number = [0; 8];
+    number[..bytes].copy_from_slice(take(left, bytes));
+    u64::from_le_bytes(number)
+}
+
+/// Writes the files as they were, and returns how many there are.
+fn unpack(directory: &Path) -> usize {
+    let mut left = STORED;
+    let mut files = 0;
+    while !left.is_empty() {
+        let name = usize::from(take(&mut left, 1)[0]);
+        let name = std::str::from_utf8(take(&mut left, name)).unwrap();
+        let file = File::create_new(directory.join(name)).unwrap();
+        file.set_len(number(&mut left, 8)).unwrap();
+        for _ in 0..number(&mut left, 4) {
+            let offset = number(&mut left, 8);
+            let length = usize::try_from(number(&mut left, 4)).unwrap();
+            file.write_all_at(take(&mut left, length), offset).unwrap();
+        }
+        files += 1;
+    }
+    files
+}
+
+fn unpacked() -> TempDir {
+    let data = tempfile::tempdir().unwrap();
+    assert_eq!(unpack(data.path()), 3, "two segments and a checkpoint");
+    data
+}
+
+fn config() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/stored/Config.json")
+}
+
+fn start(data: &Path, arguments: &[&str]) -> Process {
+    let config = config();
+    let ours = [
+        "--config",
+        config.to_str().unwrap(),
+        "--auth",
+        "development",
+    ];
+    Process::start("", data, &[&ours, arguments].concat())
+}
+
+/// Describes all messages, a line each.
+async fn describe(process: &Process) -> String {
+    let mut text = String::new();
+    for (namespace, queue) in QUEUES {
+        let host = format!("{namespace}.example");
+        let mut client = Client::connect(process.amqp, &host).await;
+        for Peeked {
+            number,
+            state,
+            delivery_count,
+            body,
+        } in client.peek(queue).await
+        {
+            let body = if body.iter().all(|byte| *byte == 0) {
+                format!("{} zeros", body.len())
+            } else {
+                String::from_utf8(body).unwrap()
+            };
+            writeln!(
+                text,
+                "{namespace} {queue} {number:#x} state {state} deliveries {delivery_count}: {body}"
+            )
+            .unwrap();
+        }
+        if queue == "sessions" {
+            for session in ["one", "two", "three"] {
+                let state = client.session_state(queue, session).await;
+                let state = state.map(|state| String::from_utf8(state).unwrap());
+                writeln!(text, "{namespace} {queue} {session}: {state:?}").unwrap();
+            }
+        }
+    }
+    text
+}
+
+#[tokio::test]
+async fn a_data_directory_of_an_older_release_has_all_that_was_in_it() {
+    let data = unpacked();
+    for life in 0..2 {
+        let mut process = start(data.path(), &[]);
+        let found = describe(&process).await;
+        assert_eq!(found, EXPECTED, "life {life}");
+        assert!(!process.told.contains("ERROR"), "{}", process.told);
+        process.signal("TERM");
+        process.wait_for_line("stopped");
+        let (status, log) = process.end();
+        assert!(status.success(), "{log}");
+    }
+    let left = fs::read_dir(data.path()).unwrap().count();
+    assert!(3 < left, "a lock and a prepared segment are there too");
+}
+
+#[tokio::test]
+async fn what_is_sent_to_it_comes_behind_what_was_there() {
+    let data = unpacked();
+    let process = start(data.path(), &[]);
+    let mut client = Client::connect(process.amqp, "first.example").await;
+    let before = client.peek("orders").await;
+    client.send("orders", &["now"]).await;
+    client.send("unique", &["now"]).await;
+    let after = client.peek("orders").await;
+    assert_eq!(after[..before.len()], before[..]);
+    let newest = after.last().unwrap();
+    let expected = before.last().unwrap().number + 1;
+    assert_eq!((&newest.body[..], newest.number), (&b"now"[..], expected));
+}
