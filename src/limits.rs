@@ -162,6 +162,16 @@ pub const AMENDMENTS_BYTES_MAX: usize = 64 * 1024;
 pub const UNSETTLED_MAX: usize = 262_144;
 /// Links of one connection: one for each of the sessions that .NET and JavaScript open.
 pub const CONNECTION_LINKS_MAX: usize = 5_000;
+/// Shards of one server: each has an owner, three threads, [`SHARD_DESCRIPTORS`] and segments of its own.
+pub const SHARDS_MAX: u32 = 64;
+/// Descriptors that the log of one shard needs: segments, a checkpoint, directories, a lock.
+pub const SHARD_DESCRIPTORS: usize = 24;
+/// Bytes that a connection keeps of its peer until the peer has named its namespace: who it says it is,
+/// which fits a frame before open.
+pub const UNROUTED_BYTES_MAX: usize = FRAME_SIZE_UNOPENED_MAX as usize;
+/// Bytes of batches that may wait for one shard at least, however many shards share
+/// [`MAILBOX_BYTES_MAX`].
+pub const MAILBOX_BYTES_MIN: usize = 256 * 1024;
 /// Bytes of a link's name: Qpid's holds a connection's id and a destination of 260 characters.
 pub const LINK_NAME_BYTES_MAX: usize = 2 * 1024;
 /// Bytes of a link's source, and of its target: an address, filters and capabilities. A selector of the

@@ -53,7 +53,11 @@ impl Default for Budget {
 
 /// The memory of one namespace's queues: the amounts in use, and the budget.
 #[derive(Debug, Clone, Default)]
-pub struct Memory(Arc<Shared>);
+pub struct Memory {
+    shared: Arc<Shared>,
+    /// How many others there are that have as much of it as this one.
+    others: usize,
+}
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -89,46 +93,67 @@ impl Memory {
     /// Takes the budget, and the store of pages.
     #[must_use]
     pub fn new(budget: Budget, store: Option<Box<dyn PageStore>>) -> Self {
-        Self(Arc::new(Shared {
-            budget,
-            store,
-            ..Shared::default()
-        }))
+        Self {
+            shared: Arc::new(Shared {
+                budget,
+                store,
+                ..Shared::default()
+            }),
+            others: 0,
+        }
     }
 
-    /// Returns the budget of output that waits for peers, in bytes.
+    /// Returns the same memory for one of so many that have it together. All that is counted is
+    /// counted for all; what one of them may have of it is an equal part.
+    #[must_use]
+    pub fn among(&self, count: usize) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            others: count.saturating_sub(1),
+        }
+    }
+
+    /// Returns this account's budget of output that waits for peers, in bytes.
     pub(crate) fn outgoing(&self) -> usize {
-        self.0.budget.outgoing
+        self.part(self.shared.budget.outgoing)
     }
 
     /// Returns all counted memory, in bytes.
     #[must_use]
     pub fn counted(&self) -> usize {
         let of = |count: &AtomicUsize| count.load(Ordering::Relaxed);
-        of(&self.0.open) + of(&self.0.packed) + of(&self.0.other)
+        of(&self.shared.open) + of(&self.shared.packed) + of(&self.shared.other)
     }
 
-    /// Returns the budget of counted memory, in bytes.
+    /// Returns this account's budget of counted memory, in bytes.
     pub(crate) fn total(&self) -> usize {
-        self.0.budget.total
+        self.part(self.shared.budget.total)
+    }
+
+    fn part(&self, bytes: usize) -> usize {
+        match bytes {
+            // There is no bound.
+            usize::MAX => bytes,
+            bytes => bytes / (1 + self.others),
+        }
     }
 
     /// Returns whether counted memory has reached its budget. It stays full until a sixteenth is
     /// free again.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        let total = self.0.budget.total;
-        let was_full = self.0.full.load(Ordering::Relaxed);
+        let total = self.shared.budget.total;
+        let was_full = self.shared.full.load(Ordering::Relaxed);
         let bound = if was_full { total - total / 16 } else { total };
         let is_full = bound <= self.counted();
-        self.0.full.store(is_full, Ordering::Relaxed);
+        self.shared.full.store(is_full, Ordering::Relaxed);
         is_full
     }
 
     /// Returns the bytes of open parts beyond their budget.
     pub(crate) fn open_beyond(&self) -> usize {
-        let open = self.0.open.load(Ordering::Relaxed);
-        open.saturating_sub(self.0.budget.open)
+        let open = self.shared.open.load(Ordering::Relaxed);
+        open.saturating_sub(self.shared.budget.open)
     }
 
     /// Begins to count some bytes.
@@ -143,18 +168,18 @@ impl Memory {
 
     /// Gives bytes to the store if the packed parts exceed their budget.
     pub(crate) fn page(&self, bytes: &[u8]) -> Option<Box<dyn Page>> {
-        let packed = self.0.packed.load(Ordering::Relaxed);
-        if packed.saturating_add(bytes.len()) <= self.0.budget.packed {
+        let packed = self.shared.packed.load(Ordering::Relaxed);
+        if packed.saturating_add(bytes.len()) <= self.shared.budget.packed {
             return None;
         }
-        self.0.store.as_ref()?.put(bytes)
+        self.shared.store.as_ref()?.put(bytes)
     }
 
     fn counter(&self, purpose: Purpose) -> &AtomicUsize {
         match purpose {
-            Purpose::Open => &self.0.open,
-            Purpose::Packed => &self.0.packed,
-            Purpose::Other => &self.0.other,
+            Purpose::Open => &self.shared.open,
+            Purpose::Packed => &self.shared.packed,
+            Purpose::Other => &self.shared.other,
         }
     }
 }
@@ -233,6 +258,23 @@ mod tests {
         assert_eq!((memory.counted(), open.bytes()), (30, 30));
         drop(open);
         assert_eq!(memory.counted(), 0);
+    }
+
+    #[test]
+    fn what_several_have_is_counted_for_all_and_each_may_have_a_part() {
+        let budget = Budget {
+            total: 160,
+            outgoing: 40,
+            ..Budget::default()
+        };
+        let memory = Memory::new(budget, None);
+        let (one, other) = (memory.among(4), memory.among(4));
+        assert_eq!((one.total(), one.outgoing()), (40, 10));
+        let held = one.hold(Purpose::Other, 160);
+        assert!(other.is_full() && memory.counted() == 160);
+        drop(held);
+        assert!(!other.is_full());
+        assert_eq!(Memory::default().among(4).total(), usize::MAX);
     }
 
     #[test]

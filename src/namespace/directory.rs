@@ -86,6 +86,16 @@ impl Directory {
         }
     }
 
+    /// Returns the names of the namespaces that have entities, in lower case, except the first: the paths of its
+    /// entities name no namespace.
+    pub(super) fn names_with_entities(&self) -> BTreeSet<String> {
+        let prefixes = self.by_path.keys().map(|path| address::namespace_of(path));
+        let named = prefixes.filter(|prefix| !prefix.is_empty());
+        named
+            .map(|prefix| prefix.trim_matches('/').to_owned())
+            .collect()
+    }
+
     /// Returns the number of entities.
     pub(super) fn len(&self) -> usize {
         self.by_path.len()

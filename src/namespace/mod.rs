@@ -197,6 +197,13 @@ impl Namespaces {
         self.directory.prefix_of(namespace)
     }
 
+    /// Returns the names of the namespaces that have entities, in lower case, except the first: the paths of its
+    /// entities name no namespace.
+    #[must_use]
+    pub fn namespaces_with_entities(&self) -> BTreeSet<String> {
+        self.directory.names_with_entities()
+    }
+
     /// Returns the queue at an address, as tests and tools see it.
     #[must_use]
     pub fn find(&self, address: &EntityAddress) -> Option<&Queue> {

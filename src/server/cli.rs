@@ -15,6 +15,7 @@ use super::print;
 use super::serve;
 use super::tls::TlsArgs;
 use crate::config::{self, Config, Namespace};
+use crate::limits;
 
 /// A broker that speaks the Azure Service Bus protocol to the unmodified official SDKs.
 #[derive(Debug, Parser)]
@@ -57,6 +58,12 @@ pub struct ServeArgs {
     /// Keep messages in memory only; they are lost when the process ends.
     #[arg(long, conflicts_with = "data_dir")]
     pub ephemeral: bool,
+    /// How many shards namespaces are divided among: each has a task, threads and a log of its own, so
+    /// that a busy namespace does not delay those of other shards. A namespace stays in the shard that
+    /// it got when it was new; shards that have namespaces are served whatever this says.
+    #[arg(long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(limits::SHARDS_MAX)))]
+    pub shards: u32,
     /// Listeners.
     #[command(flatten)]
     pub listeners: ListenArgs,
@@ -249,6 +256,19 @@ mod tests {
         assert_eq!(args.listeners.http_port, Some(8080));
         assert!(parsed(&["serve", "--ephemeral", "--data-dir", "d"]).is_err());
         assert!(parsed(&["serve", "--amqp", "everywhere"]).is_err());
+    }
+
+    #[test]
+    fn there_is_one_shard_unless_more_are_wanted() {
+        for (arguments, shards) in [(&["serve"][..], 1), (&["serve", "--shards", "4"], 4)] {
+            let Ok(Command::Serve(args)) = parsed(arguments) else {
+                panic!("it is a command");
+            };
+            assert_eq!(args.shards, shards);
+        }
+        for wrong in ["0", "-1", "65", "many"] {
+            assert!(parsed(&["serve", "--shards", wrong]).is_err(), "{wrong}");
+        }
     }
 
     #[test]

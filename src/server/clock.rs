@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use tracing::warn;
+
 use crate::limits;
 use crate::time::{ClockStep, Millis, Timestamp};
 
@@ -29,7 +31,13 @@ struct Line {
     shown: i64,
     /// When that was, in milliseconds of the monotonic clock.
     looked: i64,
+    /// All steps that were followed, together.
+    stepped: i64,
 }
+
+/// What one of those that follow a clock has seen of its steps.
+#[derive(Debug, Default)]
+pub struct Seen(i64);
 
 impl Clock {
     /// Starts at the system's time; at `newest`, the newest time of the log, if that lies ahead by no
@@ -52,14 +60,20 @@ impl Clock {
         self.behind_log
     }
 
-    /// Reads the clocks; returns the time, and how far the system's clock was set since the last look.
-    pub fn look(&self) -> (Timestamp, Option<ClockStep>) {
+    /// Reads the clocks; returns the time, and how far the system's clock was set since the look that
+    /// `seen` is of. Each shard has its own.
+    pub fn look(&self, seen: &mut Seen) -> (Timestamp, Option<ClockStep>) {
         let elapsed = self.elapsed().as_millis();
         let mut line = self.line();
         let step = line.look(system(), elapsed);
-        if step.is_some() {
-            self.steps.fetch_add(1, Ordering::Relaxed);
+        if let Some(step) = step {
+            let steps = self.steps.fetch_add(1, Ordering::Relaxed) + 1;
+            report(step, steps);
         }
+        let step = line
+            .stepped
+            .saturating_sub(std::mem::replace(&mut seen.0, line.stepped));
+        let step = (step != 0).then(|| ClockStep::from_millis(step));
         (Timestamp::from_millis(line.shown), step)
     }
 
@@ -70,7 +84,8 @@ impl Clock {
     }
 
     /// Returns how often the system's clock was set since the start.
-    pub fn steps(&self) -> u64 {
+    #[cfg(test)]
+    fn steps(&self) -> u64 {
         self.steps.load(Ordering::Relaxed)
     }
 
@@ -104,7 +119,12 @@ impl Line {
         } else {
             (system.max(newest), None)
         };
-        (Self { shown, looked: 0 }, behind_log)
+        let line = Self {
+            shown,
+            looked: 0,
+            stepped: 0,
+        };
+        (line, behind_log)
     }
 
     fn look(&mut self, system: i64, elapsed: i64) -> Option<ClockStep> {
@@ -115,6 +135,7 @@ impl Line {
             return None;
         }
         self.shown = system;
+        self.stepped = self.stepped.saturating_add(by);
         Some(ClockStep::from_millis(by))
     }
 
@@ -123,6 +144,22 @@ impl Line {
         let since = elapsed.saturating_sub(self.looked);
         self.shown.saturating_add(since)
     }
+}
+
+/// Says that the system's clock was set.
+fn report(step: ClockStep, steps: u64) {
+    let milliseconds = step.as_millis();
+    let what = if milliseconds < 0 {
+        "set back"
+    } else {
+        "set ahead, or the machine was suspended"
+    };
+    warn!(
+        milliseconds,
+        steps,
+        "the system's clock was {what}: stamps, schedules, ends of life and of tokens follow it; locks \
+         and time-outs have as much time left as before"
+    );
 }
 
 const HELD: i64 = limits::CLOCK_HELD.as_millis();
@@ -144,7 +181,11 @@ mod tests {
     const DAYS_30: i64 = 30 * 86_400_000;
 
     fn line(shown: i64) -> Line {
-        Line { shown, looked: 0 }
+        Line {
+            shown,
+            looked: 0,
+            stepped: 0,
+        }
     }
 
     #[test]
@@ -165,6 +206,20 @@ mod tests {
         assert_eq!(line.shown, 1_000_000);
         assert_eq!(line.look(1_000_520, 1_520), None);
         assert_eq!(line.shown, 1_000_520);
+    }
+
+    #[test]
+    fn a_step_is_seen_by_each_that_follows() {
+        let clock = Clock::new(Timestamp::EPOCH);
+        let (mut one, mut other) = (Seen::default(), Seen::default());
+        assert_eq!(clock.look(&mut one).1, None);
+        // The system's clock is where it was; what was shown is not.
+        clock.line().shown -= DAYS_30;
+        let step = clock.look(&mut one).1.unwrap().as_millis();
+        assert!((DAYS_30..DAYS_30 + 60_000).contains(&step), "{step}");
+        assert_eq!(clock.look(&mut one).1, None);
+        assert_eq!(clock.look(&mut other).1.unwrap().as_millis(), step);
+        assert_eq!((clock.look(&mut other).1, clock.steps()), (None, 1));
     }
 
     #[test]

@@ -10,21 +10,24 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
-use tokio::runtime::Handle;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{debug, info};
 
 use super::admission::Permit;
 use super::buffers::{Incoming, Output};
 use super::clock::Clock;
-use super::mailbox::{Mail, Mailbox, Partials};
+use super::mailbox::Partials;
+use super::membership::Membership;
 use super::outbox::Outbox;
+use super::shards::Shards;
 use crate::access::Origin;
-use crate::amqp::{self, Condition, Event, Refusal};
+use crate::amqp::{self, Condition, Refusal};
 use crate::ids::ConnectionId;
 use crate::limits;
-use crate::shard::Report;
 use crate::shard::peer::{Effect, Peer};
+use crate::shard::routing::{Arrival, ShardIndex};
+use crate::shard::{self, Report};
 
 /// A stream that can carry a connection.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
@@ -46,7 +49,8 @@ pub(super) async fn serve(
     stream: impl Stream,
     peer: AcceptedPeer,
     clock: Arc<Clock>,
-    owner: Mailbox,
+    shards: Arc<Shards>,
+    stopped: watch::Receiver<bool>,
 ) {
     let id = peer.id;
     let config = amqp::Config {
@@ -54,26 +58,25 @@ pub(super) async fn serve(
         trusts_peer: peer.is_trusted,
         ..amqp::Config::server(format!("jitney_G{}", id.0))
     };
-    let outbox = Arc::new(Outbox::default());
-    let mail = Mail::Connected(id, Arc::clone(&outbox), peer.origin);
-    if owner.send(mail).await.is_none() {
-        return;
-    }
-    let presence = Presence::new(id, &owner);
     let engine = amqp::Connection::server(config, clock.elapsed());
     let mut task = Task {
         id,
         stream,
         peer: Peer::new(engine),
         clock,
-        outbox,
+        arrival: Arrival::new(peer.origin.server_name.clone()),
+        origin: peer.origin,
+        membership: None,
+        asks: None,
+        outbox: Arc::default(),
         permit: Some(peer.permit),
         incoming: Incoming::default(),
-        partials: owner.partials(),
+        partials: shards.partials(),
+        shards,
         output: Output::default(),
         read: 0,
     };
-    match task.run(&owner).await {
+    match task.run(stopped).await {
         // Send close_notify or the WebSocket close frame; give up if the peer no longer reads.
         Ok(()) => {
             let _ = timeout(LAST_WRITE_WAIT, task.stream.shutdown()).await;
@@ -82,58 +85,14 @@ pub(super) async fn serve(
     }
     task.peer.engine.handle_eof(task.clock.elapsed());
     task.peer.take_events();
-    presence.leave(task.peer.take_reports()).await;
-}
-
-/// A connection that is registered with the owner. It is removed from the broker when its task
-/// ends, also by a panic: otherwise its links would keep their messages and message sessions for
-/// ever.
-#[derive(Debug)]
-pub(super) struct Presence {
-    id: ConnectionId,
-    owner: Mailbox,
-    has_left: bool,
-}
-
-impl Presence {
-    pub(super) fn new(id: ConnectionId, owner: &Mailbox) -> Self {
-        Self {
-            id,
-            owner: owner.clone(),
-            has_left: false,
-        }
+    let mut reports = task.peer.take_reports();
+    if task.arrival.is_over() {
+        task.arrival.route(task.shards.routes(), &mut reports);
     }
-
-    /// Sends the owner the last reports of a connection whose engine has ended.
-    pub(super) async fn leave(mut self, reports: Vec<Report>) {
-        self.has_left = true;
-        leave(self.id, &self.owner, reports).await;
+    // The last of them say that the engine has ended.
+    if let Some(membership) = task.membership {
+        membership.leave(reports).await;
     }
-}
-
-impl Drop for Presence {
-    fn drop(&mut self) {
-        if self.has_left {
-            return;
-        }
-        let (id, owner) = (self.id, self.owner.clone());
-        // Without a runtime the process ends, and the owner with it.
-        if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(async move {
-                let closed = Report::Event(Event::Closed {
-                    error: None,
-                    unsent: Vec::new(),
-                });
-                leave(id, &owner, vec![closed]).await;
-            });
-        }
-    }
-}
-
-async fn leave(id: ConnectionId, owner: &Mailbox, reports: Vec<Report>) {
-    // The owner ends only when the broker stops.
-    let _ = owner.send_reports(id, reports, 0).await;
-    let _ = owner.send(Mail::Disconnected(id)).await;
 }
 
 struct Task<S> {
@@ -141,6 +100,15 @@ struct Task<S> {
     stream: S,
     peer: Peer,
     clock: Arc<Clock>,
+    shards: Arc<Shards>,
+    /// What is known of the peer, until it is in its shard.
+    origin: Origin,
+    arrival: Arrival,
+    /// Its place in a shard, once that is known.
+    membership: Option<Membership>,
+    /// The shard that is asked next whether the peer is who it says it is.
+    asks: Option<(ShardIndex, Report)>,
+    /// What the shard has for it.
     outbox: Arc<Outbox>,
     /// Held until the peer is authorized, which it must be by the permit's deadline.
     permit: Option<Permit>,
@@ -205,7 +173,7 @@ struct Moved {
 }
 
 impl<S: Stream> Task<S> {
-    async fn run(&mut self, owner: &Mailbox) -> io::Result<()> {
+    async fn run(&mut self, mut stopped: watch::Receiver<bool>) -> io::Result<()> {
         let mut at_end = false;
         let mut last_write: Option<LastWrite> = None;
         let mut timer = pin!(sleep_until(self.wakes_at(None)));
@@ -215,11 +183,19 @@ impl<S: Stream> Task<S> {
                 let whole = self.peer.message_bytes();
                 let reports = self.peer.take_reports();
                 let bytes = std::mem::take(&mut self.read).max(whole);
-                let sent = owner.send_reports(self.id, reports, bytes).await;
-                if sent.is_none() {
+                if self.report(reports, bytes).await.is_none() {
                     return Ok(());
                 }
                 self.partials.set(self.kept_bytes());
+            }
+            if let Some((shard, report)) = self.asks.take() {
+                self.enter(shard).await;
+                let Some(membership) = &self.membership else {
+                    return Ok(());
+                };
+                if membership.report(vec![report], 0).await.is_none() {
+                    return Ok(());
+                }
             }
             let ends = self.peer.engine.is_finished() || at_end;
             if ends && self.output.is_flushed() {
@@ -237,12 +213,18 @@ impl<S: Stream> Task<S> {
             let takes = self.peer.outgoing.is_empty() && self.output.len() < OUTPUT_BYTES;
             let outbox = Arc::clone(&self.outbox);
             let is_open = last_write.is_none();
+            // Those that are in a shard are closed by it.
+            let is_alone = self.membership.is_none() && is_open;
             tokio::select! {
                 biased;
                 moved = poll_fn(|cx| self.poll_stream(cx, reads)) => at_end |= moved?.at_end,
                 () = outbox.filled(), if takes => {}
                 // A peer that does not read may never let the close frame be written.
                 () = outbox.closing(), if is_open => {
+                    last_write = Some(LastWrite::begin(self.output.len()));
+                }
+                _ = stopped.wait_for(|stopped| *stopped), if is_alone => {
+                    self.peer.engine.close(self.clock.elapsed(), Some(shard::stopping()));
                     last_write = Some(LastWrite::begin(self.output.len()));
                 }
                 () = timer.as_mut() => {
@@ -256,6 +238,35 @@ impl<S: Stream> Task<S> {
                     self.close_unauthenticated();
                 }
             }
+        }
+    }
+
+    /// Reports to the shard that the peer has named, if it has named one; `None` if that has ended.
+    async fn report(&mut self, mut reports: Vec<Report>, bytes: usize) -> Option<()> {
+        let Some(shard) = self.arrival.route(self.shards.routes(), &mut reports) else {
+            return Some(());
+        };
+        self.enter(shard).await;
+        self.membership.as_ref()?.report(reports, bytes).await
+    }
+
+    /// Enters a shard, and leaves the one before.
+    async fn enter(&mut self, shard: ShardIndex) {
+        let is_there = |membership: &Membership| membership.shard() == shard;
+        if self.membership.as_ref().is_some_and(is_there) {
+            return;
+        }
+        if let Some(other) = self.membership.take() {
+            other.leave_early().await;
+        }
+        let origin = if self.arrival.is_over() {
+            std::mem::take(&mut self.origin)
+        } else {
+            self.origin.clone()
+        };
+        self.membership = Membership::enter(&self.shards, shard, self.id, origin).await;
+        if let Some(membership) = &self.membership {
+            self.outbox = Arc::clone(membership.outbox());
         }
     }
 
@@ -294,6 +305,8 @@ impl<S: Stream> Task<S> {
         self.peer.take_events();
         if self.peer.outgoing.is_empty() && !self.peer.is_closed() {
             self.outbox.take(&mut self.peer.outgoing);
+            let routes = self.shards.routes();
+            self.asks = self.arrival.ask_next(routes, &mut self.peer.outgoing);
         }
         if self.output.len() < OUTPUT_BYTES {
             self.peer.engine.go_on();
@@ -318,7 +331,8 @@ impl<S: Stream> Task<S> {
 
     /// Returns the bytes of the peer's input that the engine keeps.
     fn kept_bytes(&self) -> usize {
-        self.peer.engine.partial_bytes() + self.peer.engine.link_bytes()
+        let engine = &self.peer.engine;
+        engine.partial_bytes() + engine.link_bytes() + self.arrival.kept_bytes()
     }
 
     /// Writes output and reads input. Ready when bytes were read, or when more can be written.
@@ -386,19 +400,31 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
+    use crate::amqp::{Event, Identity};
+    use crate::gateway::Reply;
     use crate::server::admission::Admission;
+    use crate::server::mailbox::Mail;
+    use crate::shard::Outgoing;
     use crate::time::Timestamp;
 
-    /// A stream that panics.
-    struct Panics;
+    const HEADER: &[u8] = b"AMQP\x00\x01\x00\x00";
+    const OPEN: &[u8] = b"\0\0\0\x11\x02\0\0\0\0\x53\x10\xc0\x04\x01\xa1\x01c";
+
+    /// A stream on which a connection is opened, and then is a bug.
+    struct Panics {
+        is_open: bool,
+    }
 
     impl AsyncRead for Panics {
         fn poll_read(
-            self: Pin<&mut Self>,
+            mut self: Pin<&mut Self>,
             _: &mut Context<'_>,
-            _: &mut ReadBuf<'_>,
+            buffer: &mut ReadBuf<'_>,
         ) -> Poll<io::Result<()>> {
-            panic!("as it is to");
+            assert!(!std::mem::replace(&mut self.is_open, true), "as it is to");
+            buffer.put_slice(HEADER);
+            buffer.put_slice(OPEN);
+            Poll::Ready(Ok(()))
         }
     }
 
@@ -437,18 +463,14 @@ mod tests {
         let clock = Arc::new(Clock::new(Timestamp::EPOCH));
         // Fewer bytes than the answers to the input.
         let (mut peer, stream) = tokio::io::duplex(16);
-        let served = tokio::spawn(serve(
-            stream,
-            accepted(),
-            clock,
-            Mailbox::new(sender, usize::MAX),
-        ));
+        let shards = Arc::new(Shards::of(vec![("one", sender)]));
+        let (_stop, stopped) = watch::channel(false);
+        let served = tokio::spawn(serve(stream, accepted(), clock, shards, stopped));
+        peer.write_all(HEADER).await.unwrap();
+        peer.write_all(OPEN).await.unwrap();
         let Some(Mail::Connected(_, outbox, _)) = mail.recv().await else {
             panic!("it is told first");
         };
-        peer.write_all(b"AMQP\x00\x01\x00\x00").await.unwrap();
-        let open = b"\0\0\0\x11\x02\0\0\0\0\x53\x10\xc0\x04\x01\xa1\x01c";
-        peer.write_all(open).await.unwrap();
         assert!(matches!(mail.recv().await, Some(Mail::Reports(..))));
         outbox.close();
         timeout(2 * LAST_WRITE_WAIT, served).await.unwrap().unwrap();
@@ -458,12 +480,15 @@ mod tests {
     async fn a_connection_whose_task_panics_is_taken_out_of_the_broker() {
         let (sender, mut mail) = mpsc::channel(limits::MAILBOX_LENGTH);
         let clock = Arc::new(Clock::new(Timestamp::EPOCH));
-        let owner = Mailbox::new(sender, usize::MAX);
-        let served = tokio::spawn(serve(Panics, accepted(), clock, owner));
+        let shards = Arc::new(Shards::of(vec![("one", sender)]));
+        let (_stop, stopped) = watch::channel(false);
+        let panics = Panics { is_open: false };
+        let served = tokio::spawn(serve(panics, accepted(), clock, shards, stopped));
         assert!(matches!(
             mail.recv().await,
             Some(Mail::Connected(ConnectionId(7), ..))
         ));
+        assert!(matches!(mail.recv().await, Some(Mail::Reports(..))));
         let Some(Mail::Reports(ConnectionId(7), reports, _)) = mail.recv().await else {
             panic!("its end is told");
         };
@@ -476,5 +501,195 @@ mod tests {
             Some(Mail::Disconnected(ConnectionId(7)))
         ));
         assert!(served.await.unwrap_err().is_panic());
+    }
+
+    /// A peer that says who it is, and the shards that it is served by.
+    struct Bench {
+        peer: tokio::io::DuplexStream,
+        shards: Vec<mpsc::Receiver<Mail>>,
+        stop: watch::Sender<bool>,
+        served: tokio::task::JoinHandle<()>,
+    }
+
+    fn bench(namespaces: &[&str]) -> Bench {
+        let (peer, stream) = tokio::io::duplex(64 * 1024);
+        let channels = namespaces
+            .iter()
+            .map(|_| mpsc::channel(limits::MAILBOX_LENGTH));
+        let (mail, shards): (Vec<_>, Vec<_>) = channels.unzip();
+        let owners = namespaces.iter().copied().zip(mail).collect();
+        let owners = Arc::new(Shards::of(owners));
+        let clock = Arc::new(Clock::new(Timestamp::EPOCH));
+        let (stop, stopped) = watch::channel(false);
+        let served = tokio::spawn(serve(stream, accepted(), clock, owners, stopped));
+        Bench {
+            peer,
+            shards,
+            stop,
+            served,
+        }
+    }
+
+    /// SASL PLAIN with the key `k` of `u`.
+    const PLAIN: &[u8] = b"AMQP\x03\x01\x00\x00\
+        \0\0\0\x1b\x02\x01\0\0\0\x53\x41\xc0\x0e\x02\xa3\x05PLAIN\xa0\x04\0u\0k";
+
+    fn opens(host: &str) -> Vec<u8> {
+        let host_length = u8::try_from(host.len()).unwrap();
+        let list = [&[0xa1, 1, b'c', 0xa1, host_length], host.as_bytes()].concat();
+        let list_length = u8::try_from(list.len() + 1).unwrap();
+        let head = [
+            0,
+            0,
+            0,
+            13 + list_length - 1 + 1,
+            2,
+            0,
+            0,
+            0,
+            0,
+            0x53,
+            0x10,
+            0xc0,
+        ];
+        [&head[..], &[list_length, 2], &list].concat()
+    }
+
+    async fn next(shard: &mut mpsc::Receiver<Mail>) -> Mail {
+        timeout(Duration::from_secs(20), shard.recv())
+            .await
+            .unwrap()
+            .unwrap()
+    }
+
+    async fn connected(shard: &mut mpsc::Receiver<Mail>) -> Arc<Outbox> {
+        match next(shard).await {
+            Mail::Connected(_, outbox, _) => outbox,
+            other => panic!("it is told first: {other:?}"),
+        }
+    }
+
+    async fn reports(shard: &mut mpsc::Receiver<Mail>) -> Vec<Report> {
+        match next(shard).await {
+            Mail::Reports(_, reports, _) => reports,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn left(shard: &mut mpsc::Receiver<Mail>) {
+        let mut last = reports(shard).await;
+        loop {
+            match next(shard).await {
+                Mail::Reports(_, more, _) => last.extend(more),
+                Mail::Disconnected(_) => break,
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(
+            matches!(last[..], [Report::Event(Event::Closed { .. })]),
+            "{last:?}"
+        );
+    }
+
+    fn says_who(reports: &[Report]) -> bool {
+        matches!(
+            reports.first(),
+            Some(Report::Event(Event::Authenticating { identity: Identity::Plain { user, .. } }))
+                if user == "u"
+        )
+    }
+
+    fn answer(outbox: &Outbox, is_genuine: bool) {
+        let answer = Outgoing::Reply(Reply::Authenticated(is_genuine));
+        outbox.put(&mut [answer].into());
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_in_the_shard_of_the_host_that_it_names() {
+        let mut bench = bench(&["one", "two"]);
+        bench.peer.write_all(HEADER).await.unwrap();
+        bench.peer.write_all(&opens("two.example")).await.unwrap();
+        connected(&mut bench.shards[1]).await;
+        let opened = reports(&mut bench.shards[1]).await;
+        assert!(
+            matches!(opened[..], [Report::Event(Event::Opened { .. })]),
+            "{opened:?}"
+        );
+        drop(bench.peer);
+        left(&mut bench.shards[1]).await;
+        bench.served.await.unwrap();
+        assert!(
+            bench.shards[0].try_recv().is_err(),
+            "it has nothing to do with it"
+        );
+    }
+
+    #[tokio::test]
+    async fn one_that_names_no_host_is_unknown_to_all_shards_and_closed_at_the_end() {
+        let mut bench = bench(&["one", "two"]);
+        bench.peer.write_all(HEADER).await.unwrap();
+        bench.stop.send(true).unwrap();
+        let mut answer = Vec::new();
+        let read = tokio::io::AsyncReadExt::read_to_end(&mut bench.peer, &mut answer);
+        timeout(Duration::from_secs(20), read)
+            .await
+            .unwrap()
+            .unwrap();
+        bench.served.await.unwrap();
+        for shard in &mut bench.shards {
+            assert!(shard.recv().await.is_none(), "it was never told");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_key_is_shown_to_shards_until_one_has_it_and_to_the_one_that_open_names() {
+        for (host, shard) in [("two.example", 1), ("three.example", 2)] {
+            let mut bench = bench(&["one", "two", "three"]);
+            bench.peer.write_all(PLAIN).await.unwrap();
+            for (at, is_genuine) in [(0, false), (1, true)] {
+                let outbox = connected(&mut bench.shards[at]).await;
+                assert!(says_who(&reports(&mut bench.shards[at]).await));
+                answer(&outbox, is_genuine);
+                if !is_genuine {
+                    left(&mut bench.shards[at]).await;
+                }
+            }
+            bench.peer.write_all(HEADER).await.unwrap();
+            bench.peer.write_all(&opens(host)).await.unwrap();
+            if shard == 2 {
+                left(&mut bench.shards[1]).await;
+                connected(&mut bench.shards[2]).await;
+            }
+            let opened = reports(&mut bench.shards[shard]).await;
+            assert_eq!(says_who(&opened), shard == 2);
+            let last = opened.last();
+            assert!(
+                matches!(last, Some(Report::Event(Event::Opened { .. }))),
+                "{last:?}"
+            );
+            drop(bench.peer);
+            left(&mut bench.shards[shard]).await;
+            bench.served.await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_key_that_no_shard_has_is_refused_once_by_all() {
+        let mut bench = bench(&["one", "two"]);
+        bench.peer.write_all(PLAIN).await.unwrap();
+        for shard in &mut bench.shards {
+            let outbox = connected(shard).await;
+            assert!(says_who(&reports(shard).await));
+            answer(&outbox, false);
+            left(shard).await;
+        }
+        let mut answer = Vec::new();
+        let read = tokio::io::AsyncReadExt::read_to_end(&mut bench.peer, &mut answer);
+        timeout(Duration::from_secs(20), read)
+            .await
+            .unwrap()
+            .unwrap();
+        let outcome = b"\0\x53\x44\xd0\0\0\0\x06\0\0\0\x01\x50\x01";
+        assert!(answer.ends_with(outcome), "{answer:?}");
     }
 }

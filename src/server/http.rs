@@ -32,7 +32,7 @@ use super::admission::{ConnectionSlot, ConnectionSlots, Permit};
 use super::connection::Stream;
 use super::header_case::Head;
 use super::listener::{self, Scheme, ServerState};
-use super::mailbox::Mail;
+use super::mailbox::{Mail, Mailbox};
 use super::messages;
 use super::websocket::ByteStream;
 use crate::access::{Authority, Fault, Inquiry, Origin, TokenRefused};
@@ -44,8 +44,6 @@ use crate::namespace::{Denied, DeniedKind};
 use crate::shard::Administration;
 
 const HEALTHY: &str = r#"{"status":"healthy","message":"Service is healthy."}"#;
-const UNHEALTHY: &str =
-    r#"{"status":"unhealthy","message":"Service not available. Please try after some time."}"#;
 /// Where AMQP is spoken over WebSockets (`transport.md#websockets`).
 const WEBSOCKET: &str = "/$servicebus/websocket";
 /// The subprotocols of the SDKs and of other clients; the answer has the requested one.
@@ -219,11 +217,19 @@ fn router(server: Arc<ServerState>) -> Router {
         .with_state(server)
 }
 
+/// Says that nothing would be taken in some shards.
+fn unhealthy(stuck: &[u32]) -> String {
+    format!(
+        r#"{{"status":"unhealthy","message":"Service not available. Please try after some time.","shards":{stuck:?}}}"#
+    )
+}
+
 async fn health(State(server): State<Arc<ServerState>>) -> Response {
-    let (status, body) = if server.vitals.are_good() {
-        (StatusCode::OK, HEALTHY)
+    let stuck = server.shards.stuck();
+    let (status, body) = if stuck.is_empty() {
+        (StatusCode::OK, HEALTHY.to_owned())
     } else {
-        (StatusCode::SERVICE_UNAVAILABLE, UNHEALTHY)
+        (StatusCode::SERVICE_UNAVAILABLE, unhealthy(&stuck))
     };
     (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
 }
@@ -365,6 +371,7 @@ async fn answer(
     body: Body,
 ) -> Result<admin::Response, Refusal> {
     let host = inquiry.host.clone();
+    let owner = server.shards.owner_of(host.as_deref().unwrap_or_default());
     let authority = authorize(server, caller, inquiry).await?;
     let asked = asked?;
     let body = if asked.needs_body() {
@@ -378,7 +385,7 @@ async fn answer(
         authority,
         operation,
     };
-    let done = ask(server, |answer| {
+    let done = ask(owner, |answer| {
         Mail::Administer(Box::new(administration), answer)
     });
     let answer = done.await.ok_or_else(stopping)??;
@@ -392,7 +399,10 @@ pub(super) async fn authorize(
     inquiry: Inquiry,
 ) -> Result<Authority, Denied> {
     let path = inquiry.path.clone();
-    let authorized = ask(server, |answer| Mail::Authorize(Box::new(inquiry), answer)).await;
+    let owner = server
+        .shards
+        .owner_of(inquiry.host.as_deref().unwrap_or_default());
+    let authorized = ask(owner, |answer| Mail::Authorize(Box::new(inquiry), answer)).await;
     let authority = authorized.ok_or_else(stopping)?.map_err(|refused| {
         caller.refused.fetch_add(1, Ordering::Relaxed);
         if refused.is_told {
@@ -477,13 +487,13 @@ fn respond(answer: admin::Response) -> Response {
     response
 }
 
-/// Sends a request to the owner and waits for the answer; `None` if the owner has ended.
+/// Sends a request to the owner of a shard and waits for the answer; `None` if the owner has ended.
 pub(super) async fn ask<T>(
-    server: &ServerState,
+    owner: &Mailbox,
     mail: impl FnOnce(oneshot::Sender<T>) -> Mail,
 ) -> Option<T> {
     let (answer, answered) = oneshot::channel();
-    server.owner.send(mail(answer)).await?;
+    owner.send(mail(answer)).await?;
     answered.await.ok()
 }
 
@@ -566,6 +576,13 @@ pub(super) fn host(headers: &HeaderMap, origin: &Origin) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_shard_that_is_stuck_is_named() {
+        let body: serde_json::Value = serde_json::from_str(&unhealthy(&[0, 3])).unwrap();
+        assert_eq!(body["status"], "unhealthy");
+        assert_eq!(body["shards"], serde_json::json!([0, 3]));
+    }
 
     #[test]
     fn a_host_that_somebody_else_may_own_is_foreign() {

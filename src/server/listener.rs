@@ -23,7 +23,7 @@ use super::admission::{
 use super::clock::Clock;
 use super::connection::{self, AcceptedPeer, Stream};
 use super::http;
-use super::mailbox::{Mailbox, Vitals};
+use super::shards::Shards;
 use super::tls::{self, Tls};
 use crate::access::Origin;
 use crate::ids::ConnectionId;
@@ -32,8 +32,7 @@ use crate::limits;
 /// The state that all connections share.
 pub(super) struct ServerState {
     pub(super) clock: Arc<Clock>,
-    pub(super) owner: Mailbox,
-    pub(super) vitals: Arc<Vitals>,
+    pub(super) shards: Arc<Shards>,
     pub(super) tls: Arc<Tls>,
     pub(super) admission: Admission,
     /// Counts the connections of administration listeners apart, so that others cannot keep health
@@ -319,13 +318,8 @@ pub(super) async fn serve_amqp(
         permit,
         is_trusted: server.is_open,
     };
-    connection::serve(
-        stream,
-        peer,
-        Arc::clone(&server.clock),
-        server.owner.clone(),
-    )
-    .await;
+    let (clock, shards) = (Arc::clone(&server.clock), Arc::clone(&server.shards));
+    connection::serve(stream, peer, clock, shards, server.stopped.clone()).await;
     drop(slot);
 }
 

@@ -13,7 +13,6 @@ use tokio::time::Instant;
 use super::outbox::Outbox;
 use crate::access::{Authority, Inquiry, Origin, TokenRefused};
 use crate::ids::ConnectionId;
-use crate::limits;
 use crate::shard::{Administered, Administration, Input, MessageRequest, Messaged, Report};
 
 /// A message to the owner.
@@ -51,8 +50,34 @@ pub(super) struct Mailbox {
     mail: mpsc::Sender<Mail>,
     /// In units of [`UNIT`] bytes.
     room: Arc<Semaphore>,
-    partials: Arc<AtomicUsize>,
-    partials_max: usize,
+    /// All of it.
+    units: usize,
+}
+
+/// Bytes of messages that are not whole yet, of all connections.
+#[derive(Debug, Clone)]
+pub(super) struct PartialBytes {
+    all: Arc<AtomicUsize>,
+    max: usize,
+}
+
+impl PartialBytes {
+    /// Takes how many bytes all connections may have together.
+    pub(super) fn new(max: usize) -> Self {
+        Self {
+            all: Arc::default(),
+            max,
+        }
+    }
+
+    /// Returns a new connection's part.
+    pub(super) fn part(&self) -> Partials {
+        Partials {
+            all: Arc::clone(&self.all),
+            max: self.max,
+            own: 0,
+        }
+    }
 }
 
 /// A connection's share of the bytes of messages that are partially received, or wait to be sent to
@@ -89,27 +114,21 @@ impl Drop for Partials {
 
 /// The unit of room, in bytes.
 const UNIT: usize = 1024;
-/// Room of all batches together.
-const ROOM: usize = limits::MAILBOX_BYTES_MAX / UNIT;
 
 impl Mailbox {
-    /// Takes the total of bytes that all connections may have of partial messages.
-    pub(super) fn new(mail: mpsc::Sender<Mail>, partials_max: usize) -> Self {
+    /// Takes the number of bytes of batches that may wait.
+    pub(super) fn new(mail: mpsc::Sender<Mail>, bytes: usize) -> Self {
+        let units = (bytes / UNIT).max(1);
         Self {
             mail,
-            room: Arc::new(Semaphore::new(ROOM)),
-            partials: Arc::default(),
-            partials_max,
+            room: Arc::new(Semaphore::new(units)),
+            units,
         }
     }
 
-    /// Returns a new connection's share of the bytes of partial messages.
-    pub(super) fn partials(&self) -> Partials {
-        Partials {
-            all: Arc::clone(&self.partials),
-            max: self.partials_max,
-            own: 0,
-        }
+    /// Waits until the owner has ended.
+    pub(super) async fn closed(&self) {
+        self.mail.closed().await;
     }
 
     /// Sends something when there is room for it; `None` if the owner has ended.
@@ -132,7 +151,7 @@ impl Mailbox {
 
     /// Waits for room for a number of bytes.
     pub(super) async fn place(&self, bytes: usize) -> Option<Place> {
-        let units = u32::try_from(bytes.div_ceil(UNIT).clamp(1, ROOM)).unwrap_or(u32::MAX);
+        let units = u32::try_from(bytes.div_ceil(UNIT).clamp(1, self.units)).unwrap_or(u32::MAX);
         let room = Arc::clone(&self.room);
         room.acquire_many_owned(units).await.ok()
     }

@@ -9,14 +9,14 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::thread::disable_transparent_huge_pages;
-use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::warn;
 
-use super::mailbox::Mail;
+use super::shards::Shards;
 use crate::limits;
 use crate::memory::{Budget, Memory};
 use crate::shard::{Input, Pressure};
@@ -210,10 +210,10 @@ pub(super) struct SizeWatch {
 }
 
 impl SizeWatch {
-    /// Returns the part of it for the shard.
-    fn pressure(self) -> Pressure {
+    /// Returns the part of it for each of a number of shards.
+    fn pressure(self, shards: usize) -> Pressure {
         Pressure {
-            cache_bytes: self.cache,
+            cache_bytes: self.cache / shards.max(1),
             is_full: self.full,
         }
     }
@@ -245,10 +245,10 @@ impl SizeWatch {
     }
 }
 
-/// Checks the size of the process against `limit` and sends the owner the reaction, until the owner
-/// ends.
-pub(super) async fn watch(limit: usize, plan: Plan, memory: Memory, owner: mpsc::Sender<Mail>) {
-    watch_size(resident, limit, plan, memory, owner).await;
+/// Checks the size of the process against `limit` and sends the shards the reaction, until their owners
+/// end.
+pub(super) async fn watch(limit: usize, plan: Plan, memory: Memory, shards: Arc<Shards>) {
+    watch_size(resident, limit, plan, memory, &shards).await;
 }
 
 async fn watch_size(
@@ -256,7 +256,7 @@ async fn watch_size(
     limit: usize,
     plan: Plan,
     memory: Memory,
-    owner: mpsc::Sender<Mail>,
+    shards: &Shards,
 ) {
     let mut pressure = plan.no_pressure();
     let mut is_told = false;
@@ -265,7 +265,7 @@ async fn watch_size(
     loop {
         tokio::select! {
             _ = ticks.tick() => {}
-            () = owner.closed() => return,
+            () = shards.closed() => return,
         }
         let Some(resident) = resident() else {
             if !is_told {
@@ -279,13 +279,9 @@ async fn watch_size(
         };
         is_told = false;
         let now = pressure.look(&plan, limit, resident, memory.counted());
-        if now != pressure
-            && owner
-                .send(Mail::Input(Input::Pressure(now.pressure())))
-                .await
-                .is_err()
-        {
-            return;
+        if now != pressure {
+            let each = now.pressure(shards.count());
+            shards.send_all(|| Input::Pressure(each)).await;
         }
         pressure = now;
     }
@@ -302,7 +298,10 @@ fn resident() -> Option<usize> {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use tokio::sync::mpsc;
+
     use super::*;
+    use crate::server::mailbox::Mail;
 
     const MIB: usize = 1 << 20;
 
@@ -315,13 +314,20 @@ mod tests {
             0 => None,
             _ => Some(limit),
         };
-        let (owner, mut mail) = mpsc::channel(1);
-        let watching = tokio::spawn(watch_size(resident, limit, plan, Memory::default(), owner));
-        assert!(matches!(
-            mail.recv().await,
-            Some(Mail::Input(Input::Pressure(_)))
-        ));
-        drop(mail);
+        let (one, mut mail) = mpsc::channel(1);
+        let (other, mut others_mail) = mpsc::channel(1);
+        let shards = Shards::of(vec![("one", one), ("other", other)]);
+        let watching = tokio::spawn(async move {
+            watch_size(resident, limit, plan, Memory::default(), &shards).await;
+        });
+        let expected = plan.cache / 16 / 2;
+        for mail in [&mut mail, &mut others_mail] {
+            let Some(Mail::Input(Input::Pressure(pressure))) = mail.recv().await else {
+                panic!("each shard is told");
+            };
+            assert_eq!(pressure.cache_bytes, expected);
+        }
+        drop((mail, others_mail));
         watching.await.unwrap();
     }
 

@@ -10,7 +10,6 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -24,12 +23,12 @@ use hyper::body::Frame;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::connection::Presence;
 use super::header_case::Spelling;
 use super::http::{self, Caller, READ_DEADLINE};
 use super::listener::{self, ServerState};
-use super::mailbox::{Mail, Mailbox, Partials};
-use super::outbox::Outbox;
+use super::mailbox::{Mail, Partials};
+use super::membership::Membership;
+use super::shards::Shards;
 use crate::access::{Authority, Inquiry, Origin};
 use crate::amqp::{Event, LinkId};
 use crate::gateway::messages::{Operation, Receive};
@@ -40,6 +39,7 @@ use crate::limits;
 use crate::message::Message;
 use crate::namespace::{Denied, DeniedKind};
 use crate::queue::Handover;
+use crate::shard::routing::ShardIndex;
 use crate::shard::{Input, MessageRequest, Messaged, Outgoing, ReceiveRequest, Report};
 
 /// A pending receive, and the request that waits for it.
@@ -98,7 +98,7 @@ impl Request<'_> {
         let authority = self.authorize().await?;
         match asked? {
             Asked::Send { path } => {
-                let mut partials = self.server.owner.partials();
+                let mut partials = self.server.shards.partials();
                 let messages = self.messages(body, &mut partials).await?;
                 let operation = Operation::Send { path, messages };
                 self.operate(authority, operation).await?;
@@ -169,7 +169,7 @@ impl Request<'_> {
 
     /// Reads a body without content: a disconnect is seen only after it.
     async fn leave_out(&self, body: Body) -> Result<(), Refusal> {
-        let mut partials = self.server.owner.partials();
+        let mut partials = self.server.shards.partials();
         read(body, limits::HTTP_HEAD_BYTES_MAX, &mut partials, |_| ()).await
     }
 
@@ -181,7 +181,7 @@ impl Request<'_> {
             }
             Operation::Locked { .. } => None,
         };
-        let owner = &self.server.owner;
+        let owner = self.server.shards.owner_of(self.host);
         let place = match bytes {
             Some(bytes) => Some(owner.place(bytes).await.ok_or_else(stopping)?),
             None => None,
@@ -192,7 +192,7 @@ impl Request<'_> {
             operation,
         });
         let done: Option<Messaged> =
-            http::ask(self.server, |answer| Mail::Message(request, answer, place)).await;
+            http::ask(owner, |answer| Mail::Message(request, answer, place)).await;
         done.ok_or_else(stopping)??;
         Ok(())
     }
@@ -319,35 +319,43 @@ impl hyper::body::Body for Handed {
     }
 }
 
-/// Serves the receives of one HTTP connection, one after the other, until it ends.
+/// Serves the receives of one HTTP connection, one after the other, until it ends. It has a place in the
+/// shard of the last one's host.
 pub(super) async fn hand_out(
     server: &ServerState,
     origin: &Origin,
     mut receives: mpsc::Receiver<Wanted>,
     mut ending: watch::Receiver<bool>,
 ) {
-    let mut next = receives.recv().await;
-    if next.is_none() {
-        return;
-    }
-    let Some(mut receiver) = Receiver::enter(&server.owner, origin).await else {
-        return;
-    };
-    while let Some(wanted) = next {
+    let mut receiver: Option<Receiver> = None;
+    while let Some(wanted) = receives.recv().await {
+        let shard = server
+            .shards
+            .routes()
+            .shard_of(wanted.request.host.as_deref());
+        // A client may name another host on the same connection.
+        if let Some(other) = receiver.take_if(|receiver| receiver.membership.shard() != shard) {
+            other.leave().await;
+        }
+        if receiver.is_none() {
+            receiver = Receiver::enter(&server.shards, shard, origin).await;
+        }
+        let Some(receiver) = &mut receiver else {
+            return;
+        };
         if receiver.receive(wanted, &mut ending).await.is_none() {
             return;
         }
-        next = receives.recv().await;
     }
-    receiver.leave().await;
+    if let Some(receiver) = receiver {
+        receiver.leave().await;
+    }
 }
 
-/// A connection to the owner, over which messages are received one at a time.
+/// A connection to a shard, over which messages are received one at a time.
 struct Receiver {
     id: ConnectionId,
-    owner: Mailbox,
-    presence: Presence,
-    outbox: Arc<Outbox>,
+    membership: Membership,
     outgoing: VecDeque<Outgoing>,
     /// The last link: each receive has its own.
     link: LinkId,
@@ -372,31 +380,22 @@ enum Said {
 }
 
 impl Receiver {
-    async fn enter(owner: &Mailbox, origin: &Origin) -> Option<Self> {
+    async fn enter(shards: &Shards, shard: ShardIndex, origin: &Origin) -> Option<Self> {
         let id = listener::next_id();
-        let outbox = Arc::new(Outbox::default());
-        let mail = Mail::Connected(id, Arc::clone(&outbox), origin.clone());
-        owner.send(mail).await?;
         Some(Self {
             id,
-            owner: owner.clone(),
-            presence: Presence::new(id, owner),
-            outbox,
+            membership: Membership::enter(shards, shard, id, origin.clone()).await?,
             outgoing: VecDeque::new(),
             link: LinkId(0),
         })
     }
 
     async fn leave(self) {
-        let closed = Report::Event(Event::Closed {
-            error: None,
-            unsent: Vec::new(),
-        });
-        self.presence.leave(vec![closed]).await;
+        self.membership.leave_early().await;
     }
 
     async fn tell(&self, inputs: Vec<Report>) -> Option<()> {
-        self.owner.send_reports(self.id, inputs, 0).await
+        self.membership.report(inputs, 0).await
     }
 
     async fn receive(&mut self, wanted: Wanted, ending: &mut watch::Receiver<bool>) -> Option<()> {
@@ -408,14 +407,14 @@ impl Receiver {
         self.link = LinkId(self.link.0.wrapping_add(1));
         let link = self.link;
         let mail = Mail::Input(Input::Receive(self.id, link, Box::new(request)));
-        self.owner.send(mail).await?;
+        self.membership.send(mail).await?;
         let mut stage = Stage::Waiting;
         let said = loop {
             if let Some(said) = self.heard() {
                 break said;
             }
             let next = tokio::select! {
-                () = self.outbox.filled() => continue,
+                () = self.membership.outbox().filled() => continue,
                 () = answer.closed(), if stage != Stage::Leaving => Stage::Leaving,
                 () = sleep_until(until), if stage == Stage::Waiting => Stage::Draining,
                 _ = ending.wait_for(|ending| *ending), if stage == Stage::Waiting => {
@@ -479,7 +478,7 @@ impl Receiver {
 
     /// Returns the owner's reply about the last link; only the first counts.
     fn heard(&mut self) -> Option<Said> {
-        self.outbox.take(&mut self.outgoing);
+        self.membership.outbox().take(&mut self.outgoing);
         let link = self.link;
         let mut said = None;
         for outgoing in self.outgoing.drain(..) {

@@ -54,7 +54,7 @@ impl OidcArgs {
     /// # Errors
     ///
     /// If a URL or the file of certificates cannot be used: a retry would not help.
-    pub(super) fn parse(&self) -> Result<Option<(TokenIssuer, KeySource)>, OidcError> {
+    pub(super) fn parse(&self) -> Result<Option<KeySource>, OidcError> {
         let Some(issuer) = &self.oidc_issuer else {
             return Ok(None);
         };
@@ -65,8 +65,13 @@ impl OidcArgs {
             Some(file) => KeyLocation::File(PathBuf::from(file)),
         };
         let source = KeySource { place, fetcher };
-        let issuer = TokenIssuer::new(issuer.clone(), self.oidc_audience.clone());
-        Ok(Some((issuer, source)))
+        Ok(Some(source))
+    }
+
+    /// Returns the issuer, without keys yet: each shard has its own.
+    pub(super) fn issuer(&self) -> Option<TokenIssuer> {
+        let issuer = self.oidc_issuer.clone()?;
+        Some(TokenIssuer::new(issuer, self.oidc_audience.clone()))
     }
 }
 

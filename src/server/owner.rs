@@ -14,11 +14,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use tokio::sync::{Notify, mpsc, oneshot, watch};
-use tokio::time::Instant;
-use tracing::warn;
-
-use super::clock::Clock;
+use super::clock::{Clock, Seen};
 use super::committer::{Committer, Order, Progress, SharedDisk};
 use super::mailbox::{Mail, Vitals};
 use super::outbox::Outbox;
@@ -31,12 +27,15 @@ use crate::namespace::Room;
 use crate::shard::{
     Administered, Answer, CheckpointTask, Input, Messaged, Output, RequestId, Shard,
 };
-use crate::time::{ClockStep, Timestamp};
+use crate::time::Timestamp;
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::time::Instant;
 
 /// The task that has a shard.
 pub(super) struct Owner {
     shard: Shard,
     clock: Arc<Clock>,
+    seen: Seen,
     mailbox: mpsc::Receiver<Mail>,
     sender: mpsc::Sender<Mail>,
     committer: Committer,
@@ -110,6 +109,7 @@ impl Owner {
         Self {
             shard,
             clock,
+            seen: Seen::default(),
             mailbox,
             sender,
             progress: committer.progress(),
@@ -159,10 +159,10 @@ impl Owner {
                 () = tokio::task::yield_now(), if is_due => {}
                 () = timer.as_mut() => {}
             }
-            let (now, step) = self.clock.look();
+            let (now, step) = self.clock.look(&mut self.seen);
             self.vitals.turns();
             if let Some(step) = step {
-                self.follow_clock(now, step);
+                self.shard.handle(now, Input::ClockStep(step));
                 wakes_at = None;
             }
             self.turn(now, &mut mail);
@@ -190,22 +190,6 @@ impl Owner {
         Instant::now().checked_sub(Duration::from_millis(
             u64::try_from(waited).unwrap_or_default(),
         ))
-    }
-
-    fn follow_clock(&mut self, now: Timestamp, step: ClockStep) {
-        let (milliseconds, steps) = (step.as_millis(), self.clock.steps());
-        let what = if milliseconds < 0 {
-            "set back"
-        } else {
-            "set ahead, or the machine was suspended"
-        };
-        warn!(
-            milliseconds,
-            steps,
-            "the system's clock was {what}: stamps, schedules, ends of life and of tokens follow it; \
-             locks and time-outs have as much time left as before"
-        );
-        self.shard.handle(now, Input::ClockStep(step));
     }
 
     /// Hands one item of the mailbox to the shard.

@@ -10,10 +10,9 @@ use crate::address;
 use tracing::info;
 
 use crate::config::{
-    AuthorizationRule as ConfiguredAuthorization, Config, Constant,
-    CorrelationFilter as ConfiguredFilter, Filter as Configured, Namespace, QueueProperties,
-    Right as ConfiguredRight, Rule as ConfiguredRule, Sku, Status as ConfiguredStatus,
-    Subscription, Topic,
+    AuthorizationRule as ConfiguredAuthorization, Constant, CorrelationFilter as ConfiguredFilter,
+    Filter as Configured, Namespace, QueueProperties, Right as ConfiguredRight,
+    Rule as ConfiguredRule, Sku, Status as ConfiguredStatus, Subscription, Topic,
 };
 use crate::gateway::Gateway;
 use crate::limits;
@@ -24,7 +23,8 @@ use crate::rights::{AuthorizationRule, Key, Rights};
 use crate::rules::{Action, CorrelationFields, CorrelationFilter, Filter, Rule, SqlFilter};
 use crate::time::Timestamp;
 
-/// Provisions the entities of a configuration.
+/// Provisions the entities of the namespaces that one shard has. If it has the configuration's first
+/// namespace, that is the first here.
 ///
 /// # Errors
 ///
@@ -32,15 +32,17 @@ use crate::time::Timestamp;
 pub(super) fn provision(
     gateway: &mut Gateway,
     cx: &mut StepContext<'_>,
-    config: &Config,
+    namespaces: &[&Namespace],
+    has_first: bool,
     root_key: Option<&Key>,
 ) -> Result<(), String> {
-    let names = config
-        .namespaces
-        .iter()
-        .map(|namespace| &namespace.name[..]);
-    gateway.namespaces_mut().set_namespaces(names);
-    for namespace in &config.namespaces {
+    let names = namespaces.iter().map(|namespace| &namespace.name[..]);
+    // The first name is that of the namespace without a prefix, which only one shard has.
+    let absent = (!has_first).then_some("");
+    gateway
+        .namespaces_mut()
+        .set_namespaces(absent.into_iter().chain(names));
+    for namespace in namespaces {
         let rules = namespace.authorization.iter();
         let mut rules: Vec<_> = rules.map(authorization_rule).collect();
         if rules.is_empty() {
@@ -53,7 +55,7 @@ pub(super) fn provision(
         };
         gateway.set_tier(cx, &namespace.name, tier);
     }
-    for namespace in &config.namespaces {
+    for namespace in namespaces {
         let prefix = gateway.namespaces().prefix_of(&namespace.name);
         let mut scope = NamespaceScope {
             gateway,
@@ -62,7 +64,7 @@ pub(super) fn provision(
         };
         scope.provision(namespace)?;
     }
-    for namespace in &config.namespaces {
+    for namespace in namespaces {
         check_forwards(
             gateway,
             &gateway.namespaces().prefix_of(&namespace.name),

@@ -1,8 +1,6 @@
 //! `jitney serve`: starts all parts, and stops them in order.
 
-use std::hash::{BuildHasher as _, RandomState};
 use std::net::SocketAddr;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -13,33 +11,31 @@ use rustix::process::{Resource, Signal, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal as Signalled, SignalKind, signal};
 use tokio::sync::{Notify, mpsc, watch};
-use tracing::{error, info, warn};
+use tracing::{info, warn};
 
 use super::admission::{Admission, ConnectionSlots, ListenerKind};
 use super::cli::{self, ListenArgs, ServeArgs};
 use super::clock::Clock;
-use super::committer::{Committer, SharedDisk, Sync};
+use super::committer::Sync;
 use super::disk::FileDisk;
 use super::listener::{self, ServerState};
 use super::logging;
-use super::mailbox::{Mail, Mailbox, Vitals};
+use super::mailbox::{Mailbox, PartialBytes, Vitals};
 use super::memory::{self, Plan};
 use super::oidc::{self, KeySource, OidcError};
 use super::owner::{Owner, Parts};
-use super::page_file::PageFile;
+use super::placement::PlacementError;
 use super::reader::Reader;
 use super::root_key;
+use super::shards::{Member, Shards};
+use super::startup::{Started, StartedShard, Startup};
 use super::supervisor::{self, Task};
 use super::tls::{self, Tls, TlsError};
 use crate::access::Profile;
 use crate::config::Config;
-use crate::gateway::Gateway;
 use crate::journal;
-use crate::journal::memory::MemoryDisk;
 use crate::limits;
-use crate::memory::{Memory, PageStore};
-use crate::namespace::{Contained, Damage};
-use crate::shard::{Input, Ready, Recovering, Shard};
+use crate::shard::Input;
 
 /// The flag of the addresses of health and administration.
 const HTTP: &str = "--http";
@@ -70,7 +66,7 @@ pub(super) fn run(args: &ServeArgs) -> ExitCode {
 
 /// Why the broker does not start.
 #[derive(Debug, thiserror::Error)]
-enum StartError {
+pub(super) enum StartError {
     #[error("{flag}: cannot listen on {address}: {source}")]
     Listen {
         flag: &'static str,
@@ -86,6 +82,10 @@ enum StartError {
     Descriptors { found: usize, least: usize },
     #[error("making certificates ended early: this is a bug")]
     Certificates,
+    #[error("reading a log has ended early: this is a bug")]
+    Recovery,
+    #[error(transparent)]
+    Placement(#[from] PlacementError),
     #[error(transparent)]
     Keys(#[from] root_key::KeysError),
     #[error(transparent)]
@@ -111,50 +111,53 @@ fn configuration(args: &ServeArgs) -> Result<Config, StartError> {
 
 async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     let config = configuration(args)?;
-    let slots = ConnectionSlots::new(allow_descriptors()?);
+    let descriptors = allow_descriptors()?;
     survive_long_files()?;
     // Ports first: a second process that cannot have them must not touch the data of the first.
     let listeners = listen_all(&args.listeners).await?;
-    let prepared = prepare(args, &config, &listeners)?;
-    let (sender, mailbox) = mpsc::channel(limits::MAILBOX_LENGTH);
-    let reader = Reader::start(Arc::clone(&prepared.disk), sender.clone())?;
+    let Prepared {
+        started,
+        tls,
+        key_source,
+        profile,
+        plan,
+    } = prepare(args, &config, &listeners)?;
+    let Started {
+        shards,
+        routes,
+        clock,
+        memory,
+    } = started;
+    let slots = ConnectionSlots::new(descriptors_of_connections(descriptors, shards.len())?);
     let keys_wanted = Arc::new(Notify::new());
-    let vitals = Arc::new(Vitals::new());
-    let parts = Parts {
-        shard: prepared.shard,
-        clock: Arc::clone(&prepared.clock),
-        sender: sender.clone(),
-        mailbox,
-        committer: prepared.committer,
-        reader,
-        disk: prepared.disk,
-        keys_wanted: Arc::clone(&keys_wanted),
-        vitals: Arc::clone(&vitals),
-    };
+    let bytes = limits::MAILBOX_BYTES_MAX / shards.len();
+    let run = |shard| run_shard(shard, bytes, &clock, &keys_wanted);
+    let running: Result<Vec<_>, StartError> = shards.into_iter().map(run).collect();
+    let (owners, members): (Vec<Task>, Vec<Member>) = running?.into_iter().unzip();
+    let partials = PartialBytes::new(plan.partials);
+    let shards = Arc::new(Shards::new(routes, members, partials));
     let mut helpers = Vec::new();
-    if let Some(limit) = prepared.plan.limit {
-        let watch = memory::watch(limit, prepared.plan, prepared.memory, sender.clone());
+    if let Some(limit) = plan.limit {
+        let watch = memory::watch(limit, plan, memory, Arc::clone(&shards));
         helpers.push(supervisor::spawn("memory", watch));
     }
-    let owner = supervisor::spawn("owner", Owner::new(parts).run());
     let (stop, stopped) = watch::channel(false);
-    if let Some(source) = prepared.key_source {
-        let publish = publisher(sender.clone());
+    if let Some(source) = key_source {
+        let publish = publisher(Arc::clone(&shards));
         let keep = oidc::keep_keys(source, publish, keys_wanted, stopped.clone());
         helpers.push(supervisor::spawn("identity keys", keep));
     }
     let hangup = signal(SignalKind::hangup())?;
-    let watch = tls::watch(Arc::clone(&prepared.tls), hangup, stopped.clone());
+    let watch = tls::watch(Arc::clone(&tls), hangup, stopped.clone());
     helpers.push(supervisor::spawn("certificates", watch));
     let server = Arc::new(ServerState {
-        clock: prepared.clock,
-        owner: Mailbox::new(sender.clone(), prepared.plan.partials),
-        vitals: Arc::clone(&vitals),
-        tls: prepared.tls,
+        clock,
+        shards: Arc::clone(&shards),
+        tls,
         admission: Admission::new(slots.count()),
         administration_admission: Admission::new(slots.count()),
         slots,
-        is_open: prepared.profile == Profile::Development,
+        is_open: profile == Profile::Development,
         stopped,
         refusals: AtomicU64::new(0),
     });
@@ -167,13 +170,59 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     info!("Emulator Service is Successfully Up!");
     signals.next().await;
     end_at_next_signal()?;
-    let tasks = helpers.iter().chain(&acceptors).chain([&owner]);
+    let tasks = helpers.iter().chain(&acceptors).chain(&owners);
     tasks.for_each(Task::allow_end);
-    let _ = sender.send(Mail::Input(Input::Stop)).await;
+    shards.send_all(|| Input::Stop).await;
     // Receivers of the notice are gone only if they ended by themselves.
     let _ = stop.send(true);
-    take_leave(acceptors, owner).await;
+    take_leave(acceptors, owners).await;
     Ok(())
+}
+
+/// Starts the threads and the owner of a shard, for whose batches there are so many bytes.
+fn run_shard(
+    started: StartedShard,
+    bytes: usize,
+    clock: &Arc<Clock>,
+    keys_wanted: &Arc<Notify>,
+) -> Result<(Task, Member), StartError> {
+    let StartedShard {
+        number,
+        shard,
+        committer,
+        disk,
+    } = started;
+    let (sender, mailbox) = mpsc::channel(limits::MAILBOX_LENGTH);
+    let vitals = Arc::new(Vitals::new());
+    let parts = Parts {
+        shard,
+        clock: Arc::clone(clock),
+        sender: sender.clone(),
+        mailbox,
+        committer,
+        reader: Reader::start(Arc::clone(&disk), sender.clone())?,
+        disk,
+        keys_wanted: Arc::clone(keys_wanted),
+        vitals: Arc::clone(&vitals),
+    };
+    let name = format!("owner of shard {number}");
+    let owner = supervisor::spawn(name, Owner::new(parts).run());
+    let member = Member {
+        number,
+        owner: Mailbox::new(sender, bytes.max(limits::MAILBOX_BYTES_MIN)),
+        vitals,
+    };
+    Ok((owner, member))
+}
+
+/// Returns how many descriptors there are for connections, and what they need of the first shard.
+fn descriptors_of_connections(found: usize, shards: usize) -> Result<usize, StartError> {
+    let further = limits::SHARD_DESCRIPTORS * (shards - 1);
+    let least = limits::DESCRIPTORS_MIN + further;
+    if found < least {
+        return Err(StartError::Descriptors { found, least });
+    }
+    Ok(found - further)
 }
 
 /// Starts to accept connections.
@@ -184,12 +233,11 @@ fn accept_at(listener: Listener, server: &Arc<ServerState>) -> Task {
 }
 
 /// Waits until all connections have closed.
-async fn take_leave(acceptors: Vec<Task>, owner: Task) {
+async fn take_leave(acceptors: Vec<Task>, owners: Vec<Task>) {
     let ended = tokio::time::timeout(STOP_WAIT, async {
-        for acceptor in acceptors {
-            acceptor.join().await;
+        for task in acceptors.into_iter().chain(owners) {
+            task.join().await;
         }
-        owner.join().await;
     });
     if ended.await.is_err() {
         warn!("some connections did not close in time");
@@ -199,14 +247,10 @@ async fn take_leave(acceptors: Vec<Task>, owner: Task) {
 
 /// Everything that is needed before the first connection.
 struct Prepared {
-    shard: Shard,
-    committer: Committer,
-    disk: SharedDisk,
-    clock: Arc<Clock>,
+    started: Started,
     tls: Arc<Tls>,
     key_source: Option<KeySource>,
     profile: Profile,
-    memory: Memory,
     plan: Plan,
 }
 
@@ -216,11 +260,15 @@ fn prepare(
     listeners: &[Listener],
 ) -> Result<Prepared, StartError> {
     let profile = root_key::profile(args, config, listeners)?;
-    let (issuer, key_source) = args.oidc.parse()?.unzip();
+    let key_source = args.oidc.parse()?;
     let directory = (!args.ephemeral).then_some(args.data_dir.as_path());
     let cache = args.cache_mb.map(|mib| mib * 1024 * 1024);
     let plan = Plan::new(args.memory_limit, cache, memory::machine());
-    let (disk, memory) = open(directory, &plan)?;
+    // What is in the data directory is read once it is locked.
+    let data = match directory {
+        Some(directory) => Some((directory, FileDisk::open(directory)?)),
+        None => None,
+    };
     let certs = directory.map(|directory| directory.join("certs"));
     // Making certificates takes as long as the rest, so it runs in parallel.
     let tls_args = args.tls.clone();
@@ -229,76 +277,28 @@ fn prepare(
         Profile::Development => None,
         Profile::Verified => root_key::root_key(config, directory)?,
     };
-    let seed = RandomState::new().hash_one(std::process::id());
-    let mut gateway = Gateway::new(seed, profile);
-    gateway.set_token_issuer(issuer);
-    gateway.set_memory(memory.clone());
-    let mut options = journal::Options::new(seed);
-    options.cache_bytes = plan.cache;
-    if directory.is_none() {
-        options.segment_bytes = plan.segment;
-    }
-    options.accepts_loss = args.accept_data_loss;
-    let mut recovering = Recovering::read(gateway, Arc::clone(&disk), options)?;
-    report_recovery(&recovering);
-    let clock = follow(&mut recovering);
-    let ready = recovering.begin(
-        clock.now(),
-        memory.clone(),
-        plan.in_flight,
-        |gateway, cx| super::provision::provision(gateway, cx, config, root_key.as_ref()),
-    );
-    let Ready {
-        shard,
-        committer,
-        last_group,
-        contained,
-        settled,
-    } = ready.map_err(StartError::Entities)?;
-    report_damage(&contained, &settled);
+    let startup = Startup {
+        args,
+        config,
+        plan,
+        profile,
+        root_key,
+        data,
+    };
+    let started = startup.run()?;
     warn_of_risk(args.sync.into());
-    let committer = Committer::start(committer, args.sync.into(), last_group)?;
     let tls = tls.join().map_err(|_| StartError::Certificates)??;
     match directory {
         None => info!("messages are in memory only and are lost when the process ends"),
         Some(directory) => info!(data = %directory.display(), "messages are stored"),
     }
     Ok(Prepared {
-        shard,
-        committer,
-        disk,
-        clock,
+        started,
         tls,
         key_source,
         profile,
-        memory,
         plan,
     })
-}
-
-/// Follows the system's clock, though the log may have times ahead of it.
-fn follow(recovering: &mut Recovering) -> Arc<Clock> {
-    let clock = Clock::new(recovering.recovered().newest);
-    if let Some(behind) = clock.behind_log() {
-        warn!(
-            milliseconds = behind.as_millis(),
-            "the log has times that lie ahead of the system's clock, which was ahead then or is behind \
-             now. It is followed: messages keep their stamps, numbers and order; check the clock"
-        );
-        recovering.follow_clock(clock.now());
-    }
-    Arc::new(clock)
-}
-
-/// Opens the disk, and the file for pages of indexes.
-fn open(directory: Option<&Path>, plan: &Plan) -> Result<(SharedDisk, Memory), StartError> {
-    let Some(directory) = directory else {
-        let memory = Memory::new(plan.budget, None);
-        return Ok((Arc::new(MemoryDisk::within(&memory)), memory));
-    };
-    let disk = FileDisk::open(directory)?;
-    let pages: Box<dyn PageStore> = Box::new(PageFile::create(directory)?);
-    Ok((disk, Memory::new(plan.budget, Some(pages))))
 }
 
 /// Raises the limit of descriptors as far as the system allows, and returns it: each connection
@@ -312,10 +312,8 @@ fn allow_descriptors() -> Result<usize, StartError> {
     let count = getrlimit(Resource::Nofile).current.map(usize::try_from);
     // Without a limit there are as many as can be counted.
     let found = count.and_then(Result::ok).unwrap_or(usize::MAX);
-    let least = limits::DESCRIPTORS_MIN;
-    if found < least {
-        return Err(StartError::Descriptors { found, least });
-    }
+    // With one shard; how many are served is not known yet.
+    descriptors_of_connections(found, 1)?;
     Ok(found)
 }
 
@@ -328,11 +326,13 @@ fn kind_of(flag: &str) -> ListenerKind {
     }
 }
 
-/// Sends the keys of identity tokens to the owner.
-fn publisher(owner: mpsc::Sender<Mail>) -> impl Fn(String) {
+/// Sends the keys of identity tokens to the shards.
+fn publisher(shards: Arc<Shards>) -> impl Fn(String) {
     move |keys| {
-        let owner = owner.clone();
-        tokio::spawn(async move { owner.send(Mail::Input(Input::IdentityKeys(keys))).await });
+        let shards = Arc::clone(&shards);
+        tokio::spawn(async move {
+            shards.send_all(|| Input::IdentityKeys(keys.clone())).await;
+        });
     }
 }
 
@@ -400,61 +400,6 @@ async fn listen(flag: &'static str, address: SocketAddr) -> Result<Listener, Sta
         address,
         flag,
     })
-}
-
-/// Reports what the log's recovery found.
-fn report_recovery(recovering: &Recovering) {
-    let (recovered, salvaged) = (recovering.recovered(), &recovering.salvaged);
-    if let Some(cut) = recovered.cut {
-        warn!(
-            segment = %cut.segment,
-            offset = cut.offset,
-            bytes = cut.bytes,
-            frames = cut.frames,
-            "the end of the log was cut off: a crash left frames there that were never synced, or the \
-             newest one is damaged"
-        );
-    }
-    for loss in &recovered.losses {
-        error!(
-            segment = %loss.segment,
-            offset = loss.offset,
-            "data loss accepted: the log is used without this damaged part: {}",
-            loss.what
-        );
-    }
-    if 0 < salvaged.skipped {
-        error!(
-            records = salvaged.skipped,
-            "records that refer to lost ones were skipped"
-        );
-    }
-    for queue in &salvaged.unnamed {
-        error!(
-            queue,
-            "the record with an entity's name is lost: its messages are in this queue"
-        );
-    }
-    info!(messages = recovering.messages, "recovered");
-}
-
-/// Reports the messages whose bytes are damaged or lost.
-fn report_damage(contained: &[Contained], settled: &[Damage]) {
-    for found in contained {
-        error!(
-            entity = found.entity,
-            number = found.number.0,
-            place = found.place,
-            "the bytes of a message are damaged: it is in the dead-letter queue with an empty body; \
-             check the disk"
-        );
-    }
-    for damage in settled {
-        error!(
-            place = damage.place,
-            "the bytes of a settled message are damaged; check the disk"
-        );
-    }
 }
 
 /// A write beyond the limit of file sizes fails, and the writer reports it: the default action of

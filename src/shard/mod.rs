@@ -33,6 +33,7 @@ mod output;
 pub mod peer;
 mod reads;
 mod recovery;
+pub mod routing;
 #[cfg(test)]
 mod tests;
 
@@ -612,7 +613,8 @@ impl std::fmt::Debug for Shard {
 }
 
 /// Says why connections end when the process does.
-fn stopping() -> Refusal {
+#[must_use]
+pub fn stopping() -> Refusal {
     Refusal {
         condition: Condition::ConnectionForced,
         description: "The broker is stopping.".to_owned(),

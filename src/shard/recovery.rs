@@ -1,5 +1,6 @@
 //! A shard's start: its namespaces are built up from the journal, configured, and made ready.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{Parts, Shard};
@@ -89,6 +90,12 @@ impl Recovering {
     #[must_use]
     pub fn recovered(&self) -> &Recovered {
         &self.recovered
+    }
+
+    /// Returns the namespaces that have entities, but for the first, in lower case.
+    #[must_use]
+    pub fn namespaces(&self) -> BTreeSet<String> {
+        self.gateway.namespaces().namespaces_with_entities()
     }
 
     /// The clock is behind the journal's newest time, and is followed.

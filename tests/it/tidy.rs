@@ -83,16 +83,16 @@ fn every_source_is_of_a_size_to_read() {
 
 /// What starts tasks and threads in the server besides its supervisor, how often, and who notices
 /// their ends.
-const STARTED: [(&str, usize, &str); 6] = [
-    (
-        "connection.rs",
-        1,
-        "it tells the owner that a connection has gone",
-    ),
+const STARTED: [(&str, usize, &str); 7] = [
     (
         "listener.rs",
         1,
         "the listener joins the tasks of its connections",
+    ),
+    (
+        "membership.rs",
+        1,
+        "it tells the owner that a connection has gone",
     ),
     ("oidc.rs", 1, "the reading of a file is awaited"),
     (
@@ -100,6 +100,7 @@ const STARTED: [(&str, usize, &str); 6] = [
         2,
         "a start joins one; the other sends keys to the owner",
     ),
+    ("startup.rs", 1, "a start joins the threads that read logs"),
     ("supervisor.rs", 3, "the supervisor itself"),
     ("tls.rs", 1, "the reading of certificates is awaited"),
 ];

@@ -31,7 +31,7 @@ fn arguments(all: &[&str]) -> Result<OidcArgs, clap::Error> {
 
 fn source(all: &[&str]) -> Result<KeySource, OidcError> {
     let parsed = arguments(all).unwrap().parse();
-    parsed.map(|found| found.unwrap().1)
+    parsed.map(Option::unwrap)
 }
 
 /// A key set whose keys have a name.
@@ -182,10 +182,7 @@ fn tokens_are_for_the_service_unless_audiences_are_named() {
     ]
     .concat();
     assert_eq!(arguments(&named).unwrap().oidc_audience, ["a", "b"]);
-    let shown = format!(
-        "{:?}",
-        arguments(&named).unwrap().parse().unwrap().unwrap().0
-    );
+    let shown = format!("{:?}", arguments(&named).unwrap().issuer().unwrap());
     assert!(
         shown.contains("https://login.example") && shown.contains(r#"["a", "b"]"#),
         "{shown}"
@@ -502,14 +499,14 @@ fn failures_are_tried_again_less_and_less_often() {
 }
 
 /// A keeper that runs, and all that it has published.
-struct Kept {
+struct HeadState {
     published: watch::Receiver<Vec<String>>,
     wanted: Arc<Notify>,
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
 
-impl Kept {
+impl HeadState {
     fn start(pace: Pace, source: KeySource) -> Self {
         let (sender, published) = watch::channel(Vec::new());
         let (stop, stopped) = watch::channel(false);
@@ -583,7 +580,7 @@ async fn a_source_that_fails_is_asked_until_it_has_keys() {
     };
     let url = server.url("/keys");
     let source = source(&["--oidc-issuer", "me", "--oidc-jwks", &url]).unwrap();
-    let mut kept = Kept::start(pace, source);
+    let mut kept = HeadState::start(pace, source);
     kept.until_published(&jwks("a")).await;
     kept.stop().await;
     assert_eq!(
@@ -615,7 +612,7 @@ async fn new_keys_are_published_and_what_is_no_key_set_is_not() {
     };
     let url = server.url("/keys");
     let source = source(&["--oidc-issuer", "me", "--oidc-jwks", &url]).unwrap();
-    let mut kept = Kept::start(pace, source);
+    let mut kept = HeadState::start(pace, source);
     kept.until_published(&b).await;
     assert_eq!(*kept.published.borrow(), [a, b]);
     kept.stop().await;
@@ -631,7 +628,7 @@ async fn wanted_keys_are_fetched_but_not_at_once_again() {
     let url = server.url("/keys");
     let source = source(&["--oidc-issuer", "me", "--oidc-jwks", &url]).unwrap();
     let begun = Instant::now();
-    let mut kept = Kept::start(pace, source);
+    let mut kept = HeadState::start(pace, source);
     kept.until_published(&jwks("1")).await;
     // However often they are asked for.
     for _ in 0..100 {
@@ -664,7 +661,7 @@ async fn a_changed_file_is_published() {
         refresh: Duration::from_millis(5),
         ..pace
     };
-    let mut kept = Kept::start(pace, source);
+    let mut kept = HeadState::start(pace, source);
     kept.until_published(&jwks("a")).await;
     put(&jwks("b"));
     kept.until_published(&jwks("b")).await;

@@ -4,6 +4,7 @@ mod client;
 mod descriptors;
 mod http;
 mod privacy;
+mod shards;
 mod signals;
 mod stored;
 mod streams;

@@ -1,0 +1,133 @@
+//! The shards of this server, as connections and requests reach them.
+
+use std::sync::Arc;
+
+use super::mailbox::{Mail, Mailbox, PartialBytes, Partials, Vitals};
+use crate::shard::Input;
+use crate::shard::routing::{Routes, ShardIndex};
+
+/// All shards of this server.
+#[derive(Debug)]
+pub(super) struct Shards {
+    routes: Routes,
+    members: Vec<Member>,
+    partials: PartialBytes,
+}
+
+/// A shard that runs.
+#[derive(Debug)]
+pub(super) struct Member {
+    /// Its number in the data directory.
+    pub(super) number: u32,
+    pub(super) owner: Mailbox,
+    pub(super) vitals: Arc<Vitals>,
+}
+
+impl Shards {
+    /// Takes the shards in the order of their indexes in `routes`.
+    pub(super) fn new(routes: Routes, members: Vec<Member>, partials: PartialBytes) -> Self {
+        Self {
+            routes,
+            members,
+            partials,
+        }
+    }
+
+    /// Returns which shard serves which namespace.
+    pub(super) fn routes(&self) -> &Routes {
+        &self.routes
+    }
+
+    /// Returns where a shard's owner is reached.
+    pub(super) fn owner(&self, shard: ShardIndex) -> &Mailbox {
+        let member = self.members.get(shard.0);
+        &member.expect("routes name shards that are there").owner
+    }
+
+    /// Returns where the owner of the shard is reached that serves a host.
+    pub(super) fn owner_of(&self, host: &str) -> &Mailbox {
+        self.owner(self.routes.shard_of(Some(host)))
+    }
+
+    /// Returns a new connection's part of what all have of messages that are not whole yet.
+    pub(super) fn partials(&self) -> Partials {
+        self.partials.part()
+    }
+
+    /// Returns the numbers of the shards in which no message would be taken, or not soon.
+    pub(super) fn stuck(&self) -> Vec<u32> {
+        let stuck = self
+            .members
+            .iter()
+            .filter(|member| !member.vitals.are_good());
+        stuck.map(|member| member.number).collect()
+    }
+
+    /// Hands an input to every shard.
+    pub(super) async fn send_all(&self, input: impl Fn() -> Input) {
+        for member in &self.members {
+            // The owner has gone only when it has stopped.
+            let _ = member.owner.send(Mail::Input(input())).await;
+        }
+    }
+
+    /// Waits until the owners of all shards have gone.
+    pub(super) async fn closed(&self) {
+        for member in &self.members {
+            member.owner.closed().await;
+        }
+    }
+
+    /// Returns how many shards there are.
+    pub(super) fn count(&self) -> usize {
+        self.members.len()
+    }
+}
+
+#[cfg(test)]
+impl Shards {
+    /// Makes shards of owners' mailboxes, each with the namespaces of its name.
+    pub(super) fn of(owners: Vec<(&str, tokio::sync::mpsc::Sender<Mail>)>) -> Self {
+        let names = owners.iter().enumerate();
+        let names = names.map(|(at, (name, _))| (*name, ShardIndex(at)));
+        let routes = Routes::new(owners.len(), names);
+        let members = (0..).zip(owners).map(|(number, (_, mail))| Member {
+            number,
+            owner: Mailbox::new(mail, crate::limits::MAILBOX_BYTES_MAX),
+            vitals: Arc::new(Vitals::new()),
+        });
+        let partials = PartialBytes::new(usize::MAX);
+        Self::new(routes, members.collect(), partials)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn one_shard_that_is_stuck_is_named() {
+        let (mail, _owner) = mpsc::channel(1);
+        let shards = Shards::of(vec![("a", mail.clone()), ("b", mail.clone()), ("c", mail)]);
+        assert!(shards.stuck().is_empty());
+        shards.members[2].vitals.set_room(false);
+        assert_eq!(shards.stuck(), [2]);
+        shards.members[0].vitals.set_room(false);
+        assert_eq!(shards.stuck(), [0, 2]);
+        shards.members[2].vitals.set_room(true);
+        assert_eq!(shards.stuck(), [0]);
+    }
+
+    #[tokio::test]
+    async fn every_shard_gets_its_own_input() {
+        let (a, mut of_a) = mpsc::channel(1);
+        let (b, mut of_b) = mpsc::channel(1);
+        let shards = Shards::of(vec![("a", a), ("b", b)]);
+        shards.send_all(|| Input::Stop).await;
+        for owner in [&mut of_a, &mut of_b] {
+            assert!(matches!(owner.recv().await, Some(Mail::Input(Input::Stop))));
+        }
+    }
+}
