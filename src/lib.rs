@@ -1,8 +1,8 @@
 //! Jitney: a broker that speaks the Azure Service Bus protocol, AMQP 1.0 with Service Bus
 //! semantics, to the unmodified official SDKs.
 //!
-//! The core decides, and is pure: deterministic state machines (`amqp`, `message`, `queue`, `broker`, `shard`, the
-//! recovery in `journal`). The server (`server`) owns sockets, files, threads and clocks, and decides nothing.
+//! The core decides, and is pure: deterministic state machines (`amqp`, `message`, `queue`, `namespace`, `gateway`,
+//! `shard`, the recovery in `journal`). The server (`server`) owns sockets, files, threads and clocks, and decides nothing.
 //! ARCHITECTURE.md has the map; `tests/it/layers.rs` enforces it.
 
 #![cfg_attr(
@@ -13,39 +13,23 @@
     )
 )]
 
-#[allow(
-    clippy::wildcard_enum_match_arm,
-    reason = "it is being rewritten; removed with that"
-)]
 pub mod access;
 pub mod address;
 pub mod amqp;
 pub mod config;
 #[doc(hidden)]
 pub mod fuzzing;
-#[allow(
-    clippy::wildcard_enum_match_arm,
-    reason = "it is being rewritten; removed with that"
-)]
 pub mod gateway;
 pub mod ids;
 pub mod journal;
 pub mod limits;
 pub mod memory;
 pub mod message;
-#[allow(
-    clippy::wildcard_enum_match_arm,
-    reason = "it is being rewritten; removed with that"
-)]
 pub mod namespace;
 pub mod queue;
 pub mod rights;
 pub mod rules;
 pub mod server;
 pub mod shape;
-#[allow(
-    clippy::wildcard_enum_match_arm,
-    reason = "the shard is being rewritten; removed with that"
-)]
 pub mod shard;
 pub mod time;

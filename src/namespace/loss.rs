@@ -46,7 +46,18 @@ impl Salvage {
                 self.unnamed.remove(&entity);
                 namespaces.replay(record, None)
             }
-            _ => {
+            Record::Enqueued { .. }
+            | Record::Removed { .. }
+            | Record::Changed { .. }
+            | Record::Moved(_)
+            | Record::Copied(_)
+            | Record::Relocated { .. }
+            | Record::SameBody { .. }
+            | Record::SessionState { .. }
+            | Record::Rule { .. }
+            | Record::Seen { .. }
+            | Record::Counter { .. }
+            | Record::Alive { .. } => {
                 self.make_way(namespaces, record);
                 namespaces.replay(record, body)
             }
@@ -73,7 +84,17 @@ impl Salvage {
                 let found = source.and_then(|queue| queue.body_of(passage.from_number));
                 (passage.to, passage.number, found.is_some())
             }
-            _ => return,
+            Record::Entity { .. }
+            | Record::EntityDeleted { .. }
+            | Record::Removed { .. }
+            | Record::Changed { .. }
+            | Record::Relocated { .. }
+            | Record::SameBody { .. }
+            | Record::SessionState { .. }
+            | Record::Rule { .. }
+            | Record::Seen { .. }
+            | Record::Counter { .. }
+            | Record::Alive { .. } => return,
         };
         if arrives && namespaces.node(to).is_none() {
             self.unnamed.insert(to.base());
@@ -144,9 +165,10 @@ fn name(
     }
     for queue in kept {
         queue.records(&mut |record| {
-            let body = match record {
-                Record::Alive { body, .. } => Some(*body),
-                _ => None,
+            let body = if let Record::Alive { body, .. } = record {
+                Some(*body)
+            } else {
+                None
             };
             let replayed = namespaces.replay(record, body);
             debug_assert!(replayed.is_ok(), "a queue's own records: {replayed:?}");

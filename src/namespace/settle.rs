@@ -46,13 +46,10 @@ impl Namespaces {
             lost == LostLock::Session && node.is_some_and(|node| node.queue.has_sessions());
         let (kind, text) = match result {
             Some(Ok(())) => return Ok(()),
-            Some(Err(refused)) => (
-                kind(refused, lost_session),
-                match refused {
-                    SettlementRefused::LockLost(_) if lost_session => SessionLost.to_string(),
-                    refused => refused.to_string(),
-                },
-            ),
+            Some(Err(SettlementRefused::LockLost(_))) if lost_session => {
+                (DeniedKind::SessionLockLost, SessionLost.to_string())
+            }
+            Some(Err(refused)) => (kind(refused), refused.to_string()),
             None => (DeniedKind::NotFound, "The entity is gone.".to_owned()),
         };
         Err(Denied::new(kind, text, &name))
@@ -83,9 +80,8 @@ impl Namespaces {
 }
 
 /// The kind of reason for a settlement that did not happen.
-fn kind(refused: SettlementRefused, lost_session: bool) -> DeniedKind {
+fn kind(refused: SettlementRefused) -> DeniedKind {
     match refused {
-        SettlementRefused::LockLost(_) if lost_session => DeniedKind::SessionLockLost,
         SettlementRefused::LockLost(_) => DeniedKind::MessageLockLost,
         SettlementRefused::DeadLetterAlready => DeniedKind::NotAllowed,
         SettlementRefused::NotSimple | SettlementRefused::TooManyProperties => DeniedKind::Argument,

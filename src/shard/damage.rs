@@ -35,9 +35,10 @@ impl Shard {
         if !is_hit {
             return Err(routed);
         }
-        let is_drained = match &routed.reply {
-            Reply::Deliver(link, _) => self.is_drained((routed.connection, *link), behind),
-            _ => false,
+        let is_drained = if let Reply::Deliver(link, _) = &routed.reply {
+            self.is_drained((routed.connection, *link), behind)
+        } else {
+            false
         };
         Ok(Hit { routed, is_drained })
     }
@@ -72,7 +73,15 @@ impl Shard {
                     reply: Reply::Respond(link, response),
                 });
             }
-            _ => debug_assert!(false, "only these have bytes"),
+            Reply::AcceptLink(..)
+            | Reply::RefuseLink(..)
+            | Reply::Drained(..)
+            | Reply::SettleIncoming { .. }
+            | Reply::SettleOutgoing(..)
+            | Reply::Detach(..)
+            | Reply::Close(_)
+            | Reply::Authenticated(_)
+            | Reply::Admitted => debug_assert!(false, "only these have bytes"),
         }
     }
 

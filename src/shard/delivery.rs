@@ -38,9 +38,10 @@ impl Outgoing {
 /// Returns the link and the delivery-tag of a message that a reply delivers, if its receiver is to
 /// settle it.
 pub(super) fn locked(routed: &Routed) -> Option<(LinkId, Tag)> {
-    match &routed.reply {
-        Reply::Deliver(link, handover) => locked_by(*link, handover),
-        _ => None,
+    if let Reply::Deliver(link, handover) = &routed.reply {
+        locked_by(*link, handover)
+    } else {
+        None
     }
 }
 

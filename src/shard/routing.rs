@@ -122,7 +122,10 @@ impl Arrival {
                     let host = hostname.as_deref().or(self.server_name.as_deref());
                     named = Some(routes.shard_of(host));
                 }
-                _ => {}
+                Report::Event(_)
+                | Report::Returned { .. }
+                | Report::Written { .. }
+                | Report::Answered(_) => {}
             }
         }
         if let Some(shard) = named {

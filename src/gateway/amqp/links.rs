@@ -272,7 +272,7 @@ impl Gateway {
         let accepted = self.with_queue(cx, queue, |queue, cx| {
             let wanted = match &wanted {
                 SessionFilter::Named(id) => Wanted::Named(id),
-                _ => Wanted::Next(
+                SessionFilter::Next | SessionFilter::Malformed => Wanted::Next(
                     cx.now
                         .after(attach.millis(TIMEOUT).unwrap_or(limits::NEXT_SESSION_WAIT)),
                 ),

@@ -300,7 +300,11 @@ impl Gateway {
             .iter()
             .filter_map(|(&id, link)| match link {
                 &Link::Receiver { queue, .. } => Some((id, queue)),
-                _ => None,
+                Link::Sender { .. }
+                | Link::Waiting { .. }
+                | Link::Coordinator { .. }
+                | Link::Requests { .. }
+                | Link::Responses(_) => None,
             });
         for (link, queue) in receivers.collect::<Vec<(LinkId, _)>>() {
             // Deliveries on the links before may have filled it.

@@ -254,11 +254,16 @@ impl Gateway {
         let Some(connection) = self.connections.get(id) else {
             return;
         };
-        let waits = |(&id, link): (&LinkId, &Link)| match link {
-            Link::Responses(state) if !state.waiting.is_empty() => Some(id),
-            _ => None,
-        };
-        let waiting: Vec<LinkId> = connection.links.iter().filter_map(waits).collect();
+        let links = connection.links.iter();
+        let waiting = links.filter(|(_, link)| match link {
+            Link::Responses(state) => !state.waiting.is_empty(),
+            Link::Sender { .. }
+            | Link::Receiver { .. }
+            | Link::Waiting { .. }
+            | Link::Coordinator { .. }
+            | Link::Requests { .. } => false,
+        });
+        let waiting: Vec<LinkId> = waiting.map(|(&id, _)| id).collect();
         for link in waiting {
             self.answer_waiting(cx, id, link);
         }
@@ -344,8 +349,12 @@ fn find(
 ) -> Option<LinkId> {
     let of_node = || {
         links.iter().filter_map(|(&id, link)| match link {
-            Link::Responses(state) if state.node == *node => Some((id, state)),
-            _ => None,
+            Link::Responses(state) => (state.node == *node).then_some((id, state)),
+            Link::Sender { .. }
+            | Link::Receiver { .. }
+            | Link::Waiting { .. }
+            | Link::Coordinator { .. }
+            | Link::Requests { .. } => None,
         })
     };
     let by_target = || of_node().filter(|(_, link)| link.target.as_deref() == reply_to);
