@@ -421,7 +421,7 @@ func TestS125_a_scheduled_message_comes_to_its_session_when_it_is_due(t *testing
 	b := begin(t)
 	sender := b.sender("s125")
 	start := time.Now()
-	at := later(3 * time.Second)
+	at := later(12 * time.Second)
 	due := sender.schedule(at, inSession("x", "due"))
 	sender.cancel(sender.schedule(at, inSession("x", "cancelled"))...)
 	receiver := b.nextSession("s125")

@@ -103,7 +103,7 @@ func TestS146_a_message_without_a_session_is_a_dead_letter_where_they_are_requir
 func TestS147_messages_scheduled_on_a_topic_come_to_its_subscriptions_when_due(t *testing.T) {
 	b := begin(t)
 	sender := b.sender("s147")
-	at := later(3 * time.Second)
+	at := later(12 * time.Second)
 	sender.schedule(at, text("scheduled"))
 	sender.send(scheduledFor(at, "sent"))
 	receivers := []*receiver{b.receiver("s147/a"), b.receiver("s147/b")}
@@ -124,11 +124,11 @@ func TestS147_messages_scheduled_on_a_topic_come_to_its_subscriptions_when_due(t
 func TestS148_messages_scheduled_on_a_topic_are_cancelled(t *testing.T) {
 	b := begin(t)
 	sender := b.sender("s148")
-	scheduled := sender.schedule(later(2*time.Second), numbered(3)...)
+	scheduled := sender.schedule(later(10*time.Second), numbered(3)...)
 	sender.cancel(scheduled[0])
 	sender.cancel(scheduled[1:]...)
 	b.code(sender.tryCancel(scheduled[0]), azservicebus.CodeNotFound)
-	b.receiver("s148/a").nothingFor(4 * time.Second)
+	b.receiver("s148/a").nothingFor(12 * time.Second)
 }
 
 func TestS149_nothing_is_received_from_a_topic_or_sent_to_a_subscription(t *testing.T) {
@@ -354,7 +354,7 @@ func TestS200_dead_letters_of_a_subscription_are_forwarded(t *testing.T) {
 func TestS201_a_scheduled_message_is_forwarded_when_it_is_due(t *testing.T) {
 	b := begin(t)
 	sender, receiver := b.sender("s201"), b.receiver("s201b")
-	at := later(2 * time.Second)
+	at := later(10 * time.Second)
 	sender.schedule(at, text("due"))
 	sender.cancel(sender.schedule(at, text("cancelled"))...)
 	b.same(bodies(receiver.peekAll()), []string{})

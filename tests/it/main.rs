@@ -17,6 +17,7 @@ mod authority;
 mod engine;
 mod fuzzing;
 mod hostile;
+mod idle;
 mod layers;
 mod process;
 mod rig;

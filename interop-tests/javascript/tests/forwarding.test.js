@@ -113,7 +113,7 @@ topic("forwarding", (scenario) => {
 
   scenario("S201 a scheduled message is forwarded when it is due", async (client) => {
     const sender = client.createSender("s201");
-    const due = inMilliseconds(2_000);
+    const due = inMilliseconds(10_000);
     await sender.scheduleMessages({ body: "due" }, due);
     const [cancelled] = await sender.scheduleMessages({ body: "cancelled" }, due);
     await sender.cancelScheduledMessages(cancelled);

@@ -257,8 +257,8 @@ topic("sessions", (scenario) => {
   scenario("S125 a scheduled message comes to its session when it is due", async (client) => {
     const sender = client.createSender("s125");
     const since = Date.now();
-    const [due] = await sender.scheduleMessages({ body: "due", sessionId: "x" }, inMilliseconds(3_000));
-    const [cancelled] = await sender.scheduleMessages({ body: "cancelled", sessionId: "x" }, inMilliseconds(3_000));
+    const [due] = await sender.scheduleMessages({ body: "due", sessionId: "x" }, inMilliseconds(12_000));
+    const [cancelled] = await sender.scheduleMessages({ body: "cancelled", sessionId: "x" }, inMilliseconds(12_000));
     await sender.cancelScheduledMessages(cancelled);
     const receiver = await acceptNext(client, "s125");
     assert.ok(Date.now() - since >= 2_000);

@@ -83,7 +83,7 @@ topic("topics", (scenario) => {
 
   scenario("S147 messages scheduled on a topic come to its subscriptions when they are due", async (client) => {
     const sender = client.createSender("s147");
-    const due = inMilliseconds(3_000);
+    const due = inMilliseconds(12_000);
     await sender.scheduleMessages({ body: "scheduled" }, due);
     await sender.sendMessages({ body: "sent", scheduledEnqueueTimeUtc: due });
     for (const subscription of ["a", "b"]) assert.deepEqual(await receiver(client, "s147", subscription).peekMessages(10), []);
@@ -100,11 +100,11 @@ topic("topics", (scenario) => {
 
   scenario("S148 messages scheduled on a topic are cancelled", async (client) => {
     const sender = client.createSender("s148");
-    const wanted = await sender.scheduleMessages([{ body: 1 }, { body: 2 }, { body: 3 }], inMilliseconds(2_000));
+    const wanted = await sender.scheduleMessages([{ body: 1 }, { body: 2 }, { body: 3 }], inMilliseconds(10_000));
     await sender.cancelScheduledMessages(wanted[0]);
     await sender.cancelScheduledMessages(wanted.slice(1));
     await fails(sender.cancelScheduledMessages(wanted[0]), "MessageNotFound");
-    await receiveNothing(receiver(client, "s148", "a"), 4_000);
+    await receiveNothing(receiver(client, "s148", "a"), 12_000);
   });
 
   scenario("S149 nothing is sent to a subscription, or received from a topic", async (client) => {
