@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import shutil
 import socket
 import sys
@@ -139,7 +140,7 @@ def placed(broker: Broker) -> dict:
 
 def main() -> int:
     logging.disable(logging.CRITICAL)
-    directory = WORK / "shards"
+    directory = Path(os.environ.get("JITNEY_WORK", WORK / "shards")) / "two-shards"
     shutil.rmtree(directory, ignore_errors=True)
     broker = Broker.create(directory, configuration(directory), ["--shards", "2"])
     passed = failed = 0
