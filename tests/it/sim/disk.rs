@@ -1,5 +1,5 @@
 //! A disk that fails in every way that a disk may: what was not synced is lost, torn or there, in
-//! any order; any operation may be the last one; syncs fail; space runs out.
+//! any order; any operation may be the last one; syncs and reads fail; space runs out.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -28,6 +28,10 @@ struct Inner {
     broken: bool,
     full: bool,
     fail_sync: bool,
+    /// Reads before one that fails.
+    fail_read: Option<u64>,
+    /// Reads that have failed.
+    failed_reads: usize,
     record: Option<Vec<Change>>,
 }
 
@@ -132,7 +136,30 @@ impl Inner {
             record.push(change());
         }
     }
+
+    /// Counts a read, which may be one that fails.
+    fn count_read(&mut self, place: &str) -> Result<(), Error> {
+        match &mut self.fail_read {
+            Some(0) => {
+                self.fail_read = None;
+                self.failed_reads += 1;
+                Err(Error::Io {
+                    what: "read",
+                    place: place.to_owned(),
+                    source: io::Error::from_raw_os_error(TOO_MANY_FILES),
+                })
+            }
+            Some(left) => {
+                *left -= 1;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
 }
+
+/// The system's number for an error of the process: no file can be opened.
+const TOO_MANY_FILES: i32 = 24;
 
 #[derive(Debug, Clone, Default)]
 struct Segment {
@@ -154,6 +181,8 @@ impl FaultyDisk {
             broken: false,
             full: false,
             fail_sync: false,
+            fail_read: None,
+            failed_reads: 0,
             record: None,
         };
         Self {
@@ -228,6 +257,26 @@ impl FaultyDisk {
 
     pub(super) fn fail_next_sync(&self) {
         self.lock().fail_sync = true;
+    }
+
+    /// After so many more reads of the log, one fails; [`FaultyDisk::read_well`] ends that.
+    pub(super) fn fail_read_after(&self, reads: u64) {
+        self.lock().fail_read = Some(reads);
+    }
+
+    /// No read is to fail any more.
+    pub(super) fn read_well(&self) {
+        self.lock().fail_read = None;
+    }
+
+    /// Returns how many reads have failed.
+    pub(super) fn failed_reads(&self) -> usize {
+        self.lock().failed_reads
+    }
+
+    /// Returns whether nothing works any more.
+    pub(super) fn is_broken(&self) -> bool {
+        self.lock().broken
     }
 
     /// The power goes and comes again.
@@ -419,7 +468,8 @@ impl Disk for FaultyDisk {
     }
 
     fn read(&self, segment: SegmentId, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
-        let inner = self.lock();
+        let mut inner = self.lock();
+        inner.count_read("a segment")?;
         let found = inner.segments.get(&segment);
         let found = found.ok_or_else(|| failed("read", "no such segment"))?;
         Ok(copy(&found.current, offset, into))
@@ -457,7 +507,8 @@ impl Disk for FaultyDisk {
     }
 
     fn read_checkpoint(&self, number: u64, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
-        let inner = self.lock();
+        let mut inner = self.lock();
+        inner.count_read("a checkpoint")?;
         let found = inner.checkpoints.get(&number);
         let found = found.ok_or_else(|| failed("read", "no such checkpoint"))?;
         Ok(copy(found, offset, into))

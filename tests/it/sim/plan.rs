@@ -31,6 +31,8 @@ pub(super) struct Plan {
     pub(super) clock_steps: u64,
     /// By how many milliseconds at most.
     pub(super) clock_step_max: i64,
+    /// How often, in a thousand times that the broker reads the log, the disk does not.
+    pub(super) unreadable: u64,
 }
 
 /// An entity that there is to be.
@@ -196,8 +198,15 @@ impl Plan {
                 entity.description.detects_duplicates = false;
             }
         }
+        let mut reads = Stream::new(seed, "reads plan");
+        let unreadable = if reads.percent(30) {
+            1 + reads.below(40)
+        } else {
+            0
+        };
         Self {
             clock_steps,
+            unreadable,
             clock_step_max: *clock.pick(&[2, 40, 5_000, 2_592_000_000]).expect("some"),
             turns: if big { 150 } else { 300 + random.index(500) },
             entities,

@@ -32,6 +32,7 @@ pub(super) struct Figures {
     segments_removed: usize,
     relocated: usize,
     reads: usize,
+    failed_reads: usize,
     clock_steps: usize,
 }
 
@@ -46,6 +47,7 @@ impl Figures {
         self.segments_removed += other.segments_removed;
         self.relocated += other.relocated;
         self.reads += other.reads;
+        self.failed_reads += other.failed_reads;
         self.clock_steps += other.clock_steps;
     }
 }
@@ -61,7 +63,8 @@ impl Run {
 
     fn with(seed: u64, plan: Plan, mode: Mode) -> Result<Self, String> {
         let world = World::new(seed, plan.segment_bytes, &plan.entities, mode);
-        let world = world.map_err(|stop| format!("{stop:?}"))?;
+        let mut world = world.map_err(|stop| format!("{stop:?}"))?;
+        world.fail_reads(plan.unreadable);
         Ok(Self {
             turn: 0,
             clients: Clients::new(seed, &plan),
@@ -80,6 +83,7 @@ impl Run {
         let mut plan = Plan::new(seed);
         plan.faults.fill(0);
         plan.clock_steps = 0;
+        plan.unreadable = 0;
         plan.segment_bytes = plan.segment_bytes.min(8_192);
         plan.padding = plan.padding.min(600);
         let mut run = Self::with(seed, plan, Mode::Recorded)?;
@@ -105,11 +109,13 @@ impl Run {
         for _ in 0..10 {
             self.world.disk.kill();
             let end = self.collect();
-            let ended = matches!(end, Err(Stop::Ends));
+            let ended = matches!(end, Err(Stop::Ends | Stop::Unreadable));
             self.survive(end)?;
             if !ended {
                 break;
             }
+            // It reads often, and is to come to its end.
+            self.world.fail_reads(0);
         }
         self.account()?;
         let [checkpoints, segments_removed, relocated, reads] = self.world.maintenance();
@@ -123,6 +129,7 @@ impl Run {
             segments_removed,
             relocated,
             reads,
+            failed_reads: self.world.disk.failed_reads(),
             clock_steps: self.clock_steps,
         })
     }
@@ -132,10 +139,15 @@ impl Run {
         match result {
             Ok(()) => Ok(()),
             Err(Stop::Wrong(error)) => Err(error),
-            Err(Stop::Ends) => match self.crash() {
-                Err(Stop::Wrong(error)) => Err(error),
-                Ok(()) | Err(Stop::Ends) => Ok(()),
-            },
+            Err(Stop::Ends) => {
+                let crashed = self.crash();
+                self.survive(crashed)
+            }
+            Err(Stop::Unreadable) => {
+                self.world.disk.kill();
+                let restarted = self.restart();
+                self.survive(restarted)
+            }
         }
     }
 
@@ -337,6 +349,7 @@ impl Run {
             let started = self.world.restart().and_then(|()| self.inspect());
             match started {
                 Err(Stop::Ends) => self.world.disk.crash(),
+                Err(Stop::Unreadable) => self.world.disk.kill(),
                 other => return other,
             }
         }

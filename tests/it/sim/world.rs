@@ -36,6 +36,8 @@ use super::watcher::{Happened, Seen, Step, Watcher, Why};
 pub(super) enum Stop {
     /// The disk has failed: the process ends, and the next start recovers.
     Ends,
+    /// The log cannot be read: the process ends, and what it wrote is there.
+    Unreadable,
     /// The broker is wrong.
     Wrong(String),
 }
@@ -57,6 +59,10 @@ pub(super) enum Mode {
     Recorded,
 }
 
+/// Where reads for bodies fail, and those of a start: before so many others.
+const READS_OF_BODIES: u64 = 2;
+const READS_OF_STARTS: u64 = 40;
+
 /// When a run begins.
 const BEGIN: i64 = 1_700_000_000_000;
 
@@ -73,6 +79,7 @@ pub(super) struct World {
     pub(super) released: Vec<(u64, Sight)>,
     pub(super) trace: Trace,
     random: Stream,
+    unreadable: Unreadable,
     segment_bytes: u64,
     shard: Shard,
     seen: Seen,
@@ -99,6 +106,37 @@ pub(super) struct World {
     done: [usize; 4],
     /// After so many changes of the disk, this group was known to be durable.
     known: Vec<(usize, u64)>,
+}
+
+/// How often reads of the log fail.
+#[derive(Debug)]
+struct Unreadable {
+    random: Stream,
+    /// In a thousand times.
+    chance: u64,
+}
+
+impl Unreadable {
+    /// Reads from the disk, which may fail after fewer reads than `most`.
+    fn read<T>(
+        &mut self,
+        disk: &FaultyDisk,
+        most: u64,
+        read: impl FnOnce() -> Result<T, Error>,
+    ) -> Result<Result<T, Error>, Stop> {
+        if self.chance != 0 && self.random.below(1_000) < self.chance {
+            disk.fail_read_after(self.random.below(most));
+        }
+        let before = disk.failed_reads();
+        let result = read();
+        disk.read_well();
+        match (&result, before == disk.failed_reads()) {
+            (_, true) => Ok(result),
+            (Err(Error::Io { .. }), false) => Err(Stop::Unreadable),
+            (Err(error), false) => Err(Stop::Wrong(format!("the disk fails, and it is {error}"))),
+            (Ok(_), false) => Err(Stop::Wrong("the disk fails, and nobody sees it".to_owned())),
+        }
+    }
 }
 
 /// Something that has not left yet.
@@ -162,7 +200,17 @@ impl World {
         if mode == Mode::Recorded {
             auditor.keep_all();
         }
-        let started = start(&disk, &mut random, segment_bytes, BEGIN, entities)?;
+        let mut unreadable = Unreadable {
+            random: Stream::new(seed, "unreadable"),
+            chance: 0,
+        };
+        let started = start(
+            &disk,
+            (&mut random, &mut unreadable),
+            segment_bytes,
+            BEGIN,
+            entities,
+        )?;
         let trace = Trace {
             loud: mode == Mode::Loud,
             ..Trace::default()
@@ -177,6 +225,7 @@ impl World {
             released: Vec::new(),
             trace,
             random,
+            unreadable,
             segment_bytes,
             shard: started.shard,
             seen: started.seen,
@@ -246,6 +295,11 @@ impl World {
         self.trace
             .note(|| format!("the clock is set by {millis} over a restart"));
         self.move_clock(millis);
+    }
+
+    /// From now on, in a thousand times that the log is read, so many fail.
+    pub(super) fn fail_reads(&mut self, chance: u64) {
+        self.unreadable.chance = chance;
     }
 
     fn move_clock(&mut self, millis: i64) {
@@ -607,11 +661,10 @@ impl World {
     fn read(&mut self, request: ReadRequest) -> Result<(), Stop> {
         let purpose = request.purpose();
         self.trace.note(|| format!("read for {purpose:?}"));
-        let done = match shard::read(&*self.disk, request) {
-            Ok(done) => done,
-            Err(Error::Io { .. }) => return Err(Stop::Ends),
-            Err(error) => return Err(Stop::Wrong(format!("{purpose:?}: {error}"))),
-        };
+        let disk = Arc::clone(&self.disk);
+        let read = || shard::read(&*disk, request);
+        let done = self.unreadable.read(&disk, READS_OF_BODIES, read)?;
+        let done = done.map_err(|error| format!("{purpose:?}: {error}"))?;
         self.done[3] += 1;
         self.handle(Input::Read(done));
         self.judge()?;
@@ -640,7 +693,7 @@ impl World {
         let (now, entities) = (self.now, &self.entities);
         let started = start(
             &self.disk,
-            &mut self.random,
+            (&mut self.random, &mut self.unreadable),
             self.segment_bytes,
             now,
             entities,
@@ -732,7 +785,7 @@ struct Started {
 /// Recovers what a disk holds, as `jitney serve` does.
 fn start(
     disk: &Arc<FaultyDisk>,
-    random: &mut Stream,
+    (random, unreadable): (&mut Stream, &mut Unreadable),
     segment_bytes: u64,
     now: i64,
     entities: &[Planned],
@@ -748,9 +801,10 @@ fn start(
         accepts_loss: false,
     };
     let shared: Arc<dyn Disk> = Arc::<FaultyDisk>::clone(disk);
-    let recovering = match Recovering::read(gateway, shared, options) {
+    let read = || Recovering::read(gateway, shared, options);
+    let recovering = match unreadable.read(disk, READS_OF_STARTS, read)? {
         Ok(recovering) => recovering,
-        Err(Error::Io { .. }) => return Err(Stop::Ends),
+        Err(Error::Io { .. }) if disk.is_broken() => return Err(Stop::Ends),
         Err(error) => return Err(Stop::Wrong(format!("it does not start: {error}"))),
     };
     let newest = recovering.recovered().newest.as_millis();
