@@ -474,6 +474,13 @@ impl Connection {
         self.write_link_flow(id, FlowReason::Drained);
     }
 
+    /// Returns whether a link was let in, and neither end has detached it.
+    #[must_use]
+    pub fn is_attached(&self, id: LinkId) -> bool {
+        let link = self.links.get(id);
+        link.is_some_and(|link| link.phase == LinkPhase::Attached)
+    }
+
     /// Grants credit on an incoming link (client role), in deliveries from now on.
     pub fn grant_credit(&mut self, id: LinkId, credit: u32) {
         let Some(link) = self.links.get_mut(id) else {

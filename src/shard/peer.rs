@@ -115,6 +115,12 @@ impl Peer {
         self.message_bytes
     }
 
+    /// Returns how many messages that were received and deleted wait for credit.
+    #[must_use]
+    pub fn stalled(&self) -> usize {
+        self.stalled.values().map(VecDeque::len).sum()
+    }
+
     /// Takes what is to be reported to the shard.
     pub fn take_reports(&mut self) -> Vec<Report> {
         self.message_bytes = 0;
@@ -220,8 +226,10 @@ impl Peer {
             }
             // It is gone from its queue: it waits for credit here, or ends with its link.
             ReceiveMode::ReceiveAndDelete => {
-                let stalled = self.stalled.entry(link).or_default();
-                stalled.push_back((handover, body));
+                if self.engine.is_attached(link) {
+                    let stalled = self.stalled.entry(link).or_default();
+                    stalled.push_back((handover, body));
+                }
             }
         }
     }

@@ -274,6 +274,24 @@ impl LinkKey {
 }
 
 impl Act {
+    /// Returns the connection that it comes from.
+    pub(super) fn connection(&self) -> Option<u32> {
+        match self {
+            Self::Timeout => None,
+            Self::Close { connection, .. } => Some(*connection),
+            Self::Attach { at, .. }
+            | Self::Credit { at, .. }
+            | Self::Declare { at, .. }
+            | Self::Detach { at }
+            | Self::Discharge { at, .. }
+            | Self::Request { at, .. }
+            | Self::Returned { at, .. }
+            | Self::Send { at, .. }
+            | Self::Settle { at, .. }
+            | Self::Written { at, .. } => Some(at.connection),
+        }
+    }
+
     /// Returns the input, and the connection that it comes from; entities have these paths.
     pub(super) fn input(&self, paths: &[String]) -> Option<(u32, Input)> {
         let (at, event) = match self {

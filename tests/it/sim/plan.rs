@@ -33,6 +33,8 @@ pub(super) struct Plan {
     pub(super) clock_step_max: i64,
     /// How often, in a thousand times that the broker reads the log, the disk does not.
     pub(super) unreadable: u64,
+    /// Connections go by bytes, through engines.
+    pub(super) bytes: bool,
 }
 
 /// An entity that there is to be.
@@ -199,14 +201,15 @@ impl Plan {
             }
         }
         let mut reads = Stream::new(seed, "reads plan");
-        let unreadable = if reads.percent(30) {
-            1 + reads.below(40)
+        let unreadable = if reads.percent(40) {
+            5 + reads.below(60)
         } else {
             0
         };
         Self {
             clock_steps,
             unreadable,
+            bytes: Stream::new(seed, "bytes plan").percent(17),
             clock_step_max: *clock.pick(&[2, 40, 5_000, 2_592_000_000]).expect("some"),
             turns: if big { 150 } else { 300 + random.index(500) },
             entities,

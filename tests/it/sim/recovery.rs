@@ -54,7 +54,9 @@ impl Crashes {
         let result = looked_at.and_then(|()| if again { world.restart() } else { Ok(()) });
         let result = result.and_then(|()| if again { self.look(&mut world) } else { Ok(()) });
         result.map_err(|stop| match stop {
-            Stop::Ends | Stop::Unreadable => "the disk did not fail, and the broker says so".to_owned(),
+            Stop::Ends | Stop::Unreadable => {
+                "the disk did not fail, and the broker says so".to_owned()
+            }
             Stop::Wrong(error) => format!("{}{error}", world.trace.tail()),
         })
     }

@@ -34,6 +34,10 @@ pub(super) struct Figures {
     reads: usize,
     failed_reads: usize,
     clock_steps: usize,
+    /// Runs that went by bytes, frames that their clients read, and acts that were no input in them.
+    by_bytes: usize,
+    frames: usize,
+    unsaid: usize,
 }
 
 impl Figures {
@@ -49,6 +53,9 @@ impl Figures {
         self.reads += other.reads;
         self.failed_reads += other.failed_reads;
         self.clock_steps += other.clock_steps;
+        self.by_bytes += other.by_bytes;
+        self.frames += other.frames;
+        self.unsaid += other.unsaid;
     }
 }
 
@@ -65,6 +72,9 @@ impl Run {
         let world = World::new(seed, plan.segment_bytes, &plan.entities, mode);
         let mut world = world.map_err(|stop| format!("{stop:?}"))?;
         world.fail_reads(plan.unreadable);
+        if plan.bytes {
+            world.go_by_bytes(seed);
+        }
         Ok(Self {
             turn: 0,
             clients: Clients::new(seed, &plan),
@@ -84,6 +94,7 @@ impl Run {
         plan.faults.fill(0);
         plan.clock_steps = 0;
         plan.unreadable = 0;
+        plan.bytes = false;
         plan.segment_bytes = plan.segment_bytes.min(8_192);
         plan.padding = plan.padding.min(600);
         let mut run = Self::with(seed, plan, Mode::Recorded)?;
@@ -118,6 +129,7 @@ impl Run {
             self.world.fail_reads(0);
         }
         self.account()?;
+        let [frames, unsaid] = self.world.by_bytes();
         let [checkpoints, segments_removed, relocated, reads] = self.world.maintenance();
         Ok(Figures {
             runs: 1,
@@ -131,6 +143,9 @@ impl Run {
             reads,
             failed_reads: self.world.disk.failed_reads(),
             clock_steps: self.clock_steps,
+            by_bytes: usize::from(self.plan.bytes),
+            frames,
+            unsaid,
         })
     }
 
@@ -161,6 +176,7 @@ impl Run {
             let crowded = self.world.auditor.count() > 150;
             self.clients.act(self.world.now, crowded);
         }
+        self.report()?;
         for _ in 0..self.random.below(self.plan.pump + 1) {
             if self.world.takes_input()
                 && let Some(act) = self.clients.pump()
@@ -219,6 +235,16 @@ impl Run {
         }
         self.world.set_clock_while_down(millis);
         self.crash()
+    }
+
+    /// The servers' ends of connections report what they have done by themselves.
+    fn report(&mut self) -> Result<(), Stop> {
+        while self.world.takes_input()
+            && let Some(act) = self.world.reported()
+        {
+            self.step(&act)?;
+        }
+        Ok(())
     }
 
     fn step(&mut self, act: &Act) -> Result<(), Stop> {
@@ -403,7 +429,9 @@ impl Run {
         self.settle_log()?;
         loop {
             let acts = self.clients.read_all();
-            if acts.is_empty() {
+            let is_silent = !self.world.has_reports();
+            self.report()?;
+            if acts.is_empty() && is_silent {
                 self.inspect()?;
                 return self.settle_log();
             }

@@ -31,14 +31,14 @@ pub(super) fn look(
 }
 
 /// Reads what has left for a client.
-pub(super) fn sent(id: ConnectionId, outgoing: Outgoing) -> Result<Sight, String> {
+pub(super) fn sent(id: ConnectionId, outgoing: &Outgoing) -> Result<Sight, String> {
     match outgoing {
-        Outgoing::Deliver(link, handover, body) => delivered(at(id, link), &handover, &body),
+        Outgoing::Deliver(link, handover, body) => delivered(at(id, *link), handover, body),
         Outgoing::Respond(link, response, bodies) => {
-            let answer = read_answer(&response.encode(&bodies))?;
-            Ok(Sight::Answered(at(id, link), answer))
+            let answer = read_answer(&response.encode(bodies))?;
+            Ok(Sight::Answered(at(id, *link), answer))
         }
-        Outgoing::Reply(reply) => look_at(id, &reply),
+        Outgoing::Reply(reply) => look_at(id, reply),
         Outgoing::Close(refusal) => Err(format!("{id:?} is closed: {refusal:?}")),
     }
 }
@@ -155,6 +155,14 @@ fn refused(outcome: &Outcome) -> String {
         Outcome::Rejected(Some(rejection)) => condition(&rejection.refusal),
         other => format!("{other:?}"),
     }
+}
+
+/// Returns whether there is no frame for what has left: its sender wants no answer.
+pub(super) fn is_silent(outgoing: &Outgoing) -> bool {
+    let Outgoing::Reply(reply) = outgoing else {
+        return false;
+    };
+    matches!(reply, Reply::SettleIncoming { settled: true, .. })
 }
 
 /// Returns the link that something is told about.

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
+use jitney::gateway::Reply;
 use jitney::ids::BodyRef;
 use jitney::ids::ConnectionId;
 use jitney::journal::{self, Writer};
@@ -65,7 +66,11 @@ impl Observer for Watcher {
                 journal,
             } => {
                 let body = |body| self.body(journal, body);
-                let sights = replies.iter().map(|routed| look(routed, &body));
+                // Whoever is let in hears nothing of it.
+                let told = replies
+                    .iter()
+                    .filter(|it| !matches!(it.reply, Reply::Admitted));
+                let sights = told.map(|routed| look(routed, &body));
                 Happened::Step(Step {
                     cause: why(cause),
                     group,

@@ -12,6 +12,9 @@ pub(super) enum Value {
     Array(Vec<Self>),
     Binary(Vec<u8>),
     Bool(bool),
+    Described(Box<Self>, Box<Self>),
+    /// One that is encoded already.
+    Encoded(Vec<u8>),
     Int(i32),
     List(Vec<Self>),
     Long(i64),
@@ -23,6 +26,7 @@ pub(super) enum Value {
     Ubyte(u8),
     Uint(u32),
     Ulong(u64),
+    Ushort(u16),
     Uuid([u8; 16]),
 }
 
@@ -66,7 +70,7 @@ pub(super) struct Seen {
 }
 
 /// A response as its client reads it.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) correlation_id: String,
     pub(super) code: i32,
@@ -395,7 +399,7 @@ fn text_map(value: &Value) -> Result<BTreeMap<String, Value>, String> {
     Ok(map)
 }
 
-fn section(out: &mut Vec<u8>, code: u8, value: &Value) {
+pub(super) fn section(out: &mut Vec<u8>, code: u8, value: &Value) {
     out.extend_from_slice(&[0x00, 0x53, code]);
     encode(out, value);
 }
@@ -433,6 +437,16 @@ fn encode(out: &mut Vec<u8>, value: &Value) {
         Value::Bool(true) => out.push(0x41),
         Value::Bool(false) => out.push(0x42),
         Value::Ubyte(number) => out.extend_from_slice(&[0x50, *number]),
+        Value::Described(descriptor, value) => {
+            out.push(0x00);
+            encode(out, descriptor);
+            encode(out, value);
+        }
+        Value::Encoded(bytes) => out.extend_from_slice(bytes),
+        Value::Ushort(number) => {
+            out.push(0x60);
+            out.extend_from_slice(&number.to_be_bytes());
+        }
         Value::Uint(number) => {
             out.push(0x70);
             out.extend_from_slice(&number.to_be_bytes());
@@ -478,6 +492,11 @@ fn encode(out: &mut Vec<u8>, value: &Value) {
     }
 }
 
+/// Reads one value.
+pub(super) fn read_value(rest: &mut &[u8]) -> Result<Value, String> {
+    decode(rest)
+}
+
 fn decode(rest: &mut &[u8]) -> Result<Value, String> {
     let [code] = take::<1>(rest)?;
     decode_as(code, rest)
@@ -486,6 +505,10 @@ fn decode(rest: &mut &[u8]) -> Result<Value, String> {
 fn decode_as(code: u8, rest: &mut &[u8]) -> Result<Value, String> {
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).map_err(|error| error.to_string());
     Ok(match code {
+        0x00 => {
+            let descriptor = decode(rest)?;
+            Value::Described(Box::new(descriptor), Box::new(decode(rest)?))
+        }
         0x40 => Value::Null,
         0x41 => Value::Bool(true),
         0x42 => Value::Bool(false),
@@ -498,6 +521,7 @@ fn decode_as(code: u8, rest: &mut &[u8]) -> Result<Value, String> {
         0x54 => Value::Int(i32::from(i8::from_be_bytes(take(rest)?))),
         0x55 => Value::Long(i64::from(i8::from_be_bytes(take(rest)?))),
         0x56 => Value::Bool(take::<1>(rest)?[0] != 0),
+        0x60 => Value::Ushort(u16::from_be_bytes(take(rest)?)),
         0x61 => Value::Int(i32::from(i16::from_be_bytes(take(rest)?))),
         0x70 => Value::Uint(u32::from_be_bytes(take(rest)?)),
         0x71 => Value::Int(i32::from_be_bytes(take(rest)?)),

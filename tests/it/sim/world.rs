@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use jitney::access::{Origin, Profile};
 use jitney::address::{Address, EntityAddress};
-use jitney::gateway::Gateway;
+use jitney::gateway::{Gateway, Reply};
 use jitney::ids::ConnectionId;
 use jitney::ids::{LockToken, SequenceNumber};
 use jitney::journal::{Committer, Disk, Error, Frame, Options};
@@ -25,10 +25,11 @@ use jitney::time::{ClockStep, Timestamp};
 
 use super::acts::{Act, LinkKey, LinkKind, Place};
 use super::audit::{Auditor, Sight};
+use super::bytes::{Left, Wires};
 use super::disk::FaultyDisk;
 use super::plan::Planned;
 use super::random::Stream;
-use super::sights::{at_of, sent, token_of};
+use super::sights::{at_of, is_silent, sent, token_of};
 use super::watcher::{Happened, Seen, Step, Watcher, Why};
 
 /// Why a run ends early.
@@ -80,6 +81,8 @@ pub(super) struct World {
     pub(super) trace: Trace,
     random: Stream,
     unreadable: Unreadable,
+    /// Connections with both their ends, in a run that goes by bytes.
+    wires: Option<Wires>,
     segment_bytes: u64,
     shard: Shard,
     seen: Seen,
@@ -226,6 +229,7 @@ impl World {
             trace,
             random,
             unreadable,
+            wires: None,
             segment_bytes,
             shard: started.shard,
             seen: started.seen,
@@ -302,6 +306,25 @@ impl World {
         self.unreadable.chance = chance;
     }
 
+    /// From now on, connections go by bytes.
+    pub(super) fn go_by_bytes(&mut self, seed: u64) {
+        self.wires = Some(Wires::new(seed));
+    }
+
+    /// Returns how many frames clients have read, and how many acts could not be said.
+    pub(super) fn by_bytes(&self) -> [usize; 2] {
+        self.wires.as_ref().map_or([0; 2], |wires| wires.figures)
+    }
+
+    /// Takes what a server's end of a connection has to report by itself.
+    pub(super) fn reported(&mut self) -> Option<Act> {
+        self.wires.as_mut()?.reported(None)
+    }
+
+    pub(super) fn has_reports(&self) -> bool {
+        self.wires.as_ref().is_some_and(Wires::has_reports)
+    }
+
     fn move_clock(&mut self, millis: i64) {
         self.latest = self.latest.max(self.now);
         self.now += millis;
@@ -322,6 +345,17 @@ impl World {
             // What is due is done when the store is back.
             return Ok(());
         }
+        let is_report = matches!(act, Act::Returned { .. } | Act::Written { .. });
+        // What the server's end has to report comes before what its client does.
+        if let (false, Some(connection)) = (is_report, act.connection()) {
+            while let Some(first) = self
+                .wires
+                .as_mut()
+                .and_then(|w| w.reported(Some(connection)))
+            {
+                self.step(&first)?;
+            }
+        }
         let now = self.now;
         let mut act = act.clone();
         if let Act::Close { connection, unsent } = &mut act {
@@ -336,16 +370,23 @@ impl World {
             Act::Detach { at } => self.depart(at),
             _ => {}
         }
+        if let Some(connection) = act.connection() {
+            self.connect(connection)?;
+        }
+        let reports = match (act.input(&self.paths), &mut self.wires) {
+            (Some((connection, _)), Some(wires)) if !is_report => {
+                wires.say(connection, &mut act, &self.paths, &mut self.released)?
+            }
+            (input, _) => input.into_iter().map(|(_, report)| report).collect(),
+        };
         let act = &act;
         self.trace.note(|| format!("{now}: {act:?}"));
-        match act.input(&self.paths) {
-            Some((connection, report)) => {
-                if self.connections.insert(connection) {
-                    let origin = Origin::default();
-                    self.handle(Input::Connected(ConnectionId(connection), origin));
-                }
-                self.handle(Input::Reports(ConnectionId(connection), vec![report]));
+        match act.connection() {
+            Some(_) if reports.is_empty() => {
+                self.trace.note(|| "    it is no input".to_owned());
+                return Ok(());
             }
+            Some(connection) => self.handle(Input::Reports(ConnectionId(connection), reports)),
             None => self.shard.handle_timeout(Timestamp::from_millis(now)),
         }
         if let Act::Close { connection, .. } = act {
@@ -388,6 +429,34 @@ impl World {
         self.judge()
     }
 
+    /// Opens a connection, if it is not open.
+    fn connect(&mut self, id: u32) -> Result<(), Stop> {
+        if !self.connections.insert(id) {
+            return Ok(());
+        }
+        let origin = Origin::default();
+        self.handle(Input::Connected(ConnectionId(id), origin));
+        let opened = self
+            .wires
+            .as_mut()
+            .map(|wires| wires.open(id))
+            .transpose()?;
+        if let Some(reports) = opened {
+            self.handle(Input::Reports(ConnectionId(id), reports));
+            for happened in self.seen.take() {
+                let Happened::Step(step) = happened else {
+                    return Err(Stop::Wrong("more than one act".to_owned()));
+                };
+                if !self.note(step.sights)?.is_empty() {
+                    return Err(Stop::Wrong(
+                        "a connection is told of its opening".to_owned(),
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Ends a turn, and carries out what the shard wants, or keeps it for later.
     pub(super) fn finish_turn(&mut self) -> Result<(), Stop> {
         self.shard.finish_turn(Timestamp::from_millis(self.now));
@@ -416,9 +485,7 @@ impl World {
                     let is_behind = self.random.percent(20);
                     self.shard.set_behind(id, is_behind);
                     let sent = self.shard.outgoing(id).map(std::mem::take);
-                    for outgoing in sent.unwrap_or_default() {
-                        self.release(id, outgoing)?;
-                    }
+                    self.send(id, sent.unwrap_or_default())?;
                 }
                 Output::Close(_)
                 | Output::Answer(..)
@@ -515,8 +582,28 @@ impl World {
         }
     }
 
-    /// Something has left for a client: it was told in some step, and its group is durable.
-    fn release(&mut self, id: ConnectionId, outgoing: Outgoing) -> Result<(), Stop> {
+    /// Something has left for a client, who reads it, or has its engine read it.
+    fn send(&mut self, id: ConnectionId, outgoing: VecDeque<Outgoing>) -> Result<(), Stop> {
+        let mut left = Vec::new();
+        for outgoing in &outgoing {
+            if !matches!(outgoing, Outgoing::Reply(Reply::Admitted)) {
+                left.push(self.release(id, outgoing)?);
+            }
+        }
+        match &mut self.wires {
+            Some(wires) if !outgoing.is_empty() => {
+                wires.send(id, outgoing, left, &mut self.released)?;
+            }
+            _ => {
+                let left = left.into_iter().map(|left| (left.told, left.sight));
+                self.released.extend(left);
+            }
+        }
+        Ok(())
+    }
+
+    /// Something has left: it was told in some step, and its group is durable.
+    fn release(&mut self, id: ConnectionId, outgoing: &Outgoing) -> Result<Left, Stop> {
         let sight = sent(id, outgoing)?;
         let text = format!("{sight:?}");
         if self.is_away {
@@ -530,8 +617,11 @@ impl World {
             .ok_or_else(|| format!("{text} has left, and no step told it"))?;
         let released = self.auditor.released(pin);
         released.map_err(|error| format!("{text}: {error}"))?;
-        self.released.push((told, sight));
-        Ok(())
+        Ok(Left {
+            told,
+            sight,
+            is_silent: is_silent(outgoing),
+        })
     }
 
     /// Takes out what has not left for a connection that ends; returns the messages among it.
@@ -722,6 +812,9 @@ impl World {
         self.reads.clear();
         self.checkpoint = None;
         self.moved.clear();
+        if let Some(wires) = &mut self.wires {
+            wires.clear();
+        }
         self.describe_all()?;
         self.step(&Act::Timeout)
     }

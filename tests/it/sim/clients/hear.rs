@@ -58,9 +58,15 @@ impl Clients {
                 };
                 let id = self.copy(place, &seen);
                 self.ledger.sees(id)?;
+                let by_bytes = self.plan.bytes;
                 let Some(link) = self.link(at) else {
                     return Ok(());
                 };
+                if by_bytes {
+                    // Its server's end has counted credit and bytes.
+                    link.received = link.received.wrapping_add(1);
+                    return self.receive(at, (token, delete), (place, id), seen.number);
+                }
                 link.unwritten += bytes;
                 let credit = link.limit.wrapping_sub(link.received);
                 self.write_in_time(at.connection);
@@ -76,23 +82,7 @@ impl Clients {
                     return Ok(());
                 }
                 link.received = link.received.wrapping_add(1);
-                if delete {
-                    return self.ledger.got(id);
-                }
-                let connection = self
-                    .connections
-                    .get_mut(&at.connection)
-                    .expect("it has one");
-                let delivery = connection.next_delivery;
-                connection.next_delivery += 1;
-                self.hold(Held {
-                    place,
-                    token,
-                    id,
-                    number: seen.number,
-                    on: Some((at, delivery)),
-                    settled: false,
-                });
+                return self.receive(at, (token, delete), (place, id), seen.number);
             }
             Sight::Answered(at, answer) => {
                 if let Some(link) = self.link(at) {
@@ -101,6 +91,34 @@ impl Clients {
                 self.hear_answer(&answer)?;
             }
         }
+        Ok(())
+    }
+
+    /// Somebody gets a message, for good or under a lock.
+    fn receive(
+        &mut self,
+        at: LinkKey,
+        (token, delete): (LockToken, bool),
+        (place, id): (Place, Copy),
+        number: i64,
+    ) -> Result<(), String> {
+        if delete {
+            return self.ledger.got(id);
+        }
+        let connection = self
+            .connections
+            .get_mut(&at.connection)
+            .expect("it has one");
+        let delivery = connection.next_delivery;
+        connection.next_delivery += 1;
+        self.hold(Held {
+            place,
+            token,
+            id,
+            number,
+            on: Some((at, delivery)),
+            settled: false,
+        });
         Ok(())
     }
 

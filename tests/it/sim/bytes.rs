@@ -1,0 +1,366 @@
+//! Connections whose acts go as bytes: the server's end is a peer with its engine, as in production,
+//! and the client's end is written here, with frames of its own encoding. Both read what comes in
+//! pieces of any size. What the peer reports must be what the act says, and what the client reads
+//! must be what the shard sent.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::BytesMut;
+use jitney::amqp::{Condition, Config, Connection, Event, LinkId};
+use jitney::ids::ConnectionId;
+use jitney::shard::peer::Peer;
+use jitney::shard::{Outgoing, Report};
+use jitney::time::Timestamp;
+
+use super::acts::{Act, LinkKey};
+use super::audit::Sight;
+use super::client::{Client, Heard, Said};
+use super::random::Stream;
+use super::sights::at_of;
+
+/// The engines' time: nothing is ever due.
+const NOW: Timestamp = Timestamp::EPOCH;
+
+/// Something that has left the shard, with its place in the order in which it was told.
+#[derive(Debug)]
+pub(super) struct Left {
+    pub(super) told: u64,
+    pub(super) sight: Sight,
+    /// There is no frame for it.
+    pub(super) is_silent: bool,
+}
+
+/// All connections.
+pub(super) struct Wires {
+    random: Stream,
+    wires: BTreeMap<u32, Wire>,
+    /// Frames that clients have read, and acts that could not be said.
+    pub(super) figures: [usize; 2],
+}
+
+/// One connection, with both its ends.
+struct Wire {
+    peer: Peer,
+    client: Client,
+    /// What the client has sent, and the engine has not taken.
+    input: BytesMut,
+    /// What the peer has to report beside what its client does.
+    reports: VecDeque<Act>,
+    /// Received and deleted, and waiting for credit in the peer.
+    stalled: VecDeque<Left>,
+    /// The numbers by which the clients know deliveries that they decided about.
+    numbers: BTreeMap<u32, u32>,
+}
+
+impl Wires {
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            random: Stream::new(seed, "bytes"),
+            wires: BTreeMap::new(),
+            figures: [0; 2],
+        }
+    }
+
+    /// All connections are lost.
+    pub(super) fn clear(&mut self) {
+        self.wires.clear();
+    }
+
+    /// Opens a connection, and returns what is reported of it.
+    pub(super) fn open(&mut self, id: u32) -> Result<Vec<Report>, String> {
+        let frame_max = *self.random.pick(&[512, 4_096, 65_536]).expect("some");
+        let mut wire = Wire {
+            peer: Peer::new(Connection::server(Config::server("jitney"), NOW)),
+            client: Client::new(id, frame_max),
+            input: BytesMut::new(),
+            reports: VecDeque::new(),
+            stalled: VecDeque::new(),
+            numbers: BTreeMap::new(),
+        };
+        let bytes = wire.client.open(self.random.percent(50));
+        wire.feed(&mut self.random, &bytes)?;
+        let reports = wire.peer.take_reports();
+        let (heard, frames) = wire.read(&mut self.random)?;
+        self.figures[0] += frames;
+        if !heard.is_empty() {
+            return Err(format!("a connection begins with {heard:?}"));
+        }
+        match reports.as_slice() {
+            [Report::Event(Event::Opened { .. })] => {}
+            other => return Err(format!("a connection opens, and {other:?} is reported")),
+        }
+        self.wires.insert(id, wire);
+        Ok(reports)
+    }
+
+    /// Takes the next thing that a peer has to report beside what its client does.
+    pub(super) fn reported(&mut self, connection: Option<u32>) -> Option<Act> {
+        let wires = self.wires.iter_mut();
+        let mut wires = wires.filter(|(id, _)| connection.is_none_or(|of| of == **id));
+        wires.find_map(|(_, wire)| wire.reports.pop_front())
+    }
+
+    pub(super) fn has_reports(&self) -> bool {
+        let mut wires = self.wires.values();
+        wires.any(|wire| !wire.reports.is_empty())
+    }
+
+    /// Carries out what a client does; returns what is reported of it, which is nothing if it cannot be
+    /// said or says nothing. The act gets the numbers that it has on the wire. What came of it for the
+    /// client goes to `left`.
+    pub(super) fn say(
+        &mut self,
+        connection: u32,
+        act: &mut Act,
+        paths: &[String],
+        left: &mut Vec<(u64, Sight)>,
+    ) -> Result<Vec<Report>, String> {
+        let Self {
+            random,
+            wires,
+            figures,
+        } = self;
+        let wire = wires.get_mut(&connection).ok_or("it is not open")?;
+        if matches!(act, Act::Close { .. }) && random.percent(50) {
+            wire.peer.engine.handle_eof(NOW);
+            wire.peer.take_events();
+            let reports = wire.peer.take_reports();
+            return self.close(connection, reports);
+        }
+        let before = match act {
+            Act::Settle { delivery, .. } => Some(*delivery),
+            _ => None,
+        };
+        if !wire.client.fit(act) {
+            figures[1] += 1;
+            return Ok(Vec::new());
+        }
+        if let (Some(before), Act::Settle { delivery, .. }) = (before, &*act) {
+            wire.numbers.insert(*delivery, before);
+        }
+        let Some((_, Report::Event(event))) = act.input(paths) else {
+            return Err(format!("{act:?} is no client's"));
+        };
+        let Said { bytes, is_refused } = wire.client.say(&event, random);
+        wire.feed(random, &bytes)?;
+        let reports = wire.peer.take_reports();
+        if matches!(act, Act::Close { .. }) {
+            return self.close(connection, reports);
+        }
+        let (heard, frames) = wire.read(random)?;
+        figures[0] += frames;
+        if wire.peer.has_reports() {
+            return Err(format!("{:?} is reported late", wire.peer.take_reports()));
+        }
+        if is_refused {
+            // The engine refuses by itself what is too large.
+            let condition = Condition::MessageSizeExceeded.as_str().to_owned();
+            let delivery = match act {
+                Act::Send { delivery, .. } => *delivery,
+                _ => 0,
+            };
+            let refused = Heard::refused(delivery, condition);
+            return if reports.is_empty() && heard == [refused] {
+                Ok(reports)
+            } else {
+                Err(format!(
+                    "a message is too large, and {heard:?} comes of it, and {reports:?}"
+                ))
+            };
+        }
+        // Credit lets go what has waited for it.
+        let stalled = wire.stalled.drain(..).collect();
+        wire.hear(stalled, heard, left)?;
+        let is_same = |report: &Report| matches!(report, Report::Event(found) if *found == event);
+        match reports.as_slice() {
+            [] => {
+                figures[1] += 1;
+                Ok(reports)
+            }
+            [report] if is_same(report) => Ok(reports),
+            other => Err(format!("expected {event:?}\n       found {other:?}")),
+        }
+    }
+
+    fn close(&mut self, id: u32, reports: Vec<Report>) -> Result<Vec<Report>, String> {
+        self.wires.remove(&id);
+        match reports.as_slice() {
+            [
+                Report::Event(Event::Closed {
+                    error: None,
+                    unsent,
+                }),
+            ] if unsent.is_empty() => Ok(reports),
+            other => Err(format!("a connection ends, and {other:?} is reported")),
+        }
+    }
+
+    /// Sends what has left the shard for a connection; what its client reads of it goes to `left`.
+    pub(super) fn send(
+        &mut self,
+        id: ConnectionId,
+        outgoing: VecDeque<Outgoing>,
+        sent: Vec<Left>,
+        left: &mut Vec<(u64, Sight)>,
+    ) -> Result<(), String> {
+        let wire = self.wires.get_mut(&id.0).ok_or("nobody is there")?;
+        wire.peer.outgoing.extend(outgoing);
+        while wire.peer.send_next(NOW).is_some() {}
+        let (heard, frames) = wire.read(&mut self.random)?;
+        self.figures[0] += frames;
+        wire.peer.report_written();
+        for report in wire.peer.take_reports() {
+            let at = |link: LinkId| LinkKey {
+                connection: id.0,
+                link: link.0,
+            };
+            match report {
+                Report::Returned { token, link } => {
+                    let at = at(link);
+                    wire.reports.push_back(Act::Returned { at, token });
+                }
+                Report::Written { link, bytes } => {
+                    let at = at(link);
+                    wire.reports.push_back(Act::Written { at, bytes });
+                }
+                // The shard was told at once.
+                Report::Answered(_) => {}
+                Report::Event(event) => return Err(format!("nobody did anything: {event:?}")),
+            }
+        }
+        wire.hear(sent, heard, left)
+    }
+}
+
+impl Wire {
+    /// Hands the engine what the client sends, in pieces.
+    fn feed(&mut self, random: &mut Stream, bytes: &[u8]) -> Result<(), String> {
+        let mut rest = bytes;
+        let most = *random.pick(&[1, 30, 700, 1_000_000]).expect("some");
+        while !rest.is_empty() {
+            let longest = rest.len().min(most.max(rest.len() / 50));
+            let (piece, after) = rest.split_at(1 + random.index(longest));
+            rest = after;
+            self.input.extend_from_slice(piece);
+            loop {
+                self.peer.engine.handle_bytes(NOW, &mut self.input);
+                self.peer.take_events();
+                if !self.peer.engine.is_held() {
+                    break;
+                }
+            }
+        }
+        if self.input.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("{} bytes were not taken", self.input.len()))
+        }
+    }
+
+    /// Lets the client read all that the engine has for it; returns what it hears, and in how many frames.
+    fn read(&mut self, random: &mut Stream) -> Result<(Vec<Heard>, usize), String> {
+        let (mut heard, mut frames) = (Vec::new(), 0);
+        loop {
+            self.peer.engine.go_on();
+            let mut output = BytesMut::new();
+            self.peer.engine.take_output(NOW, &mut output);
+            if output.is_empty() {
+                return if self.client.has_read_all() {
+                    Ok((heard, frames))
+                } else {
+                    Err("a frame is cut".to_owned())
+                };
+            }
+            while !output.is_empty() {
+                let piece = output.split_to(1 + random.index(output.len()));
+                frames += self.client.read(&piece, &mut heard)?;
+            }
+            let answer = self.client.take_output();
+            self.feed(random, &answer)?;
+        }
+    }
+
+    /// Holds what a client has heard against what was sent to it.
+    fn hear(
+        &mut self,
+        sent: Vec<Left>,
+        heard: Vec<Heard>,
+        left: &mut Vec<(u64, Sight)>,
+    ) -> Result<(), String> {
+        let mut expected: Vec<Option<Left>> = sent.into_iter().map(Some).collect();
+        // Messages and answers of a link come in their order.
+        let mut order: BTreeMap<u32, usize> = BTreeMap::new();
+        for heard in heard {
+            let is_it = |left: &Option<Left>| {
+                left.as_ref()
+                    .is_some_and(|left| !left.is_silent && Heard::of(&left.sight) == heard)
+            };
+            // Of a link that has gone it may be written, or not.
+            let lasts = |left: &Option<Left>| {
+                let at = left.as_ref().map(|left| at_of(&left.sight));
+                at.is_some_and(|at| !self.client.is_gone(at.link))
+            };
+            let mut places = 0..expected.len();
+            let found = places
+                .clone()
+                .find(|&at| is_it(&expected[at]) && lasts(&expected[at]))
+                .or_else(|| places.find(|&at| is_it(&expected[at])));
+            let Some(found) = found else {
+                return Err(format!(
+                    "a client reads {heard:?}\n       of {expected:?}, which was sent"
+                ));
+            };
+            if let Some(link) = heard.transfer() {
+                let before = order.insert(link, found);
+                if before.is_some_and(|before| found < before) {
+                    return Err(format!("a client reads {heard:?} out of its order"));
+                }
+            }
+            let Left { told, sight, .. } = expected[found].take().expect("it was found");
+            left.push((told, self.as_known(sight)));
+        }
+        for missing in expected.into_iter().flatten() {
+            let at = at_of(&missing.sight);
+            match &missing.sight {
+                _ if missing.is_silent => left.push((missing.told, missing.sight)),
+                Sight::Delivered {
+                    token,
+                    delete: false,
+                    ..
+                } if self.is_returned(*token) => {}
+                Sight::Delivered { delete: true, .. } if self.client.is_without_credit(at.link) => {
+                    self.stalled.push_back(missing);
+                }
+                // Whoever has ended a link is told nothing more of it.
+                _ if self.client.is_gone(at.link) => {}
+                Sight::SettledOutgoing(_, delivery, _) | Sight::SettledWithin(_, delivery, ..)
+                    if !self.client.is_open(*delivery) => {}
+                Sight::Answered(..) if self.client.is_without_credit(at.link) => {}
+                sight => return Err(format!("{sight:?} was sent, and no client reads it")),
+            }
+        }
+        let (stalled, known) = (self.peer.stalled(), self.stalled.len());
+        if stalled == known {
+            Ok(())
+        } else {
+            Err(format!(
+                "{stalled} messages wait for credit, and not {known}"
+            ))
+        }
+    }
+
+    fn is_returned(&self, token: jitney::ids::LockToken) -> bool {
+        let mut reports = self.reports.iter();
+        reports.any(|act| matches!(act, Act::Returned { token: of, .. } if *of == token))
+    }
+
+    /// Returns what was told with the numbers that the clients have given.
+    fn as_known(&self, mut sight: Sight) -> Sight {
+        if let Sight::SettledOutgoing(_, delivery, _) | Sight::SettledWithin(_, delivery, ..) =
+            &mut sight
+        {
+            *delivery = self.numbers.get(delivery).copied().unwrap_or(*delivery);
+        }
+        sight
+    }
+}
