@@ -474,7 +474,7 @@ impl Connection {
         self.write_link_flow(id, FlowReason::Drained);
     }
 
-    /// Returns whether a link was let in, and neither end has detached it.
+    /// Returns whether a link is attached: accepted, and detached by neither end.
     #[must_use]
     pub fn is_attached(&self, id: LinkId) -> bool {
         let link = self.links.get(id);

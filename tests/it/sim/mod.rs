@@ -23,6 +23,7 @@ mod random;
 mod recovery;
 mod run;
 mod sights;
+mod start;
 mod watcher;
 mod wire;
 mod world;

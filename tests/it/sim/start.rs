@@ -1,0 +1,185 @@
+//! A shard's start on a faulty disk, and the reads of the log that fail.
+
+use std::sync::Arc;
+
+use jitney::access::Profile;
+use jitney::address::{Address, EntityAddress};
+use jitney::gateway::Gateway;
+use jitney::ids::SequenceNumber;
+use jitney::journal::{Committer, Disk, Error, Options};
+use jitney::memory::{Budget, Memory, MemoryPages};
+use jitney::message;
+use jitney::namespace::StepContext;
+use jitney::queue::Record;
+use jitney::rules::{CorrelationFields, CorrelationFilter, Filter, Rule};
+use jitney::shard::{Ready, Recovering, Shard};
+use jitney::time::Timestamp;
+
+use super::disk::FaultyDisk;
+use super::plan::Planned;
+use super::random::Stream;
+use super::watcher::{Seen, Watcher};
+use super::world::Stop;
+
+/// Where reads for bodies fail, and those of a start: before so many others.
+pub(super) const READS_OF_BODIES: u64 = 2;
+const READS_OF_STARTS: u64 = 40;
+
+/// How often reads of the log fail.
+#[derive(Debug)]
+pub(super) struct Unreadable {
+    pub(super) random: Stream,
+    /// In a thousand times.
+    pub(super) chance: u64,
+}
+
+impl Unreadable {
+    /// Reads from the disk, which may fail after fewer reads than `most`.
+    pub(super) fn read<T>(
+        &mut self,
+        disk: &FaultyDisk,
+        most: u64,
+        read: impl FnOnce() -> Result<T, Error>,
+    ) -> Result<Result<T, Error>, Stop> {
+        if self.chance != 0 && self.random.below(1_000) < self.chance {
+            disk.fail_read_after(self.random.below(most));
+        }
+        let before = disk.failed_reads();
+        let result = read();
+        disk.read_well();
+        match (&result, before == disk.failed_reads()) {
+            (_, true) => Ok(result),
+            (Err(Error::Io { .. }), false) => Err(Stop::Unreadable),
+            (Err(error), false) => Err(Stop::Wrong(format!("the disk fails, and it is {error}"))),
+            (Ok(_), false) => Err(Stop::Wrong("the disk fails, and nobody sees it".to_owned())),
+        }
+    }
+}
+
+/// A shard that has begun.
+pub(super) struct Started {
+    pub(super) shard: Shard,
+    pub(super) seen: Seen,
+    pub(super) committer: Committer,
+    pub(super) last: u64,
+    pub(super) newest: i64,
+}
+
+/// Recovers what a disk holds, as `jitney serve` does.
+pub(super) fn start(
+    disk: &Arc<FaultyDisk>,
+    (random, unreadable): (&mut Stream, &mut Unreadable),
+    segment_bytes: u64,
+    now: i64,
+    entities: &[Planned],
+) -> Result<Started, Stop> {
+    let number = random.next();
+    let mut gateway = Gateway::new(number, Profile::Development);
+    let memory = memory(number);
+    gateway.set_memory(memory.clone());
+    let options = Options {
+        segment_bytes,
+        cache_bytes: random.index(20_000),
+        store: random.next(),
+        accepts_loss: false,
+    };
+    let shared: Arc<dyn Disk> = Arc::<FaultyDisk>::clone(disk);
+    let read = || Recovering::read(gateway, shared, options);
+    let recovering = match unreadable.read(disk, READS_OF_STARTS, read)? {
+        Ok(recovering) => recovering,
+        Err(Error::Io { .. }) if disk.is_broken() => return Err(Stop::Ends),
+        Err(error) => return Err(Stop::Wrong(format!("it does not start: {error}"))),
+    };
+    let newest = recovering.recovered().newest.as_millis();
+    let now = Timestamp::from_millis(now);
+    let ready = recovering.begin(now, memory, usize::MAX, |gateway, cx| {
+        for planned in entities {
+            ensure(gateway, cx, planned);
+        }
+        Ok::<(), Stop>(())
+    });
+    let Ready {
+        mut shard,
+        committer,
+        last_group,
+        ..
+    } = ready?;
+    let seen = Seen::default();
+    shard.observe(Box::new(Watcher {
+        seen: seen.clone(),
+        disk: Arc::clone(disk),
+    }));
+    Ok(Started {
+        shard,
+        seen,
+        committer,
+        last: last_group,
+        newest,
+    })
+}
+
+/// Makes an entity, or gives it new properties.
+pub(super) fn ensure(gateway: &mut Gateway, cx: &mut StepContext<'_>, planned: &Planned) {
+    let (path, description) = (&planned.path, planned.description.clone());
+    let is_new = gateway.namespaces().find(&address(path)).is_none();
+    let made = if planned.topic.is_some() {
+        let rules = planned.rules.iter().map(|color| rule(*color)).collect();
+        gateway.ensure_subscription(cx, path, description, rules)
+    } else {
+        gateway.ensure_entity(cx, path, description)
+    };
+    made.expect("an entity can be made");
+    if is_new && planned.first != 1 {
+        // As if so many messages had been there.
+        let record = Record::Counter {
+            entity: gateway
+                .namespaces()
+                .find(&address(path))
+                .expect("it is there")
+                .id(),
+            next: SequenceNumber(planned.first),
+        };
+        cx.journal.append(&record);
+        let replayed = gateway.namespaces_mut().replay(&record, None);
+        replayed.expect("a counter can be replayed");
+    }
+}
+
+/// Makes memory that is short more often than not: then what nothing happens to is packed after each
+/// step, and lies in memory or on pages.
+fn memory(number: u64) -> Memory {
+    let of = |sizes: [usize; 4], number: u64| sizes[usize::try_from(number % 4).expect("few")];
+    let budget = Budget {
+        open: of([0, 0, 2_000, 1_000_000], number),
+        packed: of([0, 100, 1_000, usize::MAX], number >> 8),
+        ..Budget::default()
+    };
+    Memory::new(budget, Some(Box::new(MemoryPages)))
+}
+
+/// Makes a rule that takes a color, or all.
+fn rule(color: Option<u64>) -> Rule {
+    let filter = color.map_or(Filter::True, |color| {
+        let fields = CorrelationFields {
+            properties: vec![(
+                "color".to_owned(),
+                message::Scalar::Text(format!("c{color}").into()).into(),
+            )],
+            ..CorrelationFields::default()
+        };
+        Filter::Correlation(CorrelationFilter::new(fields).expect("it asks for something"))
+    });
+    Rule {
+        name: format!("rule-{color:?}"),
+        filter,
+        action: None,
+        created_at: Timestamp::EPOCH,
+    }
+}
+
+fn address(path: &str) -> EntityAddress {
+    match Address::parse(path) {
+        Ok(Address::Entity(address)) => address,
+        other => panic!("{other:?}"),
+    }
+}
