@@ -339,6 +339,10 @@ impl Wire {
                 sight => return Err(format!("{sight:?} was sent, and no client reads it")),
             }
         }
+        // What waits for credit ends with its link, whoever has ended that.
+        let client = &self.client;
+        let lasts = |left: &Left| !client.is_gone(at_of(&left.sight).link);
+        self.stalled.retain(lasts);
         let (stalled, known) = (self.peer.stalled(), self.stalled.len());
         if stalled == known {
             Ok(())
