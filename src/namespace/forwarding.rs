@@ -434,7 +434,7 @@ impl Namespaces {
         let loaded = std::mem::take(&mut self.forwarding.loaded);
         let mut share = std::mem::take(&mut self.forwarding.share);
         self.step(cx, id, |queue, cx| {
-            queue.decide(cx, &|position| loaded.get(position), &mut share);
+            queue.evaluate_selectors(cx, &|position| loaded.get(position), &mut share);
         });
         self.forwarding.loaded = loaded;
         self.forwarding.share = share;

@@ -53,7 +53,7 @@ impl Namespaces {
             }
             shares.next = (shares.next + 1) % self.queues.places();
             if let Some(node) = self.queues.place_mut(shares.next) {
-                node.queue.relieve(limits::RELIEF_CHUNKS);
+                node.queue.pack(limits::RELIEF_CHUNKS);
             }
         }
     }

@@ -69,7 +69,7 @@ pub use positions::Positions;
 pub use receive::{Changes, DeadLetter, DeferredRefused, LockLost, Settlement, SettlementRefused};
 pub use record::{Journal, Passage, Record, StoredState};
 pub use replay::{Replayed, Snapshot};
-pub use scan::{AtHand, Finding, Selection};
+pub use scan::{LoadedMessage, ScanMode, Selection};
 pub use send::{Arrival, SendRefused, Taken};
 
 /// A queue, or the dead-letter queue of one.
@@ -219,7 +219,7 @@ impl Queue {
     }
 
     /// Packs up to `most` parts of its index if those that are open take too much.
-    pub fn relieve(&mut self, most: usize) {
+    pub fn pack(&mut self, most: usize) {
         self.index.pack_chunks(most);
     }
 

@@ -17,15 +17,15 @@ use crate::message::{Amendments, Message};
 use crate::rules::{Facts, Share, SqlFilter};
 
 /// Returns the message whose body is at a position, if the body is loaded.
-pub type AtHand<'m> = &'m dyn Fn(u64) -> Option<&'m Message>;
+pub type LoadedMessage<'m> = &'m dyn Fn(u64) -> Option<&'m Message>;
 
 /// The effect of a scanning receiver on the messages it finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Finding {
-    /// Browse: the message stays as it is.
-    Shown,
-    /// Consume: the receiver gets the message, as any other receiver does.
-    Taken,
+pub enum ScanMode {
+    /// The message stays as it is.
+    Browse,
+    /// The receiver gets the message, as any other receiver does.
+    Consume,
 }
 
 /// The messages that a receiver takes or browses.
@@ -49,7 +49,7 @@ pub(super) enum Offered {
 /// A receiver's scan of the queue.
 #[derive(Debug)]
 pub(super) struct Scan {
-    finding: Finding,
+    scan_mode: ScanMode,
     choice: Selection,
     /// The position at which it continues, in each partition.
     next: Vec<u64>,
@@ -60,9 +60,9 @@ pub(super) struct Scan {
 }
 
 impl Scan {
-    fn new(finding: Finding, choice: Selection, partitions: usize) -> Self {
+    fn new(scan_mode: ScanMode, choice: Selection, partitions: usize) -> Self {
         Self {
-            finding,
+            scan_mode,
             choice,
             next: (0..partitions).map(numbers::first_of).collect(),
             again: BTreeSet::new(),
@@ -76,7 +76,7 @@ impl Scan {
 
     /// Records a message that was added below the position.
     pub(super) fn offer(&mut self, ordinal: u64, offered: Offered) {
-        let has_seen = self.finding == Finding::Shown && offered == Offered::Again;
+        let has_seen = self.scan_mode == ScanMode::Browse && offered == Offered::Again;
         let next = match self.next.as_slice() {
             &[next] => next,
             all => all
@@ -116,11 +116,11 @@ impl Queue {
         &mut self,
         id: ConsumerId,
         mode: ReceiveMode,
-        finding: Finding,
+        scan_mode: ScanMode,
         choice: Selection,
     ) {
         let partitions = self.numbers.iter().count();
-        let scan = Scan::new(finding, choice, partitions);
+        let scan = Scan::new(scan_mode, choice, partitions);
         self.consumers.add_scan(id, mode, scan);
     }
 
@@ -132,9 +132,9 @@ impl Queue {
 
     /// Returns whether a receiver browses.
     #[must_use]
-    pub fn is_shown(&self, id: ConsumerId) -> bool {
+    pub fn browses(&self, id: ConsumerId) -> bool {
         let scan = self.consumers.scans().get(&id);
-        scan.is_some_and(|scan| scan.finding == Finding::Shown)
+        scan.is_some_and(|scan| scan.scan_mode == ScanMode::Browse)
     }
 
     /// Returns whether a receiver waits for a body to be read: see [`Queue::undecided`].
@@ -170,18 +170,28 @@ impl Queue {
 
     /// Lets receivers continue that wait for bodies, as far as these are loaded (by their
     /// positions), and until the share is spent.
-    pub fn decide(&mut self, cx: &mut Context<'_>, at_hand: AtHand<'_>, share: &mut Share) {
+    pub fn evaluate_selectors(
+        &mut self,
+        cx: &mut Context<'_>,
+        loaded: LoadedMessage<'_>,
+        share: &mut Share,
+    ) {
         if !self.is_behind {
-            self.scan(cx, at_hand, share);
+            self.scan(cx, loaded, share);
             self.end_drains(cx);
         }
     }
 
     /// Delivers the messages that scanning receivers find, one to each receiver in turn.
-    pub(super) fn scan(&mut self, cx: &mut Context<'_>, at_hand: AtHand<'_>, share: &mut Share) {
+    pub(super) fn scan(
+        &mut self,
+        cx: &mut Context<'_>,
+        loaded: LoadedMessage<'_>,
+        share: &mut Share,
+    ) {
         let mut ids: Vec<ConsumerId> = self.consumers.scans().keys().copied().collect();
         while !ids.is_empty() {
-            ids.retain(|&id| self.scan_one(cx, id, at_hand, share));
+            ids.retain(|&id| self.scan_one(cx, id, loaded, share));
         }
     }
 
@@ -190,7 +200,7 @@ impl Queue {
         &mut self,
         cx: &mut Context<'_>,
         id: ConsumerId,
-        at_hand: AtHand<'_>,
+        loaded: LoadedMessage<'_>,
         share: &mut Share,
     ) -> bool {
         if let Some(scan) = self.consumers.scan_mut(id) {
@@ -205,7 +215,7 @@ impl Queue {
         if !self.consumers.fits(id, body.length) {
             return false;
         }
-        let takes = self.takes(id, ordinal, body, at_hand, share);
+        let takes = self.takes(id, ordinal, body, loaded, share);
         let Some(scan) = self.consumers.scan_mut(id) else {
             return false;
         };
@@ -220,8 +230,8 @@ impl Queue {
             }
             Some(true) => {
                 scan.pass(ordinal);
-                let finding = scan.finding;
-                self.give_found(cx, id, finding, ordinal, body);
+                let scan_mode = scan.scan_mode;
+                self.give_found(cx, id, scan_mode, ordinal, body);
                 true
             }
         }
@@ -259,7 +269,7 @@ impl Queue {
         id: ConsumerId,
         ordinal: u64,
         body: BodyRef,
-        at_hand: AtHand<'_>,
+        loaded: LoadedMessage<'_>,
         share: &mut Share,
     ) -> Option<bool> {
         let Some(scan) = self.consumers.scans().get(&id) else {
@@ -278,7 +288,7 @@ impl Queue {
         if share.is_spent() {
             return None;
         }
-        let message = at_hand(body.position)?;
+        let message = loaded(body.position)?;
         let Some(entry) = self.index.get(ordinal) else {
             return Some(false);
         };
@@ -308,19 +318,19 @@ impl Queue {
         &mut self,
         cx: &mut Context<'_>,
         id: ConsumerId,
-        finding: Finding,
+        scan_mode: ScanMode,
         ordinal: u64,
         body: BodyRef,
     ) {
         let Some(mode) = self.consumers.take(id, body.length) else {
             return;
         };
-        let handover = match finding {
-            Finding::Taken => {
+        let handover = match scan_mode {
+            ScanMode::Consume => {
                 self.returned.remove(&ordinal);
                 self.hand_over(cx, ordinal, mode)
             }
-            Finding::Shown => self.index.get(ordinal).map(|entry| Handover {
+            ScanMode::Browse => self.index.get(ordinal).map(|entry| Handover {
                 token: LockToken::new(cx.random.next_u64(), cx.random.next_u64()),
                 mode: ReceiveMode::ReceiveAndDelete,
                 body: entry.body,

@@ -14,7 +14,7 @@ fn browser(bench: &mut Bench, id: ConsumerId, credit: u32) -> Vec<Delivery> {
         queue.add_scan(
             id,
             ReceiveMode::PeekLock,
-            Finding::Shown,
+            ScanMode::Browse,
             Selection::default(),
         );
         queue.set_credit(cx, id, credit, false);
@@ -115,15 +115,17 @@ fn select(bench: &mut Bench, id: ConsumerId, text: &str, credit: u32) -> Vec<Del
             selector: Some(selector),
             bytes_max: None,
         };
-        queue.add_scan(id, ReceiveMode::PeekLock, Finding::Taken, selection);
+        queue.add_scan(id, ReceiveMode::PeekLock, ScanMode::Consume, selection);
         queue.set_credit(cx, id, credit, true);
     };
     bench.step(step).1
 }
 
-fn decide(bench: &mut Bench, at_hand: &BTreeMap<u64, Message>) -> Vec<Delivery> {
+fn evaluate(bench: &mut Bench, loaded: &BTreeMap<u64, Message>) -> Vec<Delivery> {
     bench
-        .step(|queue, cx| queue.decide(cx, &|at| at_hand.get(&at), &mut Share::default()))
+        .step(|queue, cx| {
+            queue.evaluate_selectors(cx, &|at| loaded.get(&at), &mut Share::default())
+        })
         .1
 }
 
@@ -139,7 +141,7 @@ fn who_selects_gets_what_matches_and_leaves_the_rest() {
         |(_, body): &(SequenceNumber, BodyRef)| (body.position, sent[&body.position].clone());
     assert_eq!(wanted.len(), 4);
     let first = wanted.iter().map(read).collect();
-    let given = decide(&mut bench, &first);
+    let given = evaluate(&mut bench, &first);
     assert!(
         matches!(
             given[..],
@@ -162,11 +164,11 @@ fn what_comes_back_is_looked_at_again() {
     let sent = send_all(&mut bench, [5, 5, 1]);
     let held = bench.receive_by(TWO, 1);
     select(&mut bench, ONE, "n = 5", 9);
-    assert_eq!(numbers(&messages(decide(&mut bench, &sent))), [2]);
+    assert_eq!(numbers(&messages(evaluate(&mut bench, &sent))), [2]);
     bench.settle(held[0].token, Settlement::Release).unwrap();
     credit(&mut bench, ONE, 20);
     assert_eq!(bench.main.undecided(9).len(), 1);
-    assert_eq!(numbers(&messages(decide(&mut bench, &sent))), [1]);
+    assert_eq!(numbers(&messages(evaluate(&mut bench, &sent))), [1]);
     assert_eq!(numbers(&bench.receive_by(TWO, 9)), [3]);
 }
 
@@ -186,7 +188,7 @@ fn who_takes_only_small_messages_leaves_the_large_ones_to_others() {
             selector: None,
             bytes_max: Some(1_000),
         };
-        queue.add_scan(ONE, ReceiveMode::PeekLock, Finding::Taken, selection);
+        queue.add_scan(ONE, ReceiveMode::PeekLock, ScanMode::Consume, selection);
         queue.set_credit(cx, ONE, 10, false);
     };
     let got = messages(bench.step(step).1);

@@ -35,7 +35,7 @@ impl Gateway {
         let shows = self
             .namespaces
             .queue(queue)
-            .is_some_and(|queue| queue.is_shown(consumer));
+            .is_some_and(|queue| queue.browses(consumer));
         let was_deleted = handover.mode == ReceiveMode::ReceiveAndDelete && !shows;
         let is_contained = replaced || was_deleted;
         if !replaced && was_deleted {

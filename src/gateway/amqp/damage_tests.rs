@@ -16,7 +16,9 @@ use bytes::Bytes;
 use std::sync::Arc;
 
 use crate::message::{Amendments, EMPTY};
-use crate::queue::{DeadLetter, Delivery, EntityKind, Finding, ReceiveMode, Selection, Settlement};
+use crate::queue::{
+    DeadLetter, Delivery, EntityKind, ReceiveMode, ScanMode, Selection, Settlement,
+};
 use crate::rules::selector;
 
 const CONSUMER: ConsumerId = ConsumerId(7);
@@ -289,7 +291,7 @@ fn a_receiver_with_a_selector_gets_what_lies_behind_a_damaged_message() {
                 selector: Some(takes_all),
                 bytes_max: None,
             };
-            queue.add_scan(consumer, mode, Finding::Taken, selection);
+            queue.add_scan(consumer, mode, ScanMode::Consume, selection);
             queue.set_credit(cx, consumer, 9, false);
         });
     });

@@ -8,43 +8,46 @@ use crate::amqp::{Attach, SelectorFilter};
 use crate::gateway::Gateway;
 use crate::ids::EntityId;
 use crate::limits;
-use crate::queue::{Finding, Queue, Selection};
+use crate::queue::{Queue, ScanMode, Selection};
 use crate::rules::{SqlFilter, selector};
 
 /// The messages of a queue that a receiver chooses.
 #[derive(Debug)]
-pub(super) struct Choice {
-    pub(super) finding: Finding,
+pub(super) struct ReceiverFilter {
+    pub(super) scan_mode: ScanMode,
     pub(super) selection: Selection,
 }
 
 impl Gateway {
-    /// Reads what a receiver chooses; `None` if it takes what comes.
-    pub(super) fn choice(
+    /// Reads the filter of a receiver; `None` if it has none.
+    pub(super) fn receiver_filter(
         &mut self,
         (queue, address): (EntityId, &EntityAddress),
         attach: &Attach,
-    ) -> Result<Option<Choice>, Denied> {
+    ) -> Result<Option<ReceiverFilter>, Denied> {
         if attach.is_no_local() {
             let text = "A receiver cannot leave out what its own connection sends (no-local): select \
                         by a property that the sender sets.";
             return Err(Denied::new(DeniedKind::NotImplemented, text, &address.path));
         }
         let selector = selector_of(address, attach)?;
-        let finding = if attach.browses() {
-            Finding::Shown
+        let scan_mode = if attach.browses() {
+            ScanMode::Browse
         } else {
-            Finding::Taken
+            ScanMode::Consume
         };
         let bytes_max = self.message_size_max(queue, attach);
-        if finding == Finding::Taken && selector.is_none() && bytes_max.is_none() {
+        if scan_mode == ScanMode::Consume && selector.is_none() && bytes_max.is_none() {
             return Ok(None);
         }
         let selection = Selection {
             selector: selector.map(Arc::new),
             bytes_max,
         };
-        Ok(Some(Choice { finding, selection }))
+        Ok(Some(ReceiverFilter {
+            scan_mode,
+            selection,
+        }))
     }
 
     /// Returns how large a message may be that is sent to a receiver, if its queue may have larger ones
@@ -59,14 +62,14 @@ impl Gateway {
         (is_meant && max < queue.description().max_message_bytes).then_some(max)
     }
 
-    /// Checks that there is such a choice of an entity's messages: a message session has one receiver,
-    /// who takes them as they come.
-    pub(super) fn check_choice(
+    /// Checks that an entity's messages can be filtered so: a message session has one receiver, which
+    /// gets them in order.
+    pub(super) fn check_filter(
         &mut self,
         queue: EntityId,
         address: &EntityAddress,
         attach: &Attach,
-        choice: &Choice,
+        filter: &ReceiverFilter,
     ) -> Result<(), Denied> {
         let has_sessions = self
             .namespaces
@@ -75,7 +78,7 @@ impl Gateway {
         let text = if attach.session_filter().is_some() {
             "The messages of one session cannot be browsed or selected by a receiver: peek them by the \
              entity's $management node, or receive them."
-        } else if has_sessions && choice.finding == Finding::Taken {
+        } else if has_sessions && filter.scan_mode == ScanMode::Consume {
             "A receiver of an entity that requires sessions cannot have a selector: accept a session."
         } else {
             return Ok(());

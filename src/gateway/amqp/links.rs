@@ -4,7 +4,7 @@ use crate::namespace::{Denied, DeniedKind};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::filters::Choice;
+use super::filters::ReceiverFilter;
 use super::management::{Call, Status};
 use super::{Link, Reply, Routed, ServiceNode, consumer_id};
 use crate::address::{Address, EntityAddress, SubQueue};
@@ -17,7 +17,9 @@ use crate::ids::{ConnectionId, EntityId};
 use crate::limits;
 use crate::namespace::StepContext;
 use crate::queue::Queue;
-use crate::queue::{Accepted, Description, EntityKind, Finding, ReceiveMode, SessionGrant, Wanted};
+use crate::queue::{
+    Accepted, Description, EntityKind, ReceiveMode, ScanMode, SessionGrant, Wanted,
+};
 use crate::rights::Right;
 use crate::time::Timestamp;
 
@@ -219,13 +221,16 @@ impl Gateway {
         }
         self.namespaces.check_receivable(queue, &address)?;
         let consumer = consumer_id(connection, link);
-        if let Some(choice) = self.choice((queue, &address), attach)? {
-            self.check_choice(queue, &address, attach, &choice)?;
-            let settle_mode = (choice.finding == Finding::Shown).then_some(SettleMode::OnSend);
-            let selects = choice.selection.selector.is_some();
-            let Choice { finding, selection } = choice;
+        if let Some(filter) = self.receiver_filter((queue, &address), attach)? {
+            self.check_filter(queue, &address, attach, &filter)?;
+            let settle_mode = (filter.scan_mode == ScanMode::Browse).then_some(SettleMode::OnSend);
+            let selects = filter.selection.selector.is_some();
+            let ReceiverFilter {
+                scan_mode,
+                selection,
+            } = filter;
             self.with_queue(cx, queue, |queue, _| {
-                queue.add_scan(consumer, mode, finding, selection);
+                queue.add_scan(consumer, mode, scan_mode, selection);
             });
             let accept = Accept {
                 address: made,
