@@ -439,7 +439,7 @@ def a_broker_that_waits_for_space_ends_when_it_is_told_to(places: Places, _: ran
         wait_for_line(broker, "writes wait until there is space")
         code = broker.stop()
         assert code == 0, f"exit code {code}\n{broker.log_tail()}"
-        assert "what waited for space is not kept" in broker.log.read_text(), broker.log_tail()
+        assert "the groups that waited for space are dropped" in broker.log.read_text(), broker.log_tail()
 
     places.each(places.crashed, test, [()])
 

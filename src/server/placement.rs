@@ -67,7 +67,7 @@ pub(super) enum PlacementError {
     },
     #[error(
         "{} says that the namespace '{namespace}' is in shard {shard}, but its entities are in shard \
-         {found}. Set it to {found} there if that is right, or restore the data directory as a whole",
+         {found}. Set it to {found} there if that is right, or restore the data directory from a backup",
         record.display()
     )]
     Elsewhere {
@@ -78,7 +78,7 @@ pub(super) enum PlacementError {
     },
     #[error(
         "the namespace '{namespace}' has entities in shard {one} and in shard {other}, and {} does not \
-         say which are right: name its shard there", record.display()
+         say which are right: name its shard there, or restore that file from a backup", record.display()
     )]
     Twice {
         record: PathBuf,
@@ -88,7 +88,8 @@ pub(super) enum PlacementError {
     },
     #[error(
         "the configuration names '{configured}' first, but the first namespace of this data directory \
-         is '{recorded}' ({}), and the two would change messages: put '{recorded}' first again",
+         is '{recorded}' ({}), and the two would change messages: put '{recorded}' first again, or restore \
+         that file from a backup",
         record.display()
     )]
     First {
@@ -115,8 +116,8 @@ impl Placement {
     /// It cannot be read, or says what cannot be.
     pub(super) fn load(data: &Path) -> Result<Self, PlacementError> {
         let path = data.join(FILE);
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
             Err(source) if source.kind() == io::ErrorKind::NotFound => {
                 if let Some(directory) = some_directory(data)? {
                     return Err(PlacementError::Missing {
@@ -134,7 +135,9 @@ impl Placement {
             }
             Err(source) => return Err(PlacementError::Io { path, source }),
         };
-        let placement = Self::parse(&text).map_err(|what| PlacementError::Malformed {
+        let text = str::from_utf8(&bytes).map_err(|error| error.to_string());
+        let placement = text.and_then(Self::parse);
+        let placement = placement.map_err(|what| PlacementError::Malformed {
             path: path.clone(),
             what,
         })?;
