@@ -124,7 +124,7 @@ fn select(bench: &mut Bench, id: ConsumerId, text: &str, credit: u32) -> Vec<Del
 fn evaluate(bench: &mut Bench, loaded: &BTreeMap<u64, Message>) -> Vec<Delivery> {
     bench
         .step(|queue, cx| {
-            queue.evaluate_selectors(cx, &|at| loaded.get(&at), &mut Share::default())
+            queue.evaluate_selectors(cx, &|at| loaded.get(&at), &mut Share::default());
         })
         .1
 }

@@ -95,11 +95,12 @@ pub(super) fn root_key(
     }
     let path = directory.map(|directory| directory.join("root.key"));
     if let Some(path) = path.as_deref().filter(|path| path.exists()) {
-        let text = fs::read_to_string(path).map_err(|source| KeysError::File {
+        let bytes = fs::read(path).map_err(|source| KeysError::File {
             path: path.to_owned(),
             source,
         })?;
-        let text = text.trim();
+        // Text that is no UTF-8 is no key either.
+        let text = str::from_utf8(&bytes).unwrap_or_default().trim();
         if STANDARD
             .decode(text)
             .is_ok_and(|key| key.len() == KEY_BYTES)
