@@ -3,7 +3,7 @@
 //! [`Namespaces`] has the queues of all entities, brings messages from one to the next, and carries out
 //! transactions and the operations of administrators. It knows no protocol: who is connected, and how a reason
 //! for a refusal is told, is the gateway's ([`crate::gateway`]). What queues hand out to receivers is left in
-//! [`Namespaces::take_deliveries`], in the order in which it happened.
+//! `Namespaces::take_deliveries`, in the order in which it happened.
 //!
 //! Everything is a step: it has a [`StepContext`], its records are in one group of the journal, and what
 //! became due before is done first.

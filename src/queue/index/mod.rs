@@ -6,7 +6,7 @@
 //!
 //! A long queue is worked on at its ends. When the open chunks of all queues take more than their
 //! budget, one in between is *packed*: its entries become some bytes, in memory or on a page
-//! ([`memory`](super::memory)). A change of an entry opens its chunk first; a reader unpacks a
+//! ([`memory`](crate::memory)). A change of an entry opens its chunk first; a reader unpacks a
 //! temporary copy.
 //!
 //! An *ordinal* is a message's number without roll-over: ordinals of one queue only grow, and
