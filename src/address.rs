@@ -150,6 +150,14 @@ impl fmt::Display for EntityAddress {
     }
 }
 
+/// Returns the label of a host name by which clients name their namespace: the first one. It is empty without
+/// a host.
+#[must_use]
+pub fn namespace_label(host: Option<&str>) -> &str {
+    let label = host.unwrap_or_default().split(['.', ':']).next();
+    label.unwrap_or_default()
+}
+
 /// Returns the case-folded form of an entity's path.
 #[must_use]
 pub fn key(path: &str) -> String {

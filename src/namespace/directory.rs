@@ -52,8 +52,7 @@ impl Directory {
     /// Finds the namespace that a client means by a host name: by its first label. Returns the prefix of the
     /// paths of its entities.
     pub(crate) fn namespace_of(&self, hostname: Option<&str>) -> String {
-        let label = hostname.unwrap_or_default().split(['.', ':']).next();
-        self.prefix_of(label.unwrap_or_default())
+        self.prefix_of(address::namespace_label(hostname))
     }
 
     /// Returns the prefix of the paths of a namespace's entities; of an unknown one, that of the first.

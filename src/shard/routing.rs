@@ -14,6 +14,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::{Outgoing, Report};
+use crate::address;
 use crate::amqp::{Event, Identity};
 use crate::gateway::Reply;
 use crate::limits;
@@ -56,8 +57,7 @@ impl Routes {
     /// means the first namespace.
     #[must_use]
     pub fn shard_of(&self, host: Option<&str>) -> ShardIndex {
-        let label = host.unwrap_or_default().split(['.', ':']).next();
-        let label = label.unwrap_or_default();
+        let label = address::namespace_label(host);
         // Without capitals, which hosts seldom have, nothing is allocated.
         let found = if label.chars().any(char::is_uppercase) || !label.is_ascii() {
             self.by_namespace.get(&label.to_lowercase())

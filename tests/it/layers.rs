@@ -29,7 +29,7 @@ const TABLE: [(&str, &str); 20] = [
     ("config", "time limits address"),
     (
         "shard",
-        "time limits ids memory amqp message queue access namespace gateway journal",
+        "time limits address ids memory amqp message queue access namespace gateway journal",
     ),
     (
         "fuzzing",
