@@ -13,7 +13,7 @@ pub const FRAME_SIZE_UNOPENED_MAX: u32 = 8 * 1024;
 pub const CHANNEL_MAX: u16 = 4_999;
 /// Highest link handle in one session: the service offers 255; generic clients use more.
 pub const HANDLE_MAX: u32 = 4_095;
-/// The idle time-out that peers are told: the service's value. We end a connection that is
+/// The idle time-out that `open` announces to peers: the service's value. We end a connection that is
 /// silent for twice as long [AMQP 2.4.5].
 pub const IDLE_TIMEOUT: Millis = Millis::from_secs(240);
 /// A peer that has not opened its connection by then is dropped.

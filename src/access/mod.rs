@@ -297,8 +297,8 @@ impl Access {
         Authenticated { grants, is_told }
     }
 
-    /// Verifies a token for a resource, and counts it if it is bad. The text of a refusal is told in the log
-    /// if the second value says so.
+    /// Verifies a token for a resource, and counts it if it is bad. `is_told` of a refusal says whether it is
+    /// logged by itself.
     pub(crate) fn verify_token(
         &mut self,
         source: &impl RuleSource,

@@ -41,7 +41,7 @@ pub struct Config {
     pub channel_max: u16,
     /// The highest handle we accept in each session.
     pub handle_max: u32,
-    /// The idle time-out that the peer is told; a connection is closed when its peer is silent for
+    /// The idle time-out that `open` announces to the peer; a connection is closed when its peer is silent for
     /// twice as long [2.4.5].
     pub idle_timeout: Millis,
     /// A client's SASL response; a server offers MSSBCBS, PLAIN and ANONYMOUS, and EXTERNAL too to

@@ -1,4 +1,4 @@
-//! How the reasons for which operations are not done are told: once for AMQP, once for HTTP.
+//! The translation of [`Denied`] into the errors of AMQP, of management nodes and of HTTP.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

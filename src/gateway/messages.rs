@@ -179,7 +179,7 @@ impl Gateway {
     /// Finds the entity at a path, for a client that has a right to it. A client without one does not
     /// learn whether it is there.
     fn named(
-        &mut self,
+        &self,
         host: Option<&str>,
         authority: &Authority,
         path: &str,

@@ -4,6 +4,8 @@
 //! and HTTP that is [`crate::gateway::denied`]. Texts are the service's where clients match them
 //! (`errors.md#texts`).
 
+use std::fmt;
+
 use crate::limits;
 use crate::queue::SendRefused;
 use crate::rules::RuleRefused;
@@ -95,13 +97,13 @@ impl Denied {
     }
 
     /// Says that an entity went away before the operation came to it.
-    pub(crate) fn gone() -> Self {
-        Self::new(DeniedKind::NotFound, "The entity is gone.", "")
+    pub(crate) fn gone(entity: &str) -> Self {
+        Self::new(DeniedKind::NotFound, "The entity is gone.", entity)
     }
 
     /// Says that an entity's status forbids the operation.
     pub(crate) fn disabled(address: &crate::address::EntityAddress) -> Self {
-        let text = format!("Messaging entity '{address}' is currently disabled.");
+        let text = disabled_text(address);
         Self::new(DeniedKind::Disabled, text, &address.path)
     }
 
@@ -130,10 +132,7 @@ impl Denied {
     /// Says why a queue does not take a message.
     pub(crate) fn send(reason: SendRefused, entity: &str) -> Self {
         let (kind, text) = match reason {
-            SendRefused::Disabled => (
-                DeniedKind::Disabled,
-                format!("Messaging entity '{entity}' is currently disabled."),
-            ),
+            SendRefused::Disabled => (DeniedKind::Disabled, disabled_text(entity)),
             SendRefused::Full { bytes, max_bytes } => (
                 DeniedKind::Limit,
                 format!(
@@ -158,6 +157,11 @@ impl Denied {
         };
         Self::new(kind, text, entity)
     }
+}
+
+/// Says that an entity's status forbids the operation.
+pub(super) fn disabled_text(entity: impl fmt::Display) -> String {
+    format!("Messaging entity '{entity}' is currently disabled.")
 }
 
 impl From<EntityRefused> for Denied {

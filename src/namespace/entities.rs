@@ -230,7 +230,7 @@ impl Namespaces {
         self.describe(base, &description);
         self.mark_changed(cx, base);
         self.watch(cx.now, base);
-        self.changes.push(EntityChange::Described(base));
+        self.changes.push_back(EntityChange::Described(base));
         Ok(true)
     }
 
@@ -259,7 +259,7 @@ impl Namespaces {
                 address: node.address.clone(),
                 is_temporary: node.queue.description().temporary,
             };
-            self.changes.push(change);
+            self.changes.push_back(change);
         }
         cx.journal.append(&Record::EntityDeleted {
             entity: entity.base,

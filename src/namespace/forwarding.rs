@@ -10,6 +10,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::bodies::LoadedBodies;
+use super::denied::disabled_text;
 use super::{Namespaces, StepContext};
 use crate::address::{self, EntityAddress, SubQueue};
 use crate::ids::{BodyRef, EntityId, SequenceNumber};
@@ -390,7 +391,7 @@ impl Namespaces {
         let description = queue.description();
         let size = u64::from(body.length);
         let refused = if !description.status.can_send() {
-            format!("Messaging entity '{path}' is currently disabled.")
+            disabled_text(path)
         } else if description.max_message_bytes < size {
             format!("The message has {size} bytes, more than '{path}' takes.")
         } else if description.max_bytes < self.held_bytes(queue.id()).saturating_add(size) {
@@ -401,7 +402,7 @@ impl Namespaces {
         Some(DeadLetter::broker("TransferDestinationRefused", refused))
     }
 
-    /// Returns what the entity that a message goes to must be told.
+    /// Returns the properties of a message that its target entity needs.
     fn arriving(&self, to: EntityId, message: Option<&Message>) -> Arriving {
         let (Some(queue), Some(message)) = (self.queue(to), message) else {
             return Arriving::default();

@@ -1,12 +1,12 @@
 //! Namespaces: entities by their addresses, and what happens between them.
 //!
 //! [`Namespaces`] has the queues of all entities, brings messages from one to the next, and carries out
-//! transactions and the operations of administrators. It knows no protocol: who is connected, and how a reason
-//! for a refusal is told, is the gateway's ([`crate::gateway`]). What queues hand out to receivers is left in
-//! `Namespaces::take_deliveries`, in the order in which it happened.
+//! transactions and the operations of administrators. It knows no protocol: the gateway ([`crate::gateway`]) has
+//! the connections, and translates refusals. `Namespaces::take_deliveries` returns the messages that queues have
+//! handed out to receivers, in order.
 //!
-//! Everything is a step: it has a [`StepContext`], its records are in one group of the journal, and what
-//! became due before is done first.
+//! Each operation is a step with a [`StepContext`]. The records of a step are in one group of the journal; work
+//! that became due before is done first.
 
 pub mod administration;
 mod bodies;
@@ -27,7 +27,7 @@ mod tier;
 mod transaction_scope;
 pub(crate) mod transactions;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::address::{EntityAddress, SubQueue};
 use crate::ids::{BodyRef, EntityId, Random};
@@ -85,7 +85,7 @@ pub struct Namespaces {
     /// To each end of a run of deliveries in [`Namespaces::effects`]: the group that they rest on.
     groups: Vec<(usize, u64)>,
     /// Entities that were changed or deleted since it was taken.
-    changes: Vec<EntityChange>,
+    changes: VecDeque<EntityChange>,
 }
 
 /// The room of the store for more messages.
@@ -155,7 +155,7 @@ impl Namespaces {
             shares: Shares::default(),
             effects: Effects::default(),
             groups: Vec::new(),
-            changes: Vec::new(),
+            changes: VecDeque::new(),
         }
     }
 
@@ -177,12 +177,6 @@ impl Namespaces {
     /// Says whether the store can take more messages.
     pub fn set_room(&mut self, room: Room) {
         self.room = room;
-    }
-
-    /// Returns whether a send to some entity would be taken now.
-    #[must_use]
-    pub fn is_healthy(&self) -> bool {
-        self.room == Room::Enough
     }
 
     /// Names the namespaces, the first of which answers to every host name that is no other's.
@@ -260,10 +254,7 @@ impl Namespaces {
 
     /// Takes the next entity that was changed or deleted.
     pub(crate) fn next_change(&mut self) -> Option<EntityChange> {
-        if self.changes.is_empty() {
-            return None;
-        }
-        Some(self.changes.remove(0))
+        self.changes.pop_front()
     }
 
     /// Runs a step of one queue, and then all that comes of it: what goes to other queues too.

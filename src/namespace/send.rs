@@ -50,7 +50,7 @@ impl Namespaces {
         match admitted {
             Some(Ok(())) => Ok(()),
             Some(Err(reason)) => Err(Denied::send(reason, &self.name_of(id))),
-            None => Err(Denied::gone()),
+            None => Err(Denied::gone("")),
         }
     }
 

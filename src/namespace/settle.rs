@@ -2,7 +2,7 @@
 
 use super::{Denied, DeniedKind, Namespaces, StepContext, transactions};
 use crate::ids::{EntityId, LockToken};
-use crate::queue::{SessionLost, Settlement, SettlementRefused};
+use crate::queue::{Queue, SessionLost, Settlement, SettlementRefused};
 
 /// The lock that is reported as lost if a message's lock does not hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,33 +30,30 @@ impl Namespaces {
 
     /// Says in the service's words why a settlement did not happen.
     pub(crate) fn settled(
-        &mut self,
+        &self,
         queue: EntityId,
         lost: LostLock,
         result: Option<Result<(), SettlementRefused>>,
     ) -> Result<(), Denied> {
-        if let Some(Ok(())) = result {
-            return Ok(());
-        }
-        let node = self.node(queue);
-        let name = node
-            .map(|node| node.address.to_string())
-            .unwrap_or_default();
-        let lost_session =
-            lost == LostLock::Session && node.is_some_and(|node| node.queue.has_sessions());
-        let (kind, text) = match result {
+        let refused = match result {
             Some(Ok(())) => return Ok(()),
-            Some(Err(SettlementRefused::LockLost(_))) if lost_session => {
-                (DeniedKind::SessionLockLost, SessionLost.to_string())
-            }
-            Some(Err(refused)) => (kind(refused), refused.to_string()),
-            None => (DeniedKind::NotFound, "The entity is gone.".to_owned()),
+            Some(Err(refused)) => refused,
+            None => return Err(Denied::gone("")),
         };
-        Err(Denied::new(kind, text, &name))
+        let is_of_session = lost == LostLock::Session
+            && matches!(refused, SettlementRefused::LockLost(_))
+            && self.queue(queue).is_some_and(Queue::has_sessions);
+        let (kind, text) = if is_of_session {
+            (DeniedKind::SessionLockLost, SessionLost.to_string())
+        } else {
+            (kind(refused), refused.to_string())
+        };
+        Err(Denied::new(kind, text, &self.name_of(queue)))
     }
 
+    /// Checks that a message is not settled in an open transaction.
     pub(crate) fn check_not_enlisted(
-        &mut self,
+        &self,
         queue: EntityId,
         token: LockToken,
     ) -> Result<(), Denied> {

@@ -22,7 +22,7 @@ pub(crate) struct Scope {
 
 impl Namespaces {
     /// Returns where a transaction would take place if it consisted of this operation alone.
-    pub(super) fn scope_of(&mut self, operation: &Operation) -> Result<Scope, Denied> {
+    pub(super) fn scope_of(&self, operation: &Operation) -> Result<Scope, Denied> {
         let entity = operation
             .group()
             .unwrap_or_else(|| self.whole(operation.queue()));

@@ -301,7 +301,7 @@ impl Namespaces {
         Ok(())
     }
 
-    /// Schedules a message in a transaction: its number is told now, and goes unused if the transaction is
+    /// Schedules a message in a transaction. Its number is returned now, and stays unused if the transaction is
     /// rolled back, or the message's time has come when it is committed.
     pub(crate) fn enlist_schedule(
         &mut self,

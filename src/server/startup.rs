@@ -57,7 +57,7 @@ struct RecoveredShard {
     disk: SharedDisk,
 }
 
-/// What shards are made with.
+/// The parameters of the start of all shards.
 pub(super) struct Startup<'a> {
     pub(super) args: &'a ServeArgs,
     pub(super) config: &'a Config,
@@ -91,7 +91,7 @@ impl Startup<'_> {
         let index = |namespace: &Namespace| {
             let number = placement.shard_of(&namespace.name);
             let at = recovered.iter().position(|shard| shard.number == number);
-            ShardIndex(at.unwrap_or_default())
+            ShardIndex(at.expect("every shard that has a namespace was recovered"))
         };
         let indexes = namespaces.iter().map(|it| (&it.name[..], index(it)));
         let routes = Routes::new(recovered.len(), indexes);

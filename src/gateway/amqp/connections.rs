@@ -27,7 +27,7 @@ pub(crate) struct Connection {
     /// The host by which its peer calls the namespace.
     pub(crate) host: String,
     pub(crate) origin: Origin,
-    /// What it is authorized for.
+    /// Its grants.
     pub(crate) grants: Vec<Grant>,
     /// It was authorized for something once.
     pub(crate) authorized: bool,

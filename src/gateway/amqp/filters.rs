@@ -21,7 +21,7 @@ pub(super) struct ReceiverFilter {
 impl Gateway {
     /// Reads the filter of a receiver; `None` if it has none.
     pub(super) fn receiver_filter(
-        &mut self,
+        &self,
         (queue, address): (EntityId, &EntityAddress),
         attach: &Attach,
     ) -> Result<Option<ReceiverFilter>, Denied> {
@@ -65,7 +65,7 @@ impl Gateway {
     /// Checks that an entity's messages can be filtered so: a message session has one receiver, which
     /// gets them in order.
     pub(super) fn check_filter(
-        &mut self,
+        &self,
         queue: EntityId,
         address: &EntityAddress,
         attach: &Attach,

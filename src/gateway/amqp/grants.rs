@@ -128,7 +128,7 @@ impl Gateway {
         });
     }
 
-    /// A connection was opened: one that is authorized for something already is told so.
+    /// Handles `open`. A connection that SASL has authorized is admitted.
     pub(crate) fn opened(&mut self, id: ConnectionId, hostname: Option<&str>) {
         let server_name = self.connection(id).origin.server_name.clone();
         let named = hostname.or(server_name.as_deref());

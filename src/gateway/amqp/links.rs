@@ -313,7 +313,7 @@ impl Gateway {
 
     /// Reads which message session a receiver wants, if its entity has any.
     fn wanted_session(
-        &mut self,
+        &self,
         queue: EntityId,
         address: &EntityAddress,
         attach: &Attach,
@@ -528,7 +528,7 @@ impl Gateway {
     /// Takes a link out of its queue.
     fn let_go(
         &mut self,
-        cx: &mut StepContext<'_>,
+        cx: &StepContext<'_>,
         connection: ConnectionId,
         link: LinkId,
         state: &Link,
@@ -633,7 +633,7 @@ impl Gateway {
 
     /// Checks that a connection may do something with an entity, or know of it at all.
     pub(super) fn check_right(
-        &mut self,
+        &self,
         connection: ConnectionId,
         path: &str,
         right: Option<Right>,

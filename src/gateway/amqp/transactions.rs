@@ -248,7 +248,7 @@ impl Gateway {
     /// Refuses a receiver that its session's group cannot have: messages cannot be received by way
     /// of another entity.
     pub(super) fn check_group(
-        &mut self,
+        &self,
         connection: ConnectionId,
         session: SessionId,
         (queue, address): (EntityId, &EntityAddress),

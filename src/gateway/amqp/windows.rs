@@ -219,7 +219,7 @@ impl Gateway {
     }
 
     /// Closes the connections whose peers do not read, when it is time.
-    pub(crate) fn close_stuck(&mut self, cx: &mut StepContext<'_>) {
+    pub(crate) fn close_stuck(&mut self, cx: &StepContext<'_>) {
         if self.windows.closes_at.is_none_or(|at| cx.now < at) {
             return;
         }

@@ -97,7 +97,7 @@ impl Administration<'_, '_> {
         }
     }
 
-    fn namespace(&mut self) -> Outcome {
+    fn namespace(&self) -> Outcome {
         self.check_right("")?;
         let name = if self.prefix.is_empty() {
             self.namespaces
@@ -314,7 +314,7 @@ impl Administration<'_, '_> {
     }
 
     /// Checks the name of an entity that is to be, and returns its path.
-    fn name_of_new(&mut self, path: &str, kind: EntityKind) -> Result<String, Denied> {
+    fn name_of_new(&self, path: &str, kind: EntityKind) -> Result<String, Denied> {
         let wrong = |name: &str, allowed: &str| {
             Err(Denied::new(
                 DeniedKind::InvalidField,
@@ -428,7 +428,7 @@ impl Administration<'_, '_> {
     }
 
     fn described(&self, base: EntityId) -> Result<(Description, String), Denied> {
-        let node = self.namespaces.node(base).ok_or_else(Denied::gone)?;
+        let node = self.namespaces.node(base).ok_or_else(|| Denied::gone(""))?;
         Ok((node.queue.description().clone(), node.address.path.clone()))
     }
 
@@ -440,7 +440,7 @@ impl Administration<'_, '_> {
     }
 
     fn view(&self, base: EntityId) -> Result<EntityView, Denied> {
-        let node = self.namespaces.node(base).ok_or_else(Denied::gone)?;
+        let node = self.namespaces.node(base).ok_or_else(|| Denied::gone(""))?;
         let mut description = node.queue.description().clone();
         for way in [
             &mut description.forward_to,

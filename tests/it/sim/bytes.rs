@@ -331,7 +331,7 @@ impl Wire {
                 Sight::Delivered { delete: true, .. } if self.client.is_without_credit(at.link) => {
                     self.stalled.push_back(missing);
                 }
-                // Whoever has ended a link is told nothing more of it.
+                // A client that has ended a link gets nothing more for it.
                 _ if self.client.is_gone(at.link) => {}
                 Sight::SettledOutgoing(_, delivery, _) | Sight::SettledWithin(_, delivery, ..)
                     if !self.client.is_open(*delivery) => {}

@@ -477,7 +477,7 @@ impl Operation<'_, '_> {
     }
 
     /// Checks that messages of the entity can be looked at: it does not pass them on.
-    fn check_own_messages(&mut self) -> Result<(), Failure> {
+    fn check_own_messages(&self) -> Result<(), Failure> {
         let node = self.gateway.namespaces.node(self.queue);
         if node.is_some_and(|node| matches!(node.forwards_to, Some(Target::Entity(_)))) {
             let text = "Cannot create a message browser on an entity with auto-forwarding enabled.";
@@ -492,7 +492,7 @@ impl Operation<'_, '_> {
     ) -> Result<T, Failure> {
         match self.gateway.with_queue(self.cx, self.queue, step) {
             Some(result) => Ok(result),
-            None => Err(self.deny(DeniedKind::NotFound, "The entity is gone.")),
+            None => Err(Denied::gone(&self.address.path).into()),
         }
     }
 

@@ -115,7 +115,7 @@ impl Operation<'_, '_> {
     }
 
     /// Finds the topic of the subscription whose node was asked.
-    fn subscription(&mut self) -> Result<(EntityId, EntityId), Failure> {
+    fn subscription(&self) -> Result<(EntityId, EntityId), Failure> {
         let base = self.queue.base();
         let description = self.gateway.namespaces.queue(base).map(Queue::description);
         let description = description.cloned().unwrap_or_default();
