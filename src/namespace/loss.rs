@@ -38,29 +38,14 @@ impl Salvage {
         record: &Record<'_>,
         body: Option<BodyRef>,
     ) {
-        let replayed = match *record {
-            Record::Entity { entity, path, .. } => {
-                self.replay_entity(namespaces, record, entity, path)
+        let replayed = if let Record::Entity { entity, path, .. } = *record {
+            self.replay_entity(namespaces, record, entity, path)
+        } else {
+            if let Record::EntityDeleted { entity } = record {
+                self.unnamed.remove(entity);
             }
-            Record::EntityDeleted { entity } => {
-                self.unnamed.remove(&entity);
-                namespaces.replay(record, None)
-            }
-            Record::Enqueued { .. }
-            | Record::Removed { .. }
-            | Record::Changed { .. }
-            | Record::Moved(_)
-            | Record::Copied(_)
-            | Record::Relocated { .. }
-            | Record::SameBody { .. }
-            | Record::SessionState { .. }
-            | Record::Rule { .. }
-            | Record::Seen { .. }
-            | Record::Counter { .. }
-            | Record::Alive { .. } => {
-                self.make_way(namespaces, record);
-                namespaces.replay(record, body)
-            }
+            self.make_way(namespaces, record);
+            namespaces.replay(record, body)
         };
         self.skipped += u64::from(replayed.is_err());
     }

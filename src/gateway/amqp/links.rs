@@ -115,12 +115,8 @@ impl Gateway {
             }
         };
         let session = attach.session;
-        let made = match attach.dynamic() {
-            Some(node) => Some(self.make_dynamic(cx, connection, link, node)?),
-            None => None,
-        };
+        let made = self.make_node(cx, connection, link, attach, text)?;
         let text = made.as_deref().or(text);
-        self.make_named(cx, connection, text, attach)?;
         let (id, address) = match self.node_at(connection, text, Right::Send)? {
             Found::Service(node) => {
                 if node == ServiceNode::Cbs {
@@ -185,6 +181,24 @@ impl Gateway {
         }
     }
 
+    /// Makes the node that an attach asks for, if it asks for one: a dynamic node, whose name is returned, or the
+    /// entity at `address` that a JMS client names.
+    fn make_node(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        connection: ConnectionId,
+        link: LinkId,
+        attach: &Attach,
+        address: Option<&str>,
+    ) -> Result<Option<String>, Denied> {
+        let made = match attach.dynamic() {
+            Some(node) => Some(self.make_dynamic(cx, connection, link, node)?),
+            None => None,
+        };
+        self.make_named(cx, connection, made.as_deref().or(address), attach)?;
+        Ok(made)
+    }
+
     fn attach_outgoing(
         &mut self,
         cx: &mut StepContext<'_>,
@@ -197,12 +211,8 @@ impl Gateway {
             return self.unsubscribe((connection, link), attach);
         }
         let text = source.and_then(|source| source.address.as_deref());
-        let made = match attach.dynamic() {
-            Some(node) => Some(self.make_dynamic(cx, connection, link, node)?),
-            None => None,
-        };
+        let made = self.make_node(cx, connection, link, attach, text)?;
         let text = made.as_deref().or(text);
-        self.make_named(cx, connection, text, attach)?;
         let (queue, address) = match self.node_at(connection, text, Right::Listen)? {
             Found::Service(node) => {
                 let link = Link::Responses(ResponseLink::new(node, attach));

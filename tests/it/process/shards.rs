@@ -25,7 +25,13 @@ fn names(names: &[&str]) -> Vec<String> {
     names.iter().map(ToString::to_string).collect()
 }
 
-fn start(directory: &Path, namespaces: &[&str], shards: &str) -> Process {
+/// Starts a server with some namespaces on the data of a directory, by `start`.
+fn run<T>(
+    directory: &Path,
+    namespaces: &[&str],
+    shards: &str,
+    start: impl FnOnce(&str, &Path, &[&str]) -> T,
+) -> T {
     let config = config(directory, &names(namespaces));
     let config = config.to_str().unwrap();
     let arguments = [
@@ -36,22 +42,16 @@ fn start(directory: &Path, namespaces: &[&str], shards: &str) -> Process {
         "--shards",
         shards,
     ];
-    Process::start("", &directory.join("data"), &arguments)
+    start("", &directory.join("data"), &arguments)
+}
+
+fn start(directory: &Path, namespaces: &[&str], shards: &str) -> Process {
+    run(directory, namespaces, shards, Process::start)
 }
 
 /// Returns how a start ends that is refused.
 fn refused(directory: &Path, namespaces: &[&str], shards: &str) -> String {
-    let config = config(directory, &names(namespaces));
-    let config = config.to_str().unwrap();
-    let arguments = [
-        "--config",
-        config,
-        "--auth",
-        "development",
-        "--shards",
-        shards,
-    ];
-    let child = Process::spawn("", &directory.join("data"), &arguments);
+    let child = run(directory, namespaces, shards, Process::spawn);
     let output = child.wait_with_output().unwrap();
     assert!(!output.status.success());
     String::from_utf8(output.stderr).unwrap()
