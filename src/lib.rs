@@ -16,6 +16,7 @@
 pub mod access;
 pub mod address;
 pub mod amqp;
+pub mod codec;
 pub mod config;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -30,6 +31,5 @@ pub mod queue;
 pub mod rights;
 pub mod rules;
 pub mod server;
-pub mod shape;
 pub mod shard;
 pub mod time;

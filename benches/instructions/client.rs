@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use jitney::shape;
+use jitney::codec;
 use serde_amqp::Value;
 use serde_amqp::primitives::Binary;
 
@@ -227,7 +227,7 @@ impl Client {
             if body.is_empty() {
                 continue;
             }
-            let length = shape::value_length(body).unwrap();
+            let length = codec::value_length(body).unwrap();
             let Ok(Value::Described(performative)) = serde_amqp::from_slice(&body[..length]) else {
                 panic!("a frame is no performative: {body:?}");
             };

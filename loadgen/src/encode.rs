@@ -1,6 +1,6 @@
 //! The encoding of messages: those of a load, and requests to a management node.
 
-use jitney::shape::value_length;
+use jitney::codec::value_length;
 
 /// Size of the timestamp at the beginning of each body: the time at which the message was due, in
 /// microseconds since 1970.

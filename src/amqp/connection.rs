@@ -17,8 +17,8 @@ use super::names::LinkNames;
 use super::session::Session;
 use super::table::Table;
 use super::transfers::Transfer;
-use super::wire::{List, ListWriter, Malformed};
 use super::{Condition, Config, Event, Identity, LinkId, Refusal, SessionId, Tag, state, trace};
+use crate::codec::{List, ListWriter, Undecodable, descriptor};
 use crate::limits;
 use crate::time::{Millis, Timestamp};
 
@@ -394,7 +394,7 @@ impl Connection {
 
     fn write_close(&mut self, refusal: Option<&Refusal>) {
         self.write(0, |out| {
-            let mut list = ListWriter::begin(out, 0x18);
+            let mut list = ListWriter::begin(out, descriptor::CLOSE);
             if let Some(refusal) = refusal {
                 state::write_error(&mut list, refusal, None);
             }
@@ -500,41 +500,41 @@ impl Connection {
 
     fn handle_performative(&mut self, channel: u16, body: &[u8]) -> Result<Dispatched, Refusal> {
         let (code, list, payload) = split(body).map_err(undecodable)?;
-        if self.phase == Phase::Open && code != 0x10 {
+        if self.phase == Phase::Open && code != descriptor::OPEN {
             return Err(illegal("the first frame is not an open"));
         }
-        if self.phase == Phase::Closing && code != 0x18 {
+        if self.phase == Phase::Closing && code != descriptor::CLOSE {
             return Ok(Dispatched::Done);
         }
         match code {
-            0x10 => self.handle_open(list)?,
-            0x18 => {
+            descriptor::OPEN => self.handle_open(list)?,
+            descriptor::CLOSE => {
                 let error = error_field(list).map_err(undecodable)?;
                 self.handle_close(error);
             }
-            0x11 => self.handle_begin(channel, list)?,
+            descriptor::BEGIN => self.handle_begin(channel, list)?,
             _ => {
                 let Some(&session) = self.by_channel.get(channel) else {
                     // An end for a channel that has none may cross our own.
-                    return if code == 0x17 {
+                    return if code == descriptor::END {
                         Ok(Dispatched::Done)
                     } else {
                         Err(illegal(&format!("channel {channel} has no session")))
                     };
                 };
                 let result = match code {
-                    0x12 => self.handle_attach(session, list),
-                    0x13 => self.handle_flow(session, list),
-                    0x14 => match Transfer::read(list) {
+                    descriptor::ATTACH => self.handle_attach(session, list),
+                    descriptor::FLOW => self.handle_flow(session, list),
+                    descriptor::TRANSFER => match Transfer::read(list) {
                         Ok(transfer) => {
                             let payload = body.len() - payload.len();
                             return Ok(Dispatched::Transfer(session, transfer, payload));
                         }
                         Err(error) => Err(undecodable(error)),
                     },
-                    0x15 => self.handle_disposition(session, list),
-                    0x16 => self.handle_detach(session, list),
-                    0x17 => {
+                    descriptor::DISPOSITION => self.handle_disposition(session, list),
+                    descriptor::DETACH => self.handle_detach(session, list),
+                    descriptor::END => {
                         let error = error_field(list).map_err(undecodable)?;
                         self.handle_end(channel, session, error.as_ref());
                         Ok(())
@@ -566,18 +566,18 @@ impl Connection {
 }
 
 /// Splits a frame's body into its performative and the payload after it.
-fn split(body: &[u8]) -> Result<(u64, List<'_>, &[u8]), Malformed> {
-    let (code, rest) = super::wire::descriptor(body)?;
+fn split(body: &[u8]) -> Result<(u64, List<'_>, &[u8]), Undecodable> {
+    let (code, rest) = descriptor::read(body)?;
     let (list, payload) = List::open(rest)?;
     Ok((code, list, payload))
 }
 
 /// Reads the only field of an end and a close.
-fn error_field(mut list: List<'_>) -> Result<Option<Refusal>, Malformed> {
+fn error_field(mut list: List<'_>) -> Result<Option<Refusal>, Undecodable> {
     list.raw()?.map(state::error).transpose()
 }
 
-pub(super) fn undecodable(error: Malformed) -> Refusal {
+pub(super) fn undecodable(error: Undecodable) -> Refusal {
     Refusal {
         condition: Condition::DecodeError,
         description: format!("The frame could not be decoded: {error}."),

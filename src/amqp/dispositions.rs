@@ -11,12 +11,13 @@ use super::connection::undecodable;
 use super::frame::{self, FrameKind};
 use super::link::FlowState;
 use super::links::FlowReason;
+use super::small_frame::SmallFrame;
 use super::state::{self, DeliveryState};
 use super::unsettled::{Decision, Sent, Span};
-use super::wire::{List, Malformed, SmallFrame};
 use super::{
     Condition, Connection, DeliveryId, Event, LinkId, Outcome, Refusal, Rejection, SessionId,
 };
+use crate::codec::{List, Undecodable, descriptor};
 use crate::limits;
 
 /// Consecutive deliveries with the same outcome, not sent to the peer yet.
@@ -293,7 +294,7 @@ fn too_heavy(bytes: usize) -> Refusal {
 fn write_range(out: &mut BytesMut, id: SessionId, side: Side, range: &Range) {
     let receiver = side == Side::Received;
     if matches!(range.outcome, Outcome::Accepted) {
-        let mut frame = SmallFrame::begin(id.0, 0x15);
+        let mut frame = SmallFrame::begin(id.0, descriptor::DISPOSITION);
         frame.boolean(receiver);
         frame.uint(range.first);
         frame.uint(range.last);
@@ -318,9 +319,9 @@ struct PeerDisposition {
 }
 
 impl PeerDisposition {
-    fn read(list: &mut List<'_>) -> Result<Self, Malformed> {
-        let receiver = list.boolean()?.ok_or(Malformed::Missing("role"))?;
-        let first = list.uint()?.ok_or(Malformed::Missing("first"))?;
+    fn read(list: &mut List<'_>) -> Result<Self, Undecodable> {
+        let receiver = list.boolean()?.ok_or(Undecodable::Missing("role"))?;
+        let first = list.uint()?.ok_or(Undecodable::Missing("first"))?;
         let last = list.uint()?.unwrap_or(first);
         let settled = list.boolean()?.unwrap_or_default();
         let state = list.raw()?.map(DeliveryState::decode).transpose()?;

@@ -2,7 +2,7 @@
 
 use bytes::BytesMut;
 
-use super::wire::SmallFrame;
+use super::small_frame::SmallFrame;
 use super::{Condition, Refusal, trace};
 use crate::limits;
 

@@ -5,8 +5,8 @@ use serde_amqp::primitives::Symbol;
 
 use super::connection::{End, Phase, illegal, undecodable};
 use super::frame::{self, AMQP_HEADER, FrameKind, HEADER_BYTES, SASL_HEADER};
-use super::wire::{List, ListWriter, Malformed};
 use super::{Condition, Connection, Event, Identity, Refusal, Value, state, trace};
+use crate::codec::{List, ListWriter, Undecodable, descriptor};
 use crate::limits;
 use crate::time::Millis;
 
@@ -88,7 +88,7 @@ impl Connection {
         };
         self.out.extend_from_slice(&SASL_HEADER);
         frame::write(&mut self.out, FrameKind::Sasl, 0, |out| {
-            let mut list = ListWriter::begin(out, 0x41);
+            let mut list = ListWriter::begin(out, descriptor::SASL_INIT);
             list.symbol(init.0);
             list.binary(&init.1);
             list.end();
@@ -98,9 +98,11 @@ impl Connection {
     pub(super) fn handle_sasl(&mut self, body: &[u8]) -> Result<(), Refusal> {
         let (code, mut list) = List::described(body).map_err(undecodable)?;
         match (self.end, code) {
-            (End::Server, 0x41) => self.handle_sasl_init(&mut list).map_err(undecodable),
-            (End::Client, 0x40) => Ok(()),
-            (End::Client, 0x44) => match list.ubyte().map_err(undecodable)? {
+            (End::Server, descriptor::SASL_INIT) => {
+                self.handle_sasl_init(&mut list).map_err(undecodable)
+            }
+            (End::Client, descriptor::SASL_MECHANISMS) => Ok(()),
+            (End::Client, descriptor::SASL_OUTCOME) => match list.ubyte().map_err(undecodable)? {
                 Some(0) => {
                     self.identity = self.config.identity.clone();
                     self.out.extend_from_slice(&AMQP_HEADER);
@@ -123,7 +125,7 @@ impl Connection {
         }
     }
 
-    fn handle_sasl_init(&mut self, list: &mut List<'_>) -> Result<(), Malformed> {
+    fn handle_sasl_init(&mut self, list: &mut List<'_>) -> Result<(), Undecodable> {
         let mechanism = list.symbol()?.unwrap_or_default();
         let response = list.binary()?.unwrap_or_default();
         let identity = match mechanism {
@@ -165,7 +167,7 @@ impl Connection {
     fn decide(&mut self, is_genuine: bool) {
         let code = u8::from(!is_genuine);
         frame::write(&mut self.out, FrameKind::Sasl, 0, |out| {
-            let mut outcome = ListWriter::begin(out, 0x44);
+            let mut outcome = ListWriter::begin(out, descriptor::SASL_OUTCOME);
             outcome.ubyte(code);
             if code == 0 {
                 outcome.binary(b"Welcome!");
@@ -187,7 +189,7 @@ impl Connection {
         let external = self.config.has_certificate.then_some(EXTERNAL);
         let names: Vec<&str> = MECHANISMS.into_iter().chain(external).collect();
         frame::write(&mut self.out, FrameKind::Sasl, 0, |out| {
-            let mut list = ListWriter::begin(out, 0x40);
+            let mut list = ListWriter::begin(out, descriptor::SASL_MECHANISMS);
             list.raw(&symbols(&names));
             list.end();
         });
@@ -197,7 +199,7 @@ impl Connection {
         let config = self.config.clone();
         let offered = self.offered.clone();
         self.write(0, |out| {
-            let mut list = ListWriter::begin(out, 0x10);
+            let mut list = ListWriter::begin(out, descriptor::OPEN);
             list.string(&config.container_id);
             match &config.hostname {
                 Some(hostname) => list.string(hostname),
@@ -261,10 +263,10 @@ struct PeerOpen {
 }
 
 impl PeerOpen {
-    fn read(list: &mut List<'_>) -> Result<Self, Malformed> {
+    fn read(list: &mut List<'_>) -> Result<Self, Undecodable> {
         let container_id = list
             .string()?
-            .ok_or(Malformed::Missing("container-id"))?
+            .ok_or(Undecodable::Missing("container-id"))?
             .to_owned();
         let hostname = list.string()?.map(str::to_owned);
         let frame_size_max = list.uint()?.unwrap_or(u32::MAX);

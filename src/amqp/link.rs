@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use bytes::{Bytes, BytesMut};
 
 use super::transfers::PeerTag;
-use super::wire::Malformed;
 use super::{Attach, LinkRole, SessionId, serial};
+use crate::codec::Undecodable;
 use crate::limits;
 
 #[derive(Debug)]
@@ -230,7 +230,7 @@ pub(super) struct PeerAttach {
     pub(super) snd_settle_mode: u8,
     pub(super) rcv_settle_mode: u8,
     /// The parts for the owner; source, target or properties may be malformed.
-    pub(super) attach: Result<Attach, Malformed>,
+    pub(super) attach: Result<Attach, Undecodable>,
 }
 
 #[cfg(test)]

@@ -8,14 +8,15 @@ use super::connection::undecodable;
 use super::frame;
 use super::link::{FlowState, IncomingLink, Link, LinkPhase, OutgoingLink, PeerAttach};
 use super::session::{PendingTransfer, SessionFlow, What};
+use super::small_frame::SmallFrame;
 use super::termini::{
     decode, held_source, held_target, name_source, name_target, session_source, terminus,
 };
-use super::wire::{List, ListWriter, Malformed, SmallFrame, descriptor};
 use super::{
     Accept, Attach, Condition, Connection, Event, Fields, LinkId, LinkRole, LinkTarget, Refusal,
     SessionId, SettleMode, Tag, serial, state,
 };
+use crate::codec::{List, ListWriter, Undecodable, descriptor};
 use crate::limits;
 
 impl Connection {
@@ -173,7 +174,7 @@ impl Connection {
         self.link_bytes -= name.len();
     }
 
-    fn attach_answered(&mut self, id: LinkId, peer: PeerAttach) -> Result<(), Malformed> {
+    fn attach_answered(&mut self, id: LinkId, peer: PeerAttach) -> Result<(), Undecodable> {
         let attach = Box::new(peer.attach?);
         if let Some(link) = self.links.get_mut(id) {
             link.peer_handle = Some(peer.handle);
@@ -296,8 +297,14 @@ impl Connection {
         mode: SettleMode,
     ) -> Option<LinkId> {
         let (source, target) = match role {
-            LinkRole::Incoming => (terminus(0x28, address), terminus(0x29, name)),
-            LinkRole::Outgoing => (terminus(0x28, name), terminus(0x29, address)),
+            LinkRole::Incoming => (
+                terminus(descriptor::SOURCE, address),
+                terminus(descriptor::TARGET, name),
+            ),
+            LinkRole::Outgoing => (
+                terminus(descriptor::SOURCE, name),
+                terminus(descriptor::TARGET, address),
+            ),
         };
         self.attach_termini(session, name, role, (source, target), mode)
     }
@@ -311,7 +318,7 @@ impl Connection {
         message_session: &str,
     ) -> Option<LinkId> {
         let source = session_source(address, message_session);
-        let termini = (source, terminus(0x29, name));
+        let termini = (source, terminus(descriptor::TARGET, name));
         let mode = SettleMode::OnReceipt;
         self.attach_termini(session, name, LinkRole::Incoming, termini, mode)
     }
@@ -360,7 +367,7 @@ impl Connection {
     ) -> Result<(), Refusal> {
         let handle = list.uint().map_err(undecodable)?;
         let handle = handle
-            .ok_or(Malformed::Missing("handle"))
+            .ok_or(Undecodable::Missing("handle"))
             .map_err(undecodable)?;
         let closed = list.boolean().map_err(undecodable)?.unwrap_or_default();
         let ending = if closed {
@@ -513,7 +520,7 @@ impl Connection {
             FlowState::Outgoing(outgoing) => (outgoing.delivery_count, outgoing.credit()),
         };
         let channel = link.session.0;
-        let mut frame = SmallFrame::begin(channel, 0x13);
+        let mut frame = SmallFrame::begin(channel, descriptor::FLOW);
         session.write_flow(&mut frame);
         frame.uint(link.handle);
         frame.uint(delivery_count);
@@ -542,7 +549,7 @@ impl Connection {
             frame::FrameKind::Amqp,
             link.session.0,
             |out| {
-                let mut list = ListWriter::begin(out, 0x12);
+                let mut list = ListWriter::begin(out, descriptor::ATTACH);
                 list.string(&link.name);
                 list.uint(link.handle);
                 list.boolean(link.role == LinkRole::Incoming);
@@ -578,7 +585,7 @@ impl Connection {
             frame::FrameKind::Amqp,
             link.session.0,
             |out| {
-                let mut list = ListWriter::begin(out, 0x16);
+                let mut list = ListWriter::begin(out, descriptor::DETACH);
                 list.uint(link.handle);
                 list.boolean(ending == Ending::Closed);
                 if let Some(refusal) = refusal {
@@ -663,9 +670,11 @@ struct PeerFlow {
 }
 
 impl PeerFlow {
-    fn read(list: &mut List<'_>) -> Result<Self, Malformed> {
+    fn read(list: &mut List<'_>) -> Result<Self, Undecodable> {
         let next_incoming_id = list.uint()?;
-        let incoming_window = list.uint()?.ok_or(Malformed::Missing("incoming-window"))?;
+        let incoming_window = list
+            .uint()?
+            .ok_or(Undecodable::Missing("incoming-window"))?;
         let _next_outgoing_id = list.uint()?;
         let _outgoing_window = list.uint()?;
         let handle = list.uint()?;
@@ -689,10 +698,13 @@ impl PeerFlow {
     }
 }
 
-fn read_attach(session: SessionId, list: &mut List<'_>) -> Result<PeerAttach, Malformed> {
-    let name = list.string()?.ok_or(Malformed::Missing("name"))?.to_owned();
-    let handle = list.uint()?.ok_or(Malformed::Missing("handle"))?;
-    let is_receiver = list.boolean()?.ok_or(Malformed::Missing("role"))?;
+fn read_attach(session: SessionId, list: &mut List<'_>) -> Result<PeerAttach, Undecodable> {
+    let name = list
+        .string()?
+        .ok_or(Undecodable::Missing("name"))?
+        .to_owned();
+    let handle = list.uint()?.ok_or(Undecodable::Missing("handle"))?;
+    let is_receiver = list.boolean()?.ok_or(Undecodable::Missing("role"))?;
     let role = if is_receiver {
         LinkRole::Outgoing
     } else {
@@ -741,12 +753,12 @@ fn read_attach(session: SessionId, list: &mut List<'_>) -> Result<PeerAttach, Ma
     })
 }
 
-fn read_target(bytes: Option<&[u8]>) -> Result<LinkTarget, Malformed> {
+fn read_target(bytes: Option<&[u8]>) -> Result<LinkTarget, Undecodable> {
     let Some(bytes) = bytes else {
         return Ok(LinkTarget::Node(None));
     };
-    match descriptor(bytes)?.0 {
-        0x30 => Ok(LinkTarget::Coordinator),
+    match descriptor::read(bytes)?.0 {
+        descriptor::COORDINATOR => Ok(LinkTarget::Coordinator),
         _ => Ok(LinkTarget::Node(Some(decode::<Target>(bytes)?))),
     }
 }

@@ -28,6 +28,7 @@ mod links;
 mod names;
 mod serial;
 mod session;
+mod small_frame;
 mod state;
 mod table;
 mod termini;
@@ -36,7 +37,6 @@ mod tests;
 mod trace;
 mod transfers;
 mod unsettled;
-mod wire;
 
 pub use api::{
     Accept, Attach, Capability, Condition, Config, CreditLost, Delivery, DeliveryId, DynamicNode,

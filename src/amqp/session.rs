@@ -13,11 +13,12 @@ use super::dispositions::Range;
 use super::frame::{self, FrameKind};
 use super::link::LinkPhase;
 use super::links::FlowReason;
+use super::small_frame::SmallFrame;
 use super::table::Table;
 use super::transfers::Rest;
 use super::unsettled::Unsettled;
-use super::wire::{List, ListWriter, Malformed, SmallFrame};
 use super::{Condition, Connection, Event, LinkId, Refusal, SessionId, Tag, serial, state};
+use crate::codec::{List, ListWriter, Undecodable, descriptor};
 use crate::limits;
 
 #[derive(Debug)]
@@ -150,10 +151,14 @@ struct PeerBegin {
 }
 
 impl PeerBegin {
-    fn read(list: &mut List<'_>) -> Result<Self, Malformed> {
+    fn read(list: &mut List<'_>) -> Result<Self, Undecodable> {
         let remote_channel = list.ushort()?;
-        let next_outgoing_id = list.uint()?.ok_or(Malformed::Missing("next-outgoing-id"))?;
-        let incoming_window = list.uint()?.ok_or(Malformed::Missing("incoming-window"))?;
+        let next_outgoing_id = list
+            .uint()?
+            .ok_or(Undecodable::Missing("next-outgoing-id"))?;
+        let incoming_window = list
+            .uint()?
+            .ok_or(Undecodable::Missing("incoming-window"))?;
         let _outgoing_window = list.uint()?;
         let handle_max = list.uint()?.unwrap_or(u32::MAX);
         Ok(Self {
@@ -232,7 +237,7 @@ impl Connection {
     fn write_begin(&mut self, id: SessionId, answers: Option<u16>) {
         let handle_max = self.config.handle_max;
         self.write(id.0, |out| {
-            let mut list = ListWriter::begin(out, 0x11);
+            let mut list = ListWriter::begin(out, descriptor::BEGIN);
             match answers {
                 Some(channel) => list.ushort(channel),
                 None => list.null(),
@@ -250,7 +255,7 @@ impl Connection {
         self.by_channel.insert(channel, ENDED);
         if id != ENDED {
             self.flush_dispositions();
-            self.write(id.0, |out| ListWriter::begin(out, 0x17).end());
+            self.write(id.0, |out| ListWriter::begin(out, descriptor::END).end());
             self.drop_session(id, error);
         }
     }
@@ -263,7 +268,7 @@ impl Connection {
         };
         let channel = session.peer_channel;
         self.write(id.0, |out| {
-            let mut list = ListWriter::begin(out, 0x17);
+            let mut list = ListWriter::begin(out, descriptor::END);
             state::write_error(&mut list, refusal, None);
             list.end();
         });
@@ -390,7 +395,7 @@ impl Connection {
             return;
         };
         session.unreported = 0;
-        let mut flow = SmallFrame::begin(id.0, 0x13);
+        let mut flow = SmallFrame::begin(id.0, descriptor::FLOW);
         session.write_flow(&mut flow);
         frame::write_small(&mut self.out, id.0, flow);
     }

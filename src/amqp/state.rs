@@ -6,8 +6,8 @@ use bytes::{Bytes, BytesMut};
 use serde_amqp::Value;
 use serde_amqp::primitives::OrderedMap;
 
-use super::wire::{List, ListWriter, Malformed, descriptor};
 use super::{Condition, EncodedFields, Fields, Outcome, Refusal, Rejection};
+use crate::codec::{List, ListWriter, Undecodable, descriptor};
 
 /// The state of a delivery in a disposition or a transfer.
 #[derive(Debug, Default)]
@@ -18,19 +18,19 @@ pub(super) struct DeliveryState {
 }
 
 impl DeliveryState {
-    pub(super) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self, Undecodable> {
         let (code, mut fields) = List::described(bytes)?;
         let outcome = match code {
-            0x24 => Some(Outcome::Accepted),
-            0x25 => Some(Outcome::Rejected(rejection(&mut fields)?)),
-            0x26 => Some(Outcome::Released),
-            0x27 => Some(Outcome::Modified {
+            descriptor::ACCEPTED => Some(Outcome::Accepted),
+            descriptor::REJECTED => Some(Outcome::Rejected(rejection(&mut fields)?)),
+            descriptor::RELEASED => Some(Outcome::Released),
+            descriptor::MODIFIED => Some(Outcome::Modified {
                 delivery_failed: fields.boolean()?.unwrap_or_default(),
                 undeliverable_here: fields.boolean()?.unwrap_or_default(),
                 annotations: encoded_fields(fields.raw()?)?,
             }),
-            0x34 => {
-                let transaction = fields.binary()?.ok_or(Malformed::Missing("txn-id"))?;
+            descriptor::TRANSACTIONAL_STATE => {
+                let transaction = fields.binary()?.ok_or(Undecodable::Missing("txn-id"))?;
                 let transaction = Some(Bytes::copy_from_slice(transaction));
                 let outcome = match fields.raw()? {
                     Some(inner) => Self::decode_outcome(inner)?,
@@ -50,15 +50,15 @@ impl DeliveryState {
     }
 
     /// Decodes the outcome within a transactional state, which holds no other such state.
-    fn decode_outcome(bytes: &[u8]) -> Result<Option<Outcome>, Malformed> {
-        match descriptor(bytes)?.0 {
-            0x34 => Err(Malformed::WrongType("an outcome")),
+    fn decode_outcome(bytes: &[u8]) -> Result<Option<Outcome>, Undecodable> {
+        match descriptor::read(bytes)?.0 {
+            descriptor::TRANSACTIONAL_STATE => Err(Undecodable::WrongType("an outcome")),
             _ => Ok(Self::decode(bytes)?.outcome),
         }
     }
 }
 
-fn rejection(fields: &mut List<'_>) -> Result<Option<Arc<Rejection>>, Malformed> {
+fn rejection(fields: &mut List<'_>) -> Result<Option<Arc<Rejection>>, Undecodable> {
     let Some(error) = fields.raw()? else {
         return Ok(None);
     };
@@ -67,11 +67,11 @@ fn rejection(fields: &mut List<'_>) -> Result<Option<Arc<Rejection>>, Malformed>
 }
 
 /// Decodes an error; a peer that leaves fields out is understood.
-pub(super) fn error(bytes: &[u8]) -> Result<Refusal, Malformed> {
+pub(super) fn error(bytes: &[u8]) -> Result<Refusal, Undecodable> {
     Ok(error_fields(bytes)?.0)
 }
 
-fn error_fields(bytes: &[u8]) -> Result<(Refusal, Option<EncodedFields>), Malformed> {
+fn error_fields(bytes: &[u8]) -> Result<(Refusal, Option<EncodedFields>), Undecodable> {
     let (_, mut fields) = List::described(bytes)?;
     let condition = Condition::from(fields.symbol()?.unwrap_or_default());
     let description = fields.string()?.unwrap_or_default().to_owned();
@@ -85,11 +85,11 @@ fn error_fields(bytes: &[u8]) -> Result<(Refusal, Option<EncodedFields>), Malfor
 }
 
 /// Takes a map as it is encoded; the fields of a list have been checked for their shape.
-fn encoded_fields(bytes: Option<&[u8]>) -> Result<Option<EncodedFields>, Malformed> {
+fn encoded_fields(bytes: Option<&[u8]>) -> Result<Option<EncodedFields>, Undecodable> {
     match bytes {
         None => Ok(None),
         Some(map @ [0xc1 | 0xd1, ..]) => Ok(Some(EncodedFields::new(Bytes::copy_from_slice(map)))),
-        Some(_) => Err(Malformed::WrongType("a map")),
+        Some(_) => Err(Undecodable::WrongType("a map")),
     }
 }
 
@@ -98,11 +98,12 @@ fn encoded_fields(bytes: Option<&[u8]>) -> Result<Option<EncodedFields>, Malform
     clippy::wildcard_enum_match_arm,
     reason = "a key of another type is ignored"
 )]
-pub(super) fn field_map(bytes: Option<&[u8]>) -> Result<Option<Box<Fields>>, Malformed> {
+pub(super) fn field_map(bytes: Option<&[u8]>) -> Result<Option<Box<Fields>>, Undecodable> {
     let Some(bytes) = bytes else { return Ok(None) };
-    let value: Value = serde_amqp::from_slice(bytes).map_err(|_| Malformed::WrongType("a map"))?;
+    let value: Value =
+        serde_amqp::from_slice(bytes).map_err(|_| Undecodable::WrongType("a map"))?;
     let Value::Map(map) = value else {
-        return Err(Malformed::WrongType("a map"));
+        return Err(Undecodable::WrongType("a map"));
     };
     let entries = map.into_iter().filter_map(|(key, value)| match key {
         Value::Symbol(name) => Some((name, value)),
@@ -125,7 +126,7 @@ pub(super) fn write_outcome(list: &mut ListWriter<'_>, outcome: &Outcome) {
             undeliverable_here,
             annotations,
         } => {
-            list.list(0x27, |modified| {
+            list.list(descriptor::MODIFIED, |modified| {
                 if *delivery_failed {
                     modified.boolean(true);
                 } else {
@@ -136,14 +137,16 @@ pub(super) fn write_outcome(list: &mut ListWriter<'_>, outcome: &Outcome) {
             });
         }
         Outcome::Rejected(None) => list.raw(&[0x00, 0x53, 0x25, 0xc0, 0x02, 0x01, 0x40]),
-        Outcome::Rejected(Some(rejection)) => list.list(0x25, |rejected| {
+        Outcome::Rejected(Some(rejection)) => list.list(descriptor::REJECTED, |rejected| {
             write_error(rejected, &rejection.refusal, rejection.info.as_ref());
         }),
-        Outcome::Declared(id) => list.list(0x33, |declared| declared.binary(id)),
-        Outcome::InTransaction(id, outcome) => list.list(0x34, |state| {
-            state.binary(id);
-            write_outcome(state, outcome);
-        }),
+        Outcome::Declared(id) => list.list(descriptor::DECLARED, |declared| declared.binary(id)),
+        Outcome::InTransaction(id, outcome) => {
+            list.list(descriptor::TRANSACTIONAL_STATE, |state| {
+                state.binary(id);
+                write_outcome(state, outcome);
+            });
+        }
     }
 }
 
@@ -153,7 +156,7 @@ pub(super) fn write_error(
     refusal: &Refusal,
     info: Option<&EncodedFields>,
 ) {
-    list.list(0x1d, |error| {
+    list.list(descriptor::ERROR, |error| {
         error.symbol(refusal.condition.as_str());
         error.string(&refusal.description);
         error.raw_or_null(info.map(EncodedFields::bytes));
@@ -172,7 +175,7 @@ pub(super) fn write_disposition(
     settled: bool,
     outcome: &Outcome,
 ) {
-    let mut list = ListWriter::begin(out, 0x15);
+    let mut list = ListWriter::begin(out, descriptor::DISPOSITION);
     list.boolean(receiver);
     list.uint(first);
     list.uint(last);

@@ -8,11 +8,9 @@ use serde_amqp::descriptor::Descriptor;
 use serde_amqp::primitives::{Array, Symbol};
 
 use super::api::{SESSION_FILTER, SHARED_SESSION_FILTER, SelectorFilter, SessionFilter};
-use super::wire::{ListWriter, Malformed, descriptor};
 use super::{Accept, Attach, Capability, DynamicNode, LinkRole, LinkTarget, Value};
+use crate::codec::{ListWriter, Undecodable, descriptor};
 
-/// A target's descriptor.
-const TARGET: u64 = 0x29;
 /// The outcomes that a receiver can settle with, by their symbols.
 const OUTCOMES: [&str; 4] = [
     "amqp:accepted:list",
@@ -162,8 +160,8 @@ fn is_described(key: &str, value: &Value, (code, name): (u64, &str)) -> bool {
 }
 
 /// Decodes a terminus; the bytes were checked for their shape.
-pub(super) fn decode<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, Malformed> {
-    serde_amqp::from_slice(bytes).map_err(|_| Malformed::WrongType("a source or target"))
+pub(super) fn decode<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, Undecodable> {
+    serde_amqp::from_slice(bytes).map_err(|_| Undecodable::WrongType("a source or target"))
 }
 
 /// Keeps the parts of a source that are in place [3.5.3]. It is echoed as it was encoded if nothing
@@ -193,7 +191,7 @@ pub(super) fn held_source(asked: &Bytes, accept: &Accept) -> Bytes {
 /// Keeps the parts of a target that are in place [3.5.4].
 pub(super) fn held_target(asked: &Bytes, accept: &Accept) -> Bytes {
     // A coordinator is another kind of target.
-    let is_node = descriptor(asked).is_ok_and(|(code, _)| code == TARGET);
+    let is_node = descriptor::read(asked).is_ok_and(|(code, _)| code == descriptor::TARGET);
     let Some(mut target) = is_node.then(|| decode::<Target>(asked).ok()).flatten() else {
         return asked.clone();
     };
@@ -286,7 +284,7 @@ fn hold_filters(asked: &mut Option<FilterSet>, accept: &Accept) -> bool {
 /// Puts the name of a node into the source that asked for it, or makes a source of it.
 pub(super) fn name_source(source: Option<&Bytes>, address: &str) -> Bytes {
     let Some(source) = source else {
-        return terminus(0x28, address);
+        return terminus(descriptor::SOURCE, address);
     };
     let Ok(mut named) = decode::<Source>(source) else {
         return source.clone();
@@ -305,7 +303,7 @@ pub(super) fn name_target(target: &Bytes, address: &str) -> Bytes {
 }
 
 /// Encodes a source or target that has only an address.
-pub(super) fn terminus(code: u8, address: &str) -> Bytes {
+pub(super) fn terminus(code: u64, address: &str) -> Bytes {
     let mut out = bytes::BytesMut::new();
     let mut list = ListWriter::begin(&mut out, code);
     list.string(address);

@@ -9,12 +9,13 @@ use super::frame::{self, FrameKind};
 use super::link::{FlowState, Gathered, LinkPhase, Partial, PassedOver};
 use super::links::{FlowReason, unattached};
 use super::session::{PendingTransfer, What};
+use super::small_frame::SmallFrame;
 use super::state::DeliveryState;
-use super::wire::{List, Malformed, SmallFrame};
 use super::{
     Condition, Connection, CreditLost, Delivery, DeliveryId, Event, LinkId, Outcome, Refusal,
     Rejection, SessionId, SettleMode,
 };
+use crate::codec::{List, Undecodable, descriptor};
 use crate::limits;
 
 /// A transfer's fields, as far as they matter to us [2.7.5].
@@ -51,11 +52,11 @@ pub(super) struct PeerTag {
 }
 
 impl PeerTag {
-    fn read(tag: &[u8]) -> Result<Self, Malformed> {
+    fn read(tag: &[u8]) -> Result<Self, Undecodable> {
         let mut bytes = [0; TAG_BYTES_MAX];
         let place = bytes.get_mut(..tag.len());
         place
-            .ok_or(Malformed::WrongType("a delivery-tag of 32 bytes at most"))?
+            .ok_or(Undecodable::WrongType("a delivery-tag of 32 bytes at most"))?
             .copy_from_slice(tag);
         let length = tag.len();
         Ok(Self { length, bytes })
@@ -63,8 +64,8 @@ impl PeerTag {
 }
 
 impl Transfer {
-    pub(super) fn read(mut list: List<'_>) -> Result<Self, Malformed> {
-        let handle = list.uint()?.ok_or(Malformed::Missing("handle"))?;
+    pub(super) fn read(mut list: List<'_>) -> Result<Self, Undecodable> {
+        let handle = list.uint()?.ok_or(Undecodable::Missing("handle"))?;
         let delivery = list.uint()?;
         let tag = list.binary()?.map(PeerTag::read).transpose()?;
         let message_format = list.uint()?.unwrap_or(0);
@@ -422,10 +423,12 @@ impl Connection {
 }
 
 impl Partial {
-    fn begin(transfer: &Transfer) -> Result<Self, Malformed> {
+    fn begin(transfer: &Transfer) -> Result<Self, Undecodable> {
         Ok(Self {
-            tag: transfer.tag.ok_or(Malformed::Missing("delivery-tag"))?,
-            delivery: transfer.delivery.ok_or(Malformed::Missing("delivery-id"))?,
+            tag: transfer.tag.ok_or(Undecodable::Missing("delivery-tag"))?,
+            delivery: transfer
+                .delivery
+                .ok_or(Undecodable::Missing("delivery-id"))?,
             message_format: transfer.message_format,
             settled: transfer.settled,
             transaction: transfer.transaction.clone(),
@@ -481,7 +484,7 @@ struct Head<'a> {
 impl Head<'_> {
     /// Appends it, for so many bytes of payload.
     fn write(&self, out: &mut BytesMut, payload: usize) {
-        let mut frame = SmallFrame::begin(self.channel, 0x14);
+        let mut frame = SmallFrame::begin(self.channel, descriptor::TRANSFER);
         frame.uint(self.handle);
         match self.number {
             Some(number) => {
@@ -515,7 +518,7 @@ impl Rest {
     /// Appends the next frame; returns how much of the payload it takes.
     pub(super) fn write(&mut self, out: &mut BytesMut, session: SessionId, most: usize) -> usize {
         let size = self.payload.len().min(most);
-        let mut frame = SmallFrame::begin(session.0, 0x14);
+        let mut frame = SmallFrame::begin(session.0, descriptor::TRANSFER);
         frame.uint(self.handle);
         frame.null();
         frame.null();

@@ -8,7 +8,7 @@ use crate::amqp::{
     Accept, Condition, Config, Connection, Delivery, DeliveryId, Event, Identity, LinkId, LinkRole,
     Outcome, Refusal, SettleMode,
 };
-use crate::shape;
+use crate::codec;
 use crate::time::{Millis, Timestamp};
 
 /// The largest frame, bytes.
@@ -456,7 +456,7 @@ fn check_frame(frame: &[u8]) {
     let Some(body) = frame.get(8..).filter(|body| !body.is_empty()) else {
         return;
     };
-    let length = shape::value_length(body);
+    let length = codec::value_length(body);
     let is_transfer = body.get(2) == Some(&0x14);
     assert!(
         length.is_ok_and(|length| is_transfer || length == body.len()),

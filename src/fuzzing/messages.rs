@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::parts;
+use crate::codec;
 use crate::message::{Amendments, Control, Message, MessageState, Stamps, render, split_batch};
-use crate::shape;
 use crate::time::{Millis, Timestamp};
 
 /// Parses the first part as a message, and renders it with the second as its amendments. The result
@@ -15,7 +15,7 @@ use crate::time::{Millis, Timestamp};
 pub(super) fn run(input: &[u8]) {
     let parts = parts(input);
     let bytes = Bytes::copy_from_slice(parts.first().copied().unwrap_or_default());
-    if let Ok(length) = shape::value_length(&bytes) {
+    if let Ok(length) = codec::value_length(&bytes) {
         assert!(length <= bytes.len(), "a value beyond its bytes");
     }
     let _ = Control::parse(&bytes);

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use super::value::{is_compound, text, write_text};
-use super::{Encoded, Field, Malformed};
-use crate::shape::value_length;
+use super::{Field, Malformed};
+use crate::codec::value::{is_compound, text};
+use crate::codec::write::{write_null, write_string, write_symbol};
+use crate::codec::{Encoded, value_length};
 
 /// Changes to a message's application-properties and to fields of its properties, and the message-format
 /// that it came with, if that is not AMQP's own.
@@ -51,7 +52,7 @@ impl Amendments {
     /// Sets a property to a string.
     pub fn set_string(&mut self, name: &str, value: &str) {
         let mut encoded = Vec::with_capacity(value.len() + 5);
-        write_text(&mut encoded, 0xa1, value);
+        write_string(&mut encoded, value);
         self.set.insert(name.to_owned(), Some(encoded.into()));
     }
 
@@ -74,10 +75,10 @@ impl Amendments {
     pub fn set_field(&mut self, field: Field, text: Option<&str>) {
         let mut encoded = Vec::new();
         match text {
-            None => encoded.push(0x40),
+            None => write_null(&mut encoded),
             // The only one that is a symbol.
-            Some(text) if field == Field::ContentType => write_text(&mut encoded, 0xa3, text),
-            Some(text) => write_text(&mut encoded, 0xa1, text),
+            Some(text) if field == Field::ContentType => write_symbol(&mut encoded, text),
+            Some(text) => write_string(&mut encoded, text),
         }
         self.fields.insert(field, encoded.into());
     }

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::tests::any_amendments;
 use super::*;
+use crate::codec::Encoded;
 
 #[test]
 fn amendments_of_older_logs_mean_what_they_did() {

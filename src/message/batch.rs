@@ -3,9 +3,10 @@
 use bytes::Bytes;
 
 use super::Malformed;
-use super::value::{binary, section};
+use super::parse::section;
+use crate::codec::value::binary;
+use crate::codec::{descriptor, value_length};
 use crate::limits;
-use crate::shape::value_length;
 
 /// Splits a batch into its messages, which share its buffer.
 ///
@@ -22,7 +23,7 @@ pub fn split_batch(batch: &Bytes) -> Result<Vec<Bytes>, Malformed> {
         let (code, value) = section(rest)?;
         let length = value_length(value).map_err(|error| Malformed(error.to_string()))?;
         let (value, after) = value.split_at(length);
-        if code == 0x75 {
+        if code == descriptor::DATA {
             let message = binary(value);
             let message =
                 message.ok_or_else(|| Malformed("a data section is no binary".to_owned()))?;

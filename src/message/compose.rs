@@ -7,8 +7,14 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 
-use super::value::{begin_compound, binary, end_compound, extent, section, text_bytes, write_text};
+use super::parse::section;
 use super::{Field, Message, Scalar};
+use crate::codec::descriptor;
+use crate::codec::value::{binary, extent, text_bytes};
+use crate::codec::write::{
+    begin_list, begin_map, end_compound, write_descriptor, write_null, write_string, write_symbol,
+    write_uint,
+};
 use crate::time::{Millis, Timestamp};
 
 /// A message that is to be, but for its body.
@@ -41,11 +47,11 @@ impl Draft {
         let mut bytes = Vec::with_capacity(FRONT_BYTES);
         let life = self.time_to_live.map(|life| life.as_millis().max(1));
         if let Some(millis) = life {
-            bytes.extend_from_slice(&[0x00, 0x53, 0x70]);
-            let list = begin_compound(&mut bytes, 0xd0);
-            bytes.extend_from_slice(&[0x40, 0x40, 0x70]);
-            let short = u32::try_from(millis).unwrap_or(u32::MAX);
-            bytes.extend_from_slice(&short.to_be_bytes());
+            write_descriptor(&mut bytes, descriptor::HEADER);
+            let list = begin_list(&mut bytes);
+            write_null(&mut bytes);
+            write_null(&mut bytes);
+            write_uint(&mut bytes, u32::try_from(millis).unwrap_or(u32::MAX));
             end_compound(&mut bytes, list, 3);
         }
         self.annotations(&mut bytes);
@@ -63,17 +69,17 @@ impl Draft {
         if self.due.is_none() && self.partition_key.is_none() {
             return;
         }
-        out.extend_from_slice(&[0x00, 0x53, 0x72]);
-        let map = begin_compound(out, 0xd1);
+        write_descriptor(out, descriptor::MESSAGE_ANNOTATIONS);
+        let map = begin_map(out);
         let mut count = 0;
         if let Some(due) = self.due {
-            write_text(out, 0xa3, "x-opt-scheduled-enqueue-time");
+            write_symbol(out, "x-opt-scheduled-enqueue-time");
             Scalar::from(due).encode(out);
             count += 2;
         }
         if let Some(key) = &self.partition_key {
-            write_text(out, 0xa3, "x-opt-partition-key");
-            write_text(out, 0xa1, key);
+            write_symbol(out, "x-opt-partition-key");
+            write_string(out, key);
             count += 2;
         }
         end_compound(out, map, count);
@@ -87,16 +93,16 @@ impl Draft {
         if self.fields.is_empty() && life.is_none() {
             return;
         }
-        out.extend_from_slice(&[0x00, 0x53, 0x73]);
-        let list = begin_compound(out, 0xd0);
+        write_descriptor(out, descriptor::PROPERTIES);
+        let list = begin_list(out);
         for index in 0..COUNT {
             let text = self.fields.iter().find(|(it, _)| it.index() == index);
             match (text, life, index) {
-                (Some((Field::ContentType, text)), ..) => write_text(out, 0xa3, text),
-                (Some((_, text)), ..) => write_text(out, 0xa1, text),
+                (Some((Field::ContentType, text)), ..) => write_symbol(out, text),
+                (Some((_, text)), ..) => write_string(out, text),
                 (None, Some((_, end)), EXPIRY) => Scalar::from(end).encode(out),
                 (None, Some((begin, _)), CREATION) => Scalar::from(begin).encode(out),
-                _ => out.push(0x40),
+                _ => write_null(out),
             }
         }
         end_compound(out, list, COUNT);
@@ -106,12 +112,12 @@ impl Draft {
         if self.properties.is_empty() {
             return;
         }
-        out.extend_from_slice(&[0x00, 0x53, 0x74]);
-        let map = begin_compound(out, 0xd1);
+        write_descriptor(out, descriptor::APPLICATION_PROPERTIES);
+        let map = begin_map(out);
         let mut names = std::collections::BTreeSet::new();
         for (name, value) in &self.properties {
             if names.insert(name.as_str()) {
-                write_text(out, 0xa1, name);
+                write_string(out, name);
                 value.encode(out);
             }
         }

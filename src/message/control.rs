@@ -3,8 +3,9 @@
 use bytes::Bytes;
 
 use super::Malformed;
-use super::value::{binary, elements};
-use crate::shape::value_length;
+use super::parse::section;
+use crate::codec::value::{binary, elements};
+use crate::codec::{descriptor, value_length};
 
 /// A request to a transaction coordinator.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,9 +28,9 @@ impl Control {
         let mut rest = &message[..];
         // Sections in front of the body say nothing that matters here.
         let value = loop {
-            let (code, value) = super::value::section(rest)?;
+            let (code, value) = section(rest)?;
             let length = value_length(value).map_err(|error| Malformed(error.to_string()))?;
-            if code == 0x77 {
+            if code == descriptor::AMQP_VALUE {
                 break value.get(..length).unwrap_or_default();
             }
             rest = value.get(length..).unwrap_or_default();
@@ -37,11 +38,10 @@ impl Control {
                 return Err(malformed("it has no amqp-value"));
             }
         };
-        let (code, list) =
-            described(value).ok_or_else(|| malformed("the value is not described"))?;
+        let (code, list) = descriptor::read(value).map_err(|error| Malformed(error.to_string()))?;
         match code {
-            0x31 => Ok(Self::Declare),
-            0x32 => {
+            descriptor::DECLARE => Ok(Self::Declare),
+            descriptor::DISCHARGE => {
                 let mut fields = elements(list);
                 let id = fields.next().and_then(binary);
                 let id = id.ok_or_else(|| malformed("the discharge has no txn-id"))?;
@@ -53,26 +53,6 @@ impl Control {
             }
             other => Err(Malformed(format!("the descriptor is {other:#x}"))),
         }
-    }
-}
-
-/// Reads the descriptor of an AMQP-defined value, and the value after it.
-fn described(value: &[u8]) -> Option<(u64, &[u8])> {
-    match value {
-        [0x00, 0x53, code, rest @ ..] => Some((u64::from(*code), rest)),
-        [0x00, 0x80, rest @ ..] => {
-            let (code, rest) = rest.split_first_chunk::<8>()?;
-            Some((u64::from_be_bytes(*code), rest))
-        }
-        [0x00, symbol @ ..] => {
-            let (symbol, rest) = symbol.split_at_checked(value_length(symbol).ok()?)?;
-            match super::value::text(symbol)? {
-                "amqp:declare:list" => Some((0x31, rest)),
-                "amqp:discharge:list" => Some((0x32, rest)),
-                _ => None,
-            }
-        }
-        _ => None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Header fields and properties that JMS selectors read.
 
-use super::value::elements;
 use super::{Message, Scalar};
+use crate::codec::value::{elements, timestamp};
 
 /// Their fields in their sections.
 const DURABLE: usize = 0;
@@ -53,8 +53,6 @@ impl Message {
     fn millis(&self, index: usize) -> Scalar<'_> {
         let properties = self.sections.properties.of(self.bytes());
         let value = properties.and_then(|properties| elements(properties).nth(index));
-        value
-            .and_then(super::value::timestamp)
-            .map_or(Scalar::Null, Scalar::Long)
+        value.and_then(timestamp).map_or(Scalar::Null, Scalar::Long)
     }
 }

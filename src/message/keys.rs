@@ -1,7 +1,7 @@
 //! Keys that entities derive from a message: message session, partition, duplicate detection.
 
 use super::Message;
-use super::value::{binary, text};
+use crate::codec::value::{binary, text};
 
 /// FNV-1a with 128 bits: stable, and wide enough that two ids do not meet by chance.
 struct Hash(u128);

@@ -13,7 +13,6 @@ mod amendments_tests;
 mod batch;
 mod compose;
 mod control;
-mod encoded;
 mod jms;
 mod keys;
 mod parse;
@@ -24,7 +23,6 @@ mod scalar;
 mod scalar_tests;
 #[cfg(test)]
 mod tests;
-mod value;
 
 use crate::time::{Millis, Timestamp};
 
@@ -32,7 +30,6 @@ pub use amendments::Amendments;
 pub use batch::split_batch;
 pub use compose::{Composer, Draft};
 pub use control::Control;
-pub use encoded::{Encoded, Items};
 pub use parse::Message;
 pub use properties::{Field, Part, same_name};
 pub use render::{render, render_front};

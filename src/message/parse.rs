@@ -3,11 +3,11 @@
 use bytes::Bytes;
 
 use super::Malformed;
-use super::value::{
-    count, elements, entries, extent, is_called, is_compound, is_text, long, section, text,
-    text_bytes, timestamp, uint,
+use crate::codec::value::{
+    count, elements, entries, extent, is_called, is_compound, is_text, long, text, text_bytes,
+    timestamp, uint,
 };
-use crate::shape::{Misshapen, value_length};
+use crate::codec::{Misshapen, descriptor, value_length};
 use crate::time::{Millis, Timestamp};
 
 /// A parsed message: its bytes, and where its sections are.
@@ -73,6 +73,12 @@ pub(super) struct Sections {
 /// The bytes of a descriptor as we write it: `00 53 xx`.
 const DESCRIPTOR_SIZE: usize = 3;
 
+/// Reads the descriptor of a section; returns its code and the bytes after it.
+#[inline]
+pub(super) fn section(bytes: &[u8]) -> Result<(u64, &[u8]), Malformed> {
+    descriptor::read(bytes).map_err(|error| Malformed(error.to_string()))
+}
+
 impl Sections {
     /// Finds the sections, in whatever order: Python puts the delivery-annotations last
     /// (`messaging.md#sections`).
@@ -92,18 +98,18 @@ impl Sections {
             let next = start + length(code, value)?;
             let is_wordy = start - at != DESCRIPTOR_SIZE;
             let slot = match code {
-                0x70 => &mut found.header,
-                0x71 => &mut found.delivery_annotations,
-                0x72 => &mut found.message_annotations,
-                0x73 => &mut found.properties,
-                0x74 => &mut found.application_properties,
-                0x75..=0x77 => {
+                descriptor::HEADER => &mut found.header,
+                descriptor::DELIVERY_ANNOTATIONS => &mut found.delivery_annotations,
+                descriptor::MESSAGE_ANNOTATIONS => &mut found.message_annotations,
+                descriptor::PROPERTIES => &mut found.properties,
+                descriptor::APPLICATION_PROPERTIES => &mut found.application_properties,
+                descriptor::DATA..=descriptor::AMQP_VALUE => {
                     found.add_body(Span::new(at, next), code, &mut body_code)?;
                     found.body_is_wordy |= is_wordy;
                     at = next;
                     continue;
                 }
-                0x78 => &mut found.footer,
+                descriptor::FOOTER => &mut found.footer,
                 other => return Err(Malformed(format!("{other:#x} is no section of a message"))),
             };
             if *slot != Span::default() {
@@ -124,7 +130,11 @@ impl Sections {
     ) -> Result<(), Malformed> {
         match *before {
             None => self.body = place,
-            Some(same) if same == code && code != 0x77 && self.body.end == place.start => {
+            Some(same)
+                if same == code
+                    && code != descriptor::AMQP_VALUE
+                    && self.body.end == place.start =>
+            {
                 self.body.end = place.end;
             }
             Some(_) => {
@@ -143,23 +153,30 @@ impl Sections {
 fn measure(code: u64, value: &[u8]) -> Result<usize, Malformed> {
     let length = match code {
         // Their fields are checked one by one later, and none holds other values.
-        0x70 | 0x73 => extent(value).ok_or(Misshapen::Truncated),
+        descriptor::HEADER | descriptor::PROPERTIES => extent(value).ok_or(Misshapen::Truncated),
         _ => value_length(value),
     };
     let length = length.map_err(|error| Malformed(error.to_string()))?;
     let constructor = value.first().copied().unwrap_or_default();
     let fits = match code {
-        0x70 | 0x73 | 0x76 => matches!(constructor, 0x45 | 0xc0 | 0xd0),
-        0x71 | 0x72 | 0x74 | 0x78 => {
+        descriptor::HEADER | descriptor::PROPERTIES | descriptor::AMQP_SEQUENCE => {
+            matches!(constructor, 0x45 | 0xc0 | 0xd0)
+        }
+        descriptor::DELIVERY_ANNOTATIONS
+        | descriptor::MESSAGE_ANNOTATIONS
+        | descriptor::APPLICATION_PROPERTIES
+        | descriptor::FOOTER => {
             matches!(constructor, 0xc1 | 0xd1) && count(value).is_multiple_of(2)
         }
-        0x75 => matches!(constructor, 0xa0 | 0xb0),
+        descriptor::DATA => matches!(constructor, 0xa0 | 0xb0),
         _ => true,
     };
     if !fits {
         return Err(Malformed(format!("the section {code:#x} has another type")));
     }
-    if code == 0x74 && entries(value).any(|(_, value)| is_compound(value)) {
+    if code == descriptor::APPLICATION_PROPERTIES
+        && entries(value).any(|(_, value)| is_compound(value))
+    {
         let text = "an application-property is a list, a map or an array, and not a simple value";
         return Err(Malformed(text.to_owned()));
     }

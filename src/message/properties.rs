@@ -1,8 +1,9 @@
 //! Properties of a message that rules read, in place.
 
-use super::parse::Span;
-use super::value::{elements, entries, is_called, text};
+use super::parse::{Span, section};
 use super::{Amendments, Malformed, Message};
+use crate::codec::descriptor;
+use crate::codec::value::{elements, entries, is_called, text};
 
 /// A field of the properties section that rules compare, and may change. Service Bus's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -108,8 +109,8 @@ impl Message {
     pub fn value(&self) -> Result<&[u8], Malformed> {
         match self.section(self.sections.body) {
             [] => Ok(&[]),
-            body => match super::value::section(body)? {
-                (0x77, value) => Ok(value),
+            body => match section(body)? {
+                (descriptor::AMQP_VALUE, value) => Ok(value),
                 _ => Err(Malformed("the body must be an amqp-value".to_owned())),
             },
         }

@@ -1,10 +1,13 @@
 //! Messages on their way out.
 
-use super::parse::Sections;
-use super::value::{
-    begin_compound, elements, end_compound, entries, extent, is_called, section, text, write_text,
-};
+use super::parse::{Sections, section};
 use super::{Amendments, Field, Malformed, MessageState, Stamps};
+use crate::codec::descriptor;
+use crate::codec::value::{elements, entries, extent, is_called, text};
+use crate::codec::write::{
+    begin_list, begin_map, end_compound, write_descriptor, write_null, write_string,
+    write_timestamp, write_uint,
+};
 use crate::time::{Millis, Timestamp};
 
 const LOCK_TOKEN: &str = "x-opt-lock-token";
@@ -64,7 +67,7 @@ pub fn render_front<'m>(out: &mut Vec<u8>, message: &'m [u8], stamps: &Stamps) -
         out.extend_from_slice(own);
     }
     if let Some(own) = sections.footer.of(message) {
-        out.extend_from_slice(&[0x00, 0x53, 0x78]);
+        write_descriptor(out, descriptor::FOOTER);
         out.extend_from_slice(own);
     }
     &[]
@@ -156,15 +159,15 @@ fn header(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
     let mut fields = elements(own.unwrap_or_default());
     let mut next = || fields.next().unwrap_or(&[0x40]);
     let (durable, priority, _ttl, first_acquirer) = (next(), next(), next(), next());
-    out.extend_from_slice(&[0x00, 0x53, 0x70]);
-    let list = begin_compound(out, 0xd0);
+    write_descriptor(out, descriptor::HEADER);
+    let list = begin_list(out);
     short(out, durable);
     short(out, priority);
     if stamps.time_to_live == Millis::MAX {
-        out.push(0x40);
+        write_null(out);
     } else {
         let millis = stamps.time_to_live.as_millis();
-        uint(out, u32::try_from(millis).unwrap_or(u32::MAX));
+        write_uint(out, u32::try_from(millis).unwrap_or(u32::MAX));
     }
     // A message that was delivered before has been acquired before [3.2.1].
     let is_first = matches!(first_acquirer, [0x41] | [0x56, 0x01]);
@@ -173,7 +176,7 @@ fn header(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
     } else {
         short(out, first_acquirer);
     }
-    uint(out, stamps.delivery_count);
+    write_uint(out, stamps.delivery_count);
     end_compound(out, list, 5);
 }
 
@@ -191,8 +194,8 @@ fn delivery_annotations(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) 
     if own.is_none() && stamps.lock_token.is_none() && !stamps.delivered {
         return;
     }
-    out.extend_from_slice(&[0x00, 0x53, 0x71]);
-    let map = begin_compound(out, 0xd1);
+    write_descriptor(out, descriptor::DELIVERY_ANNOTATIONS);
+    let map = begin_map(out);
     let mut count = own.map_or(0, |own| others(out, own, &[LOCK_TOKEN]));
     if let Some(token) = stamps.lock_token {
         let entry = *b"\xa3\x10x-opt-lock-token\x98\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
@@ -217,8 +220,8 @@ fn others(out: &mut Vec<u8>, own: &[u8], names: &[&str]) -> usize {
 }
 
 fn annotations(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
-    out.extend_from_slice(&[0x00, 0x53, 0x72]);
-    let map = begin_compound(out, 0xd1);
+    write_descriptor(out, descriptor::MESSAGE_ANNOTATIONS);
+    let map = begin_map(out);
     let mut count = own.map_or(0, |own| others(out, own, &OURS));
     out.extend_from_slice(&usual_stamps(stamps));
     count += 4 + unusual_stamps(out, stamps);
@@ -235,7 +238,7 @@ fn annotations(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
     }
     if let Some(source) = &stamps.dead_letter_source {
         out.extend_from_slice(b"\xa3\x17x-opt-deadletter-source");
-        write_text(out, 0xa1, source);
+        write_string(out, source);
         count += 2;
     }
     end_compound(out, map, count);
@@ -287,7 +290,7 @@ fn properties(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
     const ABSOLUTE_EXPIRY_TIME: usize = 8;
     const CREATION_TIME: usize = 9;
     const NULL: &[u8] = &[0x40];
-    out.extend_from_slice(&[0x00, 0x53, 0x73]);
+    write_descriptor(out, descriptor::PROPERTIES);
     let mut fields = elements(own.unwrap_or_default());
     let has_id = fields.clone().next().is_some_and(|id| id != NULL);
     let lives_on = stamps.time_to_live == Millis::MAX;
@@ -315,7 +318,7 @@ fn properties(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
     } else {
         least.max(CREATION_TIME + 1)
     };
-    let list = begin_compound(out, 0xd0);
+    let list = begin_list(out);
     let mut count = 0;
     loop {
         let field = match fields.next() {
@@ -328,9 +331,11 @@ fn properties(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
             (0, true) => default_message_id(out, stamps.default_message_id),
             (ABSOLUTE_EXPIRY_TIME, _) if !lives_on => {
                 let end = stamps.enqueued_time.after(stamps.time_to_live);
-                timestamp(out, end.min(TIME_MAX));
+                write_timestamp(out, end.min(TIME_MAX).as_millis());
             }
-            (CREATION_TIME, _) if !lives_on => timestamp(out, stamps.enqueued_time),
+            (CREATION_TIME, _) if !lives_on => {
+                write_timestamp(out, stamps.enqueued_time.as_millis());
+            }
             _ => out.extend_from_slice(field),
         }
         count += 1;
@@ -348,23 +353,18 @@ fn default_message_id(out: &mut Vec<u8>, id: [u8; 16]) {
     );
 }
 
-fn timestamp(out: &mut Vec<u8>, at: Timestamp) {
-    out.push(0x83);
-    out.extend_from_slice(&at.as_millis().to_be_bytes());
-}
-
 /// Writes the application-properties: those without amendments as the sender had them, then the
 /// amended ones.
 fn application_properties(out: &mut Vec<u8>, own: Option<&[u8]>, amended: Option<&Amendments>) {
     let Some(amended) = amended else {
         if let Some(own) = own {
-            out.extend_from_slice(&[0x00, 0x53, 0x74]);
+            write_descriptor(out, descriptor::APPLICATION_PROPERTIES);
             out.extend_from_slice(own);
         }
         return;
     };
-    out.extend_from_slice(&[0x00, 0x53, 0x74]);
-    let map = begin_compound(out, 0xd1);
+    write_descriptor(out, descriptor::APPLICATION_PROPERTIES);
+    let map = begin_map(out);
     let mut count = 0;
     for (key, value) in entries(own.unwrap_or_default()) {
         if !text(key).is_some_and(|name| amended.contains(name)) {
@@ -374,20 +374,9 @@ fn application_properties(out: &mut Vec<u8>, own: Option<&[u8]>, amended: Option
         }
     }
     for (name, value) in amended.iter() {
-        write_text(out, 0xa1, name);
+        write_string(out, name);
         out.extend_from_slice(value);
         count += 2;
     }
     end_compound(out, map, count);
-}
-
-fn uint(out: &mut Vec<u8>, value: u32) {
-    match u8::try_from(value) {
-        Ok(0) => out.push(0x43),
-        Ok(small) => out.extend_from_slice(&[0x52, small]),
-        Err(_) => {
-            out.push(0x70);
-            out.extend_from_slice(&value.to_be_bytes());
-        }
-    }
 }

@@ -4,8 +4,11 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::value::{text, write_text};
-use crate::shape::value_length;
+use crate::codec::value::text;
+use crate::codec::write::{
+    write_boolean, write_long, write_null, write_string, write_symbol, write_timestamp, write_ulong,
+};
+use crate::codec::{Encoded, value_length};
 use crate::time::Timestamp;
 
 /// A simple value: of a property, a parameter, or an expression.
@@ -81,7 +84,7 @@ impl<'a> Scalar<'a> {
             }),
             [0x98, rest @ ..] => array(rest).map_or(opaque, Self::Uuid),
             [0x00, rest @ ..] => described(rest).unwrap_or(opaque),
-            _ => match (text(value), integer(value)) {
+            _ => match (text(value), Encoded::new(value).any_integer()) {
                 (Some(text), _) => Self::Text(Cow::Borrowed(text)),
                 (None, Some(integer)) => Self::from_integer(integer).unwrap_or(opaque),
                 (None, None) => opaque,
@@ -150,19 +153,18 @@ impl<'a> Scalar<'a> {
     /// Appends the value, encoded.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Self::Null => out.push(0x40),
-            Self::Boolean(true) => out.push(0x41),
-            Self::Boolean(false) => out.push(0x42),
-            Self::Long(value) => fixed(out, 0x81, &value.to_be_bytes()),
-            Self::Ulong(value) => fixed(out, 0x80, &value.to_be_bytes()),
+            Self::Null => write_null(out),
+            Self::Boolean(value) => write_boolean(out, *value),
+            Self::Long(value) => write_long(out, *value),
+            Self::Ulong(value) => write_ulong(out, *value),
             Self::Double(value) => fixed(out, 0x82, &value.to_be_bytes()),
-            Self::Text(value) => write_text(out, 0xa1, value),
+            Self::Text(value) => write_string(out, value),
             Self::Uuid(value) => fixed(out, 0x98, value),
-            Self::Timestamp(ticks) => fixed(out, 0x83, &ticks.div_euclid(TICKS).to_be_bytes()),
+            Self::Timestamp(ticks) => write_timestamp(out, ticks.div_euclid(TICKS)),
             Self::Duration(ticks) => {
                 out.push(0x00);
-                write_text(out, 0xa3, TIMESPAN);
-                fixed(out, 0x81, &ticks.to_be_bytes());
+                write_symbol(out, TIMESPAN);
+                write_long(out, *ticks);
             }
             Self::Opaque(value) => out.extend_from_slice(value),
         }
@@ -210,22 +212,6 @@ fn fixed(out: &mut Vec<u8>, code: u8, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Returns an integer of whatever width.
-fn integer(value: &[u8]) -> Option<i128> {
-    Some(match value {
-        [0x43 | 0x44] => 0,
-        [0x50 | 0x52 | 0x53, byte] => i128::from(*byte),
-        [0x51 | 0x54 | 0x55, byte] => i128::from(i8::from_be_bytes([*byte])),
-        [0x60, rest @ ..] => i128::from(u16::from_be_bytes(array(rest)?)),
-        [0x61, rest @ ..] => i128::from(i16::from_be_bytes(array(rest)?)),
-        [0x70, rest @ ..] => i128::from(u32::from_be_bytes(array(rest)?)),
-        [0x71, rest @ ..] => i128::from(i32::from_be_bytes(array(rest)?)),
-        [0x80, rest @ ..] => i128::from(u64::from_be_bytes(array(rest)?)),
-        [0x81, rest @ ..] => i128::from(i64::from_be_bytes(array(rest)?)),
-        _ => return None,
-    })
-}
-
 /// Appends an integer in the type of which `code` is a constructor, if it can hold it.
 fn encode_integer(out: &mut Vec<u8>, code: u8, value: i128) -> Option<()> {
     match code {
@@ -250,7 +236,7 @@ fn encode_integer(out: &mut Vec<u8>, code: u8, value: i128) -> Option<()> {
 fn described(bytes: &[u8]) -> Option<Scalar<'_>> {
     let length = value_length(bytes).ok()?;
     let (name, value) = bytes.split_at_checked(length)?;
-    let ticks = |value| i64::try_from(integer(value)?).ok();
+    let ticks = |value| i64::try_from(Encoded::new(value).any_integer()?).ok();
     match text(name)? {
         TIMESPAN => Some(Scalar::Duration(ticks(value)?)),
         DATETIME_OFFSET => Some(Scalar::Timestamp(ticks(value)?.saturating_sub(UNIX_EPOCH))),

@@ -22,6 +22,7 @@ use serde_amqp::read::SliceReader;
 use serde_bytes::ByteBuf;
 
 use super::*;
+use crate::codec::{Encoded, value};
 
 const NAMES: [&str; 6] = [
     "x-opt-sequence-number",
@@ -287,14 +288,14 @@ prop_compose! {
 }
 
 fn found(message: &[u8]) -> parse::Sections {
-    let length = |_, value: &[u8]| Ok(crate::shape::value_length(value).unwrap());
+    let length = |_, value: &[u8]| Ok(crate::codec::value_length(value).unwrap());
     parse::Sections::find(message, length).unwrap()
 }
 
 /// Whether every section begins with `00 53 xx`.
 fn descriptors_are_compact(mut message: &[u8]) -> bool {
     while let [0x00, 0x53, _, value @ ..] = message {
-        message = &value[crate::shape::value_length(value).unwrap()..];
+        message = &value[crate::codec::value_length(value).unwrap()..];
     }
     message.is_empty()
 }

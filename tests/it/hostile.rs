@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use jitney::amqp::{Connection, Delivery, Event, Identity, LinkId, LinkRole, Outcome, SettleMode};
 use jitney::ids::Random;
 use jitney::message::{Amendments, Message, split_batch};
-use jitney::{address, config, limits, shape};
+use jitney::{address, codec, config, limits};
 
 use crate::rig::{self, Rig};
 
@@ -222,7 +222,7 @@ fn no_bytes_make_a_parser_panic() {
         let _ = Message::parse(bytes.clone());
         let _ = split_batch(&bytes);
         let _ = Amendments::decode(&bytes);
-        let _ = shape::value_length(&bytes);
+        let _ = codec::value_length(&bytes);
         let text = String::from_utf8_lossy(&bytes);
         let _ = address::Address::parse(&text);
         let _ = config::parse(&text);

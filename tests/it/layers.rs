@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 const TABLE: [(&str, &str); 20] = [
     ("time", ""),
     ("limits", "time"),
-    ("shape", "limits"),
+    ("codec", "time limits"),
     ("address", "limits"),
     ("ids", ""),
     ("rights", "time"),
     ("memory", "limits"),
-    ("amqp", "time limits shape"),
-    ("message", "time limits shape"),
+    ("amqp", "time limits codec"),
+    ("message", "time limits codec"),
     ("rules", "time limits ids memory message"),
     ("queue", "time limits ids rights memory message rules"),
     ("access", "time limits address rights"),
@@ -23,7 +23,7 @@ const TABLE: [(&str, &str); 20] = [
     ),
     (
         "gateway",
-        "time limits shape address ids rights memory amqp message rules queue access namespace",
+        "time limits codec address ids rights memory amqp message rules queue access namespace",
     ),
     ("journal", "time limits ids memory queue"),
     ("config", "time limits address"),
@@ -33,13 +33,13 @@ const TABLE: [(&str, &str); 20] = [
     ),
     (
         "fuzzing",
-        "time limits shape address ids rights memory amqp message rules queue access namespace gateway journal config shard",
+        "time limits codec address ids rights memory amqp message rules queue access namespace gateway journal config shard",
     ),
     (
         "server",
-        "time limits shape address ids rights memory amqp message rules queue access namespace gateway journal config shard",
+        "time limits codec address ids rights memory amqp message rules queue access namespace gateway journal config shard",
     ),
-    ("loadgen", "time limits shape amqp message"),
+    ("loadgen", "time limits codec amqp message"),
 ];
 
 /// What of others may be named where.
@@ -177,7 +177,7 @@ fn the_map_shows_the_same_table() {
     let map = std::fs::read_to_string(path).unwrap();
     for (module, imports) in TABLE {
         let shown = match module {
-            "time" | "limits" | "shape" => "| `time`, `limits`, `shape` | one another |".to_owned(),
+            "time" | "limits" | "codec" => "| `time`, `limits`, `codec` | one another |".to_owned(),
             "server" => "| `server` | everything |".to_owned(),
             _ if imports.is_empty() => format!("| `{module}` | |"),
             _ => format!("| `{module}` | `{imports}` |"),

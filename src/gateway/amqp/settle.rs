@@ -7,10 +7,11 @@ use bytes::Bytes;
 use super::transactions::Answer;
 use super::{Link, Reply, Routed};
 use crate::amqp::{Condition, DeliveryId, LinkId, Outcome, Rejection};
+use crate::codec::Encoded;
 use crate::gateway::Gateway;
 use crate::gateway::denied::rejected;
 use crate::ids::{ConnectionId, LockToken};
-use crate::message::{Amendments, Encoded};
+use crate::message::Amendments;
 use crate::namespace::{LostLock, Operation, StepContext};
 use crate::queue::{Changes, DeadLetter, Settlement};
 

@@ -11,7 +11,7 @@ use bytes::BytesMut;
 use jitney::amqp::{
     Accept, Condition, Connection, Delivery, Event, LinkId, LinkRole, Outcome, Refusal, SettleMode,
 };
-use jitney::shape;
+use jitney::codec;
 use jitney::time::{Millis, Timestamp};
 
 use super::dialogue::{config, corpus};
@@ -88,7 +88,7 @@ fn bent_values_do_no_harm() {
                 b"\xf0\x00\x00\x00\x09\xff\xff\xff\xff\xd1",
             );
         }
-        if let Ok(length) = shape::value_length(&value) {
+        if let Ok(length) = codec::value_length(&value) {
             passed += 1;
             let _ = serde_amqp::from_slice::<serde_amqp::Value>(&value[..length]);
         }
@@ -259,7 +259,7 @@ impl Victim {
                 "{head:x?}"
             );
             if frame.len() > 8 {
-                let length = shape::value_length(&frame[8..]).expect("a well-formed frame");
+                let length = codec::value_length(&frame[8..]).expect("a well-formed frame");
                 let is_transfer = frame[10] == 0x14;
                 assert!(
                     is_transfer || length + 8 == frame.len(),

@@ -15,14 +15,14 @@ use serde_amqp::descriptor::Descriptor;
 use serde_amqp::primitives::{Array, OrderedMap, Timestamp};
 use serde_amqp::{Value, from_slice, to_vec};
 
-use jitney::shape;
+use jitney::codec;
 
 /// Takes a frame's body apart: its performative in words, and its payload.
 pub fn describe(body: &[u8]) -> String {
     if body.is_empty() {
         return "empty".to_owned();
     }
-    let length = shape::value_length(body).expect("a frame begins with a value");
+    let length = codec::value_length(body).expect("a frame begins with a value");
     let (performative, payload) = body.split_at(length);
     assert_eq!(
         performative[..2],

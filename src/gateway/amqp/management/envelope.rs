@@ -3,7 +3,8 @@
 use bytes::Bytes;
 
 use super::values::Map;
-use crate::message::{Encoded, Field, Message};
+use crate::codec::Encoded;
+use crate::message::{Field, Message};
 
 /// A request of a client to a service node.
 #[derive(Debug, Default)]

@@ -8,11 +8,12 @@ use super::response::Carried;
 use super::values::Map;
 use super::{Body, Request, Status};
 use crate::address::EntityAddress;
+use crate::codec::Encoded;
 use crate::gateway::Gateway;
 use crate::gateway::amqp::{Link, consumer_id, link_of};
 use crate::ids::{ConnectionId, EntityId, SequenceNumber};
 use crate::limits;
-use crate::message::{Amendments, Encoded, Message};
+use crate::message::{Amendments, Message};
 use crate::namespace::{Denied, DeniedKind, LostLock, Operation as Enlisted, StepContext, Target};
 use crate::queue::{
     Browsed, DeadLetter, DeferredRefused, Doomed, LockLost, LookOn, Queue, ReceiveMode,

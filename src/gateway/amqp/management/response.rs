@@ -8,6 +8,11 @@ use serde_bytes::ByteBuf;
 
 use super::Request;
 use crate::amqp::Condition;
+use crate::codec::descriptor;
+use crate::codec::write::{
+    begin_list, begin_map, begin_string_array, end_compound, write_array_string, write_descriptor,
+    write_null, write_string,
+};
 use crate::ids::{BodyRef, LockToken, SequenceNumber};
 use crate::message::{self, Stamps};
 use crate::namespace::DeniedKind;
@@ -197,7 +202,7 @@ impl Response {
         let mut out = Vec::with_capacity(256);
         self.encode_properties(&mut out);
         self.encode_application_properties(&mut out);
-        out.extend_from_slice(&[0x00, 0x53, 0x77]);
+        write_descriptor(&mut out, descriptor::AMQP_VALUE);
         if let Body::Sessions { skip, ids } = &self.body {
             encode_sessions(&mut out, *skip, ids);
         } else {
@@ -208,20 +213,21 @@ impl Response {
 
     /// The properties section: correlation-id is the sixth field, `to` the third.
     fn encode_properties(&self, out: &mut Vec<u8>) {
-        const NULL: &[u8] = &[0x40];
-        let mut to = Vec::new();
-        encode(
-            &mut to,
-            &self.reply_to.clone().map_or(Value::Null, Value::String),
-        );
-        let id = self.correlation_id.as_deref().unwrap_or(NULL);
-        let fields = [NULL, NULL, &to, NULL, NULL, id];
-        let length = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX).to_be_bytes();
-        let size: usize = fields.iter().map(|field| field.len()).sum();
-        out.extend_from_slice(&[0x00, 0x53, 0x73, 0xd0]);
-        out.extend_from_slice(&length(size + 4));
-        out.extend_from_slice(&length(fields.len()));
-        out.extend(fields.into_iter().flatten());
+        write_descriptor(out, descriptor::PROPERTIES);
+        let list = begin_list(out);
+        write_null(out);
+        write_null(out);
+        match &self.reply_to {
+            Some(reply_to) => write_string(out, reply_to),
+            None => write_null(out),
+        }
+        write_null(out);
+        write_null(out);
+        match &self.correlation_id {
+            Some(id) => out.extend_from_slice(id),
+            None => write_null(out),
+        }
+        end_compound(out, list, 6);
     }
 
     fn encode_application_properties(&self, out: &mut Vec<u8>) {
@@ -243,7 +249,7 @@ impl Response {
             let symbol = Value::Symbol(Symbol::from(condition.as_str()));
             map.insert(string("errorCondition"), symbol);
         }
-        out.extend_from_slice(&[0x00, 0x53, 0x74]);
+        write_descriptor(out, descriptor::APPLICATION_PROPERTIES);
         encode(out, &Value::Map(map));
     }
 
@@ -306,24 +312,16 @@ impl Carried {
 /// Writes an array of strings by hand: `serde_amqp` gives its elements the lengths of their
 /// characters, where bytes are meant.
 fn encode_sessions(out: &mut Vec<u8>, skip: i32, ids: &[String]) {
-    let length = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX).to_be_bytes();
-    let mut array = vec![0xb1];
+    let map = begin_map(out);
+    write_string(out, "skip");
+    encode(out, &Value::Int(skip));
+    write_string(out, "sessions-ids");
+    let array = begin_string_array(out);
     for id in ids {
-        array.extend_from_slice(&length(id.len()));
-        array.extend_from_slice(id.as_bytes());
+        write_array_string(out, id);
     }
-    let mut map = Vec::new();
-    encode(&mut map, &string("skip"));
-    encode(&mut map, &Value::Int(skip));
-    encode(&mut map, &string("sessions-ids"));
-    map.push(0xf0);
-    map.extend_from_slice(&length(array.len() + 4));
-    map.extend_from_slice(&length(ids.len()));
-    map.extend_from_slice(&array);
-    out.push(0xd1);
-    out.extend_from_slice(&length(map.len() + 4));
-    out.extend_from_slice(&length(4));
-    out.extend_from_slice(&map);
+    end_compound(out, array, ids.len());
+    end_compound(out, map, 4);
 }
 
 fn string(text: &str) -> Value {

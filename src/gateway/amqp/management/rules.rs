@@ -8,15 +8,16 @@ use serde_amqp::primitives::{OrderedMap, Timestamp as WireTimestamp};
 use super::operations::{Answer, Failure, Operation};
 use super::values::{Map, wrong};
 use super::{Body, Status};
+use crate::codec::Encoded;
+use crate::codec::value_length;
 use crate::ids::EntityId;
 use crate::limits;
-use crate::message::{Encoded, Scalar};
+use crate::message::Scalar;
 use crate::namespace::{Denied, DeniedKind};
 use crate::queue::Queue;
 use crate::rules::{
     Action, CorrelationFields, CorrelationFilter, Filter, Rule, SqlFilter, Value as RuleValue,
 };
-use crate::shape::value_length;
 
 /// Descriptors of what is told of a rule: those of filters have one hexadecimal digit less.
 const RULE_DESCRIPTION: u64 = 0x0137_0000_0004;

@@ -9,10 +9,11 @@ use fe2o3_amqp_types::primitives::OrderedMap;
 
 use super::*;
 use crate::amqp::{Attach, Condition, DeliveryId, Event, LinkRole, LinkTarget, Outcome};
+use crate::codec::Encoded;
 use crate::gateway::Input;
 use crate::gateway::amqp::tests::{Bench, message};
 use crate::gateway::amqp::windows::Windows;
-use crate::message::{Encoded, Message};
+use crate::message::Message;
 use crate::rules::{CorrelationFields, CorrelationFilter, Filter, Rule};
 
 /// Where requests go, and where answers come from.

@@ -1,9 +1,9 @@
 //! Reading a request's map, in whatever types a client chose: any integer where a number is
 //! meant, a list where an array is, symbols for strings (`management.md#tolerated-types`).
 
+use crate::codec::{Encoded, Items};
 use crate::ids::{LockToken, SequenceNumber};
 use crate::limits;
-use crate::message::{Encoded, Items};
 use crate::time::Timestamp;
 
 /// The map in a request's body. What is wrong with an entry is told as a sentence.

@@ -3,6 +3,7 @@
 //! Checked before anything is decoded, because a decoder that believes a length allocates it.
 //! Nothing here knows what a value means.
 
+use super::constructor::{DESCRIBED, Layout, Prefix, is_map, layout};
 use crate::limits;
 
 /// Why bytes are not values.
@@ -62,7 +63,7 @@ impl Remaining {
 
 fn length_within(bytes: &[u8], room: &mut Remaining) -> Result<usize, Misshapen> {
     let (&code, rest) = bytes.split_first().ok_or(Misshapen::Truncated)?;
-    if code == 0x00 {
+    if code == DESCRIBED {
         room.descend()?;
         let descriptor = length_within(rest, room)?;
         let value = rest.get(descriptor..).ok_or(Misshapen::Truncated)?;
@@ -73,52 +74,45 @@ fn length_within(bytes: &[u8], room: &mut Remaining) -> Result<usize, Misshapen>
     Ok(1 + body_length(code, rest, room)?)
 }
 
-/// Returns the bytes of a value after its constructor.
+/// Returns how many bytes of a value follow its constructor.
 fn body_length(code: u8, rest: &[u8], room: &mut Remaining) -> Result<usize, Misshapen> {
-    let fixed = match code {
-        0x40..=0x45 => 0,
-        0x50..=0x56 => 1,
-        0x60 | 0x61 => 2,
-        0x70..=0x74 => 4,
-        0x80..=0x84 => 8,
-        0x94 | 0x98 => 16,
-        0xa0 | 0xa1 | 0xa3 => 1 + byte(rest)?,
-        0xb0 | 0xb1 | 0xb3 => word(rest)?.checked_add(4).ok_or(Misshapen::Truncated)?,
-        0xc0 | 0xc1 | 0xe0 => return compound(code, rest, 1, byte(rest)?, room),
-        0xd0 | 0xd1 | 0xf0 => return compound(code, rest, 4, word(rest)?, room),
-        _ => return Err(Misshapen::Constructor(code)),
+    let length = match layout(code) {
+        Layout::Fixed(length) => usize::from(length),
+        Layout::Variable(prefix) => {
+            let (length, _) = prefix.split(rest).ok_or(Misshapen::Truncated)?;
+            let length = length.checked_add(prefix.bytes());
+            length.ok_or(Misshapen::Truncated)?
+        }
+        Layout::Compound(prefix) | Layout::Array(prefix) => {
+            return compound(code, rest, prefix, room);
+        }
+        Layout::Other => return Err(Misshapen::Constructor(code)),
     };
-    if rest.len() < fixed {
+    if rest.len() < length {
         Err(Misshapen::Truncated)
     } else {
-        Ok(fixed)
+        Ok(length)
     }
 }
 
 fn compound(
     code: u8,
     rest: &[u8],
-    width: usize,
-    size: usize,
+    prefix: Prefix,
     room: &mut Remaining,
 ) -> Result<usize, Misshapen> {
     room.descend()?;
-    let end = width.checked_add(size).ok_or(Misshapen::Truncated)?;
-    let inner = rest.get(width..end).ok_or(Misshapen::Truncated)?;
-    let count = if width == 1 {
-        byte(inner)?
-    } else {
-        word(inner)?
-    };
-    let mut elements = inner.get(width..).ok_or(Misshapen::Truncated)?;
+    let (size, inner) = prefix.split(rest).ok_or(Misshapen::Truncated)?;
+    let inner = inner.get(..size).ok_or(Misshapen::Truncated)?;
+    let (count, mut elements) = prefix.split(inner).ok_or(Misshapen::Truncated)?;
     if limits::VALUE_ELEMENTS_MAX < count {
         return Err(Misshapen::Count(count));
     }
     room.elements = room.elements.checked_sub(count).ok_or(Misshapen::Total)?;
-    if (code == 0xc1 || code == 0xd1) && count % 2 == 1 {
+    if is_map(code) && count % 2 == 1 {
         return Err(Misshapen::OddMap(count));
     }
-    if code == 0xe0 || code == 0xf0 {
+    if matches!(layout(code), Layout::Array(_)) {
         elements = array(elements, count, room)?;
     } else {
         for _ in 0..count {
@@ -134,7 +128,7 @@ fn compound(
     }
     room.depth += 1;
     if elements.is_empty() {
-        Ok(end)
+        Ok(prefix.bytes() + size)
     } else {
         Err(Misshapen::Surplus(elements.len()))
     }
@@ -151,7 +145,7 @@ fn array<'a>(
         None if count == 0 => return Ok(&[]),
         None => return Err(Misshapen::Truncated),
     };
-    if code == 0x00 {
+    if code == DESCRIBED {
         room.descend()?;
         let descriptor = length_within(elements, room)?;
         room.depth += 1;
@@ -168,18 +162,6 @@ fn array<'a>(
         elements = elements.get(length..).ok_or(Misshapen::Truncated)?;
     }
     Ok(elements)
-}
-
-fn byte(bytes: &[u8]) -> Result<usize, Misshapen> {
-    bytes
-        .first()
-        .map(|&byte| usize::from(byte))
-        .ok_or(Misshapen::Truncated)
-}
-
-fn word(bytes: &[u8]) -> Result<usize, Misshapen> {
-    let bytes = bytes.first_chunk::<4>().ok_or(Misshapen::Truncated)?;
-    usize::try_from(u32::from_be_bytes(*bytes)).map_err(|_| Misshapen::Truncated)
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! An encoded value, read in place: decoded, it would take many times its bytes.
 
-use super::value::{Values, behind, extent};
+use super::constructor::{self, DESCRIBED, Layout, NULL};
+use super::descriptor;
+use super::value::{self, Values, compound_head, contents, data_length, extent};
 use crate::time::Timestamp;
 
 /// A value whose shape has been checked.
@@ -27,7 +29,7 @@ impl<'a> Encoded<'a> {
         match value {
             [code, data @ ..] => Self { code: *code, data },
             [] => Self {
-                code: 0x40,
+                code: NULL,
                 data: &[],
             },
         }
@@ -36,13 +38,36 @@ impl<'a> Encoded<'a> {
     /// Returns whether it is null.
     #[must_use]
     pub const fn is_null(self) -> bool {
-        self.code == 0x40
+        self.code == NULL
+    }
+
+    /// Returns the code of its descriptor, and the value that is described; `None` if it has no descriptor, or
+    /// one that is a name which AMQP does not define.
+    #[must_use]
+    pub fn described(self) -> Option<(u64, Self)> {
+        if self.code != DESCRIBED {
+            return None;
+        }
+        let (code, value) = descriptor::read_code(self.data).ok()?;
+        Some((code, Self::new(value)))
+    }
+
+    /// Returns the bytes after its constructor.
+    #[must_use]
+    pub const fn data(self) -> &'a [u8] {
+        self.data
+    }
+
+    /// Returns whether it is a symbol.
+    #[must_use]
+    pub const fn is_symbol(self) -> bool {
+        matches!(self.code, 0xa3 | 0xb3)
     }
 
     /// Returns whether it is a map.
     #[must_use]
     pub const fn is_map(self) -> bool {
-        matches!(self.code, 0xc1 | 0xd1)
+        constructor::is_map(self.code)
     }
 
     /// Returns the text of a string or a symbol, or of a binary that is text.
@@ -66,20 +91,28 @@ impl<'a> Encoded<'a> {
         }
     }
 
+    /// Returns a boolean.
+    #[must_use]
+    pub const fn boolean(self) -> Option<bool> {
+        match (self.code, self.data) {
+            (0x41, _) | (0x56, [1]) => Some(true),
+            (0x42, _) | (0x56, [0]) => Some(false),
+            _ => None,
+        }
+    }
+
+    /// Returns an integer of any type.
+    #[must_use]
+    pub fn any_integer(self) -> Option<i128> {
+        value::integer(self.code, self.data)
+    }
+
     /// Returns an integer of any type; an `ulong` beyond 63 bits becomes negative.
     #[must_use]
     pub fn integer(self) -> Option<i64> {
-        Some(match (self.code, self.data) {
-            (0x43 | 0x44, _) => 0,
-            (0x50 | 0x52 | 0x53, [byte]) => i64::from(*byte),
-            (0x51 | 0x54 | 0x55, [byte]) => i64::from(byte.cast_signed()),
-            (0x60, data) => i64::from(u16::from_be_bytes(data.try_into().ok()?)),
-            (0x61, data) => i64::from(i16::from_be_bytes(data.try_into().ok()?)),
-            (0x70, data) => i64::from(u32::from_be_bytes(data.try_into().ok()?)),
-            (0x71, data) => i64::from(i32::from_be_bytes(data.try_into().ok()?)),
-            (0x80 | 0x81, data) => i64::from_be_bytes(data.try_into().ok()?),
-            _ => return None,
-        })
+        let integer = self.any_integer()?;
+        let long = i64::try_from(integer).ok();
+        long.or_else(|| u64::try_from(integer).ok().map(u64::cast_signed))
     }
 
     /// Returns a timestamp.
@@ -109,18 +142,17 @@ impl<'a> Encoded<'a> {
     /// Returns the elements of a list or an array.
     #[must_use]
     pub fn items(self) -> Option<Items<'a>> {
-        let (code, rest, left) = match (self.code, self.data) {
-            (0x45 | 0xc0 | 0xd0, _) => {
+        let (code, rest, left) = match (self.code, constructor::layout(self.code)) {
+            (0x45, _) => (None, &[][..], 0),
+            (_, Layout::Array(prefix)) => match compound_head(prefix, self.data) {
+                Some((count, [code, rest @ ..])) => (Some(*code), rest, count),
+                // Without a constructor it has no elements.
+                Some((_, [])) | None => (None, &[][..], 0),
+            },
+            (_, Layout::Compound(_)) if !self.is_map() => {
                 let values = self.elements();
                 (None, values.rest(), values.left())
             }
-            (0xe0, [_, count, code, rest @ ..]) => (Some(*code), rest, usize::from(*count)),
-            (0xf0, [_, _, _, _, a, b, c, d, code, rest @ ..]) => {
-                let count = u32::from_be_bytes([*a, *b, *c, *d]);
-                (Some(*code), rest, usize::try_from(count).unwrap_or(0))
-            }
-            // Without a constructor it has no elements.
-            (0xe0 | 0xf0, _) => (None, &[][..], 0),
             _ => return None,
         };
         Some(Items { code, rest, left })
@@ -128,14 +160,7 @@ impl<'a> Encoded<'a> {
 
     /// Returns the contents of a list or a map.
     fn elements(self) -> Values<'a> {
-        match (self.code, self.data) {
-            (0xc0 | 0xc1, [_, count, rest @ ..]) => Values::new(rest, usize::from(*count)),
-            (0xd0 | 0xd1, [_, _, _, _, a, b, c, d, rest @ ..]) => {
-                let count = u32::from_be_bytes([*a, *b, *c, *d]);
-                Values::new(rest, usize::try_from(count).unwrap_or(0))
-            }
-            _ => Values::new(&[], 0),
-        }
+        contents(self.code, self.data)
     }
 
     /// Returns the kind of a value.
@@ -174,7 +199,7 @@ impl<'a> Iterator for Items<'a> {
         self.left = self.left.checked_sub(1)?;
         let length = match self.code {
             None => extent(self.rest)?,
-            Some(code) => behind(code, self.rest)?,
+            Some(code) => data_length(code, self.rest)?,
         };
         let (value, rest) = self.rest.split_at_checked(length)?;
         self.rest = rest;
