@@ -7,7 +7,7 @@ use super::Tag;
 /// Writes a frame whose fields are few and small, as most frames are: into an array first, so that
 /// the output is asked for room once.
 ///
-/// The bytes are those that [`ListWriter`] writes.
+/// The bytes are those that [`crate::codec::ListWriter`] writes.
 pub(super) struct SmallFrame {
     bytes: [u8; SMALL_FRAME_BYTES],
     length: usize,
