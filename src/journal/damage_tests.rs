@@ -46,6 +46,26 @@ fn damage_in_bodies_alone_costs_nothing_but_these() {
 }
 
 #[test]
+fn a_bad_sector_costs_its_own_message_and_not_those_that_are_read_with_it() {
+    let start = written(1).messages[&1].position - layout::Position::START.to_u64();
+    let start = usize::try_from(start).unwrap();
+    for offset in [0, BODY / 2, BODY - 1] {
+        let model = written(10);
+        let (_, messages) = open(model.disk.clone()).unwrap();
+        model.disk.spoil(SegmentId(1), frame(5) + start + offset);
+        for (number, place) in messages {
+            match read_ahead(&*model.disk, place, 8 * FRAME, u64::MAX) {
+                Ok(_) => assert_ne!(number, 6, "byte {offset}"),
+                Err(Error::Body { what, .. }) => {
+                    assert_eq!(number, 6, "byte {offset}: {what}");
+                }
+                Err(error) => panic!("message {number}: {error}"),
+            }
+        }
+    }
+}
+
+#[test]
 fn a_file_that_is_shorter_than_it_was_made_is_refused_and_the_flag_goes_on() {
     let whole = written(4);
     let (_, length) = whole.disk.segments().unwrap()[0];

@@ -1,6 +1,7 @@
 //! A disk that loses power: synced bytes stay, any of the others may be lost.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::layout::{u64_of, usize_of};
@@ -28,6 +29,8 @@ struct FaultyState {
     syncs_left: Option<u64>,
     /// Bytes until the disk is full.
     room: Option<u64>,
+    /// A place that cannot be read.
+    bad: Option<(SegmentId, usize)>,
 }
 
 #[derive(Debug, Default)]
@@ -113,6 +116,11 @@ impl FaultyDisk {
             }
             segment.written = segment.synced.clone();
         }
+    }
+
+    /// Makes a byte unreadable: a read that it is among fails (EIO).
+    pub(crate) fn spoil(&self, segment: SegmentId, offset: usize) {
+        self.held().bad = Some((segment, offset));
     }
 
     /// Changes one byte that was synced.
@@ -242,7 +250,19 @@ impl Disk for FaultyDisk {
     }
 
     fn read(&self, segment: SegmentId, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
-        Ok(copy(&self.held().segment(segment)?.written, offset, into))
+        let mut held = self.held();
+        let places = usize_of(offset)..usize_of(offset) + into.len();
+        if let Some((bad, place)) = held.bad
+            && bad == segment
+            && places.contains(&place)
+        {
+            return Err(Error::Io {
+                what: "read",
+                place: segment.to_string(),
+                source: io::Error::from_raw_os_error(5),
+            });
+        }
+        Ok(copy(&held.segment(segment)?.written, offset, into))
     }
 
     fn truncate(&self, segment: SegmentId, offset: u64) -> Result<(), Error> {

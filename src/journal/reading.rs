@@ -75,12 +75,15 @@ pub fn read_ahead(
         shared
     } else {
         let readable = until.saturating_sub(body.position);
-        let most = least + u64_of(ahead);
-        let mut bytes = vec![0; usize_of(most.min(readable).max(least))];
-        let read = disk.read(segment, offset, &mut bytes);
-        let count = read.map_err(|error| unreadable(body, error))?;
-        bytes.truncate(count);
-        Bytes::from(bytes)
+        let most = (least + u64_of(ahead)).min(readable).max(least);
+        let read = match read_some(disk, segment, offset, most) {
+            // A bad sector behind the body is not in the body.
+            Err(Error::Io { source, .. }) if least < most && is_lasting(&source) => {
+                read_some(disk, segment, offset, least)
+            }
+            read => read,
+        };
+        read.map_err(|error| unreadable(body, error))?
     };
     let position = body.position;
     let wanted = usize_of(least);
@@ -97,6 +100,13 @@ pub fn read_ahead(
         });
     }
     Ok(stretch)
+}
+
+fn read_some(disk: &dyn Disk, segment: SegmentId, offset: u64, count: u64) -> Result<Bytes, Error> {
+    let mut bytes = vec![0; usize_of(count)];
+    let count = disk.read(segment, offset, &mut bytes)?;
+    bytes.truncate(count);
+    Ok(Bytes::from(bytes))
 }
 
 /// Converts a failed read to the error of the body that it was for: a bad sector damages that body
