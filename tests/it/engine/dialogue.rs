@@ -23,7 +23,6 @@ use jitney::amqp::{
     Accept, Capability, Condition, Config, Connection, CreditLost, Delivery, DeliveryId, Event,
     Identity, LinkId, LinkTarget, Outcome, Refusal, Rejection, SettleMode,
 };
-use jitney::limits;
 use jitney::time::{Millis, Timestamp};
 
 use super::words;
@@ -82,15 +81,10 @@ struct Player {
 /// The engine as the broker sets it up, but for small numbers that read well.
 pub fn config() -> Config {
     Config {
-        container_id: "jitney".to_owned(),
-        hostname: None,
-        frame_size_max: limits::FRAME_SIZE_MAX,
         channel_max: 99,
         handle_max: 7,
-        idle_timeout: limits::IDLE_TIMEOUT,
         identity: Identity::Unnamed,
-        has_certificate: false,
-        trusts_peer: true,
+        ..Config::server("jitney")
     }
 }
 
