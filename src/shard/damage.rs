@@ -4,11 +4,11 @@
 use tracing::error;
 
 use super::reads::for_each_body;
-use super::{Cause, Shard};
+use super::{Cause, DamageUser, Event, Shard};
 use crate::amqp::LinkId;
 use crate::gateway::{Reply, Routed};
 use crate::ids::ConnectionId;
-use crate::ids::{EntityId, SequenceNumber};
+use crate::ids::{BodyRef, EntityId, SequenceNumber};
 use crate::namespace::{Contained, Damage};
 use crate::time::Timestamp;
 
@@ -46,6 +46,11 @@ impl Shard {
     /// Contains the damages that a reply met, and releases what is left of it.
     pub(super) fn contain(&mut self, now: Timestamp, hit: Hit, damages: &[Damage]) {
         let Hit { routed, is_drained } = hit;
+        let user = DamageUser::Reply {
+            routed: &routed,
+            is_drained,
+        };
+        self.observe_damage(user, damages);
         let Routed {
             connection,
             rests_on,
@@ -92,6 +97,8 @@ impl Shard {
         (queue, number): (EntityId, SequenceNumber),
         damage: &Damage,
     ) {
+        let user = DamageUser::Message(queue, number);
+        self.observe_damage(user, std::slice::from_ref(damage));
         let contained = self.step(now, Cause::Damage, |gateway, cx| {
             gateway.body_damaged(cx, queue, number, damage)
         });
@@ -110,14 +117,28 @@ impl Shard {
         behind.any(drains) || self.durability.replies().any(drains)
     }
 
+    fn observe_damage(&mut self, user: DamageUser<'_>, damages: &[Damage]) {
+        if let Some(observer) = &mut self.observer {
+            let bodies: Vec<BodyRef> = damages.iter().map(|damage| damage.body).collect();
+            observer.observe(Event::Damaged {
+                user,
+                bodies: &bodies,
+                journal: &self.journal,
+            });
+        }
+    }
+
     fn report_damage(&mut self, contained: impl IntoIterator<Item = Contained>) {
-        for Contained {
-            entity,
-            number,
-            place,
-        } in contained
-        {
+        for contained in contained {
             self.damaged += 1;
+            if let Some(observer) = &mut self.observer {
+                observer.observe(Event::Contained(&contained));
+            }
+            let Contained {
+                entity,
+                number,
+                place,
+            } = contained;
             error!(
                 %entity,
                 number = number.0,

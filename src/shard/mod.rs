@@ -56,7 +56,7 @@ pub use input::{
     Administered, Administration, Input, MessageRequest, Messaged, Pressure, ReceiveRequest,
 };
 pub use maintenance::{CheckpointTask, WrittenCheckpoint};
-pub use observer::{Cause, Event, Observer};
+pub use observer::{Cause, DamageUser, Event, Observer};
 pub use output::{Answer, Output, RequestId};
 pub use reads::{ReadDone, ReadPurpose, ReadRequest, read};
 pub use recovery::{Ready, Recovering};

@@ -3,9 +3,10 @@
 use bytes::Bytes;
 
 use crate::gateway::Routed;
+use crate::ids::{BodyRef, EntityId, SequenceNumber};
 use crate::journal::Writer;
 use crate::namespace::FoundBody;
-use crate::namespace::{Room, WantedBody};
+use crate::namespace::{Contained, Room, WantedBody};
 
 /// Sees every step of a shard in its order.
 pub trait Observer {
@@ -26,10 +27,35 @@ pub enum Event<'a> {
         /// The journal, with the bodies that it has in memory.
         journal: &'a Writer,
     },
+    /// Bytes are not what was written: the step that contains that comes next.
+    Damaged {
+        /// Who needs them.
+        user: DamageUser<'a>,
+        /// The bytes.
+        bodies: &'a [BodyRef],
+        /// The journal, with the bodies that it has in memory.
+        journal: &'a Writer,
+    },
+    /// A message has lost its bytes, and the operator is told so.
+    Contained(&'a Contained),
     /// A group of records has come to its end.
     Sealed(u64),
     /// Messages are accepted from now on, or refused.
     Room(Room),
+}
+
+/// Who needs bytes that are not what was written.
+#[derive(Debug, Clone, Copy)]
+pub enum DamageUser<'a> {
+    /// The broker itself, to forward or to move this message.
+    Message(EntityId, SequenceNumber),
+    /// A reply that was about to leave.
+    Reply {
+        /// The reply as it was.
+        routed: &'a Routed,
+        /// A drain behind it has used up its link's credit.
+        is_drained: bool,
+    },
 }
 
 /// Why a step was done.

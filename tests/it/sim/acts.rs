@@ -233,7 +233,7 @@ impl Place {
         self.part != Part::Main
     }
 
-    fn address(self, paths: &[String]) -> String {
+    pub(super) fn address(self, paths: &[String]) -> String {
         let suffix = match self.part {
             Part::Main => "",
             Part::Dead => "/$DeadLetterQueue",

@@ -447,6 +447,7 @@ impl Clients {
             session: session.map(|id| Session::try_from(id).expect("few")),
             padding: usize::try_from(random.below(self.plan.padding)).expect("it fits"),
             malformed: random.percent(1),
+            bare: false,
         }
     }
 
@@ -675,6 +676,7 @@ impl Clients {
             let draft = self.draft(now, true);
             Draft {
                 malformed: false,
+                bare: false,
                 ..draft
             }
         });

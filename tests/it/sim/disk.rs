@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::sync::{Mutex, MutexGuard};
 
 use jitney::journal::{CheckpointSink, Disk, Error, SegmentId};
@@ -32,6 +33,8 @@ struct Inner {
     fail_read: Option<u64>,
     /// Reads that have failed.
     failed_reads: usize,
+    /// What has become of synced bytes, by segment and place.
+    spots: BTreeMap<SegmentId, BTreeMap<usize, Spot>>,
     record: Option<Vec<Change>>,
 }
 
@@ -137,6 +140,34 @@ impl Inner {
         }
     }
 
+    fn spots_in(
+        &self,
+        segment: SegmentId,
+        places: Range<usize>,
+    ) -> impl Iterator<Item = (usize, Spot)> {
+        let spots = self.spots.get(&segment);
+        let spots = spots
+            .into_iter()
+            .flat_map(move |spots| spots.range(places.clone()));
+        spots.map(|(&place, &spot)| (place, spot))
+    }
+
+    /// What is written anew is there as it is written, unless it is the damage that was read.
+    fn write_over(&mut self, segment: SegmentId, offset: usize, bytes: &mut [u8]) {
+        let there: Vec<_> = self
+            .spots_in(segment, offset..offset + bytes.len())
+            .collect();
+        for (place, spot) in there {
+            let before = self.segments[&segment].current[place];
+            let byte = &mut bytes[place - offset];
+            if spot == Spot::Flipped(before ^ *byte) {
+                *byte = before;
+            } else if let Some(spots) = self.spots.get_mut(&segment) {
+                spots.remove(&place);
+            }
+        }
+    }
+
     /// Counts a read, which may be one that fails.
     fn count_read(&mut self, place: &str) -> Result<(), Error> {
         match &mut self.fail_read {
@@ -158,8 +189,27 @@ impl Inner {
     }
 }
 
+/// Bytes of the checksum behind a message's, and bits of a place in a segment.
+const CHECKSUM: usize = 4;
+const OFFSET_BITS: u32 = 36;
+
+fn begin_of(segment: SegmentId) -> u64 {
+    segment.0 << OFFSET_BITS
+}
+
 /// The system's number for an error of the process: no file can be opened.
 const TOO_MANY_FILES: i32 = 24;
+/// The system's number for an error of the device.
+const BAD_SECTOR: i32 = 5;
+
+/// A byte of the disk that is not read as it was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Spot {
+    /// These bits of it are others.
+    Flipped(u8),
+    /// It cannot be read.
+    Bad,
+}
 
 #[derive(Debug, Clone, Default)]
 struct Segment {
@@ -183,6 +233,7 @@ impl FaultyDisk {
             fail_sync: false,
             fail_read: None,
             failed_reads: 0,
+            spots: BTreeMap::new(),
             record: None,
         };
         Self {
@@ -218,6 +269,72 @@ impl FaultyDisk {
                 .collect(),
             checkpoints: inner.checkpoints.clone(),
         }
+    }
+
+    /// Damages some bytes that were written and synced before a place of the log, wherever they are, with the
+    /// checksum behind them: bits flip, or nothing can be read there. Returns whether they are anywhere.
+    pub(super) fn damage(&self, bytes: &[u8], until: u64, random: &mut Stream) -> bool {
+        let mut inner = self.lock();
+        let Inner {
+            segments, spots, ..
+        } = &mut *inner;
+        let (is_bad, flips) = (random.percent(25), 1 + random.below(3));
+        let places: Vec<usize> = (0..flips)
+            .map(|_| random.index(bytes.len() + CHECKSUM))
+            .collect();
+        let spot = if is_bad {
+            Spot::Bad
+        } else {
+            Spot::Flipped(1 << random.below(8))
+        };
+        let mut is_anywhere = false;
+        for (&id, segment) in segments {
+            let until = until.saturating_sub(begin_of(id));
+            let until = usize::try_from(until).expect("fits");
+            let until = until.min(segment.synced.len());
+            let synced = segment.synced.get(..until).unwrap_or_default();
+            let found = synced.windows(bytes.len()).enumerate();
+            for (found, _) in found.filter(|(_, there)| *there == bytes) {
+                if synced.len() < found + bytes.len() + CHECKSUM {
+                    continue;
+                }
+                is_anywhere = true;
+                for place in &places {
+                    spots.entry(id).or_default().insert(found + place, spot);
+                }
+            }
+        }
+        is_anywhere
+    }
+
+    /// The operator copies the disk to another one: what cannot be read is zeros there.
+    pub(super) fn copy_to_another(&self) {
+        let mut inner = self.lock();
+        let Inner {
+            segments, spots, ..
+        } = &mut *inner;
+        for (id, spots) in spots {
+            for (&place, spot) in spots {
+                if *spot == Spot::Bad {
+                    *spot = Spot::Flipped(segments[id].current[place]);
+                }
+            }
+        }
+    }
+
+    /// Returns whether an error is that of a place of this disk which cannot be read.
+    pub(super) fn is_bad_sector(&self, error: &io::Error) -> bool {
+        let inner = self.lock();
+        let mut spots = inner.spots.values().flat_map(BTreeMap::values);
+        error.raw_os_error() == Some(BAD_SECTOR) && spots.any(|spot| *spot == Spot::Bad)
+    }
+
+    /// Looks at the disk as it would be without damage.
+    pub(super) fn undamaged<T>(&self, look: impl FnOnce() -> T) -> T {
+        let spots = std::mem::take(&mut self.lock().spots);
+        let seen = look();
+        self.lock().spots = spots;
+        seen
     }
 
     /// From now on, what is done is written down.
@@ -421,6 +538,7 @@ impl Disk for FaultyDisk {
     fn remove_segment(&self, segment: SegmentId) -> Result<(), Error> {
         let mut inner = self.change()?;
         inner.note(|| Change::RemoveSegment(segment));
+        inner.spots.remove(&segment);
         if let Some(removed) = inner.segments.remove(&segment)
             && inner.random.percent(70)
         {
@@ -438,6 +556,8 @@ impl Disk for FaultyDisk {
         let is_last = self.change().is_err();
         let mut inner = self.lock();
         let full = inner.full;
+        let mut bytes = bytes;
+        inner.write_over(segment, offset, &mut bytes);
         let Some(found) = inner.segments.get_mut(&segment) else {
             return Err(failed("write", "no such segment"));
         };
@@ -472,7 +592,21 @@ impl Disk for FaultyDisk {
         inner.count_read("a segment")?;
         let found = inner.segments.get(&segment);
         let found = found.ok_or_else(|| failed("read", "no such segment"))?;
-        Ok(copy(&found.current, offset, into))
+        let count = copy(&found.current, offset, into);
+        let offset = usize::try_from(offset).expect("fits");
+        for (place, spot) in inner.spots_in(segment, offset..offset + count) {
+            match spot {
+                Spot::Flipped(bits) => into[place - offset] ^= bits,
+                Spot::Bad => {
+                    return Err(Error::Io {
+                        what: "read",
+                        place: "a segment".to_owned(),
+                        source: io::Error::from_raw_os_error(BAD_SECTOR),
+                    });
+                }
+            }
+        }
+        Ok(count)
     }
 
     fn truncate(&self, segment: SegmentId, offset: u64) -> Result<(), Error> {
@@ -483,6 +617,9 @@ impl Disk for FaultyDisk {
         found.current[offset..].fill(0);
         found.writes.clear();
         found.synced.clone_from(&found.current);
+        if let Some(spots) = inner.spots.get_mut(&segment) {
+            spots.split_off(&offset);
+        }
         inner.note(|| Change::Truncate(segment, offset));
         Ok(())
     }

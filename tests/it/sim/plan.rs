@@ -33,6 +33,8 @@ pub(super) struct Plan {
     pub(super) clock_step_max: i64,
     /// How often, in a thousand times that the broker reads the log, the disk does not.
     pub(super) unreadable: u64,
+    /// How often, in a thousand turns, bytes of a message are damaged on the disk.
+    pub(super) damage: u64,
     /// Connections go by bytes, through engines.
     pub(super) bytes: bool,
 }
@@ -206,7 +208,14 @@ impl Plan {
         } else {
             0
         };
+        let mut damage = Stream::new(seed, "damage plan");
+        let damage = if damage.percent(15) {
+            5 + damage.below(95)
+        } else {
+            0
+        };
         Self {
+            damage,
             clock_steps,
             unreadable,
             bytes: Stream::new(seed, "bytes plan").percent(17),

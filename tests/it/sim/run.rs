@@ -15,6 +15,8 @@ pub(super) struct Run {
     random: Stream,
     /// When the clock is set, and by how much.
     clock: Stream,
+    /// Which messages' bytes are damaged, and when.
+    damage: Stream,
     restarts: usize,
     steps: usize,
     clock_steps: usize,
@@ -34,6 +36,10 @@ pub(super) struct Figures {
     reads: usize,
     failed_reads: usize,
     clock_steps: usize,
+    /// Runs in which bytes were damaged, the messages whose bytes were, and how often some lost them.
+    damaged_runs: usize,
+    damaged: usize,
+    contained: usize,
     /// Runs that went by bytes, frames that their clients read, and acts that were no input in them.
     by_bytes: usize,
     frames: usize,
@@ -53,6 +59,9 @@ impl Figures {
         self.reads += other.reads;
         self.failed_reads += other.failed_reads;
         self.clock_steps += other.clock_steps;
+        self.damaged_runs += other.damaged_runs;
+        self.damaged += other.damaged;
+        self.contained += other.contained;
         self.by_bytes += other.by_bytes;
         self.frames += other.frames;
         self.unsaid += other.unsaid;
@@ -72,6 +81,9 @@ impl Run {
         let world = World::new(seed, plan.segment_bytes, &plan.entities, mode);
         let mut world = world.map_err(|stop| format!("{stop:?}"))?;
         world.fail_reads(plan.unreadable);
+        if 0 < plan.damage {
+            world.expect_damage();
+        }
         if plan.bytes {
             world.go_by_bytes(seed);
         }
@@ -80,6 +92,7 @@ impl Run {
             clients: Clients::new(seed, &plan),
             random: Stream::new(seed, "run"),
             clock: Stream::new(seed, "clock"),
+            damage: Stream::new(seed, "damage"),
             plan,
             world,
             restarts: 0,
@@ -94,6 +107,7 @@ impl Run {
         plan.faults.fill(0);
         plan.clock_steps = 0;
         plan.unreadable = 0;
+        plan.damage = 0;
         plan.bytes = false;
         plan.segment_bytes = plan.segment_bytes.min(8_192);
         plan.padding = plan.padding.min(600);
@@ -143,6 +157,9 @@ impl Run {
             reads,
             failed_reads: self.world.disk.failed_reads(),
             clock_steps: self.clock_steps,
+            damaged_runs: usize::from(0 < self.plan.damage),
+            damaged: self.world.damage[0],
+            contained: self.world.damage[1],
             by_bytes: usize::from(self.plan.bytes),
             frames,
             unsaid,
@@ -271,6 +288,9 @@ impl Run {
     }
 
     fn go_wrong(&mut self) -> Result<(), Stop> {
+        if self.damage.below(1_000) < self.plan.damage {
+            self.world.damage_some(&mut self.damage);
+        }
         for (at, fault) in FAULTS.iter().enumerate() {
             if self.random.below(1_000) < self.plan.faults[at] {
                 self.world.trace.note(|| format!("fault: {fault:?}"));

@@ -15,6 +15,7 @@ use jitney::rules::{CorrelationFields, CorrelationFilter, Filter, Rule};
 use jitney::shard::{Ready, Recovering, Shard};
 use jitney::time::Timestamp;
 
+use super::audit::Told;
 use super::disk::FaultyDisk;
 use super::plan::Planned;
 use super::random::Stream;
@@ -63,6 +64,8 @@ pub(super) struct Started {
     pub(super) committer: Committer,
     pub(super) last: u64,
     pub(super) newest: i64,
+    /// Messages that have lost their bytes.
+    pub(super) contained: Vec<Told>,
 }
 
 /// Recovers what a disk holds, as `jitney serve` does.
@@ -88,6 +91,10 @@ pub(super) fn start(
     let recovering = match unreadable.read(disk, READS_OF_STARTS, read)? {
         Ok(recovering) => recovering,
         Err(Error::Io { .. }) if disk.is_broken() => return Err(Stop::Ends),
+        Err(Error::Io { source, .. }) if disk.is_bad_sector(&source) => {
+            disk.copy_to_another();
+            return Err(Stop::Unreadable);
+        }
         Err(error) => return Err(Stop::Wrong(format!("it does not start: {error}"))),
     };
     let newest = recovering.recovered().newest.as_millis();
@@ -102,8 +109,11 @@ pub(super) fn start(
         mut shard,
         committer,
         last_group,
+        contained,
         ..
     } = ready?;
+    let contained = contained.into_iter();
+    let contained = contained.map(|it| (it.entity, it.number.0.cast_signed()));
     let seen = Seen::default();
     shard.observe(Box::new(Watcher {
         seen: seen.clone(),
@@ -115,6 +125,7 @@ pub(super) fn start(
         committer,
         last: last_group,
         newest,
+        contained: contained.collect(),
     })
 }
 

@@ -3,14 +3,14 @@
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use jitney::gateway::Reply;
+use jitney::gateway::{Reply, Routed};
 use jitney::ids::BodyRef;
 use jitney::ids::ConnectionId;
 use jitney::journal::{self, Writer};
 use jitney::namespace::{Room, WantedBody};
-use jitney::shard::{Cause, Event, Observer};
+use jitney::shard::{Cause, DamageUser, Event, Observer};
 
-use super::audit::Sight;
+use super::audit::{Sight, Told, User};
 use super::disk::FaultyDisk;
 use super::sights::{answered, look};
 use super::wire::sent_id;
@@ -21,8 +21,20 @@ pub(super) struct Seen(Arc<Mutex<Vec<Happened>>>);
 
 pub(super) enum Happened {
     Step(Step),
+    /// Damaged bytes are met; the step that contains it comes next, and then what the operator is told.
+    Damaged(Box<Met>),
+    Contained(Told),
     Sealed(u64),
     Room(Room),
+}
+
+/// Somebody who needs bytes that are damaged.
+pub(super) struct Met {
+    pub(super) user: Result<User, String>,
+    /// What a reply would have told.
+    pub(super) sight: Option<Sight>,
+    /// Where the bytes are.
+    pub(super) bodies: Vec<BodyRef>,
 }
 
 pub(super) struct Step {
@@ -37,7 +49,9 @@ pub(super) enum Why {
     Reports,
     Timeout,
     Configuration,
-    Forward(Vec<(WantedBody, u64)>),
+    Damage,
+    /// With the ids of the messages whose bytes were not damaged before.
+    Forward(Vec<(WantedBody, Option<u64>)>),
     Compaction(Vec<WantedBody>),
     Other(String),
 }
@@ -59,6 +73,15 @@ impl Observer for Watcher {
         let happened = match event {
             Event::Sealed(group) => Happened::Sealed(group),
             Event::Room(room) => Happened::Room(room),
+            Event::Contained(contained) => {
+                let number = contained.number.0.cast_signed();
+                Happened::Contained((contained.entity.clone(), number))
+            }
+            Event::Damaged {
+                user,
+                bodies,
+                journal,
+            } => Happened::Damaged(Box::new(self.met(user, bodies, journal))),
             Event::Step {
                 cause,
                 group,
@@ -88,13 +111,76 @@ impl Observer for Watcher {
 }
 
 impl Watcher {
+    fn met(&self, user: DamageUser<'_>, bodies: &[BodyRef], journal: &Writer) -> Met {
+        let (user, sight) = match user {
+            DamageUser::Message(entity, number) => {
+                let queue = usize::try_from(entity.0).expect("few");
+                let number = number.0.cast_signed();
+                (Ok(User::Broker { queue, number }), None)
+            }
+            DamageUser::Reply { routed, is_drained } => {
+                let sight = look(routed, &|body| self.body(journal, body));
+                let user = sight
+                    .clone()
+                    .and_then(|sight| user_of(sight, routed, bodies, is_drained));
+                (user, sight.ok())
+            }
+        };
+        Met {
+            user,
+            sight,
+            bodies: bodies.to_vec(),
+        }
+    }
+
     fn body(&self, journal: &Writer, body: BodyRef) -> Result<Bytes, String> {
         if let Some(bytes) = journal.cached(body) {
             return Ok(bytes);
         }
-        let read = journal::read_ahead(&*self.disk, body, 4096, journal.readable_until());
+        // Damaged bytes are another matter, and nobody is told of these yet.
+        let until = journal.readable_until();
+        let read = self
+            .disk
+            .undamaged(|| journal::read_ahead(&*self.disk, body, 4096, until));
         let read = read.map_err(|error| format!("{body:?}: {error}"))?;
         Ok(read.body(body).expect("it was read for that"))
+    }
+}
+
+/// Returns whose reply is to carry which of these bytes.
+fn user_of(
+    sight: Sight,
+    routed: &Routed,
+    bodies: &[BodyRef],
+    is_drained: bool,
+) -> Result<User, String> {
+    match (sight, &routed.reply) {
+        (
+            Sight::Delivered {
+                at,
+                token,
+                delete,
+                seen,
+            },
+            Reply::Deliver(_, handover),
+        ) => Ok(User::Delivery {
+            at,
+            token,
+            delete,
+            seen,
+            bytes: u64::from(handover.body.length),
+            is_drained,
+        }),
+        (Sight::Answered(at, answer), Reply::Respond(_, response)) => {
+            let carried = response.bodies().enumerate();
+            let damaged = carried.filter(|(_, body)| bodies.contains(body));
+            Ok(User::Response {
+                at,
+                answer,
+                damaged: damaged.map(|(at, _)| at).collect(),
+            })
+        }
+        (sight, _) => Err(format!("{sight:?} carries no bytes")),
     }
 }
 
@@ -116,6 +202,7 @@ fn why(cause: Cause<'_>) -> Why {
             });
             Why::Compaction(found.collect())
         }
-        Cause::Request | Cause::Damage => Why::Other(format!("{cause:?}")),
+        Cause::Damage => Why::Damage,
+        Cause::Request => Why::Other(format!("{cause:?}")),
     }
 }

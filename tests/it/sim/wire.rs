@@ -33,7 +33,7 @@ pub(super) enum Value {
 /// A message as a sender makes it.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Draft {
-    /// Names the message in the whole run; in its body.
+    /// Names the message in the whole run; in its body. None is 0.
     pub(super) id: u64,
     /// Whose message-id it has, if not its own.
     pub(super) same_as: Option<u64>,
@@ -45,6 +45,8 @@ pub(super) struct Draft {
     pub(super) padding: usize,
     /// It cannot be read.
     pub(super) malformed: bool,
+    /// The broker has it without its bytes, which were damaged.
+    pub(super) bare: bool,
 }
 
 /// A message as somebody sees it.
@@ -87,6 +89,9 @@ impl fmt::Debug for Draft {
         note(f, "session", self.session)?;
         if self.malformed {
             f.write_str(" malformed")?;
+        }
+        if self.bare {
+            f.write_str(" without its bytes")?;
         }
         write!(f, " {:?}", self.properties)
     }
@@ -148,6 +153,9 @@ impl Draft {
         if self.malformed {
             return vec![0x00, 0x53, 0x75, 0xa0, 0xff, 0x01];
         }
+        if self.bare {
+            return vec![0x00, 0x53, 0x75, 0xa0, 0x00];
+        }
         let mut out = Vec::new();
         if let Some(millis) = self.time_to_live {
             let fields = vec![Value::Bool(true), Value::Null, Value::Uint(millis)];
@@ -174,6 +182,21 @@ impl Draft {
         out
     }
 
+    /// Returns what is left of it without its bytes.
+    pub(super) fn without_bytes(&self, session: Option<Session>) -> Self {
+        Self {
+            id: self.id,
+            same_as: None,
+            time_to_live: None,
+            due: None,
+            properties: BTreeMap::new(),
+            session,
+            padding: 0,
+            malformed: false,
+            bare: true,
+        }
+    }
+
     pub(super) fn message_id(&self) -> String {
         format!("m{}", self.same_as.unwrap_or(self.id))
     }
@@ -185,12 +208,13 @@ impl Draft {
     }
 }
 
-/// Returns the id of a message as its sender made it.
-pub(super) fn sent_id(bytes: &[u8]) -> Result<u64, String> {
+/// Returns the id of a message as its sender made it; `None` if its bytes were damaged.
+pub(super) fn sent_id(bytes: &[u8]) -> Result<Option<u64>, String> {
     match sections(bytes)?.get(&0x75) {
+        Some(Value::Binary(body)) if body.is_empty() => Ok(None),
         Some(Value::Binary(body)) => {
             let id = body.first_chunk().ok_or("the body is cut")?;
-            Ok(u64::from_be_bytes(*id))
+            Ok(Some(u64::from_be_bytes(*id)))
         }
         other => Err(format!("the body is {other:?}")),
     }
@@ -272,11 +296,16 @@ pub(super) fn read_message(bytes: &[u8]) -> Result<Seen, String> {
     let Some(Value::Binary(body)) = sections.get(&0x75) else {
         return Err("no data in the body".to_owned());
     };
-    let id = body.first_chunk().ok_or("the body is cut")?;
-    if body[8..].iter().any(|byte| *byte != id[7]) {
+    let (id, padding) = match body.split_first_chunk() {
+        Some((id, padding)) => (*id, padding),
+        // What the broker has of a message whose bytes were damaged.
+        None if body.is_empty() => ([0; 8], &[][..]),
+        None => return Err("the body is cut".to_owned()),
+    };
+    if padding.iter().any(|byte| *byte != id[7]) {
         return Err("the body is not what was sent".to_owned());
     }
-    let id = u64::from_be_bytes(*id);
+    let (id, padding) = (u64::from_be_bytes(id), padding.len());
     let Some(Value::String(message_id)) = properties.first() else {
         return Err(format!("the message-id is {:?}", properties.first()));
     };
@@ -319,7 +348,7 @@ pub(super) fn read_message(bytes: &[u8]) -> Result<Seen, String> {
     Ok(Seen {
         id,
         message_id: message_id.clone(),
-        padding: body.len() - 8,
+        padding,
         number: long("x-opt-sequence-number")?,
         enqueued_number: match annotations.get("x-opt-enqueue-sequence-number") {
             None => 0,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use jitney::access::Origin;
 use jitney::gateway::Reply;
-use jitney::ids::{ConnectionId, LockToken};
+use jitney::ids::{BodyRef, ConnectionId, LockToken};
 use jitney::journal::{Committer, Error, Frame};
 use jitney::namespace::{Room, WantedBody};
 use jitney::queue::Description;
@@ -17,14 +17,15 @@ use jitney::shard::{
 use jitney::time::{ClockStep, Timestamp};
 
 use super::acts::{Act, LinkKey, LinkKind, Place};
-use super::audit::{Auditor, Sight};
+use super::audit::{Amended, Auditor, Hit, Sight, Told, User};
 use super::bytes::{Left, Wires};
 use super::disk::FaultyDisk;
 use super::plan::Planned;
 use super::random::Stream;
 use super::sights::{at_of, is_silent, sent, token_of};
 use super::start::{READS_OF_BODIES, Unreadable, ensure, start};
-use super::watcher::{Happened, Seen, Step, Why};
+use super::watcher::{Happened, Met, Seen, Step, Why};
+use super::wire::Answer;
 
 /// Why a run ends early.
 #[derive(Debug)]
@@ -97,8 +98,27 @@ pub(super) struct World {
     moved: Vec<WantedBody>,
     /// How often each was done: checkpoints, segments removed, bodies moved, bodies read.
     done: [usize; 4],
+    /// Where bodies were that were moved.
+    moved_from: BTreeSet<u64>,
+    /// Responses that lost messages on their way.
+    amended: Vec<(Unreleased, Amended)>,
+    /// Up to where the log is synced; up to where a durable frame says so, and what was written would.
+    ends: Ends,
+    /// Messages whose bytes were damaged, and those that have lost them.
+    pub(super) damage: [usize; 2],
     /// After so many changes of the disk, this group was known to be durable.
     known: Vec<(usize, u64)>,
+}
+
+/// Ends of the log, as positions in it.
+#[derive(Debug, Default)]
+struct Ends {
+    written: u64,
+    synced: u64,
+    /// The newest frame that was written says that it was synced so far.
+    claimed: u64,
+    /// And that frame is durable: damage before this cannot be taken for a torn end.
+    proved: u64,
 }
 
 /// Something that has not left yet.
@@ -109,6 +129,8 @@ struct Unreleased {
     /// Its place in the order in which things were told.
     told: u64,
     at: LinkKey,
+    /// It says that a drain has come to its end.
+    is_drained: bool,
     /// The lock of a message whose receiver is to settle it.
     token: Option<LockToken>,
 }
@@ -207,6 +229,10 @@ impl World {
             checkpoint: None,
             moved: Vec::new(),
             done: [0; 4],
+            moved_from: BTreeSet::new(),
+            amended: Vec::new(),
+            ends: Ends::default(),
+            damage: [0; 2],
             known: Vec::new(),
         };
         world.describe_all()?;
@@ -263,6 +289,26 @@ impl World {
     /// From now on, in a thousand times that the log is read, so many fail.
     pub(super) fn fail_reads(&mut self, chance: u64) {
         self.unreadable.chance = chance;
+    }
+
+    /// From now on, bytes of the log may be damaged.
+    pub(super) fn expect_damage(&mut self) {
+        self.auditor.keep_deleted();
+    }
+
+    /// Damages the bytes of a message on the disk.
+    pub(super) fn damage_some(&mut self, random: &mut Stream) {
+        let bodies = self.auditor.bodies();
+        let Some((id, bytes)) = random.pick(&bodies) else {
+            return;
+        };
+        let is_damaged = self.disk.damage(bytes, self.ends.proved, random);
+        self.trace
+            .note(|| format!("the bytes of m{id} are damaged: {is_damaged}"));
+        if is_damaged {
+            self.damage[0] += 1;
+            self.auditor.damage(*id);
+        }
     }
 
     /// From now on, connections go by bytes.
@@ -459,16 +505,84 @@ impl World {
 
     /// Shows the auditor what the shard has done by itself.
     fn judge(&mut self) -> Result<(), Stop> {
-        for happened in self.seen.take() {
+        let mut all = VecDeque::from(self.seen.take());
+        let mut compacts = false;
+        while let Some(happened) = all.pop_front() {
             match happened {
                 Happened::Sealed(group) => {
                     self.sealed = group;
                     self.auditor.sealed(group);
                 }
                 Happened::Room(room) => self.auditor.room(room == Room::Enough),
-                Happened::Step(step) => self.judge_step(step)?,
+                Happened::Step(step) => {
+                    compacts = matches!(step.cause, Why::Compaction(_));
+                    self.judge_step(step)?;
+                }
+                Happened::Damaged(met) => {
+                    let Some(Happened::Step(step)) = all.pop_front() else {
+                        return Err(Stop::Wrong("nothing comes of damage".to_owned()));
+                    };
+                    let mut told = Vec::new();
+                    while let Some(Happened::Contained(contained)) = all.front() {
+                        told.push(contained.clone());
+                        all.pop_front();
+                    }
+                    if compacts {
+                        // What was read for that has stayed where it is.
+                        for body in &met.bodies {
+                            self.moved_from.remove(&body.position);
+                        }
+                    }
+                    self.judge_damage(*met, step, told)?;
+                }
+                Happened::Contained(told) => {
+                    return Err(Stop::Wrong(format!("{told:?} has lost its bytes, unasked")));
+                }
             }
         }
+        Ok(())
+    }
+
+    /// Shows the auditor what comes of damaged bytes that somebody needed.
+    fn judge_damage(&mut self, met: Met, step: Step, told: Vec<Told>) -> Result<(), Stop> {
+        self.trace.note(|| format!("damage is met: {:?}", met.user));
+        self.trace
+            .note(|| format!("    {told:?} have lost their bytes"));
+        if !matches!(step.cause, Why::Damage) {
+            return Err(Stop::Wrong("something else comes of damage".to_owned()));
+        }
+        let sights = self.note(step.sights)?;
+        let user = met.user?;
+        if let User::Delivery { at, is_drained, .. } = &user {
+            let waiting = self.unreleased.values().flatten();
+            let mut drains = waiting.filter(|it| it.at == *at && it.is_drained);
+            if *is_drained && drains.next().is_none() {
+                return Err(Stop::Wrong(format!("no drain of {at:?} waits")));
+            }
+        }
+        self.damage[1] += told.len();
+        let moved = |body: &BodyRef| self.moved_from.contains(&body.position);
+        let hit = Hit {
+            user,
+            moved: met.bodies.iter().any(moved),
+        };
+        let group = (self.now, step.group);
+        let (pins, amended) = self.auditor.hit(group, hit, told, (&self.paths, &sights))?;
+        if let Some(sight) = met.sight {
+            let waiting = self.unreleased.get_mut(&format!("{sight:?}"));
+            let unreleased = match (waiting.and_then(VecDeque::pop_front), &sight) {
+                (Some(unreleased), _) => unreleased,
+                // It is met again in what is left of a response.
+                (None, Sight::Answered(at, answer)) => self.released_amended(*at, answer)?,
+                (None, sight) => {
+                    let text = format!("{sight:?} is not told, and has damaged bytes");
+                    return Err(Stop::Wrong(text));
+                }
+            };
+            self.amended
+                .extend(amended.map(|amended| (unreleased, amended)));
+        }
+        self.wait_for(&sights, &pins);
         Ok(())
     }
 
@@ -478,6 +592,8 @@ impl World {
         let pins = match step.cause {
             Why::Compaction(found) => {
                 self.done[2] += found.len();
+                let bodies = found.iter().map(|found| found.body.position);
+                self.moved_from.extend(bodies);
                 let is_forward = |read: &ReadRequest| read.purpose() == ReadPurpose::Forward;
                 if self.reads.iter().any(is_forward) {
                     self.moved.extend(found);
@@ -496,13 +612,15 @@ impl World {
                 // By its number too: one that became active since it was found has another, and stays.
                 let is_there = |wanted: &WantedBody| !self.moved.contains(wanted);
                 let there = found.iter().filter(|(wanted, _)| is_there(wanted));
-                let ids: Vec<u64> = there.map(|(_, id)| *id).collect();
+                let ids: Vec<_> = there
+                    .map(|(wanted, id)| (wanted.number.0.cast_signed(), *id))
+                    .collect();
                 self.trace
                     .note(|| format!("{now} group {group}: queue {queue} sends {ids:?} on"));
-                self.auditor.read_back((now, group), queue, ids, &sights)?
+                self.auditor.read_back((now, group), queue, &ids, &sights)?
             }
             Why::Timeout => self.auditor.step(now, group, &Act::Timeout, &sights)?,
-            Why::Reports | Why::Configuration => {
+            Why::Reports | Why::Configuration | Why::Damage => {
                 return Err(Stop::Wrong("nobody did anything".to_owned()));
             }
             Why::Other(cause) => return Err(Stop::Wrong(format!("{cause}: {sights:?}"))),
@@ -536,6 +654,7 @@ impl World {
                 pin,
                 told,
                 at,
+                is_drained: matches!(sight, Sight::Drained(..)),
                 token,
             });
         }
@@ -571,9 +690,12 @@ impl World {
             )));
         }
         let waiting = self.unreleased.get_mut(&text);
-        let Unreleased { pin, told, .. } = waiting
-            .and_then(VecDeque::pop_front)
-            .ok_or_else(|| format!("{text} has left, and no step told it"))?;
+        let waiting = waiting.and_then(VecDeque::pop_front);
+        let Unreleased { pin, told, .. } = match (waiting, &sight) {
+            (Some(waiting), _) => waiting,
+            (None, Sight::Answered(at, answer)) => self.released_amended(*at, answer)?,
+            _ => return Err(Stop::Wrong(format!("{text} has left, and no step told it"))),
+        };
         let released = self.auditor.released(pin);
         released.map_err(|error| format!("{text}: {error}"))?;
         Ok(Left {
@@ -583,9 +705,21 @@ impl World {
         })
     }
 
+    /// Takes a response off that lost messages on its way.
+    fn released_amended(&mut self, at: LinkKey, answer: &Answer) -> Result<Unreleased, Stop> {
+        let mut all = self.amended.iter();
+        let found = all.position(|(of, amended)| of.at == at && amended.is_of(answer));
+        let found = found.ok_or_else(|| format!("{answer:?} has left, and no step told it"))?;
+        let (unreleased, amended) = self.amended.remove(found);
+        amended.check(answer)?;
+        Ok(unreleased)
+    }
+
     /// Takes out what has not left for a connection that ends; returns the messages among it.
     fn unsent(&mut self, connection: u32) -> Vec<(LinkKey, Place, LockToken)> {
         let mut unsent = Vec::new();
+        self.amended
+            .retain(|(of, _)| of.at.connection != connection);
         for waiting in self.unreleased.values_mut() {
             waiting.retain(|unreleased| {
                 let is_of = unreleased.at.connection == connection;
@@ -655,6 +789,11 @@ impl World {
         let frames: Vec<Frame> = self.frames.iter().take(count).cloned().collect();
         match self.committer.write(&frames) {
             Ok(()) => {
+                if let Some(last) = frames.last() {
+                    let bytes = u64::try_from(last.bytes.len()).expect("fits");
+                    self.ends.written = last.position + bytes;
+                    self.ends.claimed = self.ends.synced;
+                }
                 self.frames.drain(..frames.len());
                 self.written = frames.last().map_or(self.written, |frame| frame.number);
                 Ok(())
@@ -669,6 +808,7 @@ impl World {
         self.committer.sync().map_err(|_| Stop::Ends)?;
         // Of frames that were written in part before the disk was full, some may count.
         self.durable = self.written;
+        (self.ends.synced, self.ends.proved) = (self.ends.written, self.ends.claimed);
         self.known.push((self.disk.recorded_count(), self.durable));
         self.auditor.durable(self.durable);
         let (durable, synced) = (self.durable, self.durable);
@@ -771,10 +911,26 @@ impl World {
         self.reads.clear();
         self.checkpoint = None;
         self.moved.clear();
+        self.moved_from.clear();
+        self.amended.clear();
+        let proved = self.ends.proved;
+        self.ends = Ends {
+            written: proved,
+            synced: proved,
+            claimed: proved,
+            proved,
+        };
         if let Some(wires) = &mut self.wires {
             wires.clear();
         }
         self.describe_all()?;
+        self.damage[1] += started.contained.len();
+        let told = &started.contained;
+        self.trace
+            .note(|| format!("    {told:?} have lost their bytes"));
+        let group = (self.now, self.sealed + 1);
+        self.auditor
+            .hits_at_start(group, started.contained, &self.paths)?;
         self.step(&Act::Timeout)
     }
 

@@ -19,8 +19,11 @@
 //! - whatever depends on time happens at its millisecond: what runs by elapsed time also where the
 //!   clock was set ahead or back, all else by the clock;
 //! - nothing is told before its record is durable, and after a crash the broker is what it was at
-//!   the last group that is left: nothing of it is lost, and nothing else is there.
+//!   the last group that is left: nothing of it is lost, and nothing else is there;
+//! - a message whose bytes were damaged on the disk, and no other one, is a dead letter without them
+//!   from when they are read, and is reported once; until then it is what it was.
 
+mod damage;
 mod judge;
 mod model;
 mod round;
@@ -37,6 +40,7 @@ use super::acts::{Act, LinkKind, Part, Place, Session, session_name};
 use super::plan::Planned;
 use super::wire::{Answer, Value, read_message};
 
+pub(in crate::sim) use self::damage::{Amended, Hit, Told, User};
 pub(in crate::sim) use self::round::{Round, Sight};
 
 /// The auditor.
@@ -182,11 +186,19 @@ impl Auditor {
         &mut self,
         (now, group): (i64, u64),
         queue: usize,
-        ids: Vec<u64>,
+        found: &[(i64, Option<u64>)],
         sights: &[Sight],
     ) -> Result<Vec<u64>, String> {
         let mut round = Round::new(&self.model, now, group, sights)?;
         let place = place_of(queue);
+        let queue = self.model.queue(place);
+        let bare = |number: i64| {
+            let message = &queue.messages[&queue.ordinal_of(number)?];
+            Some(message.draft.id).filter(|_| message.draft.bare)
+        };
+        let ids = found
+            .iter()
+            .filter_map(|(number, id)| id.or_else(|| bare(*number)));
         round.at_hand.extend(ids);
         self.model.due(&mut round, place)?;
         self.model.arrive(&mut round)?;
@@ -241,8 +253,12 @@ impl Auditor {
         let left = self.history.remove(&last);
         let left = left.ok_or_else(|| format!("group {last} was never sealed"))?;
         let dropped = std::mem::take(&mut self.model.dropped);
+        let damaged = std::mem::take(&mut self.model.damaged);
+        let keeps_deleted = self.model.keeps_deleted;
         self.model = Arc::unwrap_or_clone(left);
         self.model.dropped.extend(dropped);
+        self.model.damaged.extend(damaged);
+        self.model.keeps_deleted = keeps_deleted;
         self.model.restart();
         // Whoever starts finds out anew whether there is room.
         self.model.room = true;

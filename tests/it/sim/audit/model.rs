@@ -37,6 +37,11 @@ pub(in crate::sim) struct Model {
     pub(super) gone: BTreeSet<u64>,
     /// Messages that were taken for duplicates. Also after a crash: nothing of them was kept.
     pub(super) dropped: BTreeSet<u64>,
+    /// Messages whose bytes on the disk are damaged: whoever reads them there finds that.
+    pub(super) damaged: BTreeSet<u64>,
+    /// Messages that were received and deleted, where that is kept.
+    pub(super) deleted: BTreeMap<(Place, i64), Arc<Message>>,
+    pub(super) keeps_deleted: bool,
     pub(super) room: bool,
     pub(super) locks: u64,
     /// What is open, by its connection.
@@ -157,6 +162,8 @@ pub(super) struct Message {
     pub(super) lock: Option<Lock>,
     pub(super) delivery_count: u32,
     pub(super) properties: BTreeMap<String, String>,
+    /// Those that others than its sender gave it.
+    pub(super) amended: BTreeMap<String, String>,
     /// The number that it had where it was sent to; 0 if that is here.
     pub(super) enqueued_number: i64,
     pub(super) hops: u32,
@@ -197,7 +204,7 @@ pub(super) struct Shown {
 }
 
 /// A text that is not documented.
-const ANY: &str = "*";
+pub(super) const ANY: &str = "*";
 
 /// Where messages of a queue go on to.
 enum Onward {
@@ -293,6 +300,9 @@ impl Shown {
             source: self.source.clone(),
             properties: self.properties.clone(),
         };
+        if self.draft.bare {
+            (expected.id, expected.message_id) = (0, seen.message_id.clone());
+        }
         for (name, text) in &mut expected.properties {
             if let Some(found) = seen.properties.get(name).filter(|_| text == ANY) {
                 text.clone_from(found);
@@ -329,7 +339,7 @@ impl Queue {
     }
 
     /// Gives the next number of a partition.
-    fn take(&mut self, partition: u64) -> u64 {
+    pub(super) fn take(&mut self, partition: u64) -> u64 {
         let next = self.next.entry(partition).or_insert(1);
         let ordinal = (partition << PARTITION) | *next;
         *next += 1;
@@ -659,6 +669,15 @@ impl Model {
         message
     }
 
+    /// Removes a message that was received and deleted in one.
+    pub(super) fn delete(&mut self, place: Place, ordinal: u64) {
+        let message = self.remove(place, ordinal);
+        if self.keeps_deleted {
+            let at = (place, number(ordinal));
+            self.deleted.insert(at, Arc::new(message));
+        }
+    }
+
     /// A message leaves for the dead-letter queue: with its number and its count, and to live on.
     pub(super) fn depart(
         &mut self,
@@ -674,9 +693,7 @@ impl Model {
         message.time_to_live = NEVER;
         message.changed = round.group;
         for (name, text) in reason {
-            message
-                .properties
-                .insert((*name).to_owned(), (*text).to_owned());
+            message.amend(name, text);
         }
         round.arrivals.push((place.queue, ordinal, message));
     }
@@ -804,6 +821,7 @@ impl Model {
             lock: None,
             delivery_count: 0,
             properties: draft.properties.clone(),
+            amended: BTreeMap::new(),
             enqueued_number: 0,
             hops: 0,
             source: None,
@@ -822,6 +840,10 @@ impl Model {
 
     /// Returns the group of an earlier message for which this one is dropped; it is remembered.
     fn duplicate(&mut self, round: &Round, place: Place, draft: &Draft) -> Option<u64> {
+        if draft.bare {
+            // Its message-id was among its bytes.
+            return None;
+        }
         let window = self.description(place).duplicates()?.as_millis();
         let queue = self.queue_mut(place);
         queue.knows(round, window, draft.message_id())
@@ -830,7 +852,7 @@ impl Model {
     /// Returns the partition of a message. Which one it is is not documented, but that it is always
     /// the same for a session, and for a message-id where duplicates are dropped: so the broker's
     /// own hash is asked, and its turns are counted.
-    fn partition(&mut self, place: Place, draft: &Draft) -> u64 {
+    pub(super) fn partition(&mut self, place: Place, draft: &Draft) -> u64 {
         let description = self.description(place);
         if !description.partitioned {
             return 0;
@@ -860,8 +882,15 @@ impl Model {
 impl Message {
     pub(super) fn modify(&mut self, properties: &BTreeMap<String, String>, group: u64) {
         for (name, value) in properties {
-            self.properties.insert(name.clone(), value.clone());
+            self.amend(name, value);
             self.changed = group;
+        }
+    }
+
+    /// Gives it a property that its sender did not.
+    pub(super) fn amend(&mut self, name: &str, text: &str) {
+        for properties in [&mut self.properties, &mut self.amended] {
+            properties.insert(name.to_owned(), text.to_owned());
         }
     }
 }

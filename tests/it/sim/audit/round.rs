@@ -217,7 +217,7 @@ impl Round {
         if delete {
             self.pin(sight, self.group);
             shown.check(&seen)?;
-            model.remove(place, ordinal);
+            model.delete(place, ordinal);
         } else {
             self.pin(sight, changed);
             let (until, _) = model.lock(self.now, place, ordinal);

@@ -125,7 +125,7 @@ impl Clients {
     /// Names a copy of a message: where there is only one of each, it has one name all its life.
     pub(super) fn copy(&self, place: Place, seen: &Seen) -> Copy {
         let mut kinds = self.plan.entities.iter().map(|it| it.description.kind);
-        if kinds.any(|kind| kind == EntityKind::Topic) {
+        if seen.id == 0 || kinds.any(|kind| kind == EntityKind::Topic) {
             (0, place.queue, seen.number)
         } else {
             (seen.id, 0, 0)

@@ -121,7 +121,7 @@ impl Model {
             let mut expected = message.shown(place, ordinal);
             if delete {
                 pin = round.group;
-                self.remove(place, ordinal);
+                self.delete(place, ordinal);
                 shown.insert(number(ordinal), (expected, None));
             } else {
                 pin = pin.max(message.changed);

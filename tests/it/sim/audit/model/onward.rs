@@ -118,7 +118,7 @@ impl Model {
                     ("DeadLetterErrorDescription", ANY),
                 ];
                 for (name, text) in texts {
-                    message.properties.insert(name.to_owned(), text.to_owned());
+                    message.amend(name, text);
                 }
                 message.time_to_live = NEVER;
                 message.changed = round.group;
