@@ -49,11 +49,10 @@ pub enum InvalidAddress {
     #[error("the address is empty; it must name an entity, for example 'orders'")]
     Empty,
     /// It is longer than any entity's path.
-    #[error("the address is longer than {} characters", limits::PATH_LENGTH_MAX + SUFFIX_LENGTH_MAX)]
+    #[error("the address is longer than {} characters", limits::ADDRESS_LENGTH_MAX)]
     TooLong,
 }
 
-const SUFFIX_LENGTH_MAX: usize = 64;
 const SUBSCRIPTIONS: &str = "/subscriptions/";
 const MANAGEMENT: &str = "/$management";
 const DEAD_LETTER: &str = "/$deadletterqueue";
@@ -87,7 +86,7 @@ impl Address {
         if path.is_empty() {
             return Err(InvalidAddress::Empty);
         }
-        if path.chars().count() > limits::PATH_LENGTH_MAX + SUFFIX_LENGTH_MAX {
+        if path.chars().count() > limits::ADDRESS_LENGTH_MAX {
             return Err(InvalidAddress::TooLong);
         }
         if path.eq_ignore_ascii_case("$cbs") {

@@ -1,4 +1,9 @@
-//! Every bound of the broker, as a named constant with its unit and its reason.
+//! Every bound of the broker on a resource or a time, as a named constant with its unit and its
+//! reason. Relations between bounds are asserted at the end of this file.
+//!
+//! Other numbers are constants beside the code that uses them: sizes of a format (`journal/layout.rs`),
+//! estimates of the memory of an entry, the cost of an operation in steps, limits of the operating
+//! system, and the sizes of one data structure's parts.
 
 use crate::time::Millis;
 
@@ -406,8 +411,21 @@ pub const UNOPENED_FRAMES_MAX: usize = 8;
 pub const CLOSE_WAIT: Millis = Millis::from_secs(5);
 /// The longest silence of ours, whatever a peer allows (`transport.md#idle-time-outs`).
 pub const KEEP_ALIVE_MAX: Millis = Millis::from_secs(30);
-/// Bytes of output at which no more frames of large messages are made.
-pub const LARGE_OUTPUT_BYTES: usize = 256 * 1024;
+/// Unwritten output of a connection, bytes, at which no more is made: neither of replies nor of the
+/// rest of large messages.
+pub const OUTPUT_BYTES: usize = 256 * 1024;
+/// Unwritten output of a connection, bytes, at which its input is not read either.
+pub const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
+/// Bytes of frames that wait for a session's window and count as written nevertheless.
+pub const WINDOW_WAITING_BYTES_MAX: usize = 64 * 1024;
+/// How often a connection's task wakes up if it has no deadline: it frees buffers that are not used.
+pub const CONNECTION_WAKE: Millis = Millis::from_secs(240);
+/// How long a peer may take to read the last output of its connection.
+pub const LAST_WRITE_WAIT: Millis = Millis::from_secs(5);
+/// How long a peer may read nothing of the last output.
+pub const LAST_WRITE_PAUSE: Millis = Millis::from_secs(1);
+/// How long all connections may take to close when the server stops.
+pub const STOP_WAIT: Millis = Millis::from_secs(5);
 /// Bytes of the rest of a message from which its frames are made in steps, and not all at once.
 pub const LARGE_REST_BYTES: usize = 256 * 1024;
 /// Bytes of a transfer's payload below which it is copied: a slice would keep its read buffer.
@@ -444,6 +462,100 @@ pub const ISSUER_BYTES_MAX: usize = 1024 * 1024;
 /// Redirects of an OIDC issuer that are followed.
 pub const ISSUER_REDIRECTS_MAX: usize = 5;
 
+/// How long to wait before a segment is prepared again after the disk was full.
+pub const PREPARE_RETRY: Millis = Millis::from_secs(1);
+/// How long to wait before a file of the log is opened again after descriptors ran out.
+pub const REOPEN_RETRY: Millis = Millis::from_millis(100);
+/// Segments of one log that are kept open for reads.
+pub const SEGMENT_HANDLES_MAX: usize = 16;
+/// How long prepared segments lie unused before all but [`SPARE_SEGMENTS_KEPT`] are removed.
+pub const SPARE_SEGMENTS_IDLE: Millis = Millis::from_secs(30);
+/// Bytes of zeros that are written to a new segment at a time.
+pub const PREPARE_WRITE_BYTES: usize = 1024 * 1024;
+/// How often `--sync interval` syncs.
+pub const SYNC_INTERVAL: Millis = Millis::from_millis(100);
+/// How long to wait before a write that found the disk full is tried again.
+pub const COMMIT_RETRY: Millis = Millis::from_millis(200);
+/// A sync that takes longer lowers the bytes that may wait for the disk: inputs wait behind them.
+pub const SYNC_SLOW: Millis = Millis::from_millis(250);
+/// A sync that takes less raises them.
+pub const SYNC_FAST: Millis = Millis::from_millis(62);
+/// A turn of the owner, or a sync, that takes longer does not end by itself: the server is not healthy.
+pub const HEALTH_DELAY_MAX: Millis = Millis::from_secs(30);
+/// The least `--memory-limit`, bytes: an empty broker is near it.
+pub const MEMORY_LIMIT_MIN: u64 = 64 * 1024 * 1024;
+/// The size of an empty process, bytes: its code, its threads, memory for connections.
+pub const PROCESS_BYTES: usize = 24 * 1024 * 1024;
+/// How often the size of the process is checked.
+pub const MEMORY_CHECK_INTERVAL: Millis = Millis::from_millis(100);
+/// Consecutive checks above the limit before messages are refused: a second.
+pub const MEMORY_CHECKS_NEAR: u8 = 10;
+
+/// The longest validity of a certificate that `jitney certs` issues, days: Apple's systems refuse
+/// longer ones.
+pub const CERTIFICATE_DAYS_MAX: u32 = 825;
+/// The validity of an authority that `jitney certs` makes, days.
+pub const AUTHORITY_DAYS: u32 = 3_650;
+/// The remaining validity at which a certificate is renewed automatically.
+pub const CERTIFICATE_RENEWAL: Millis = Millis::from_secs(30 * 86_400);
+/// How long before its issue a certificate becomes valid: clocks of clients differ.
+pub const CERTIFICATE_SKEW: Millis = Millis::from_secs(3_600);
+/// How often the files of certificates are checked for changes.
+pub const CERTIFICATE_CHECK_INTERVAL: Millis = Millis::from_secs(10);
+
+/// How often the keys of an issuer are fetched.
+pub const ISSUER_REFRESH: Millis = Millis::from_secs(3_600);
+/// The pause after a fetch before a token with an unknown key causes the next.
+pub const ISSUER_REQUEST_PAUSE: Millis = Millis::from_secs(60);
+/// The pause after the first failed fetch; each further failure doubles it.
+pub const ISSUER_RETRY_FIRST: Millis = Millis::from_secs(1);
+/// The longest pause after a failed fetch.
+pub const ISSUER_RETRY_MAX: Millis = Millis::from_secs(300);
+/// The time-out of one fetch.
+pub const ISSUER_FETCH_WAIT: Millis = Millis::from_secs(10);
+/// How often a file of keys is read, and the longest pause after a failure: it costs little.
+pub const ISSUER_FILE_REFRESH: Millis = Millis::from_secs(10);
+/// The pause before a token with an unknown key causes the next read of a file.
+pub const ISSUER_FILE_REQUEST_PAUSE: Millis = Millis::from_secs(1);
+/// Keys of an issuer: a token that names none is tried with each that fits.
+pub const ISSUER_KEYS_MAX: usize = 32;
+/// How far the clocks of the issuer and of the broker may be apart
+/// (`cbs.md#shared-access-signatures`).
+pub const TOKEN_CLOCK_SKEW: Millis = Millis::from_secs(300);
+/// The shortest modulus of an RSA key, bits: RFC 7518, 3.3.
+pub const RSA_BITS_MIN: usize = 2_048;
+/// The longest modulus of an RSA key, bits: the limit of the cryptography.
+pub const RSA_BITS_MAX: usize = 8_192;
+/// Characters of a token's subject that are kept for logs.
+pub const TOKEN_SUBJECT_LENGTH_MAX: usize = 128;
+/// Characters of an address: an entity's path, and the names of a sub-queue or of `$management`.
+pub const ADDRESS_LENGTH_MAX: usize = PATH_LENGTH_MAX + 64;
+/// Characters that are kept of the reason for which an operation of a transaction was refused.
+pub const ROLLBACK_REASON_MAX: usize = 512;
+
+/// Bytes of the body of a request of the administration API: the longest that clients write, a
+/// correlation filter with all that a message's properties may hold, is some 100 KiB.
+pub const ADMIN_BODY_BYTES_MAX: usize = 256 * 1024;
+/// Bytes of the path and query of a request of the administration API: the longest names, each
+/// character encoded.
+pub const ADMIN_TARGET_BYTES_MAX: usize = 8 * 1024;
+/// Seconds after which a client of the administration API may retry when the broker was busy.
+pub const BUSY_RETRY_SECONDS: u32 = 10;
+/// Nesting of a document's elements: clients need nine, for the value of a parameter of a default rule.
+pub const XML_DEPTH_MAX: usize = 16;
+/// Elements of one document: 1,000 properties of a correlation filter have 3,000.
+pub const XML_ELEMENTS_MAX: usize = 4_096;
+/// Attributes of one element, declarations of namespaces among them: clients write three.
+pub const XML_ATTRIBUTES_MAX: usize = 16;
+/// Bytes of the value of an attribute: the longest are names of namespaces.
+pub const XML_ATTRIBUTE_BYTES_MAX: usize = 1_024;
+/// Bytes of the text of an element: the service's limit for one property of a message.
+pub const XML_TEXT_BYTES_MAX: usize = 32 * 1024;
+/// Characters of a wrong value that an error quotes.
+pub const XML_QUOTED_MAX: usize = 64;
+/// Characters of a parser's error that are quoted: the parser quotes whole names and attributes.
+pub const XML_PROBLEM_QUOTED_MAX: usize = 200;
+
 // The relations between bounds that their comments state.
 const _: () = assert!(FRAME_SIZE_MIN <= FRAME_SIZE_UNOPENED_MAX);
 const _: () = assert!(FRAME_SIZE_UNOPENED_MAX <= FRAME_SIZE_MAX);
@@ -469,3 +581,52 @@ const _: () = assert!(DUPLICATE_WINDOW_MIN.as_millis() < DUPLICATE_WINDOW_MAX.as
 const _: () = assert!(KEEP_ALIVE_MIN.as_millis() < KEEP_ALIVE_MAX.as_millis());
 const _: () = assert!(KEEP_ALIVE_MAX.as_millis() < IDLE_TIMEOUT.as_millis());
 const _: () = assert!(INPUT_BYTES_MIN <= INPUT_BYTES);
+const _: () = assert!(60 * 1024 <= INPUT_BYTES, "60 messages of 1 KiB");
+const _: () = assert!(OPEN_DEADLINE.as_millis() <= ADMISSION_DEADLINE.as_millis());
+const _: () = assert!(MAILBOX_DRAIN <= MAILBOX_LENGTH);
+const _: () = assert!(MAILBOX_BYTES_MIN <= MAILBOX_BYTES_MAX);
+const _: () = assert!(READ_AHEAD_BYTES <= READ_BYTES_MAX);
+const _: () = assert!(FIRST_REQUEST_BYTES < REQUESTS_WAITING_BYTES_MAX);
+const _: () = assert!(8_000 * 1024 <= DISPOSITION_BYTES_MAX);
+const _: () = assert!(EVENT_DETAIL_BYTES_MAX <= DISPOSITION_BYTES_MAX);
+const _: () = assert!(2 * CONNECTION_LINKS_MAX * 400 <= CONNECTION_LINKS_BYTES_MAX);
+const _: () = assert!(4 * SQL_LENGTH_MAX <= TERMINUS_BYTES_MAX);
+const _: () = assert!(LINK_NAME_BYTES_MAX + 2 * TERMINUS_BYTES_MAX <= FRAME_SIZE_MAX as usize);
+const _: () = assert!(PARTITIONED_SIZES == PARTITIONS as u64);
+const _: () = assert!(SESSION_STATE_BYTES_MAX as u64 <= SESSION_STATES_BYTES_MAX);
+const _: () = assert!(
+    GROUP_BYTES as u64 + MESSAGE_SIZE_MAX + TRANSACTION_BYTES_MAX as u64 <= u32::MAX as u64,
+    "the largest input fits into the length of a group, which is an uint of the log"
+);
+const _: () = assert!(COMPACTION_BYTES <= GROUP_BYTES);
+const _: () = assert!(ACTIONS_STEPS_MAX * 8 <= 8 * 1024 * 1024);
+const _: () = assert!(REST_BATCH_MESSAGES_MAX <= BATCH_MESSAGES_MAX);
+const _: () = assert!(REST_WAIT_MAX.as_millis() < HTTP_CONNECTION_LIFE.as_millis());
+const _: () = assert!(ADMIN_TARGET_BYTES_MAX < HTTP_HEAD_BYTES_MAX);
+const _: () = assert!(XML_TEXT_BYTES_MAX < ADMIN_BODY_BYTES_MAX);
+const _: () = assert!(UNADMITTED_LINKS_MAX <= CONNECTION_LINKS_MAX);
+const _: () = assert!(UNADMITTED_TRANSACTIONS_MAX <= TRANSACTIONS_MAX);
+const _: () = assert!(UNAUTHENTICATED_BYTES_MAX == 512 * UNAUTHENTICATED_FRAME_BYTES);
+const _: () = assert!(FRAME_SIZE_UNOPENED_MAX as usize <= UNAUTHENTICATED_BYTES_MAX);
+const _: () = assert!(TOKEN_BYTES_MAX <= UNAUTHENTICATED_BYTES_MAX);
+const _: () = assert!(UNAUTHENTICATED_PER_ADDRESS_MAX <= UNAUTHENTICATED_MAX);
+const _: () = assert!(FRAME_SIZE_MAX as usize <= OUTPUT_BYTES);
+const _: () = assert!(OUTPUT_BYTES < OUTPUT_BYTES_MAX);
+const _: () = assert!(LAST_WRITE_PAUSE.as_millis() < LAST_WRITE_WAIT.as_millis());
+const _: () = assert!(LAST_WRITE_WAIT.as_millis() <= STOP_WAIT.as_millis());
+const _: () = assert!(SEGMENT_HANDLES_MAX < SHARD_DESCRIPTORS);
+const _: () = assert!(SHARD_DESCRIPTORS <= DESCRIPTORS_OWN);
+const _: () = assert!(PREPARE_WRITE_BYTES as u64 <= SEGMENT_BYTES);
+const _: () = assert!(SYNC_FAST.as_millis() < SYNC_SLOW.as_millis());
+const _: () = assert!(2 * PROCESS_BYTES as u64 <= MEMORY_LIMIT_MIN);
+const _: () = assert!(
+    MEMORY_CHECK_INTERVAL.as_millis() * MEMORY_CHECKS_NEAR as i64 == 1_000,
+    "a second above the limit"
+);
+const _: () = assert!(CERTIFICATE_DAYS_MAX <= AUTHORITY_DAYS);
+const _: () = assert!(
+    CERTIFICATE_RENEWAL.as_millis() < Millis::from_secs(CERTIFICATE_DAYS_MAX * 86_400).as_millis()
+);
+const _: () = assert!(ISSUER_RETRY_FIRST.as_millis() <= ISSUER_RETRY_MAX.as_millis());
+const _: () = assert!(ISSUER_RETRY_MAX.as_millis() <= ISSUER_REFRESH.as_millis());
+const _: () = assert!(RSA_BITS_MIN <= RSA_BITS_MAX);

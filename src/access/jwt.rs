@@ -22,21 +22,9 @@ use serde::Deserialize;
 use serde_json::{Number, Value};
 
 use super::{Fault, TokenRefused};
-use crate::limits::TOKEN_BYTES_MAX;
+use crate::limits;
 use crate::rights::Rights;
-use crate::time::{Millis, Timestamp};
-
-/// Keys of an issuer at most: a token that names none is tried with each that fits.
-const KEYS_MAX: usize = 32;
-/// How far the clocks of the issuer and of the broker may be apart
-/// (`cbs.md#shared-access-signatures`).
-const CLOCK_SKEW: Millis = Millis::from_secs(300);
-/// The shortest modulus of an RSA key, bits: RFC 7518, 3.3.
-const RSA_BITS_MIN: usize = 2_048;
-/// The longest, bits: what the cryptography takes.
-const RSA_BITS_MAX: usize = 8_192;
-/// Characters of a subject that are kept: it is for logs.
-const SUBJECT_LENGTH_MAX: usize = 128;
+use crate::time::Timestamp;
 
 /// An issuer of tokens, with the public keys that it signs with.
 pub struct TokenIssuer {
@@ -106,7 +94,7 @@ impl TokenIssuer {
         let keys: Vec<Key> = set.keys.into_iter().filter_map(Key::read).collect();
         match keys.len() {
             0 => Err(JwksError::NoUsableKey(count)),
-            usable if KEYS_MAX < usable => Err(JwksError::TooMany(usable)),
+            usable if limits::ISSUER_KEYS_MAX < usable => Err(JwksError::TooMany(usable)),
             usable => {
                 self.keys = keys;
                 self.wants_keys.store(false, Ordering::Relaxed);
@@ -128,8 +116,11 @@ impl TokenIssuer {
     ///
     /// The token's problem. The text quotes nothing of the token.
     pub(super) fn verify(&self, now: Timestamp, token: &str) -> Result<JwtClaims, TokenRefused> {
-        if TOKEN_BYTES_MAX < token.len() {
-            let text = format!("The token is longer than {TOKEN_BYTES_MAX} bytes.");
+        if limits::TOKEN_BYTES_MAX < token.len() {
+            let text = format!(
+                "The token is longer than {} bytes.",
+                limits::TOKEN_BYTES_MAX
+            );
             return Err(TokenRefused::new(Fault::Malformed, text));
         }
         let header = jsonwebtoken::decode_header(token).map_err(|error| of_header(error.kind()))?;
@@ -228,7 +219,7 @@ fn check_times(now: Timestamp, claims: &Claims) -> Result<Timestamp, TokenRefuse
         return Err(refused(Fault::Malformed, "The token has no claim 'exp'."));
     };
     let end = time(end).ok_or_else(of_claims)?;
-    let expires_at = end.after(CLOCK_SKEW);
+    let expires_at = end.after(limits::TOKEN_CLOCK_SKEW);
     if expires_at <= now {
         let text = format!(
             "The token is expired. Expiration time: '{}'.",
@@ -236,7 +227,7 @@ fn check_times(now: Timestamp, claims: &Claims) -> Result<Timestamp, TokenRefuse
         );
         return Err(TokenRefused::new(Fault::Expired, text));
     }
-    let latest = now.after(CLOCK_SKEW);
+    let latest = now.after(limits::TOKEN_CLOCK_SKEW);
     for begin in [&claims.not_before, &claims.issued].into_iter().flatten() {
         let begin = time(begin).ok_or_else(of_claims)?;
         if latest < begin {
@@ -351,7 +342,7 @@ fn is_rsa_of_size(key: &DecodingKey) -> bool {
     // An exponent of one would make every text its own signature.
     let odd = e.last().is_some_and(|last| last % 2 == 1);
     let above_one = e.iter().rev().skip(1).any(|byte| *byte != 0) || e.last() != Some(&1);
-    (RSA_BITS_MIN..=RSA_BITS_MAX).contains(&bits) && odd && above_one
+    (limits::RSA_BITS_MIN..=limits::RSA_BITS_MAX).contains(&bits) && odd && above_one
 }
 
 /// The claims that matter. Others may be there.
@@ -420,7 +411,7 @@ impl Claims {
         let said = [&self.sub, &self.oid, &self.azp].into_iter().flatten();
         let subject = said.into_iter().next().map_or("", String::as_str);
         let plain = subject.chars().filter(|character| !character.is_control());
-        plain.take(SUBJECT_LENGTH_MAX).collect()
+        plain.take(limits::TOKEN_SUBJECT_LENGTH_MAX).collect()
     }
 }
 

@@ -328,7 +328,7 @@ impl Connection {
             let (link, start) = (next.link, self.out.len());
             let is_done = match &mut next.what {
                 What::Frame(..) | What::Rest(_) if session.remote_window == 0 => return,
-                What::Rest(_) if limits::LARGE_OUTPUT_BYTES <= start => {
+                What::Rest(_) if limits::OUTPUT_BYTES <= start => {
                     if !self.unfinished.contains(&id) {
                         self.unfinished.push(id);
                     }

@@ -332,7 +332,7 @@ impl Namespaces {
     pub(crate) fn abort(&mut self, number: u64, reason: &str) {
         if let Some(transaction) = self.transactions.open.get_mut(&number) {
             // It may quote the peer.
-            let reason = || reason.chars().take(REASON_MAX).collect();
+            let reason = || reason.chars().take(limits::ROLLBACK_REASON_MAX).collect();
             transaction.aborted.get_or_insert_with(reason);
         }
     }
@@ -509,9 +509,6 @@ pub(crate) fn unknown() -> Denied {
                 discharged, or it was open for more than two minutes.";
     Denied::new(DeniedKind::TransactionUnknown, text, "coordinator")
 }
-
-/// Characters that are kept of why an operation was refused.
-const REASON_MAX: usize = 512;
 
 /// Returns the number of the transaction with this id; `None` if no id of ours is like it.
 pub(crate) fn number(id: &[u8]) -> Option<u64> {

@@ -8,7 +8,6 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
@@ -16,9 +15,6 @@ use tracing::warn;
 
 use crate::access::Peer;
 use crate::limits;
-
-/// How long a connection may be queued, and then how long it may take to be authorized.
-pub(super) const ADMISSION_DEADLINE: Duration = limits::ADMISSION_DEADLINE.as_duration();
 
 /// The purpose of a listener. Each takes every protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -353,7 +349,7 @@ impl Permit {
     fn new(address: IpAddr, counted: Counted, semaphore: OwnedSemaphorePermit) -> Self {
         Self {
             address,
-            deadline: Instant::now() + ADMISSION_DEADLINE,
+            deadline: Instant::now() + limits::ADMISSION_DEADLINE.as_duration(),
             _counted: counted,
             _semaphore: semaphore,
         }
@@ -400,6 +396,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     const MANY: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);

@@ -31,20 +31,9 @@ use rustls_pki_types::pem::PemObject as _;
 use super::files::{self, NotReplaced, Readers};
 use super::print;
 use super::tls::certificate::{Certificate, day};
-
-/// The longest validity of a certificate: Apple's systems refuse longer ones.
-const DAYS_MAX: u32 = 825;
-
-/// The validity of an authority.
-const AUTHORITY_DAYS: u32 = 3650;
-
-/// The remaining validity at which a certificate is renewed automatically.
-const RENEW_BEFORE: Duration = Duration::from_hours(30 * 24);
+use crate::limits;
 
 const DAY: Duration = Duration::from_hours(24);
-
-/// How long before now a certificate becomes valid: clocks of clients differ.
-const SKEW: Duration = Duration::from_hours(1);
 
 /// The prefix of the names of our authorities; the rest distinguishes them in a client's list.
 const AUTHORITY_NAME: &str = "Jitney local CA";
@@ -71,8 +60,8 @@ pub(super) struct CertsArgs {
     #[arg(long, value_name = "FILE")]
     bundle: Option<PathBuf>,
     /// The validity of the certificates, in days; the authority is valid for ten years.
-    #[arg(long, value_name = "N", default_value_t = DAYS_MAX,
-          value_parser = clap::value_parser!(u32).range(1..=i64::from(DAYS_MAX)))]
+    #[arg(long, value_name = "N", default_value_t = limits::CERTIFICATE_DAYS_MAX,
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(limits::CERTIFICATE_DAYS_MAX)))]
     days: u32,
 }
 
@@ -191,7 +180,8 @@ pub(super) struct Issued {
 impl Issued {
     /// Returns whether it is valid for a while longer.
     pub(super) fn lasts(&self, now: SystemTime) -> bool {
-        self.certificate.is_good_for(now, RENEW_BEFORE)
+        self.certificate
+            .is_good_for(now, limits::CERTIFICATE_RENEWAL.as_duration())
     }
 }
 
@@ -217,7 +207,7 @@ impl Authority {
     /// Makes a new one.
     pub(super) fn make(now: SystemTime) -> Result<Self, CertsError> {
         let key = KeyPair::generate()?;
-        let mut params = valid(now, AUTHORITY_DAYS);
+        let mut params = valid(now, limits::AUTHORITY_DAYS);
         let id = params.key_identifier(&key);
         let id = id.iter().take(4).map(|byte| format!("{byte:02x}"));
         let id: String = id.collect();
@@ -276,7 +266,11 @@ impl Authority {
 
     /// Makes a certificate for a broker on this machine.
     pub(super) fn issue_local(&self, now: SystemTime) -> Result<Issued, CertsError> {
-        self.issue(&Subject::Server(&default_names()), DAYS_MAX, now)
+        self.issue(
+            &Subject::Server(&default_names()),
+            limits::CERTIFICATE_DAYS_MAX,
+            now,
+        )
     }
 
     /// Returns its certificate as PEM.
@@ -335,7 +329,7 @@ impl Authority {
 fn valid(now: SystemTime, days: u32) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
-    let begin = now - SKEW;
+    let begin = now - limits::CERTIFICATE_SKEW.as_duration();
     params.not_before = begin.into();
     // The last second counts.
     params.not_after = (begin + DAY * days - Duration::from_secs(1)).into();
@@ -403,7 +397,7 @@ pub(super) fn keep(directory: &Path, now: SystemTime) -> Result<(), CertsError> 
     let good = |old: &Certificate| {
         let key = fs::read_to_string(directory.join("server.key")).ok();
         let key = key.and_then(|text| KeyPair::from_pem(&text).ok());
-        old.is_good_for(now, RENEW_BEFORE)
+        old.is_good_for(now, limits::CERTIFICATE_RENEWAL.as_duration())
             && key.is_some_and(|key| key.subject_public_key_info() == old.public_key)
     };
     if old.as_ref().is_some_and(good) {
@@ -417,7 +411,7 @@ pub(super) fn keep(directory: &Path, now: SystemTime) -> Result<(), CertsError> 
         "server",
         &authority,
         &Subject::Server(&names),
-        DAYS_MAX,
+        limits::CERTIFICATE_DAYS_MAX,
         now,
     )?;
     put_trust(directory, &authority)

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tokio::sync::watch;
 use tracing::{error, warn};
@@ -15,6 +15,7 @@ use tracing::{error, warn};
 use super::logging;
 use super::supervisor::{self, Thread};
 use crate::journal::{self, Frame, SegmentId};
+use crate::limits;
 
 /// When records are synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,11 +27,6 @@ pub(super) enum Sync {
     /// When the operating system decides.
     Never,
 }
-
-/// How often [`Sync::Interval`] syncs.
-const SYNC_INTERVAL: Duration = Duration::from_millis(100);
-/// How long to wait before a write that found the disk full is tried again.
-const RETRY: Duration = Duration::from_millis(200);
 
 /// The committer's commands, in order.
 #[derive(Debug)]
@@ -129,7 +125,11 @@ fn run(
     let mut synced_at = Instant::now();
     loop {
         let first = if unsynced && sync == Sync::Interval {
-            match orders.recv_timeout(SYNC_INTERVAL.saturating_sub(synced_at.elapsed())) {
+            match orders.recv_timeout(
+                limits::SYNC_INTERVAL
+                    .as_duration()
+                    .saturating_sub(synced_at.elapsed()),
+            ) {
                 Ok(order) => Some(order),
                 Err(mpsc::RecvTimeoutError::Timeout) => None,
                 Err(mpsc::RecvTimeoutError::Disconnected) => break,
@@ -158,7 +158,7 @@ fn run(
                 tell(report, durable, committer.synced());
             }
         }
-        if sync == Sync::Interval && SYNC_INTERVAL <= synced_at.elapsed() {
+        if sync == Sync::Interval && limits::SYNC_INTERVAL.as_duration() <= synced_at.elapsed() {
             must_sync = true;
         }
         if unsynced && must_sync {
@@ -203,7 +203,7 @@ fn write(committer: &mut journal::Committer, frames: &[Frame], stop: &AtomicBool
                     warn!("the disk and its reserve are full: writes wait until there is space");
                     told = true;
                 }
-                thread::park_timeout(RETRY);
+                thread::park_timeout(limits::COMMIT_RETRY.as_duration());
             }
             Err(error) => end(&error),
         }
@@ -228,6 +228,8 @@ pub(super) type SharedDisk = Arc<dyn journal::Disk>;
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::ids::EntityId;
     use crate::journal::faulty::FaultyDisk;

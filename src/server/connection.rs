@@ -7,7 +7,6 @@ use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::watch;
@@ -79,7 +78,11 @@ pub(super) async fn serve(
     match task.run(stopped).await {
         // Send close_notify or the WebSocket close frame; give up if the peer no longer reads.
         Ok(()) => {
-            let _ = timeout(LAST_WRITE_WAIT, task.stream.shutdown()).await;
+            let _ = timeout(
+                limits::LAST_WRITE_WAIT.as_duration(),
+                task.stream.shutdown(),
+            )
+            .await;
         }
         Err(error) => debug!(connection = id.0, %error, "connection lost"),
     }
@@ -119,19 +122,6 @@ struct Task<S> {
     read: usize,
 }
 
-/// Unread output, in bytes, at which no more is produced.
-const OUTPUT_BYTES: usize = 256 * 1024;
-/// Unread output, in bytes, at which input is not read either.
-const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
-/// Bytes that wait for a session's window like written ones: bytes beyond were not written.
-const WAITING_BYTES_MAX: usize = 64 * 1024;
-/// How often an idle connection wakes up.
-const IDLE_WAKE: Duration = Duration::from_mins(4);
-/// How long a peer may take to read the last output.
-const LAST_WRITE_WAIT: Duration = Duration::from_secs(5);
-/// How long it may read nothing of that.
-const LAST_WRITE_PAUSE: Duration = Duration::from_secs(1);
-
 /// The deadline of a connection that is being closed: the peer reads the last output, or is cut
 /// off.
 #[derive(Debug)]
@@ -147,8 +137,8 @@ impl LastWrite {
     fn begin(bytes: usize) -> Self {
         let now = Instant::now();
         Self {
-            ends_at: now + LAST_WRITE_WAIT,
-            looks_at: now + LAST_WRITE_PAUSE,
+            ends_at: now + limits::LAST_WRITE_WAIT.as_duration(),
+            looks_at: now + limits::LAST_WRITE_PAUSE.as_duration(),
             bytes,
         }
     }
@@ -161,7 +151,7 @@ impl LastWrite {
         }
         let reads = bytes == 0 || bytes < self.bytes;
         self.bytes = bytes;
-        self.looks_at = (now + LAST_WRITE_PAUSE).min(self.ends_at);
+        self.looks_at = (now + limits::LAST_WRITE_PAUSE.as_duration()).min(self.ends_at);
         self.ends_at <= now || !reads
     }
 }
@@ -209,8 +199,8 @@ impl<S: Stream> Task<S> {
             if wakes_at < timer.deadline() || timer.is_elapsed() {
                 timer.as_mut().reset(wakes_at);
             }
-            let reads = !ends && self.output.len() <= OUTPUT_BYTES_MAX;
-            let takes = self.peer.outgoing.is_empty() && self.output.len() < OUTPUT_BYTES;
+            let reads = !ends && self.output.len() <= limits::OUTPUT_BYTES_MAX;
+            let takes = self.peer.outgoing.is_empty() && self.output.len() < limits::OUTPUT_BYTES;
             let outbox = Arc::clone(&self.outbox);
             let is_open = last_write.is_none();
             // Those that are in a shard are closed by it.
@@ -278,7 +268,7 @@ impl<S: Stream> Task<S> {
         let permit = self.permit.as_ref().map(Permit::deadline);
         let last_write = last_write.map(|last_write| last_write.looks_at);
         let next = [engine, permit, last_write].into_iter().flatten().min();
-        next.unwrap_or(now + IDLE_WAKE)
+        next.unwrap_or(now + limits::CONNECTION_WAKE.as_duration())
     }
 
     /// Closes the connection if the peer was not authorized before the permit's deadline.
@@ -308,10 +298,10 @@ impl<S: Stream> Task<S> {
             let routes = self.shards.routes();
             self.asks = self.arrival.ask_next(routes, &mut self.peer.outgoing);
         }
-        if self.output.len() < OUTPUT_BYTES {
+        if self.output.len() < limits::OUTPUT_BYTES {
             self.peer.engine.go_on();
         }
-        while self.output.len() + self.peer.engine.output_bytes() < OUTPUT_BYTES
+        while self.output.len() + self.peer.engine.output_bytes() < limits::OUTPUT_BYTES
             && let Some(effect) = self.peer.send_next(self.clock.elapsed())
         {
             match effect {
@@ -341,9 +331,9 @@ impl<S: Stream> Task<S> {
         self.output.poll_write(&mut self.stream, cx)?;
         let has_room = |bytes: usize| bytes <= before && self.output.len() < bytes;
         let waits = !self.peer.outgoing.is_empty() || self.peer.engine.has_more();
-        let goes_on = (self.output.len() < OUTPUT_BYTES && waits)
-            || has_room(OUTPUT_BYTES)
-            || has_room(OUTPUT_BYTES_MAX)
+        let goes_on = (self.output.len() < limits::OUTPUT_BYTES && waits)
+            || has_room(limits::OUTPUT_BYTES)
+            || has_room(limits::OUTPUT_BYTES_MAX)
             || (!reads && self.output.is_flushed());
         let goes_on = self.report_written() || goes_on;
         let mut at_end = false;
@@ -387,7 +377,8 @@ impl<S: Stream> Task<S> {
     /// Returns whether all output has been written to the peer's socket and no session's window
     /// holds any back.
     fn is_all_written(&self) -> bool {
-        self.output.is_empty() && self.peer.engine.waiting_bytes() <= WAITING_BYTES_MAX
+        self.output.is_empty()
+            && self.peer.engine.waiting_bytes() <= limits::WINDOW_WAITING_BYTES_MAX
     }
 }
 
@@ -395,6 +386,7 @@ impl<S: Stream> Task<S> {
 mod tests {
     use std::net::{IpAddr, Ipv4Addr};
     use std::pin::Pin;
+    use std::time::Duration;
 
     use tokio::io::ReadBuf;
     use tokio::sync::mpsc;
@@ -473,7 +465,10 @@ mod tests {
         };
         assert!(matches!(mail.recv().await, Some(Mail::Reports(..))));
         outbox.close();
-        timeout(2 * LAST_WRITE_WAIT, served).await.unwrap().unwrap();
+        timeout(2 * limits::LAST_WRITE_WAIT.as_duration(), served)
+            .await
+            .unwrap()
+            .unwrap();
     }
 
     #[tokio::test]

@@ -22,7 +22,6 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
 use rustix::io::{Errno, pwritev};
@@ -34,16 +33,6 @@ use super::supervisor::{self, Thread};
 use crate::journal::{CheckpointSink, Disk, Error, SegmentId};
 use crate::limits;
 
-/// How long to wait before a segment is prepared again after the disk was full.
-const RETRY: Duration = Duration::from_secs(1);
-/// How long to wait before a file is opened again after descriptors ran out.
-const REOPEN: Duration = Duration::from_millis(100);
-/// Files that are kept open.
-const HANDLES_MAX: usize = 16;
-/// How long prepared segments lie unused before they are too many.
-const IDLE: Duration = Duration::from_secs(30);
-/// Bytes of zeros that are written at a time.
-const WRITE_BYTES: usize = 1024 * 1024;
 /// Parts that are written with one call: the system's limit.
 const WRITE_PARTS: usize = 1024;
 const CHECKPOINT_TMP: &str = "checkpoint.tmp";
@@ -202,7 +191,7 @@ impl FileDisk {
     /// Keeps a segment open.
     fn keep(&self, segment: SegmentId, file: &Arc<File>) {
         let mut handles = locked(&self.handles);
-        if HANDLES_MAX <= handles.len() {
+        if limits::SEGMENT_HANDLES_MAX <= handles.len() {
             handles.pop_first();
         }
         handles.insert(segment, Arc::clone(file));
@@ -369,9 +358,9 @@ impl Disk for FileDisk {
             .len()
             .saturating_sub(offset);
         let mut place = offset;
-        let zeros = vec![0; WRITE_BYTES];
+        let zeros = vec![0; limits::PREPARE_WRITE_BYTES];
         while 0 < rest {
-            let count = rest.min(u64::try_from(WRITE_BYTES).expect("it is small"));
+            let count = rest.min(u64::try_from(limits::PREPARE_WRITE_BYTES).expect("it is small"));
             let now = zeros.get(..usize::try_from(count).expect("it is small"));
             file.write_all_at(now.unwrap_or_default(), place)
                 .map_err(&failed)?;
@@ -462,9 +451,11 @@ impl Shared {
     fn open(&self, path: &Path, open: impl FnMut() -> io::Result<File>) -> io::Result<File> {
         let wait = || {
             let spares = locked(&self.spares);
-            let waited = self
-                .changed
-                .wait_timeout_while(spares, REOPEN, |spares| !spares.stop);
+            let waited = self.changed.wait_timeout_while(
+                spares,
+                limits::REOPEN_RETRY.as_duration(),
+                |spares| !spares.stop,
+            );
             !waited.unwrap_or_else(PoisonError::into_inner).0.stop
         };
         open_patiently(path, open, wait)
@@ -489,7 +480,7 @@ impl Shared {
                 let before = spares.ready.len();
                 let waited = self
                     .changed
-                    .wait_timeout(spares, IDLE)
+                    .wait_timeout(spares, limits::SPARE_SEGMENTS_IDLE.as_duration())
                     .unwrap_or_else(PoisonError::into_inner);
                 spares = waited.0;
                 let is_idle = waited.1.timed_out() && before == spares.ready.len();
@@ -521,9 +512,11 @@ impl Shared {
                     spares.failure = Some((error.kind(), error.to_string()));
                     self.room.store(!spares.ready.is_empty(), Ordering::Relaxed);
                     self.changed.notify_all();
-                    let waited = self.changed.wait_timeout_while(spares, RETRY, |spares| {
-                        !spares.stop && spares.ready.is_empty()
-                    });
+                    let waited = self.changed.wait_timeout_while(
+                        spares,
+                        limits::PREPARE_RETRY.as_duration(),
+                        |spares| !spares.stop && spares.ready.is_empty(),
+                    );
                     spares = waited.unwrap_or_else(PoisonError::into_inner).0;
                 }
             }
@@ -539,8 +532,10 @@ impl Shared {
             Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
             Err(error) => return Err(error.into()),
         }
-        let begin =
-            usize::try_from(self.segment_bytes).map_or(WRITE_BYTES, |all| all.min(WRITE_BYTES));
+        let begin = usize::try_from(self.segment_bytes)
+            .map_or(limits::PREPARE_WRITE_BYTES, |all| {
+                all.min(limits::PREPARE_WRITE_BYTES)
+            });
         file.write_all(&vec![0; begin])?;
         file.sync_all()
     }
@@ -563,7 +558,7 @@ impl Shared {
     fn prepare(&self) -> io::Result<()> {
         self.check_space()?;
         let mut file = self.create_preparing()?;
-        let zeros = vec![0; WRITE_BYTES];
+        let zeros = vec![0; limits::PREPARE_WRITE_BYTES];
         let mut rest = usize::try_from(self.segment_bytes).map_err(io::Error::other)?;
         while 0 < rest {
             if locked(&self.spares).stop {
@@ -725,7 +720,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let disk = FileDisk::open_with(directory.path(), SEGMENT_BYTES).unwrap();
         disk.start_segment(SegmentId(1)).unwrap();
-        let large = vec![5; 3 * WRITE_BYTES / 2];
+        let large = vec![5; 3 * limits::PREPARE_WRITE_BYTES / 2];
         disk.write(SegmentId(1), 100, &[b"ab", &large, b"", b"cd"])
             .unwrap();
         disk.sync(SegmentId(1)).unwrap();

@@ -9,7 +9,6 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
@@ -48,8 +47,6 @@ const HEALTHY: &str = r#"{"status":"healthy","message":"Service is healthy."}"#;
 const WEBSOCKET: &str = "/$servicebus/websocket";
 /// The subprotocols of the SDKs and of other clients; the answer has the requested one.
 const SUBPROTOCOLS: [&str; 2] = ["AMQPWSB10", "amqp"];
-
-pub(super) const READ_DEADLINE: Duration = limits::HTTP_READ_DEADLINE.as_duration();
 
 /// Where clients put tokens for the entities that another is to forward to
 /// (`administration.md#headers`).
@@ -149,7 +146,7 @@ async fn answer_all(
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(READ_DEADLINE)
+        .header_read_timeout(limits::HTTP_READ_DEADLINE.as_duration())
         .max_buf_size(limits::HTTP_HEAD_BYTES_MAX)
         .keep_alive(!is_reserved)
         .serve_connection(TokioIo::new(stream), service)
@@ -418,13 +415,18 @@ pub(super) async fn authorize(
 
 /// Reads a body that has a bounded length and comes in a bounded time.
 async fn read(body: Body) -> Result<Bytes, Refusal> {
-    match timeout(READ_DEADLINE, to_bytes(body, admin::BODY_BYTES_MAX)).await {
+    match timeout(
+        limits::HTTP_READ_DEADLINE.as_duration(),
+        to_bytes(body, limits::ADMIN_BODY_BYTES_MAX),
+    )
+    .await
+    {
         Ok(Ok(bytes)) => Ok(bytes),
         Ok(Err(error)) if is_too_long(&error) => Err(Refusal::TooLong),
         Ok(Err(error)) => Err(Refusal::Malformed(format!("the body: {error}"))),
         Err(_) => Err(Refusal::Malformed(format!(
             "the body did not come within {} seconds",
-            READ_DEADLINE.as_secs()
+            limits::HTTP_READ_DEADLINE.as_duration().as_secs()
         ))),
     }
 }

@@ -17,8 +17,7 @@ use tokio_rustls::server::TlsStream;
 use tracing::{debug, error, warn};
 
 use super::admission::{
-    ADMISSION_DEADLINE, Admission, Admitted, ConnectionSlot, ConnectionSlots, ListenerKind, Permit,
-    peer_of,
+    Admission, Admitted, ConnectionSlot, ConnectionSlots, ListenerKind, Permit, peer_of,
 };
 use super::clock::Clock;
 use super::connection::{self, AcceptedPeer, Stream};
@@ -207,7 +206,7 @@ async fn serve_accepted(server: Arc<ServerState>, accepted: AcceptedSocket, admi
         Admitted::Now(permit) => permit,
         Admitted::Queued(queued) => {
             let permit = tokio::select! {
-                permit = queued.wait(Instant::now() + ADMISSION_DEADLINE) => permit,
+                permit = queued.wait(Instant::now() + limits::ADMISSION_DEADLINE.as_duration()) => permit,
                 _ = stopped.changed() => None,
             };
             let Some(permit) = permit else {

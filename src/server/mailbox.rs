@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
@@ -13,6 +12,7 @@ use tokio::time::Instant;
 use super::outbox::Outbox;
 use crate::access::{Authority, Inquiry, Origin, TokenRefused};
 use crate::ids::ConnectionId;
+use crate::limits;
 use crate::shard::{Administered, Administration, Input, MessageRequest, Messaged, Report};
 
 /// A message to the owner.
@@ -181,9 +181,7 @@ impl Vitals {
 
     /// Returns whether a send to some entity would be accepted now, or after a bounded wait.
     pub(super) fn are_good(&self) -> bool {
-        /// A longer delay does not end by itself.
-        const STUCK: Duration = Duration::from_secs(30);
-        let stuck = u64::try_from(STUCK.as_millis()).unwrap_or(u64::MAX);
+        let stuck = u64::try_from(limits::HEALTH_DELAY_MAX.as_millis()).unwrap_or(u64::MAX);
         let now = self.stamp(Instant::now());
         let lasts = |since: &AtomicU64| match since.load(Ordering::Relaxed) {
             0 => false,

@@ -10,7 +10,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use rustix::thread::disable_transparent_huge_pages;
 use tokio::time::{MissedTickBehavior, interval};
@@ -20,12 +19,6 @@ use super::shards::Shards;
 use crate::limits;
 use crate::memory::{Budget, Memory};
 use crate::shard::{Input, Pressure};
-
-/// How often the size of the process is checked.
-const LOOK: Duration = Duration::from_millis(100);
-
-/// Consecutive checks above the limit before messages are refused: a second.
-const LOOKS_NEAR: u8 = 10;
 
 /// A number of bytes in a command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +68,7 @@ impl fmt::Display for Size {
 }
 
 /// The least limit: an empty broker is near it.
-const LEAST: Size = Size(64 << 20);
+const LEAST: Size = Size(limits::MEMORY_LIMIT_MIN);
 
 /// Reads a limit.
 ///
@@ -107,9 +100,6 @@ pub(super) struct Plan {
     pub(super) segment: u64,
 }
 
-/// The size of an empty process: its code, its threads, memory for connections.
-const BASE: usize = 24 << 20;
-
 impl Plan {
     /// Divides a limit; without one, only indexes are bounded, by `machine`.
     pub(super) fn new(limit: Option<Size>, cache: Option<usize>, machine: Option<u64>) -> Self {
@@ -135,7 +125,7 @@ impl Plan {
         let outgoing = limit / 16;
         let in_flight = limits::IN_FLIGHT_BYTES_MAX.min(limit / 8);
         let partials = limits::PARTIALS_BYTES_MAX.min(limit / 8);
-        let spare = BASE + limit / 16;
+        let spare = limits::PROCESS_BYTES + limit / 16;
         let shares = spare + cache.min(limit / 2) + in_flight + partials + outgoing;
         // The reserve of a small broker is for any part that needs it.
         let total = limit.saturating_sub(shares).max(limit / 8);
@@ -240,7 +230,7 @@ impl SizeWatch {
         } else {
             0
         };
-        let full = explains && (self.full && 0 < near || LOOKS_NEAR <= near);
+        let full = explains && (self.full && 0 < near || limits::MEMORY_CHECKS_NEAR <= near);
         Self { cache, full, near }
     }
 }
@@ -260,7 +250,7 @@ async fn watch_size(
 ) {
     let mut pressure = plan.no_pressure();
     let mut is_told = false;
-    let mut ticks = interval(LOOK);
+    let mut ticks = interval(limits::MEMORY_CHECK_INTERVAL.as_duration());
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
@@ -374,7 +364,7 @@ mod tests {
             let plan = Plan::new(Some(Size(mib << 20)), None, None);
             let limit = plan.limit.unwrap();
             let bounded = plan.cache + plan.in_flight + plan.partials + plan.budget.outgoing;
-            let all = bounded + plan.budget.total + BASE;
+            let all = bounded + plan.budget.total + limits::PROCESS_BYTES;
             assert!(mib < 96 || all <= limit, "{mib}: {plan:?}");
             assert!(bounded + plan.budget.total <= limit, "{mib}: {plan:?}");
             // Some memory is left for open parts.
@@ -403,7 +393,8 @@ mod tests {
         pressure = pressure.look(&plan, limit, 121 * MIB, full);
         assert!(pressure.cache == plan.cache / 16 && !pressure.full);
         // Freed memory returns to the system a little later.
-        let gone = (1..LOOKS_NEAR).fold(pressure, |now, _| now.look(&plan, limit, 121 * MIB, full));
+        let gone = (1..limits::MEMORY_CHECKS_NEAR)
+            .fold(pressure, |now, _| now.look(&plan, limit, 121 * MIB, full));
         assert!(!gone.full && !gone.look(&plan, limit, 119 * MIB, full).full);
         pressure = gone.look(&plan, limit, 121 * MIB, full);
         assert!(pressure.full);
@@ -423,7 +414,7 @@ mod tests {
         let pressure = SizeWatch {
             cache: plan.cache / 16,
             full: true,
-            near: LOOKS_NEAR,
+            near: limits::MEMORY_CHECKS_NEAR,
         };
         assert!(
             pressure

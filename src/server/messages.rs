@@ -24,7 +24,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::header_case::Spelling;
-use super::http::{self, Caller, READ_DEADLINE};
+use super::http::{self, Caller};
 use super::listener::{self, ServerState};
 use super::mailbox::{Mail, Partials};
 use super::membership::Membership;
@@ -231,13 +231,13 @@ async fn read(
     partials: &mut Partials,
     mut take: impl FnMut(&[u8]),
 ) -> Result<(), Refusal> {
-    let deadline = Instant::now() + READ_DEADLINE;
+    let deadline = Instant::now() + limits::HTTP_READ_DEADLINE.as_duration();
     let mut total = 0;
     loop {
         let Ok(frame) = timeout_at(deadline, body.frame()).await else {
             return Err(Refusal::Malformed(format!(
                 "the body did not come within {} seconds",
-                READ_DEADLINE.as_secs()
+                limits::HTTP_READ_DEADLINE.as_duration().as_secs()
             )));
         };
         let Some(frame) = frame else {

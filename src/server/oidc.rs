@@ -212,17 +212,17 @@ struct Pace {
 
 impl Pace {
     const NET: Self = Self {
-        refresh: Duration::from_hours(1),
-        wanted: Duration::from_mins(1),
-        retry_first: Duration::from_secs(1),
-        retry_max: Duration::from_mins(5),
-        within: Duration::from_secs(10),
+        refresh: limits::ISSUER_REFRESH.as_duration(),
+        wanted: limits::ISSUER_REQUEST_PAUSE.as_duration(),
+        retry_first: limits::ISSUER_RETRY_FIRST.as_duration(),
+        retry_max: limits::ISSUER_RETRY_MAX.as_duration(),
+        within: limits::ISSUER_FETCH_WAIT.as_duration(),
     };
     /// Reading a file is cheap.
     const FILE: Self = Self {
-        refresh: Duration::from_secs(10),
-        wanted: Duration::from_secs(1),
-        retry_max: Duration::from_secs(10),
+        refresh: limits::ISSUER_FILE_REFRESH.as_duration(),
+        wanted: limits::ISSUER_FILE_REQUEST_PAUSE.as_duration(),
+        retry_max: limits::ISSUER_FILE_REFRESH.as_duration(),
         ..Self::NET
     };
 

@@ -71,9 +71,6 @@ enum Asker {
     Message(oneshot::Sender<Messaged>),
 }
 
-/// How long the owner sleeps at most: a clock that was set is seen by then.
-const LOOK: Duration = Duration::from_millis(limits::CLOCK_LOOK.as_millis().cast_unsigned());
-
 /// Work for a thread of its own.
 type Work = Box<dyn FnOnce() + Send>;
 /// Called with the panic's message if the thread panics.
@@ -136,7 +133,8 @@ impl Owner {
             if deadline != wakes_at || timer.is_elapsed() {
                 wakes_at = deadline;
                 let span = deadline.map(|deadline| self.clock.until(deadline));
-                let end = Instant::now() + span.unwrap_or(LOOK).min(LOOK);
+                let look = limits::CLOCK_LOOK.as_duration();
+                let end = Instant::now() + span.unwrap_or(look).min(look);
                 timer.as_mut().reset(end);
             }
             let is_due = deadline == Some(Timestamp::EPOCH);

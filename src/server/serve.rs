@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::thread;
-use std::time::Duration;
 
 use rustix::process::{Resource, Signal, getrlimit, setrlimit};
 use tokio::net::TcpListener;
@@ -39,9 +38,6 @@ use crate::shard::Input;
 
 /// The flag of the addresses of health and administration.
 const HTTP: &str = "--http";
-/// How long connections may take to close at the stop.
-const STOP_WAIT: Duration = Duration::from_secs(5);
-
 /// Serves until a signal.
 pub(super) fn run(args: &ServeArgs) -> ExitCode {
     memory::take_small_pages();
@@ -234,7 +230,7 @@ fn accept_at(listener: Listener, server: &Arc<ServerState>) -> Task {
 
 /// Waits until all connections have closed.
 async fn take_leave(acceptors: Vec<Task>, owners: Vec<Task>) {
-    let ended = tokio::time::timeout(STOP_WAIT, async {
+    let ended = tokio::time::timeout(limits::STOP_WAIT.as_duration(), async {
         for task in acceptors.into_iter().chain(owners) {
             task.join().await;
         }

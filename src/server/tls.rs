@@ -32,15 +32,13 @@ use tokio_rustls::server::TlsStream;
 use tracing::{error, info, warn};
 
 use super::certs::CertsError;
+use crate::limits;
 pub(super) use certificate::common_name;
 use files::{FileError, Pair};
 use source::{Fingerprint, Inputs, Source};
 
 /// The protocols inside, for clients that negotiate one by name (ALPN); the first is preferred.
 const PROTOCOLS: [&[u8]; 2] = [b"amqp", b"http/1.1"];
-
-/// How often files are checked.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 /// The arguments of `jitney serve` for TLS.
 #[derive(Debug, Clone, Default, Args)]
@@ -331,7 +329,13 @@ impl ResolvesServerCert for CertificateSelector {
 /// Reloads certificates until the stop: checks the files periodically, and at once on SIGHUP, which
 /// is `hangup`.
 pub(super) async fn watch(tls: Arc<Tls>, hangup: Signal, stopped: watch::Receiver<bool>) {
-    watch_every(LOOK_EVERY, tls, hangup, stopped).await;
+    watch_every(
+        limits::CERTIFICATE_CHECK_INTERVAL.as_duration(),
+        tls,
+        hangup,
+        stopped,
+    )
+    .await;
 }
 
 async fn watch_every(

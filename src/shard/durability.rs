@@ -58,12 +58,9 @@ struct Pace {
 impl Pace {
     /// Takes the time from a group's end to its being durable.
     fn learn(&mut self, took: Millis) {
-        /// An input that waits longer than this waits too long.
-        const LONG: Millis = Millis::from_millis(250);
-        const SHORT: Millis = Millis::from_millis(62);
-        if LONG < took {
+        if limits::SYNC_SLOW < took {
             self.bytes = (self.bytes / 2).max(limits::IN_FLIGHT_BYTES_MIN);
-        } else if took < SHORT {
+        } else if took < limits::SYNC_FAST {
             self.bytes = self.bytes.saturating_add(self.bytes / 8).min(self.max);
         }
     }

@@ -362,7 +362,7 @@ fn times_may_have_fractions_and_be_far_away() {
         let claims = with(claims(), json!({ "exp": exp }));
         verify(&token(&header(), &claims)).unwrap().expires_at
     };
-    let skewed = |millis| Timestamp::from_millis(millis).after(CLOCK_SKEW);
+    let skewed = |millis| Timestamp::from_millis(millis).after(limits::TOKEN_CLOCK_SKEW);
     assert_eq!(end_of(json!(1_795_238_774.5)), skewed(1_795_238_774_500));
     assert_eq!(end_of(json!(i64::MAX)), Timestamp::MAX);
     assert_eq!(end_of(json!(u64::MAX)), Timestamp::MAX);
@@ -498,14 +498,14 @@ fn a_huge_token_is_not_looked_at() {
         token(&header(), &claims)
     };
     // Three bytes are four characters.
-    let fits = padded(TOKEN_BYTES_MAX * 3 / 4 - 700);
+    let fits = padded(limits::TOKEN_BYTES_MAX * 3 / 4 - 700);
     assert!(
-        fits.len() <= TOKEN_BYTES_MAX && TOKEN_BYTES_MAX - fits.len() < 400,
+        fits.len() <= limits::TOKEN_BYTES_MAX && limits::TOKEN_BYTES_MAX - fits.len() < 400,
         "{}",
         fits.len()
     );
     assert!(verify(&fits).is_ok());
-    let text = verify(&padded(TOKEN_BYTES_MAX * 3 / 4)).unwrap_err();
+    let text = verify(&padded(limits::TOKEN_BYTES_MAX * 3 / 4)).unwrap_err();
     assert_eq!(
         text,
         "MalformedToken: The token is longer than 16384 bytes."
@@ -652,7 +652,7 @@ fn a_subject_is_short_and_of_one_line() {
     assert_eq!(subject_of(json!({"sub": "a\nb\u{7}c"})), "abc");
     assert_eq!(
         subject_of(json!({"sub": "x".repeat(1000)})).len(),
-        SUBJECT_LENGTH_MAX
+        limits::TOKEN_SUBJECT_LENGTH_MAX
     );
     assert_eq!(
         subject_of(json!({"sub": null, "oid": "o", "azp": "a"})),

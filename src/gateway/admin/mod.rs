@@ -10,7 +10,6 @@
 
 mod description;
 mod entry;
-mod limits;
 mod refusal;
 mod rule;
 mod target;
@@ -23,7 +22,6 @@ mod xml;
 use crate::namespace::administration::{Answer, EntityView, Listed, More, Operation, Properties};
 use crate::queue::EntityKind;
 
-pub use limits::BODY_BYTES_MAX;
 pub use refusal::Refusal;
 
 use entry::Resource;

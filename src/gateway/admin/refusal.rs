@@ -1,9 +1,9 @@
 //! Refusals of requests, and their answers (`administration.md#errors`).
 
-use super::limits::BUSY_SECONDS;
 use super::write::Writer;
 use super::{Response, text};
 use crate::gateway::Tracking;
+use crate::limits;
 use crate::namespace::administration::READ_CLAIMS;
 use crate::namespace::{Denied, DeniedKind};
 
@@ -22,7 +22,7 @@ pub enum Refusal {
     /// The body exceeds its bound.
     #[error(
         "the body is too long; allowed: {} bytes",
-        super::limits::BODY_BYTES_MAX
+        limits::ADMIN_BODY_BYTES_MAX
     )]
     TooLong,
     /// `If-Match` requires a version that does not exist.
@@ -66,7 +66,7 @@ impl Refusal {
             reason,
             content_type: "application/xml; charset=utf-8",
             etag: None,
-            retry_after_seconds: busy.then_some(BUSY_SECONDS),
+            retry_after_seconds: busy.then_some(limits::BUSY_RETRY_SECONDS),
             body: out.finish(),
         }
     }

@@ -5,10 +5,10 @@
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
-use super::limits::{PAGE_ENTRIES_MAX, TARGET_BYTES_MAX};
 use super::refusal::Refusal;
 use super::xml::{excerpt, wrong};
 use crate::address;
+use crate::limits;
 use crate::namespace::administration::Listed;
 
 /// The resource that an address names.
@@ -50,8 +50,11 @@ const PATH: AsciiSet = CONTROLS
 impl Target {
     /// Reads a path and a query, as they are in the request.
     pub(super) fn read(path: &str, query: Option<&str>) -> Result<Self, Refusal> {
-        if TARGET_BYTES_MAX < path.len() + query.map_or(0, str::len) {
-            let problem = format!("the address is longer than {TARGET_BYTES_MAX} bytes");
+        if limits::ADMIN_TARGET_BYTES_MAX < path.len() + query.map_or(0, str::len) {
+            let problem = format!(
+                "the address is longer than {} bytes",
+                limits::ADMIN_TARGET_BYTES_MAX
+            );
             return Err(Refusal::Malformed(problem));
         }
         let parts = path.trim_matches('/').split('/');
@@ -122,7 +125,7 @@ fn unknown(path: &str) -> Refusal {
 
 /// Returns the offset and the length of a page.
 fn page(query: &str) -> Result<(usize, usize), Refusal> {
-    let (mut skip, mut top) = (0, PAGE_ENTRIES_MAX);
+    let (mut skip, mut top) = (0, limits::LISTED_MAX);
     for (name, value) in pairs(query) {
         let name = decode(name)?.to_ascii_lowercase();
         let number = || {
@@ -135,7 +138,7 @@ fn page(query: &str) -> Result<(usize, usize), Refusal> {
             // An empty page would link to itself.
             "$top" => match number()? {
                 0 => return Err(wrong("$top", "0", "a whole number from 1 on")),
-                wanted => top = wanted.min(PAGE_ENTRIES_MAX),
+                wanted => top = wanted.min(limits::LISTED_MAX),
             },
             // Without this check, the list would be of other resources than the requested ones.
             "$filter" => return Err(wrong("$filter", value, "lists without a filter")),

@@ -9,12 +9,9 @@ use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::name::{Namespace, NamespaceResolver, ResolveResult};
 
-use super::limits::{
-    ATTRIBUTE_BYTES_MAX, ATTRIBUTES_MAX, BODY_BYTES_MAX, DEPTH_MAX, ELEMENTS_MAX, SHOWN_MAX,
-    TEXT_BYTES_MAX,
-};
 use super::refusal::Refusal;
 use super::write::is_character;
+use crate::limits;
 
 /// The namespace of entries and feeds.
 pub(super) const ATOM: &str = "http://www.w3.org/2005/Atom";
@@ -40,7 +37,7 @@ pub(super) struct Element {
 
 /// Reads a document.
 pub(super) fn read(body: &[u8]) -> Result<Element, Refusal> {
-    if BODY_BYTES_MAX < body.len() {
+    if limits::ADMIN_BODY_BYTES_MAX < body.len() {
         return Err(Refusal::TooLong);
     }
     let text = std::str::from_utf8(body)
@@ -72,17 +69,17 @@ pub(super) fn read(body: &[u8]) -> Result<Element, Refusal> {
     }
 }
 
-/// Characters of a parser's error that are quoted: the parser quotes whole names and attributes.
-const PROBLEM_SHOWN_MAX: usize = 200;
-
 fn malformed(at: usize, problem: &str) -> Refusal {
-    let quoted: String = problem.chars().take(PROBLEM_SHOWN_MAX).collect();
+    let quoted: String = problem
+        .chars()
+        .take(limits::XML_PROBLEM_QUOTED_MAX)
+        .collect();
     Refusal::Malformed(format!("the body is no XML at byte {at}: {quoted}"))
 }
 
 /// Returns the beginning of a text, for an error.
 pub(super) fn excerpt(text: &str) -> String {
-    text.chars().take(SHOWN_MAX).collect()
+    text.chars().take(limits::XML_QUOTED_MAX).collect()
 }
 
 /// The state of reading a document.
@@ -128,12 +125,18 @@ impl Tree {
         if self.root.is_some() {
             return Err("there is a second element".to_owned());
         }
-        if DEPTH_MAX <= self.open.len() {
-            return Err(format!("elements are nested more than {DEPTH_MAX} deep"));
+        if limits::XML_DEPTH_MAX <= self.open.len() {
+            return Err(format!(
+                "elements are nested more than {} deep",
+                limits::XML_DEPTH_MAX
+            ));
         }
         self.elements += 1;
-        if ELEMENTS_MAX < self.elements {
-            return Err(format!("there are more than {ELEMENTS_MAX} elements"));
+        if limits::XML_ELEMENTS_MAX < self.elements {
+            return Err(format!(
+                "there are more than {} elements",
+                limits::XML_ELEMENTS_MAX
+            ));
         }
         let (space, name) = names.resolve_element(start.name());
         let is_foreign = match space {
@@ -153,7 +156,9 @@ impl Tree {
         };
         for (count, attribute) in start.attributes().enumerate() {
             let attribute = attribute.map_err(|error| error.to_string())?;
-            if ATTRIBUTES_MAX <= count || ATTRIBUTE_BYTES_MAX < attribute.value.len() {
+            if limits::XML_ATTRIBUTES_MAX <= count
+                || limits::XML_ATTRIBUTE_BYTES_MAX < attribute.value.len()
+            {
                 return Err("there are too many attributes, or they are too long".to_owned());
             }
             let (space, name) = names.resolve_attribute(attribute.key);
@@ -193,8 +198,11 @@ impl Tree {
         match self.open.last_mut() {
             Some(element) => {
                 element.text.push_str(text);
-                if TEXT_BYTES_MAX < element.text.len() {
-                    return Err(format!("a text is longer than {TEXT_BYTES_MAX} bytes"));
+                if limits::XML_TEXT_BYTES_MAX < element.text.len() {
+                    return Err(format!(
+                        "a text is longer than {} bytes",
+                        limits::XML_TEXT_BYTES_MAX
+                    ));
                 }
             }
             None if text.trim().is_empty() => {}

@@ -11,7 +11,7 @@ fn args(folder: &Path, names: &[&str], clients: &[&str]) -> CertsArgs {
         names: names.iter().map(|name| name.parse().unwrap()).collect(),
         clients: clients.iter().map(|name| name.parse().unwrap()).collect(),
         bundle: None,
-        days: DAYS_MAX,
+        days: limits::CERTIFICATE_DAYS_MAX,
     }
 }
 

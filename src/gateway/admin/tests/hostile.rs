@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::super::limits::{ATTRIBUTES_MAX, DEPTH_MAX, ELEMENTS_MAX, TEXT_BYTES_MAX};
-use super::super::{AdminRequest, BODY_BYTES_MAX, Refusal};
+use super::super::{AdminRequest, Refusal};
 use super::{asked, entry};
+use crate::limits;
 
 const REQUESTS: [&str; 4] = [
     include_str!("requests/python-queue-create.txt"),
@@ -76,13 +76,16 @@ fn other_encodings_are_refused() {
 fn what_is_too_much_is_refused() {
     let deep = format!(
         "{}{}",
-        "<a>".repeat(DEPTH_MAX + 1),
-        "</a>".repeat(DEPTH_MAX + 1)
+        "<a>".repeat(limits::XML_DEPTH_MAX + 1),
+        "</a>".repeat(limits::XML_DEPTH_MAX + 1)
     );
     check(&deep, "nested more than");
-    check("<a>".repeat(BODY_BYTES_MAX / 3), "nested more than");
     check(
-        format!("<a>{}</a>", "<b/>".repeat(ELEMENTS_MAX)),
+        "<a>".repeat(limits::ADMIN_BODY_BYTES_MAX / 3),
+        "nested more than",
+    );
+    check(
+        format!("<a>{}</a>", "<b/>".repeat(limits::XML_ELEMENTS_MAX)),
         "more than 4096 elements",
     );
     check(
@@ -90,18 +93,21 @@ fn what_is_too_much_is_refused() {
         "too many attributes",
     );
     check(format!("<a b='{}'/>", "x".repeat(1_000_000)), "too long");
-    let many = (0..=ATTRIBUTES_MAX).map(|at| format!(" b{at}='x'"));
+    let many = (0..=limits::XML_ATTRIBUTES_MAX).map(|at| format!(" b{at}='x'"));
     let many = many.collect::<Vec<_>>().concat();
     check(format!("<a{many}/>"), "too many attributes");
     let spaces = (0..5_000).map(|at| format!(" xmlns:b{at}='urn:{at}'"));
     let spaces = spaces.collect::<Vec<_>>().concat();
     check(format!("<a{spaces}/>"), "the body is no XML");
     check(
-        format!("<a>{}</a>", "x".repeat(TEXT_BYTES_MAX + 1)),
+        format!("<a>{}</a>", "x".repeat(limits::XML_TEXT_BYTES_MAX + 1)),
         "a text is longer",
     );
     check(
-        format!("<a>{}</a>", of_length("&amp;", TEXT_BYTES_MAX * 5 + 5)),
+        format!(
+            "<a>{}</a>",
+            of_length("&amp;", limits::XML_TEXT_BYTES_MAX * 5 + 5)
+        ),
         "a text is longer",
     );
     check(

@@ -1,8 +1,9 @@
 //! Refused requests, and the answers to them.
 
-use super::super::{BODY_BYTES_MAX, Refusal};
+use super::super::Refusal;
 use super::{asked, entry, operation, put};
 use crate::gateway::Tracking;
+use crate::limits;
 use crate::namespace::{Denied, DeniedKind};
 use crate::time::Timestamp;
 
@@ -235,7 +236,7 @@ fn rules_that_cannot_be_are_refused_with_the_place() {
 #[test]
 fn a_body_that_is_too_long_is_not_read() {
     check(
-        put("/q", None, &" ".repeat(BODY_BYTES_MAX + 1)),
+        put("/q", None, &" ".repeat(limits::ADMIN_BODY_BYTES_MAX + 1)),
         413,
         "too long",
     );
