@@ -20,11 +20,14 @@ use crate::limits;
 use crate::time::Millis;
 
 use reader::{At, ConfigReader, Durations};
-pub use topics::{Constant, CorrelationFilter, Filter, Rule, Subscription, Topic, TopicProperties};
+pub use topics::{
+    ConfiguredCorrelationFilter, ConfiguredFilter, ConfiguredRule, ConfiguredTopic, Constant,
+    Subscription, TopicProperties,
+};
 
 /// The contents of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Config {
+pub struct Configuration {
     /// Namespaces; the first one answers to every host name that no other one has.
     pub namespaces: Vec<Namespace>,
 }
@@ -37,11 +40,11 @@ pub struct Namespace {
     /// `Sku`: our extension of the emulator's file.
     pub sku: Sku,
     /// Queues, in the order of the file.
-    pub queues: Vec<Queue>,
+    pub queues: Vec<ConfiguredQueue>,
     /// Topics, in the order of the file.
-    pub topics: Vec<Topic>,
+    pub topics: Vec<ConfiguredTopic>,
     /// `AuthorizationRules`: our extension of the emulator's file.
-    pub authorization: Vec<AuthorizationRule>,
+    pub authorization: Vec<ConfiguredAuthorizationRule>,
 }
 
 /// The tier of a namespace, which decides how large messages may be.
@@ -56,11 +59,11 @@ pub enum Sku {
 
 /// An authorization rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AuthorizationRule {
+pub struct ConfiguredAuthorizationRule {
     /// `Name`
     pub name: String,
     /// `Rights`
-    pub rights: Vec<Right>,
+    pub rights: Vec<ConfiguredRight>,
     /// `PrimaryKey`
     pub primary_key: Secret,
     /// `SecondaryKey`
@@ -69,7 +72,7 @@ pub struct AuthorizationRule {
 
 /// A right in an authorization rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Right {
+pub enum ConfiguredRight {
     /// `Send`
     Send,
     /// `Listen`
@@ -88,7 +91,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-impl Config {
+impl Configuration {
     /// Returns whether any namespace or entity has an authorization rule.
     #[must_use]
     pub fn has_authorization(&self) -> bool {
@@ -103,13 +106,13 @@ impl Config {
 
 /// A queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Queue {
+pub struct ConfiguredQueue {
     /// Its path.
     pub name: String,
     /// Its properties.
     pub properties: QueueProperties,
     /// `AuthorizationRules`, if the file has them.
-    pub authorization: Option<Vec<AuthorizationRule>>,
+    pub authorization: Option<Vec<ConfiguredAuthorizationRule>>,
 }
 
 /// A queue's properties; the defaults are the emulator's.
@@ -132,7 +135,7 @@ pub struct QueueProperties {
     /// `MaxMessageSizeInKilobytes`.
     pub max_message_size_kilobytes: Option<u64>,
     /// `Status`.
-    pub status: Status,
+    pub status: ConfiguredStatus,
     /// `RequiresSession`.
     pub requires_session: bool,
     /// `RequiresDuplicateDetection`.
@@ -153,7 +156,7 @@ pub struct QueueProperties {
 
 /// `Status`: the operations that an entity allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
+pub enum ConfiguredStatus {
     /// Sends and receives.
     Active,
     /// Neither.
@@ -198,7 +201,7 @@ impl Default for QueueProperties {
             dead_lettering_on_expiration: false,
             max_size_megabytes: 1_024,
             max_message_size_kilobytes: None,
-            status: Status::Active,
+            status: ConfiguredStatus::Active,
             requires_session: false,
             requires_duplicate_detection: false,
             duplicate_detection_window: Millis::from_secs(20),
@@ -211,10 +214,10 @@ impl Default for QueueProperties {
     }
 }
 
-impl Default for Config {
+impl Default for Configuration {
     /// The entities of the emulator's shipped file (`emulator.md#configuration-file`).
     fn default() -> Self {
-        let queue = Queue {
+        let queue = ConfiguredQueue {
             name: "queue.1".to_owned(),
             properties: QueueProperties::default(),
             authorization: None,
@@ -224,7 +227,7 @@ impl Default for Config {
             properties: QueueProperties::default(),
             rules: Vec::new(),
         };
-        let topic = Topic {
+        let topic = ConfiguredTopic {
             name: "topic.1".to_owned(),
             properties: TopicProperties::default(),
             subscriptions: vec![subscription],
@@ -247,7 +250,7 @@ impl Default for Config {
 /// # Errors
 ///
 /// All mistakes that are in it.
-pub fn parse(text: &str) -> Result<Config, Vec<Mistake>> {
+pub fn parse(text: &str) -> Result<Configuration, Vec<Mistake>> {
     let (value, tree) = match read(text) {
         Ok(read) => read,
         Err(error) => {
@@ -330,14 +333,14 @@ const IDLE: Durations = Durations {
 };
 
 impl ConfigReader {
-    fn config(&mut self, root: &At<'_>) -> Config {
+    fn config(&mut self, root: &At<'_>) -> Configuration {
         if !root.is_absent() {
             self.object_of(root, &["UserConfig"]);
         }
         let user = root.key("UserConfig");
         self.object_of(&user, &["Namespaces", "Logging"]);
         let namespaces = user.key("Namespaces");
-        let mut config = Config {
+        let mut config = Configuration {
             namespaces: Vec::new(),
         };
         if namespaces
@@ -389,13 +392,13 @@ impl ConfigReader {
         Some(name.to_owned())
     }
 
-    fn queue(&mut self, at: &At<'_>) -> Option<Queue> {
+    fn queue(&mut self, at: &At<'_>) -> Option<ConfiguredQueue> {
         self.object_of(at, &QUEUE)?;
         // Both are read before either is rejected, so that every mistake is reported.
         let name = self.name(&at.key("Name"));
         let properties = self.queue_properties(&at.key("Properties"));
         let authorization = self.authorization(at);
-        Some(Queue {
+        Some(ConfiguredQueue {
             name: name?,
             properties,
             authorization,
@@ -509,19 +512,19 @@ impl ConfigReader {
         Some(name.to_owned())
     }
 
-    fn status(&mut self, at: &At<'_>) -> Status {
+    fn status(&mut self, at: &At<'_>) -> ConfiguredStatus {
         const ALLOWED: &str = "\"Active\", \"Disabled\", \"SendDisabled\" or \"ReceiveDisabled\"";
         if at.is_absent() {
-            return Status::Active;
+            return ConfiguredStatus::Active;
         }
         match self.string(at, ALLOWED) {
-            Some("Active") | None => Status::Active,
-            Some("Disabled") => Status::Disabled,
-            Some("SendDisabled") => Status::SendDisabled,
-            Some("ReceiveDisabled") => Status::ReceiveDisabled,
+            Some("Active") | None => ConfiguredStatus::Active,
+            Some("Disabled") => ConfiguredStatus::Disabled,
+            Some("SendDisabled") => ConfiguredStatus::SendDisabled,
+            Some("ReceiveDisabled") => ConfiguredStatus::ReceiveDisabled,
             Some(_) => {
                 self.mistake(at, ALLOWED);
-                Status::Active
+                ConfiguredStatus::Active
             }
         }
     }
@@ -801,13 +804,13 @@ mod tests {
             ("n".to_owned(), Constant::Number("1.5".to_owned())),
         ];
         properties.sort_by(|a, b| a.0.cmp(&b.0));
-        let correlation = CorrelationFilter {
+        let correlation = ConfiguredCorrelationFilter {
             label: Some("l".to_owned()),
             properties,
-            ..CorrelationFilter::default()
+            ..ConfiguredCorrelationFilter::default()
         };
-        assert_eq!(rules[0].filter, Filter::Correlation(correlation));
-        assert_eq!(rules[1].filter, Filter::Sql("1=1".to_owned()));
+        assert_eq!(rules[0].filter, ConfiguredFilter::Correlation(correlation));
+        assert_eq!(rules[1].filter, ConfiguredFilter::Sql("1=1".to_owned()));
         assert_eq!(rules[1].action.as_deref(), Some("SET a = 1"));
     }
 

@@ -319,7 +319,7 @@ pub const AUTHENTICATION_FAILURES_MAX: i64 = 100;
 pub const AUTHENTICATION_FAILURE_LEAK: Millis = Millis::from_millis(100);
 /// Refusals of tokens, keys and requests of one peer that are logged one by one within a span; the
 /// others are logged as a sum at its end.
-pub const REFUSALS_TOLD: u32 = 10;
+pub const REFUSALS_LOGGED_MAX: u32 = 10;
 /// The length of such a span: with 10 lines and a sum each, a peer makes one line a second.
 pub const REFUSALS_SPAN: Millis = Millis::from_secs(10);
 /// Peers whose refusals are logged in a span.
@@ -335,14 +335,14 @@ pub const GRANTS_MAX: usize = 5_000;
 pub const ADMISSION_DEADLINE: Millis = Millis::from_secs(20);
 /// Links of an unauthenticated connection: two pairs for `$cbs`, and two to the transaction
 /// coordinator.
-pub const UNADMITTED_LINKS_MAX: usize = 6;
+pub const UNAUTHENTICATED_LINKS_MAX: usize = 6;
 /// Open transactions of an unauthenticated connection, some 200 bytes each. .NET declares one for
 /// each `TransactionScope` before its first token, and many may begin at once.
-pub const UNADMITTED_TRANSACTIONS_MAX: usize = 100;
+pub const UNAUTHENTICATED_TRANSACTIONS_MAX: usize = 100;
 /// Authorization rules of one entity: the service's limit.
 pub const AUTHORIZATION_RULES_MAX: usize = 12;
 /// Sessions of an unauthenticated connection: each takes a kilobyte.
-pub const UNADMITTED_SESSIONS_MAX: usize = 64;
+pub const UNAUTHENTICATED_SESSIONS_MAX: usize = 64;
 /// Unauthenticated connections from one address: a pool of a large client that connects again fits.
 pub const UNAUTHENTICATED_PER_ADDRESS_MAX: usize = 1_000;
 /// Unauthenticated connections in all, some 50 KiB each at most.
@@ -604,8 +604,8 @@ const _: () = assert!(REST_BATCH_MESSAGES_MAX <= BATCH_MESSAGES_MAX);
 const _: () = assert!(REST_WAIT_MAX.as_millis() < HTTP_CONNECTION_LIFE.as_millis());
 const _: () = assert!(ADMIN_TARGET_BYTES_MAX < HTTP_HEAD_BYTES_MAX);
 const _: () = assert!(XML_TEXT_BYTES_MAX < ADMIN_BODY_BYTES_MAX);
-const _: () = assert!(UNADMITTED_LINKS_MAX <= CONNECTION_LINKS_MAX);
-const _: () = assert!(UNADMITTED_TRANSACTIONS_MAX <= TRANSACTIONS_MAX);
+const _: () = assert!(UNAUTHENTICATED_LINKS_MAX <= CONNECTION_LINKS_MAX);
+const _: () = assert!(UNAUTHENTICATED_TRANSACTIONS_MAX <= TRANSACTIONS_MAX);
 const _: () = assert!(UNAUTHENTICATED_BYTES_MAX == 512 * UNAUTHENTICATED_FRAME_BYTES);
 const _: () = assert!(FRAME_SIZE_UNOPENED_MAX as usize <= UNAUTHENTICATED_BYTES_MAX);
 const _: () = assert!(TOKEN_BYTES_MAX <= UNAUTHENTICATED_BYTES_MAX);

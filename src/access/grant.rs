@@ -1,6 +1,6 @@
 //! Grants: rights on entities, for a time.
 
-use super::Peer;
+use super::PeerAddress;
 use crate::address;
 use crate::rights::{AuthorizationRule, Right, Rights};
 use crate::time::Timestamp;
@@ -21,7 +21,7 @@ pub struct Grant {
 #[derive(Debug, Clone)]
 pub struct Inquiry {
     /// Where it comes from.
-    pub peer: Peer,
+    pub peer: PeerAddress,
     /// The host that it names, if it is known.
     pub host: Option<String>,
     /// Its token, if it has one.

@@ -187,11 +187,11 @@ impl TokenIssuer {
     /// may rest on it.
     fn is_of_us(&self, token: &str) -> bool {
         #[derive(Deserialize)]
-        struct Said {
+        struct UnverifiedClaims {
             iss: String,
         }
-        let said = dangerous::insecure_decode_claims::<Said>(token);
-        said.is_ok_and(|said| said.iss == self.issuer)
+        let claims = dangerous::insecure_decode_claims::<UnverifiedClaims>(token);
+        claims.is_ok_and(|claims| claims.iss == self.issuer)
     }
 
     fn check_names(&self, claims: &Claims) -> Result<(), TokenRefused> {
@@ -408,8 +408,8 @@ impl Claims {
     }
 
     fn subject(&self) -> String {
-        let said = [&self.sub, &self.oid, &self.azp].into_iter().flatten();
-        let subject = said.into_iter().next().map_or("", String::as_str);
+        let claims = [&self.sub, &self.oid, &self.azp].into_iter().flatten();
+        let subject = claims.into_iter().next().map_or("", String::as_str);
         let plain = subject.chars().filter(|character| !character.is_control());
         plain.take(limits::TOKEN_SUBJECT_LENGTH_MAX).collect()
     }

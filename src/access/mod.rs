@@ -36,17 +36,17 @@ pub enum Profile {
     Verified,
 }
 
-/// A machine that peers are at, as far as they can be told apart.
+/// The machine of a peer: an IPv4 address, or a /64 network of IPv6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Peer(pub u128);
+pub struct PeerAddress(pub u128);
 
-impl fmt::Display for Peer {
+impl fmt::Display for PeerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Ok(address) = u32::try_from(self.0) {
             let [a, b, c, d] = address.to_be_bytes();
             return write!(f, "{a}.{b}.{c}.{d}");
         }
-        // The network: hosts of one are not told apart.
+        // Hosts of one network count as one.
         let part = |place: u32| (self.0 >> (112 - 16 * place)) & 0xffff;
         let (a, b, c, d) = (part(0), part(1), part(2), part(3));
         write!(f, "{a:x}:{b:x}:{c:x}:{d:x}::/64")
@@ -57,7 +57,7 @@ impl fmt::Display for Peer {
 #[derive(Debug, Clone, Default)]
 pub struct Origin {
     /// Its machine.
-    pub peer: Peer,
+    pub peer: PeerAddress,
     /// The name of the server that it asked TLS for.
     pub server_name: Option<String>,
     /// Whom its certificate names, if it showed one and it was verified.
@@ -181,7 +181,7 @@ pub(crate) struct Authenticated {
 /// A token that is to hold for a resource.
 pub(crate) struct TokenRequest<'a> {
     /// The machine that it came from.
-    pub(crate) peer: Peer,
+    pub(crate) peer: PeerAddress,
     /// The prefix of the paths of the namespace.
     pub(crate) prefix: &'a str,
     /// The host by which the client calls the namespace.
@@ -566,7 +566,7 @@ impl Access {
     }
 
     /// Takes the next sum of refusals that were not told by themselves: the peer and their number.
-    pub(crate) fn next_refusals(&mut self, now: Timestamp) -> Option<(Peer, u64)> {
+    pub(crate) fn next_refusals(&mut self, now: Timestamp) -> Option<(PeerAddress, u64)> {
         self.tally.end(now)
     }
 

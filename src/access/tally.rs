@@ -3,16 +3,16 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::Peer;
+use super::PeerAddress;
 use crate::limits;
 use crate::time::{ClockStep, Timestamp};
 
 /// Refusals of each peer that are told, and that are not.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
-    counts: BTreeMap<Peer, Count>,
+    counts: BTreeMap<PeerAddress, Count>,
     /// When the spans end in which refusals are counted; all are of one length.
-    ends: VecDeque<(Timestamp, Peer)>,
+    ends: VecDeque<(Timestamp, PeerAddress)>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -23,7 +23,7 @@ struct Count {
 
 impl Tally {
     /// Counts a refusal; returns whether it is to be told by itself.
-    pub(super) fn note(&mut self, now: Timestamp, peer: Peer) -> bool {
+    pub(super) fn note(&mut self, now: Timestamp, peer: PeerAddress) -> bool {
         if !self.counts.contains_key(&peer) {
             if limits::REFUSALS_PEERS_MAX <= self.counts.len() {
                 return false;
@@ -32,7 +32,7 @@ impl Tally {
                 .push_back((now.after(limits::REFUSALS_SPAN), peer));
         }
         let count = self.counts.entry(peer).or_default();
-        let is_told = count.told < limits::REFUSALS_TOLD;
+        let is_told = count.told < limits::REFUSALS_LOGGED_MAX;
         if is_told {
             count.told += 1;
         } else {
@@ -42,7 +42,7 @@ impl Tally {
     }
 
     /// Ends a span that is over; returns its peer, and how many of its refusals were not told.
-    pub(super) fn end(&mut self, now: Timestamp) -> Option<(Peer, u64)> {
+    pub(super) fn end(&mut self, now: Timestamp) -> Option<(PeerAddress, u64)> {
         self.ends.front().filter(|(end, _)| *end <= now)?;
         let (_, peer) = self.ends.pop_front()?;
         let count = self.counts.remove(&peer).unwrap_or_default();
@@ -70,15 +70,15 @@ mod tests {
     fn the_first_refusals_of_a_peer_are_told_and_the_others_in_a_sum() {
         let mut tally = Tally::default();
         let now = Timestamp::from_millis(1_000);
-        let (one, other) = (Peer(1), Peer(2));
+        let (one, other) = (PeerAddress(1), PeerAddress(2));
         let told = (0..1_000).filter(|_| tally.note(now, one)).count();
-        assert_eq!(told, usize::try_from(limits::REFUSALS_TOLD).unwrap());
+        assert_eq!(told, usize::try_from(limits::REFUSALS_LOGGED_MAX).unwrap());
         let later = now.after(crate::time::Millis::from_millis(1));
         assert!(tally.note(later, other));
         let end = now.after(limits::REFUSALS_SPAN);
         assert_eq!(tally.next_end(), Some(end));
         assert_eq!(tally.end(later), None);
-        let untold = 1_000 - u64::from(limits::REFUSALS_TOLD);
+        let untold = 1_000 - u64::from(limits::REFUSALS_LOGGED_MAX);
         assert_eq!(tally.end(end), Some((one, untold)));
         assert_eq!(tally.end(end), None);
         assert!(tally.note(end, one), "a new span has begun");
@@ -92,10 +92,10 @@ mod tests {
     fn the_peers_that_are_counted_are_bounded() {
         let mut tally = Tally::default();
         for peer in 0..limits::REFUSALS_PEERS_MAX {
-            let peer = Peer(u128::try_from(peer).unwrap());
+            let peer = PeerAddress(u128::try_from(peer).unwrap());
             assert!(tally.note(Timestamp::EPOCH, peer));
         }
-        assert!(!tally.note(Timestamp::EPOCH, Peer(u128::MAX)));
+        assert!(!tally.note(Timestamp::EPOCH, PeerAddress(u128::MAX)));
         assert_eq!(tally.counts.len(), limits::REFUSALS_PEERS_MAX);
     }
 }

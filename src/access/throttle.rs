@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Peer, one_way};
+use super::{PeerAddress, one_way};
 use crate::limits;
 use crate::time::{ClockStep, Millis, Timestamp};
 
@@ -12,7 +12,7 @@ use crate::time::{ClockStep, Millis, Timestamp};
 #[derive(Debug, Default)]
 pub(super) struct Throttle {
     /// Names come from unauthenticated peers, and may be long: they are kept as a hash.
-    failures: BTreeMap<(Peer, u64), Bucket>,
+    failures: BTreeMap<(PeerAddress, u64), Bucket>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +35,7 @@ const FULL: Millis = Millis::from_millis(
 
 impl Throttle {
     /// Returns how long a peer must wait before its next attempt is looked at, if it must.
-    pub(super) fn wait(&self, now: Timestamp, peer: Peer, name: &str) -> Option<Millis> {
+    pub(super) fn wait(&self, now: Timestamp, peer: PeerAddress, name: &str) -> Option<Millis> {
         let filled = self
             .failures
             .get(&(peer, one_way(name.as_bytes())))?
@@ -52,7 +52,7 @@ impl Throttle {
     }
 
     /// Notes that an attempt failed.
-    pub(super) fn failed(&mut self, now: Timestamp, peer: Peer, name: &str) {
+    pub(super) fn failed(&mut self, now: Timestamp, peer: PeerAddress, name: &str) {
         let key = (peer, one_way(name.as_bytes()));
         if limits::AUTHENTICATION_PEERS_MAX <= self.failures.len() {
             self.failures
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn a_peer_that_fails_too_often_waits_and_others_do_not() {
         let mut throttle = Throttle::default();
-        let (guesser, other) = (Peer(1), Peer(2));
+        let (guesser, other) = (PeerAddress(1), PeerAddress(2));
         let mut now = Timestamp::from_millis(1_000_000);
         for _ in 0..limits::AUTHENTICATION_FAILURES_MAX {
             assert_eq!(throttle.wait(now, guesser, "root"), None);
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_bucket_leaks_as_before_when_the_clock_is_set() {
-        let (mut throttle, peer) = (Throttle::default(), Peer(1));
+        let (mut throttle, peer) = (Throttle::default(), PeerAddress(1));
         let mut now = Timestamp::from_millis(1_000_000);
         for _ in 0..limits::AUTHENTICATION_FAILURES_MAX {
             throttle.failed(now, peer, "root");
@@ -117,7 +117,7 @@ mod tests {
         for peer in 0..limits::AUTHENTICATION_PEERS_MAX + 10 {
             throttle.failed(
                 Timestamp::EPOCH,
-                Peer(u128::try_from(peer).unwrap()),
+                PeerAddress(u128::try_from(peer).unwrap()),
                 "root",
             );
         }

@@ -197,8 +197,8 @@ impl Connection {
         if let Some(answered) = begin.remote_channel {
             return self.begin_answered(channel, SessionId(answered), &begin);
         }
-        if !self.config.trusts_peer && limits::UNADMITTED_SESSIONS_MAX <= self.sessions.len() {
-            let max = limits::UNADMITTED_SESSIONS_MAX;
+        if !self.config.trusts_peer && limits::UNAUTHENTICATED_SESSIONS_MAX <= self.sessions.len() {
+            let max = limits::UNAUTHENTICATED_SESSIONS_MAX;
             return Err(not_allowed(format!(
                 "Before a token is accepted there may be {max} sessions."
             )));

@@ -5,12 +5,15 @@
 //! ```
 
 use super::reader::{At, ConfigReader, Names};
-use super::{AuthorizationRule, Right, Secret};
+use super::{ConfiguredAuthorizationRule, ConfiguredRight, Secret};
 use crate::limits;
 
 impl ConfigReader {
     /// Reads the rules of a namespace, a queue or a topic; `None` if the file has none.
-    pub(super) fn authorization(&mut self, of: &At<'_>) -> Option<Vec<AuthorizationRule>> {
+    pub(super) fn authorization(
+        &mut self,
+        of: &At<'_>,
+    ) -> Option<Vec<ConfiguredAuthorizationRule>> {
         let at = of.key("AuthorizationRules");
         if at.is_absent() {
             return None;
@@ -27,7 +30,11 @@ impl ConfigReader {
         Some(rules)
     }
 
-    fn authorization_rule(&mut self, at: &At<'_>, names: &mut Names) -> Option<AuthorizationRule> {
+    fn authorization_rule(
+        &mut self,
+        at: &At<'_>,
+        names: &mut Names,
+    ) -> Option<ConfiguredAuthorizationRule> {
         const NAME: &str = "1 to 256 characters that no other rule here has for its name";
         let known = ["Name", "Rights", "PrimaryKey", "SecondaryKey"];
         self.object_of(at, &known)?;
@@ -47,7 +54,7 @@ impl ConfigReader {
         } else {
             self.secret(&secondary)
         };
-        Some(AuthorizationRule {
+        Some(ConfiguredAuthorizationRule {
             name: name?,
             rights,
             primary_key: primary_key?,
@@ -55,14 +62,14 @@ impl ConfigReader {
         })
     }
 
-    fn rights(&mut self, at: &At<'_>) -> Vec<Right> {
+    fn rights(&mut self, at: &At<'_>) -> Vec<ConfiguredRight> {
         const ALLOWED: &str = "an array of \"Send\", \"Listen\" and \"Manage\", one at least";
         let mut rights = Vec::new();
         for item in self.items(at, ALLOWED) {
             match self.string(&item, ALLOWED) {
-                Some("Send") => rights.push(Right::Send),
-                Some("Listen") => rights.push(Right::Listen),
-                Some("Manage") => rights.push(Right::Manage),
+                Some("Send") => rights.push(ConfiguredRight::Send),
+                Some("Listen") => rights.push(ConfiguredRight::Listen),
+                Some("Manage") => rights.push(ConfiguredRight::Manage),
                 Some(_) => self.mistake(&item, ALLOWED),
                 None => {}
             }
@@ -98,7 +105,7 @@ impl ConfigReader {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::{Right, parse};
+    use crate::config::{ConfiguredRight, parse};
 
     fn file(rules: &str) -> String {
         format!(
@@ -117,7 +124,10 @@ mod tests {
             .as_ref()
             .unwrap();
         assert_eq!(rules[0].name, "a");
-        assert_eq!(rules[0].rights, [Right::Send, Right::Manage]);
+        assert_eq!(
+            rules[0].rights,
+            [ConfiguredRight::Send, ConfiguredRight::Manage]
+        );
         assert_eq!(rules[0].primary_key.0, "k");
         assert!(!parse(&file("[]")).unwrap().has_authorization());
     }

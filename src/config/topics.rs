@@ -5,13 +5,13 @@
 use serde_json::Value;
 
 use super::reader::{At, ConfigReader, Names};
-use super::{QueueProperties, Status};
+use super::{ConfiguredStatus, QueueProperties};
 use crate::limits;
 use crate::time::Millis;
 
 /// A topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Topic {
+pub struct ConfiguredTopic {
     /// Its path.
     pub name: String,
     /// Its properties.
@@ -19,7 +19,7 @@ pub struct Topic {
     /// Its subscriptions, in the order of the file.
     pub subscriptions: Vec<Subscription>,
     /// `AuthorizationRules`, if the file has them.
-    pub authorization: Option<Vec<super::AuthorizationRule>>,
+    pub authorization: Option<Vec<super::ConfiguredAuthorizationRule>>,
 }
 
 /// A topic's properties; the defaults are the emulator's.
@@ -32,7 +32,7 @@ pub struct TopicProperties {
     /// `MaxMessageSizeInKilobytes`.
     pub max_message_size_kilobytes: Option<u64>,
     /// `Status`.
-    pub status: Status,
+    pub status: ConfiguredStatus,
     /// `RequiresDuplicateDetection`.
     pub requires_duplicate_detection: bool,
     /// `DuplicateDetectionHistoryTimeWindow`.
@@ -51,32 +51,32 @@ pub struct Subscription {
     /// Its properties: those of a queue, except duplicate detection and sizes.
     pub properties: QueueProperties,
     /// Its rules. A subscription without rules takes every message, as in the emulator.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<ConfiguredRule>,
 }
 
 /// A rule: a filter, and an action that changes the messages it takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rule {
+pub struct ConfiguredRule {
     /// Its name, unique in its subscription.
     pub name: String,
     /// The filter.
-    pub filter: Filter,
+    pub filter: ConfiguredFilter,
     /// The statements of `Action.SqlExpression`.
     pub action: Option<String>,
 }
 
 /// The filter of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Filter {
+pub enum ConfiguredFilter {
     /// Messages whose properties equal all the given ones.
-    Correlation(CorrelationFilter),
+    Correlation(ConfiguredCorrelationFilter),
     /// Messages for which `SqlFilter.SqlExpression` is true.
     Sql(String),
 }
 
 /// The values that a message's properties must equal, where given.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct CorrelationFilter {
+pub struct ConfiguredCorrelationFilter {
     /// `ContentType`.
     pub content_type: Option<String>,
     /// `CorrelationId`.
@@ -131,7 +131,7 @@ impl Default for TopicProperties {
             default_time_to_live: queue.default_time_to_live,
             max_size_megabytes: queue.max_size_megabytes,
             max_message_size_kilobytes: None,
-            status: Status::Active,
+            status: ConfiguredStatus::Active,
             requires_duplicate_detection: false,
             duplicate_detection_window: queue.duplicate_detection_window,
             enable_partitioning: false,
@@ -141,7 +141,7 @@ impl Default for TopicProperties {
 }
 
 impl ConfigReader {
-    pub(super) fn topic(&mut self, at: &At<'_>) -> Option<Topic> {
+    pub(super) fn topic(&mut self, at: &At<'_>) -> Option<ConfiguredTopic> {
         self.object_of(at, &TOPIC)?;
         let name = self.name(&at.key("Name"));
         let properties = self.topic_properties(&at.key("Properties"));
@@ -151,7 +151,7 @@ impl ConfigReader {
             subscriptions.extend(self.subscription(&subscription, &mut names));
         }
         let authorization = self.authorization(at);
-        Some(Topic {
+        Some(ConfiguredTopic {
             name: name?,
             properties,
             subscriptions,
@@ -190,7 +190,7 @@ impl ConfigReader {
         })
     }
 
-    fn rule(&mut self, at: &At<'_>, names: &mut Names) -> Option<Rule> {
+    fn rule(&mut self, at: &At<'_>, names: &mut Names) -> Option<ConfiguredRule> {
         self.object_of(at, &["Name", "Properties"])?;
         let name = self.part_name(&at.key("Name"), names, "rule of the subscription");
         let properties = at.key("Properties");
@@ -203,23 +203,23 @@ impl ConfigReader {
         } else {
             self.expression(&action)
         };
-        Some(Rule {
+        Some(ConfiguredRule {
             name: name?,
             filter: filter?,
             action,
         })
     }
 
-    fn filter(&mut self, properties: &At<'_>) -> Option<Filter> {
+    fn filter(&mut self, properties: &At<'_>) -> Option<ConfiguredFilter> {
         const ALLOWED: &str = "\"Sql\" or \"Correlation\"";
         let kind = properties.key("FilterType");
         match self.string(&kind, ALLOWED)? {
             "Sql" => self
                 .expression(&properties.key("SqlFilter"))
-                .map(Filter::Sql),
+                .map(ConfiguredFilter::Sql),
             "Correlation" => self
                 .correlation(&properties.key("CorrelationFilter"))
-                .map(Filter::Correlation),
+                .map(ConfiguredFilter::Correlation),
             _ => {
                 self.mistake(&kind, ALLOWED);
                 None
@@ -240,7 +240,7 @@ impl ConfigReader {
         Some(text.to_owned())
     }
 
-    fn correlation(&mut self, at: &At<'_>) -> Option<CorrelationFilter> {
+    fn correlation(&mut self, at: &At<'_>) -> Option<ConfiguredCorrelationFilter> {
         self.object_of(at, &CORRELATION)?;
         let mut text = |name: &str| {
             let at = at.key(name);
@@ -252,7 +252,7 @@ impl ConfigReader {
             };
             text.map(ToOwned::to_owned)
         };
-        let filter = CorrelationFilter {
+        let filter = ConfiguredCorrelationFilter {
             content_type: text("ContentType"),
             correlation_id: text("CorrelationId"),
             label: text("Label"),
@@ -263,7 +263,7 @@ impl ConfigReader {
             to: text("To"),
             properties: self.constants(&at.key("Properties")),
         };
-        if filter == CorrelationFilter::default() {
+        if filter == ConfiguredCorrelationFilter::default() {
             self.mistake(at, "a filter that names at least one property");
             return None;
         }

@@ -1,7 +1,7 @@
 //! Requests of the administration API.
 
 use super::parts;
-use crate::gateway::admin::{AdminRequest, Request};
+use crate::gateway::admin::{AdminRequest, RequestHead};
 
 /// The longest text of a refusal, bytes: it quotes the request in part only.
 const REFUSAL_BYTES_MAX: usize = 1_000;
@@ -16,7 +16,7 @@ pub(super) fn run(input: &[u8]) {
         Some((path, query)) => (path, Some(query)),
         None => (target, None),
     };
-    let request = Request {
+    let request = RequestHead {
         method,
         path,
         query,

@@ -26,7 +26,7 @@ use crate::time::Timestamp;
 
 /// An operation. Paths are as clients write them, and may be percent-encoded.
 #[derive(Debug)]
-pub enum Operation {
+pub enum MessageOperation {
     /// Take these messages: all, or none.
     Send {
         /// The path of a queue or a topic.
@@ -41,13 +41,13 @@ pub enum Operation {
         /// Its lock.
         token: LockToken,
         /// The action.
-        wish: Wish,
+        action: LockAction,
     },
 }
 
 /// An action on a locked message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wish {
+pub enum LockAction {
     /// It is done with, and goes.
     Complete,
     /// It is locked for longer.
@@ -65,11 +65,11 @@ pub struct Receive {
     pub mode: ReceiveMode,
 }
 
-/// The result of an operation.
+/// The outcome of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Done {
-    /// It was done.
-    Done,
+pub enum MessageOutcome {
+    /// It was carried out.
+    Completed,
     /// The lock holds until then.
     Renewed(Timestamp),
 }
@@ -86,29 +86,33 @@ impl Gateway {
         cx: &mut StepContext<'_>,
         host: Option<&str>,
         authority: &Authority,
-        operation: Operation,
-    ) -> Result<Done, Denied> {
+        operation: MessageOperation,
+    ) -> Result<MessageOutcome, Denied> {
         match operation {
-            Operation::Send { path, messages } => {
+            MessageOperation::Send { path, messages } => {
                 let (queue, address) = self.named(host, authority, &path, Right::Send)?;
                 self.namespaces.check_sendable(queue, &address)?;
                 self.with_namespaces(cx, |namespaces, cx| {
                     namespaces.take_messages(cx, queue, messages)
                 })?;
-                Ok(Done::Done)
+                Ok(MessageOutcome::Completed)
             }
-            Operation::Locked { path, token, wish } => {
+            MessageOperation::Locked {
+                path,
+                token,
+                action,
+            } => {
                 let (queue, address) = self.named(host, authority, &path, Right::Listen)?;
                 self.namespaces.record_access(cx.now, queue);
-                let settlement = match wish {
-                    Wish::Complete => Settlement::Complete,
-                    Wish::Unlock => Settlement::Abandon(None),
-                    Wish::Renew => return self.renew_one(cx, queue, &address, token),
+                let settlement = match action {
+                    LockAction::Complete => Settlement::Complete,
+                    LockAction::Unlock => Settlement::Abandon(None),
+                    LockAction::Renew => return self.renew_one(cx, queue, &address, token),
                 };
                 self.with_namespaces(cx, |namespaces, cx| {
                     namespaces.settle(cx, queue, token, LostLock::Session, settlement)
                 })?;
-                Ok(Done::Done)
+                Ok(MessageOutcome::Completed)
             }
         }
     }
@@ -158,7 +162,7 @@ impl Gateway {
         queue: EntityId,
         address: &EntityAddress,
         token: LockToken,
-    ) -> Result<Done, Denied> {
+    ) -> Result<MessageOutcome, Denied> {
         let renewed = self.with_queue(cx, queue, |queue, cx| {
             if queue.has_sessions() {
                 return None;
@@ -166,7 +170,7 @@ impl Gateway {
             Some(queue.renew(cx.now, token))
         });
         let (kind, text) = match renewed.flatten() {
-            Some(Ok(until)) => return Ok(Done::Renewed(until)),
+            Some(Ok(until)) => return Ok(MessageOutcome::Renewed(until)),
             Some(Err(lost)) => (DeniedKind::MessageLockLost, lost.to_string()),
             None => (
                 DeniedKind::NotAllowed,

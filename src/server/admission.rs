@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 use tracing::warn;
 
-use crate::access::Peer;
+use crate::access::PeerAddress;
 use crate::limits;
 
 /// The purpose of a listener. Each takes every protocol.
@@ -140,7 +140,7 @@ struct Bounds {
 
 #[derive(Debug, Default)]
 struct AdmissionCounts {
-    by_peer: BTreeMap<Peer, PeerCount>,
+    by_peer: BTreeMap<PeerAddress, PeerCount>,
     admitted: usize,
     queued: usize,
     warning: Warning,
@@ -200,7 +200,7 @@ pub(super) enum Admitted {
 #[derive(Debug)]
 struct Counted {
     admission: Admission,
-    peer: Peer,
+    peer: PeerAddress,
     stage: CountedAs,
 }
 
@@ -381,12 +381,12 @@ impl Drop for Counted {
 
 /// Returns the machine at an address. One machine may have all addresses of an IPv6 network, so it is
 /// known by its network.
-pub(super) fn peer_of(address: IpAddr) -> Peer {
+pub(super) fn peer_of(address: IpAddr) -> PeerAddress {
     /// The bits that differ between machines of one network.
     const HOST_BITS: u32 = 64;
     match address.to_canonical() {
-        IpAddr::V4(address) => Peer(u128::from(u32::from(address))),
-        IpAddr::V6(address) => Peer(u128::from(address) >> HOST_BITS << HOST_BITS),
+        IpAddr::V4(address) => PeerAddress(u128::from(u32::from(address))),
+        IpAddr::V6(address) => PeerAddress(u128::from(address) >> HOST_BITS << HOST_BITS),
     }
 }
 

@@ -16,13 +16,13 @@ use crate::limits;
 
 /// Input that is not processed yet.
 #[derive(Debug, Default)]
-pub(super) struct Incoming {
+pub(super) struct InputBuffer {
     bytes: BytesMut,
     /// Bytes to read at a time, adapted to the last reads.
     wanted: usize,
 }
 
-impl Incoming {
+impl InputBuffer {
     /// Reads available bytes, up to a number; 0 at the end.
     pub(super) fn poll_read(
         &mut self,
@@ -62,7 +62,7 @@ impl Incoming {
 
 /// Output.
 #[derive(Debug, Default)]
-pub(super) struct Output {
+pub(super) struct OutputBuffer {
     bytes: BytesMut,
     /// How many of them are written.
     written: usize,
@@ -72,7 +72,7 @@ pub(super) struct Output {
     needs_flush: bool,
 }
 
-impl Output {
+impl OutputBuffer {
     /// Returns the bytes that wait to be written, to append to.
     pub(super) fn bytes(&mut self) -> &mut BytesMut {
         &mut self.bytes

@@ -159,7 +159,7 @@ pub(super) enum CertsError {
 }
 
 /// An authority that signs.
-pub(super) struct Authority {
+pub(super) struct CertificateAuthority {
     issuer: Issuer<'static, KeyPair>,
     pem: String,
     der: CertificateDer<'static>,
@@ -185,9 +185,9 @@ impl Issued {
     }
 }
 
-impl fmt::Debug for Authority {
+impl fmt::Debug for CertificateAuthority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Authority({})", self.certificate)
+        write!(f, "CertificateAuthority({})", self.certificate)
     }
 }
 
@@ -203,7 +203,7 @@ enum Subject<'a> {
     Server(&'a [SubjectName]),
 }
 
-impl Authority {
+impl CertificateAuthority {
     /// Makes a new one.
     pub(super) fn make(now: SystemTime) -> Result<Self, CertsError> {
         let key = KeyPair::generate()?;
@@ -356,11 +356,11 @@ impl AuthorityFiles {
     }
 
     /// Reads the existing authority, or makes one; returns which.
-    fn open_or_make(&self, now: SystemTime) -> Result<(Authority, Made), CertsError> {
+    fn open_or_make(&self, now: SystemTime) -> Result<(CertificateAuthority, Made), CertsError> {
         match (self.certificate.exists(), self.key.exists()) {
-            (true, true) => Ok((Authority::open(self, now)?, Made::Kept)),
+            (true, true) => Ok((CertificateAuthority::open(self, now)?, Made::Kept)),
             (false, false) => {
-                let authority = Authority::make(now)?;
+                let authority = CertificateAuthority::make(now)?;
                 let key = authority.issuer.key().serialize_pem();
                 let pem = authority.pem.as_bytes();
                 files::replace(&[
@@ -463,7 +463,7 @@ fn make(args: &CertsArgs, now: SystemTime) -> Result<String, CertsError> {
 /// Reports the files, and how each SDK is configured to trust them.
 fn report_lines(
     directory: &Path,
-    authority: &Authority,
+    authority: &CertificateAuthority,
     made: Made,
     server: &Certificate,
     clients: &[(&ClientName, Certificate)],
@@ -537,7 +537,7 @@ fn leaf(file: &Path) -> Option<Certificate> {
 fn put(
     directory: &Path,
     name: &str,
-    authority: &Authority,
+    authority: &CertificateAuthority,
     subject: &Subject<'_>,
     days: u32,
     now: SystemTime,
@@ -564,14 +564,18 @@ fn put(
     Ok(issued.certificate)
 }
 
-fn put_trust(directory: &Path, authority: &Authority) -> Result<(), CertsError> {
+fn put_trust(directory: &Path, authority: &CertificateAuthority) -> Result<(), CertsError> {
     let store = pkcs12::trust_store("jitney-ca", &authority.der)?;
     files::replace(&[(directory.join("ca.p12"), &store, Readers::All)])?;
     Ok(())
 }
 
 /// Writes the authority and others into one file.
-fn put_bundle(directory: &Path, authority: &Authority, others: &Path) -> Result<(), CertsError> {
+fn put_bundle(
+    directory: &Path,
+    authority: &CertificateAuthority,
+    others: &Path,
+) -> Result<(), CertsError> {
     let other = read(others)?;
     let certificates = CertificateDer::pem_slice_iter(other.as_bytes());
     let count = certificates

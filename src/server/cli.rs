@@ -14,7 +14,7 @@ use super::oidc::OidcArgs;
 use super::print;
 use super::serve;
 use super::tls::TlsArgs;
-use crate::config::{self, Config, Namespace};
+use crate::config::{self, Configuration, Namespace};
 use crate::limits;
 
 /// A broker that speaks the Azure Service Bus protocol to the unmodified official SDKs.
@@ -213,9 +213,9 @@ pub(super) fn config_file(named: Option<&Path>) -> Option<&Path> {
 /// # Errors
 ///
 /// All mistakes, a line each, prefixed with file name, line and column as compilers do.
-pub(super) fn load_config(file: Option<&Path>) -> Result<Config, String> {
+pub(super) fn load_config(file: Option<&Path>) -> Result<Configuration, String> {
     let Some(file) = file else {
-        return Ok(Config::default());
+        return Ok(Configuration::default());
     };
     let name = file.display();
     let text = std::fs::read_to_string(file).map_err(|error| format!("{name}: {error}"))?;
@@ -304,6 +304,6 @@ mod tests {
         );
         assert!(text.lines().all(|line| line.starts_with(&name)), "{text}");
         assert!(load_config(Some(&directory.path().join("none"))).is_err());
-        assert_eq!(load_config(None), Ok(Config::default()));
+        assert_eq!(load_config(None), Ok(Configuration::default()));
     }
 }

@@ -30,7 +30,7 @@ pub(super) enum Sync {
 
 /// The committer's commands, in order.
 #[derive(Debug)]
-pub(super) enum Order {
+pub(super) enum LogCommand {
     /// Make this group of records durable.
     Commit(Frame),
     /// Remove segments that are no longer needed.
@@ -41,7 +41,7 @@ pub(super) enum Order {
 
 /// The committer's progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Progress {
+pub(super) struct SyncProgress {
     /// The newest group that is durable under the policy.
     pub(super) durable: u64,
     /// The newest group that is synced.
@@ -49,15 +49,15 @@ pub(super) struct Progress {
 }
 
 /// The owner's handle of the committer's thread.
-pub(super) struct Committer {
-    orders: Option<mpsc::Sender<Order>>,
-    progress: watch::Receiver<Progress>,
+pub(super) struct CommitterThread {
+    orders: Option<mpsc::Sender<LogCommand>>,
+    progress: watch::Receiver<SyncProgress>,
     /// Writes must stop waiting for free space.
     stop: Arc<AtomicBool>,
     thread: Option<Thread>,
 }
 
-impl Committer {
+impl CommitterThread {
     /// Starts the thread.
     ///
     /// When a write or a sync fails for good the process ends: the state of the disk is unknown,
@@ -68,7 +68,7 @@ impl Committer {
         durable: u64,
     ) -> std::io::Result<Self> {
         let (orders, taken) = mpsc::channel();
-        let (report, progress) = watch::channel(Progress {
+        let (report, progress) = watch::channel(SyncProgress {
             durable,
             synced: durable,
         });
@@ -85,19 +85,19 @@ impl Committer {
     }
 
     /// Sends a command. The bytes in flight bound the queue of commands.
-    pub(super) fn order(&self, order: Order) {
+    pub(super) fn order(&self, order: LogCommand) {
         if let Some(orders) = &self.orders {
             // The thread ends only with the process, or after `drop`.
             let _ = orders.send(order);
         }
     }
 
-    pub(super) fn progress(&self) -> watch::Receiver<Progress> {
+    pub(super) fn progress(&self) -> watch::Receiver<SyncProgress> {
         self.progress.clone()
     }
 }
 
-impl Drop for Committer {
+impl Drop for CommitterThread {
     /// Waits until all commands are carried out and the log is synced. Writes that find the disk
     /// full are dropped: they were not acknowledged.
     fn drop(&mut self) {
@@ -114,8 +114,8 @@ impl Drop for Committer {
 fn run(
     mut committer: journal::Committer,
     sync: Sync,
-    orders: &mpsc::Receiver<Order>,
-    report: &watch::Sender<Progress>,
+    orders: &mpsc::Receiver<LogCommand>,
+    report: &watch::Sender<SyncProgress>,
     stop: &AtomicBool,
 ) {
     let mut frames = Vec::new();
@@ -143,9 +143,9 @@ fn run(
         let mut must_sync = sync == Sync::Always;
         for order in first.into_iter().chain(orders.try_iter()) {
             match order {
-                Order::Commit(frame) => frames.push(frame),
-                Order::Remove(segments) => removals.extend(segments),
-                Order::Sync => must_sync = true,
+                LogCommand::Commit(frame) => frames.push(frame),
+                LogCommand::Remove(segments) => removals.extend(segments),
+                LogCommand::Sync => must_sync = true,
             }
         }
         if let Some(last) = frames.last().map(|frame: &Frame| frame.number) {
@@ -178,8 +178,8 @@ fn run(
     }
 }
 
-fn tell(report: &watch::Sender<Progress>, durable: u64, synced: u64) {
-    let now = Progress { durable, synced };
+fn tell(report: &watch::Sender<SyncProgress>, durable: u64, synced: u64) {
+    let now = SyncProgress { durable, synced };
     report.send_if_modified(|progress| std::mem::replace(progress, now) != now);
 }
 
@@ -246,9 +246,9 @@ mod tests {
         let entity = EntityId(1);
         log.writer.append(&Record::EntityDeleted { entity });
         let frame = log.writer.seal().unwrap();
-        let committer = Committer::start(log.committer, Sync::Always, 0).unwrap();
+        let committer = CommitterThread::start(log.committer, Sync::Always, 0).unwrap();
         let progress = committer.progress();
-        committer.order(Order::Commit(frame));
+        committer.order(LogCommand::Commit(frame));
         let (tell, told) = mpsc::channel();
         let stopping = thread::spawn(move || {
             drop(committer);
@@ -268,13 +268,13 @@ mod tests {
             let entity = EntityId(1);
             log.writer.append(&Record::EntityDeleted { entity });
             let frame = log.writer.seal().unwrap();
-            let committer = Committer::start(log.committer, policy, 0).unwrap();
-            committer.order(Order::Commit(frame));
+            let committer = CommitterThread::start(log.committer, policy, 0).unwrap();
+            committer.order(LogCommand::Commit(frame));
             let mut progress = committer.progress();
             let told = progress.wait_for(|progress| progress.durable == 1).await;
             assert!(told.is_ok(), "{policy:?}");
             drop(told);
-            committer.order(Order::Sync);
+            committer.order(LogCommand::Sync);
             let synced = progress.wait_for(|progress| progress.synced == 1).await;
             assert!(synced.is_ok(), "{policy:?}");
         }

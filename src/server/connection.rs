@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{debug, info};
 
 use super::admission::Permit;
-use super::buffers::{Incoming, Output};
+use super::buffers::{InputBuffer, OutputBuffer};
 use super::clock::Clock;
 use super::mailbox::Partials;
 use super::membership::Membership;
@@ -58,7 +58,7 @@ pub(super) async fn serve(
         ..amqp::Config::server(format!("jitney_G{}", id.0))
     };
     let engine = amqp::Connection::server(config, clock.elapsed());
-    let mut task = Task {
+    let mut task = ConnectionTask {
         id,
         stream,
         peer: Peer::new(engine),
@@ -69,10 +69,10 @@ pub(super) async fn serve(
         asks: None,
         outbox: Arc::default(),
         permit: Some(peer.permit),
-        incoming: Incoming::default(),
+        incoming: InputBuffer::default(),
         partials: shards.partials(),
         shards,
-        output: Output::default(),
+        output: OutputBuffer::default(),
         read: 0,
     };
     match task.run(stopped).await {
@@ -98,7 +98,7 @@ pub(super) async fn serve(
     }
 }
 
-struct Task<S> {
+struct ConnectionTask<S> {
     id: ConnectionId,
     stream: S,
     peer: Peer,
@@ -115,9 +115,9 @@ struct Task<S> {
     outbox: Arc<Outbox>,
     /// Held until the peer is authorized, which it must be by the permit's deadline.
     permit: Option<Permit>,
-    incoming: Incoming,
+    incoming: InputBuffer,
     partials: Partials,
-    output: Output,
+    output: OutputBuffer,
     /// Bytes that were read since the last report.
     read: usize,
 }
@@ -162,7 +162,7 @@ struct Moved {
     at_end: bool,
 }
 
-impl<S: Stream> Task<S> {
+impl<S: Stream> ConnectionTask<S> {
     async fn run(&mut self, mut stopped: watch::Receiver<bool>) -> io::Result<()> {
         let mut at_end = false;
         let mut last_write: Option<LastWrite> = None;

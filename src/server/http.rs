@@ -36,8 +36,8 @@ use super::messages;
 use super::websocket::ByteStream;
 use crate::access::{Authority, Fault, Inquiry, Origin, TokenRefused};
 use crate::gateway::Tracking;
-use crate::gateway::admin::{self, AdminRequest, Refusal};
-use crate::gateway::rest;
+use crate::gateway::admin::{AdminError, AdminRequest, AdminResponse, RequestHead};
+use crate::gateway::rest::RequestLine;
 use crate::limits;
 use crate::namespace::{Denied, DeniedKind};
 use crate::shard::Administration;
@@ -61,7 +61,7 @@ pub(super) struct Caller {
     pub(super) origin: Arc<Origin>,
     pub(super) scheme: Scheme,
     /// The queue of its receives.
-    pub(super) receives: mpsc::Sender<messages::Wanted>,
+    pub(super) receives: mpsc::Sender<messages::PendingReceive>,
     address: IpAddr,
     /// Held until a request is authorized.
     permit: Arc<Mutex<Option<Permit>>>,
@@ -312,8 +312,8 @@ async fn requested(
         return refused;
     }
     let (method, uri) = (parts.method.as_str(), &parts.uri);
-    match rest::Asked::read(method, uri.path(), uri.query()).transpose() {
-        Some(asked) => messages::answer(&server, &caller, asked, &parts, body).await,
+    match RequestLine::read(method, uri.path(), uri.query()).transpose() {
+        Some(line) => messages::answer(&server, &caller, line, &parts, body).await,
         None => administer(&server, &caller, &parts, body).await,
     }
 }
@@ -330,7 +330,7 @@ async fn administer(server: &ServerState, caller: &Caller, parts: &Parts, body: 
     // A header that is not text matches no version; it must not count as absent.
     let version = parts.headers.get(header::IF_MATCH);
     let version = version.map(|value| String::from_utf8_lossy(value.as_bytes()));
-    let asked = AdminRequest::read(&admin::Request {
+    let request = AdminRequest::read(&RequestHead {
         method: parts.method.as_str(),
         path: parts.uri.path(),
         query: parts.uri.query(),
@@ -347,7 +347,7 @@ async fn administer(server: &ServerState, caller: &Caller, parts: &Parts, body: 
             .filter_map(|name| Some(parts.headers.get(*name)?.to_str().ok()?.to_owned()))
             .collect(),
     };
-    let answer = answer(server, caller, asked, inquiry, body).await;
+    let answer = answer(server, caller, request, inquiry, body).await;
     respond(answer.unwrap_or_else(|refusal| {
         let id = tracking_id(server);
         refusal.render(&Tracking {
@@ -363,20 +363,20 @@ async fn administer(server: &ServerState, caller: &Caller, parts: &Parts, body: 
 async fn answer(
     server: &ServerState,
     caller: &Caller,
-    asked: Result<AdminRequest, Refusal>,
+    request: Result<AdminRequest, AdminError>,
     inquiry: Inquiry,
     body: Body,
-) -> Result<admin::Response, Refusal> {
+) -> Result<AdminResponse, AdminError> {
     let host = inquiry.host.clone();
     let owner = server.shards.owner_of(host.as_deref().unwrap_or_default());
     let authority = authorize(server, caller, inquiry).await?;
-    let asked = asked?;
-    let body = if asked.needs_body() {
+    let request = request?;
+    let body = if request.needs_body() {
         read(body).await?
     } else {
         Bytes::new()
     };
-    let operation = asked.operation(&body)?;
+    let operation = request.operation(&body)?;
     let administration = Administration {
         host,
         authority,
@@ -386,7 +386,7 @@ async fn answer(
         Mail::Administer(Box::new(administration), answer)
     });
     let answer = done.await.ok_or_else(stopping)??;
-    Ok(asked.render(&answer))
+    Ok(request.render(&answer))
 }
 
 /// Returns the rights that a request carries.
@@ -414,7 +414,7 @@ pub(super) async fn authorize(
 }
 
 /// Reads a body that has a bounded length and comes in a bounded time.
-async fn read(body: Body) -> Result<Bytes, Refusal> {
+async fn read(body: Body) -> Result<Bytes, AdminError> {
     match timeout(
         limits::HTTP_READ_DEADLINE.as_duration(),
         to_bytes(body, limits::ADMIN_BODY_BYTES_MAX),
@@ -422,9 +422,9 @@ async fn read(body: Body) -> Result<Bytes, Refusal> {
     .await
     {
         Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(error)) if is_too_long(&error) => Err(Refusal::TooLong),
-        Ok(Err(error)) => Err(Refusal::Malformed(format!("the body: {error}"))),
-        Err(_) => Err(Refusal::Malformed(format!(
+        Ok(Err(error)) if is_too_long(&error) => Err(AdminError::TooLong),
+        Ok(Err(error)) => Err(AdminError::Malformed(format!("the body: {error}"))),
+        Err(_) => Err(AdminError::Malformed(format!(
             "the body did not come within {} seconds",
             limits::HTTP_READ_DEADLINE.as_duration().as_secs()
         ))),
@@ -464,7 +464,7 @@ pub(super) fn tracking_id(server: &ServerState) -> String {
     format!("{a:08x}-{c:04x}-{d:04x}-0000-{count:012x}")
 }
 
-fn respond(answer: admin::Response) -> Response {
+fn respond(answer: AdminResponse) -> Response {
     let mut response = Response::new(Body::from(answer.body));
     *response.status_mut() =
         StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

@@ -22,8 +22,8 @@ pub(super) enum Mail {
     Connected(ConnectionId, Arc<Outbox>, Origin),
     /// A connection's task has ended.
     Disconnected(ConnectionId),
-    /// Everything that one read of a connection produced, and its place in the mailbox.
-    Reports(ConnectionId, Vec<Report>, Place),
+    /// Everything that one read of a connection produced, and its room in the mailbox.
+    Reports(ConnectionId, Vec<Report>, MailboxPermit),
     /// Verify a token.
     Authorize(
         Box<Inquiry>,
@@ -31,18 +31,18 @@ pub(super) enum Mail {
     ),
     /// An operation on entities.
     Administer(Box<Administration>, oneshot::Sender<Administered>),
-    /// An operation on messages. A message that is sent has its place in the mailbox.
+    /// An operation on messages. A message that is sent has its room in the mailbox.
     Message(
         Box<MessageRequest>,
         oneshot::Sender<Messaged>,
-        Option<Place>,
+        Option<MailboxPermit>,
     ),
     /// An input of the shard that needs nothing of the owner.
     Input(Input),
 }
 
 /// Room in the mailbox that a batch takes until the owner has processed it.
-pub(super) type Place = OwnedSemaphorePermit;
+pub(super) type MailboxPermit = OwnedSemaphorePermit;
 
 /// The sender's end of the owner's mailbox.
 #[derive(Debug, Clone)]
@@ -145,12 +145,12 @@ impl Mailbox {
         bytes: usize,
     ) -> Option<()> {
         let weight = bytes + reports.len() * size_of::<Report>();
-        let place = self.place(weight).await?;
-        self.send(Mail::Reports(id, reports, place)).await
+        let permit = self.reserve(weight).await?;
+        self.send(Mail::Reports(id, reports, permit)).await
     }
 
     /// Waits for room for a number of bytes.
-    pub(super) async fn place(&self, bytes: usize) -> Option<Place> {
+    pub(super) async fn reserve(&self, bytes: usize) -> Option<MailboxPermit> {
         let units = u32::try_from(bytes.div_ceil(UNIT).clamp(1, self.units)).unwrap_or(u32::MAX);
         let room = Arc::clone(&self.room);
         room.acquire_many_owned(units).await.ok()

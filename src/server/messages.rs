@@ -31,8 +31,8 @@ use super::membership::Membership;
 use super::shards::Shards;
 use crate::access::{Authority, Inquiry, Origin};
 use crate::amqp::{Event, LinkId};
-use crate::gateway::messages::{Operation, Receive};
-use crate::gateway::rest::{self, Asked, Refusal, Sent};
+use crate::gateway::messages::{MessageOperation, Receive};
+use crate::gateway::rest::{self, Content, RequestLine, RestError, RestResponse};
 use crate::gateway::{Reply, Tracking};
 use crate::ids::ConnectionId;
 use crate::limits;
@@ -43,7 +43,7 @@ use crate::shard::routing::ShardIndex;
 use crate::shard::{Input, MessageRequest, Messaged, Outgoing, ReceiveRequest, Report};
 
 /// A pending receive, and the request that waits for it.
-pub(super) struct Wanted {
+pub(super) struct PendingReceive {
     request: ReceiveRequest,
     until: Instant,
     answer: oneshot::Sender<Received>,
@@ -61,7 +61,7 @@ enum Received {
 pub(super) async fn answer(
     server: &ServerState,
     caller: &Caller,
-    asked: Result<Asked, Refusal>,
+    line: Result<RequestLine, RestError>,
     parts: &Parts,
     body: Body,
 ) -> Response {
@@ -72,7 +72,7 @@ pub(super) async fn answer(
         host: &host,
         parts,
     };
-    request.answer(asked, body).await.unwrap_or_else(|refusal| {
+    request.answer(line, body).await.unwrap_or_else(|refusal| {
         let id = http::tracking_id(server);
         let refused = refusal.render(&Tracking {
             id: &id,
@@ -94,23 +94,35 @@ struct Request<'a> {
 impl Request<'_> {
     /// Authorizes a request, reads its body, and then carries it out: each step costs more than the
     /// one before.
-    async fn answer(&self, asked: Result<Asked, Refusal>, body: Body) -> Result<Response, Refusal> {
+    async fn answer(
+        &self,
+        line: Result<RequestLine, RestError>,
+        body: Body,
+    ) -> Result<Response, RestError> {
         let authority = self.authorize().await?;
-        match asked? {
-            Asked::Send { path } => {
+        match line? {
+            RequestLine::Send { path } => {
                 let mut partials = self.server.shards.partials();
                 let messages = self.messages(body, &mut partials).await?;
-                let operation = Operation::Send { path, messages };
+                let operation = MessageOperation::Send { path, messages };
                 self.operate(authority, operation).await?;
-                Ok(respond(rest::Response::plain(201), None))
+                Ok(respond(RestResponse::plain(201), None))
             }
-            Asked::Locked { path, token, wish } => {
+            RequestLine::Locked {
+                path,
+                token,
+                action,
+            } => {
                 self.leave_out(body).await?;
-                let operation = Operation::Locked { path, token, wish };
+                let operation = MessageOperation::Locked {
+                    path,
+                    token,
+                    action,
+                };
                 self.operate(authority, operation).await?;
-                Ok(respond(rest::Response::plain(200), None))
+                Ok(respond(RestResponse::plain(200), None))
             }
-            Asked::Receive { path, mode, wait } => {
+            RequestLine::Receive { path, mode, wait } => {
                 self.leave_out(body).await?;
                 let scheme = self.caller.scheme.name();
                 let entity = format!("{scheme}://{}/{path}", self.host);
@@ -121,14 +133,14 @@ impl Request<'_> {
                     Received::Message(handover, bytes, written) => {
                         respond(rest::deliver(&handover, bytes, &entity), Some(written))
                     }
-                    Received::Nothing => respond(rest::Response::plain(204), None),
+                    Received::Nothing => respond(RestResponse::plain(204), None),
                     Received::Refused(refused) => return Err(refused.into()),
                 })
             }
         }
     }
 
-    async fn authorize(&self) -> Result<Authority, Refusal> {
+    async fn authorize(&self) -> Result<Authority, RestError> {
         let token = self.parts.headers.get(header::AUTHORIZATION);
         let token = token.and_then(|value| value.to_str().ok());
         let inquiry = Inquiry {
@@ -142,48 +154,56 @@ impl Request<'_> {
     }
 
     /// Reads the messages of a request.
-    async fn messages(&self, body: Body, partials: &mut Partials) -> Result<Vec<Message>, Refusal> {
+    async fn messages(
+        &self,
+        body: Body,
+        partials: &mut Partials,
+    ) -> Result<Vec<Message>, RestError> {
         let spelling = self.parts.extensions.get::<Spelling>();
         let spelling = spelling.cloned().unwrap_or_default();
         let headers = self.parts.headers.iter();
         let headers = headers.map(|(name, value)| (spelling.of(name.as_str()), value.as_bytes()));
         let headers: Vec<(&str, &[u8])> = headers.collect();
         let now = self.server.clock.now();
-        match rest::sent(&headers)? {
-            Sent::Batch => {
+        match rest::content(&headers)? {
+            Content::Batch => {
                 let mut whole = Vec::new();
                 let take = |bytes: &[u8]| whole.extend_from_slice(bytes);
                 read(body, limits::REST_BATCH_BYTES_MAX, partials, take).await?;
                 rest::batch(&whole, now)
             }
-            Sent::One(draft) => {
+            Content::One(draft) => {
                 let mut composer = draft.begin(now);
                 let max = usize::try_from(limits::MESSAGE_SIZE_MAX).unwrap_or(usize::MAX);
                 read(body, max, partials, |bytes| composer.push(bytes)).await?;
                 let message = Message::parse(composer.finish());
-                let message = message.map_err(|error| Refusal::Malformed(error.to_string()))?;
+                let message = message.map_err(|error| RestError::Malformed(error.to_string()))?;
                 Ok(vec![message])
             }
         }
     }
 
     /// Reads a body without content: a disconnect is seen only after it.
-    async fn leave_out(&self, body: Body) -> Result<(), Refusal> {
+    async fn leave_out(&self, body: Body) -> Result<(), RestError> {
         let mut partials = self.server.shards.partials();
         read(body, limits::HTTP_HEAD_BYTES_MAX, &mut partials, |_| ()).await
     }
 
-    async fn operate(&self, authority: Authority, operation: Operation) -> Result<(), Refusal> {
+    async fn operate(
+        &self,
+        authority: Authority,
+        operation: MessageOperation,
+    ) -> Result<(), RestError> {
         let bytes = match &operation {
-            Operation::Send { messages, .. } => {
+            MessageOperation::Send { messages, .. } => {
                 let bytes = messages.iter().map(|message| message.bytes().len());
                 Some(bytes.sum())
             }
-            Operation::Locked { .. } => None,
+            MessageOperation::Locked { .. } => None,
         };
         let owner = self.server.shards.owner_of(self.host);
-        let place = match bytes {
-            Some(bytes) => Some(owner.place(bytes).await.ok_or_else(stopping)?),
+        let permit = match bytes {
+            Some(bytes) => Some(owner.reserve(bytes).await.ok_or_else(stopping)?),
             None => None,
         };
         let request = Box::new(MessageRequest {
@@ -192,7 +212,7 @@ impl Request<'_> {
             operation,
         });
         let done: Option<Messaged> =
-            http::ask(owner, |answer| Mail::Message(request, answer, place)).await;
+            http::ask(owner, |answer| Mail::Message(request, answer, permit)).await;
         done.ok_or_else(stopping)??;
         Ok(())
     }
@@ -202,9 +222,9 @@ impl Request<'_> {
         authority: Authority,
         receive: Receive,
         wait: Duration,
-    ) -> Result<Received, Refusal> {
+    ) -> Result<Received, RestError> {
         let (answer, answered) = oneshot::channel();
-        let wanted = Wanted {
+        let wanted = PendingReceive {
             request: ReceiveRequest {
                 host: Some(self.host.to_owned()),
                 authority,
@@ -219,7 +239,7 @@ impl Request<'_> {
     }
 }
 
-fn stopping() -> Refusal {
+fn stopping() -> RestError {
     Denied::new(DeniedKind::Full, "The broker is stopping.", "").into()
 }
 
@@ -230,12 +250,12 @@ async fn read(
     max: usize,
     partials: &mut Partials,
     mut take: impl FnMut(&[u8]),
-) -> Result<(), Refusal> {
+) -> Result<(), RestError> {
     let deadline = Instant::now() + limits::HTTP_READ_DEADLINE.as_duration();
     let mut total = 0;
     loop {
         let Ok(frame) = timeout_at(deadline, body.frame()).await else {
-            return Err(Refusal::Malformed(format!(
+            return Err(RestError::Malformed(format!(
                 "the body did not come within {} seconds",
                 limits::HTTP_READ_DEADLINE.as_duration().as_secs()
             )));
@@ -243,13 +263,13 @@ async fn read(
         let Some(frame) = frame else {
             return Ok(());
         };
-        let frame = frame.map_err(|error| Refusal::Malformed(format!("the body: {error}")))?;
+        let frame = frame.map_err(|error| RestError::Malformed(format!("the body: {error}")))?;
         let Some(data) = frame.data_ref() else {
             continue;
         };
         total += data.len();
         if max < total {
-            return Err(Refusal::TooLong(max));
+            return Err(RestError::TooLong(max));
         }
         if partials.room() < total {
             let text = "Too many large messages are coming in; send it again a little later.";
@@ -261,9 +281,9 @@ async fn read(
 }
 
 /// Makes an answer. Values that no header can have are left out.
-fn respond(answer: rest::Response, written: Option<oneshot::Sender<()>>) -> Response {
+fn respond(answer: RestResponse, written: Option<oneshot::Sender<()>>) -> Response {
     let mut response = Response::new(match written {
-        Some(written) => Body::new(Handed {
+        Some(written) => Body::new(MessageBody {
             body: Some(answer.body).filter(|body| !body.is_empty()),
             written: Some(written),
         }),
@@ -294,12 +314,12 @@ pub(super) struct Spelled(pub(super) Vec<String>);
 /// The body of a message, which sends a notice when it is being written. It has no
 /// `Content-Length`, because old clients take each header that they do not know for a property,
 /// `Content-Length` among them, and expect chunks from the service.
-struct Handed {
+struct MessageBody {
     body: Option<Bytes>,
     written: Option<oneshot::Sender<()>>,
 }
 
-impl hyper::body::Body for Handed {
+impl hyper::body::Body for MessageBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -324,7 +344,7 @@ impl hyper::body::Body for Handed {
 pub(super) async fn hand_out(
     server: &ServerState,
     origin: &Origin,
-    mut receives: mpsc::Receiver<Wanted>,
+    mut receives: mpsc::Receiver<PendingReceive>,
     mut ending: watch::Receiver<bool>,
 ) {
     let mut receiver: Option<Receiver> = None;
@@ -373,7 +393,7 @@ enum Stage {
 }
 
 /// The owner's reply to a receive.
-enum Said {
+enum ReceiveReply {
     Message(Box<Handover>, Bytes),
     Nothing,
     Refused(Denied),
@@ -394,12 +414,16 @@ impl Receiver {
         self.membership.leave_early().await;
     }
 
-    async fn tell(&self, inputs: Vec<Report>) -> Option<()> {
+    async fn report(&self, inputs: Vec<Report>) -> Option<()> {
         self.membership.report(inputs, 0).await
     }
 
-    async fn receive(&mut self, wanted: Wanted, ending: &mut watch::Receiver<bool>) -> Option<()> {
-        let Wanted {
+    async fn receive(
+        &mut self,
+        wanted: PendingReceive,
+        ending: &mut watch::Receiver<bool>,
+    ) -> Option<()> {
+        let PendingReceive {
             request,
             until,
             mut answer,
@@ -409,9 +433,9 @@ impl Receiver {
         let mail = Mail::Input(Input::Receive(self.id, link, Box::new(request)));
         self.membership.send(mail).await?;
         let mut stage = Stage::Waiting;
-        let said = loop {
-            if let Some(said) = self.heard() {
-                break said;
+        let reply = loop {
+            if let Some(reply) = self.next_reply() {
+                break reply;
             }
             let next = tokio::select! {
                 () = self.membership.outbox().filled() => continue,
@@ -428,15 +452,15 @@ impl Receiver {
                 limit,
                 drain: true,
             };
-            self.tell(vec![Report::Event(credit)]).await?;
+            self.report(vec![Report::Event(credit)]).await?;
         };
-        let mut inputs = match said {
-            Said::Message(handover, bytes) => self.hand(handover, bytes, answer).await,
-            Said::Nothing => {
+        let mut inputs = match reply {
+            ReceiveReply::Message(handover, bytes) => self.hand(handover, bytes, answer).await,
+            ReceiveReply::Nothing => {
                 let _ = answer.send(Received::Nothing);
                 Vec::new()
             }
-            Said::Refused(denied) => {
+            ReceiveReply::Refused(denied) => {
                 let _ = answer.send(Received::Refused(denied));
                 Vec::new()
             }
@@ -446,7 +470,7 @@ impl Receiver {
             error: None,
             unsent: Vec::new(),
         }));
-        self.tell(inputs).await
+        self.report(inputs).await
     }
 
     /// Hands a message to its request; returns the reports for the owner.
@@ -477,29 +501,29 @@ impl Receiver {
     }
 
     /// Returns the owner's reply about the last link; only the first counts.
-    fn heard(&mut self) -> Option<Said> {
+    fn next_reply(&mut self) -> Option<ReceiveReply> {
         self.membership.outbox().take(&mut self.outgoing);
         let link = self.link;
-        let mut said = None;
+        let mut reply = None;
         for outgoing in self.outgoing.drain(..) {
             let now = match outgoing {
                 Outgoing::Deliver(at, handover, bytes) if at == link => {
-                    Said::Message(Box::new(handover), bytes)
+                    ReceiveReply::Message(Box::new(handover), bytes)
                 }
-                Outgoing::Reply(Reply::Drained(at, _)) if at == link => Said::Nothing,
+                Outgoing::Reply(Reply::Drained(at, _)) if at == link => ReceiveReply::Nothing,
                 Outgoing::Reply(Reply::RefuseLink(at, denied) | Reply::Detach(at, denied))
                     if at == link =>
                 {
-                    Said::Refused(denied)
+                    ReceiveReply::Refused(denied)
                 }
                 Outgoing::Close(_)
                 | Outgoing::Deliver(..)
                 | Outgoing::Reply(_)
                 | Outgoing::Respond(..) => continue,
             };
-            said.get_or_insert(now);
+            reply.get_or_insert(now);
         }
-        said
+        reply
     }
 }
 
@@ -514,7 +538,7 @@ mod tests {
         for body in [None, Some(Bytes::from_static(b"hi"))] {
             let (written, told) = oneshot::channel();
             let expected = body.clone().unwrap_or_default();
-            let handed = Handed {
+            let handed = MessageBody {
                 body,
                 written: Some(written),
             };

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::clock::{Clock, Seen};
-use super::committer::{Committer, Order, Progress, SharedDisk};
+use super::committer::{CommitterThread, LogCommand, SharedDisk, SyncProgress};
 use super::mailbox::{Mail, Vitals};
 use super::outbox::Outbox;
 use super::reader::Reader;
@@ -38,8 +38,8 @@ pub(super) struct Owner {
     seen: Seen,
     mailbox: mpsc::Receiver<Mail>,
     sender: mpsc::Sender<Mail>,
-    committer: Committer,
-    progress: watch::Receiver<Progress>,
+    committer: CommitterThread,
+    progress: watch::Receiver<SyncProgress>,
     reader: Reader,
     disk: SharedDisk,
     start_thread: StartThread,
@@ -53,12 +53,12 @@ pub(super) struct Owner {
 }
 
 /// The parts of an owner.
-pub(super) struct Parts {
+pub(super) struct OwnerParts {
     pub(super) shard: Shard,
     pub(super) clock: Arc<Clock>,
     pub(super) sender: mpsc::Sender<Mail>,
     pub(super) mailbox: mpsc::Receiver<Mail>,
-    pub(super) committer: Committer,
+    pub(super) committer: CommitterThread,
     pub(super) reader: Reader,
     pub(super) disk: SharedDisk,
     pub(super) keys_wanted: Arc<Notify>,
@@ -91,8 +91,8 @@ fn start_thread(work: Work, panicked: Panicked) -> io::Result<()> {
 }
 
 impl Owner {
-    pub(super) fn new(parts: Parts) -> Self {
-        let Parts {
+    pub(super) fn new(parts: OwnerParts) -> Self {
+        let OwnerParts {
             shard,
             clock,
             sender,
@@ -169,7 +169,7 @@ impl Owner {
 
     /// One turn of the shard.
     fn turn(&mut self, now: Timestamp, mail: &mut Vec<Mail>) {
-        let Progress { durable, synced } = *self.progress.borrow_and_update();
+        let SyncProgress { durable, synced } = *self.progress.borrow_and_update();
         self.shard.handle(now, Input::Durable { durable, synced });
         for mail in mail.drain(..) {
             self.take(now, mail);
@@ -243,9 +243,9 @@ impl Owner {
 
     fn carry_out(&mut self, now: Timestamp, output: Output) {
         match output {
-            Output::Commit(frame) => self.committer.order(Order::Commit(frame)),
-            Output::Sync => self.committer.order(Order::Sync),
-            Output::RemoveSegments(segments) => self.committer.order(Order::Remove(segments)),
+            Output::Commit(frame) => self.committer.order(LogCommand::Commit(frame)),
+            Output::Sync => self.committer.order(LogCommand::Sync),
+            Output::RemoveSegments(segments) => self.committer.order(LogCommand::Remove(segments)),
             Output::Read(request) => self.reader.read(request),
             Output::WriteCheckpoint(task) => self.write_checkpoint(now, *task),
             Output::Send(id) => {

@@ -10,9 +10,9 @@ use crate::address;
 use tracing::info;
 
 use crate::config::{
-    AuthorizationRule as ConfiguredAuthorization, Constant, CorrelationFilter as ConfiguredFilter,
-    Filter as Configured, Namespace, QueueProperties, Right as ConfiguredRight,
-    Rule as ConfiguredRule, Sku, Status as ConfiguredStatus, Subscription, Topic,
+    ConfiguredAuthorizationRule, ConfiguredCorrelationFilter, ConfiguredFilter, ConfiguredRight,
+    ConfiguredRule, ConfiguredStatus, ConfiguredTopic, Constant, Namespace, QueueProperties, Sku,
+    Subscription,
 };
 use crate::gateway::Gateway;
 use crate::limits;
@@ -120,7 +120,7 @@ impl NamespaceScope<'_, '_> {
         &mut self,
         path: &str,
         mut description: Description,
-        rules: Option<&[ConfiguredAuthorization]>,
+        rules: Option<&[ConfiguredAuthorizationRule]>,
     ) -> Result<(), String> {
         let path = format!("{}{path}", self.prefix);
         self.keep_unnamed(&path, &mut description);
@@ -161,7 +161,11 @@ impl NamespaceScope<'_, '_> {
         Ok(())
     }
 
-    fn subscription(&mut self, topic: &Topic, subscription: &Subscription) -> Result<(), String> {
+    fn subscription(
+        &mut self,
+        topic: &ConfiguredTopic,
+        subscription: &Subscription,
+    ) -> Result<(), String> {
         let path = address::subscription(&topic.name, &subscription.name);
         let rules = subscription.rules.iter().map(|rule| {
             let made = make_rule(rule, self.cx.now);
@@ -181,7 +185,7 @@ impl NamespaceScope<'_, '_> {
         self.log_outcome(&path, ensured)
     }
 
-    fn describe_topic(&self, topic: &Topic) -> Description {
+    fn describe_topic(&self, topic: &ConfiguredTopic) -> Description {
         let properties = &topic.properties;
         let all = QueueProperties {
             default_time_to_live: properties.default_time_to_live,
@@ -242,7 +246,7 @@ fn max_bytes(properties: &QueueProperties) -> u64 {
     bytes.saturating_mul(times)
 }
 
-fn authorization_rule(rule: &ConfiguredAuthorization) -> AuthorizationRule {
+fn authorization_rule(rule: &ConfiguredAuthorizationRule) -> AuthorizationRule {
     let has = |right| rule.rights.contains(&right);
     AuthorizationRule {
         name: rule.name.clone(),
@@ -275,11 +279,11 @@ fn root_rule(key: &Key) -> AuthorizationRule {
 
 fn make_rule(rule: &ConfiguredRule, now: Timestamp) -> Result<Rule, String> {
     let filter = match &rule.filter {
-        Configured::Sql(text) => {
+        ConfiguredFilter::Sql(text) => {
             let filter = SqlFilter::parse(text);
             Filter::Sql(filter.map_err(|error| format!("SqlFilter.SqlExpression: {error}"))?)
         }
-        Configured::Correlation(filter) => Filter::Correlation(correlation(filter)?),
+        ConfiguredFilter::Correlation(filter) => Filter::Correlation(correlation(filter)?),
     };
     let action = rule.action.as_deref().map(Action::parse).transpose();
     Ok(Rule {
@@ -290,7 +294,7 @@ fn make_rule(rule: &ConfiguredRule, now: Timestamp) -> Result<Rule, String> {
     })
 }
 
-fn correlation(filter: &ConfiguredFilter) -> Result<CorrelationFilter, String> {
+fn correlation(filter: &ConfiguredCorrelationFilter) -> Result<CorrelationFilter, String> {
     let properties = filter.properties.iter().map(|(name, value)| {
         let value = match value {
             Constant::Boolean(value) => Scalar::Boolean(*value),

@@ -12,7 +12,7 @@ use super::cli::{AuthArg, ServeArgs};
 use super::files::{self, NotReplaced, Readers};
 use super::serve::Listener;
 use crate::access::Profile;
-use crate::config::Config;
+use crate::config::Configuration;
 use crate::rights::Key;
 
 /// The name of the root key, as in every namespace of the service.
@@ -46,7 +46,7 @@ pub(super) enum KeysError {
 /// If any key would be accepted beyond loopback without the operator's consent.
 pub(super) fn profile(
     args: &ServeArgs,
-    config: &Config,
+    config: &Configuration,
     listeners: &[Listener],
 ) -> Result<Profile, KeysError> {
     let outside = listeners
@@ -86,7 +86,7 @@ pub(super) fn profile(
 ///
 /// If it cannot be read or stored.
 pub(super) fn root_key(
-    config: &Config,
+    config: &Configuration,
     directory: Option<&Path>,
 ) -> Result<Option<Key>, KeysError> {
     let mut namespaces = config.namespaces.iter();
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn a_key_is_made_once() {
         let directory = tempfile::tempdir().unwrap();
-        let config = Config::default();
+        let config = Configuration::default();
         let key = |directory| root_key(&config, directory).unwrap().unwrap();
         let first = key(Some(directory.path()));
         assert_eq!(first, key(Some(directory.path())));

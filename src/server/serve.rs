@@ -22,7 +22,7 @@ use super::logging;
 use super::mailbox::{Mailbox, PartialBytes, Vitals};
 use super::memory::{self, Plan};
 use super::oidc::{self, KeySource, OidcError};
-use super::owner::{Owner, Parts};
+use super::owner::{Owner, OwnerParts};
 use super::placement::PlacementError;
 use super::reader::Reader;
 use super::root_key;
@@ -31,7 +31,7 @@ use super::startup::{Started, StartedShard, Startup};
 use super::supervisor::{self, Task};
 use super::tls::{self, Tls, TlsError};
 use crate::access::Profile;
-use crate::config::Config;
+use crate::config::Configuration;
 use crate::journal;
 use crate::limits;
 use crate::shard::Input;
@@ -96,7 +96,7 @@ pub(super) enum StartError {
     System(#[from] std::io::Error),
 }
 
-fn configuration(args: &ServeArgs) -> Result<Config, StartError> {
+fn configuration(args: &ServeArgs) -> Result<Configuration, StartError> {
     let file = cli::config_file(args.config.as_deref());
     match file {
         Some(file) => info!(file = %file.display(), "read the configuration"),
@@ -190,7 +190,7 @@ fn run_shard(
     } = started;
     let (sender, mailbox) = mpsc::channel(limits::MAILBOX_LENGTH);
     let vitals = Arc::new(Vitals::new());
-    let parts = Parts {
+    let parts = OwnerParts {
         shard,
         clock: Arc::clone(clock),
         sender: sender.clone(),
@@ -252,7 +252,7 @@ struct Prepared {
 
 fn prepare(
     args: &ServeArgs,
-    config: &Config,
+    config: &Configuration,
     listeners: &[Listener],
 ) -> Result<Prepared, StartError> {
     let profile = root_key::profile(args, config, listeners)?;

@@ -14,7 +14,7 @@ use tracing::{error, info, warn};
 
 use super::cli::ServeArgs;
 use super::clock::Clock;
-use super::committer::{Committer, SharedDisk};
+use super::committer::{CommitterThread, SharedDisk};
 use super::disk::FileDisk;
 use super::memory::Plan;
 use super::page_file::PageFile;
@@ -22,7 +22,7 @@ use super::placement::{self, Placement};
 use super::provision;
 use super::serve::StartError;
 use crate::access::Profile;
-use crate::config::{Config, Namespace};
+use crate::config::{Configuration, Namespace};
 use crate::gateway::Gateway;
 use crate::journal;
 use crate::journal::memory::MemoryDisk;
@@ -46,7 +46,7 @@ pub(super) struct StartedShard {
     /// Its number in the data directory.
     pub(super) number: u32,
     pub(super) shard: Shard,
-    pub(super) committer: Committer,
+    pub(super) committer: CommitterThread,
     pub(super) disk: SharedDisk,
 }
 
@@ -60,7 +60,7 @@ struct RecoveredShard {
 /// The parameters of the start of all shards.
 pub(super) struct Startup<'a> {
     pub(super) args: &'a ServeArgs,
-    pub(super) config: &'a Config,
+    pub(super) config: &'a Configuration,
     pub(super) plan: Plan,
     pub(super) profile: Profile,
     /// For the namespaces that have no keys in the configuration.
@@ -123,7 +123,7 @@ impl Startup<'_> {
             shards.push(StartedShard {
                 number,
                 shard: state,
-                committer: Committer::start(committer, self.args.sync.into(), last_group)?,
+                committer: CommitterThread::start(committer, self.args.sync.into(), last_group)?,
                 disk: shard.disk,
             });
         }

@@ -99,11 +99,11 @@ pub struct MessageRequest {
     /// The client's rights.
     pub authority: Authority,
     /// The operation.
-    pub operation: messages::Operation,
+    pub operation: messages::MessageOperation,
 }
 
 /// The result of an operation on messages.
-pub type Messaged = Result<messages::Done, Denied>;
+pub type Messaged = Result<messages::MessageOutcome, Denied>;
 
 /// A receive of one message, for whom, and where.
 #[derive(Debug)]

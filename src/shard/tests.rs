@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::access::Peer;
+use crate::access::PeerAddress;
 use crate::access::Profile;
 use crate::amqp::{Event as Happened, LinkId};
 use crate::journal::memory::MemoryDisk;
@@ -266,7 +266,7 @@ fn a_fenced_shard_answers_nothing_and_closes_its_connections() {
     bench.receive(id);
     bench.send("x");
     let inquiry = Inquiry {
-        peer: Peer::default(),
+        peer: PeerAddress::default(),
         host: None,
         token: None,
         path: String::new(),

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use bytes::Bytes;
 use fe2o3_amqp_types::definitions::{ReceiverSettleMode, SenderSettleMode};
 use fe2o3_amqp_types::messaging::{Source, Target};
-use jitney::access::{Authority, Inquiry, Peer, Profile};
+use jitney::access::{Authority, Inquiry, PeerAddress, Profile};
 use jitney::address::{EntityAddress, SubQueue};
 use jitney::amqp::{Attach, DeliveryId, Event, LinkId, LinkRole, LinkTarget, SessionId};
 use jitney::gateway::admin;
@@ -153,7 +153,7 @@ impl World {
     fn authorize(&mut self, scope: &str, path: &str) -> Option<Authority> {
         let token = sas(&format!("https://h/{scope}"));
         let inquiry = Inquiry {
-            peer: Peer(1),
+            peer: PeerAddress(1),
             host: Some("first".to_owned()),
             token: Some(token),
             path: path.to_owned(),
@@ -215,10 +215,11 @@ fn send_over_http(world: &mut World, scope: &str, path: &str) -> bool {
     let Some(authority) = world.authorize(scope, &path) else {
         return false;
     };
-    let Ok(Some(rest::Asked::Send { path })) = rest::Asked::read("POST", &path, None) else {
+    let Ok(Some(rest::RequestLine::Send { path })) = rest::RequestLine::read("POST", &path, None)
+    else {
         return false;
     };
-    let operation = jitney::gateway::messages::Operation::Send {
+    let operation = jitney::gateway::messages::MessageOperation::Send {
         path,
         messages: vec![message()],
     };
@@ -322,7 +323,7 @@ fn put_token(audience: &str, token: &str) -> Bytes {
 fn read_over_http(world: &mut World, scope: &str, path: &str) -> Option<String> {
     let path = format!("/{path}");
     let authority = world.authorize(scope, &path)?;
-    let asked = admin::AdminRequest::read(&admin::Request {
+    let asked = admin::AdminRequest::read(&admin::RequestHead {
         method: "GET",
         path: &path,
         query: None,

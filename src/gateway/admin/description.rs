@@ -3,7 +3,7 @@
 //! The syntax of an element's value is checked here; the broker checks which values an entity may
 //! have.
 
-use super::refusal::Refusal;
+use super::refusal::AdminError;
 use super::text;
 use super::xml::{Element, wrong};
 use crate::namespace::administration::Properties;
@@ -24,7 +24,7 @@ pub(super) fn kind(element: &Element) -> Option<EntityKind> {
 }
 
 /// Reads the properties of an entity. Read-only ones are ignored.
-pub(super) fn read(element: &Element) -> Result<Properties, Refusal> {
+pub(super) fn read(element: &Element) -> Result<Properties, AdminError> {
     let boolean = |name| element.value_of(name, "true or false", text::parse_boolean);
     let number = |name| element.value_of(name, WHOLE_NUMBER, |text| text.parse::<u64>().ok());
     Ok(Properties {
@@ -58,7 +58,7 @@ pub(super) fn read(element: &Element) -> Result<Properties, Refusal> {
     })
 }
 
-fn duration(element: &Element, name: &str) -> Result<Option<Millis>, Refusal> {
+fn duration(element: &Element, name: &str) -> Result<Option<Millis>, AdminError> {
     const ALLOWED: &str = "an ISO 8601 duration, such as PT1M";
     element.value_of(name, ALLOWED, text::parse_duration)
 }
@@ -73,7 +73,7 @@ fn innermost(url: String) -> String {
     }
 }
 
-fn authorization(element: &Element) -> Result<Option<Vec<AuthorizationRule>>, Refusal> {
+fn authorization(element: &Element) -> Result<Option<Vec<AuthorizationRule>>, AdminError> {
     let Some(rules) = element.child("AuthorizationRules")? else {
         return Ok(None);
     };
@@ -81,7 +81,7 @@ fn authorization(element: &Element) -> Result<Option<Vec<AuthorizationRule>>, Re
     rules.collect::<Result<_, _>>().map(Some)
 }
 
-fn authorization_rule(element: &Element) -> Result<AuthorizationRule, Refusal> {
+fn authorization_rule(element: &Element) -> Result<AuthorizationRule, AdminError> {
     const RULE: &str = "SharedAccessAuthorizationRule";
     if let Some(class) = &element.class
         && class != RULE
@@ -118,7 +118,7 @@ fn authorization_rule(element: &Element) -> Result<AuthorizationRule, Refusal> {
 }
 
 /// Reads rights. `Manage` includes the others.
-fn rights(element: &Element) -> Result<Rights, Refusal> {
+fn rights(element: &Element) -> Result<Rights, AdminError> {
     const ALLOWED: &str = "one or more of Listen, Manage and Send";
     let all = element.child("Rights")?;
     let mut rights = Rights::default();

@@ -3,7 +3,7 @@
 //!
 //! A request's head is read first ([`AdminRequest::read`]), then its body ([`AdminRequest::operation`]); the
 //! broker does the operation, and its answer is written in the same terms ([`AdminRequest::render`]). Any
-//! fault on the way is a [`Refusal`].
+//! fault on the way is an [`AdminError`].
 //!
 //! Leaves to others: HTTP and authorization to the server, the operations and the allowed values of
 //! an entity to the broker.
@@ -22,7 +22,7 @@ mod xml;
 use crate::namespace::administration::{Answer, EntityView, Listed, More, Operation, Properties};
 use crate::queue::EntityKind;
 
-pub use refusal::Refusal;
+pub use refusal::AdminError;
 
 use entry::Resource;
 use target::Target;
@@ -33,7 +33,7 @@ const MESSAGE_SIZE_SINCE: &str = "2021-05";
 
 /// A request without its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request<'a> {
+pub struct RequestHead<'a> {
     /// The method.
     pub method: &'a str,
     /// The path, encoded as it is in the request.
@@ -55,7 +55,7 @@ pub struct AdminRequest {
 
 /// An answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Response {
+pub struct AdminResponse {
     /// The status.
     pub status: u16,
     /// The reason phrase of the status, if it is not the usual one.
@@ -111,8 +111,8 @@ impl AdminRequest {
     ///
     /// # Errors
     ///
-    /// [`Refusal`] if the address has no such operation.
-    pub fn read(request: &Request<'_>) -> Result<Self, Refusal> {
+    /// [`AdminError`] if the address has no such operation.
+    pub fn read(request: &RequestHead<'_>) -> Result<Self, AdminError> {
         let target = Target::read(request.path, request.query)?;
         let wanted = match request.method {
             "GET" => RequestBody::Operation(get(target)),
@@ -127,7 +127,7 @@ impl AdminRequest {
                 let revision = request.if_match.map(revision).transpose()?.flatten();
                 RequestBody::Operation(delete(target, revision)?)
             }
-            method => return Err(Refusal::Method(xml::excerpt(method))),
+            method => return Err(AdminError::Method(xml::excerpt(method))),
         };
         Ok(Self {
             wanted,
@@ -149,8 +149,8 @@ impl AdminRequest {
     ///
     /// # Errors
     ///
-    /// [`Refusal`] names the wrong element, and the values it may have.
-    pub fn operation(&self, body: &[u8]) -> Result<Operation, Refusal> {
+    /// [`AdminError`] names the wrong element, and the values it may have.
+    pub fn operation(&self, body: &[u8]) -> Result<Operation, AdminError> {
         match &self.wanted {
             RequestBody::Operation(operation) => Ok(operation.clone()),
             RequestBody::Put(described, condition) => {
@@ -161,7 +161,7 @@ impl AdminRequest {
 
     /// Returns the answer to a request.
     #[must_use]
-    pub fn render(&self, answer: &Answer) -> Response {
+    pub fn render(&self, answer: &Answer) -> AdminResponse {
         const ENTRY: &str = "application/atom+xml;type=entry;charset=utf-8";
         const FEED: &str = "application/atom+xml;type=feed;charset=utf-8";
         let place = &self.place;
@@ -182,7 +182,7 @@ impl AdminRequest {
             RequestBody::Put(_, Precondition::Absent) => 201,
             RequestBody::Put(_, Precondition::Present(_)) | RequestBody::Operation(_) => 200,
         };
-        Response {
+        AdminResponse {
             status,
             reason: None,
             content_type,
@@ -220,25 +220,25 @@ fn get(target: Target) -> Operation {
     }
 }
 
-fn put(target: Target) -> Result<Described, Refusal> {
+fn put(target: Target) -> Result<Described, AdminError> {
     match target {
         Target::Entity(path) => Ok(Described::Entity(path)),
         Target::Rule(subscription, name) => Ok(Described::Rule(subscription, name)),
         Target::Subscription(path) => Ok(Described::Subscription(path)),
-        Target::List { .. } | Target::Namespace => Err(Refusal::Method("PUT".to_owned())),
+        Target::List { .. } | Target::Namespace => Err(AdminError::Method("PUT".to_owned())),
     }
 }
 
-fn delete(target: Target, revision: Option<u64>) -> Result<Operation, Refusal> {
+fn delete(target: Target, revision: Option<u64>) -> Result<Operation, AdminError> {
     match target {
         Target::Entity(path) | Target::Subscription(path) => {
             Ok(Operation::Delete { path, revision })
         }
         Target::Rule(subscription, name) => match revision {
             None => Ok(Operation::DeleteRule { subscription, name }),
-            Some(version) => Err(Refusal::Version(version.to_string())),
+            Some(version) => Err(AdminError::Version(version.to_string())),
         },
-        Target::List { .. } | Target::Namespace => Err(Refusal::Method("DELETE".to_owned())),
+        Target::List { .. } | Target::Namespace => Err(AdminError::Method("DELETE".to_owned())),
     }
 }
 
@@ -248,7 +248,7 @@ impl Described {
         condition: Precondition,
         place: &BaseUrl,
         body: &[u8],
-    ) -> Result<Operation, Refusal> {
+    ) -> Result<Operation, AdminError> {
         let entry = xml::read(body)?;
         let described = content(&entry)?;
         match self {
@@ -263,7 +263,7 @@ impl Described {
                     Precondition::Present(None) => Operation::UpdateRule { subscription, rule },
                     // Rules have no versions, so none is there.
                     Precondition::Present(Some(version)) => {
-                        return Err(Refusal::Version(version.to_string()));
+                        return Err(AdminError::Version(version.to_string()));
                     }
                 })
             }
@@ -301,7 +301,7 @@ impl Described {
     }
 
     /// Returns the kind of entity that a description is of, if such a path may have that kind.
-    fn kind(&self, described: &Element) -> Result<EntityKind, Refusal> {
+    fn kind(&self, described: &Element) -> Result<EntityKind, AdminError> {
         let is_part = matches!(self, Self::Subscription(_));
         let kind = description::kind(described);
         let kind = kind.filter(|kind| (*kind == EntityKind::Subscription) == is_part);
@@ -317,7 +317,7 @@ impl Described {
 }
 
 /// Returns the description in an entry.
-fn content(entry: &Element) -> Result<&Element, Refusal> {
+fn content(entry: &Element) -> Result<&Element, AdminError> {
     if entry.name != "entry" {
         return Err(wrong("the body", &entry.name, "an entry"));
     }
@@ -329,7 +329,7 @@ fn content(entry: &Element) -> Result<&Element, Refusal> {
 }
 
 /// Checks that a description has no element that the client's version of the API lacks.
-fn check_version(properties: &Properties, place: &BaseUrl) -> Result<(), Refusal> {
+fn check_version(properties: &Properties, place: &BaseUrl) -> Result<(), AdminError> {
     match properties.max_message_kilobytes {
         Some(size) if place.is_before(MESSAGE_SIZE_SINCE) => {
             let allowed = format!("nothing before api-version={MESSAGE_SIZE_SINCE}");
@@ -341,7 +341,7 @@ fn check_version(properties: &Properties, place: &BaseUrl) -> Result<(), Refusal
 }
 
 /// Reads `If-Match`: the version that must exist, or `None` for any.
-fn revision(if_match: &str) -> Result<Option<u64>, Refusal> {
+fn revision(if_match: &str) -> Result<Option<u64>, AdminError> {
     let text = if_match.trim();
     if text == "*" {
         return Ok(None);
@@ -350,7 +350,7 @@ fn revision(if_match: &str) -> Result<Option<u64>, Refusal> {
         .strip_prefix('"')
         .and_then(|text| text.strip_suffix('"'));
     let number = number.unwrap_or(text).parse().map(Some);
-    number.map_err(|_| Refusal::Version(xml::excerpt(text)))
+    number.map_err(|_| AdminError::Version(xml::excerpt(text)))
 }
 
 fn etag(view: &EntityView) -> String {

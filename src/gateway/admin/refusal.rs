@@ -1,7 +1,7 @@
 //! Refusals of requests, and their answers (`administration.md#errors`).
 
 use super::write::Writer;
-use super::{Response, text};
+use super::{AdminResponse, text};
 use crate::gateway::Tracking;
 use crate::limits;
 use crate::namespace::administration::READ_CLAIMS;
@@ -9,7 +9,7 @@ use crate::namespace::{Denied, DeniedKind};
 
 /// The reason for a refusal.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum AdminError {
     /// The request is malformed; the text names the element, or the part of the address.
     #[error("{0}")]
     Malformed(String),
@@ -33,10 +33,10 @@ pub enum Refusal {
     Denied(#[from] Denied),
 }
 
-impl Refusal {
+impl AdminError {
     /// Returns the refusal in the form for clients. A text that has its sub-code keeps it.
     #[must_use]
-    pub fn render(&self, tracking: &Tracking<'_>) -> Response {
+    pub fn render(&self, tracking: &Tracking<'_>) -> AdminResponse {
         let status = self.status();
         let sub_code = sub_code(status);
         let text = self.to_string();
@@ -61,7 +61,7 @@ impl Refusal {
             out.leaf("Detail", detail);
         });
         let busy = matches!(self, Self::Denied(denied) if denied.kind == DeniedKind::Full);
-        Response {
+        AdminResponse {
             status,
             reason,
             content_type: "application/xml; charset=utf-8",

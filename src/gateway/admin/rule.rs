@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::refusal::Refusal;
+use super::refusal::AdminError;
 use super::text;
 use super::write::Writer;
 use super::xml::{Element, wrong};
@@ -21,13 +21,13 @@ const DEFAULT: &str = "$Default";
 const COMPATIBILITY_LEVEL: u32 = 20;
 
 /// Reads the rule that a subscription is made with.
-pub(super) fn read_default(element: &Element) -> Result<Rule, Refusal> {
+pub(super) fn read_default(element: &Element) -> Result<Rule, AdminError> {
     let name = element.text_of("Name")?.filter(|name| !name.is_empty());
     read(element, name.unwrap_or_else(|| DEFAULT.to_owned()))
 }
 
 /// Reads a rule, whose name is in the address. Without a filter it takes all messages.
-pub(super) fn read(element: &Element, name: String) -> Result<Rule, Refusal> {
+pub(super) fn read(element: &Element, name: String) -> Result<Rule, AdminError> {
     let (filter, action) = (element.child("Filter")?, element.child("Action")?);
     Ok(Rule {
         name,
@@ -37,7 +37,7 @@ pub(super) fn read(element: &Element, name: String) -> Result<Rule, Refusal> {
     })
 }
 
-fn read_filter(element: &Element) -> Result<Filter, Refusal> {
+fn read_filter(element: &Element) -> Result<Filter, AdminError> {
     match element.class.as_deref() {
         Some("SqlFilter") => {
             let text = element.text_of("SqlExpression")?;
@@ -57,10 +57,10 @@ fn read_filter(element: &Element) -> Result<Filter, Refusal> {
     }
 }
 
-fn read_correlation(element: &Element) -> Result<CorrelationFilter, Refusal> {
+fn read_correlation(element: &Element) -> Result<CorrelationFilter, AdminError> {
     let field = |name| {
         let text = element.text_of(name)?;
-        Ok::<_, Refusal>(text.filter(|text| !text.is_empty()))
+        Ok::<_, AdminError>(text.filter(|text| !text.is_empty()))
     };
     let properties = element.child("Properties")?;
     let fields = CorrelationFields {
@@ -75,10 +75,10 @@ fn read_correlation(element: &Element) -> Result<CorrelationFilter, Refusal> {
         properties: properties.map_or_else(|| Ok(Vec::new()), read_values)?,
     };
     CorrelationFilter::new(fields)
-        .map_err(|error| Refusal::Malformed(format!("{}: {error}", element.name)))
+        .map_err(|error| AdminError::Malformed(format!("{}: {error}", element.name)))
 }
 
-fn read_action(element: &Element) -> Result<Option<Action>, Refusal> {
+fn read_action(element: &Element) -> Result<Option<Action>, AdminError> {
     match element.class.as_deref() {
         Some("EmptyRuleAction") => Ok(None),
         Some("SqlRuleAction") => {
@@ -94,18 +94,18 @@ fn read_action(element: &Element) -> Result<Option<Action>, Refusal> {
     }
 }
 
-fn refused(element: &Element, error: &SqlError) -> Refusal {
-    Refusal::Malformed(format!("SqlExpression of {}: {error}", element.name))
+fn refused(element: &Element, error: &SqlError) -> AdminError {
+    AdminError::Malformed(format!("SqlExpression of {}: {error}", element.name))
 }
 
-fn read_parameters(element: &Element) -> Result<Parameters, Refusal> {
+fn read_parameters(element: &Element) -> Result<Parameters, AdminError> {
     let parameters = element.child("Parameters")?;
     let values = parameters.map_or_else(|| Ok(Vec::new()), read_values)?;
     Ok(values.into_iter().collect())
 }
 
 /// Reads names with their values; no name may be repeated.
-fn read_values(element: &Element) -> Result<Vec<(String, Value)>, Refusal> {
+fn read_values(element: &Element) -> Result<Vec<(String, Value)>, AdminError> {
     let mut values = Vec::new();
     let mut names = std::collections::BTreeSet::new();
     for pair in element.children("KeyValueOfstringanyType") {
@@ -122,7 +122,7 @@ fn read_values(element: &Element) -> Result<Vec<(String, Value)>, Refusal> {
 }
 
 /// Reads a value of a type of XML Schema, or of one of .NET's own.
-fn read_value(element: &Element) -> Result<Value, Refusal> {
+fn read_value(element: &Element) -> Result<Value, AdminError> {
     if element.is_nil() {
         return Ok(Scalar::Null.into());
     }
@@ -140,7 +140,7 @@ fn read_value(element: &Element) -> Result<Value, Refusal> {
 }
 
 /// Reads the value itself.
-fn read_scalar(element: &Element, class: &str, text: &str) -> Result<Scalar<'static>, Refusal> {
+fn read_scalar(element: &Element, class: &str, text: &str) -> Result<Scalar<'static>, AdminError> {
     let ticks = || i64::try_from(text::parse_ticks(text)?).ok();
     let (value, allowed) = match class {
         "string" | "anyURI" => (Some(Scalar::Text(Cow::Owned(text.to_owned()))), "a text"),

@@ -5,7 +5,7 @@
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
-use super::refusal::Refusal;
+use super::refusal::AdminError;
 use super::xml::{excerpt, wrong};
 use crate::address;
 use crate::limits;
@@ -49,13 +49,13 @@ const PATH: AsciiSet = CONTROLS
 
 impl Target {
     /// Reads a path and a query, as they are in the request.
-    pub(super) fn read(path: &str, query: Option<&str>) -> Result<Self, Refusal> {
+    pub(super) fn read(path: &str, query: Option<&str>) -> Result<Self, AdminError> {
         if limits::ADMIN_TARGET_BYTES_MAX < path.len() + query.map_or(0, str::len) {
             let problem = format!(
                 "the address is longer than {} bytes",
                 limits::ADMIN_TARGET_BYTES_MAX
             );
-            return Err(Refusal::Malformed(problem));
+            return Err(AdminError::Malformed(problem));
         }
         let parts = path.trim_matches('/').split('/');
         let parts: Vec<String> = parts.map(decode).collect::<Result<_, _>>()?;
@@ -119,12 +119,12 @@ impl Target {
     }
 }
 
-fn unknown(path: &str) -> Refusal {
-    Refusal::Unknown(format!("there is nothing at '{}'", excerpt(path)))
+fn unknown(path: &str) -> AdminError {
+    AdminError::Unknown(format!("there is nothing at '{}'", excerpt(path)))
 }
 
 /// Returns the offset and the length of a page.
-fn page(query: &str) -> Result<(usize, usize), Refusal> {
+fn page(query: &str) -> Result<(usize, usize), AdminError> {
     let (mut skip, mut top) = (0, limits::LISTED_MAX);
     for (name, value) in pairs(query) {
         let name = decode(name)?.to_ascii_lowercase();
@@ -155,7 +155,7 @@ pub(super) fn pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
 }
 
 /// Decodes a part of a path or a query.
-fn decode(text: &str) -> Result<String, Refusal> {
+fn decode(text: &str) -> Result<String, AdminError> {
     let decoded = percent_decode_str(text).decode_utf8();
     let decoded = decoded.map_err(|_| wrong("the address", text, "percent-encoded UTF-8"))?;
     Ok(decoded.into_owned())

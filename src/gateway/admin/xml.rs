@@ -9,7 +9,7 @@ use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::name::{Namespace, NamespaceResolver, ResolveResult};
 
-use super::refusal::Refusal;
+use super::refusal::AdminError;
 use super::write::is_character;
 use crate::limits;
 
@@ -36,9 +36,9 @@ pub(super) struct Element {
 }
 
 /// Reads a document.
-pub(super) fn read(body: &[u8]) -> Result<Element, Refusal> {
+pub(super) fn read(body: &[u8]) -> Result<Element, AdminError> {
     if limits::ADMIN_BODY_BYTES_MAX < body.len() {
-        return Err(Refusal::TooLong);
+        return Err(AdminError::TooLong);
     }
     let text = std::str::from_utf8(body)
         .map_err(|error| malformed(error.valid_up_to(), "it is not UTF-8"))?;
@@ -69,12 +69,12 @@ pub(super) fn read(body: &[u8]) -> Result<Element, Refusal> {
     }
 }
 
-fn malformed(at: usize, problem: &str) -> Refusal {
+fn malformed(at: usize, problem: &str) -> AdminError {
     let quoted: String = problem
         .chars()
         .take(limits::XML_PROBLEM_QUOTED_MAX)
         .collect();
-    Refusal::Malformed(format!("the body is no XML at byte {at}: {quoted}"))
+    AdminError::Malformed(format!("the body is no XML at byte {at}: {quoted}"))
 }
 
 /// Returns the beginning of a text, for an error.
@@ -214,7 +214,7 @@ impl Tree {
 
 impl Element {
     /// Returns the one child of a name, if there is any; a `nil` child counts as none.
-    pub(super) fn child(&self, name: &str) -> Result<Option<&Self>, Refusal> {
+    pub(super) fn child(&self, name: &str) -> Result<Option<&Self>, AdminError> {
         let mut found = self.children(name);
         let child = found.next();
         if found.next().is_some() {
@@ -222,7 +222,7 @@ impl Element {
                 "{name}: found twice; allowed: once in {}",
                 excerpt(&self.name)
             );
-            return Err(Refusal::Malformed(problem));
+            return Err(AdminError::Malformed(problem));
         }
         Ok(child.filter(|child| !child.is_nil))
     }
@@ -248,7 +248,7 @@ impl Element {
     }
 
     /// Returns the text of a child, if it is there.
-    pub(super) fn text_of(&self, name: &str) -> Result<Option<String>, Refusal> {
+    pub(super) fn text_of(&self, name: &str) -> Result<Option<String>, AdminError> {
         let child = self.child(name)?;
         Ok(child.map(|child| child.text.clone()))
     }
@@ -259,7 +259,7 @@ impl Element {
         name: &str,
         allowed: &str,
         parse: impl Fn(&str) -> Option<T>,
-    ) -> Result<Option<T>, Refusal> {
+    ) -> Result<Option<T>, AdminError> {
         let child = self.child(name)?;
         let value = child
             .map(|child| parse(child.text.trim()).ok_or_else(|| child.wrong(&child.text, allowed)));
@@ -267,22 +267,22 @@ impl Element {
     }
 
     /// Makes the error of a faulty element.
-    pub(super) fn wrong(&self, found: &str, allowed: &str) -> Refusal {
+    pub(super) fn wrong(&self, found: &str, allowed: &str) -> AdminError {
         wrong(&self.name, found, allowed)
     }
 
     /// Makes the error of a missing child.
-    pub(super) fn missing(&self, name: &str) -> Refusal {
+    pub(super) fn missing(&self, name: &str) -> AdminError {
         let problem = format!(
             "{name}: found nothing; allowed: one in {}",
             excerpt(&self.name)
         );
-        Refusal::Malformed(problem)
+        AdminError::Malformed(problem)
     }
 }
 
 /// Makes the error of a value that is not allowed.
-pub(super) fn wrong(name: &str, found: &str, allowed: &str) -> Refusal {
+pub(super) fn wrong(name: &str, found: &str, allowed: &str) -> AdminError {
     let (name, found) = (excerpt(name), excerpt(found));
-    Refusal::Malformed(format!("{name}: found '{found}'; allowed: {allowed}"))
+    AdminError::Malformed(format!("{name}: found '{found}'; allowed: {allowed}"))
 }

@@ -5,7 +5,7 @@ use crate::access::Authority;
 use crate::access::Fault;
 use crate::access::Inquiry;
 use crate::access::Origin;
-use crate::access::Peer;
+use crate::access::PeerAddress;
 use crate::access::Profile;
 use crate::address;
 use crate::amqp::Identity;
@@ -159,7 +159,7 @@ fn failures_are_bounded_and_others_are_let_in() {
     bench.gateway.connected(
         GUEST,
         Origin {
-            peer: Peer(1),
+            peer: PeerAddress(1),
             ..Origin::default()
         },
     );
@@ -176,7 +176,7 @@ fn failures_are_bounded_and_others_are_let_in() {
     bench.gateway.connected(
         GUEST,
         Origin {
-            peer: Peer(2),
+            peer: PeerAddress(2),
             ..Origin::default()
         },
     );
@@ -301,7 +301,7 @@ fn a_stranger_declares_a_bounded_number_of_transactions() {
     let mut bench = guarded();
     attach_to(&mut bench, 1, LinkRole::Incoming, LinkTarget::Coordinator);
     assert_eq!(told(&mut bench), ["+1"]);
-    for _ in 0..limits::UNADMITTED_TRANSACTIONS_MAX {
+    for _ in 0..limits::UNAUTHENTICATED_TRANSACTIONS_MAX {
         assert!(declares(&mut bench, 1));
     }
     assert!(!declares(&mut bench, 1), "one more than the bound");
@@ -314,7 +314,7 @@ fn a_stranger_declares_a_bounded_number_of_transactions() {
     bench.run(|_, _| ());
     assert!(told(&mut bench).is_empty());
     assert!(!declares(&mut bench, 1), "there are more than the bound");
-    for link in 2..=limits::UNADMITTED_LINKS_MAX {
+    for link in 2..=limits::UNAUTHENTICATED_LINKS_MAX {
         let link = u32::try_from(link).unwrap();
         attach_to(
             &mut bench,

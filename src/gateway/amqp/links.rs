@@ -52,7 +52,7 @@ impl Gateway {
         let room = self.check_link_memory(connection, attach);
         let answer = match (room, attach.role) {
             (Err(denied), _) => Err(denied),
-            _ if is_stranger && limits::UNADMITTED_LINKS_MAX <= links => {
+            _ if is_stranger && limits::UNAUTHENTICATED_LINKS_MAX <= links => {
                 Err(self.unauthorized(connection, "", None, ""))
             }
             (Ok(()), LinkRole::Incoming) => self.attach_incoming(cx, connection, link, attach),

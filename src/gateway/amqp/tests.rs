@@ -1,7 +1,7 @@
 //! A gateway without a server: what entities do with one another, and what the records say.
 
 use crate::access::Inquiry;
-use crate::access::Peer;
+use crate::access::PeerAddress;
 use crate::access::Profile;
 use crate::address::EntityAddress;
 use crate::address::SubQueue;
@@ -88,7 +88,7 @@ pub(crate) fn message(word: &str) -> Message {
 /// A request over HTTP of some peer.
 pub(crate) fn inquiry(host: Option<&str>, token: Option<&str>, path: &str) -> Inquiry {
     Inquiry {
-        peer: Peer(1),
+        peer: PeerAddress(1),
         host: host.map(str::to_owned),
         token: token.map(str::to_owned),
         path: path.to_owned(),

@@ -70,7 +70,7 @@ impl Gateway {
         let max = if self.is_authorized(connection) {
             limits::TRANSACTIONS_MAX
         } else {
-            limits::UNADMITTED_TRANSACTIONS_MAX
+            limits::UNAUTHENTICATED_TRANSACTIONS_MAX
         };
         if max <= self.namespaces.transactions().count_of(connection) {
             let text = format!(

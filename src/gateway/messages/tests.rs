@@ -19,7 +19,7 @@ fn message(word: &str) -> Message {
     Message::parse(composer.finish()).unwrap()
 }
 
-fn operate(bench: &mut Bench, operation: Operation) -> Result<Done, Denied> {
+fn operate(bench: &mut Bench, operation: MessageOperation) -> Result<MessageOutcome, Denied> {
     let done = bench.run(|gateway, cx| {
         let authority = gateway.authorize(cx.now, &inquiry(None, None, ""));
         gateway.message_operation(cx, None, &authority.unwrap(), operation)
@@ -28,17 +28,28 @@ fn operate(bench: &mut Bench, operation: Operation) -> Result<Done, Denied> {
     done
 }
 
-fn send(bench: &mut Bench, path: &str, words: &[&str]) -> Result<Done, Denied> {
-    let operation = Operation::Send {
+fn send(bench: &mut Bench, path: &str, words: &[&str]) -> Result<MessageOutcome, Denied> {
+    let operation = MessageOperation::Send {
         path: path.to_owned(),
         messages: words.iter().map(|word| message(word)).collect(),
     };
     operate(bench, operation)
 }
 
-fn wish(bench: &mut Bench, token: LockToken, wish: Wish) -> Result<Done, Denied> {
+fn action(
+    bench: &mut Bench,
+    token: LockToken,
+    action: LockAction,
+) -> Result<MessageOutcome, Denied> {
     let path = "q".to_owned();
-    operate(bench, Operation::Locked { path, token, wish })
+    operate(
+        bench,
+        MessageOperation::Locked {
+            path,
+            token,
+            action,
+        },
+    )
 }
 
 fn receive(bench: &mut Bench, link: u32, path: &str, mode: ReceiveMode) {
@@ -73,21 +84,24 @@ fn refused(bench: &mut Bench) -> Denied {
 #[test]
 fn a_message_is_sent_locked_renewed_given_back_and_completed() {
     let mut bench = Bench::new();
-    assert_eq!(send(&mut bench, "q", &["a"]), Ok(Done::Done));
+    assert_eq!(send(&mut bench, "q", &["a"]), Ok(MessageOutcome::Completed));
     receive(&mut bench, 1, "q", ReceiveMode::PeekLock);
     let first = handed(&mut bench);
     assert_eq!(first.stamps.delivery_count, 0);
     bench.now = bench.now.after(Millis::from_secs(20));
     let until = bench.now.after(Description::default().lock_duration);
-    let renewed = wish(&mut bench, first.token, Wish::Renew);
-    assert_eq!(renewed, Ok(Done::Renewed(until)));
-    assert_eq!(wish(&mut bench, first.token, Wish::Unlock), Ok(Done::Done));
+    let renewed = action(&mut bench, first.token, LockAction::Renew);
+    assert_eq!(renewed, Ok(MessageOutcome::Renewed(until)));
+    assert_eq!(
+        action(&mut bench, first.token, LockAction::Unlock),
+        Ok(MessageOutcome::Completed)
+    );
     receive(&mut bench, 2, "Q", ReceiveMode::PeekLock);
     let second = handed(&mut bench);
     assert_eq!(second.stamps.delivery_count, 1);
     assert_ne!(first.token, second.token);
-    for lost in [Wish::Complete, Wish::Renew, Wish::Unlock] {
-        let done = wish(&mut bench, first.token, lost);
+    for lost in [LockAction::Complete, LockAction::Renew, LockAction::Unlock] {
+        let done = action(&mut bench, first.token, lost);
         assert!(
             matches!(
                 done,
@@ -99,8 +113,8 @@ fn a_message_is_sent_locked_renewed_given_back_and_completed() {
             "{done:?}"
         );
     }
-    let done = wish(&mut bench, second.token, Wish::Complete);
-    assert_eq!(done, Ok(Done::Done));
+    let done = action(&mut bench, second.token, LockAction::Complete);
+    assert_eq!(done, Ok(MessageOutcome::Completed));
     let queue = bench.gateway.namespaces().find(&address("q")).unwrap();
     assert!(queue.is_empty());
 }
@@ -117,7 +131,10 @@ fn a_receive_waits_for_one_message_and_takes_no_more() {
     let mut bench = Bench::new();
     receive(&mut bench, 1, "q", ReceiveMode::ReceiveAndDelete);
     assert!(bench.told.is_empty());
-    assert_eq!(send(&mut bench, "q", &["a", "b"]), Ok(Done::Done));
+    assert_eq!(
+        send(&mut bench, "q", &["a", "b"]),
+        Ok(MessageOutcome::Completed)
+    );
     handed(&mut bench);
     assert!(bench.told.is_empty());
     let queue = bench.gateway.namespaces().find(&address("q")).unwrap();
@@ -244,9 +261,16 @@ fn a_topic_takes_what_its_subscriptions_hand_out() {
     receive(&mut bench, 2, "/t/Subscriptions/b", ReceiveMode::PeekLock);
     handed(&mut bench);
     let path = "t/subscriptions/a".to_owned();
-    let wish = Wish::Complete;
-    let done = operate(&mut bench, Operation::Locked { path, token, wish });
-    assert_eq!(done, Ok(Done::Done));
+    let action = LockAction::Complete;
+    let done = operate(
+        &mut bench,
+        MessageOperation::Locked {
+            path,
+            token,
+            action,
+        },
+    );
+    assert_eq!(done, Ok(MessageOutcome::Completed));
 }
 
 #[test]
@@ -260,7 +284,7 @@ fn each_operation_needs_its_right() {
         };
         let authority = Authority::of("q", rights);
         let (sent, received) = bench.run(|gateway, cx| {
-            let send = Operation::Send {
+            let send = MessageOperation::Send {
                 path: "q".to_owned(),
                 messages: vec![message("a")],
             };
@@ -285,7 +309,7 @@ fn each_operation_needs_its_right() {
         let kept_out = matches!(received, Some(Reply::RefuseLink(..)));
         assert_eq!(kept_out, sends, "{received:?}");
         let elsewhere = bench.run(|gateway, cx| {
-            let send = Operation::Send {
+            let send = MessageOperation::Send {
                 path: "two".to_owned(),
                 messages: vec![message("a")],
             };

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Refusal, times, values};
+use super::{RestError, times, values};
 use crate::message::{Amendments, Draft, Field, Message, MessageState, Scalar};
 use crate::queue::{Handover, ReceiveMode};
 use crate::time::Millis;
@@ -22,7 +22,7 @@ const FIELDS: [(&str, Field); 7] = [
 ];
 
 /// Reads the properties that a sender may set. Read-only and unknown ones are ignored.
-pub(super) fn read(object: &Map<String, Value>, draft: &mut Draft) -> Result<(), Refusal> {
+pub(super) fn read(object: &Map<String, Value>, draft: &mut Draft) -> Result<(), RestError> {
     for (name, value) in object {
         let known = |other: &&str| name.eq_ignore_ascii_case(other);
         if let Some((_, field)) = FIELDS.iter().find(|(other, _)| known(other)) {
@@ -41,7 +41,7 @@ pub(super) fn read(object: &Map<String, Value>, draft: &mut Draft) -> Result<(),
     Ok(())
 }
 
-fn text(name: &str, value: &Value) -> Result<Option<String>, Refusal> {
+fn text(name: &str, value: &Value) -> Result<Option<String>, RestError> {
     match value {
         Value::Null => Ok(None),
         Value::String(text) if text.is_empty() => Ok(None),
@@ -52,7 +52,7 @@ fn text(name: &str, value: &Value) -> Result<Option<String>, Refusal> {
 }
 
 /// Reads a number of seconds, or a span of time; an endless one is none.
-fn time_to_live(name: &str, value: &Value) -> Result<Option<Millis>, Refusal> {
+fn time_to_live(name: &str, value: &Value) -> Result<Option<Millis>, RestError> {
     let life = match value {
         Value::Null => return Ok(None),
         Value::Number(number) => number.as_f64().and_then(times::seconds),
@@ -64,8 +64,8 @@ fn time_to_live(name: &str, value: &Value) -> Result<Option<Millis>, Refusal> {
     Ok(Some(life).filter(|life| *life < for_ever))
 }
 
-fn wrong(name: &str, allowed: &str) -> Refusal {
-    Refusal::Malformed(format!("BrokerProperties: {name} must be {allowed}"))
+fn wrong(name: &str, allowed: &str) -> RestError {
+    RestError::Malformed(format!("BrokerProperties: {name} must be {allowed}"))
 }
 
 /// Writes the properties of a received message.

@@ -1,8 +1,8 @@
 //! The REST interface to messages: sends, receives and locks as requests of HTTP.
 //!
-//! A request's line is read first ([`Asked::read`]); its content is made into messages of AMQP
+//! A request's line is read first ([`RequestLine::read`]); its content is made into messages of AMQP
 //! ([`draft`], [`batch`]), and a delivered message into headers and a body ([`deliver`]). Any fault
-//! on the way is a [`Refusal`].
+//! on the way is a [`RestError`].
 //!
 //! Leaves to others: HTTP, the wait of a receive and authorization to the server, the operations to
 //! the broker.
@@ -18,19 +18,19 @@ mod values;
 use bytes::Bytes;
 use percent_encoding::percent_decode_str;
 
-use crate::gateway::messages::Wish;
+use crate::gateway::messages::LockAction;
 use crate::ids::LockToken;
 use crate::limits;
 use crate::message::{Amendments, Field, Message, Scalar};
 use crate::queue::{Handover, ReceiveMode};
 use crate::time::Millis;
 
-pub use refusal::Refusal;
-pub use send::{Sent, batch, draft, sent};
+pub use refusal::RestError;
+pub use send::{Content, batch, content, draft};
 
 /// The operation in a request's line. Paths are encoded as they are in the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Asked {
+pub enum RequestLine {
     /// An operation on a locked message.
     Locked {
         /// The path of the entity.
@@ -38,7 +38,7 @@ pub enum Asked {
         /// The lock. The number or the message-id before it is ignored.
         token: LockToken,
         /// The operation.
-        wish: Wish,
+        action: LockAction,
     },
     /// Receive a message.
     Receive {
@@ -58,7 +58,7 @@ pub enum Asked {
 
 /// An answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Response {
+pub struct RestResponse {
     /// The status.
     pub status: u16,
     /// Names and values, of which some may be impossible in a header.
@@ -67,7 +67,7 @@ pub struct Response {
     pub body: Bytes,
 }
 
-impl Response {
+impl RestResponse {
     /// Returns an answer with a status only.
     #[must_use]
     pub const fn plain(status: u16) -> Self {
@@ -79,13 +79,13 @@ impl Response {
     }
 }
 
-impl Asked {
+impl RequestLine {
     /// Reads the line of a request; `None` if it is not about messages.
     ///
     /// # Errors
     ///
-    /// [`Refusal`] if the address has no such operation.
-    pub fn read(method: &str, path: &str, query: Option<&str>) -> Result<Option<Self>, Refusal> {
+    /// [`RestError`] if the address has no such operation.
+    pub fn read(method: &str, path: &str, query: Option<&str>) -> Result<Option<Self>, RestError> {
         let path = path.trim_matches('/');
         let (rest, last) = parent(path);
         let is_messages = |part: &str| part.eq_ignore_ascii_case("messages");
@@ -107,10 +107,10 @@ impl Asked {
             }));
         }
         let (entity, messages) = parent(above);
-        let wish = match method {
-            "DELETE" => Wish::Complete,
-            "POST" => Wish::Renew,
-            "PUT" => Wish::Unlock,
+        let action = match method {
+            "DELETE" => LockAction::Complete,
+            "POST" => LockAction::Renew,
+            "PUT" => LockAction::Unlock,
             _ => return Ok(None),
         };
         let token = values::uuid(&percent_decode_str(last).decode_utf8_lossy());
@@ -118,7 +118,7 @@ impl Asked {
             Some(token) if is_messages(messages) && !entity.is_empty() => Ok(Some(Self::Locked {
                 path: entity.to_owned(),
                 token: LockToken::from_uuid(token),
-                wish,
+                action,
             })),
             _ => Ok(None),
         }
@@ -139,14 +139,14 @@ fn parent(path: &str) -> (&str, &str) {
 }
 
 /// Reads how long a receive is to wait: seconds.
-fn wait(query: Option<&str>) -> Result<Millis, Refusal> {
+fn wait(query: Option<&str>) -> Result<Millis, RestError> {
     let pairs = query.unwrap_or_default().split('&');
     let mut pairs = pairs.filter_map(|pair| pair.split_once('='));
     let Some((_, text)) = pairs.find(|(name, _)| name.eq_ignore_ascii_case("timeout")) else {
         return Ok(limits::REST_WAIT_MAX);
     };
     let Ok(seconds) = text.parse::<u32>() else {
-        return Err(Refusal::Malformed(format!(
+        return Err(RestError::Malformed(format!(
             "timeout must be a number of seconds, and '{}' was found",
             text.chars().take(limits::LOGGED_MAX).collect::<String>()
         )));
@@ -157,12 +157,12 @@ fn wait(query: Option<&str>) -> Result<Millis, Refusal> {
 /// Returns the answer with a delivered message; with a lock, `entity` is the URL of the entity in
 /// the request, and the base of the lock's URL.
 #[must_use]
-pub fn deliver(handover: &Handover, bytes: Bytes, entity: &str) -> Response {
+pub fn deliver(handover: &Handover, bytes: Bytes, entity: &str) -> RestResponse {
     let Ok(message) = Message::parse(bytes.clone()) else {
         // Accepted messages have been parsed before.
-        return Response {
+        return RestResponse {
             body: bytes,
-            ..Response::plain(200)
+            ..RestResponse::plain(200)
         };
     };
     let none = Amendments::default();
@@ -196,7 +196,7 @@ pub fn deliver(handover: &Handover, bytes: Bytes, entity: &str) -> Response {
         std::borrow::Cow::Borrowed(slice) => message.bytes().slice_ref(slice),
         std::borrow::Cow::Owned(whole) => whole.into(),
     };
-    Response {
+    RestResponse {
         status,
         headers,
         body,

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use super::{Response, times};
+use super::{RestResponse, times};
 use crate::gateway::Tracking;
 use crate::namespace::{Denied, DeniedKind};
 
 /// The reason for a refusal.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum RestError {
     /// The request is malformed; the text names the fault.
     #[error("{0}")]
     Malformed(String),
@@ -20,10 +20,10 @@ pub enum Refusal {
     Denied(#[from] Denied),
 }
 
-impl Refusal {
+impl RestError {
     /// Returns the refusal in the form for clients. A text in the service's form stays as it is.
     #[must_use]
-    pub fn render(&self, tracking: &Tracking<'_>) -> Response {
+    pub fn render(&self, tracking: &Tracking<'_>) -> RestResponse {
         let status = self.status();
         let mut detail = self.to_string();
         if !detail.contains("TrackingId:") {
@@ -52,7 +52,7 @@ impl Refusal {
         if status == 503 {
             headers.push(("Retry-After".to_owned(), "2".to_owned()));
         }
-        Response {
+        RestResponse {
             status,
             headers,
             body: body.into(),

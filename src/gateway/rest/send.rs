@@ -5,14 +5,14 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::{Refusal, broker_properties, values};
+use super::{RestError, broker_properties, values};
 use crate::limits;
 use crate::message::{Draft, Field, Message};
 use crate::time::Timestamp;
 
 /// How a request encodes messages.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Sent {
+pub enum Content {
     /// The body is a list of them.
     Batch,
     /// The body is that of one.
@@ -97,8 +97,8 @@ pub(super) fn is_property(name: &str) -> bool {
 ///
 /// # Errors
 ///
-/// [`Refusal`] if `BrokerProperties` is malformed.
-pub fn sent(headers: &[(&str, &[u8])]) -> Result<Sent, Refusal> {
+/// [`RestError`] if `BrokerProperties` is malformed.
+pub fn content(headers: &[(&str, &[u8])]) -> Result<Content, RestError> {
     let mut kinds = headers
         .iter()
         .filter(|(name, _)| name.eq_ignore_ascii_case("content-type"));
@@ -106,17 +106,17 @@ pub fn sent(headers: &[(&str, &[u8])]) -> Result<Sent, Refusal> {
     // The documentation allows no parameters; they are ignored.
     let kind = kind.split(|byte| *byte == b';').next().unwrap_or_default();
     if kind.trim_ascii().eq_ignore_ascii_case(BATCH.as_bytes()) {
-        return Ok(Sent::Batch);
+        return Ok(Content::Batch);
     }
-    Ok(Sent::One(Box::new(draft(headers)?)))
+    Ok(Content::One(Box::new(draft(headers)?)))
 }
 
 /// Reads the headers of a message.
 ///
 /// # Errors
 ///
-/// [`Refusal`] if `BrokerProperties` is malformed.
-pub fn draft(headers: &[(&str, &[u8])]) -> Result<Draft, Refusal> {
+/// [`RestError`] if `BrokerProperties` is malformed.
+pub fn draft(headers: &[(&str, &[u8])]) -> Result<Draft, RestError> {
     let mut draft = Draft::default();
     for &(name, value) in headers {
         let value = String::from_utf8_lossy(value);
@@ -125,7 +125,7 @@ pub fn draft(headers: &[(&str, &[u8])]) -> Result<Draft, Refusal> {
         } else if name.eq_ignore_ascii_case("brokerproperties") {
             let object = serde_json::from_str(&value);
             let object = object.map_err(|error| {
-                Refusal::Malformed(format!("BrokerProperties is no object of JSON: {error}"))
+                RestError::Malformed(format!("BrokerProperties is no object of JSON: {error}"))
             })?;
             broker_properties::read(&object, &mut draft)?;
         } else if is_property(name) {
@@ -186,17 +186,18 @@ impl<'de> Deserialize<'de> for Items {
 ///
 /// # Errors
 ///
-/// [`Refusal`] names the fault, and the message that has it.
-pub fn batch(body: &[u8], now: Timestamp) -> Result<Vec<Message>, Refusal> {
+/// [`RestError`] names the fault, and the message that has it.
+pub fn batch(body: &[u8], now: Timestamp) -> Result<Vec<Message>, RestError> {
     let items: Result<Items, _> = serde_json::from_slice(body);
-    let Items(items) = items.map_err(|error| Refusal::Malformed(format!("the batch: {error}")))?;
+    let Items(items) =
+        items.map_err(|error| RestError::Malformed(format!("the batch: {error}")))?;
     if items.is_empty() {
         let text = "the batch holds no message".to_owned();
-        return Err(Refusal::Malformed(text));
+        return Err(RestError::Malformed(text));
     }
     let messages = items.into_iter().enumerate().map(|(at, item)| {
         let message = item.compose(now);
-        message.map_err(|text| Refusal::Malformed(format!("message {at} of the batch: {text}")))
+        message.map_err(|text| RestError::Malformed(format!("message {at} of the batch: {text}")))
     });
     messages.collect()
 }

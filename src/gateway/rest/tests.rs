@@ -21,13 +21,17 @@ fn read(line: &str) -> String {
         Some((path, query)) => (path, Some(query)),
         None => (target, None),
     };
-    match Asked::read(method, path, query) {
+    match RequestLine::read(method, path, query) {
         Ok(None) => "administration".to_owned(),
-        Ok(Some(Asked::Send { path })) => format!("send {path}"),
-        Ok(Some(Asked::Receive { path, mode, wait })) => {
+        Ok(Some(RequestLine::Send { path })) => format!("send {path}"),
+        Ok(Some(RequestLine::Receive { path, mode, wait })) => {
             format!("{mode:?} {path} {}", wait.as_millis())
         }
-        Ok(Some(Asked::Locked { path, wish, token })) => format!("{wish:?} {path} {token}"),
+        Ok(Some(RequestLine::Locked {
+            path,
+            action,
+            token,
+        })) => format!("{action:?} {path} {token}"),
         Err(refusal) => refusal.to_string(),
     }
 }
@@ -64,10 +68,10 @@ fn the_line_of_a_request_says_what_is_asked() {
     ] {
         assert_eq!(read(line), asked, "{line}");
     }
-    for (method, wish) in [("DELETE", "Complete"), ("PUT", "Unlock"), ("POST", "Renew")] {
+    for (method, action) in [("DELETE", "Complete"), ("PUT", "Unlock"), ("POST", "Renew")] {
         for id in ["7", "some-id", "head"] {
             let line = format!("{method} /a/q/messages/{id}/{TOKEN}");
-            assert_eq!(read(&line), format!("{wish} a/q {lock}"), "{line}");
+            assert_eq!(read(&line), format!("{action} a/q {lock}"), "{line}");
         }
     }
 }
@@ -198,8 +202,8 @@ fn times_and_spans_are_read_in_each_of_their_forms() {
 #[test]
 fn a_batch_is_a_list_of_messages() {
     let kind = "application/vnd.microsoft.servicebus.json; charset=utf-8";
-    let found = sent(&[("content-type", kind.as_bytes())]);
-    assert_eq!(found, Ok(Sent::Batch));
+    let found = content(&[("content-type", kind.as_bytes())]);
+    assert_eq!(found, Ok(Content::Batch));
     let body = r#"[
         {"Body":"one","BrokerProperties":{"Label":"M1","TimeToLiveTimeSpan":"00:00:40"}},
         {"Body":"two","UserProperties":{"Priority":"High","Count":7,"Late":false}},
@@ -264,12 +268,12 @@ fn handover(mode: ReceiveMode, amendments: Option<Amendments>) -> Handover {
     }
 }
 
-fn header<'r>(response: &'r Response, name: &str) -> Option<&'r str> {
+fn header<'r>(response: &'r RestResponse, name: &str) -> Option<&'r str> {
     let mut named = response.headers.iter().filter(|(it, _)| it == name);
     named.next().map(|(_, value)| value.as_str())
 }
 
-fn properties(response: &Response) -> Value {
+fn properties(response: &RestResponse) -> Value {
     serde_json::from_str(header(response, "BrokerProperties").unwrap()).unwrap()
 }
 
@@ -366,36 +370,36 @@ fn a_refusal_has_a_status_and_a_text() {
     };
     let text = || "A <b> & c.".to_owned();
     for (refusal, status) in [
-        (Refusal::Malformed(text()), 400),
+        (RestError::Malformed(text()), 400),
         (
-            Refusal::Denied(Denied::new(DeniedKind::NotAllowed, text(), "")),
+            RestError::Denied(Denied::new(DeniedKind::NotAllowed, text(), "")),
             400,
         ),
         (
-            Refusal::Denied(Denied::new(DeniedKind::Unauthorized, text(), "")),
+            RestError::Denied(Denied::new(DeniedKind::Unauthorized, text(), "")),
             401,
         ),
         (
-            Refusal::Denied(Denied::new(DeniedKind::Limit, text(), "")),
+            RestError::Denied(Denied::new(DeniedKind::Limit, text(), "")),
             403,
         ),
-        (Refusal::TooLong(5), 403),
+        (RestError::TooLong(5), 403),
         (
-            Refusal::Denied(Denied::new(DeniedKind::MessageLockLost, text(), "")),
+            RestError::Denied(Denied::new(DeniedKind::MessageLockLost, text(), "")),
             404,
         ),
         (
-            Refusal::Denied(Denied::new(DeniedKind::NotFound, text(), "")),
+            RestError::Denied(Denied::new(DeniedKind::NotFound, text(), "")),
             410,
         ),
         (
-            Refusal::Denied(Denied::new(DeniedKind::Full, text(), "")),
+            RestError::Denied(Denied::new(DeniedKind::Full, text(), "")),
             503,
         ),
     ] {
         assert_eq!(refusal.render(&tracking).status, status);
     }
-    let refused = Refusal::Malformed(text()).render(&tracking);
+    let refused = RestError::Malformed(text()).render(&tracking);
     assert_eq!(
         refused.body,
         Bytes::from(

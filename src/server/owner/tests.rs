@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use super::*;
-use crate::access::{Inquiry, Origin, Peer, Profile};
+use crate::access::{Inquiry, Origin, PeerAddress, Profile};
 use crate::gateway::Gateway;
 use crate::journal::memory::MemoryDisk;
 use crate::memory::Memory;
@@ -29,13 +29,13 @@ fn owner() -> Owner {
         ..
     } = ready.unwrap();
     let (sender, mailbox) = mpsc::channel(limits::MAILBOX_LENGTH);
-    Owner::new(Parts {
+    Owner::new(OwnerParts {
         shard,
         clock: Arc::new(Clock::new(now)),
         reader: Reader::start(Arc::clone(&disk), sender.clone()).unwrap(),
         sender,
         mailbox,
-        committer: Committer::start(committer, Sync::Always, last_group).unwrap(),
+        committer: CommitterThread::start(committer, Sync::Always, last_group).unwrap(),
         disk,
         keys_wanted: Arc::default(),
         vitals: Arc::new(Vitals::new()),
@@ -122,7 +122,7 @@ async fn others_have_their_turn_while_calls_are_unfinished() {
     let running = tokio::spawn(owner.run());
     for _ in 0..OTHERS {
         let inquiry = Inquiry {
-            peer: Peer::default(),
+            peer: PeerAddress::default(),
             host: None,
             token: None,
             path: "q".to_owned(),

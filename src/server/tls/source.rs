@@ -9,7 +9,7 @@ use aws_lc_rs::digest;
 
 use super::TlsError;
 use super::files::{FileError, PemFile};
-use crate::server::certs::{self, Authority, CertsError, Issued};
+use crate::server::certs::{self, CertificateAuthority, CertsError, Issued};
 
 /// The names of the broker's own certificates.
 const CERTIFICATE: &str = "server.pem";
@@ -22,13 +22,13 @@ pub(super) enum Source {
     /// A directory of ours.
     Own(PathBuf),
     /// A local authority that ends with the process, and what it signed last.
-    Memory(Box<(Authority, Mutex<Issued>)>),
+    Memory(Box<(CertificateAuthority, Mutex<Issued>)>),
 }
 
 impl Source {
     /// Makes one that is in no file.
     pub(super) fn in_memory(now: SystemTime) -> Result<Self, CertsError> {
-        let authority = Authority::make(now)?;
+        let authority = CertificateAuthority::make(now)?;
         let issued = authority.issue_local(now)?;
         Ok(Self::Memory(Box::new((authority, Mutex::new(issued)))))
     }

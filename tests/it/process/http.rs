@@ -27,7 +27,7 @@ fn a_connection_that_proves_no_right_is_closed_and_told_of_in_few_lines() {
     process.signal("TERM");
     let (_, log) = process.end();
     let told = log.matches("HTTP request refused").count();
-    assert_eq!(told, usize::try_from(limits::REFUSALS_TOLD).unwrap());
+    assert_eq!(told, usize::try_from(limits::REFUSALS_LOGGED_MAX).unwrap());
 }
 
 #[test]

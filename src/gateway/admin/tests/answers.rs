@@ -237,7 +237,7 @@ fn the_namespace_has_the_name_that_its_clients_know() {
 #[test]
 fn the_name_of_a_namespace_is_the_first_part_of_a_host_unless_it_is_a_number() {
     let author = |host| {
-        let request = super::Request {
+        let request = super::RequestHead {
             method: "GET",
             path: "/q",
             query: None,

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::{AdminRequest, Refusal};
+use super::super::{AdminError, AdminRequest};
 use super::{asked, entry};
 use crate::limits;
 
@@ -37,7 +37,7 @@ fn a_document_that_is_cut_off_anywhere_is_refused() {
         for end in 0..body.len() {
             let refused = wanted().operation(&body.as_bytes()[..end]);
             assert!(
-                matches!(refused, Err(Refusal::Malformed(_))),
+                matches!(refused, Err(AdminError::Malformed(_))),
                 "{end} of {body}"
             );
         }

@@ -6,18 +6,18 @@ mod laws;
 mod refusals;
 mod requests;
 
-use super::{AdminRequest, Refusal, Request};
+use super::{AdminError, AdminRequest, RequestHead};
 use crate::namespace::administration::Operation;
 
 const HOST: &str = "contoso.localhost:5300";
 
 /// Reads the head of a request, its path and query as they are.
-fn asked(method: &str, target: &str, if_match: Option<&str>) -> Result<AdminRequest, Refusal> {
+fn asked(method: &str, target: &str, if_match: Option<&str>) -> Result<AdminRequest, AdminError> {
     let (path, query) = match target.split_once('?') {
         Some((path, query)) => (path, Some(query)),
         None => (target, None),
     };
-    AdminRequest::read(&Request {
+    AdminRequest::read(&RequestHead {
         method,
         path,
         query,
@@ -27,14 +27,14 @@ fn asked(method: &str, target: &str, if_match: Option<&str>) -> Result<AdminRequ
 }
 
 /// Returns the operation of a request whose body adds nothing.
-fn operation(method: &str, target: &str) -> Result<Operation, Refusal> {
+fn operation(method: &str, target: &str) -> Result<Operation, AdminError> {
     let asked = asked(method, target, None)?;
     assert!(!asked.needs_body(), "{method} {target}");
     asked.operation(b"this is not looked at")
 }
 
 /// Returns the operation of a request that makes or changes something.
-fn put(target: &str, if_match: Option<&str>, body: &str) -> Result<Operation, Refusal> {
+fn put(target: &str, if_match: Option<&str>, body: &str) -> Result<Operation, AdminError> {
     let asked = asked("PUT", target, if_match)?;
     assert!(asked.needs_body(), "{target}");
     asked.operation(body.as_bytes())

@@ -1,13 +1,13 @@
 //! Refused requests, and the answers to them.
 
-use super::super::Refusal;
+use super::super::AdminError;
 use super::{asked, entry, operation, put};
 use crate::gateway::Tracking;
 use crate::limits;
 use crate::namespace::{Denied, DeniedKind};
 use crate::time::Timestamp;
 
-fn check<T: std::fmt::Debug>(refused: Result<T, Refusal>, status: u16, text: &str) {
+fn check<T: std::fmt::Debug>(refused: Result<T, AdminError>, status: u16, text: &str) {
     let refusal = refused.unwrap_err();
     let tracking = Tracking {
         id: "id-1",
@@ -245,7 +245,7 @@ fn a_body_that_is_too_long_is_not_read() {
 #[test]
 fn refusals_are_told_as_clients_look_for_them() {
     let text = || "The messaging entity 'a<b' is so.".to_owned();
-    let told = |refusal: Refusal| {
+    let told = |refusal: AdminError| {
         refusal.render(&Tracking {
             id: "id-1",
             system: "contoso",
@@ -304,7 +304,7 @@ fn what_is_newer_than_the_version_of_a_client_is_refused() {
 #[test]
 fn the_words_about_a_right_are_the_service_s() {
     let told = |text: &str| {
-        let refusal = Refusal::from(Denied::new(DeniedKind::Unauthorized, text, ""));
+        let refusal = AdminError::from(Denied::new(DeniedKind::Unauthorized, text, ""));
         refusal.render(&Tracking {
             id: "id-1",
             system: "contoso",
