@@ -324,8 +324,7 @@ impl Gateway {
         self.namespaces.check_entity_count(replaced)?;
         let rules = &self.namespaces.topic(topic).rules;
         if let Err(why) = rules.check_room(&rule.filter, replaced.map(|id| id.0)) {
-            let text = format!("{why}.");
-            return Err(Denied::new(DeniedKind::Limit, &text, &wanted.path));
+            return Err(Denied::rule(&wanted.path, &rule.name, why));
         }
         if replaced.is_some() {
             self.delete_entity(cx, &wanted.path);
@@ -450,9 +449,9 @@ impl Gateway {
     ) -> Result<EntityId, Denied> {
         self.namespaces
             .make_entity(cx, path, description, rules)
-            .map_err(|error| {
-                let text = format!("{error}.");
-                Denied::new(DeniedKind::Limit, &text, path)
+            .map_err(|refused| Denied {
+                entity: path.to_owned(),
+                ..Denied::from(refused)
             })
     }
 }
