@@ -24,6 +24,7 @@ pub use grant::{Authority, Grant, Inquiry};
 pub use jwt::{JwksError, TokenIssuer};
 pub(crate) use sas::audience_path;
 use sas::{Resource, SasToken};
+pub use throttle::FailedAttempts;
 
 /// How tokens and rights are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -93,8 +94,8 @@ pub enum Fault {
 pub struct TokenRefused {
     /// The problem.
     pub fault: Fault,
-    /// It is to be told in the log by itself; else it is part of a sum.
-    pub is_told: bool,
+    /// It is logged by itself; else it is part of a sum.
+    pub is_logged: bool,
     text: String,
 }
 
@@ -131,10 +132,10 @@ impl TokenRefused {
     }
 
     pub(crate) fn new(fault: Fault, text: String) -> Self {
-        let is_told = true;
+        let is_logged = true;
         Self {
             fault,
-            is_told,
+            is_logged,
             text,
         }
     }
@@ -160,6 +161,15 @@ pub(crate) struct Credentials<'a> {
     pub(crate) proof: Proof<'a>,
 }
 
+/// Whether other shards are asked about the same identity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Attempt {
+    /// If it is refused here, it is refused: that counts as a failed authentication.
+    Last,
+    /// Another shard is asked if it is refused here, or one has accepted it.
+    OneOfSeveral,
+}
+
 /// How a peer proves in SASL that it has a name.
 pub(crate) enum Proof<'a> {
     /// By the certificate that it showed in TLS.
@@ -174,8 +184,8 @@ pub(crate) enum Proof<'a> {
 pub(crate) struct Authenticated {
     /// The peer's grants; none if its identity is not genuine.
     pub(crate) grants: Vec<Grant>,
-    /// The failure is to be told in the log by itself; else it is part of a sum.
-    pub(crate) is_told: bool,
+    /// The failure is logged by itself; else it is part of a sum.
+    pub(crate) is_logged: bool,
 }
 
 /// A token that is to hold for a resource.
@@ -198,7 +208,7 @@ pub(crate) struct Access {
     profile: Profile,
     /// The rules of each namespace, by the prefix of its paths.
     rules: BTreeMap<String, Vec<AuthorizationRule>>,
-    throttle: throttle::Throttle,
+    failed_attempts: FailedAttempts,
     /// The refusals that are logged.
     tally: tally::Tally,
     /// Whose identity tokens are good.
@@ -213,9 +223,14 @@ impl Access {
         }
     }
 
+    /// Counts failed authentications together with the other holders of `attempts`.
+    pub(crate) fn share_failed_attempts(&mut self, attempts: FailedAttempts) {
+        self.failed_attempts = attempts;
+    }
+
     /// Follows a clock that was set: what runs by elapsed time has as much left as before.
     pub(crate) fn follow_clock(&mut self, step: ClockStep) {
-        self.throttle.follow_clock(step);
+        self.failed_attempts.follow_clock(step);
         self.tally.follow_clock(step);
     }
 
@@ -258,15 +273,16 @@ impl Access {
         now: Timestamp,
         origin: &Origin,
         credentials: &Credentials<'_>,
+        attempt: Attempt,
     ) -> Authenticated {
         if !self.verifies() {
             return Authenticated {
                 grants: vec![Grant::all()],
-                is_told: false,
+                is_logged: false,
             };
         }
         let (peer, name) = (origin.peer, credentials.name);
-        let must_wait = self.throttle.wait(now, peer, name).is_some();
+        let must_wait = self.failed_attempts.wait(now, peer, name).is_some();
         let grants: Vec<Grant> = match credentials.proof {
             _ if must_wait => Vec::new(),
             Proof::Password(password) => {
@@ -290,14 +306,15 @@ impl Access {
             Proof::None => Vec::new(),
         };
         let is_genuine = !grants.is_empty();
-        if !is_genuine && !must_wait {
-            self.throttle.failed(now, peer, name);
+        let is_failure = !is_genuine && attempt == Attempt::Last;
+        if is_failure && !must_wait {
+            self.failed_attempts.failed(now, peer, name);
         }
-        let is_told = !is_genuine && self.tally.note(now, peer);
-        Authenticated { grants, is_told }
+        let is_logged = is_failure && self.tally.note(now, peer);
+        Authenticated { grants, is_logged }
     }
 
-    /// Verifies a token for a resource, and counts it if it is bad. `is_told` of a refusal says whether it is
+    /// Verifies a token for a resource, and counts it if it is bad. `is_logged` of a refusal says whether it is
     /// logged by itself.
     pub(crate) fn verify_token(
         &mut self,
@@ -307,7 +324,7 @@ impl Access {
     ) -> Result<Grant, TokenRefused> {
         let verified = self.verify(source, now, request);
         let verified = verified.map_err(|refused| TokenRefused {
-            is_told: self.tally.note(now, request.peer),
+            is_logged: self.tally.note(now, request.peer),
             ..refused
         })?;
         Ok(verified.grant)
@@ -329,7 +346,7 @@ impl Access {
     ) -> Result<Authority, TokenRefused> {
         let authorized = self.authority(source, now, prefix, inquiry);
         authorized.map_err(|refused| TokenRefused {
-            is_told: self.tally.note(now, inquiry.peer),
+            is_logged: self.tally.note(now, inquiry.peer),
             ..refused
         })
     }
@@ -417,7 +434,7 @@ impl Access {
             resource,
         } = request;
         let name = sas::name_of_key(token);
-        if let Some(wait) = self.throttle.wait(now, peer, &name) {
+        if let Some(wait) = self.failed_attempts.wait(now, peer, &name) {
             return Err(TokenRefused::new(
                 Fault::Throttled(wait),
                 "Too many authentications failed; try again later.".to_owned(),
@@ -440,7 +457,7 @@ impl Access {
             )
         };
         if verified.as_ref().is_err_and(is_guess) {
-            self.throttle.failed(now, peer, &name);
+            self.failed_attempts.failed(now, peer, &name);
         }
         verified
     }
@@ -565,7 +582,7 @@ impl Access {
         namespaces.flat_map(|(prefix, rules)| rules.iter().map(|rule| (prefix.clone(), rule)))
     }
 
-    /// Takes the next sum of refusals that were not told by themselves: the peer and their number.
+    /// Takes the next sum of refusals that were not logged by themselves: the peer and their number.
     pub(crate) fn next_refusals(&mut self, now: Timestamp) -> Option<(PeerAddress, u64)> {
         self.tally.end(now)
     }

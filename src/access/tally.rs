@@ -1,5 +1,5 @@
-//! Refusals are told one by one as long as they are few, and then in sums: what a peer makes the log
-//! grow by is bounded.
+//! The first refusals of a peer are logged one by one, the others as a sum: the lines that one peer
+//! causes are bounded.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,7 +7,7 @@ use super::PeerAddress;
 use crate::limits;
 use crate::time::{ClockStep, Timestamp};
 
-/// Refusals of each peer that are told, and that are not.
+/// The refusals of each peer: those that are logged, and the number of the others.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     counts: BTreeMap<PeerAddress, Count>,
@@ -17,12 +17,12 @@ pub(super) struct Tally {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Count {
-    told: u32,
-    untold: u64,
+    logged: u32,
+    unlogged: u64,
 }
 
 impl Tally {
-    /// Counts a refusal; returns whether it is to be told by itself.
+    /// Counts a refusal; returns whether it is logged by itself.
     pub(super) fn note(&mut self, now: Timestamp, peer: PeerAddress) -> bool {
         if !self.counts.contains_key(&peer) {
             if limits::REFUSALS_PEERS_MAX <= self.counts.len() {
@@ -32,21 +32,21 @@ impl Tally {
                 .push_back((now.after(limits::REFUSALS_SPAN), peer));
         }
         let count = self.counts.entry(peer).or_default();
-        let is_told = count.told < limits::REFUSALS_LOGGED_MAX;
-        if is_told {
-            count.told += 1;
+        let is_logged = count.logged < limits::REFUSALS_LOGGED_MAX;
+        if is_logged {
+            count.logged += 1;
         } else {
-            count.untold += 1;
+            count.unlogged += 1;
         }
-        is_told
+        is_logged
     }
 
-    /// Ends a span that is over; returns its peer, and how many of its refusals were not told.
+    /// Ends a span that is over; returns its peer, and how many of its refusals were not logged.
     pub(super) fn end(&mut self, now: Timestamp) -> Option<(PeerAddress, u64)> {
         self.ends.front().filter(|(end, _)| *end <= now)?;
         let (_, peer) = self.ends.pop_front()?;
         let count = self.counts.remove(&peer).unwrap_or_default();
-        Some((peer, count.untold))
+        Some((peer, count.unlogged))
     }
 
     /// A span is as long as before, wherever the clock was set to.
@@ -67,19 +67,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_refusals_of_a_peer_are_told_and_the_others_in_a_sum() {
+    fn the_first_refusals_of_a_peer_are_logged_and_the_others_in_a_sum() {
         let mut tally = Tally::default();
         let now = Timestamp::from_millis(1_000);
         let (one, other) = (PeerAddress(1), PeerAddress(2));
-        let told = (0..1_000).filter(|_| tally.note(now, one)).count();
-        assert_eq!(told, usize::try_from(limits::REFUSALS_LOGGED_MAX).unwrap());
+        let logged = (0..1_000).filter(|_| tally.note(now, one)).count();
+        assert_eq!(
+            logged,
+            usize::try_from(limits::REFUSALS_LOGGED_MAX).unwrap()
+        );
         let later = now.after(crate::time::Millis::from_millis(1));
         assert!(tally.note(later, other));
         let end = now.after(limits::REFUSALS_SPAN);
         assert_eq!(tally.next_end(), Some(end));
         assert_eq!(tally.end(later), None);
-        let untold = 1_000 - u64::from(limits::REFUSALS_LOGGED_MAX);
-        assert_eq!(tally.end(end), Some((one, untold)));
+        let unlogged = 1_000 - u64::from(limits::REFUSALS_LOGGED_MAX);
+        assert_eq!(tally.end(end), Some((one, unlogged)));
         assert_eq!(tally.end(end), None);
         assert!(tally.note(end, one), "a new span has begun");
         let end = later.after(limits::REFUSALS_SPAN);

@@ -1,16 +1,26 @@
-//! Failed attempts are counted by the peer that makes them and the name that it uses, and have a
-//! bound in time: who guesses a key keeps those out that use another at the same address no longer
-//! than they must be.
+//! The limit of failed authentications. They are counted by the peer's address and the name that it
+//! uses, and once for all shards. The count leaks: a peer that guesses a key delays others at its
+//! address that use the same name, but not for long.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{PeerAddress, one_way};
 use crate::limits;
 use crate::time::{ClockStep, Millis, Timestamp};
 
-/// How many attempts of each peer failed lately: a bucket that leaks.
+/// The failed attempts of all peers. Clones count together.
+#[derive(Debug, Clone, Default)]
+pub struct FailedAttempts {
+    shared: Arc<Mutex<Throttle>>,
+    /// How far the clock of this holder was set since the holders began to share, milliseconds: levels
+    /// leak by elapsed time.
+    clock_steps: i64,
+}
+
+/// How many attempts of each peer failed lately: a bucket that leaks. Times are elapsed ones.
 #[derive(Debug, Default)]
-pub(super) struct Throttle {
+struct Throttle {
     /// Names come from unauthenticated peers, and may be long: they are kept as a hash.
     failures: BTreeMap<(PeerAddress, u64), Bucket>,
 }
@@ -33,9 +43,33 @@ const FULL: Millis = Millis::from_millis(
     limits::AUTHENTICATION_FAILURES_MAX * limits::AUTHENTICATION_FAILURE_LEAK.as_millis(),
 );
 
-impl Throttle {
-    /// Returns how long a peer must wait before its next attempt is looked at, if it must.
+impl FailedAttempts {
+    /// Returns how long a peer must wait before its next attempt is checked, if it must.
     pub(super) fn wait(&self, now: Timestamp, peer: PeerAddress, name: &str) -> Option<Millis> {
+        self.throttle().wait(self.elapsed(now), peer, name)
+    }
+
+    /// Counts an attempt that failed.
+    pub(super) fn failed(&self, now: Timestamp, peer: PeerAddress, name: &str) {
+        self.throttle().failed(self.elapsed(now), peer, name);
+    }
+
+    /// Keeps the levels when the holder's clock is set.
+    pub(super) fn follow_clock(&mut self, step: ClockStep) {
+        self.clock_steps = self.clock_steps.saturating_add(step.as_millis());
+    }
+
+    fn elapsed(&self, now: Timestamp) -> Timestamp {
+        now.moved(ClockStep::from_millis(self.clock_steps.saturating_neg()))
+    }
+
+    fn throttle(&self) -> MutexGuard<'_, Throttle> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Throttle {
+    fn wait(&self, now: Timestamp, peer: PeerAddress, name: &str) -> Option<Millis> {
         let filled = self
             .failures
             .get(&(peer, one_way(name.as_bytes())))?
@@ -44,22 +78,14 @@ impl Throttle {
         (0 < over).then(|| Millis::from_millis(over))
     }
 
-    /// The level stays, wherever the clock was set to.
-    pub(super) fn follow_clock(&mut self, step: ClockStep) {
-        for bucket in self.failures.values_mut() {
-            bucket.since = bucket.since.moved(step);
-        }
-    }
-
-    /// Notes that an attempt failed.
-    pub(super) fn failed(&mut self, now: Timestamp, peer: PeerAddress, name: &str) {
+    fn failed(&mut self, now: Timestamp, peer: PeerAddress, name: &str) {
         let key = (peer, one_way(name.as_bytes()));
         if limits::AUTHENTICATION_PEERS_MAX <= self.failures.len() {
             self.failures
                 .retain(|_, bucket| Millis::default() < bucket.filled(now));
         }
         if limits::AUTHENTICATION_PEERS_MAX <= self.failures.len() {
-            // Too many to tell apart: one is forgotten, so that memory stays bounded.
+            // One is forgotten, so that memory stays bounded.
             self.failures.pop_first();
         }
         let before = self.failures.get(&key).map(|bucket| bucket.filled(now));
@@ -80,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_peer_that_fails_too_often_waits_and_others_do_not() {
-        let mut throttle = Throttle::default();
+        let throttle = FailedAttempts::default();
         let (guesser, other) = (PeerAddress(1), PeerAddress(2));
         let mut now = Timestamp::from_millis(1_000_000);
         for _ in 0..limits::AUTHENTICATION_FAILURES_MAX {
@@ -98,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_bucket_leaks_as_before_when_the_clock_is_set() {
-        let (mut throttle, peer) = (Throttle::default(), PeerAddress(1));
+        let (mut throttle, peer) = (FailedAttempts::default(), PeerAddress(1));
         let mut now = Timestamp::from_millis(1_000_000);
         for _ in 0..limits::AUTHENTICATION_FAILURES_MAX {
             throttle.failed(now, peer, "root");
@@ -108,6 +134,26 @@ mod tests {
             throttle.follow_clock(step);
             now = now.moved(step);
             assert_eq!(throttle.wait(now, peer, "root"), Some(LEAK));
+        }
+    }
+
+    #[test]
+    fn failures_are_counted_together_by_all_holders_also_when_the_clock_is_set() {
+        let mut holders = [FailedAttempts::default(), FailedAttempts::default()];
+        holders[1] = holders[0].clone();
+        let (now, peer) = (Timestamp::from_millis(1_000_000), PeerAddress(1));
+        for attempt in 0..limits::AUTHENTICATION_FAILURES_MAX {
+            let holder = usize::try_from(attempt % 2).unwrap();
+            assert_eq!(holders[holder].wait(now, peer, "root"), None);
+            holders[holder].failed(now, peer, "root");
+        }
+        let step = ClockStep::from_millis(-900_000);
+        for holder in &mut holders {
+            assert_eq!(holder.wait(now, peer, "root"), Some(LEAK));
+            holder.follow_clock(step);
+        }
+        for holder in &holders {
+            assert_eq!(holder.wait(now.moved(step), peer, "root"), Some(LEAK));
         }
     }
 

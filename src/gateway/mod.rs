@@ -18,8 +18,8 @@ pub mod rest;
 
 use std::collections::VecDeque;
 
-use crate::access::{Access, Authority, Profile, one_way};
-use crate::amqp::{Accept, DeliveryId, Event, LinkId, Outcome, Refusal};
+use crate::access::{Access, Attempt, Authority, Profile, one_way};
+use crate::amqp::{Accept, DeliveryId, Event, Identity, LinkId, Outcome, Refusal};
 use crate::ids::{ConnectionId, EntityId, LockToken, Random};
 use crate::memory::Memory;
 use crate::namespace::administration::{Answer, Operation};
@@ -62,6 +62,9 @@ pub enum Input {
     },
     /// So many bytes of [`Reply::Respond`] were written to the peer, or given up.
     Answered(u64),
+    /// The identity that a peer claims in SASL, if other shards are asked about it too: a refusal is not
+    /// counted as a failed authentication.
+    TryIdentity(Identity),
 }
 
 /// An instruction for a connection.
@@ -178,6 +181,9 @@ impl Gateway {
             Input::Written { link, bytes } => self.written(cx, connection, link, bytes),
             Input::Answered(bytes) => {
                 self.unload(cx, connection, Load::Answers(bytes));
+            }
+            Input::TryIdentity(identity) => {
+                self.authenticate(cx.now, connection, &identity, Attempt::OneOfSeveral);
             }
         }
     }
@@ -380,7 +386,7 @@ impl Gateway {
             }
             Event::Unsent { link, tags } => self.unsent(cx, connection, link, &tags),
             Event::Authenticating { identity } => {
-                self.authenticate(cx.now, connection, &identity);
+                self.authenticate(cx.now, connection, &identity, Attempt::Last);
             }
             Event::Opened {
                 container_id,

@@ -46,6 +46,11 @@ impl InputBuffer {
         read
     }
 
+    /// Returns how many bytes are not processed yet.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Frees memory: there was no input for a while.
     pub(super) fn rest(&mut self) {
         self.wanted = limits::INPUT_BYTES_MIN;

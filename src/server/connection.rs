@@ -25,7 +25,7 @@ use crate::amqp::{self, Condition, Refusal};
 use crate::ids::ConnectionId;
 use crate::limits;
 use crate::shard::peer::{Effect, Peer};
-use crate::shard::routing::{Arrival, ShardIndex};
+use crate::shard::routing::{Routing, ShardIndex};
 use crate::shard::{self, Report};
 
 /// A stream that can carry a connection.
@@ -63,7 +63,7 @@ pub(super) async fn serve(
         stream,
         peer: Peer::new(engine),
         clock,
-        arrival: Arrival::new(peer.origin.server_name.clone()),
+        routing: Routing::new(peer.origin.server_name.clone()),
         origin: peer.origin,
         membership: None,
         asks: None,
@@ -89,8 +89,8 @@ pub(super) async fn serve(
     task.peer.engine.handle_eof(task.clock.elapsed());
     task.peer.take_events();
     let mut reports = task.peer.take_reports();
-    if task.arrival.is_over() {
-        task.arrival.route(task.shards.routes(), &mut reports);
+    if task.routing.is_over() {
+        task.routing.route(task.shards.routes(), &mut reports);
     }
     // The last of them say that the engine has ended.
     if let Some(membership) = task.membership {
@@ -106,7 +106,7 @@ struct ConnectionTask<S> {
     shards: Arc<Shards>,
     /// What is known of the peer, until it is in its shard.
     origin: Origin,
-    arrival: Arrival,
+    routing: Routing,
     /// Its place in a shard, once that is known.
     membership: Option<Membership>,
     /// The shard that is asked next whether the peer is who it says it is.
@@ -233,7 +233,7 @@ impl<S: Stream> ConnectionTask<S> {
 
     /// Reports to the shard that the peer has named, if it has named one; `None` if that has ended.
     async fn report(&mut self, mut reports: Vec<Report>, bytes: usize) -> Option<()> {
-        let Some(shard) = self.arrival.route(self.shards.routes(), &mut reports) else {
+        let Some(shard) = self.routing.route(self.shards.routes(), &mut reports) else {
             return Some(());
         };
         self.enter(shard).await;
@@ -249,7 +249,7 @@ impl<S: Stream> ConnectionTask<S> {
         if let Some(other) = self.membership.take() {
             other.leave_early().await;
         }
-        let origin = if self.arrival.is_over() {
+        let origin = if self.routing.is_over() {
             std::mem::take(&mut self.origin)
         } else {
             self.origin.clone()
@@ -296,7 +296,7 @@ impl<S: Stream> ConnectionTask<S> {
         if self.peer.outgoing.is_empty() && !self.peer.is_closed() {
             self.outbox.take(&mut self.peer.outgoing);
             let routes = self.shards.routes();
-            self.asks = self.arrival.ask_next(routes, &mut self.peer.outgoing);
+            self.asks = self.routing.ask_next(routes, &mut self.peer.outgoing);
         }
         if self.output.len() < limits::OUTPUT_BYTES {
             self.peer.engine.go_on();
@@ -322,7 +322,7 @@ impl<S: Stream> ConnectionTask<S> {
     /// Returns the bytes of the peer's input that the engine keeps.
     fn kept_bytes(&self) -> usize {
         let engine = &self.peer.engine;
-        engine.partial_bytes() + engine.link_bytes() + self.arrival.kept_bytes()
+        engine.partial_bytes() + engine.link_bytes() + self.routing.kept_bytes()
     }
 
     /// Writes output and reads input. Ready when bytes were read, or when more can be written.
@@ -342,7 +342,7 @@ impl<S: Stream> ConnectionTask<S> {
             self.handle_bytes(false);
             return Poll::Ready(Ok(Moved { at_end }));
         }
-        if reads {
+        if reads && self.has_input_room() {
             let read = self.incoming.poll_read(&mut self.stream, cx);
             if read.is_ready() || !goes_on {
                 let count = ready!(read)?;
@@ -356,6 +356,17 @@ impl<S: Stream> ConnectionTask<S> {
             return Poll::Ready(Ok(Moved { at_end }));
         }
         Poll::Pending
+    }
+
+    /// Returns whether more input may be read. The engine leaves the rest of a frame; it leaves whole
+    /// frames while the shards are asked about the peer's identity.
+    fn has_input_room(&self) -> bool {
+        let max = if self.routing.is_over() {
+            limits::FRAME_SIZE_MAX as usize
+        } else {
+            limits::UNROUTED_BYTES_MAX
+        };
+        self.incoming.len() < max
     }
 
     fn handle_bytes(&mut self, at_end: bool) {
@@ -501,24 +512,30 @@ mod tests {
     /// A peer that says who it is, and the shards that it is served by.
     struct Bench {
         peer: tokio::io::DuplexStream,
+        partials: Partials,
         shards: Vec<mpsc::Receiver<Mail>>,
         stop: watch::Sender<bool>,
         served: tokio::task::JoinHandle<()>,
     }
 
+    /// Bytes in each direction that the peer's stream holds.
+    const DUPLEX_BYTES: usize = 64 * 1024;
+
     fn bench(namespaces: &[&str]) -> Bench {
-        let (peer, stream) = tokio::io::duplex(64 * 1024);
+        let (peer, stream) = tokio::io::duplex(DUPLEX_BYTES);
         let channels = namespaces
             .iter()
             .map(|_| mpsc::channel(limits::MAILBOX_LENGTH));
         let (mail, shards): (Vec<_>, Vec<_>) = channels.unzip();
         let owners = namespaces.iter().copied().zip(mail).collect();
         let owners = Arc::new(Shards::of(owners));
+        let partials = owners.partials();
         let clock = Arc::new(Clock::new(Timestamp::EPOCH));
         let (stop, stopped) = watch::channel(false);
         let served = tokio::spawn(serve(stream, accepted(), clock, owners, stopped));
         Bench {
             peer,
+            partials,
             shards,
             stop,
             served,
@@ -589,8 +606,10 @@ mod tests {
     fn says_who(reports: &[Report]) -> bool {
         matches!(
             reports.first(),
-            Some(Report::Event(Event::Authenticating { identity: Identity::Plain { user, .. } }))
-                if user == "u"
+            Some(
+                Report::Event(Event::Authenticating { identity: Identity::Plain { user, .. } })
+                    | Report::TryIdentity(Identity::Plain { user, .. })
+            ) if user == "u"
         )
     }
 
@@ -666,6 +685,62 @@ mod tests {
             left(&mut bench.shards[shard]).await;
             bench.served.await.unwrap();
         }
+    }
+
+    /// Writes bytes until they are all written, or the connection's task reads no more; returns how many
+    /// were written.
+    async fn write_until_stuck(peer: &mut tokio::io::DuplexStream, bytes: &[u8]) -> usize {
+        let (mut written, mut waits) = (0, 0);
+        while written < bytes.len() && waits < 1_000 {
+            let rest = &bytes[written..];
+            let write = poll_fn(|cx| Poll::Ready(Pin::new(&mut *peer).poll_write(cx, rest))).await;
+            if let Poll::Ready(count) = write {
+                written += count.unwrap();
+                waits = 0;
+            } else {
+                waits += 1;
+                tokio::task::yield_now().await;
+            }
+        }
+        written
+    }
+
+    #[tokio::test]
+    async fn a_connection_without_a_shard_keeps_few_bytes_and_refuses_a_large_frame() {
+        const MANY: usize = 1024 * 1024;
+        let mut bench = bench(&["one", "two"]);
+        let all = bench.partials.room();
+        bench.peer.write_all(PLAIN).await.unwrap();
+        let outbox = connected(&mut bench.shards[0]).await;
+        assert!(says_who(&reports(&mut bench.shards[0]).await));
+        // A frame before `open` of more than its bound, while the identity is not accepted yet.
+        let frame = u32::try_from(limits::UNROUTED_BYTES_MAX + 1).unwrap();
+        let mut hostile = [HEADER, &frame.to_be_bytes(), &[2, 0, 0, 0]].concat();
+        hostile.resize(MANY, 0);
+        let written = write_until_stuck(&mut bench.peer, &hostile).await;
+        let read = written.saturating_sub(DUPLEX_BYTES);
+        assert!(
+            read <= limits::UNROUTED_BYTES_MAX + limits::INPUT_BYTES,
+            "{read}"
+        );
+        assert_eq!(all - bench.partials.room(), 2, "the identity is counted");
+        answer(&outbox, true);
+        let mut refusal = Vec::new();
+        let end = tokio::io::AsyncReadExt::read_to_end(&mut bench.peer, &mut refusal);
+        timeout(Duration::from_secs(20), end)
+            .await
+            .unwrap()
+            .unwrap();
+        let condition = b"amqp:connection:framing-error";
+        let is_there = refusal.windows(condition.len()).any(|it| it == condition);
+        assert!(is_there, "{refusal:?}");
+        left(&mut bench.shards[0]).await;
+        bench.served.await.unwrap();
+        assert_eq!(bench.partials.room(), all);
+        assert!(
+            bench.shards[1].recv().await.is_none(),
+            "the other shard is not asked"
+        );
     }
 
     #[tokio::test]

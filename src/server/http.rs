@@ -402,7 +402,7 @@ pub(super) async fn authorize(
     let authorized = ask(owner, |answer| Mail::Authorize(Box::new(inquiry), answer)).await;
     let authority = authorized.ok_or_else(stopping)?.map_err(|refused| {
         caller.refused.fetch_add(1, Ordering::Relaxed);
-        if refused.is_told {
+        if refused.is_logged {
             let peer = caller.address;
             let path: String = path.chars().take(limits::LOGGED_MAX).collect();
             info!(%peer, path, fault = ?refused.fault, "HTTP request refused: not authorized");

@@ -21,7 +21,7 @@ use super::page_file::PageFile;
 use super::placement::{self, Placement};
 use super::provision;
 use super::serve::StartError;
-use crate::access::Profile;
+use crate::access::{FailedAttempts, Profile};
 use crate::config::{Configuration, Namespace};
 use crate::gateway::Gateway;
 use crate::journal;
@@ -180,10 +180,11 @@ impl Startup<'_> {
         }
         let count = disks.len();
         let share = memory.among(count);
+        let attempts = FailedAttempts::default();
         let results = thread::scope(|scope| {
             let threads = disks.into_iter().map(|(number, disk)| {
-                let (read, share) = (&self, share.clone());
-                scope.spawn(move || read.recover_one(number, disk, count, share))
+                let (read, share, attempts) = (&self, share.clone(), attempts.clone());
+                scope.spawn(move || read.recover_one(number, disk, count, share, attempts))
             });
             let threads: Vec<_> = threads.collect();
             let joined = threads.into_iter().map(ScopedJoinHandle::join);
@@ -203,11 +204,13 @@ impl Startup<'_> {
         disk: SharedDisk,
         count: usize,
         memory: Memory,
+        attempts: FailedAttempts,
     ) -> Result<RecoveredShard, journal::Error> {
         let seed = RandomState::new().hash_one((std::process::id(), number));
         let mut gateway = Gateway::new(seed, self.profile);
         gateway.set_token_issuer(self.args.oidc.issuer());
         gateway.set_memory(memory);
+        gateway.share_failed_attempts(attempts);
         let mut options = journal::Options::new(seed);
         options.cache_bytes = self.plan.cache / count;
         if self.data.is_none() {

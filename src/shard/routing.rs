@@ -1,7 +1,7 @@
 //! Which shard a connection belongs to: the one that serves the namespace that its peer names.
 //!
 //! A peer names its namespace in `open`; SASL comes before that. Until then the connection belongs to
-//! no shard, and [`Arrival`] decides what is to be done with its reports: an identity is shown to one
+//! no shard, and [`Routing`] decides what is to be done with its reports: an identity is shown to one
 //! shard after the other until one accepts it, and shown again to the shard that `open` names. Nothing
 //! else can come before `open`, and nothing is asked of a shard for a host that is not known.
 //!
@@ -77,9 +77,9 @@ impl Routes {
     }
 }
 
-/// A connection whose namespace is not known yet.
+/// The search for the shard of one connection.
 #[derive(Debug)]
-pub struct Arrival {
+pub struct Routing {
     /// What TLS or HTTP has named.
     server_name: Option<String>,
     /// What the peer says it is.
@@ -89,7 +89,7 @@ pub struct Arrival {
     is_over: bool,
 }
 
-impl Arrival {
+impl Routing {
     /// Takes the host that TLS or HTTP has named.
     #[must_use]
     pub fn new(server_name: Option<String>) -> Self {
@@ -108,15 +108,18 @@ impl Arrival {
             return self.at;
         }
         let mut named = None;
-        for report in &*reports {
+        for report in reports.iter_mut() {
             match report {
                 Report::Event(Event::Authenticating { identity }) => {
                     debug_assert!(
                         bytes(identity) <= limits::UNROUTED_BYTES_MAX,
                         "a frame before open is not longer"
                     );
+                    let identity = identity.clone();
+                    let first = self.first(routes);
                     self.identity = Some(identity.clone());
-                    self.at = Some(self.first(routes));
+                    self.at = Some(first);
+                    *report = show(routes, first, first, identity);
                 }
                 Report::Event(Event::Opened { hostname, .. }) => {
                     let host = hostname.as_deref().or(self.server_name.as_deref());
@@ -125,7 +128,8 @@ impl Arrival {
                 Report::Event(_)
                 | Report::Returned { .. }
                 | Report::Written { .. }
-                | Report::Answered(_) => {}
+                | Report::Answered(_)
+                | Report::TryIdentity(_) => {}
             }
         }
         if let Some(shard) = named {
@@ -135,7 +139,7 @@ impl Arrival {
             if self.at.replace(shard) != Some(shard)
                 && let Some(identity) = identity
             {
-                reports.insert(0, Report::Event(Event::Authenticating { identity }));
+                reports.insert(0, Report::TryIdentity(identity));
             }
         }
         self.at
@@ -154,11 +158,12 @@ impl Arrival {
         let Some(Outgoing::Reply(Reply::Authenticated(false))) = outgoing.front() else {
             return None;
         };
-        let next = routes.next(self.first(routes), self.at?)?;
+        let first = self.first(routes);
+        let next = routes.next(first, self.at?)?;
         let identity = self.identity.clone()?;
         outgoing.pop_front();
         self.at = Some(next);
-        Some((next, Report::Event(Event::Authenticating { identity })))
+        Some((next, show(routes, first, next, identity)))
     }
 
     /// Returns whether the namespace is known, and with it the shard.
@@ -175,6 +180,15 @@ impl Arrival {
 
     fn first(&self, routes: &Routes) -> ShardIndex {
         routes.shard_of(self.server_name.as_deref())
+    }
+}
+
+/// Returns the report by which an identity is shown to a shard. A refusal by the last shard that is asked
+/// is a failed authentication.
+fn show(routes: &Routes, first: ShardIndex, shard: ShardIndex, identity: Identity) -> Report {
+    match routes.next(first, shard) {
+        Some(_) => Report::TryIdentity(identity),
+        None => Report::Event(Event::Authenticating { identity }),
     }
 }
 
@@ -222,7 +236,19 @@ mod tests {
     }
 
     fn is_key(report: &Report) -> bool {
-        matches!(report, Report::Event(Event::Authenticating { identity }) if *identity == key())
+        match report {
+            Report::Event(Event::Authenticating { identity }) | Report::TryIdentity(identity) => {
+                *identity == key()
+            }
+            Report::Event(_)
+            | Report::Returned { .. }
+            | Report::Written { .. }
+            | Report::Answered(_) => false,
+        }
+    }
+
+    fn is_last(report: &Report) -> bool {
+        matches!(report, Report::Event(Event::Authenticating { .. }))
     }
 
     #[test]
@@ -248,27 +274,27 @@ mod tests {
     #[test]
     fn nothing_is_a_shard_s_before_a_host_is_named() {
         let routes = routes();
-        let mut arrival = Arrival::new(None);
+        let mut routing = Routing::new(None);
         let closed = Report::Event(Event::Closed {
             error: None,
             unsent: Vec::new(),
         });
-        assert_eq!(arrival.route(&routes, &mut vec![closed]), None);
+        assert_eq!(routing.route(&routes, &mut vec![closed]), None);
         let mut reports = vec![opened(Some("c.example")), Report::Answered(1)];
-        assert_eq!(arrival.route(&routes, &mut reports), Some(C));
-        assert_eq!((reports.len(), arrival.kept_bytes()), (2, 0));
+        assert_eq!(routing.route(&routes, &mut reports), Some(C));
+        assert_eq!((reports.len(), routing.kept_bytes()), (2, 0));
         // It stays there, whatever a peer reports.
         let mut reports = vec![opened(Some("bee"))];
-        assert_eq!(arrival.route(&routes, &mut reports), Some(C));
+        assert_eq!(routing.route(&routes, &mut reports), Some(C));
         assert_eq!(reports.len(), 1);
     }
 
     #[test]
     fn the_name_of_tls_counts_where_open_has_none() {
         for (host, shard) in [(None, B), (Some("c"), C), (Some("unknown"), A)] {
-            let mut arrival = Arrival::new(Some("bee.example".to_owned()));
+            let mut routing = Routing::new(Some("bee.example".to_owned()));
             let mut reports = vec![opened(host)];
-            assert_eq!(arrival.route(&routes(), &mut reports), Some(shard));
+            assert_eq!(routing.route(&routes(), &mut reports), Some(shard));
         }
     }
 
@@ -276,17 +302,20 @@ mod tests {
     fn an_identity_is_shown_to_each_shard_until_one_accepts_it() {
         for (name, order) in [(None, [A, B, C]), (Some("bee".to_owned()), [B, A, C])] {
             let routes = routes();
-            let mut arrival = Arrival::new(name);
+            let mut routing = Routing::new(name);
             let mut reports = vec![plain()];
-            let mut found = arrival.route(&routes, &mut reports);
-            assert!(reports.len() == 1 && arrival.kept_bytes() == 7);
+            let mut found = routing.route(&routes, &mut reports);
+            assert!(reports.len() == 1 && routing.kept_bytes() == 7);
+            assert!(is_key(&reports[0]) && !is_last(&reports[0]));
             for shard in order {
                 assert_eq!(found, Some(shard));
                 let mut outgoing = refused();
-                let next = arrival.ask_next(&routes, &mut outgoing);
+                let next = routing.ask_next(&routes, &mut outgoing);
                 // The last refusal is the peer's.
                 assert_eq!(outgoing.is_empty(), next.is_some());
                 assert!(next.as_ref().is_none_or(|(_, report)| is_key(report)));
+                let is_last = next.as_ref().map(|(_, report)| is_last(report));
+                assert_eq!(is_last, next.as_ref().map(|(shard, _)| *shard == order[2]));
                 found = next.map(|(shard, _)| shard);
             }
             assert_eq!(found, None);
@@ -297,16 +326,17 @@ mod tests {
     fn an_identity_that_one_shard_has_accepted_is_shown_to_the_one_that_open_names() {
         let routes = routes();
         for (host, shard, shown) in [("a", A, false), ("c", C, true)] {
-            let mut arrival = Arrival::new(None);
-            assert_eq!(arrival.route(&routes, &mut vec![plain()]), Some(A));
+            let mut routing = Routing::new(None);
+            assert_eq!(routing.route(&routes, &mut vec![plain()]), Some(A));
             let mut reports = vec![opened(Some(host))];
-            assert_eq!(arrival.route(&routes, &mut reports), Some(shard));
+            assert_eq!(routing.route(&routes, &mut reports), Some(shard));
             assert_eq!(reports.first().is_some_and(is_key), shown);
+            assert!(!reports.iter().any(is_last), "one shard has accepted it");
             assert_eq!(reports.len(), 1 + usize::from(shown));
-            assert_eq!(arrival.kept_bytes(), 0);
+            assert_eq!(routing.kept_bytes(), 0);
             // What another shard says of it comes too late.
             let mut outgoing = refused();
-            assert!(arrival.ask_next(&routes, &mut outgoing).is_none());
+            assert!(routing.ask_next(&routes, &mut outgoing).is_none());
             assert_eq!(outgoing.len(), 1);
         }
     }

@@ -6,8 +6,8 @@ use tracing::info;
 
 use super::{Link, Reply, Routed};
 use crate::access::{
-    self, Authority, Credentials, Fault, Grant, Inquiry, JwksError, Origin, Proof, TokenIssuer,
-    TokenRefused, TokenRequest, audience_path,
+    self, Attempt, Authority, Credentials, FailedAttempts, Fault, Grant, Inquiry, JwksError,
+    Origin, Proof, TokenIssuer, TokenRefused, TokenRequest, audience_path,
 };
 use crate::address;
 use crate::amqp::{Identity, LinkId};
@@ -100,8 +100,19 @@ impl Gateway {
         self.connection(id).origin = origin;
     }
 
+    /// Counts failed authentications together with the other gateways that have a clone of `attempts`.
+    pub fn share_failed_attempts(&mut self, attempts: FailedAttempts) {
+        self.access.share_failed_attempts(attempts);
+    }
+
     /// Checks the identity that a peer claims in SASL.
-    pub(crate) fn authenticate(&mut self, now: Timestamp, id: ConnectionId, identity: &Identity) {
+    pub(crate) fn authenticate(
+        &mut self,
+        now: Timestamp,
+        id: ConnectionId,
+        identity: &Identity,
+        attempt: Attempt,
+    ) {
         let origin = self.connection(id).origin.clone();
         let proof = match identity {
             Identity::Plain { password, .. } => Proof::Password(password),
@@ -115,8 +126,8 @@ impl Gateway {
         let directory = self.namespaces.directory();
         let found = self
             .access
-            .authenticate(directory, now, &origin, &credentials);
-        if found.is_told {
+            .authenticate(directory, now, &origin, &credentials, attempt);
+        if found.is_logged {
             info!(connection = id.0, peer = %origin.peer, "SASL failed");
         }
         let is_genuine = !found.grants.is_empty();
@@ -199,7 +210,7 @@ impl Gateway {
         let directory = self.namespaces.directory();
         let verified = self.access.verify_token(directory, cx.now, &request);
         let verified = verified.inspect_err(|refused| {
-            if refused.is_told {
+            if refused.is_logged {
                 let audience: String = audience.chars().take(limits::LOGGED_MAX).collect();
                 info!(connection = id.0, audience, fault = ?refused.fault, "a token was refused");
             }

@@ -1,7 +1,9 @@
 //! Authorization of connections: for what, and for how long.
 
 use crate::access::Access;
+use crate::access::Attempt;
 use crate::access::Authority;
+use crate::access::FailedAttempts;
 use crate::access::Fault;
 use crate::access::Inquiry;
 use crate::access::Origin;
@@ -183,6 +185,53 @@ fn failures_are_bounded_and_others_are_let_in() {
     assert_eq!(put(&mut bench, "sb://h/q", &good), Ok(()));
 }
 
+fn plain(name: &str, password: &str) -> Identity {
+    Identity::Plain {
+        user: name.to_owned(),
+        password: password.to_owned(),
+    }
+}
+
+/// Hands an input to a gateway, and returns whether the identity in it was accepted.
+fn authenticate(bench: &mut Bench, input: Input) -> bool {
+    bench.run(|gateway, cx| gateway.apply(cx, GUEST, input));
+    match bench.told.pop().map(|routed| routed.reply) {
+        Some(Reply::Authenticated(is_genuine)) => is_genuine,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_identity_that_several_shards_are_asked_about_fails_once() {
+    let mut shards = [guarded(), guarded()];
+    let attempts = FailedAttempts::default();
+    for shard in &mut shards {
+        shard.gateway.share_failed_attempts(attempts.clone());
+    }
+    let wrong = || plain("root", "guess");
+    let right = || Input::TryIdentity(plain("root", "r"));
+    for _ in 0..2 * limits::AUTHENTICATION_FAILURES_MAX {
+        // The other shard may have this key.
+        assert!(!authenticate(&mut shards[0], Input::TryIdentity(wrong())));
+    }
+    for _ in 0..limits::AUTHENTICATION_FAILURES_MAX {
+        assert!(authenticate(&mut shards[0], right()));
+        assert!(!authenticate(&mut shards[0], Input::TryIdentity(wrong())));
+        let last = Event::Authenticating { identity: wrong() };
+        assert!(!authenticate(&mut shards[1], Input::Event(last)));
+    }
+    for shard in &mut shards {
+        assert!(
+            !authenticate(shard, right()),
+            "the peer must wait everywhere"
+        );
+    }
+    for shard in &mut shards {
+        shard.now = shard.now.after(limits::AUTHENTICATION_FAILURE_LEAK);
+        assert!(authenticate(shard, right()));
+    }
+}
+
 fn attach(bench: &mut Bench, link: u32, role: LinkRole, path: &str) {
     use fe2o3_amqp_types::messaging::Target;
     let target = LinkTarget::Node(Some(Target::builder().address(path).build()));
@@ -357,7 +406,7 @@ fn a_key_in_sasl_is_as_good_as_a_token() {
             user: user.to_owned(),
             password: password.to_owned(),
         };
-        bench.run(|gateway, cx| gateway.authenticate(cx.now, GUEST, &identity));
+        bench.run(|gateway, cx| gateway.authenticate(cx.now, GUEST, &identity, Attempt::Last));
         let genuine = bench
             .told
             .iter()
@@ -375,7 +424,8 @@ fn a_key_in_sasl_is_as_good_as_a_token() {
             ..Origin::default()
         },
     );
-    bench.run(|gateway, cx| gateway.authenticate(cx.now, GUEST, &Identity::External));
+    bench
+        .run(|gateway, cx| gateway.authenticate(cx.now, GUEST, &Identity::External, Attempt::Last));
     assert_eq!(rights(&bench, "q"), "L");
 }
 

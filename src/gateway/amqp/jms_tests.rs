@@ -10,7 +10,7 @@ use serde_amqp::Value;
 use serde_amqp::primitives::Symbol;
 
 use super::*;
-use crate::access::Profile;
+use crate::access::{Attempt, Profile};
 use crate::amqp::{Attach, DynamicNode, Event, Identity, LinkRole, LinkTarget, SessionId};
 use crate::gateway::amqp::tests::Bench;
 use crate::gateway::{Input, Reply};
@@ -87,7 +87,7 @@ fn enter(bench: &mut Bench, id: ConnectionId, key: &str) {
         user: key.to_owned(),
         password: key.to_owned(),
     };
-    bench.run(|gateway, cx| gateway.authenticate(cx.now, id, &identity));
+    bench.run(|gateway, cx| gateway.authenticate(cx.now, id, &identity, Attempt::Last));
     let connection = bench.gateway.connection(id);
     connection.container_id = "mine".to_owned();
     connection.brings_jms = true;

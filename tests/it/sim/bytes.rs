@@ -226,6 +226,11 @@ impl Wires {
                 // The shard was told at once.
                 Report::Answered(_) => {}
                 Report::Event(event) => return Err(format!("nobody did anything: {event:?}")),
+                Report::TryIdentity(identity) => {
+                    return Err(format!(
+                        "there is one shard, and it is asked first: {identity:?}"
+                    ));
+                }
             }
         }
         wire.hear(sent, heard, left)
