@@ -42,6 +42,9 @@ pub(crate) struct EndpointArgs {
     /// Address and port of the broker.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:5672")]
     pub(crate) broker: SocketAddr,
+    /// Host name in the AMQP open, if it differs from the address: it names a namespace.
+    #[arg(long, value_name = "HOST")]
+    pub(crate) host: Option<String>,
     /// User name for SASL PLAIN; without it the client uses SASL ANONYMOUS.
     #[arg(long, requires = "password")]
     pub(crate) user: Option<String>,
@@ -207,6 +210,10 @@ impl EndpointArgs {
     pub(crate) fn endpoint(&self) -> Endpoint {
         Endpoint {
             broker: self.broker,
+            host: self
+                .host
+                .clone()
+                .unwrap_or_else(|| self.broker.ip().to_string()),
             identity: match (&self.user, &self.password) {
                 (Some(user), Some(password)) => Identity::Plain {
                     user: user.clone(),

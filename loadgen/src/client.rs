@@ -43,6 +43,8 @@ pub(crate) enum Next {
 #[derive(Debug, Clone)]
 pub(crate) struct Endpoint {
     pub(crate) broker: SocketAddr,
+    /// Host name in the AMQP open.
+    pub(crate) host: String,
     pub(crate) identity: Identity,
     /// The client retries for this time while the broker refuses connections.
     pub(crate) connect_timeout: Duration,
@@ -81,7 +83,7 @@ impl Client {
         let clock = Clock::start();
         let config = Config {
             container_id: format!("loadgen-{name}"),
-            hostname: Some(endpoint.broker.ip().to_string()),
+            hostname: Some(endpoint.host.clone()),
             frame_size_max: limits::FRAME_SIZE_MAX,
             channel_max: limits::CHANNEL_MAX,
             handle_max: limits::HANDLE_MAX,
