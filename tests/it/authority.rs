@@ -1,8 +1,8 @@
-//! Whatever a token was good for covers what its bearer reached: over AMQP, over the REST interface
-//! and over the administration API, for paths of any spelling.
+//! A client reaches only entities in the scope of its token: over AMQP, over the REST interface and
+//! over the administration API, for paths of any spelling.
 //!
-//! Paths are put together from pieces that a parser may stumble over. What was reached is seen in
-//! the queues, by a name that only one of them has, and not in what the broker says of it.
+//! Paths are combined from pieces that a parser may misread. The test looks for the message in the
+//! queues, and does not rely on the broker's answers.
 
 use base64::Engine as _;
 use bytes::Bytes;
@@ -31,7 +31,7 @@ const QUEUES: [&str; 6] = ["q1", "q1/below", "q2", "x", "messages", "//other/vau
 const TOPIC: &str = "t";
 const SUBSCRIPTION: &str = "t/Subscriptions/s";
 
-/// What tokens are for; all are signed by the namespace's key.
+/// Scopes of tokens; all are signed by the namespace's key.
 const SCOPES: [&str; 6] = ["q1", "q2", "t", "t/Subscriptions/s", "x", "messages"];
 
 const PIECES: [&str; 27] = [
@@ -64,9 +64,9 @@ const PIECES: [&str; 27] = [
     "#",
 ];
 
-struct Forgetful;
+struct NullJournal;
 
-impl Journal for Forgetful {
+impl Journal for NullJournal {
     fn append(&mut self, record: &Record<'_>) -> Option<BodyRef> {
         let Record::Enqueued { body, .. } = record else {
             return None;
@@ -126,7 +126,7 @@ impl World {
     fn step<T>(&mut self, step: impl FnOnce(&mut Gateway, &mut StepContext<'_>) -> T) -> T {
         let mut cx = StepContext {
             now: NOW,
-            journal: &mut Forgetful,
+            journal: &mut NullJournal,
             group: 1,
         };
         let result = step(&mut self.gateway, &mut cx);
@@ -134,7 +134,7 @@ impl World {
         result
     }
 
-    /// Returns the entities that have got a message, as paths that compare without case.
+    /// Returns the entities that have received a message, as paths that compare without case.
     fn reached(&self) -> Vec<String> {
         let queues = QUEUES.iter().chain(&[SUBSCRIPTION]);
         let full = queues.filter(|path| {
@@ -180,7 +180,7 @@ fn message() -> Message {
     Message::parse(Draft::default().begin(NOW).finish()).unwrap()
 }
 
-/// Returns whether an entity is what a token is for, or below it.
+/// Returns whether an entity is in the scope of a token.
 fn is_below(entity: &str, scope: &str) -> bool {
     let scope = scope.to_lowercase();
     entity == scope || entity.starts_with(&format!("{scope}/"))
@@ -195,7 +195,7 @@ fn check(world: &World, scope: &str, path: &str) {
     }
 }
 
-/// A path of one of the scopes and more, so that many are authorized, or of anything.
+/// A path that begins with a scope, so that many are authorized, or any path.
 fn paths() -> impl Strategy<Value = (usize, String)> {
     let pieces = prop::collection::vec(prop::sample::select(&PIECES[..]), 0..7);
     (0..SCOPES.len(), any::<bool>(), pieces).prop_map(|(scope, is_below, pieces)| {
@@ -241,7 +241,7 @@ fn send_over_amqp(world: &mut World, scope: &str, audience: &str, address: &str)
         };
         gateway.apply(cx, GUEST, Input::Event(opened));
     });
-    // What is asked is done when its answer has somewhere to go.
+    // A request is carried out when there is a link for its answer.
     world.step(|gateway, cx| {
         for event in attach(LinkId(3), LinkRole::Outgoing, "$cbs") {
             gateway.apply(cx, GUEST, Input::Event(event));
@@ -275,7 +275,7 @@ fn attach(link: LinkId, role: LinkRole, address: &str) -> Vec<Event> {
     events
 }
 
-/// Attaches a sender to an address; sends a message if it is let in.
+/// Attaches a sender to an address; sends a message if the link is accepted.
 fn send(world: &mut World, link: LinkId, address: &str, payload: Bytes) {
     let transfer = Event::Transfer {
         link,
@@ -319,7 +319,7 @@ fn put_token(audience: &str, token: &str) -> Bytes {
     [head, &size, &map, &value].concat().into()
 }
 
-/// Asks the administration API for what is at a path; returns the path of the entity that it told of.
+/// Asks the administration API for the entity at a path; returns the path of the entity in the answer.
 fn read_over_http(world: &mut World, scope: &str, path: &str) -> Option<String> {
     let path = format!("/{path}");
     let authority = world.authorize(scope, &path)?;
@@ -340,7 +340,7 @@ fn read_over_http(world: &mut World, scope: &str, path: &str) -> Option<String> 
 }
 
 #[test]
-fn what_was_authorized_covers_what_is_reached() {
+fn a_token_reaches_entities_of_its_scope_only() {
     let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(3_000));
     runner
         .run(&(paths(), paths()), |((scope, path), (_, address))| {

@@ -24,7 +24,7 @@ fn files(directory: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn every_input_of_the_corpus_does_no_harm() {
+fn every_input_of_the_corpus_breaks_no_invariant() {
     let mut wrong = Vec::new();
     for target in TARGETS {
         let inputs = files(&root().join("fuzz/corpus").join(target.name));
@@ -42,7 +42,7 @@ fn every_input_of_the_corpus_does_no_harm() {
 /// The conversations of the transcripts and dialogues, and the requests of the SDKs' administration clients, as inputs. With
 /// `FUZZ_SEEDS=DIRECTORY` they are written there, for fuzzing to begin with.
 #[test]
-fn every_seed_does_no_harm() {
+fn every_seed_breaks_no_invariant() {
     let into = std::env::var_os("FUZZ_SEEDS").map(PathBuf::from);
     let seeds = seeds();
     assert!(seeds.len() > 150, "only {} seeds", seeds.len());

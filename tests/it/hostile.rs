@@ -1,5 +1,5 @@
-//! Peers that mean harm, or are broken: nothing they send ends the broker, makes it hold more than
-//! they sent, or hurts the next peer.
+//! Hostile and broken peers: no input ends the broker, makes it keep more bytes than were sent, or
+//! affects the next peer.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -81,7 +81,7 @@ fn conversation(identity: Identity, rig: &mut Rig) -> Conversation {
     said
 }
 
-/// Changes some of what is said.
+/// Changes some bytes of a conversation.
 fn mutate(random: &mut Random, said: &Conversation) -> Conversation {
     let mut said: Vec<Vec<u8>> = said.iter().map(|piece| piece.to_vec()).collect();
     for _ in 0..=random.next_u64() % 4 {
@@ -127,7 +127,7 @@ fn below_len(bits: u64, end: usize) -> usize {
 }
 
 #[test]
-fn no_change_of_a_conversation_harms_the_broker() {
+fn a_changed_conversation_affects_no_other_peer() {
     let mut random = Random::new(0x6a69_746e_6579);
     let mut rig = Rig::new();
     let mut said = vec![conversation(Identity::Anonymous, &mut rig)];
@@ -157,7 +157,7 @@ fn no_change_of_a_conversation_harms_the_broker() {
             answered
         }));
         let answered = result.unwrap_or_else(|_| panic!("case {case} panicked"));
-        // What may come back beyond the messages that wait is a small answer to each frame.
+        // The output is bounded by the waiting messages and a small answer to each frame.
         assert!(
             answered <= 64 * fed + 4_000_000,
             "case {case}: {answered} bytes for {fed}"

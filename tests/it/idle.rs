@@ -18,7 +18,7 @@ const IDLE_BYTES_MAX: usize = 32 * 1024;
 /// Shards that are measured together.
 const SHARDS: usize = 1_000;
 
-/// Makes a shard of an empty journal; what only a disk in memory takes is dropped.
+/// Makes a shard of an empty journal; the memory of its disk is not counted.
 fn idle(number: usize) -> Shard {
     let seed = u64::try_from(number).unwrap();
     let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());

@@ -1,4 +1,4 @@
-//! Who may import whom: the table of ARCHITECTURE.md, held against the sources.
+//! The imports of modules: the table of ARCHITECTURE.md, compared with the sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ const TABLE: [(&str, &str); 20] = [
     ("loadgen", "time limits codec amqp message"),
 ];
 
-/// What of others may be named where.
+/// Names of other packages, and the places that may use them.
 const OTHERS: [(&str, &[&str]); 13] = [
     ("tokio::", &["server"]),
     ("axum::", &["server"]),
@@ -154,7 +154,7 @@ fn modules_import_only_what_the_table_allows() {
 }
 
 #[test]
-fn the_world_is_touched_only_where_the_table_allows() {
+fn third_party_names_are_used_only_where_the_table_allows() {
     let mut wrong = Vec::new();
     for (name, text) in sources("src") {
         if is_test(&name) || name == "main.rs" {

@@ -1,4 +1,4 @@
-//! A broker and its end of a connection, for tests that speak bytes.
+//! A broker and its end of a connection, for tests at the level of bytes.
 
 use bytes::BytesMut;
 use jitney::access::Profile;
@@ -34,7 +34,7 @@ impl Rig {
         Self::with(Gateway::new(1, Profile::Development), true)
     }
 
-    /// The same, with a broker that verifies keys and has one: that of `root` is `key`.
+    /// The same, with keys that are verified: the key of the rule `root` is `key`.
     pub fn verified() -> Self {
         let rule = AuthorizationRule {
             name: "root".to_owned(),
@@ -97,14 +97,14 @@ impl Rig {
         }
     }
 
-    /// Puts another connection in the place of the one there is.
+    /// Replaces the connection by a new one.
     pub fn reconnect(&mut self) {
         self.server.cut(self.now, self.connection);
         self.connection.0 += 1;
         self.server.connect(self.now, self.connection, config());
     }
 
-    /// Hands bytes to the server, and returns what it answers.
+    /// Hands bytes to the server, and returns its output.
     pub fn exchange(&mut self, bytes: &[u8]) -> BytesMut {
         self.server.receive(self.connection, bytes);
         self.server.turn(self.now);
@@ -112,7 +112,7 @@ impl Rig {
         output.expect("it is there").split()
     }
 
-    /// Moves the clock, and returns what the server says by itself.
+    /// Advances the clock, and returns the output of the server.
     pub fn wait(&mut self, millis: i64) -> BytesMut {
         self.now = self.now.after(Millis::from_millis(millis));
         let output = self.exchange(&[]);
@@ -121,7 +121,7 @@ impl Rig {
         output
     }
 
-    /// Bytes of the peer's that wait for the rest of their frame.
+    /// Returns the number of bytes of the peer's incomplete frame.
     pub fn unread(&self) -> usize {
         self.server.unread(self.connection)
     }

@@ -1,5 +1,5 @@
-//! What can be checked of the tree without building it: documents that name what is there,
-//! sources of a size to read, licences that go together.
+//! Checks of the tree that need no build: documents name existing files, sources have a readable size,
+//! licences are compatible.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -81,8 +81,8 @@ fn every_source_is_of_a_size_to_read() {
     check(&long.collect::<Vec<_>>());
 }
 
-/// What starts tasks and threads in the server besides its supervisor, how often, and who notices
-/// their ends.
+/// Sources of the server that start tasks or threads besides its supervisor, how often, and how their
+/// ends are noticed.
 const STARTED: [(&str, usize, &str); 7] = [
     (
         "listener.rs",

@@ -1,6 +1,6 @@
-//! Conversations at frame level, kept as text: what a client says (`C:`), what the broker answers
-//! (`S:`), and what happens besides (`T:`): time passes (`+MILLIS`), the connection is cut and another
-//! one is made (`drop`), or the broker verifies keys from the beginning (`keys`).
+//! Conversations at frame level, stored as text: frames of the client (`C:`), frames of the broker
+//! (`S:`), and other events (`T:`): time passes (`+MILLIS`), the connection is replaced by a new one
+//! (`drop`), or the broker verifies keys from the beginning (`keys`).
 //!
 //! They are tests, documentation of the wire, and examples to begin a new one from. `UPDATE=1 cargo
 //! test --test it transcript` writes the answers anew; commit a difference only if you understand
@@ -42,7 +42,7 @@ fn every_transcript_is_what_the_broker_says() {
     }
 }
 
-/// Returns what clients say in all transcripts, a list of encoded lines for each.
+/// Returns the input of the clients in all transcripts, a list of encoded lines for each.
 pub fn said() -> Vec<Vec<Vec<u8>>> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/transcripts");
     let entries = std::fs::read_dir(directory).unwrap();
@@ -306,7 +306,7 @@ fn described(code: u64, fields: Vec<Value>) -> Value {
     }))
 }
 
-/// What stands behind a transfer: `body=TEXT`, `bytes=N`, `batch=TEXT,TEXT`, or a request by
+/// The payload of a transfer: `body=TEXT`, `bytes=N`, `batch=TEXT,TEXT`, or a request by
 /// `operation=NAME`, with `reply-to`, `text=BODY` or entries of the map: `long:NAME`, `int:NAME`.
 ///
 /// `described` gives a body .NET's described properties; `rule=NAME` is a rule as .NET sends it, that

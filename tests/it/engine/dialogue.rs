@@ -1,14 +1,14 @@
 //! Dialogues with the server's end of a connection, one in each file of `dialogues/`.
 //!
-//! The first word of a line says whose it is:
+//! The first word of a line is its kind:
 //!
-//! - `C:` what the peer writes: a frame in words (`words.rs`), `header amqp|sasl`, or `raw` bytes
+//! - `C:` input of the peer: a frame in words (`words.rs`), `header amqp|sasl`, or `raw` bytes
 //!   in hexadecimal. Lines that follow each other arrive in one read.
-//! - `O:` what the owner of the connection decides: one of its commands. What it decides in lines
-//!   that follow each other is sent together.
+//! - `O:` a command of the connection's owner. Commands in lines that follow each other are sent
+//!   together.
 //! - `T:` time passes: `T: 30 s`.
-//! - `E:` what the owner is told, `S:` what the peer is sent, `X:` that nothing more will be read:
-//!   these are the recorded answers, compared to the letter.
+//! - `E:` an event for the owner, `S:` output for the peer, `X:` nothing more will be read: these are
+//!   the recorded answers, compared to the letter.
 //!
 //! Anything else is a comment. `UPDATE=1 cargo test dialogue` writes the answers anew; commit
 //! only a difference that you understand.
@@ -78,7 +78,7 @@ struct Player {
     finished: bool,
 }
 
-/// The engine as the broker sets it up, but for small numbers that read well.
+/// The broker's configuration of the engine, with smaller numbers.
 pub fn config() -> Config {
     Config {
         channel_max: 99,
@@ -100,7 +100,7 @@ impl Player {
         }
     }
 
-    /// Plays what is said to the engine, and returns the dialogue with the engine's answers.
+    /// Plays the input of a dialogue, and returns the dialogue with the engine's answers.
     fn play(mut self, recorded: &str) -> String {
         let mut text = String::new();
         let mut lines = recorded.lines().filter(|line| !is_answer(line)).peekable();
@@ -153,7 +153,7 @@ impl Player {
         self.now = end;
     }
 
-    /// Does what the owner decides; returns what it is told at once.
+    /// Carries out a command of the owner; returns its immediate answer.
     fn decide(&mut self, said: &str) -> Option<String> {
         let mut said = said.splitn(3, ' ');
         let (command, link) = (
@@ -236,7 +236,7 @@ impl Player {
     }
 }
 
-/// Encodes what a peer says in a line.
+/// Encodes the input of a peer in a line.
 pub fn encode(said: &str) -> Vec<u8> {
     if let Some(hex) = said.strip_prefix("raw ") {
         return words::from_hex(hex);
@@ -260,7 +260,7 @@ pub fn encode(said: &str) -> Vec<u8> {
     frame
 }
 
-/// Returns what the peers say in all dialogues, a list of encoded lines for each.
+/// Returns the input of the peers in all dialogues, a list of encoded lines for each.
 pub fn corpus() -> Vec<Vec<Vec<u8>>> {
     let said = |recorded: String| -> Vec<Vec<u8>> {
         let lines = recorded.lines();

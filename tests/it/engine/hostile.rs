@@ -1,8 +1,7 @@
-//! What a peer of bad will can do to the protocol engine: nothing. It does not panic, what it sends
-//! is well formed, and neither memory nor output grows beyond what was put in.
+//! Hostile peers of the protocol engine: it does not panic, its output is well formed, and neither memory
+//! nor output exceeds the input.
 //!
-//! The corpus is what peers say in the dialogues; a seeded generator bends it. `SEED=42` plays
-//! one seed.
+//! The corpus is the input of the dialogues; a seeded generator changes it. `SEED=42` plays one seed.
 
 use std::ops::Range;
 
@@ -20,46 +19,46 @@ use super::dialogue::{config, corpus};
 const SEEDS: Range<u64> = 0..6_000;
 
 #[test]
-fn bent_dialogues_do_no_harm() {
+fn changed_dialogues_break_no_invariant_of_the_engine() {
     let corpus = corpus();
     let before = memory_peak();
     for seed in seeds() {
         let mut dice = Dice(seed);
         let dialogue = &corpus[dice.below(corpus.len())];
         let other = &corpus[dice.below(corpus.len())];
-        let mut victim = Victim::new(dice.next());
-        for piece in bend(&mut dice, dialogue, other) {
-            victim.hear(&piece);
+        let mut victim = EngineUnderTest::new(dice.next());
+        for piece in change_dialogue(&mut dice, dialogue, other) {
+            victim.handle(&piece);
         }
         victim.leave();
     }
     assert_memory_within(before, 512);
 }
 
-/// Nothing is known of this peer, and it need not even speak AMQP.
+/// A peer that need not even speak AMQP.
 #[test]
-fn noise_before_an_open_does_no_harm() {
+fn noise_before_an_open_breaks_no_invariant_of_the_engine() {
     let corpus = corpus();
     let before = memory_peak();
     for seed in seeds() {
         let mut dice = Dice(seed ^ 0x5eed);
-        let mut victim = Victim::new(dice.next());
+        let mut victim = EngineUnderTest::new(dice.next());
         let header: &[u8] = match dice.below(3) {
             0 => b"AMQP\x03\x01\x00\x00",
             1 => b"AMQP\x00\x01\x00\x00",
             _ => b"",
         };
-        victim.hear(header);
+        victim.handle(header);
         let mut heard = 0;
         for _ in 0..dice.below(200) {
             let dialogue = &corpus[dice.below(corpus.len())];
             let mut piece = dialogue[dice.below(dialogue.len())].clone();
-            // Neither an open nor an init: this peer stays where it is.
+            // Neither an open nor an init: the connection stays in its phase.
             if piece.get(9) == Some(&0x53) && matches!(piece.get(10), Some(0x10 | 0x41)) {
                 piece = (0..dice.below(64)).map(|_| dice.byte()).collect();
             }
             heard += piece.len();
-            victim.hear(&piece);
+            victim.handle(&piece);
             assert!(
                 victim.written < 4_096,
                 "{} bytes for {heard}",
@@ -71,9 +70,9 @@ fn noise_before_an_open_does_no_harm() {
     assert_memory_within(before, 256);
 }
 
-/// What passes the check of its shape can be decoded, or refused, in proportion to its length.
+/// A value that passes the check of its shape is decoded or refused in a time that its length bounds.
 #[test]
-fn bent_values_do_no_harm() {
+fn changed_values_are_decoded_or_refused() {
     let corpus: Vec<Vec<u8>> = corpus().into_iter().flatten().collect();
     let before = memory_peak();
     let mut passed = 0;
@@ -97,8 +96,8 @@ fn bent_values_do_no_harm() {
     assert_memory_within(before, 256);
 }
 
-/// The engine under attack, and an owner that does what an owner does, badly timed.
-struct Victim {
+/// The engine, and an owner that answers at random times.
+struct EngineUnderTest {
     engine: Connection,
     dice: Dice,
     now: Timestamp,
@@ -109,7 +108,7 @@ struct Victim {
     closed: bool,
 }
 
-impl Victim {
+impl EngineUnderTest {
     fn new(seed: u64) -> Self {
         let now = Timestamp::EPOCH;
         let engine = Connection::server(config(), now);
@@ -126,8 +125,8 @@ impl Victim {
         }
     }
 
-    /// Hears bytes in one read or in two, and lets everybody react.
-    fn hear(&mut self, bytes: &[u8]) {
+    /// Handles bytes in one read or in two, then events and timers.
+    fn handle(&mut self, bytes: &[u8]) {
         let cut = if self.dice.below(4) == 0 {
             self.dice.below(bytes.len() + 1)
         } else {
@@ -312,8 +311,8 @@ fn refusal() -> Refusal {
     }
 }
 
-/// Bends a dialogue: lines left out, doubled, out of order, of another dialogue, mutated.
-fn bend(dice: &mut Dice, dialogue: &[Vec<u8>], other: &[Vec<u8>]) -> Vec<Vec<u8>> {
+/// Changes a dialogue: lines left out, doubled, out of order, of another dialogue, mutated.
+fn change_dialogue(dice: &mut Dice, dialogue: &[Vec<u8>], other: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let mut bent = Vec::new();
     for piece in dialogue {
         let mut piece = piece.clone();
@@ -380,7 +379,7 @@ fn seeds() -> Range<u64> {
     }
 }
 
-/// The largest size of this process's address space so far, MiB; 0 where nobody tells.
+/// The largest size of this process's address space so far, MiB; 0 if it is unknown.
 fn memory_peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmPeak:"));

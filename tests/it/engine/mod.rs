@@ -1,4 +1,4 @@
-//! The protocol engine by itself: dialogues with the server's end, and peers of bad will.
+//! The protocol engine by itself: dialogues with the server's end, and hostile peers.
 #![allow(
     clippy::format_collect,
     clippy::format_push_string,

@@ -1,4 +1,4 @@
-//! Few descriptors: who has one keeps its place, and health is answered.
+//! Few descriptors: open connections keep theirs, and health is answered.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -16,7 +16,7 @@ const SIGN_IN: &[u8] = b"AMQP\x03\x01\x00\x00\
     AMQP\x00\x01\x00\x00\
     \x00\x00\x00\x11\x02\x00\x00\x00\x00\x53\x10\xc0\x04\x01\xa1\x01c";
 
-/// A peer that has signed in.
+/// Opens a connection with SASL ANONYMOUS.
 pub(super) fn signed_in(address: SocketAddr) -> TcpStream {
     let mut stream = connect(address);
     sign_in(&mut stream, SIGN_IN);
@@ -35,7 +35,7 @@ fn sign_in(stream: &mut TcpStream, bytes: &[u8]) {
     }
 }
 
-/// A peer that has signed in over a WebSocket.
+/// Opens a connection over a WebSocket.
 fn web_socket(address: SocketAddr) -> TcpStream {
     let mut stream = connect(address);
     stream.write_all(UPGRADE.as_bytes()).unwrap();
@@ -77,7 +77,7 @@ fn websockets_keep_their_slots_and_health_its_own() {
 }
 
 #[test]
-fn a_websocket_at_the_address_of_health_takes_no_place_that_is_kept_for_it() {
+fn a_websocket_at_the_address_of_health_takes_no_reserved_slot() {
     /// Of 96 descriptors, half are for connections.
     const PLACES: usize = 48;
     let data = tempfile::tempdir().unwrap();
@@ -100,7 +100,7 @@ fn a_websocket_at_the_address_of_health_takes_no_place_that_is_kept_for_it() {
     inside.extend((0..3).map_while(|_| let_in(ask())));
     let refused = || assert_eq!(&ask().1, b"HTTP/1.1 503");
     refused();
-    // Who waits for a place gets the next one, whoever asks again and again meanwhile.
+    // A queued connection gets the next slot, although other peers connect repeatedly meanwhile.
     let mut waiting = connect(broker.amqp);
     waiting.write_all(SIGN_IN).unwrap();
     inside.pop();

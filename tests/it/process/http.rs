@@ -17,7 +17,7 @@ fn ask(process: &Process, request: &str, count: usize) -> String {
 }
 
 #[test]
-fn a_connection_that_proves_no_right_is_closed_and_told_of_in_few_lines() {
+fn an_unauthorized_http_connection_is_closed_and_logged_in_few_lines() {
     let data = tempfile::tempdir().unwrap();
     let process = Process::start("", data.path(), &["--auth", "sas"]);
     let request = "GET /q HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -31,7 +31,7 @@ fn a_connection_that_proves_no_right_is_closed_and_told_of_in_few_lines() {
 }
 
 #[test]
-fn a_host_that_may_be_anybody_s_is_refused_where_any_key_is_good() {
+fn an_unknown_host_is_refused_where_any_key_is_accepted() {
     let data = tempfile::tempdir().unwrap();
     let process = Process::start("", data.path(), &["--auth", "development"]);
     for (path, host, status) in [

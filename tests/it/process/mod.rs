@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 struct Process {
     child: Child,
     log: BufReader<ChildStderr>,
-    /// What it has logged before it served.
+    /// The log before it served.
     told: String,
     amqp: SocketAddr,
     http: SocketAddr,
@@ -122,7 +122,7 @@ impl Drop for Process {
     }
 }
 
-/// Connects, for someone who does not wait for ever.
+/// Connects, with a time-out for reads.
 fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();

@@ -1,4 +1,4 @@
-//! Who may read what the broker keeps.
+//! The permissions of the files of the data directory.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -11,7 +11,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn a_data_directory_is_for_who_runs_the_broker_only() {
+fn a_data_directory_is_private_to_the_user_of_the_broker() {
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("data");
     let broker = Process::start("umask 0", &data, &["--auth", "sas"]);

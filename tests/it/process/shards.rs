@@ -1,4 +1,4 @@
-//! Several shards in one process: what is where, now and after it was killed.
+//! Several shards in one process: the placement of namespaces, also after the process was killed.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -49,7 +49,7 @@ fn start(directory: &Path, namespaces: &[&str], shards: &str) -> Process {
     run(directory, namespaces, shards, Process::start)
 }
 
-/// Returns how a start ends that is refused.
+/// Returns the error of a start that is refused.
 fn refused(directory: &Path, namespaces: &[&str], shards: &str) -> String {
     let child = run(directory, namespaces, shards, Process::spawn);
     let output = child.wait_with_output().unwrap();
@@ -74,7 +74,7 @@ async fn send(process: &Process, namespace: &str, body: &str) {
     client.send("q", &[body]).await;
 }
 
-/// Asks one thing over HTTP in a namespace, and returns the answer.
+/// Sends one request over HTTP to a namespace, and returns the answer.
 fn ask(process: &Process, method: &str, namespace: &str, path: &str, body: &str) -> String {
     let mut stream = connect(process.http);
     let length = body.len();
@@ -154,7 +154,7 @@ async fn requests_over_http_go_to_the_shard_of_their_host() {
 }
 
 #[tokio::test]
-async fn hosts_that_are_named_at_random_make_nothing() {
+async fn random_host_names_make_no_threads_files_or_segments() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("data");
     let mut process = start(directory.path(), &["a", "b"], "2");

@@ -33,7 +33,7 @@ fn one_signal_ends_a_broker_in_order() {
 
 /// The limit of file sizes: the write fails, and the broker says which.
 #[test]
-fn a_file_beyond_the_limit_of_sizes_is_told_of() {
+fn a_write_beyond_the_limit_of_file_sizes_is_reported() {
     let data = tempfile::tempdir().unwrap();
     let child = Process::spawn("ulimit -f 64", data.path(), &[]);
     let output = child.wait_with_output().unwrap();

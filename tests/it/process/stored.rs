@@ -1,4 +1,4 @@
-//! A data directory that an older release has written: it opens, with all that was in it.
+//! A data directory of an older release opens with all its messages.
 //!
 //! `tests/it/stored/make.py` wrote it; a change of the log's format that this test cannot read would
 //! lose what operators have.
@@ -16,7 +16,7 @@ use super::client::{Client, Peeked};
 /// The files of the log, without their zeros.
 const STORED: &[u8] = include_bytes!("../stored/data.bin");
 
-/// What is in each queue: numbers, states, counts of deliveries, and bodies.
+/// The messages of each queue: numbers, states, counts of deliveries, and bodies.
 const EXPECTED: &str = include_str!("../stored/expected.txt");
 
 const QUEUES: [(&str, &str); 15] = [
@@ -143,7 +143,7 @@ async fn a_data_directory_of_an_older_release_has_all_that_was_in_it() {
 }
 
 #[tokio::test]
-async fn what_is_sent_to_it_comes_behind_what_was_there() {
+async fn new_messages_follow_those_of_the_older_release() {
     let data = unpacked();
     let process = start(data.path(), &[]);
     let mut client = Client::connect(process.amqp, "first.example").await;

@@ -1,4 +1,4 @@
-//! What a process says on its standard streams, and what becomes of it when nobody reads.
+//! The standard streams of the process, also when their readers have closed them.
 
 use std::io::{BufReader, pipe};
 use std::net::TcpListener;
@@ -8,7 +8,7 @@ use std::process::{ChildStderr, Command, Stdio};
 use super::Process;
 
 #[test]
-fn why_the_process_ends_stands_on_standard_error_whatever_is_logged() {
+fn the_reason_of_an_exit_is_on_standard_error_at_every_log_level() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     for filter in ["jitney::amqp::frame=trace", "off"] {
@@ -24,7 +24,7 @@ fn why_the_process_ends_stands_on_standard_error_whatever_is_logged() {
 }
 
 #[test]
-fn commands_end_quietly_when_nobody_reads_them() {
+fn commands_end_quietly_when_their_output_is_closed() {
     let directory = tempfile::tempdir().unwrap();
     let certs = directory.path().join("certs").display().to_string();
     let config = directory.path().join("c.json").display().to_string();
@@ -53,7 +53,7 @@ fn commands_end_quietly_when_nobody_reads_them() {
 }
 
 #[test]
-fn a_broker_goes_on_when_nobody_reads_its_log() {
+fn a_broker_continues_when_its_log_output_is_closed() {
     let data = tempfile::tempdir().unwrap();
     let mut broker = Process::start("export RUST_LOG=debug", data.path(), &[]);
     let (reader, _) = pipe().unwrap();
