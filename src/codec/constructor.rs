@@ -1,27 +1,36 @@
 //! The constructors of values [AMQP 1.6]: how each of them encodes the length of its value.
 
-/// Bytes that tell a length or a count.
+/// How a constructor encodes the length of what follows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Width {
+    /// A fixed number of bytes.
+    Fixed(u8),
+    /// A length in one byte, and that many bytes.
+    Byte,
+    /// A length in four bytes, and that many bytes.
+    Word,
+    /// A described value, or no constructor.
+    Other,
+}
+
+/// What follows a constructor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Category {
+    /// The bytes of one value.
+    Primitive,
+    /// A count, and values: a list or a map.
+    Compound,
+    /// A count, one constructor, and the bytes of values that share it.
+    Array,
+}
+
+/// The bytes that hold a length or a count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Prefix {
     /// One byte.
     Byte,
     /// Four bytes.
     Word,
-}
-
-/// The layout of the bytes after a constructor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Layout {
-    /// A fixed number of bytes.
-    Fixed(u8),
-    /// A length, and that many bytes.
-    Variable(Prefix),
-    /// A size, a count, and values: a list or a map.
-    Compound(Prefix),
-    /// A size, a count, one constructor, and the bytes of values that share it.
-    Array(Prefix),
-    /// A described value, or no constructor.
-    Other,
 }
 
 /// The constructor of null, and all of it.
@@ -33,37 +42,43 @@ pub(super) const DESCRIBED: u8 = 0x00;
     clippy::indexing_slicing,
     reason = "evaluated by the compiler, which would refuse it"
 )]
-const LAYOUTS: [Layout; 256] = {
-    let mut layouts = [Layout::Other; 256];
+const WIDTHS: [Width; 256] = {
+    let mut widths = [Width::Other; 256];
     let mut code = 0;
-    while code < layouts.len() {
-        layouts[code] = match code {
-            0x40..=0x45 => Layout::Fixed(0),
-            0x50..=0x56 => Layout::Fixed(1),
-            0x60 | 0x61 => Layout::Fixed(2),
-            0x70..=0x74 => Layout::Fixed(4),
-            0x80..=0x84 => Layout::Fixed(8),
-            0x94 | 0x98 => Layout::Fixed(16),
-            0xa0 | 0xa1 | 0xa3 => Layout::Variable(Prefix::Byte),
-            0xb0 | 0xb1 | 0xb3 => Layout::Variable(Prefix::Word),
-            0xc0 | 0xc1 => Layout::Compound(Prefix::Byte),
-            0xd0 | 0xd1 => Layout::Compound(Prefix::Word),
-            0xe0 => Layout::Array(Prefix::Byte),
-            0xf0 => Layout::Array(Prefix::Word),
-            _ => Layout::Other,
+    while code < widths.len() {
+        widths[code] = match code {
+            0x40..=0x45 => Width::Fixed(0),
+            0x50..=0x56 => Width::Fixed(1),
+            0x60 | 0x61 => Width::Fixed(2),
+            0x70..=0x74 => Width::Fixed(4),
+            0x80..=0x84 => Width::Fixed(8),
+            0x94 | 0x98 => Width::Fixed(16),
+            0xa0 | 0xa1 | 0xa3 | 0xc0 | 0xc1 | 0xe0 => Width::Byte,
+            0xb0 | 0xb1 | 0xb3 | 0xd0 | 0xd1 | 0xf0 => Width::Word,
+            _ => Width::Other,
         };
         code += 1;
     }
-    layouts
+    widths
 };
 
-/// Returns the layout of what follows a constructor.
+/// Returns how a constructor encodes the length of what follows it.
 #[inline]
-pub(super) fn layout(code: u8) -> Layout {
-    LAYOUTS
+pub(super) fn width(code: u8) -> Width {
+    WIDTHS
         .get(usize::from(code))
         .copied()
-        .unwrap_or(Layout::Other)
+        .unwrap_or(Width::Other)
+}
+
+/// Returns what follows a constructor of a length in one or four bytes.
+#[inline]
+pub(super) const fn category(code: u8) -> Category {
+    match code >> 4 {
+        0xc | 0xd => Category::Compound,
+        0xe | 0xf => Category::Array,
+        _ => Category::Primitive,
+    }
 }
 
 /// Returns whether a constructor is that of a map.

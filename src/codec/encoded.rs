@@ -1,6 +1,6 @@
 //! An encoded value, read in place: decoded, it would take many times its bytes.
 
-use super::constructor::{self, DESCRIBED, Layout, NULL};
+use super::constructor::{self, DESCRIBED, NULL, Prefix};
 use super::descriptor;
 use super::value::{self, Values, compound_head, contents, data_length, extent};
 use crate::time::Timestamp;
@@ -142,17 +142,18 @@ impl<'a> Encoded<'a> {
     /// Returns the elements of a list or an array.
     #[must_use]
     pub fn items(self) -> Option<Items<'a>> {
-        let (code, rest, left) = match (self.code, constructor::layout(self.code)) {
-            (0x45, _) => (None, &[][..], 0),
-            (_, Layout::Array(prefix)) => match compound_head(prefix, self.data) {
-                Some((count, [code, rest @ ..])) => (Some(*code), rest, count),
-                // Without a constructor it has no elements.
-                Some((_, [])) | None => (None, &[][..], 0),
-            },
-            (_, Layout::Compound(_)) if !self.is_map() => {
+        let array = |prefix| match compound_head(prefix, self.data) {
+            Some((count, [code, rest @ ..])) => (Some(*code), rest, count),
+            // Without a constructor it has no elements.
+            Some((_, [])) | None => (None, &[][..], 0),
+        };
+        let (code, rest, left) = match self.code {
+            0x45 | 0xc0 | 0xd0 => {
                 let values = self.elements();
                 (None, values.rest(), values.left())
             }
+            0xe0 => array(Prefix::Byte),
+            0xf0 => array(Prefix::Word),
             _ => return None,
         };
         Some(Items { code, rest, left })

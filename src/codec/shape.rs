@@ -3,7 +3,7 @@
 //! Checked before anything is decoded, because a decoder that believes a length allocates it.
 //! Nothing here knows what a value means.
 
-use super::constructor::{DESCRIBED, Layout, Prefix, is_map, layout};
+use super::constructor::{Category, DESCRIBED, Prefix, Width, category, is_map, width};
 use crate::limits;
 
 /// Why bytes are not values.
@@ -76,22 +76,24 @@ fn length_within(bytes: &[u8], room: &mut Remaining) -> Result<usize, Misshapen>
 
 /// Returns how many bytes of a value follow its constructor.
 fn body_length(code: u8, rest: &[u8], room: &mut Remaining) -> Result<usize, Misshapen> {
-    let length = match layout(code) {
-        Layout::Fixed(length) => usize::from(length),
-        Layout::Variable(prefix) => {
-            let (length, _) = prefix.split(rest).ok_or(Misshapen::Truncated)?;
-            let length = length.checked_add(prefix.bytes());
-            length.ok_or(Misshapen::Truncated)?
+    let prefix = match width(code) {
+        Width::Fixed(length) => {
+            let length = usize::from(length);
+            let fits = length <= rest.len();
+            return fits.then_some(length).ok_or(Misshapen::Truncated);
         }
-        Layout::Compound(prefix) | Layout::Array(prefix) => {
-            return compound(code, rest, prefix, room);
-        }
-        Layout::Other => return Err(Misshapen::Constructor(code)),
+        Width::Byte => Prefix::Byte,
+        Width::Word => Prefix::Word,
+        Width::Other => return Err(Misshapen::Constructor(code)),
     };
-    if rest.len() < length {
+    if category(code) != Category::Primitive {
+        return compound(code, rest, prefix, room);
+    }
+    let (length, data) = prefix.split(rest).ok_or(Misshapen::Truncated)?;
+    if data.len() < length {
         Err(Misshapen::Truncated)
     } else {
-        Ok(length)
+        Ok(prefix.bytes() + length)
     }
 }
 
@@ -112,7 +114,7 @@ fn compound(
     if is_map(code) && count % 2 == 1 {
         return Err(Misshapen::OddMap(count));
     }
-    if matches!(layout(code), Layout::Array(_)) {
+    if category(code) == Category::Array {
         elements = array(elements, count, room)?;
     } else {
         for _ in 0..count {

@@ -1,6 +1,6 @@
 //! Single values, read in place: only the requested ones are copied.
 
-use super::constructor::{DESCRIBED, Layout, Prefix, layout};
+use super::constructor::{DESCRIBED, Prefix, Width, width};
 use super::shape::value_length;
 
 /// Returns how many bytes the value at the front takes, without a look into it: for values whose
@@ -19,13 +19,14 @@ pub(crate) fn extent(value: &[u8]) -> Option<usize> {
 /// Returns how many bytes of a value follow its constructor; nothing for a described value.
 #[inline]
 pub(super) fn data_length(code: u8, rest: &[u8]) -> Option<usize> {
-    let length = match layout(code) {
-        Layout::Fixed(length) => usize::from(length),
-        Layout::Variable(prefix) | Layout::Compound(prefix) | Layout::Array(prefix) => {
-            let (length, _) = prefix.split(rest)?;
-            length.checked_add(prefix.bytes())?
+    let length = match width(code) {
+        Width::Fixed(length) => usize::from(length),
+        Width::Byte => 1 + usize::from(*rest.first()?),
+        Width::Word => {
+            let length = u32::from_be_bytes(*rest.first_chunk()?);
+            usize::try_from(length).ok()?.checked_add(4)?
         }
-        Layout::Other => return None,
+        Width::Other => return None,
     };
     (length <= rest.len()).then_some(length)
 }
@@ -84,9 +85,10 @@ pub(crate) fn elements(value: &[u8]) -> Values<'_> {
 /// Returns the elements of a list or a map whose constructor has been read; none of anything else.
 #[inline]
 pub(super) fn contents(code: u8, data: &[u8]) -> Values<'_> {
-    let found = match layout(code) {
-        Layout::Compound(prefix) => compound_head(prefix, data),
-        Layout::Fixed(_) | Layout::Variable(_) | Layout::Array(_) | Layout::Other => None,
+    let found = match code {
+        0xc0 | 0xc1 => compound_head(Prefix::Byte, data),
+        0xd0 | 0xd1 => compound_head(Prefix::Word, data),
+        _ => None,
     };
     let (count, rest) = found.unwrap_or((0, &[]));
     Values::new(rest, count)

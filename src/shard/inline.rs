@@ -233,7 +233,10 @@ impl Inline {
 
 impl Served {
     fn take(&mut self, now: Timestamp) {
-        self.peer.engine.handle_timeout(now);
+        let due = self.peer.engine.poll_timeout();
+        if due.is_some_and(|due| due <= now) {
+            self.peer.engine.handle_timeout(now);
+        }
         if std::mem::take(&mut self.has_read) || self.peer.engine.is_held() {
             self.peer.engine.handle_bytes(now, &mut self.input);
         }
