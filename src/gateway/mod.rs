@@ -22,7 +22,7 @@ use crate::access::{Access, Attempt, Authority, Profile, one_way};
 use crate::amqp::{Accept, DeliveryId, Event, Identity, LinkId, Outcome, Refusal};
 use crate::ids::{ConnectionId, EntityId, LockToken, Random};
 use crate::memory::Memory;
-use crate::namespace::administration::{Answer, Operation};
+use crate::namespace::administration::{AdminAnswer, AdminOperation};
 use crate::namespace::{
     Contained, Damage, Deliveries, Denied, EntityChange, EntityRefused, Namespaces, StepContext,
     Tier, WantedBody,
@@ -307,8 +307,8 @@ impl Gateway {
         cx: &mut StepContext<'_>,
         host: Option<&str>,
         authority: &Authority,
-        operation: Operation,
-    ) -> Result<Answer, Denied> {
+        operation: AdminOperation,
+    ) -> Result<AdminAnswer, Denied> {
         self.with_namespaces(cx, |namespaces, cx| {
             namespaces.administer(cx, host, authority, operation)
         })

@@ -85,11 +85,11 @@ pub struct Administration {
     /// The client's rights.
     pub authority: Authority,
     /// The operation.
-    pub operation: administration::Operation,
+    pub operation: administration::AdminOperation,
 }
 
 /// The result of an operation on entities.
-pub type Administered = Result<administration::Answer, Denied>;
+pub type Administered = Result<administration::AdminAnswer, Denied>;
 
 /// An operation on messages, for whom, and where.
 #[derive(Debug)]

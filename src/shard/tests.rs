@@ -8,7 +8,7 @@ use crate::access::Profile;
 use crate::amqp::{Event as Happened, LinkId};
 use crate::journal::memory::MemoryDisk;
 use crate::journal::{self, Committer, Disk, Frame, Options};
-use crate::namespace::administration::Operation;
+use crate::namespace::administration::AdminOperation;
 use crate::queue::Description;
 
 const NOW: Timestamp = Timestamp::EPOCH;
@@ -277,7 +277,7 @@ fn a_fenced_shard_answers_nothing_and_closes_its_connections() {
         let administration = Administration {
             host: None,
             authority: authority.clone(),
-            operation: Operation::Namespace,
+            operation: AdminOperation::Namespace,
         };
         Input::Administer(RequestId(request), Box::new(administration))
     };

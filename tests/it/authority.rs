@@ -18,7 +18,7 @@ use jitney::ids::BodyRef;
 use jitney::ids::ConnectionId;
 use jitney::message::{Draft, Message};
 use jitney::namespace::StepContext;
-use jitney::namespace::administration::{Answer, Operation};
+use jitney::namespace::administration::{AdminAnswer, AdminOperation};
 use jitney::queue::{Description, EntityKind};
 use jitney::queue::{Journal, Record};
 use jitney::rights::{AuthorizationRule, Key, Rights};
@@ -330,11 +330,11 @@ fn read_over_http(world: &mut World, scope: &str, path: &str) -> Option<String> 
         host: "first",
         if_match: None,
     });
-    let operation: Operation = asked.ok()?.operation(&[]).ok()?;
+    let operation: AdminOperation = asked.ok()?.operation(&[]).ok()?;
     let host = Some("first");
     let answer = world.step(|gateway, cx| gateway.administer(cx, host, &authority, operation));
     match answer {
-        Ok(Answer::Entity(view)) => Some(view.path.to_lowercase()),
+        Ok(AdminAnswer::Entity(view)) => Some(view.path.to_lowercase()),
         _ => None,
     }
 }

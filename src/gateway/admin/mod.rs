@@ -19,7 +19,9 @@ mod text;
 mod write;
 mod xml;
 
-use crate::namespace::administration::{Answer, EntityView, Listed, More, Operation, Properties};
+use crate::namespace::administration::{
+    AdminAnswer, AdminOperation, EntityView, Listed, More, Properties,
+};
 use crate::queue::EntityKind;
 
 pub use refusal::AdminError;
@@ -73,7 +75,7 @@ pub struct AdminResponse {
 #[derive(Debug, Clone, PartialEq)]
 enum RequestBody {
     /// The body is ignored.
-    Operation(Operation),
+    Operation(AdminOperation),
     /// The body describes the resource to create or update.
     Put(Described, Precondition),
 }
@@ -150,7 +152,7 @@ impl AdminRequest {
     /// # Errors
     ///
     /// [`AdminError`] names the wrong element, and the values it may have.
-    pub fn operation(&self, body: &[u8]) -> Result<Operation, AdminError> {
+    pub fn operation(&self, body: &[u8]) -> Result<AdminOperation, AdminError> {
         match &self.wanted {
             RequestBody::Operation(operation) => Ok(operation.clone()),
             RequestBody::Put(described, condition) => {
@@ -161,19 +163,19 @@ impl AdminRequest {
 
     /// Returns the answer to a request.
     #[must_use]
-    pub fn render(&self, answer: &Answer) -> AdminResponse {
+    pub fn render(&self, answer: &AdminAnswer) -> AdminResponse {
         const ENTRY: &str = "application/atom+xml;type=entry;charset=utf-8";
         const FEED: &str = "application/atom+xml;type=feed;charset=utf-8";
         let place = &self.place;
         let (content_type, body) = match answer {
-            Answer::Namespace(view) => (ENTRY, entry::entry(place, view)),
-            Answer::Entity(view) => (ENTRY, entry::entry(place, view.as_ref())),
-            Answer::Rule(view) => (ENTRY, entry::entry(place, view.as_ref())),
-            Answer::Entities(views, more) => (FEED, self.feed(views, *more)),
-            Answer::Rules(views, more) => (FEED, self.feed(views, *more)),
-            Answer::Deleted => (ENTRY, String::new()),
+            AdminAnswer::Namespace(view) => (ENTRY, entry::entry(place, view)),
+            AdminAnswer::Entity(view) => (ENTRY, entry::entry(place, view.as_ref())),
+            AdminAnswer::Rule(view) => (ENTRY, entry::entry(place, view.as_ref())),
+            AdminAnswer::Entities(views, more) => (FEED, self.feed(views, *more)),
+            AdminAnswer::Rules(views, more) => (FEED, self.feed(views, *more)),
+            AdminAnswer::Deleted => (ENTRY, String::new()),
         };
-        let etag = if let Answer::Entity(view) = answer {
+        let etag = if let AdminAnswer::Entity(view) = answer {
             Some(etag(view))
         } else {
             None
@@ -194,7 +196,7 @@ impl AdminRequest {
 
     fn feed<T: Resource>(&self, resources: &[T], more: More) -> String {
         let (title, next) = match &self.wanted {
-            RequestBody::Operation(Operation::List { what, skip, top }) => {
+            RequestBody::Operation(AdminOperation::List { what, skip, top }) => {
                 let title = match what {
                     Listed::Queues => "Queues",
                     Listed::Topics => "Topics",
@@ -211,12 +213,12 @@ impl AdminRequest {
     }
 }
 
-fn get(target: Target) -> Operation {
+fn get(target: Target) -> AdminOperation {
     match target {
-        Target::Entity(path) | Target::Subscription(path) => Operation::Read { path },
-        Target::List { what, skip, top } => Operation::List { what, skip, top },
-        Target::Namespace => Operation::Namespace,
-        Target::Rule(subscription, name) => Operation::ReadRule { subscription, name },
+        Target::Entity(path) | Target::Subscription(path) => AdminOperation::Read { path },
+        Target::List { what, skip, top } => AdminOperation::List { what, skip, top },
+        Target::Namespace => AdminOperation::Namespace,
+        Target::Rule(subscription, name) => AdminOperation::ReadRule { subscription, name },
     }
 }
 
@@ -229,13 +231,13 @@ fn put(target: Target) -> Result<Described, AdminError> {
     }
 }
 
-fn delete(target: Target, revision: Option<u64>) -> Result<Operation, AdminError> {
+fn delete(target: Target, revision: Option<u64>) -> Result<AdminOperation, AdminError> {
     match target {
         Target::Entity(path) | Target::Subscription(path) => {
-            Ok(Operation::Delete { path, revision })
+            Ok(AdminOperation::Delete { path, revision })
         }
         Target::Rule(subscription, name) => match revision {
-            None => Ok(Operation::DeleteRule { subscription, name }),
+            None => Ok(AdminOperation::DeleteRule { subscription, name }),
             Some(version) => Err(AdminError::Version(version.to_string())),
         },
         Target::List { .. } | Target::Namespace => Err(AdminError::Method("DELETE".to_owned())),
@@ -248,7 +250,7 @@ impl Described {
         condition: Precondition,
         place: &BaseUrl,
         body: &[u8],
-    ) -> Result<Operation, AdminError> {
+    ) -> Result<AdminOperation, AdminError> {
         let entry = xml::read(body)?;
         let described = content(&entry)?;
         match self {
@@ -259,8 +261,10 @@ impl Described {
                 let subscription = subscription.clone();
                 let rule = Box::new(rule::read(described, name.clone())?);
                 Ok(match condition {
-                    Precondition::Absent => Operation::CreateRule { subscription, rule },
-                    Precondition::Present(None) => Operation::UpdateRule { subscription, rule },
+                    Precondition::Absent => AdminOperation::CreateRule { subscription, rule },
+                    Precondition::Present(None) => {
+                        AdminOperation::UpdateRule { subscription, rule }
+                    }
                     // Rules have no versions, so none is there.
                     Precondition::Present(Some(version)) => {
                         return Err(AdminError::Version(version.to_string()));
@@ -273,7 +277,7 @@ impl Described {
                 let properties = Box::new(description::read(described)?);
                 check_version(&properties, place)?;
                 Ok(match (condition, kind) {
-                    (Precondition::Present(revision), _) => Operation::Update {
+                    (Precondition::Present(revision), _) => AdminOperation::Update {
                         path,
                         kind,
                         properties,
@@ -282,14 +286,14 @@ impl Described {
                     (Precondition::Absent, EntityKind::Subscription) => {
                         let rule = described.child("DefaultRuleDescription")?;
                         let rule = rule.map(rule::read_default).transpose()?;
-                        Operation::CreateSubscription {
+                        AdminOperation::CreateSubscription {
                             path,
                             properties,
                             rule: rule.map(Box::new),
                         }
                     }
                     (Precondition::Absent, EntityKind::Queue | EntityKind::Topic) => {
-                        Operation::CreateEntity {
+                        AdminOperation::CreateEntity {
                             path,
                             is_topic: kind == EntityKind::Topic,
                             properties,

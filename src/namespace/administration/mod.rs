@@ -22,7 +22,7 @@ pub use properties::Properties;
 /// An operation. Paths are as clients of the namespace write them, decoded: `orders`,
 /// `news/Subscriptions/eu`; their case does not matter.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Operation {
+pub enum AdminOperation {
     /// Tell of the namespace itself.
     Namespace,
     /// Tell of a queue, a topic or a subscription.
@@ -107,7 +107,7 @@ pub enum Operation {
     },
 }
 
-impl Operation {
+impl AdminOperation {
     /// Returns the path of what it is about, as it is in the URL of its request: that is what a
     /// token must be for.
     pub(super) fn resource(&self) -> Cow<'_, str> {
@@ -150,7 +150,7 @@ pub enum Listed {
 
 /// The result of an operation.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
+pub enum AdminAnswer {
     /// The namespace.
     Namespace(NamespaceView),
     /// A queue, a topic or a subscription, as it is now.

@@ -1,7 +1,8 @@
 //! Operations, carried out.
 
 use super::{
-    Answer, Counts, EntityView, Listed, More, NamespaceView, Operation, Properties, RuleView,
+    AdminAnswer, AdminOperation, Counts, EntityView, Listed, More, NamespaceView, Properties,
+    RuleView,
 };
 use crate::access::Authority;
 use crate::address;
@@ -12,7 +13,7 @@ use crate::queue::{Description, EntityKind, Queue};
 use crate::rights::Right;
 use crate::rules::{Filter, Rule};
 
-type Outcome = Result<Answer, Denied>;
+type Outcome = Result<AdminAnswer, Denied>;
 
 impl Namespaces {
     /// Carries an operation out, in the namespace of a host name, for a client with these
@@ -26,7 +27,7 @@ impl Namespaces {
         cx: &mut StepContext<'_>,
         host: Option<&str>,
         authority: &Authority,
-        operation: Operation,
+        operation: AdminOperation,
     ) -> Outcome {
         let prefix = self.directory.namespace_of(host);
         let denied = denied(&operation, host);
@@ -52,18 +53,18 @@ struct Administration<'a, 'b> {
 }
 
 impl Administration<'_, '_> {
-    fn run(&mut self, operation: Operation) -> Outcome {
+    fn run(&mut self, operation: AdminOperation) -> Outcome {
         let resource = format!("{}{}", self.prefix, operation.resource());
         let checked = self.authority.check(&resource, Right::Manage);
         checked.map_err(|_| Denied::new(DeniedKind::Unauthorized, &self.denied, ""))?;
         match operation {
-            Operation::Namespace => self.namespace(),
-            Operation::Read { path } => {
+            AdminOperation::Namespace => self.namespace(),
+            AdminOperation::Read { path } => {
                 let base = self.find(&path)?;
-                Ok(Answer::Entity(Box::new(self.view(base)?)))
+                Ok(AdminAnswer::Entity(Box::new(self.view(base)?)))
             }
-            Operation::List { what, skip, top } => self.list(&what, skip, top),
-            Operation::CreateEntity {
+            AdminOperation::List { what, skip, top } => self.list(&what, skip, top),
+            AdminOperation::CreateEntity {
                 path,
                 is_topic,
                 properties,
@@ -75,25 +76,31 @@ impl Administration<'_, '_> {
                 };
                 self.create(&path, kind, &properties, None)
             }
-            Operation::CreateSubscription {
+            AdminOperation::CreateSubscription {
                 path,
                 properties,
                 rule,
             } => self.create(&path, EntityKind::Subscription, &properties, rule),
-            Operation::Update {
+            AdminOperation::Update {
                 path,
                 kind,
                 properties,
                 revision,
             } => self.update(&path, kind, &properties, revision),
-            Operation::Delete { path, revision } => self.delete(&path, revision),
-            Operation::ReadRule { subscription, name } => {
+            AdminOperation::Delete { path, revision } => self.delete(&path, revision),
+            AdminOperation::ReadRule { subscription, name } => {
                 let (topic, base) = self.subscription(&subscription)?;
                 self.rule(topic, base, &name)
             }
-            Operation::CreateRule { subscription, rule } => self.create_rule(&subscription, *rule),
-            Operation::UpdateRule { subscription, rule } => self.update_rule(&subscription, *rule),
-            Operation::DeleteRule { subscription, name } => self.delete_rule(&subscription, &name),
+            AdminOperation::CreateRule { subscription, rule } => {
+                self.create_rule(&subscription, *rule)
+            }
+            AdminOperation::UpdateRule { subscription, rule } => {
+                self.update_rule(&subscription, *rule)
+            }
+            AdminOperation::DeleteRule { subscription, name } => {
+                self.delete_rule(&subscription, &name)
+            }
         }
     }
 
@@ -115,7 +122,7 @@ impl Administration<'_, '_> {
         });
         let created_at = made.min().unwrap_or(self.cx.now);
         let tier = self.namespaces.directory.tier_of(&self.prefix);
-        Ok(Answer::Namespace(NamespaceView {
+        Ok(AdminAnswer::Namespace(NamespaceView {
             name,
             tier,
             created_at,
@@ -158,7 +165,10 @@ impl Administration<'_, '_> {
             .collect();
         let more = shorten(&mut found, top);
         let views = found.into_iter().map(|base| self.view(base));
-        Ok(Answer::Entities(views.collect::<Result<_, _>>()?, more))
+        Ok(AdminAnswer::Entities(
+            views.collect::<Result<_, _>>()?,
+            more,
+        ))
     }
 
     fn list_rules(&mut self, subscription: &str, skip: usize, top: usize) -> Outcome {
@@ -173,7 +183,7 @@ impl Administration<'_, '_> {
             })
             .collect();
         let more = shorten(&mut views, top);
-        Ok(Answer::Rules(views, more))
+        Ok(AdminAnswer::Rules(views, more))
     }
 
     fn create(
@@ -212,7 +222,7 @@ impl Administration<'_, '_> {
             .make_entity(self.cx, &full, description, rules);
         let base = made.map_err(Denied::from)?;
         self.namespaces.warn_of_forwards(base);
-        Ok(Answer::Entity(Box::new(self.view(base)?)))
+        Ok(AdminAnswer::Entity(Box::new(self.view(base)?)))
     }
 
     fn update(
@@ -247,7 +257,7 @@ impl Administration<'_, '_> {
         if changed.map_err(Denied::from)? {
             self.namespaces.warn_of_forwards(base);
         }
-        Ok(Answer::Entity(Box::new(self.view(base)?)))
+        Ok(AdminAnswer::Entity(Box::new(self.view(base)?)))
     }
 
     fn delete(&mut self, path: &str, revision: Option<u64>) -> Outcome {
@@ -255,7 +265,7 @@ impl Administration<'_, '_> {
         self.check_revision(base, revision)?;
         let (_, full) = self.described(base)?;
         self.namespaces.delete_entity(self.cx, &full);
-        Ok(Answer::Deleted)
+        Ok(AdminAnswer::Deleted)
     }
 
     fn create_rule(&mut self, subscription: &str, rule: Rule) -> Outcome {
@@ -289,7 +299,7 @@ impl Administration<'_, '_> {
     fn delete_rule(&mut self, subscription: &str, name: &str) -> Outcome {
         let (topic, base) = self.subscription(subscription)?;
         if self.namespaces.drop_rule(self.cx, topic, base, name) {
-            return Ok(Answer::Deleted);
+            return Ok(AdminAnswer::Deleted);
         }
         Err(no_rule(subscription, name))
     }
@@ -297,7 +307,7 @@ impl Administration<'_, '_> {
     fn rule(&mut self, topic: EntityId, base: EntityId, name: &str) -> Outcome {
         let subscription = self.shown(base);
         match self.namespaces.topic(topic).rules.rule(base.0, name) {
-            Some(rule) => Ok(Answer::Rule(Box::new(RuleView {
+            Some(rule) => Ok(AdminAnswer::Rule(Box::new(RuleView {
                 subscription,
                 rule: rule.clone(),
             }))),
@@ -517,7 +527,7 @@ pub const READ_CLAIMS: &str = "Manage,EntityRead";
 
 /// Says, in the service's words, that a right to an operation is missing: the same whether there is
 /// such an entity or not.
-fn denied(operation: &Operation, host: Option<&str>) -> String {
+fn denied(operation: &AdminOperation, host: Option<&str>) -> String {
     let host = host.unwrap_or_default();
     let of_part = |name: &str, path: &str| {
         format!(
@@ -533,30 +543,35 @@ fn denied(operation: &Operation, host: Option<&str>) -> String {
         )
     };
     match operation {
-        Operation::Read { path } if is_part(path) => of_part("GetSubscription", path),
-        Operation::List {
+        AdminOperation::Read { path } if is_part(path) => of_part("GetSubscription", path),
+        AdminOperation::List {
             what: Listed::Subscriptions(topic),
             ..
         } => of_part("EnumerateSubscriptions", topic),
-        Operation::List {
+        AdminOperation::List {
             what: Listed::Rules(path),
             ..
         } => of_part("EnumerateRules", path),
-        Operation::Namespace | Operation::Read { .. } | Operation::List { .. } => {
+        AdminOperation::Namespace | AdminOperation::Read { .. } | AdminOperation::List { .. } => {
             format!("{READ_CLAIMS} claims required for this operation.")
         }
-        Operation::CreateSubscription { path, .. } => of_part("CreateOrUpdateSubscription", path),
-        Operation::Update { path, .. } if is_part(path) => {
+        AdminOperation::CreateSubscription { path, .. } => {
             of_part("CreateOrUpdateSubscription", path)
         }
-        Operation::CreateEntity { .. } | Operation::Update { .. } => of_entity("EntityWrite"),
-        Operation::Delete { path, .. } if is_part(path) => of_part("DeleteSubscription", path),
-        Operation::Delete { .. } => of_entity("EntityDelete"),
-        Operation::ReadRule { subscription, .. } => of_part("GetRule", subscription),
-        Operation::CreateRule { subscription, .. } | Operation::UpdateRule { subscription, .. } => {
+        AdminOperation::Update { path, .. } if is_part(path) => {
+            of_part("CreateOrUpdateSubscription", path)
+        }
+        AdminOperation::CreateEntity { .. } | AdminOperation::Update { .. } => {
+            of_entity("EntityWrite")
+        }
+        AdminOperation::Delete { path, .. } if is_part(path) => of_part("DeleteSubscription", path),
+        AdminOperation::Delete { .. } => of_entity("EntityDelete"),
+        AdminOperation::ReadRule { subscription, .. } => of_part("GetRule", subscription),
+        AdminOperation::CreateRule { subscription, .. }
+        | AdminOperation::UpdateRule { subscription, .. } => {
             of_part("CreateOrUpdateRule", subscription)
         }
-        Operation::DeleteRule { subscription, .. } => of_part("DeleteRule", subscription),
+        AdminOperation::DeleteRule { subscription, .. } => of_part("DeleteRule", subscription),
     }
 }
 

@@ -11,9 +11,9 @@ use crate::rights::{AuthorizationRule, Key, Rights};
 use crate::rules::{Filter, SqlFilter};
 use crate::time::Millis;
 
-type Outcome = Result<Answer, Denied>;
+type Outcome = Result<AdminAnswer, Denied>;
 
-fn administer(bench: &mut Bench, operation: Operation) -> Outcome {
+fn administer(bench: &mut Bench, operation: AdminOperation) -> Outcome {
     let done = bench.run(|gateway, cx| {
         let authority = gateway.authorize(cx.now, &inquiry(None, None, "")).unwrap();
         gateway.administer(cx, None, &authority, operation)
@@ -25,13 +25,13 @@ fn administer(bench: &mut Bench, operation: Operation) -> Outcome {
 fn create(bench: &mut Bench, path: &str, properties: Properties) -> Outcome {
     let (path, properties) = (path.to_owned(), Box::new(properties));
     let operation = if path.contains("/Subscriptions/") {
-        Operation::CreateSubscription {
+        AdminOperation::CreateSubscription {
             path,
             properties,
             rule: None,
         }
     } else {
-        Operation::CreateEntity {
+        AdminOperation::CreateEntity {
             path,
             is_topic: false,
             properties,
@@ -48,7 +48,7 @@ fn update(bench: &mut Bench, path: &str, properties: Properties) -> Outcome {
         .map_or(EntityKind::Queue, |it| it.kind);
     administer(
         bench,
-        Operation::Update {
+        AdminOperation::Update {
             path: path.to_owned(),
             kind,
             properties: Box::new(properties),
@@ -59,7 +59,7 @@ fn update(bench: &mut Bench, path: &str, properties: Properties) -> Outcome {
 
 fn entity(outcome: Outcome) -> EntityView {
     match outcome {
-        Ok(Answer::Entity(view)) => *view,
+        Ok(AdminAnswer::Entity(view)) => *view,
         other => panic!("{other:?}"),
     }
 }
@@ -271,7 +271,7 @@ fn a_version_that_has_gone_is_not_changed() {
         .unwrap()
         .history
         .revision;
-    let delete = |revision| Operation::Delete {
+    let delete = |revision| AdminOperation::Delete {
         path: "q".to_owned(),
         revision,
     };
@@ -288,7 +288,7 @@ fn a_version_that_has_gone_is_not_changed() {
     );
     assert_eq!(
         administer(&mut bench, delete(Some(revision))),
-        Ok(Answer::Deleted)
+        Ok(AdminAnswer::Deleted)
     );
     let refused = administer(&mut bench, delete(None));
     assert!(
@@ -317,7 +317,7 @@ fn rules_are_made_replaced_and_deleted() {
     };
     let made = administer(
         &mut bench,
-        Operation::CreateSubscription {
+        AdminOperation::CreateSubscription {
             path: subscription.clone(),
             properties: Box::default(),
             rule: Some(rule("first", "a = 1")),
@@ -327,8 +327,8 @@ fn rules_are_made_replaced_and_deleted() {
     let list = |bench: &mut Bench| {
         let what = Listed::Rules(subscription.clone());
         let (skip, top) = (0, 10);
-        match administer(bench, Operation::List { what, skip, top }) {
-            Ok(Answer::Rules(views, More::No)) => views
+        match administer(bench, AdminOperation::List { what, skip, top }) {
+            Ok(AdminAnswer::Rules(views, More::No)) => views
                 .into_iter()
                 .map(|view| match view.rule.filter {
                     Filter::Sql(filter) => format!("{} {}", view.rule.name, filter.text()),
@@ -339,11 +339,11 @@ fn rules_are_made_replaced_and_deleted() {
         }
     };
     assert_eq!(list(&mut bench), ["first a = 1"]);
-    let create = |rule| Operation::CreateRule {
+    let create = |rule| AdminOperation::CreateRule {
         subscription: subscription.clone(),
         rule,
     };
-    let replace = |rule| Operation::UpdateRule {
+    let replace = |rule| AdminOperation::UpdateRule {
         subscription: subscription.clone(),
         rule,
     };
@@ -359,19 +359,15 @@ fn rules_are_made_replaced_and_deleted() {
     );
     administer(&mut bench, replace(rule("FIRST", "c = 3"))).unwrap();
     assert_eq!(list(&mut bench), ["first c = 3", "second b = 2"]);
-    let topic = administer(
-        &mut bench,
-        Operation::Read {
-            path: "t".to_owned(),
-        },
-    );
-    let topic = entity(topic);
+    let path = "t".to_owned();
+    let topic = entity(administer(&mut bench, AdminOperation::Read { path }));
     assert_eq!((topic.subscriptions, topic.sql_filters), (3, 4));
-    let delete = Operation::DeleteRule {
+    let delete = AdminOperation::DeleteRule {
         subscription: subscription.clone(),
         name: "first".to_owned(),
     };
-    assert_eq!(administer(&mut bench, delete.clone()), Ok(Answer::Deleted));
+    let deleted = administer(&mut bench, delete.clone());
+    assert_eq!(deleted, Ok(AdminAnswer::Deleted));
     check_refused(administer(&mut bench, delete), "not found");
     assert_eq!(list(&mut bench), ["second b = 2"]);
 }
@@ -390,8 +386,8 @@ fn lists_come_in_pages() {
     let mut names = Vec::new();
     loop {
         let (what, skip, top) = (Listed::Queues, names.len(), 1_000);
-        let listed = administer(&mut bench, Operation::List { what, skip, top });
-        let Ok(Answer::Entities(views, more)) = listed else {
+        let listed = administer(&mut bench, AdminOperation::List { what, skip, top });
+        let Ok(AdminAnswer::Entities(views, more)) = listed else {
             panic!("{listed:?}");
         };
         assert!(views.len() <= limits::LISTED_MAX);
@@ -423,10 +419,10 @@ fn a_key_of_an_entity_manages_that_and_what_is_below() {
         );
         assert_eq!(refused, !allowed, "{done:?}");
     };
-    let read = |path: &str| Operation::Read {
+    let read = |path: &str| AdminOperation::Read {
         path: path.to_owned(),
     };
-    let list = |what| Operation::List {
+    let list = |what| AdminOperation::List {
         what,
         skip: 0,
         top: 1,
@@ -437,10 +433,10 @@ fn a_key_of_an_entity_manages_that_and_what_is_below() {
     check(read("none"), false);
     check(list(Listed::Subscriptions("t".to_owned())), true);
     check(list(Listed::Topics), false);
-    check(Operation::Namespace, false);
+    check(AdminOperation::Namespace, false);
     let properties = Box::<Properties>::default();
     check(
-        Operation::CreateEntity {
+        AdminOperation::CreateEntity {
             path: "t2".to_owned(),
             is_topic: false,
             properties,
@@ -464,7 +460,7 @@ fn who_may_not_send_to_an_entity_forwards_nothing_to_it() {
             forward_to: Some(to.to_owned()),
             ..Properties::default()
         });
-        let operation = Operation::Update {
+        let operation = AdminOperation::Update {
             path: "q".to_owned(),
             kind: EntityKind::Queue,
             properties,
@@ -536,7 +532,7 @@ fn a_namespace_of_the_standard_tier_has_small_messages() {
         .run(|gateway, cx| gateway.ensure_entity(cx, "configured", large))
         .unwrap();
     assert_eq!(size(&bench, "configured"), STANDARD);
-    let Ok(Answer::Namespace(view)) = administer(&mut bench, Operation::Namespace) else {
+    let Ok(AdminAnswer::Namespace(view)) = administer(&mut bench, AdminOperation::Namespace) else {
         panic!("a namespace");
     };
     assert_eq!(view.tier, Tier::Standard);
@@ -599,7 +595,7 @@ fn who_lacks_a_right_is_told_which_in_the_service_s_words() {
             .run(|gateway, cx| gateway.administer(cx, Some("ns.example"), &authority, operation));
         done.unwrap_err().to_string()
     };
-    let read = |path: &str| Operation::Read {
+    let read = |path: &str| AdminOperation::Read {
         path: path.to_owned(),
     };
     let claims = "Manage,EntityRead claims required for this operation.";
@@ -611,7 +607,7 @@ fn who_lacks_a_right_is_told_which_in_the_service_s_words() {
         "SubCode=40100: Unauthorized : Unauthorized access for 'GetSubscription' operation on \
          endpoint 'sb://ns.example/t/Subscriptions/a'."
     );
-    let delete = Operation::Delete {
+    let delete = AdminOperation::Delete {
         path: "q".to_owned(),
         revision: None,
     };

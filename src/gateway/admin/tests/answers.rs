@@ -7,7 +7,9 @@ use std::path::Path;
 use super::asked;
 use crate::message::Scalar;
 use crate::namespace::Tier;
-use crate::namespace::administration::{Answer, Counts, EntityView, More, NamespaceView, RuleView};
+use crate::namespace::administration::{
+    AdminAnswer, Counts, EntityView, More, NamespaceView, RuleView,
+};
 use crate::queue::{Description, EntityKind, History, Status};
 use crate::rights::{AuthorizationRule, Key, Rights};
 use crate::rules::{Action, CorrelationFields, CorrelationFilter, Filter, Rule, SqlFilter, Value};
@@ -16,7 +18,7 @@ use crate::time::{Millis, Timestamp};
 const AT: Timestamp = Timestamp::from_millis(1_600_000_000_000);
 
 /// Compares an answer with what is in a file, with a line for each element.
-fn check(name: &str, target: &str, answer: &Answer) {
+fn check(name: &str, target: &str, answer: &AdminAnswer) {
     let told = asked("GET", target, None).unwrap().render(answer);
     assert_eq!(told.status, 200);
     let body = told.body.replace("><", ">\n<") + "\n";
@@ -132,7 +134,7 @@ fn values() -> Vec<(String, Value)> {
 
 #[test]
 fn a_queue_is_told_with_all_that_there_is() {
-    let answer = Answer::Entity(Box::new(queue()));
+    let answer = AdminAnswer::Entity(Box::new(queue()));
     check(
         "queue.xml",
         "/orders%2Fnew%20%C3%A9?api-version=2024-05",
@@ -143,9 +145,9 @@ fn a_queue_is_told_with_all_that_there_is() {
 #[test]
 fn a_topic_and_a_subscription_are_told() {
     let topic = view("news", of_kind(EntityKind::Topic));
-    check("topic.xml", "/news", &Answer::Entity(Box::new(topic)));
+    check("topic.xml", "/news", &AdminAnswer::Entity(Box::new(topic)));
     let subscription = view("news/Subscriptions/eu", of_kind(EntityKind::Subscription));
-    let answer = Answer::Entity(Box::new(subscription));
+    let answer = AdminAnswer::Entity(Box::new(subscription));
     check(
         "subscription.xml",
         "/news/subscriptions/eu?api-version=2021-05",
@@ -179,7 +181,7 @@ fn rules_of_each_kind_are_told() {
     check(
         "rules.xml",
         "/news/Subscriptions/eu/Rules/",
-        &Answer::Rules(rules, More::No),
+        &AdminAnswer::Rules(rules, More::No),
     );
 }
 
@@ -190,7 +192,7 @@ fn a_page_leads_to_the_next_one_if_there_is_one() {
             view("a", Description::default()),
             view("b", Description::default()),
         ];
-        Answer::Entities(views, more)
+        AdminAnswer::Entities(views, more)
     };
     let target = "/$Resources/queues?api-version=2021-05&enrich=false&$skip=4&$top=2";
     check("page.xml", target, &page(More::Yes));
@@ -203,14 +205,14 @@ fn a_page_leads_to_the_next_one_if_there_is_one() {
     check(
         "nothing.xml",
         "/$Resources/Topics",
-        &Answer::Entities(Vec::new(), More::No),
+        &AdminAnswer::Entities(Vec::new(), More::No),
     );
 }
 
 #[test]
 fn the_namespace_has_the_name_that_its_clients_know() {
     let view = |name: &str, tier: Tier| {
-        Answer::Namespace(NamespaceView {
+        AdminAnswer::Namespace(NamespaceView {
             name: name.to_owned(),
             tier,
             created_at: AT,
@@ -244,7 +246,7 @@ fn the_name_of_a_namespace_is_the_first_part_of_a_host_unless_it_is_a_number() {
             host,
             if_match: None,
         };
-        let answer = Answer::Entity(Box::new(view("q", Description::default())));
+        let answer = AdminAnswer::Entity(Box::new(view("q", Description::default())));
         let told = super::AdminRequest::read(&request)
             .unwrap()
             .render(&answer)
@@ -260,7 +262,7 @@ fn the_name_of_a_namespace_is_the_first_part_of_a_host_unless_it_is_a_number() {
 
 #[test]
 fn statuses_and_versions_are_those_that_clients_want() {
-    let answer = Answer::Entity(Box::new(queue()));
+    let answer = AdminAnswer::Entity(Box::new(queue()));
     let told = |method, if_match| {
         let told = asked(method, "/orders", if_match).unwrap();
         let told = told.render(&answer);
@@ -271,7 +273,7 @@ fn statuses_and_versions_are_those_that_clients_want() {
     assert_eq!(told("PUT", Some("*")), (200, etag.clone()));
     assert_eq!(told("GET", None), (200, etag));
     let gone = asked("DELETE", "/orders", None).unwrap();
-    let gone = gone.render(&Answer::Deleted);
+    let gone = gone.render(&AdminAnswer::Deleted);
     assert_eq!(
         (gone.status, gone.etag, gone.body.as_str()),
         (200, None, "")
@@ -280,7 +282,7 @@ fn statuses_and_versions_are_those_that_clients_want() {
 
 #[test]
 fn urls_are_spelled_as_the_request_was() {
-    let ids = |target: &str, answer: &Answer| {
+    let ids = |target: &str, answer: &AdminAnswer| {
         let told = asked("GET", target, None).unwrap().render(answer).body;
         let ids = told.split("<id>").skip(1);
         let ids = ids.map(|rest| rest.split("</id>").next().unwrap().to_owned());
@@ -288,7 +290,7 @@ fn urls_are_spelled_as_the_request_was() {
     };
     let url = |rest: &str| format!("https://contoso.localhost:5300/{rest}");
     let subscription = || view("t1/Subscriptions/sub1", of_kind(EntityKind::Subscription));
-    let one = Answer::Entity(Box::new(subscription()));
+    let one = AdminAnswer::Entity(Box::new(subscription()));
     for spelled in [
         "t1/subscriptions/sub1?api-version=2017-04",
         "T1/Subscriptions/SUB1?api-version=2024-05",
@@ -297,18 +299,18 @@ fn urls_are_spelled_as_the_request_was() {
         assert_eq!(ids(&format!("/{spelled}"), &one), [url(spelled)]);
     }
     // The members of a list are below what was asked for; clients differ at its end.
-    let all = Answer::Entities(vec![subscription()], More::No);
+    let all = AdminAnswer::Entities(vec![subscription()], More::No);
     let told = ids("/T1/subscriptions?api-version=2017-04", &all);
     assert_eq!(told[1], url("T1/subscriptions/sub1?api-version=2017-04"));
     assert_eq!(
         ids("/t1/Subscriptions/", &all)[1],
         url("t1/Subscriptions/sub1")
     );
-    let rules = Answer::Rules(vec![rule("$Default", Filter::True, None)], More::No);
+    let rules = AdminAnswer::Rules(vec![rule("$Default", Filter::True, None)], More::No);
     let told = ids("/news/subscriptions/eu/rules?api-version=2017-04", &rules);
     let expected = url("news/subscriptions/eu/rules/$Default?api-version=2017-04");
     assert_eq!(told[1], expected);
-    let queues = Answer::Entities(vec![view("a/B c", Description::default())], More::No);
+    let queues = AdminAnswer::Entities(vec![view("a/B c", Description::default())], More::No);
     assert_eq!(ids("/$Resources/queues", &queues)[1], url("a/B%20c"));
 }
 
@@ -317,7 +319,7 @@ fn clients_of_an_old_version_are_not_told_what_it_does_not_know() {
     let told = |version: &str| {
         let target = format!("/orders?api-version={version}");
         let told = asked("GET", &target, None).unwrap();
-        let told = told.render(&Answer::Entity(Box::new(queue())));
+        let told = told.render(&AdminAnswer::Entity(Box::new(queue())));
         told.body.contains("MaxMessageSizeInKilobytes")
     };
     assert!(!told("2017-04") && !told("2014-01"));
@@ -329,7 +331,7 @@ fn a_forward_is_told_as_it_was_given() {
     let mut view = queue();
     view.description.forward_to_address = Some("https://other.example/a%20b/c".to_owned());
     let told = asked("GET", "/orders", None).unwrap();
-    let told = told.render(&Answer::Entity(Box::new(view))).body;
+    let told = told.render(&AdminAnswer::Entity(Box::new(view))).body;
     assert!(
         told.contains("<ForwardTo>https://other.example/a%20b/c</ForwardTo>"),
         "{told}"

@@ -12,7 +12,7 @@ use super::{asked, put};
 use crate::address::Address;
 use crate::message::Scalar;
 use crate::namespace::administration::{
-    Answer, Counts, EntityView, Operation, Properties, RuleView,
+    AdminAnswer, AdminOperation, Counts, EntityView, Properties, RuleView,
 };
 use crate::queue::{Description, EntityKind, History, Status};
 use crate::rights::{AuthorizationRule, Key, Rights};
@@ -272,9 +272,9 @@ proptest! {
             sql_filters: 0,
             correlation_filters: 0,
         };
-        let told = asked("GET", target, None).unwrap().render(&Answer::Entity(Box::new(view)));
+        let told = asked("GET", target, None).unwrap().render(&AdminAnswer::Entity(Box::new(view)));
         let back = put(target, told.etag.as_deref(), &told.body);
-        let Ok(Operation::Update { kind: back_kind, properties: mut back, revision, .. }) = back
+        let Ok(AdminOperation::Update { kind: back_kind, properties: mut back, revision, .. }) = back
         else {
             return Err(TestCaseError::fail(format!("{back:?}")));
         };
@@ -290,8 +290,8 @@ proptest! {
         let rule = Rule { name: "r".to_owned(), filter, action, created_at: Timestamp::EPOCH };
         let view = RuleView { subscription: "t/Subscriptions/s".to_owned(), rule: rule.clone() };
         let target = "/t/Subscriptions/s/Rules/r";
-        let told = asked("GET", target, None).unwrap().render(&Answer::Rule(Box::new(view)));
-        let expected = Operation::CreateRule {
+        let told = asked("GET", target, None).unwrap().render(&AdminAnswer::Rule(Box::new(view)));
+        let expected = AdminOperation::CreateRule {
             subscription: "t/Subscriptions/s".to_owned(),
             rule: Box::new(rule),
         };

@@ -7,7 +7,7 @@ mod refusals;
 mod requests;
 
 use super::{AdminError, AdminRequest, RequestHead};
-use crate::namespace::administration::Operation;
+use crate::namespace::administration::AdminOperation;
 
 const HOST: &str = "contoso.localhost:5300";
 
@@ -27,14 +27,14 @@ fn asked(method: &str, target: &str, if_match: Option<&str>) -> Result<AdminRequ
 }
 
 /// Returns the operation of a request whose body adds nothing.
-fn operation(method: &str, target: &str) -> Result<Operation, AdminError> {
+fn operation(method: &str, target: &str) -> Result<AdminOperation, AdminError> {
     let asked = asked(method, target, None)?;
     assert!(!asked.needs_body(), "{method} {target}");
     asked.operation(b"this is not looked at")
 }
 
 /// Returns the operation of a request that makes or changes something.
-fn put(target: &str, if_match: Option<&str>, body: &str) -> Result<Operation, AdminError> {
+fn put(target: &str, if_match: Option<&str>, body: &str) -> Result<AdminOperation, AdminError> {
     let asked = asked("PUT", target, if_match)?;
     assert!(asked.needs_body(), "{target}");
     asked.operation(body.as_bytes())

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{asked, entry, operation, put};
 use crate::message::Scalar;
-use crate::namespace::administration::{Answer, Listed, Operation, Properties, RuleView};
+use crate::namespace::administration::{AdminAnswer, AdminOperation, Listed, Properties, RuleView};
 use crate::queue::{EntityKind, Status};
 use crate::rights::{AuthorizationRule, Key, Rights};
 use crate::rules::{
@@ -17,7 +17,7 @@ const THAT_DAY: i64 = 1_593_947_533 * 10_000_000;
 const SECOND: i64 = 10_000_000;
 
 /// Returns the operation of a recorded request.
-fn recorded(request: &str) -> Operation {
+fn recorded(request: &str) -> AdminOperation {
     let (head, body) = request.split_once("\n\n").unwrap();
     let mut lines = head.lines();
     let (method, target) = lines.next().unwrap().split_once(' ').unwrap();
@@ -96,7 +96,7 @@ const LISTEN: Rights = Rights {
 
 #[test]
 fn python_makes_a_queue() {
-    let expected = Operation::CreateEntity {
+    let expected = AdminOperation::CreateEntity {
         path: "full/\u{e4} b&<>".to_owned(),
         is_topic: false,
         properties: Box::new(Properties {
@@ -129,7 +129,7 @@ fn python_makes_a_queue() {
 
 #[test]
 fn python_gives_back_what_it_was_told_of_a_queue() {
-    let Operation::Update {
+    let AdminOperation::Update {
         path,
         kind,
         properties,
@@ -149,13 +149,13 @@ fn python_gives_back_what_it_was_told_of_a_queue() {
 
 #[test]
 fn python_makes_a_topic_and_changes_a_subscription() {
-    let expected = Operation::CreateEntity {
+    let expected = AdminOperation::CreateEntity {
         path: "t/1".to_owned(),
         is_topic: true,
         properties: Box::default(),
     };
     assert_eq!(recorded!("python-topic-create"), expected);
-    let Operation::Update {
+    let AdminOperation::Update {
         path,
         kind,
         properties,
@@ -197,7 +197,7 @@ fn python_values(prefix: &str) -> Vec<(String, Value)> {
 fn python_makes_rules_with_values_of_each_type() {
     let parameters = python_values("@").into_iter().collect();
     let filter = Filter::Sql(SqlFilter::parse_with("a=@p", parameters).unwrap());
-    let expected = Operation::CreateRule {
+    let expected = AdminOperation::CreateRule {
         subscription: "t/1/Subscriptions/s1".to_owned(),
         rule: rule("r1", filter, Some(action("SET x=@s", &[("@s", text("y"))]))),
     };
@@ -215,13 +215,13 @@ fn python_makes_rules_with_values_of_each_type() {
         content_type: some("ct"),
         properties: python_values(""),
     };
-    let expected = Operation::CreateRule {
+    let expected = AdminOperation::CreateRule {
         subscription: "t/1/Subscriptions/s1".to_owned(),
         rule: rule("r2", correlation(fields), None),
     };
     assert_eq!(recorded!("python-rule-correlation"), expected);
 
-    let expected = Operation::CreateRule {
+    let expected = AdminOperation::CreateRule {
         subscription: "t/1/Subscriptions/s1".to_owned(),
         rule: rule("r4", Filter::False, None),
     };
@@ -230,7 +230,7 @@ fn python_makes_rules_with_values_of_each_type() {
 
 #[test]
 fn javascript_makes_a_queue_and_changes_a_topic() {
-    let expected = Operation::CreateEntity {
+    let expected = AdminOperation::CreateEntity {
         path: "a/b c".to_owned(),
         is_topic: false,
         properties: Box::new(Properties {
@@ -258,7 +258,7 @@ fn javascript_makes_a_queue_and_changes_a_topic() {
         }),
     };
     assert_eq!(recorded!("javascript-queue-create"), expected);
-    let Operation::Update {
+    let AdminOperation::Update {
         kind, properties, ..
     } = recorded!("javascript-topic-update")
     else {
@@ -288,7 +288,7 @@ fn javascript_makes_a_subscription_with_its_first_rule() {
         "SET a=@b",
         &[("@b", xml(Scalar::Double(2.0), "double", "2"))],
     );
-    let expected = Operation::CreateSubscription {
+    let expected = AdminOperation::CreateSubscription {
         path: "jt/Subscriptions/s2".to_owned(),
         properties: Box::new(Properties {
             lock_duration: Some(Millis::from_secs(10)),
@@ -316,7 +316,7 @@ fn javascript_makes_a_subscription_with_its_first_rule() {
             ),
         ],
     );
-    let expected = Operation::CreateRule {
+    let expected = AdminOperation::CreateRule {
         subscription: "jt/Subscriptions/s1".to_owned(),
         rule: rule("r1", filter, Some(self::action("SET x=1", &[]))),
     };
@@ -325,7 +325,7 @@ fn javascript_makes_a_subscription_with_its_first_rule() {
 
 #[test]
 fn go_makes_a_queue_and_a_subscription_with_its_first_rule() {
-    let Operation::CreateEntity {
+    let AdminOperation::CreateEntity {
         path, properties, ..
     } = recorded!("go-queue-create")
     else {
@@ -356,7 +356,7 @@ fn go_makes_a_queue_and_a_subscription_with_its_first_rule() {
         ],
     );
     let action = action("SET a=@x", &[("@x", Scalar::Long(1).into())]);
-    let expected = Operation::CreateSubscription {
+    let expected = AdminOperation::CreateSubscription {
         path: "gt/Subscriptions/gs".to_owned(),
         properties: Box::new(Properties {
             forward_to: Some(url("gx1")),
@@ -365,7 +365,7 @@ fn go_makes_a_queue_and_a_subscription_with_its_first_rule() {
         rule: Some(rule("dr", filter, Some(action))),
     };
     assert_eq!(recorded!("go-subscription-create"), expected);
-    let expected = Operation::CreateRule {
+    let expected = AdminOperation::CreateRule {
         subscription: "gt/Subscriptions/gs".to_owned(),
         rule: rule("r3", Filter::True, None),
     };
@@ -374,7 +374,7 @@ fn go_makes_a_queue_and_a_subscription_with_its_first_rule() {
 
 #[test]
 fn java_makes_and_changes_entities() {
-    let Operation::CreateEntity {
+    let AdminOperation::CreateEntity {
         path, properties, ..
     } = recorded!("java-queue-create")
     else {
@@ -388,7 +388,7 @@ fn java_makes_and_changes_entities() {
         Some(Millis::from_secs(18_000))
     );
 
-    let Operation::Update { properties, .. } = recorded!("java-queue-update") else {
+    let AdminOperation::Update { properties, .. } = recorded!("java-queue-update") else {
         panic!("it is an update")
     };
     // The URL that it was given, with one of its own before it.
@@ -400,7 +400,7 @@ fn java_makes_and_changes_entities() {
     let rules = vec![authorization("k", rights, ("pk", Some("sk")))];
     assert_eq!(properties.authorization, Some(rules));
 
-    let Operation::Update {
+    let AdminOperation::Update {
         kind, properties, ..
     } = recorded!("java-topic-update")
     else {
@@ -413,7 +413,8 @@ fn java_makes_and_changes_entities() {
 
 #[test]
 fn java_makes_a_subscription_and_a_rule() {
-    let Operation::CreateSubscription { rule: first, .. } = recorded!("java-subscription-create")
+    let AdminOperation::CreateSubscription { rule: first, .. } =
+        recorded!("java-subscription-create")
     else {
         panic!("it makes a subscription")
     };
@@ -425,7 +426,7 @@ fn java_makes_a_subscription_and_a_rule() {
         properties: named(&[("a", text("b"))]),
         ..CorrelationFields::default()
     };
-    let expected = Operation::CreateRule {
+    let expected = AdminOperation::CreateRule {
         subscription: "javat/Subscriptions/s1".to_owned(),
         rule: rule("r2", correlation(fields), None),
     };
@@ -434,10 +435,10 @@ fn java_makes_a_subscription_and_a_rule() {
 
 #[test]
 fn what_is_around_names_has_no_case_and_any_encoding() {
-    let read = |path: &str| Operation::Read {
+    let read = |path: &str| AdminOperation::Read {
         path: path.to_owned(),
     };
-    let check = |target: &str, expected: &Operation| {
+    let check = |target: &str, expected: &AdminOperation| {
         assert_eq!(operation("GET", target).as_ref(), Ok(expected), "{target}");
     };
     check("/q", &read("q"));
@@ -451,23 +452,23 @@ fn what_is_around_names_has_no_case_and_any_encoding() {
     ] {
         check(target, &read("news/Subscriptions/eu"));
     }
-    let default = Operation::ReadRule {
+    let default = AdminOperation::ReadRule {
         subscription: "a/b/Subscriptions/eu".to_owned(),
         name: "$Default".to_owned(),
     };
     check("/a/b/subscriptions/eu/rules/$Default", &default);
     check("/a%2fb/Subscriptions/eu/Rules/%24Default", &default);
-    check("/$namespaceinfo", &Operation::Namespace);
+    check("/$namespaceinfo", &AdminOperation::Namespace);
     check(
         "/%24NamespaceInfo?api-version=2021-05",
-        &Operation::Namespace,
+        &AdminOperation::Namespace,
     );
 }
 
 #[test]
 fn lists_come_in_pages_of_a_hundred_at_most() {
     let check = |target: &str, what: Listed, skip: usize, top: usize| {
-        let expected = Operation::List { what, skip, top };
+        let expected = AdminOperation::List { what, skip, top };
         assert_eq!(operation("GET", target), Ok(expected), "{target}");
     };
     check("/$Resources/queues", Listed::Queues, 0, 100);
@@ -502,7 +503,7 @@ fn what_is_deleted_may_have_to_be_of_a_version() {
         let asked = asked("DELETE", target, if_match).unwrap();
         asked.operation(b"").unwrap()
     };
-    let delete = |path: &str, revision| Operation::Delete {
+    let delete = |path: &str, revision| AdminOperation::Delete {
         path: path.to_owned(),
         revision,
     };
@@ -514,7 +515,7 @@ fn what_is_deleted_may_have_to_be_of_a_version() {
         deleted("/t/subscriptions/s", Some("7")),
         delete(path, Some(7))
     );
-    let rule = Operation::DeleteRule {
+    let rule = AdminOperation::DeleteRule {
         subscription: path.to_owned(),
         name: "$Default".to_owned(),
     };
@@ -525,13 +526,13 @@ fn what_is_deleted_may_have_to_be_of_a_version() {
 fn a_version_that_must_be_there_makes_an_update() {
     let body = entry("QueueDescription", "");
     let revision = |if_match| match put("/q", Some(if_match), &body).unwrap() {
-        Operation::Update { revision, .. } => revision,
+        AdminOperation::Update { revision, .. } => revision,
         other => panic!("{other:?}"),
     };
     assert_eq!(revision("*"), None);
     assert_eq!(revision("\"12\""), Some(12));
     let body = entry("RuleDescription", "<Filter i:type='FalseFilter'/>");
-    let expected = Operation::UpdateRule {
+    let expected = AdminOperation::UpdateRule {
         subscription: "t/Subscriptions/s".to_owned(),
         rule: rule("r", Filter::False, None),
     };
@@ -557,7 +558,7 @@ fn elements_are_known_by_namespace_in_any_order_and_foreign_ones_passed_over() {
           </s:QueueDescription></a:content>
         </a:entry>";
     let days = 365 + 60 + 7 + 1;
-    let expected = Operation::CreateEntity {
+    let expected = AdminOperation::CreateEntity {
         path: "q".to_owned(),
         is_topic: false,
         properties: Box::new(Properties {
@@ -581,7 +582,7 @@ fn values_of_dotnet_s_own_types_are_read() {
         );
         let body = entry("RuleDescription", &properties);
         match put("/t/subscriptions/s/rules/r", None, &body) {
-            Ok(Operation::CreateRule { rule, .. }) => match rule.filter {
+            Ok(AdminOperation::CreateRule { rule, .. }) => match rule.filter {
                 Filter::Correlation(filter) => filter.fields().properties[0].1.clone(),
                 other => panic!("{other:?}"),
             },
@@ -628,7 +629,7 @@ fn told_again(class: &str, text: &str) -> String {
     );
     let target = "/t/subscriptions/s/rules/r";
     let made = put(target, None, &entry("RuleDescription", &rule)).unwrap();
-    let Operation::CreateRule { rule, .. } = made else {
+    let AdminOperation::CreateRule { rule, .. } = made else {
         panic!("{made:?}");
     };
     let rule = Rule::from_json(&rule.to_json()).unwrap();
@@ -637,7 +638,7 @@ fn told_again(class: &str, text: &str) -> String {
         rule,
     };
     let told = asked("GET", target, None).unwrap();
-    let told = told.render(&Answer::Rule(Box::new(view))).body;
+    let told = told.render(&AdminAnswer::Rule(Box::new(view))).body;
     let (_, rest) = told.split_once("<Value i:type=\"d6p1:").unwrap();
     let (class, rest) = rest.split_once('"').unwrap();
     let (_, rest) = rest.split_once('>').unwrap();
