@@ -277,6 +277,8 @@ impl Connection {
             }
             FlowState::Outgoing(_) => {
                 let unsent = self.drop_waiting(session, id);
+                // What waited behind these for its turn alone.
+                self.flush_waiting(session);
                 if let Some(state) = self.sessions.get_mut(session) {
                     state.unsettled.forget(id);
                 }
@@ -470,15 +472,18 @@ impl Connection {
         if within && serial::ahead(outgoing.delivery_count, limit).is_some() {
             outgoing.delivery_count = limit;
         }
+        let drained = FlowReason::Drained {
+            delivery_count: outgoing.delivery_count,
+        };
         let state = self.sessions.get_mut(link.session);
         if let Some(state) = state.filter(|state| !state.waiting.is_empty()) {
             state.waiting.push_back(PendingTransfer {
                 link: id,
-                what: What::Drained,
+                what: What::Flow(drained),
             });
             return;
         }
-        self.write_link_flow(id, FlowReason::Drained);
+        self.write_link_flow(id, drained);
     }
 
     /// Returns whether a link is attached: accepted, and detached by neither end.
@@ -517,7 +522,13 @@ impl Connection {
                 incoming.unreported = 0;
                 (incoming.delivery_count, incoming.link_credit())
             }
-            FlowState::Outgoing(outgoing) => (outgoing.delivery_count, outgoing.credit()),
+            FlowState::Outgoing(outgoing) => match answer {
+                FlowReason::Plain => (outgoing.delivery_count, outgoing.credit()),
+                FlowReason::Drained { delivery_count } => {
+                    let credit = serial::ahead(delivery_count, outgoing.limit);
+                    (delivery_count, credit.unwrap_or(0))
+                }
+            },
         };
         let channel = link.session.0;
         let mut frame = SmallFrame::begin(channel, descriptor::FLOW);
@@ -525,7 +536,7 @@ impl Connection {
         frame.uint(link.handle);
         frame.uint(delivery_count);
         frame.uint(credit);
-        if answer == FlowReason::Drained {
+        if answer != FlowReason::Plain {
             frame.uint(0);
             frame.boolean(true);
             frame.boolean(false);
@@ -656,7 +667,11 @@ enum Ending {
 /// The reason for a link flow of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FlowReason {
-    Drained,
+    /// The answer to a drain, with the delivery-count after it: deliveries that follow the answer may have
+    /// been made before it is written.
+    Drained {
+        delivery_count: u32,
+    },
     Plain,
 }
 

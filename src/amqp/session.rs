@@ -62,7 +62,7 @@ pub(super) enum What {
     /// The rest of a large message. Frames are made of it when they can be sent.
     Rest(Rest),
     /// The answer to a drain, which must not overtake a transfer.
-    Drained,
+    Flow(FlowReason),
 }
 
 impl What {
@@ -70,7 +70,7 @@ impl What {
         match self {
             Self::Frame(_, frame) => frame.len(),
             Self::Rest(rest) => rest.payload.len(),
-            Self::Drained => 0,
+            Self::Flow(_) => 0,
         }
     }
 
@@ -79,7 +79,7 @@ impl What {
         match self {
             Self::Frame(number, _) => Some(*number),
             Self::Rest(rest) => Some(rest.number),
-            Self::Drained => None,
+            Self::Flow(_) => None,
         }
     }
 }
@@ -344,9 +344,9 @@ impl Connection {
                     self.waiting_bytes = self.waiting_bytes.saturating_sub(written);
                     rest.payload.is_empty()
                 }
-                What::Drained => {
+                &mut What::Flow(reason) => {
                     session.waiting.pop_front();
-                    self.write_link_flow(link, FlowReason::Drained);
+                    self.write_link_flow(link, reason);
                     continue;
                 }
             };
