@@ -89,6 +89,8 @@ pub(super) enum Act {
         /// What was still to be delivered to it, of each link in the order in which it was told: it is free
         /// again.
         unsent: Vec<(LinkKey, Place, LockToken)>,
+        /// What the client's window kept back, or its not reading: it is free again before that.
+        kept: Vec<(LinkKey, LockToken)>,
     },
     Credit {
         at: LinkKey,
@@ -101,6 +103,8 @@ pub(super) enum Act {
     },
     Detach {
         at: LinkKey,
+        /// What the client's window kept back: it is free again.
+        kept: Vec<LockToken>,
     },
     Discharge {
         at: LinkKey,
@@ -137,6 +141,11 @@ pub(super) enum Act {
         settled: bool,
         verdict: Verdict,
         transaction: Option<TransactionId>,
+    },
+    /// What a client's window kept back of a link that the broker has ended is free again.
+    Unsent {
+        at: LinkKey,
+        tokens: Vec<LockToken>,
     },
     Timeout,
     Written {
@@ -282,12 +291,13 @@ impl Act {
             Self::Attach { at, .. }
             | Self::Credit { at, .. }
             | Self::Declare { at, .. }
-            | Self::Detach { at }
+            | Self::Detach { at, .. }
             | Self::Discharge { at, .. }
             | Self::Request { at, .. }
             | Self::Returned { at, .. }
             | Self::Send { at, .. }
             | Self::Settle { at, .. }
+            | Self::Unsent { at, .. }
             | Self::Written { at, .. } => Some(at.connection),
         }
     }
@@ -307,6 +317,11 @@ impl Act {
                 let (token, link) = (*token, LinkId(at.link));
                 return Some((at.connection, Input::Returned { token, link }));
             }
+            Self::Unsent { at, tokens } => {
+                let (link, tags) = (LinkId(at.link), tokens.iter().map(|it| it.to_tag()));
+                let tags = tags.collect();
+                return Some((at.connection, Input::Event(Event::Unsent { link, tags })));
+            }
             Self::Written { at, bytes } => {
                 let (link, bytes) = (LinkId(at.link), *bytes);
                 return Some((at.connection, Input::Written { link, bytes }));
@@ -319,7 +334,7 @@ impl Act {
                 let (link, limit, drain) = (LinkId(at.link), *limit, *drain);
                 (at, Event::Credit { link, limit, drain })
             }
-            Self::Detach { at } => {
+            Self::Detach { at, .. } => {
                 let link = LinkId(at.link);
                 (
                     at,

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::BytesMut;
 use jitney::amqp::{Condition, Config, Connection, Event, LinkId};
-use jitney::ids::ConnectionId;
+use jitney::ids::{ConnectionId, LockToken};
 use jitney::shard::peer::Peer;
 use jitney::shard::{Outgoing, Report};
 use jitney::time::Timestamp;
@@ -28,14 +28,18 @@ pub(super) struct Left {
     pub(super) sight: Sight,
     /// There is no frame for it.
     pub(super) is_silent: bool,
+    /// A response for which there was no credit while it waited for the client: it may come, or not.
+    pub(super) is_unsure: bool,
 }
 
 /// All connections.
 pub(super) struct Wires {
     random: Stream,
+    /// Which clients have small windows, and when they open these, or do not read.
+    windows: Stream,
     wires: BTreeMap<u32, Wire>,
-    /// Frames that clients have read, and acts that could not be said.
-    pub(super) figures: [usize; 2],
+    /// Frames that clients have read, acts that could not be said, and what was kept back.
+    pub(super) figures: [usize; 3],
 }
 
 /// One connection, with both its ends.
@@ -46,6 +50,10 @@ struct Wire {
     input: BytesMut,
     /// What the peer has to report beside what its client does.
     reports: VecDeque<Act>,
+    /// What has left the shard, and the client has not read: its window is closed, or it does not read.
+    pending: Vec<Left>,
+    /// The client reads nothing for now.
+    is_paused: bool,
     /// Received and deleted, and waiting for credit in the peer.
     stalled: VecDeque<Left>,
     /// The numbers by which the clients know deliveries that they decided about.
@@ -56,8 +64,9 @@ impl Wires {
     pub(super) fn new(seed: u64) -> Self {
         Self {
             random: Stream::new(seed, "bytes"),
+            windows: Stream::new(seed, "windows"),
             wires: BTreeMap::new(),
-            figures: [0; 2],
+            figures: [0; 3],
         }
     }
 
@@ -69,11 +78,15 @@ impl Wires {
     /// Opens a connection, and returns what is reported of it.
     pub(super) fn open(&mut self, id: u32) -> Result<Vec<Report>, String> {
         let frame_max = *self.random.pick(&[512, 4_096, 65_536]).expect("some");
+        let window = self.windows.percent(40);
+        let window = window.then(|| *self.windows.pick(&[1, 2, 5, 30]).expect("some"));
         let mut wire = Wire {
             peer: Peer::new(Connection::server(Config::server("jitney"), NOW)),
-            client: Client::new(id, frame_max),
+            client: Client::new(id, frame_max, window),
             input: BytesMut::new(),
             reports: VecDeque::new(),
+            pending: Vec::new(),
+            is_paused: false,
             stalled: VecDeque::new(),
             numbers: BTreeMap::new(),
         };
@@ -117,6 +130,7 @@ impl Wires {
     ) -> Result<Vec<Report>, String> {
         let Self {
             random,
+            windows,
             wires,
             figures,
         } = self;
@@ -125,7 +139,11 @@ impl Wires {
             wire.peer.engine.handle_eof(NOW);
             wire.peer.take_events();
             let reports = wire.peer.take_reports();
-            return self.close(connection, reports);
+            return self.close(connection, reports, act);
+        }
+        let is_answered = matches!(act, Act::Send { .. } | Act::Request { .. });
+        if wire.is_paused && (is_answered || windows.percent(30)) {
+            figures[0] += wire.resume(random, left)?;
         }
         let before = match act {
             Act::Settle { delivery, .. } => Some(*delivery),
@@ -141,11 +159,19 @@ impl Wires {
         let Some((_, Report::Event(event))) = act.input(paths) else {
             return Err(format!("{act:?} is no client's"));
         };
+        wire.doubt();
         let Said { bytes, is_refused } = wire.client.say(&event, random);
         wire.feed(random, &bytes)?;
         let reports = wire.peer.take_reports();
         if matches!(act, Act::Close { .. }) {
-            return self.close(connection, reports);
+            return self.close(connection, reports, act);
+        }
+        if let (Act::Detach { at, kept }, [Report::Event(Event::Detached { unsent, .. })]) =
+            (&mut *act, reports.as_slice())
+        {
+            kept.extend(unsent.iter().map(|tag| LockToken::from_tag(*tag)));
+            wire.forget(at.link, kept)?;
+            wire.check_given_back(at.link)?;
         }
         let (heard, frames) = wire.read(random)?;
         figures[0] += frames;
@@ -171,7 +197,14 @@ impl Wires {
         // Credit lets go what has waited for it.
         let stalled = wire.stalled.drain(..).collect();
         wire.hear(stalled, heard, left)?;
-        let is_same = |report: &Report| matches!(report, Report::Event(found) if *found == event);
+        let is_same = |report: &Report| match report {
+            // It was compared with what the client has not read.
+            Report::Event(Event::Detached { link, .. }) => {
+                matches!(event, Event::Detached { link: of, .. } if *link == of)
+            }
+            Report::Event(found) => *found == event,
+            _ => false,
+        };
         match reports.as_slice() {
             [] => {
                 figures[1] += 1;
@@ -182,17 +215,64 @@ impl Wires {
         }
     }
 
-    fn close(&mut self, id: u32, reports: Vec<Report>) -> Result<Vec<Report>, String> {
-        self.wires.remove(&id);
-        match reports.as_slice() {
-            [
-                Report::Event(Event::Closed {
-                    error: None,
-                    unsent,
-                }),
-            ] if unsent.is_empty() => Ok(reports),
-            other => Err(format!("a connection ends, and {other:?} is reported")),
+    fn close(
+        &mut self,
+        id: u32,
+        reports: Vec<Report>,
+        act: &mut Act,
+    ) -> Result<Vec<Report>, String> {
+        let wire = self.wires.remove(&id);
+        match (reports.as_slice(), act, wire) {
+            (
+                [
+                    Report::Event(Event::Closed {
+                        error: None,
+                        unsent,
+                    }),
+                ],
+                Act::Close { kept, .. },
+                Some(mut wire),
+            ) => {
+                let unsent = unsent.iter();
+                kept.extend(unsent.map(|(link, tag)| {
+                    let link = LinkKey {
+                        connection: id,
+                        link: link.0,
+                    };
+                    (link, LockToken::from_tag(*tag))
+                }));
+                for (at, token) in kept {
+                    wire.forget(at.link, &[*token])?;
+                }
+                // What was written and not read is lost with the connection.
+                let is_kept =
+                    |left: &&Left| matches!(left.sight, Sight::Delivered { delete: false, .. });
+                match wire.pending.iter().find(is_kept) {
+                    Some(left) if !wire.is_paused => {
+                        Err(format!("a connection ends, and {left:?} is not given back"))
+                    }
+                    _ => Ok(reports),
+                }
+            }
+            (other, ..) => Err(format!("a connection ends, and {other:?} is reported")),
         }
+    }
+
+    /// Clients open their windows and read everything.
+    pub(super) fn read_all(&mut self, left: &mut Vec<(u64, Sight)>) -> Result<(), String> {
+        for wire in self.wires.values_mut() {
+            self.figures[0] += wire.resume(&mut self.random, left)?;
+            while !wire.pending.is_empty() {
+                let before = wire.pending.len();
+                self.figures[0] += wire.widen(&mut self.random, left)?;
+                // A large message takes more than one window.
+                let is_stuck = wire.pending.len() == before && !wire.client.is_closed();
+                if is_stuck {
+                    return Err(format!("{:?} does not come", wire.pending));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Sends what has left the shard for a connection; what its client reads of it goes to `left`.
@@ -205,23 +285,62 @@ impl Wires {
     ) -> Result<(), String> {
         let wire = self.wires.get_mut(&id.0).ok_or("nobody is there")?;
         wire.peer.outgoing.extend(outgoing);
-        while wire.peer.send_next(NOW).is_some() {}
-        let (heard, frames) = wire.read(&mut self.random)?;
-        self.figures[0] += frames;
-        wire.peer.report_written();
-        for report in wire.peer.take_reports() {
-            let at = |link: LinkId| LinkKey {
-                connection: id.0,
-                link: link.0,
-            };
+        wire.pending.extend(sent);
+        wire.doubt();
+        if wire.is_paused {
+            wire.is_paused = self.windows.percent(80);
+        } else {
+            wire.is_paused = self.windows.percent(4);
+        }
+        if wire.is_paused {
+            wire.fill()?;
+            self.figures[2] += wire.pending.len();
+            return Ok(());
+        }
+        self.figures[0] += wire.resume(&mut self.random, left)?;
+        if wire.client.is_closed() && self.windows.percent(40) {
+            self.figures[0] += wire.widen(&mut self.random, left)?;
+        }
+        self.figures[2] += wire.pending.len();
+        Ok(())
+    }
+}
+
+/// Bytes of output that wait for a client that does not read.
+const OUTPUT_BYTES: usize = 2_000;
+
+impl Wire {
+    /// Makes frames of what has left the shard, as long as there is room for them.
+    fn fill(&mut self) -> Result<(), String> {
+        let has_room =
+            |wire: &Self| !wire.is_paused || wire.peer.engine.output_bytes() < OUTPUT_BYTES;
+        while has_room(self) && self.peer.send_next(NOW).is_some() {}
+        self.peer.take_events();
+        if !self.is_paused && self.peer.engine.waiting_bytes() == 0 {
+            self.peer.report_written();
+        }
+        let connection = self.client.id();
+        let at = |link: LinkId| LinkKey {
+            connection,
+            link: link.0,
+        };
+        for report in self.peer.take_reports() {
             match report {
                 Report::Returned { token, link } => {
                     let at = at(link);
-                    wire.reports.push_back(Act::Returned { at, token });
+                    self.forget(at.link, &[token])?;
+                    self.reports.push_back(Act::Returned { at, token });
+                }
+                Report::Event(Event::Unsent { link, tags }) => {
+                    let at = at(link);
+                    let tokens = tags.into_iter().map(LockToken::from_tag);
+                    let tokens: Vec<LockToken> = tokens.collect();
+                    self.forget(at.link, &tokens)?;
+                    self.reports.push_back(Act::Unsent { at, tokens });
                 }
                 Report::Written { link, bytes } => {
                     let at = at(link);
-                    wire.reports.push_back(Act::Written { at, bytes });
+                    self.reports.push_back(Act::Written { at, bytes });
                 }
                 // The shard was told at once.
                 Report::Answered(_) => {}
@@ -233,11 +352,71 @@ impl Wires {
                 }
             }
         }
-        wire.hear(sent, heard, left)
+        Ok(())
     }
-}
 
-impl Wire {
+    /// Marks responses for which the client has no credit now.
+    fn doubt(&mut self) {
+        let mut before: BTreeMap<u32, usize> = BTreeMap::new();
+        for left in &mut self.pending {
+            if let Sight::Answered(at, _) = &left.sight {
+                let before = before.entry(at.link).or_default();
+                left.is_unsure |= self.client.lacks_credit(at.link, *before);
+                *before += 1;
+            }
+        }
+    }
+
+    /// Messages that have left the shard are given back: the client does not get them.
+    fn forget(&mut self, link: u32, tokens: &[LockToken]) -> Result<(), String> {
+        for wanted in tokens {
+            let is_it = |left: &Left| {
+                matches!(&left.sight, Sight::Delivered { at, token, delete: false, .. }
+                    if at.link == link && token == wanted)
+            };
+            match self.pending.iter().position(is_it) {
+                Some(found) => drop(self.pending.remove(found)),
+                None if self.client.is_gone(link) => {}
+                None => return Err(format!("{wanted} is given back, and was read")),
+            }
+        }
+        Ok(())
+    }
+
+    /// All that the client's window kept back of a link that ends was given back.
+    fn check_given_back(&self, link: u32) -> Result<(), String> {
+        let is_kept = |left: &&Left| matches!(left.sight, Sight::Delivered { at, delete: false, .. } if at.link == link);
+        match self.pending.iter().find(is_kept) {
+            Some(left) if !self.is_paused => Err(format!("{left:?} is not given back")),
+            _ => Ok(()),
+        }
+    }
+
+    /// The client reads all that its window lets through; returns in how many frames.
+    fn resume(
+        &mut self,
+        random: &mut Stream,
+        left: &mut Vec<(u64, Sight)>,
+    ) -> Result<usize, String> {
+        self.is_paused = false;
+        self.fill()?;
+        let (heard, frames) = self.read(random)?;
+        self.hear(Vec::new(), heard, left)?;
+        self.fill()?;
+        Ok(frames)
+    }
+
+    /// The client opens its window, and reads on.
+    fn widen(
+        &mut self,
+        random: &mut Stream,
+        left: &mut Vec<(u64, Sight)>,
+    ) -> Result<usize, String> {
+        let flow = self.client.widen();
+        self.feed(random, &flow)?;
+        self.resume(random, left)
+    }
+
     /// Hands the engine what the client sends, in pieces.
     fn feed(&mut self, random: &mut Stream, bytes: &[u8]) -> Result<(), String> {
         let mut rest = bytes;
@@ -265,6 +444,9 @@ impl Wire {
     /// Lets the client read all that the engine has for it; returns what it hears, and in how many frames.
     fn read(&mut self, random: &mut Stream) -> Result<(Vec<Heard>, usize), String> {
         let (mut heard, mut frames) = (Vec::new(), 0);
+        if self.is_paused {
+            return Ok((heard, frames));
+        }
         loop {
             self.peer.engine.go_on();
             let mut output = BytesMut::new();
@@ -292,7 +474,9 @@ impl Wire {
         heard: Vec<Heard>,
         left: &mut Vec<(u64, Sight)>,
     ) -> Result<(), String> {
-        let mut expected: Vec<Option<Left>> = sent.into_iter().map(Some).collect();
+        let pending = std::mem::take(&mut self.pending);
+        let all = pending.into_iter().chain(sent);
+        let mut expected: Vec<Option<Left>> = all.map(Some).collect();
         // Messages and answers of a link come in their order.
         let mut order: BTreeMap<u32, usize> = BTreeMap::new();
         for heard in heard {
@@ -324,15 +508,14 @@ impl Wire {
             let Left { told, sight, .. } = expected[found].take().expect("it was found");
             left.push((told, self.as_known(sight)));
         }
+        if self.is_paused || self.client.is_closed() {
+            return self.keep(expected.into_iter().flatten(), left);
+        }
+        self.client.forget_credit();
         for missing in expected.into_iter().flatten() {
             let at = at_of(&missing.sight);
             match &missing.sight {
                 _ if missing.is_silent => left.push((missing.told, missing.sight)),
-                Sight::Delivered {
-                    token,
-                    delete: false,
-                    ..
-                } if self.is_returned(*token) => {}
                 Sight::Delivered { delete: true, .. } if self.client.is_without_credit(at.link) => {
                     self.stalled.push_back(missing);
                 }
@@ -341,6 +524,7 @@ impl Wire {
                 Sight::SettledOutgoing(_, delivery, _) | Sight::SettledWithin(_, delivery, ..)
                     if !self.client.is_open(*delivery) => {}
                 Sight::Answered(..) if self.client.is_without_credit(at.link) => {}
+                Sight::Answered(..) if missing.is_unsure => {}
                 sight => return Err(format!("{sight:?} was sent, and no client reads it")),
             }
         }
@@ -358,9 +542,27 @@ impl Wire {
         }
     }
 
-    fn is_returned(&self, token: jitney::ids::LockToken) -> bool {
-        let mut reports = self.reports.iter();
-        reports.any(|act| matches!(act, Act::Returned { token: of, .. } if *of == token))
+    /// What a client cannot read yet is to come later.
+    fn keep(
+        &mut self,
+        missing: impl Iterator<Item = Left>,
+        left: &mut Vec<(u64, Sight)>,
+    ) -> Result<(), String> {
+        for missing in missing {
+            let at = at_of(&missing.sight);
+            if missing.is_silent {
+                left.push((missing.told, missing.sight));
+            } else if self.is_paused || !self.client.is_gone(at.link) {
+                self.pending.push(missing);
+            }
+        }
+        let is_message = |left: &Left| Heard::of(&left.sight).transfer().is_some();
+        match self.pending.first() {
+            Some(first) if !self.is_paused && !self.pending.iter().any(is_message) => {
+                Err(format!("no message keeps {first:?} back"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns what was told with the numbers that the clients have given.

@@ -136,6 +136,9 @@ pub(super) struct Client {
     input: Vec<u8>,
     output: Vec<u8>,
     frame_max: u32,
+    /// Frames of messages that a window opens for, and those of them that may come still.
+    window: u32,
+    room: u32,
     next_incoming: u32,
     next_outgoing: u32,
     has_header: bool,
@@ -161,6 +164,8 @@ struct Link {
     message_max: u64,
     count: u32,
     limit: u32,
+    /// The most that the limit was since all was read: what was sent by then may come still.
+    promised: u32,
 }
 
 /// A message of which there is more to come.
@@ -186,7 +191,9 @@ fn described(code: u8, fields: Vec<Value>) -> Value {
 }
 
 impl Client {
-    pub(super) fn new(id: u32, frame_max: u32) -> Self {
+    /// Makes one whose window is so wide; none closes it.
+    pub(super) fn new(id: u32, frame_max: u32, window: Option<u32>) -> Self {
+        let window = window.unwrap_or(WINDOW);
         Self {
             id,
             links: BTreeMap::new(),
@@ -196,6 +203,8 @@ impl Client {
             input: Vec::new(),
             output: Vec::new(),
             frame_max,
+            window,
+            room: window,
             next_incoming: 1,
             next_outgoing: 0,
             has_header: false,
@@ -220,11 +229,40 @@ impl Client {
         let begin = vec![
             Value::Null,
             Value::Uint(self.next_outgoing),
-            Value::Uint(WINDOW),
+            Value::Uint(self.room),
             Value::Uint(WINDOW),
         ];
         self.write_frame(0, 0x11, begin, &[]);
         self.take_output()
+    }
+
+    pub(super) fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Returns whether no message may come before the window is opened.
+    pub(super) fn is_closed(&self) -> bool {
+        self.room == 0
+    }
+
+    /// Opens the window as wide as it was.
+    pub(super) fn widen(&mut self) -> Vec<u8> {
+        self.room = self.window;
+        let flow = vec![
+            Value::Uint(self.next_incoming),
+            Value::Uint(self.room),
+            Value::Uint(self.next_outgoing),
+            Value::Uint(WINDOW),
+        ];
+        self.write_frame(0, FLOW, flow, &[]);
+        self.take_output()
+    }
+
+    /// Nothing is on its way: what credit was lowered since is not used any more.
+    pub(super) fn forget_credit(&mut self) {
+        for link in self.links.values_mut() {
+            link.promised = link.limit;
+        }
     }
 
     pub(super) fn take_output(&mut self) -> Vec<u8> {
@@ -250,6 +288,15 @@ impl Client {
             .is_some_and(|link| link.credit(link.limit) == 0)
     }
 
+    /// Returns whether there is no credit for a message behind so many that have not come yet.
+    pub(super) fn lacks_credit(&self, link: u32, before: usize) -> bool {
+        let credit = self
+            .links
+            .get(&link)
+            .map_or(0, |link| link.credit(link.limit));
+        usize::try_from(credit).expect("it fits") <= before
+    }
+
     /// Gives an act the numbers that the client knows; returns whether it can be said.
     pub(super) fn fit(&mut self, act: &mut Act) -> bool {
         let is_open = |at: &LinkKey| !self.is_gone(at.link);
@@ -273,6 +320,7 @@ impl Client {
                     message_max: 0,
                     count: 0,
                     limit: 0,
+                    promised: 0,
                 };
                 self.links.insert(at.link, link);
                 true
@@ -284,6 +332,9 @@ impl Client {
                 };
                 *limit = link.count.wrapping_add(link.credit(*limit));
                 link.limit = *limit;
+                if link.credit(link.promised) < link.credit(link.limit) {
+                    link.promised = link.limit;
+                }
                 true
             }
             Act::Settle {
@@ -301,7 +352,7 @@ impl Client {
                 is_open(at)
             }
             Act::Declare { at, .. }
-            | Act::Detach { at }
+            | Act::Detach { at, .. }
             | Act::Discharge { at, .. }
             | Act::Request { at, .. } => is_open(at),
             Act::Send {
@@ -318,7 +369,7 @@ impl Client {
                 let is_small = is_open(at) && !self.links[&at.link].refuses(bytes, *batch);
                 is_open(at) && (is_small || !(*settled || transaction.is_some()))
             }
-            Act::Returned { .. } | Act::Timeout | Act::Written { .. } => false,
+            Act::Returned { .. } | Act::Timeout | Act::Unsent { .. } | Act::Written { .. } => false,
         }
     }
 
@@ -333,7 +384,7 @@ impl Client {
                 let link = &self.links[&link.0];
                 let flow = vec![
                     Value::Uint(self.next_incoming),
-                    Value::Uint(WINDOW),
+                    Value::Uint(self.room),
                     Value::Uint(self.next_outgoing),
                     Value::Uint(WINDOW),
                     Value::Uint(link.handle),
@@ -476,6 +527,8 @@ impl Client {
         };
         found.is_gone = true;
         let handle = found.handle;
+        // The rest of its message does not come.
+        self.partial.take_if(|partial| partial.link == link);
         self.unsettled.retain(|_, (of, _)| *of != link);
         self.write_frame(0, DETACH, vec![Value::Uint(handle), Value::Bool(true)], &[]);
     }
@@ -613,10 +666,17 @@ impl Client {
         heard: &mut Vec<Heard>,
     ) -> Result<(), String> {
         self.next_incoming = self.next_incoming.wrapping_add(1);
+        if self.window != WINDOW {
+            let room = self.room.checked_sub(1);
+            self.room = room.ok_or_else(|| format!("the window is closed: {fields:?}"))?;
+        }
         let handle = fields.uint(0)?;
         let link = self.by_handle.get(&handle).copied();
         let link = link.ok_or_else(|| format!("a transfer on no link: {fields:?}"))?;
         let settled = *fields.get(4) == Value::Bool(true);
+        if self.is_gone(link) {
+            return Ok(());
+        }
         let mut partial = match self.partial.take() {
             Some(partial) if partial.link == link && partial.settled == settled => partial,
             Some(partial) => return Err(format!("{fields:?} within link {}", partial.link)),
@@ -638,10 +698,7 @@ impl Client {
         }
         let found = self.links.get_mut(&link);
         let found = found.ok_or_else(|| format!("a transfer on no link: {fields:?}"))?;
-        if found.is_gone {
-            return Ok(());
-        }
-        if found.credit(found.limit) == 0 {
+        if found.credit(found.promised) == 0 {
             return Err(format!("a transfer without credit: {fields:?}"));
         }
         found.count = found.count.wrapping_add(1);
@@ -722,6 +779,7 @@ impl Client {
             });
             self.write_detach(number);
         }
+        self.partial.take_if(|partial| partial.link == number);
         self.links.remove(&number);
         Ok(())
     }

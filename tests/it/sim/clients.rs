@@ -314,7 +314,8 @@ impl Clients {
 
     fn drop_link(&mut self, at: LinkKey) {
         self.forget_link(at);
-        self.push(at.connection, Act::Detach { at });
+        let kept = Vec::new();
+        self.push(at.connection, Act::Detach { at, kept });
     }
 
     /// A link has gone; what was sent on it is written all the same, and counts to its connection.
@@ -861,6 +862,9 @@ impl Clients {
 
 /// Closes a connection.
 fn close(connection: u32) -> Act {
-    let unsent = Vec::new();
-    Act::Close { connection, unsent }
+    Act::Close {
+        connection,
+        unsent: Vec::new(),
+        kept: Vec::new(),
+    }
 }

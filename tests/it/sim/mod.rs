@@ -2,8 +2,10 @@
 //!
 //! A run makes queues, connects clients that do everything that clients do, moves time to just
 //! before, at and just after whatever is due, and lets the disk fail, the power go and connections
-//! break. The [auditor](audit) says what the broker should have told whom. In some runs connections
-//! go by [bytes], through the protocol engine; in the others a client's input is the event itself.
+//! break. The [auditor](audit) says what the broker should have told whom. In some runs bytes of
+//! messages are damaged on the disk, and the auditor knows which. In some runs connections
+//! go by [bytes], through the protocol engine, to clients of which some have small windows and some
+//! stop reading for a while; in the others a client's input is the event itself.
 //!
 //! `cargo test --test it sim::` runs 200 seeds; `SEEDS=20000` runs more (`FIRST=n` from another
 //! one on), `SEED=42` one, with everything that happens printed. Seeds of bugs that were fixed

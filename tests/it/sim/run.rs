@@ -44,6 +44,8 @@ pub(super) struct Figures {
     by_bytes: usize,
     frames: usize,
     unsaid: usize,
+    /// Things that were kept back because a window was closed, or a client did not read.
+    kept_back: usize,
 }
 
 impl Figures {
@@ -65,6 +67,7 @@ impl Figures {
         self.by_bytes += other.by_bytes;
         self.frames += other.frames;
         self.unsaid += other.unsaid;
+        self.kept_back += other.kept_back;
     }
 }
 
@@ -143,7 +146,7 @@ impl Run {
             self.world.fail_reads(0);
         }
         self.account()?;
-        let [frames, unsaid] = self.world.by_bytes();
+        let [frames, unsaid, kept_back] = self.world.by_bytes();
         let [checkpoints, segments_removed, relocated, reads] = self.world.maintenance();
         Ok(Figures {
             runs: 1,
@@ -163,6 +166,7 @@ impl Run {
             by_bytes: usize::from(self.plan.bytes),
             frames,
             unsaid,
+            kept_back,
         })
     }
 
@@ -470,6 +474,7 @@ impl Run {
         self.world.work_all()?;
         self.world.sync_all()?;
         self.world.finish_turn()?;
+        self.world.read_all()?;
         self.hear()
     }
 

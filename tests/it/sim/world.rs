@@ -316,9 +316,18 @@ impl World {
         self.wires = Some(Wires::new(seed));
     }
 
-    /// Returns how many frames clients have read, and how many acts could not be said.
-    pub(super) fn by_bytes(&self) -> [usize; 2] {
-        self.wires.as_ref().map_or([0; 2], |wires| wires.figures)
+    /// Returns how many frames clients have read, how many acts could not be said, and how much was kept
+    /// back at some time.
+    pub(super) fn by_bytes(&self) -> [usize; 3] {
+        self.wires.as_ref().map_or([0; 3], |wires| wires.figures)
+    }
+
+    /// Clients open their windows and read everything.
+    pub(super) fn read_all(&mut self) -> Result<(), Stop> {
+        if let Some(wires) = &mut self.wires {
+            wires.read_all(&mut self.released)?;
+        }
+        Ok(())
     }
 
     /// Takes what a server's end of a connection has to report by itself.
@@ -350,7 +359,10 @@ impl World {
             // What is due is done when the store is back.
             return Ok(());
         }
-        let is_report = matches!(act, Act::Returned { .. } | Act::Written { .. });
+        let is_report = matches!(
+            act,
+            Act::Returned { .. } | Act::Unsent { .. } | Act::Written { .. }
+        );
         // What the server's end has to report comes before what its client does.
         if let (false, Some(connection)) = (is_report, act.connection()) {
             while let Some(first) = self
@@ -363,7 +375,10 @@ impl World {
         }
         let now = self.now;
         let mut act = act.clone();
-        if let Act::Close { connection, unsent } = &mut act {
+        if let Act::Close {
+            connection, unsent, ..
+        } = &mut act
+        {
             *unsent = self.unsent(*connection);
         }
         match act {
@@ -372,7 +387,7 @@ impl World {
                 place,
                 kind: LinkKind::Receiver { wish: None, .. },
             } => drop(self.places.insert(at, place)),
-            Act::Detach { at } => self.depart(at),
+            Act::Detach { at, .. } => self.depart(at),
             _ => {}
         }
         if let Some(connection) = act.connection() {
@@ -702,6 +717,7 @@ impl World {
             told,
             sight,
             is_silent: is_silent(outgoing),
+            is_unsure: false,
         })
     }
 

@@ -39,13 +39,20 @@ impl Model {
         self.transactions.retain(|_, open| round.now < open.ends);
         match act {
             Act::Attach { at, place, kind } => self.attach(round, *at, *place, *kind)?,
-            Act::Close { connection, unsent } => {
-                self.close(round, *connection)?;
+            Act::Close {
+                connection,
+                unsent,
+                kept,
+            } => {
+                self.close(round, *connection, kept)?;
                 self.give_back(round, unsent)?;
             }
             Act::Credit { at, limit, drain } => self.credit(round, *at, *limit, *drain)?,
             Act::Declare { at, delivery } => self.declare(round, *at, *delivery)?,
-            Act::Detach { at } => self.detach(round, *at)?,
+            Act::Detach { at, kept } => {
+                self.detach(round, *at)?;
+                self.unsent(round, *at, kept)?;
+            }
             Act::Discharge {
                 at,
                 delivery,
@@ -70,6 +77,7 @@ impl Model {
                 };
                 self.request(round, *at, call)?;
             }
+            Act::Unsent { at, tokens } => self.unsent(round, *at, tokens)?,
             Act::Returned { at, token } => self.returned(round, *at, *token)?,
             Act::Send {
                 at,
@@ -225,20 +233,44 @@ impl Model {
         Ok(())
     }
 
-    fn close(&mut self, round: &mut Round, connection: u32) -> Result<(), String> {
+    fn close(
+        &mut self,
+        round: &mut Round,
+        connection: u32,
+        kept: &[(LinkKey, LockToken)],
+    ) -> Result<(), String> {
         let links = self.links.keys().copied();
         let links: Vec<LinkKey> = links.filter(|at| at.connection == connection).collect();
         let mut gone = Vec::new();
-        for at in links {
-            gone.extend(self.let_go(at));
+        for &at in &links {
+            gone.push((at, self.let_go(at)));
         }
         self.transactions.retain(|(of, _), _| *of != connection);
-        for (at, place, session) in gone {
-            self.release(round, at, place, session)?;
+        for (at, gone) in gone {
+            let of_link = kept.iter().filter(|(of, _)| *of == at);
+            let tokens: Vec<LockToken> = of_link.map(|(_, token)| *token).collect();
+            self.unsent(round, at, &tokens)?;
+            if let Some((at, place, session)) = gone {
+                self.release(round, at, place, session)?;
+            }
         }
         self.orphans.remove(&connection);
         self.departed.retain(|at, _| at.connection != connection);
         Ok(())
+    }
+
+    /// Frees messages that were still to be delivered on a link that has ended.
+    fn unsent(
+        &mut self,
+        round: &mut Round,
+        at: LinkKey,
+        tokens: &[LockToken],
+    ) -> Result<(), String> {
+        let Some(&place) = self.departed.get(&at) else {
+            return Ok(());
+        };
+        let unsent = tokens.iter().map(|token| (at, place, *token));
+        self.give_back(round, &unsent.collect::<Vec<_>>())
     }
 
     /// Frees messages that were still to be delivered to a connection that has ended, link by link.
