@@ -1,6 +1,9 @@
 //! A shard on a faulty disk: the code that serves in production, driven by a run. Everything happens
 //! when the run says so: turns, writes, syncs, reads, checkpoints. Everything is shown to the auditor.
 
+mod damage;
+mod store;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::sync::Arc;
@@ -291,26 +294,6 @@ impl World {
         self.unreadable.chance = chance;
     }
 
-    /// From now on, bytes of the log may be damaged.
-    pub(super) fn expect_damage(&mut self) {
-        self.auditor.keep_deleted();
-    }
-
-    /// Damages the bytes of a message on the disk.
-    pub(super) fn damage_some(&mut self, random: &mut Stream) {
-        let bodies = self.auditor.bodies();
-        let Some((id, bytes)) = random.pick(&bodies) else {
-            return;
-        };
-        let is_damaged = self.disk.damage(bytes, self.ends.proved, random);
-        self.trace
-            .note(|| format!("the bytes of m{id} are damaged: {is_damaged}"));
-        if is_damaged {
-            self.damage[0] += 1;
-            self.auditor.damage(*id);
-        }
-    }
-
     /// From now on, connections go by bytes.
     pub(super) fn go_by_bytes(&mut self, seed: u64) {
         self.wires = Some(Wires::new(seed));
@@ -558,49 +541,6 @@ impl World {
         Ok(())
     }
 
-    /// Shows the auditor what comes of damaged bytes that somebody needed.
-    fn judge_damage(&mut self, met: Met, step: Step, told: Vec<Told>) -> Result<(), Stop> {
-        self.trace.note(|| format!("damage is met: {:?}", met.user));
-        self.trace
-            .note(|| format!("    {told:?} have lost their bytes"));
-        if !matches!(step.cause, Why::Damage) {
-            return Err(Stop::Wrong("something else comes of damage".to_owned()));
-        }
-        let sights = self.note(step.sights)?;
-        let user = met.user?;
-        if let User::Delivery { at, is_drained, .. } = &user {
-            let waiting = self.unreleased.values().flatten();
-            let mut drains = waiting.filter(|it| it.at == *at && it.is_drained);
-            if *is_drained && drains.next().is_none() {
-                return Err(Stop::Wrong(format!("no drain of {at:?} waits")));
-            }
-        }
-        self.damage[1] += told.len();
-        let moved = |body: &BodyRef| self.moved_from.contains(&body.position);
-        let hit = Hit {
-            user,
-            moved: met.bodies.iter().any(moved),
-        };
-        let group = (self.now, step.group);
-        let (pins, amended) = self.auditor.hit(group, hit, told, (&self.paths, &sights))?;
-        if let Some(sight) = met.sight {
-            let waiting = self.unreleased.get_mut(&format!("{sight:?}"));
-            let unreleased = match (waiting.and_then(VecDeque::pop_front), &sight) {
-                (Some(unreleased), _) => unreleased,
-                // It is met again in what is left of a response.
-                (None, Sight::Answered(at, answer)) => self.released_amended(*at, answer)?,
-                (None, sight) => {
-                    let text = format!("{sight:?} is not told, and has damaged bytes");
-                    return Err(Stop::Wrong(text));
-                }
-            };
-            self.amended
-                .extend(amended.map(|amended| (unreleased, amended)));
-        }
-        self.wait_for(&sights, &pins);
-        Ok(())
-    }
-
     fn judge_step(&mut self, step: Step) -> Result<(), Stop> {
         let sights = self.note(step.sights)?;
         let (now, group) = (self.now, step.group);
@@ -721,16 +661,6 @@ impl World {
         })
     }
 
-    /// Takes a response off that lost messages on its way.
-    fn released_amended(&mut self, at: LinkKey, answer: &Answer) -> Result<Unreleased, Stop> {
-        let mut all = self.amended.iter();
-        let found = all.position(|(of, amended)| of.at == at && amended.is_of(answer));
-        let found = found.ok_or_else(|| format!("{answer:?} has left, and no step told it"))?;
-        let (unreleased, amended) = self.amended.remove(found);
-        amended.check(answer)?;
-        Ok(unreleased)
-    }
-
     /// Takes out what has not left for a connection that ends; returns the messages among it.
     fn unsent(&mut self, connection: u32) -> Vec<(LinkKey, Place, LockToken)> {
         let mut unsent = Vec::new();
@@ -758,46 +688,6 @@ impl World {
     fn depart(&mut self, at: LinkKey) {
         let order = u64::try_from(self.departed.len()).expect("few") + 1;
         self.departed.entry(at).or_insert(order);
-    }
-
-    pub(super) fn is_away(&self) -> bool {
-        self.is_away
-    }
-
-    /// The journal's store is away, or it is back.
-    pub(super) fn lose_store(&mut self) -> Result<(), Stop> {
-        let back = self.is_away;
-        self.is_away = !back;
-        let lost = if self.random.percent(50) {
-            Input::StoreAway
-        } else {
-            Input::AppendUnknown { group: self.sealed }
-        };
-        self.handle(if back { Input::StoreBack } else { lost });
-        self.judge()
-    }
-
-    /// Another server has the journal: connections are closed, and nothing else is told.
-    pub(super) fn fence(&mut self) -> Result<(), Stop> {
-        self.handle(Input::AppendFenced);
-        self.shard.handle_timeout(Timestamp::from_millis(self.now));
-        self.shard.finish_turn(Timestamp::from_millis(self.now));
-        while let Some(output) = self.shard.poll_output() {
-            let Output::Send(id) = output else { continue };
-            let sent = self.shard.outgoing(id).map(std::mem::take);
-            for outgoing in sent.unwrap_or_default() {
-                if !matches!(outgoing, Outgoing::Close(_)) {
-                    let text = format!("{outgoing:?} leaves a fenced shard");
-                    return Err(Stop::Wrong(text));
-                }
-            }
-        }
-        let seen = self.seen.take();
-        if seen.is_empty() {
-            Ok(())
-        } else {
-            Err(Stop::Wrong("a fenced shard goes on".to_owned()))
-        }
     }
 
     /// Writes some of the frames that wait.

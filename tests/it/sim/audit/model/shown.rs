@@ -1,0 +1,55 @@
+//! What somebody who looks at a message must see.
+
+use super::*;
+
+impl Shown {
+    pub(in crate::sim) fn check(&self, seen: &Seen) -> Result<(), String> {
+        let mut expected = Seen {
+            id: self.draft.id,
+            message_id: self.draft.message_id(),
+            padding: self.draft.padding,
+            number: self.number,
+            enqueued_number: self.enqueued_number,
+            enqueued_at: self.enqueued_at,
+            locked_until: self.locked_until,
+            lock_token: seen.lock_token,
+            delivery_count: self.delivery_count,
+            state: self.state,
+            time_to_live: None,
+            expires_at: None,
+            due: self.draft.due,
+            session: self.draft.session.map(session_name),
+            source: self.source.clone(),
+            properties: self.properties.clone(),
+        };
+        if self.draft.bare {
+            (expected.id, expected.message_id) = (0, seen.message_id.clone());
+        }
+        for (name, text) in &mut expected.properties {
+            if let Some(found) = seen.properties.get(name).filter(|_| text == ANY) {
+                text.clone_from(found);
+            }
+        }
+        match self.time_to_live {
+            Some(NEVER) => {}
+            Some(millis) => {
+                expected.time_to_live = Some(u32::try_from(millis).unwrap_or(u32::MAX));
+                expected.expires_at = Some(self.enqueued_at.saturating_add(millis));
+            }
+            None => {
+                expected.time_to_live = seen.time_to_live;
+                expected.expires_at = seen.expires_at;
+            }
+        }
+        if self.locked_until.is_some() != seen.lock_token.is_some() {
+            return Err(format!(
+                "a lock token without a lock, or none with one: {seen:?}"
+            ));
+        }
+        if expected == *seen {
+            Ok(())
+        } else {
+            Err(format!("expected {expected:?}\n       found {seen:?}"))
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! The journal's store: it is away, or another server has it.
+
+use super::*;
+
+impl World {
+    pub(in crate::sim) fn is_away(&self) -> bool {
+        self.is_away
+    }
+
+    /// The journal's store is away, or it is back.
+    pub(in crate::sim) fn lose_store(&mut self) -> Result<(), Stop> {
+        let back = self.is_away;
+        self.is_away = !back;
+        let lost = if self.random.percent(50) {
+            Input::StoreAway
+        } else {
+            Input::AppendUnknown { group: self.sealed }
+        };
+        self.handle(if back { Input::StoreBack } else { lost });
+        self.judge()
+    }
+
+    /// Another server has the journal: connections are closed, and nothing else is told.
+    pub(in crate::sim) fn fence(&mut self) -> Result<(), Stop> {
+        self.handle(Input::AppendFenced);
+        self.shard.handle_timeout(Timestamp::from_millis(self.now));
+        self.shard.finish_turn(Timestamp::from_millis(self.now));
+        while let Some(output) = self.shard.poll_output() {
+            let Output::Send(id) = output else { continue };
+            let sent = self.shard.outgoing(id).map(std::mem::take);
+            for outgoing in sent.unwrap_or_default() {
+                if !matches!(outgoing, Outgoing::Close(_)) {
+                    let text = format!("{outgoing:?} leaves a fenced shard");
+                    return Err(Stop::Wrong(text));
+                }
+            }
+        }
+        let seen = self.seen.take();
+        if seen.is_empty() {
+            Ok(())
+        } else {
+            Err(Stop::Wrong("a fenced shard goes on".to_owned()))
+        }
+    }
+}
