@@ -186,7 +186,7 @@ fn tell(report: &watch::Sender<SyncProgress>, durable: u64, synced: u64) {
 /// Writes frames, and waits for free space as long as it takes; returns whether they were written
 /// before the stop.
 fn write(committer: &mut journal::Committer, frames: &[Frame], stop: &AtomicBool) -> bool {
-    let mut told = false;
+    let mut is_reported = false;
     loop {
         match committer.write(frames) {
             Ok(()) => return true,
@@ -199,9 +199,9 @@ fn write(committer: &mut journal::Committer, frames: &[Frame], stop: &AtomicBool
                 return false;
             }
             Err(journal::Error::Full) => {
-                if !told {
+                if !is_reported {
                     warn!("the disk and its reserve are full: writes wait until there is space");
-                    told = true;
+                    is_reported = true;
                 }
                 thread::park_timeout(limits::COMMIT_RETRY.as_duration());
             }

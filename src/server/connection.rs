@@ -472,7 +472,7 @@ mod tests {
         peer.write_all(HEADER).await.unwrap();
         peer.write_all(OPEN).await.unwrap();
         let Some(Mail::Connected(_, outbox, _)) = mail.recv().await else {
-            panic!("it is told first");
+            panic!("its begin is reported first");
         };
         assert!(matches!(mail.recv().await, Some(Mail::Reports(..))));
         outbox.close();
@@ -496,7 +496,7 @@ mod tests {
         ));
         assert!(matches!(mail.recv().await, Some(Mail::Reports(..))));
         let Some(Mail::Reports(ConnectionId(7), reports, _)) = mail.recv().await else {
-            panic!("its end is told");
+            panic!("its end is reported");
         };
         assert!(matches!(
             reports.as_slice(),
@@ -577,7 +577,7 @@ mod tests {
     async fn connected(shard: &mut mpsc::Receiver<Mail>) -> Arc<Outbox> {
         match next(shard).await {
             Mail::Connected(_, outbox, _) => outbox,
-            other => panic!("it is told first: {other:?}"),
+            other => panic!("its begin is reported first: {other:?}"),
         }
     }
 
@@ -651,7 +651,7 @@ mod tests {
             .unwrap();
         bench.served.await.unwrap();
         for shard in &mut bench.shards {
-            assert!(shard.recv().await.is_none(), "it was never told");
+            assert!(shard.recv().await.is_none(), "no shard is asked");
         }
     }
 

@@ -646,7 +646,7 @@ fn open_patiently(
     mut open: impl FnMut() -> io::Result<File>,
     mut wait: impl FnMut() -> bool,
 ) -> io::Result<File> {
-    let mut told = false;
+    let mut is_reported = false;
     loop {
         let error = match open() {
             Ok(file) => return Ok(file),
@@ -656,14 +656,14 @@ fn open_patiently(
         if !matches!(code, Some(Errno::MFILE | Errno::NFILE)) {
             return Err(error);
         }
-        if !told {
+        if !is_reported {
             warn!(
                 path = %path.display(),
                 %error,
                 "a file of the log cannot be opened for want of a file descriptor; this is tried \
                  again until one is free. Raise the limit of open files (ulimit -n)"
             );
-            told = true;
+            is_reported = true;
         }
         if !wait() {
             return Err(error);

@@ -249,7 +249,7 @@ async fn watch_size(
     shards: &Shards,
 ) {
     let mut pressure = plan.no_pressure();
-    let mut is_told = false;
+    let mut is_reported = false;
     let mut ticks = interval(limits::MEMORY_CHECK_INTERVAL.as_duration());
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -258,16 +258,16 @@ async fn watch_size(
             () = shards.closed() => return,
         }
         let Some(resident) = resident() else {
-            if !is_told {
+            if !is_reported {
                 warn!(
                     "the size of the process cannot be read from /proc/self/statm: until it can be, \
                      --memory-limit holds for what is counted only"
                 );
             }
-            is_told = true;
+            is_reported = true;
             continue;
         };
-        is_told = false;
+        is_reported = false;
         let now = pressure.look(&plan, limit, resident, memory.counted());
         if now != pressure {
             let each = now.pressure(shards.count());

@@ -257,7 +257,7 @@ async fn keep_keys_at(
         place: source.name(),
         published: None,
         failures: 0,
-        told: String::new(),
+        last_warning: String::new(),
     };
     loop {
         let begun = Instant::now();
@@ -295,7 +295,7 @@ struct Keeper {
     published: Option<String>,
     failures: u32,
     /// The last failure that was logged: repetitions are not logged.
-    told: String,
+    last_warning: String,
 }
 
 impl Keeper {
@@ -312,13 +312,13 @@ impl Keeper {
             info!(place = self.place, "the issuer's keys are available again");
         }
         self.failures = 0;
-        self.told.clear();
+        self.last_warning.clear();
     }
 
     fn failed(&mut self, error: &OidcError) {
         let text = error.to_string();
         self.failures = self.failures.saturating_add(1);
-        if self.told == text {
+        if self.last_warning == text {
             debug!("{text}");
             return;
         }
@@ -326,7 +326,7 @@ impl Keeper {
             Some(_) => warn!("{text}; the last keys of the issuer stay in use"),
             None => warn!("{text}; tokens of the issuer are refused until its keys are available"),
         }
-        self.told = text;
+        self.last_warning = text;
     }
 }
 

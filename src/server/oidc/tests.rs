@@ -676,7 +676,7 @@ fn what_stays_the_same_is_published_once() {
         place: "here".to_owned(),
         published: None,
         failures: 0,
-        told: String::new(),
+        last_warning: String::new(),
     };
     let keys = |name| Keys {
         document: jwks(name),
