@@ -60,6 +60,8 @@ impl Queue {
         });
         self.record_change(cx, ordinal);
         self.unlock(cx, ordinal);
+        // It may have been locked, and receivers wait for it.
+        self.dispatch(cx);
     }
 
     /// Makes a dead letter of a message that was received and deleted, and whose bytes turned out

@@ -550,8 +550,17 @@ impl Wire {
     ) -> Result<(), String> {
         for missing in missing {
             let at = at_of(&missing.sight);
+            // Nothing is said of a delivery that the client has settled meanwhile.
+            let is_over = match &missing.sight {
+                Sight::SettledOutgoing(_, delivery, _) | Sight::SettledWithin(_, delivery, ..) => {
+                    !self.is_paused && !self.client.is_open(*delivery)
+                }
+                _ => false,
+            };
             if missing.is_silent {
                 left.push((missing.told, missing.sight));
+            } else if is_over {
+                continue;
             } else if self.is_paused || !self.client.is_gone(at.link) {
                 self.pending.push(missing);
             }
