@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
 
+use super::links::FlowReason;
 use super::transfers::PeerTag;
 use super::{Attach, LinkRole, SessionId, serial};
 use crate::codec::Undecodable;
@@ -158,6 +159,10 @@ pub(super) struct OutgoingLink {
     pub(super) delivery_count: u32,
     /// Deliveries allowed in all.
     pub(super) limit: u32,
+    /// Its transfers that wait in its session for the peer's window, or for room.
+    pub(super) waiting: usize,
+    /// The flow that follows the last of these. There is one at most, however often the peer asks.
+    pub(super) flow_after: Option<FlowReason>,
 }
 
 impl Link {

@@ -7,7 +7,7 @@ use fe2o3_amqp_types::messaging::{Source, Target};
 use super::connection::undecodable;
 use super::frame;
 use super::link::{FlowState, IncomingLink, Link, LinkPhase, OutgoingLink, PeerAttach};
-use super::session::{PendingTransfer, SessionFlow, What};
+use super::session::SessionFlow;
 use super::small_frame::SmallFrame;
 use super::termini::{
     decode, held_source, held_target, name_source, name_target, session_source, terminus,
@@ -277,8 +277,6 @@ impl Connection {
             }
             FlowState::Outgoing(_) => {
                 let unsent = self.drop_waiting(session, id);
-                // What waited behind these for its turn alone.
-                self.flush_waiting(session);
                 if let Some(state) = self.sessions.get_mut(session) {
                     state.unsettled.forget(id);
                 }
@@ -454,9 +452,21 @@ impl Connection {
             }
         }
         if flow.echo && !flow.drain {
-            self.write_link_flow(id, FlowReason::Plain);
+            self.answer_flow(id);
         }
         Ok(())
+    }
+
+    /// Answers a flow with the state of its link, behind the transfers that the state has in it.
+    fn answer_flow(&mut self, id: LinkId) {
+        let link = self.links.get_mut(id);
+        if let Some(FlowState::Outgoing(outgoing)) = link.map(|link| &mut link.flow)
+            && 0 < outgoing.waiting
+        {
+            outgoing.flow_after.get_or_insert(FlowReason::Plain);
+        } else {
+            self.write_link_flow(id, FlowReason::Plain);
+        }
     }
 
     /// Completes a drain: the remaining credit up to `limit` is used up. Credit that came after the
@@ -472,18 +482,12 @@ impl Connection {
         if within && serial::ahead(outgoing.delivery_count, limit).is_some() {
             outgoing.delivery_count = limit;
         }
-        let drained = FlowReason::Drained {
-            delivery_count: outgoing.delivery_count,
-        };
-        let state = self.sessions.get_mut(link.session);
-        if let Some(state) = state.filter(|state| !state.waiting.is_empty()) {
-            state.waiting.push_back(PendingTransfer {
-                link: id,
-                what: What::Flow(drained),
-            });
-            return;
+        // The count in the answer has these transfers in it.
+        if 0 < outgoing.waiting {
+            outgoing.flow_after = Some(FlowReason::Drained);
+        } else {
+            self.write_link_flow(id, FlowReason::Drained);
         }
-        self.write_link_flow(id, drained);
     }
 
     /// Returns whether a link is attached: accepted, and detached by neither end.
@@ -522,13 +526,7 @@ impl Connection {
                 incoming.unreported = 0;
                 (incoming.delivery_count, incoming.link_credit())
             }
-            FlowState::Outgoing(outgoing) => match answer {
-                FlowReason::Plain => (outgoing.delivery_count, outgoing.credit()),
-                FlowReason::Drained { delivery_count } => {
-                    let credit = serial::ahead(delivery_count, outgoing.limit);
-                    (delivery_count, credit.unwrap_or(0))
-                }
-            },
+            FlowState::Outgoing(outgoing) => (outgoing.delivery_count, outgoing.credit()),
         };
         let channel = link.session.0;
         let mut frame = SmallFrame::begin(channel, descriptor::FLOW);
@@ -536,7 +534,7 @@ impl Connection {
         frame.uint(link.handle);
         frame.uint(delivery_count);
         frame.uint(credit);
-        if answer != FlowReason::Plain {
+        if answer == FlowReason::Drained {
             frame.uint(0);
             frame.boolean(true);
             frame.boolean(false);
@@ -667,11 +665,8 @@ enum Ending {
 /// The reason for a link flow of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FlowReason {
-    /// The answer to a drain, with the delivery-count after it: deliveries that follow the answer may have
-    /// been made before it is written.
-    Drained {
-        delivery_count: u32,
-    },
+    /// The answer to a drain.
+    Drained,
     Plain,
 }
 

@@ -11,8 +11,7 @@ use super::connection::{End, Phase, undecodable};
 use super::discharged::Discharged;
 use super::dispositions::Range;
 use super::frame::{self, FrameKind};
-use super::link::LinkPhase;
-use super::links::FlowReason;
+use super::link::{FlowState, LinkPhase};
 use super::small_frame::SmallFrame;
 use super::table::Table;
 use super::transfers::Rest;
@@ -61,8 +60,6 @@ pub(super) enum What {
     Frame(u32, Bytes),
     /// The rest of a large message. Frames are made of it when they can be sent.
     Rest(Rest),
-    /// The answer to a drain, which must not overtake a transfer.
-    Flow(FlowReason),
 }
 
 impl What {
@@ -70,16 +67,14 @@ impl What {
         match self {
             Self::Frame(_, frame) => frame.len(),
             Self::Rest(rest) => rest.payload.len(),
-            Self::Flow(_) => 0,
         }
     }
 
     /// Returns the number of the delivery that it belongs to.
-    fn delivery(&self) -> Option<u32> {
+    fn delivery(&self) -> u32 {
         match self {
-            Self::Frame(number, _) => Some(*number),
-            Self::Rest(rest) => Some(rest.number),
-            Self::Flow(_) => None,
+            Self::Frame(number, _) => *number,
+            Self::Rest(rest) => rest.number,
         }
     }
 }
@@ -132,7 +127,7 @@ impl Session {
     pub(super) fn take_unsent(&mut self) -> Vec<(LinkId, Tag)> {
         let unsettled = &mut self.unsettled;
         let waiting = self.waiting.iter();
-        let numbers = waiting.filter_map(|waiting| waiting.what.delivery());
+        let numbers = waiting.map(|waiting| waiting.what.delivery());
         let unsent = numbers.filter_map(|number| unsettled.take(number));
         unsent.map(|sent| (sent.link, sent.tag)).collect()
     }
@@ -327,7 +322,7 @@ impl Connection {
         {
             let (link, start) = (next.link, self.out.len());
             let is_done = match &mut next.what {
-                What::Frame(..) | What::Rest(_) if session.remote_window == 0 => return,
+                _ if session.remote_window == 0 => return,
                 What::Rest(_) if limits::OUTPUT_BYTES <= start => {
                     if !self.unfinished.contains(&id) {
                         self.unfinished.push(id);
@@ -344,17 +339,26 @@ impl Connection {
                     self.waiting_bytes = self.waiting_bytes.saturating_sub(written);
                     rest.payload.is_empty()
                 }
-                &mut What::Flow(reason) => {
-                    session.waiting.pop_front();
-                    self.write_link_flow(link, reason);
-                    continue;
-                }
             };
             session.remote_window -= 1;
             session.next_outgoing_id = session.next_outgoing_id.wrapping_add(1);
             frame::trace_written(&self.out, start, FrameKind::Amqp, id.0);
             if is_done {
                 session.waiting.pop_front();
+                self.transfer_left(link);
+            }
+        }
+    }
+
+    /// A transfer that waited has left: the flow that waited behind the last one of its link follows.
+    fn transfer_left(&mut self, id: LinkId) {
+        let link = self.links.get_mut(id);
+        if let Some(FlowState::Outgoing(outgoing)) = link.map(|link| &mut link.flow) {
+            outgoing.waiting = outgoing.waiting.saturating_sub(1);
+            if outgoing.waiting == 0
+                && let Some(reason) = outgoing.flow_after.take()
+            {
+                self.write_link_flow(id, reason);
             }
         }
     }
@@ -370,8 +374,7 @@ impl Connection {
         session.waiting.retain(|waiting| {
             if waiting.link == link {
                 *bytes = bytes.saturating_sub(waiting.what.len());
-                let number = waiting.what.delivery();
-                let sent = number.and_then(|number| unsettled.take(number));
+                let sent = unsettled.take(waiting.what.delivery());
                 unsent.extend(sent.map(|sent| sent.tag));
             }
             waiting.link != link

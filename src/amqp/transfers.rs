@@ -6,11 +6,12 @@ use bytes::{Buf, Bytes, BytesMut};
 
 use super::connection::undecodable;
 use super::frame::{self, FrameKind};
-use super::link::{FlowState, Gathered, LinkPhase, Partial, PassedOver};
+use super::link::{FlowState, Gathered, Link, LinkPhase, Partial, PassedOver};
 use super::links::{FlowReason, unattached};
 use super::session::{PendingTransfer, What};
 use super::small_frame::SmallFrame;
 use super::state::DeliveryState;
+use super::table::Table;
 use super::{
     Condition, Connection, CreditLost, Delivery, DeliveryId, Event, LinkId, Outcome, Refusal,
     Rejection, SessionId, SettleMode,
@@ -382,6 +383,7 @@ impl Connection {
             {
                 rest.advance(rest.len() - pieces.left);
                 self.waiting_bytes += rest.len();
+                count_waiting(&mut self.links, id);
                 let settled = delivery.settle_mode == SettleMode::OnSend;
                 state.waiting.push_back(PendingTransfer {
                     link: id,
@@ -408,6 +410,7 @@ impl Connection {
                 head.write(&mut frame, size);
                 pieces.take(size, &mut frame);
                 self.waiting_bytes += frame.len();
+                count_waiting(&mut self.links, id);
                 state.waiting.push_back(PendingTransfer {
                     link: id,
                     what: What::Frame(number, frame.freeze()),
@@ -419,6 +422,14 @@ impl Connection {
             head.number = None;
             head.more = payload_max < pieces.left;
         }
+    }
+}
+
+/// Counts a transfer of a link that waits in its session.
+fn count_waiting(links: &mut Table<LinkId, Box<Link>>, id: LinkId) {
+    let link = links.get_mut(id);
+    if let Some(FlowState::Outgoing(outgoing)) = link.map(|link| &mut link.flow) {
+        outgoing.waiting += 1;
     }
 }
 

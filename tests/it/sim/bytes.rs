@@ -28,7 +28,8 @@ pub(super) struct Left {
     pub(super) sight: Sight,
     /// There is no frame for it.
     pub(super) is_silent: bool,
-    /// A response for which there was no credit while it waited for the client: it may come, or not.
+    /// It may come, or not: a response for which there was no credit while it waited for the client, or the answer to a
+    /// drain that an earlier answer may have given too.
     pub(super) is_unsure: bool,
 }
 
@@ -506,6 +507,12 @@ impl Wire {
                 }
             }
             let Left { told, sight, .. } = expected[found].take().expect("it was found");
+            if matches!(heard, Heard::Drained(_)) {
+                // It may answer the later drains of its link too.
+                for other in expected.iter_mut().flatten() {
+                    other.is_unsure |= Heard::of(&other.sight) == heard;
+                }
+            }
             left.push((told, self.as_known(sight)));
         }
         if self.is_paused || self.client.is_closed() {
@@ -524,7 +531,7 @@ impl Wire {
                 Sight::SettledOutgoing(_, delivery, _) | Sight::SettledWithin(_, delivery, ..)
                     if !self.client.is_open(*delivery) => {}
                 Sight::Answered(..) if self.client.is_without_credit(at.link) => {}
-                Sight::Answered(..) if missing.is_unsure => {}
+                Sight::Answered(..) | Sight::Drained(..) if missing.is_unsure => {}
                 sight => return Err(format!("{sight:?} was sent, and no client reads it")),
             }
         }
@@ -559,14 +566,12 @@ impl Wire {
             };
             if missing.is_silent {
                 left.push((missing.told, missing.sight));
-            } else if is_over {
-                continue;
-            } else if self.is_paused || !self.client.is_gone(at.link) {
+            } else if !is_over && (self.is_paused || !self.client.is_gone(at.link)) {
                 self.pending.push(missing);
             }
         }
         let is_message = |left: &Left| Heard::of(&left.sight).transfer().is_some();
-        match self.pending.first() {
+        match self.pending.iter().find(|pending| !pending.is_unsure) {
             Some(first) if !self.is_paused && !self.pending.iter().any(is_message) => {
                 Err(format!("no message keeps {first:?} back"))
             }
