@@ -287,16 +287,23 @@ async fn connect(endpoint: &Endpoint) -> Result<TcpStream, String> {
     let started = Instant::now();
     loop {
         match TcpStream::connect(endpoint.broker).await {
-            Ok(stream) => return Ok(stream),
-            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
-                if endpoint.connect_timeout <= started.elapsed() {
-                    return Err(format!("{} refuses connections", endpoint.broker));
-                }
-                tokio::time::sleep(RETRY_INTERVAL).await;
+            Ok(stream) if !is_self_connected(&stream) => return Ok(stream),
+            Err(error) if error.kind() != ErrorKind::ConnectionRefused => {
+                return Err(format!("cannot connect to {}: {error}", endpoint.broker));
             }
-            Err(error) => return Err(format!("cannot connect to {}: {error}", endpoint.broker)),
+            Ok(_) | Err(_) => {}
         }
+        if endpoint.connect_timeout <= started.elapsed() {
+            return Err(format!("{} refuses connections", endpoint.broker));
+        }
+        tokio::time::sleep(RETRY_INTERVAL).await;
     }
+}
+
+/// Returns whether a connection is one to itself. Where nothing listens on a port that the system also gives to clients,
+/// a connection can get that port for its own end. It would keep the broker from listening there.
+fn is_self_connected(stream: &TcpStream) -> bool {
+    matches!((stream.local_addr(), stream.peer_addr()), (Ok(local), Ok(peer)) if local == peer)
 }
 
 fn lost(error: std::io::Error) -> String {
