@@ -50,7 +50,7 @@ pub enum Error {
     )]
     Full,
     /// The system refused an operation.
-    #[error("cannot {what} {place}: {source}")]
+    #[error("cannot {what} {place}: {source}{}", remedy(what, source))]
     Io {
         /// The operation: a verb and its object.
         what: &'static str,
@@ -85,6 +85,19 @@ pub enum Error {
     },
 }
 
+/// The system's number for an error of the device, on every system that we know.
+pub(super) const EIO: i32 = 5;
+
+/// Returns what an operator can do about a file that the disk cannot read.
+fn remedy(what: &str, source: &io::Error) -> &'static str {
+    if what == "read" && source.raw_os_error() == Some(EIO) {
+        "; copy the data directory to another disk, with zeros in the places that cannot be read \
+         (ddrescue does so), and start with the copy"
+    } else {
+        ""
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,5 +117,23 @@ mod tests {
             assert_eq!(error.to_string(), format!("cannot open data/LOCK: {text}"));
         }
         assert!(Error::Full.to_string().contains("ENOSPC"));
+    }
+
+    #[test]
+    fn a_file_that_the_disk_cannot_read_is_reported_with_a_remedy() {
+        let error = Error::Io {
+            what: "read",
+            place: "data/log/1".to_owned(),
+            source: io::Error::from_raw_os_error(EIO),
+        };
+        let text = error.to_string();
+        assert!(
+            text.starts_with("cannot read data/log/1: Input/output error"),
+            "{text}"
+        );
+        assert!(
+            text.contains("copy the data directory to another disk"),
+            "{text}"
+        );
     }
 }

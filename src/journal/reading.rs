@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
+use super::error::EIO;
 use super::layout::{BODY_CHECKSUM, Position, body_checksum, u64_of, usize_of};
 use super::{Disk, Error, SegmentId};
 use crate::ids::BodyRef;
@@ -130,9 +131,6 @@ fn unreadable(body: BodyRef, error: Error) -> Error {
 fn is_lasting(error: &io::Error) -> bool {
     error.raw_os_error() == Some(EIO) || error.kind() == io::ErrorKind::NotFound
 }
-
-/// The system's number for an error of the device, on every system that we know.
-const EIO: i32 = 5;
 
 /// Returns a body's bytes, if all of them are in the stretch.
 pub(super) fn slice(position: u64, bytes: &Bytes, body: BodyRef) -> Option<Bytes> {
