@@ -41,9 +41,9 @@ use amqp::send::Incoming;
 use amqp::settle::{Decision, Interpreted};
 use amqp::windows::{Load, Windows};
 
-/// A report of a connection.
+/// A report of a connection to the shard that serves it.
 #[derive(Debug)]
-pub enum Input {
+pub enum Report {
     /// An event of its engine.
     Event(Event),
     /// A delivery could not be sent: its link has no credit any more.
@@ -172,17 +172,17 @@ impl Gateway {
     }
 
     /// Handles a connection's report.
-    pub fn apply(&mut self, cx: &mut StepContext<'_>, connection: ConnectionId, input: Input) {
+    pub fn apply(&mut self, cx: &mut StepContext<'_>, connection: ConnectionId, report: Report) {
         self.end_transactions(cx.now);
         self.end_tokens(cx);
-        match input {
-            Input::Event(event) => self.apply_event(cx, connection, event),
-            Input::Returned { token, link } => self.returned(cx, connection, link, token),
-            Input::Written { link, bytes } => self.written(cx, connection, link, bytes),
-            Input::Answered(bytes) => {
+        match report {
+            Report::Event(event) => self.apply_event(cx, connection, event),
+            Report::Returned { token, link } => self.returned(cx, connection, link, token),
+            Report::Written { link, bytes } => self.written(cx, connection, link, bytes),
+            Report::Answered(bytes) => {
                 self.unload(cx, connection, Load::Answers(bytes));
             }
-            Input::TryIdentity(identity) => {
+            Report::TryIdentity(identity) => {
                 self.authenticate(cx.now, connection, &identity, Attempt::OneOfSeveral);
             }
         }

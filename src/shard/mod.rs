@@ -51,6 +51,7 @@ use crate::memory::Memory;
 use crate::namespace::{Room, StepContext};
 use crate::time::{ClockStep, Timestamp};
 
+pub use crate::gateway::Report;
 pub use delivery::Outgoing;
 pub use input::{
     Administered, Administration, Input, MessageRequest, Messaged, Pressure, ReceiveRequest,
@@ -628,6 +629,3 @@ fn fenced() -> Refusal {
         description: "The namespace is served by another server now; connect again.".to_owned(),
     }
 }
-
-/// A report of a connection to its shard.
-pub type Report = crate::gateway::Input;

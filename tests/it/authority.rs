@@ -13,7 +13,7 @@ use jitney::address::{EntityAddress, SubQueue};
 use jitney::amqp::{Attach, DeliveryId, Event, LinkId, LinkRole, LinkTarget, SessionId};
 use jitney::gateway::admin;
 use jitney::gateway::rest;
-use jitney::gateway::{Gateway, Input, Reply, Routed};
+use jitney::gateway::{Gateway, Reply, Report, Routed};
 use jitney::ids::BodyRef;
 use jitney::ids::ConnectionId;
 use jitney::message::{Draft, Message};
@@ -239,12 +239,12 @@ fn send_over_amqp(world: &mut World, scope: &str, audience: &str, address: &str)
             identity: jitney::amqp::Identity::Anonymous,
             is_client_provider: false,
         };
-        gateway.apply(cx, GUEST, Input::Event(opened));
+        gateway.apply(cx, GUEST, Report::Event(opened));
     });
     // A request is carried out when there is a link for its answer.
     world.step(|gateway, cx| {
         for event in attach(LinkId(3), LinkRole::Outgoing, "$cbs") {
-            gateway.apply(cx, GUEST, Input::Event(event));
+            gateway.apply(cx, GUEST, Report::Event(event));
         }
     });
     send(world, LinkId(1), "$cbs", put_token(audience, &token));
@@ -287,12 +287,12 @@ fn send(world: &mut World, link: LinkId, address: &str, payload: Bytes) {
     };
     world.step(|gateway, cx| {
         for event in attach(link, LinkRole::Incoming, address) {
-            gateway.apply(cx, GUEST, Input::Event(event));
+            gateway.apply(cx, GUEST, Report::Event(event));
         }
         let let_in =
             |routed: &Routed| matches!(routed.reply, Reply::AcceptLink(it, _) if it == link);
         if gateway.replies().iter().any(let_in) {
-            gateway.apply(cx, GUEST, Input::Event(transfer));
+            gateway.apply(cx, GUEST, Report::Event(transfer));
         }
     });
 }

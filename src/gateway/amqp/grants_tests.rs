@@ -22,7 +22,7 @@ use bytes::Bytes;
 
 use super::*;
 use crate::amqp::{Attach, DeliveryId, Event, LinkRole, LinkTarget, Outcome, SessionId};
-use crate::gateway::Input;
+use crate::gateway::Report;
 use crate::gateway::amqp::tests::{Bench, inquiry};
 use crate::memory::{Budget, Memory, Purpose};
 use crate::rights::Key;
@@ -192,9 +192,9 @@ fn plain(name: &str, password: &str) -> Identity {
     }
 }
 
-/// Hands an input to a gateway, and returns whether the identity in it was accepted.
-fn authenticate(bench: &mut Bench, input: Input) -> bool {
-    bench.run(|gateway, cx| gateway.apply(cx, GUEST, input));
+/// Hands a report to a gateway, and returns whether the identity in it was accepted.
+fn authenticate(bench: &mut Bench, report: Report) -> bool {
+    bench.run(|gateway, cx| gateway.apply(cx, GUEST, report));
     match bench.told.pop().map(|routed| routed.reply) {
         Some(Reply::Authenticated(is_genuine)) => is_genuine,
         other => panic!("{other:?}"),
@@ -209,16 +209,16 @@ fn an_identity_that_several_shards_are_asked_about_fails_once() {
         shard.gateway.share_failed_attempts(attempts.clone());
     }
     let wrong = || plain("root", "guess");
-    let right = || Input::TryIdentity(plain("root", "r"));
+    let right = || Report::TryIdentity(plain("root", "r"));
     for _ in 0..2 * limits::AUTHENTICATION_FAILURES_MAX {
         // The other shard may have this key.
-        assert!(!authenticate(&mut shards[0], Input::TryIdentity(wrong())));
+        assert!(!authenticate(&mut shards[0], Report::TryIdentity(wrong())));
     }
     for _ in 0..limits::AUTHENTICATION_FAILURES_MAX {
         assert!(authenticate(&mut shards[0], right()));
-        assert!(!authenticate(&mut shards[0], Input::TryIdentity(wrong())));
+        assert!(!authenticate(&mut shards[0], Report::TryIdentity(wrong())));
         let last = Event::Authenticating { identity: wrong() };
-        assert!(!authenticate(&mut shards[1], Input::Event(last)));
+        assert!(!authenticate(&mut shards[1], Report::Event(last)));
     }
     for shard in &mut shards {
         assert!(
@@ -257,7 +257,7 @@ fn attach_from(bench: &mut Bench, link: u32, role: LinkRole, path: &str, target:
         properties: None,
     };
     let event = Event::AttachRequested(LinkId(link), Box::new(attach));
-    bench.run(|gateway, cx| gateway.apply(cx, GUEST, Input::Event(event)));
+    bench.run(|gateway, cx| gateway.apply(cx, GUEST, Report::Event(event)));
 }
 
 /// Returns what links were told: `+1` for accepted, `-1` for refused, `!1` for detached.
@@ -335,7 +335,7 @@ fn declares(bench: &mut Bench, link: u32) -> bool {
         transaction: None,
     };
     bench.told.clear();
-    bench.run(|gateway, cx| gateway.apply(cx, GUEST, Input::Event(event)));
+    bench.run(|gateway, cx| gateway.apply(cx, GUEST, Report::Event(event)));
     let told = std::mem::take(&mut bench.told);
     told.iter().any(|routed| {
         let Reply::SettleIncoming { outcome, .. } = &routed.reply else {
@@ -701,7 +701,7 @@ fn a_link_that_has_gone_is_counted_no_more() {
             error: None,
             unsent: Vec::new(),
         };
-        bench.run(|gateway, cx| gateway.apply(cx, GUEST, Input::Event(event)));
+        bench.run(|gateway, cx| gateway.apply(cx, GUEST, Report::Event(event)));
     }
     assert_eq!(bench.gateway.namespaces.memory().counted(), before);
 }

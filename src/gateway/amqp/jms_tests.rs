@@ -13,7 +13,7 @@ use super::*;
 use crate::access::{Attempt, Profile};
 use crate::amqp::{Attach, DynamicNode, Event, Identity, LinkRole, LinkTarget, SessionId};
 use crate::gateway::amqp::tests::Bench;
-use crate::gateway::{Input, Reply};
+use crate::gateway::{Reply, Report};
 use crate::queue::EntityKind;
 use crate::rights::{AuthorizationRule, Key, Rights};
 
@@ -135,7 +135,7 @@ fn attach(
     bench.told.clear();
     bench.run(|gateway, cx| {
         let event = Event::AttachRequested(LinkId(link), Box::new(attach));
-        gateway.apply(cx, id, Input::Event(event));
+        gateway.apply(cx, id, Report::Event(event));
     });
     bench.told.drain(..).find_map(|routed| match routed.reply {
         Reply::RefuseLink(_, refusal) => Some(refusal.kind),
@@ -149,7 +149,7 @@ fn detach(bench: &mut Bench, id: ConnectionId, link: u32) {
         error: None,
         unsent: Vec::new(),
     };
-    bench.run(|gateway, cx| gateway.apply(cx, id, Input::Event(event)));
+    bench.run(|gateway, cx| gateway.apply(cx, id, Report::Event(event)));
 }
 
 const SUBSCRIPTION: &str = "t/Subscriptions/news$mine$D";

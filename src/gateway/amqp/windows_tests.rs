@@ -2,7 +2,7 @@
 
 use crate::amqp::Event;
 use crate::amqp::SessionId;
-use crate::gateway::Input;
+use crate::gateway::Report;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
@@ -30,9 +30,9 @@ fn bench(messages: usize) -> Bench {
     bench
 }
 
-fn input(bench: &mut Bench, connection: u32, input: Input) {
+fn report(bench: &mut Bench, connection: u32, report: Report) {
     let id = ConnectionId(connection);
-    bench.run(|gateway, cx| gateway.apply(cx, id, input));
+    bench.run(|gateway, cx| gateway.apply(cx, id, report));
 }
 
 /// Attaches a receiver of the queue, and gives it credit.
@@ -51,13 +51,13 @@ fn receive(bench: &mut Bench, connection: u32, link: u32) {
         properties: None,
     };
     let event = Event::AttachRequested(LinkId(link), Box::new(attach));
-    input(bench, connection, Input::Event(event));
+    report(bench, connection, Report::Event(event));
     let credit = Event::Credit {
         link: LinkId(link),
         limit: 10_000,
         drain: false,
     };
-    input(bench, connection, Input::Event(credit));
+    report(bench, connection, Report::Event(credit));
 }
 
 /// Takes how many messages each connection was handed, and which connections are to be closed.
@@ -80,7 +80,7 @@ fn told(bench: &mut Bench) -> (BTreeMap<u32, usize>, Vec<u32>) {
 fn written(bench: &mut Bench, connection: u32, link: u32, messages: usize) {
     let bytes = u64::try_from(messages * (BODY + 8)).unwrap();
     let link = LinkId(link);
-    input(bench, connection, Input::Written { link, bytes });
+    report(bench, connection, Report::Written { link, bytes });
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn what_is_not_read_has_a_bound_and_who_reads_goes_on() {
             error: None,
             unsent: Vec::new(),
         };
-        input(&mut bench, id, Input::Event(event));
+        report(&mut bench, id, Report::Event(event));
     }
     // Others get more: those that were handed little before come first.
     let (more, _) = told(&mut bench);

@@ -3,7 +3,7 @@
 use super::*;
 use crate::address::SubQueue;
 use crate::amqp::Event;
-use crate::gateway::Input;
+use crate::gateway::Report;
 use crate::gateway::amqp::tests::{Bench, inquiry};
 use crate::message::Draft;
 use crate::namespace::{Denied, DeniedKind};
@@ -62,8 +62,8 @@ fn receive(bench: &mut Bench, link: u32, path: &str, mode: ReceiveMode) {
     });
 }
 
-fn input(bench: &mut Bench, input: Input) {
-    bench.run(|gateway, cx| gateway.apply(cx, CONNECTION, input));
+fn report(bench: &mut Bench, report: Report) {
+    bench.run(|gateway, cx| gateway.apply(cx, CONNECTION, report));
 }
 
 /// Takes what was told last: a message.
@@ -154,15 +154,15 @@ fn what_is_given_back_unread_was_not_delivered() {
         limit: 0,
         drain: false,
     };
-    input(&mut bench, Input::Event(none));
-    input(&mut bench, Input::Returned { token, link });
-    input(&mut bench, Input::Written { link, bytes: 9 });
+    report(&mut bench, Report::Event(none));
+    report(&mut bench, Report::Returned { token, link });
+    report(&mut bench, Report::Written { link, bytes: 9 });
     let gone = Event::Detached {
         link,
         error: None,
         unsent: Vec::new(),
     };
-    input(&mut bench, Input::Event(gone));
+    report(&mut bench, Report::Event(gone));
     assert!(bench.told.is_empty());
     receive(&mut bench, 2, "q", ReceiveMode::PeekLock);
     assert_eq!(handed(&mut bench).stamps.delivery_count, 0);
@@ -177,7 +177,7 @@ fn a_receive_that_has_waited_long_enough_is_told_so() {
         limit: 1,
         drain: true,
     };
-    input(&mut bench, Input::Event(drain));
+    report(&mut bench, Report::Event(drain));
     let told = bench.told.pop().map(|routed| routed.reply);
     assert!(matches!(told, Some(Reply::Drained(LinkId(1), 1))));
     send(&mut bench, "q", &["a"]).unwrap();

@@ -11,7 +11,7 @@ use jitney::amqp::{
     Attach, Condition, DeliveryId, EncodedFields, Event, Fields, LinkId, LinkRole, LinkTarget,
     Outcome, Refusal, Rejection, SessionId, Value as AmqpValue,
 };
-use jitney::gateway::Input;
+use jitney::gateway::Report;
 use jitney::ids::LockToken;
 
 use super::wire::{self, Draft, Value};
@@ -303,7 +303,7 @@ impl Act {
     }
 
     /// Returns the input, and the connection that it comes from; entities have these paths.
-    pub(super) fn input(&self, paths: &[String]) -> Option<(u32, Input)> {
+    pub(super) fn input(&self, paths: &[String]) -> Option<(u32, Report)> {
         let (at, event) = match self {
             Self::Timeout => return None,
             Self::Close { connection, .. } => {
@@ -311,20 +311,20 @@ impl Act {
                     error: None,
                     unsent: Vec::new(),
                 };
-                return Some((*connection, Input::Event(event)));
+                return Some((*connection, Report::Event(event)));
             }
             Self::Returned { at, token } => {
                 let (token, link) = (*token, LinkId(at.link));
-                return Some((at.connection, Input::Returned { token, link }));
+                return Some((at.connection, Report::Returned { token, link }));
             }
             Self::Unsent { at, tokens } => {
                 let (link, tags) = (LinkId(at.link), tokens.iter().map(|it| it.to_tag()));
                 let tags = tags.collect();
-                return Some((at.connection, Input::Event(Event::Unsent { link, tags })));
+                return Some((at.connection, Report::Event(Event::Unsent { link, tags })));
             }
             Self::Written { at, bytes } => {
                 let (link, bytes) = (LinkId(at.link), *bytes);
-                return Some((at.connection, Input::Written { link, bytes }));
+                return Some((at.connection, Report::Written { link, bytes }));
             }
             Self::Attach { at, place, kind } => {
                 let address = place.address(paths);
@@ -414,7 +414,7 @@ impl Act {
                 (at, event)
             }
         };
-        Some((at.connection, Input::Event(event)))
+        Some((at.connection, Report::Event(event)))
     }
 }
 

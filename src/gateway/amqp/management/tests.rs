@@ -10,7 +10,7 @@ use fe2o3_amqp_types::primitives::OrderedMap;
 use super::*;
 use crate::amqp::{Attach, Condition, DeliveryId, Event, LinkRole, LinkTarget, Outcome};
 use crate::codec::Encoded;
-use crate::gateway::Input;
+use crate::gateway::Report;
 use crate::gateway::amqp::tests::{Bench, message};
 use crate::gateway::amqp::windows::Windows;
 use crate::message::Message;
@@ -21,7 +21,7 @@ const REQUESTS: LinkId = LinkId(1);
 const RESPONSES: LinkId = LinkId(2);
 
 /// Asks for a link to a node, or from it.
-fn attach(link: LinkId, path: &str) -> Input {
+fn attach(link: LinkId, path: &str) -> Report {
     let (role, source, target) = match link {
         REQUESTS => (LinkRole::Incoming, "me", path),
         _ => (LinkRole::Outgoing, path, "me"),
@@ -38,11 +38,11 @@ fn attach(link: LinkId, path: &str) -> Input {
         message_size_max: 0,
         properties: None,
     };
-    Input::Event(Event::AttachRequested(link, Box::new(attach)))
+    Report::Event(Event::AttachRequested(link, Box::new(attach)))
 }
 
 /// A request, with a map in its body.
-fn request(operation: &str, entries: Vec<(&str, Value)>) -> Input {
+fn request(operation: &str, entries: Vec<(&str, Value)>) -> Report {
     let of = |text: &str| Value::String(text.to_owned());
     let operation = of(&format!("com.microsoft:{operation}"));
     let properties: OrderedMap<Value, Value> = [(of("operation"), operation)].into_iter().collect();
@@ -51,7 +51,7 @@ fn request(operation: &str, entries: Vec<(&str, Value)>) -> Input {
     payload.extend(serde_amqp::to_vec(&Value::Map(properties)).unwrap());
     payload.extend([0x00, 0x53, 0x77]);
     payload.extend(serde_amqp::to_vec(&Value::Map(entries.collect())).unwrap());
-    Input::Event(Event::Transfer {
+    Report::Event(Event::Transfer {
         link: REQUESTS,
         delivery: DeliveryId(0),
         payload: payload.into(),
@@ -68,11 +68,11 @@ fn attach_both(gateway: &mut Gateway, cx: &mut StepContext<'_>, id: ConnectionId
     gateway.apply(cx, id, attach(RESPONSES, &node));
     let (link, limit, drain) = (RESPONSES, 1_000, false);
     let credit = Event::Credit { link, limit, drain };
-    gateway.apply(cx, id, Input::Event(credit));
+    gateway.apply(cx, id, Report::Event(credit));
 }
 
 /// A request that looks for messages of a message session that there is none of.
-fn search() -> Input {
+fn search() -> Report {
     let entries = vec![
         ("from-sequence-number", Value::Long(0)),
         ("message-count", Value::Int(10)),
@@ -129,16 +129,16 @@ fn answers(bench: &mut Bench) -> Vec<(ConnectionId, i64, String, usize)> {
 }
 
 /// Asks a queue something, and returns the answer: status, text and number of messages.
-fn ask(bench: &mut Bench, path: &str, input: Input) -> (i64, String, usize) {
+fn ask(bench: &mut Bench, path: &str, report: Report) -> (i64, String, usize) {
     let id = ConnectionId(1);
     bench.run(|gateway, cx| {
         attach_both(gateway, cx, id, path);
-        gateway.apply(cx, id, input);
+        gateway.apply(cx, id, report);
     });
     let mut answers = answers(bench);
     assert_eq!(answers.len(), 1, "{answers:?}");
     let (_, status, text, messages) = answers.remove(0);
-    let left = Input::Event(Event::Closed {
+    let left = Report::Event(Event::Closed {
         error: None,
         unsent: Vec::new(),
     });
@@ -200,7 +200,7 @@ fn a_link_that_goes_takes_its_unfinished_call_with_it() {
         error: None,
         unsent: Vec::new(),
     };
-    bench.step(|gateway, cx| gateway.apply(cx, ConnectionId(1), Input::Event(detached)));
+    bench.step(|gateway, cx| gateway.apply(cx, ConnectionId(1), Report::Event(detached)));
     bench.step(|_, _| ());
     assert!(!bench.gateway.has_unfinished());
 }
@@ -281,7 +281,7 @@ fn requests_that_wait_on_one_connection_keep_no_other_from_its_first() {
             limit: 10,
             drain: false,
         };
-        gateway.apply(cx, id, Input::Event(credit));
+        gateway.apply(cx, id, Report::Event(credit));
         let padding = vec![("padding", Value::String("x".repeat(20_000)))];
         gateway.apply(cx, id, request("peek-message", padding));
     });
@@ -295,7 +295,7 @@ fn requests_that_wait_on_one_connection_keep_no_other_from_its_first() {
         error: None,
         unsent: Vec::new(),
     };
-    bench.run(|gateway, cx| gateway.apply(cx, ConnectionId(1), Input::Event(detached)));
+    bench.run(|gateway, cx| gateway.apply(cx, ConnectionId(1), Report::Event(detached)));
     let padding = vec![("padding", Value::String("x".repeat(LARGE / 2)))];
     bench.run(|gateway, cx| {
         gateway.apply(cx, ConnectionId(2), request("peek-message", padding));
@@ -324,7 +324,7 @@ fn a_request_names_so_many_messages_at_most() {
 }
 
 /// A request for as many messages as there are.
-fn peek() -> Input {
+fn peek() -> Report {
     let entries = vec![
         ("from-sequence-number", Value::Long(0)),
         ("message-count", Value::Int(i32::MAX)),
