@@ -4,7 +4,7 @@
 //! AMQP links, management requests, HTTP requests and transactions ask here and nowhere else, so that one
 //! protocol never allows what another refuses.
 
-use super::{Denied, DeniedKind, Namespaces, Room, Target};
+use super::{Denied, DeniedKind, ForwardingTarget, Namespaces, Room};
 use crate::address::{EntityAddress, SubQueue};
 use crate::ids::EntityId;
 use crate::limits;
@@ -35,11 +35,11 @@ impl Namespaces {
             return Ok(());
         };
         let text = match node.forwards_to {
-            Some(Target::Subscriptions) => format!(
+            Some(ForwardingTarget::Subscriptions) => format!(
                 "Cannot create a message receiver on the topic '{address}'. Receive from one of its \
                  subscriptions: '{address}/Subscriptions/<name>'."
             ),
-            Some(Target::Entity(_)) => {
+            Some(ForwardingTarget::Entity(_)) => {
                 "Cannot create a message receiver on an entity with auto-forwarding enabled."
                     .to_owned()
             }

@@ -1,6 +1,6 @@
 //! Entities are made, changed and deleted.
 
-use super::forwarding::{Target, address_of};
+use super::forwarding::{ForwardingTarget, address_of};
 use super::queues::EntityNode;
 use super::{EntityChange, Namespaces, StepContext, Topic};
 use crate::address::{self, SubQueue};
@@ -400,7 +400,7 @@ impl Namespaces {
         for (id, kind, sub_queue) in kinds {
             let queue = Queue::new(id, kind, description.clone(), SequenceNumber(1))
                 .with_memory(&self.shares.memory);
-            let target = Target::of(description, sub_queue);
+            let target = ForwardingTarget::of(description, sub_queue);
             let address = address_of(path, sub_queue);
             self.queues.insert(EntityNode::new(queue, address, target));
         }
@@ -423,7 +423,7 @@ impl Namespaces {
         for id in base.all() {
             if let Some(node) = self.queues.get_mut(id) {
                 node.queue.describe(description.clone());
-                node.forwards_to = Target::of(description, node.address.queue);
+                node.forwards_to = ForwardingTarget::of(description, node.address.queue);
                 if node.forwards_to.is_none() {
                     self.forwarding.forget(id);
                 }

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use tracing::warn;
 
 use super::entities::EntityRefused;
-use super::{Namespaces, Target};
+use super::{ForwardingTarget, Namespaces};
 use crate::address;
 use crate::ids::EntityId;
 use crate::limits;
@@ -121,8 +121,8 @@ impl Namespaces {
 
     fn forward_target(&self, id: EntityId) -> Option<&str> {
         match self.node(id)?.forwards_to.as_ref()? {
-            Target::Entity(target) => Some(target),
-            Target::Subscriptions => None,
+            ForwardingTarget::Entity(target) => Some(target),
+            ForwardingTarget::Subscriptions => None,
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::rules::{Evaluation, Match, Progress, Share};
 
 /// Where an entity's messages are forwarded to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum ForwardingTarget {
     /// The subscriptions whose rules match.
     Subscriptions,
     /// The entity at a path.
@@ -108,7 +108,7 @@ pub(super) struct Paused {
     evaluation: Evaluation,
 }
 
-impl Target {
+impl ForwardingTarget {
     /// Returns where messages of one of an entity's queues are forwarded to, if they are.
     pub(super) fn of(description: &Description, queue: SubQueue) -> Option<Self> {
         let forward = |path: &Option<String>| Some(Self::Entity(path.as_deref()?.into()));
@@ -201,8 +201,8 @@ impl Namespaces {
         // The rest is for another group: this one must not grow with the subscriptions.
         let went = cx.journal.open_bytes() < limits::GROUP_BYTES
             && match target {
-                Target::Subscriptions => self.publish(cx, id, number, body),
-                Target::Entity(path) => self.forward(cx, id, number, body, &path),
+                ForwardingTarget::Subscriptions => self.publish(cx, id, number, body),
+                ForwardingTarget::Entity(path) => self.forward(cx, id, number, body, &path),
             };
         if !went {
             self.forwarding.stalled.insert(id);

@@ -45,7 +45,7 @@ pub use recovery::{FoundBody, SearchPosition, Snapshot};
 pub use tier::Tier;
 
 pub(crate) use directory::Directory;
-pub(crate) use forwarding::Target;
+pub(crate) use forwarding::ForwardingTarget;
 pub(crate) use queues::EntityNode;
 pub(crate) use send::is_ahead;
 pub(crate) use settle::LostLock;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::forwarding::Target;
+use super::forwarding::ForwardingTarget;
 use crate::address::EntityAddress;
 use crate::ids::EntityId;
 use crate::queue::Queue;
@@ -31,7 +31,7 @@ pub(crate) struct EntityNode {
     /// Its address as clients know it, for error texts.
     pub(crate) address: EntityAddress,
     /// Where its messages are forwarded to, if they are.
-    pub(crate) forwards_to: Option<Target>,
+    pub(crate) forwards_to: Option<ForwardingTarget>,
     /// From when on the entity is idle.
     pub(super) last_used: Timestamp,
     /// When a client last used it, since the start.
@@ -39,7 +39,11 @@ pub(crate) struct EntityNode {
 }
 
 impl EntityNode {
-    pub(super) fn new(queue: Queue, address: EntityAddress, forwards_to: Option<Target>) -> Self {
+    pub(super) fn new(
+        queue: Queue,
+        address: EntityAddress,
+        forwards_to: Option<ForwardingTarget>,
+    ) -> Self {
         Self {
             queue,
             group: 0,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Namespaces, StepContext};
 use crate::ids::{BodyRef, EntityId, SequenceNumber};
-use crate::queue::{Description, Queue, Replayed, Snapshot as QueueSnapshot};
+use crate::queue::{Description, Queue, QueueSnapshot, Replayed};
 use crate::queue::{Passage, Positions, Record};
 use crate::rules::Rule;
 use crate::time::Timestamp;

@@ -68,7 +68,7 @@ pub use message_session::MessageSession;
 pub use positions::Positions;
 pub use receive::{Changes, DeadLetter, DeferredRefused, LockLost, Settlement, SettlementRefused};
 pub use record::{Journal, Passage, Record, StoredState};
-pub use replay::{Replayed, Snapshot};
+pub use replay::{QueueSnapshot, Replayed};
 pub use scan::{LoadedMessage, ScanMode, Selection};
 pub use send::{Arrival, SendRefused, Taken};
 

@@ -13,7 +13,7 @@ use crate::queue::Positions;
 
 /// A queue as it was at one moment, shared with it until either changes.
 #[derive(Debug, Clone)]
-pub struct Snapshot {
+pub struct QueueSnapshot {
     id: EntityId,
     next: Vec<SequenceNumber>,
     index: Frozen,
@@ -237,8 +237,8 @@ impl Queue {
 
     /// Returns the queue as it is now; it costs a pointer for each 128 messages.
     #[must_use]
-    pub fn snapshot(&self) -> Snapshot {
-        Snapshot {
+    pub fn snapshot(&self) -> QueueSnapshot {
+        QueueSnapshot {
             id: self.id,
             next: self.numbers.iter().map(number).collect(),
             index: self.index.freeze(),
@@ -353,7 +353,7 @@ impl Queue {
     }
 }
 
-impl Snapshot {
+impl QueueSnapshot {
     /// Emits the records from which [`Queue::replay`] rebuilds the queue.
     pub fn records(&self, emit: &mut dyn FnMut(&Record<'_>)) {
         let entity = self.id;
@@ -394,7 +394,7 @@ impl Snapshot {
         });
     }
 
-    /// Returns an upper bound of the records that [`Snapshot::records`] emits.
+    /// Returns an upper bound of the records that [`QueueSnapshot::records`] emits.
     #[must_use]
     pub fn len(&self) -> usize {
         self.index.len() + self.next.len() + self.states.len() + self.duplicates.len()

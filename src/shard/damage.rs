@@ -4,7 +4,7 @@
 use tracing::error;
 
 use super::reads::for_each_body;
-use super::{Cause, DamageUser, Event, Shard};
+use super::{Cause, DamageUser, Observation, Shard};
 use crate::amqp::LinkId;
 use crate::gateway::{Reply, Routed};
 use crate::ids::ConnectionId;
@@ -120,7 +120,7 @@ impl Shard {
     fn observe_damage(&mut self, user: DamageUser<'_>, damages: &[Damage]) {
         if let Some(observer) = &mut self.observer {
             let bodies: Vec<BodyRef> = damages.iter().map(|damage| damage.body).collect();
-            observer.observe(Event::Damaged {
+            observer.observe(Observation::Damaged {
                 user,
                 bodies: &bodies,
                 journal: &self.journal,
@@ -132,7 +132,7 @@ impl Shard {
         for contained in contained {
             self.damaged += 1;
             if let Some(observer) = &mut self.observer {
-                observer.observe(Event::Contained(&contained));
+                observer.observe(Observation::Contained(&contained));
             }
             let Contained {
                 entity,

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use tracing::{debug, error, info, warn};
 
-use super::{Cause, Event, Output, ReadDone, ReadPurpose, Shard};
+use super::{Cause, Observation, Output, ReadDone, ReadPurpose, Shard};
 use crate::journal::{self, CheckpointAt, Disk};
 use crate::limits;
 use crate::namespace::{FoundBody, SearchPosition};
@@ -120,7 +120,7 @@ impl Shard {
         self.maintenance.room = room;
         self.gateway.namespaces_mut().set_room(room);
         if let Some(observer) = &mut self.observer {
-            observer.observe(Event::Room(room));
+            observer.observe(Observation::Room(room));
         }
         match room {
             Room::None if memory_is_full => warn!(

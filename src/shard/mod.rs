@@ -57,7 +57,7 @@ pub use input::{
     Administered, Administration, Input, MessageRequest, Messaged, Pressure, ReceiveRequest,
 };
 pub use maintenance::{CheckpointTask, WrittenCheckpoint};
-pub use observer::{Cause, DamageUser, Event, Observer};
+pub use observer::{Cause, DamageUser, Observation, Observer};
 pub use output::{Answer, Output, RequestId};
 pub use reads::{ReadDone, ReadPurpose, ReadRequest, read};
 pub use recovery::{Ready, Recovering};
@@ -403,7 +403,7 @@ impl Shard {
         let mut replies = std::mem::take(&mut self.replies);
         std::mem::swap(&mut replies, self.gateway.replies());
         if let Some(observer) = &mut self.observer {
-            observer.observe(Event::Step {
+            observer.observe(Observation::Step {
                 cause,
                 group,
                 replies: &replies,
@@ -481,7 +481,7 @@ impl Shard {
                 self.gateway.check();
             }
             if let Some(observer) = &mut self.observer {
-                observer.observe(Event::Sealed(frame.number));
+                observer.observe(Observation::Sealed(frame.number));
             }
             self.outputs.push_back(Output::Commit(frame));
         }

@@ -11,11 +11,11 @@ use crate::namespace::{Contained, Room, WantedBody};
 /// Sees every step of a shard in its order.
 pub trait Observer {
     /// Takes note of something that has happened.
-    fn observe(&mut self, event: Event<'_>);
+    fn observe(&mut self, event: Observation<'_>);
 }
 
 /// Something that has happened in a shard.
-pub enum Event<'a> {
+pub enum Observation<'a> {
     /// The namespaces have done a step.
     Step {
         /// Why.

@@ -8,7 +8,7 @@ use jitney::ids::BodyRef;
 use jitney::ids::ConnectionId;
 use jitney::journal::{self, Writer};
 use jitney::namespace::{Room, WantedBody};
-use jitney::shard::{Cause, DamageUser, Event, Observer};
+use jitney::shard::{Cause, DamageUser, Observation, Observer};
 
 use super::audit::{Sight, Told, User};
 use super::disk::FaultyDisk;
@@ -69,20 +69,20 @@ pub(super) struct Watcher {
 }
 
 impl Observer for Watcher {
-    fn observe(&mut self, event: Event<'_>) {
+    fn observe(&mut self, event: Observation<'_>) {
         let happened = match event {
-            Event::Sealed(group) => Happened::Sealed(group),
-            Event::Room(room) => Happened::Room(room),
-            Event::Contained(contained) => {
+            Observation::Sealed(group) => Happened::Sealed(group),
+            Observation::Room(room) => Happened::Room(room),
+            Observation::Contained(contained) => {
                 let number = contained.number.0.cast_signed();
                 Happened::Contained((contained.entity.clone(), number))
             }
-            Event::Damaged {
+            Observation::Damaged {
                 user,
                 bodies,
                 journal,
             } => Happened::Damaged(Box::new(self.met(user, bodies, journal))),
-            Event::Step {
+            Observation::Step {
                 cause,
                 group,
                 replies,

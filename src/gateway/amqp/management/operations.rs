@@ -14,7 +14,9 @@ use crate::gateway::amqp::{Link, consumer_id, link_of};
 use crate::ids::{ConnectionId, EntityId, SequenceNumber};
 use crate::limits;
 use crate::message::{Amendments, Message};
-use crate::namespace::{Denied, DeniedKind, LostLock, Operation as Enlisted, StepContext, Target};
+use crate::namespace::{
+    Denied, DeniedKind, ForwardingTarget, LostLock, Operation as Enlisted, StepContext,
+};
 use crate::queue::{
     Browsed, DeadLetter, DeferredRefused, Doomed, LockLost, LookOn, Queue, ReceiveMode,
     SessionList, SessionLost, Settlement,
@@ -480,7 +482,7 @@ impl Operation<'_, '_> {
     /// Checks that messages of the entity can be looked at: it does not pass them on.
     fn check_own_messages(&self) -> Result<(), Failure> {
         let node = self.gateway.namespaces.node(self.queue);
-        if node.is_some_and(|node| matches!(node.forwards_to, Some(Target::Entity(_)))) {
+        if node.is_some_and(|node| matches!(node.forwards_to, Some(ForwardingTarget::Entity(_)))) {
             let text = "Cannot create a message browser on an entity with auto-forwarding enabled.";
             return Err(self.deny(DeniedKind::NotAllowed, text));
         }
