@@ -171,8 +171,8 @@ pub const CONNECTION_LINKS_MAX: usize = 5_000;
 pub const SHARDS_MAX: u32 = 64;
 /// Descriptors that the log of one shard needs: segments, a checkpoint, directories, a lock.
 pub const SHARD_DESCRIPTORS: usize = 24;
-/// Bytes that a connection keeps of its peer until the peer has named its namespace: who it says it is,
-/// which fits a frame before open.
+/// Bytes that a connection keeps of its peer until the peer has named its namespace: its identity, and as
+/// many bytes of input that no shard has taken yet. A frame before open fits.
 pub const UNROUTED_BYTES_MAX: usize = FRAME_SIZE_UNOPENED_MAX as usize;
 /// Bytes of batches that may wait for one shard at least, however many shards share
 /// [`MAILBOX_BYTES_MAX`].
@@ -317,6 +317,9 @@ pub const CBS_MESSAGE_BYTES_MAX: u64 = 64 * 1024;
 pub const AUTHENTICATION_FAILURES_MAX: i64 = 100;
 /// How long it takes until one failed authentication is forgotten.
 pub const AUTHENTICATION_FAILURE_LEAK: Millis = Millis::from_millis(100);
+/// How long it takes until one refusal by a shard is forgotten, where other shards are asked: a key of
+/// another shard's namespace is refused so too, and is no failure.
+pub const AUTHENTICATION_REFUSAL_LEAK: Millis = Millis::from_millis(10);
 /// Refusals of tokens, keys and requests of one peer that are logged one by one within a span; the
 /// others are logged as a sum at its end.
 pub const REFUSALS_LOGGED_MAX: u32 = 10;
@@ -630,3 +633,5 @@ const _: () = assert!(
 const _: () = assert!(ISSUER_RETRY_FIRST.as_millis() <= ISSUER_RETRY_MAX.as_millis());
 const _: () = assert!(ISSUER_RETRY_MAX.as_millis() <= ISSUER_REFRESH.as_millis());
 const _: () = assert!(RSA_BITS_MIN <= RSA_BITS_MAX);
+const _: () =
+    assert!(AUTHENTICATION_REFUSAL_LEAK.as_millis() < AUTHENTICATION_FAILURE_LEAK.as_millis());

@@ -309,6 +309,8 @@ impl Access {
         let is_failure = !is_genuine && attempt == Attempt::Last;
         if is_failure && !must_wait {
             self.failed_attempts.failed(now, peer, name);
+        } else if !is_genuine && !must_wait {
+            self.failed_attempts.refused_by_one(now, peer, name);
         }
         let is_logged = is_failure && self.tally.note(now, peer);
         Authenticated { grants, is_logged }

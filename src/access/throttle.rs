@@ -18,16 +18,28 @@ pub struct FailedAttempts {
     clock_steps: i64,
 }
 
-/// How many attempts of each peer failed lately: a bucket that leaks. Times are elapsed ones.
-#[derive(Debug, Default)]
+/// How many attempts of each peer failed lately. Times are elapsed ones.
+#[derive(Debug)]
 struct Throttle {
+    /// Attempts that failed.
+    failures: Levels,
+    /// Attempts that a shard refused before another one was asked: they are failures only when all shards
+    /// have refused, and until then a peer could make others beside them.
+    refusals: Levels,
+}
+
+/// A bucket that leaks for each peer and name.
+#[derive(Debug)]
+struct Levels {
+    /// The time that one attempt takes to leak.
+    leak: Millis,
     /// Names come from unauthenticated peers, and may be long: they are kept as a hash.
-    failures: BTreeMap<(PeerAddress, u64), Bucket>,
+    buckets: BTreeMap<(PeerAddress, u64), Bucket>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Bucket {
-    /// Its level, in units of the time that one failure takes to leak.
+    /// Its level, in units of the time that one attempt takes to leak.
     filled: Millis,
     since: Timestamp,
 }
@@ -39,10 +51,6 @@ impl Bucket {
     }
 }
 
-const FULL: Millis = Millis::from_millis(
-    limits::AUTHENTICATION_FAILURES_MAX * limits::AUTHENTICATION_FAILURE_LEAK.as_millis(),
-);
-
 impl FailedAttempts {
     /// Returns how long a peer must wait before its next attempt is checked, if it must.
     pub(super) fn wait(&self, now: Timestamp, peer: PeerAddress, name: &str) -> Option<Millis> {
@@ -52,6 +60,12 @@ impl FailedAttempts {
     /// Counts an attempt that failed.
     pub(super) fn failed(&self, now: Timestamp, peer: PeerAddress, name: &str) {
         self.throttle().failed(self.elapsed(now), peer, name);
+    }
+
+    /// Counts an attempt that one shard refused; others are asked.
+    pub(super) fn refused_by_one(&self, now: Timestamp, peer: PeerAddress, name: &str) {
+        self.throttle()
+            .refused_by_one(self.elapsed(now), peer, name);
     }
 
     /// Keeps the levels when the holder's clock is set.
@@ -68,41 +82,74 @@ impl FailedAttempts {
     }
 }
 
-impl Throttle {
-    fn wait(&self, now: Timestamp, peer: PeerAddress, name: &str) -> Option<Millis> {
-        let filled = self
-            .failures
-            .get(&(peer, one_way(name.as_bytes())))?
-            .filled(now);
-        let over = filled.as_millis() - FULL.as_millis() + LEAK.as_millis();
-        (0 < over).then(|| Millis::from_millis(over))
-    }
-
-    fn failed(&mut self, now: Timestamp, peer: PeerAddress, name: &str) {
-        let key = (peer, one_way(name.as_bytes()));
-        if limits::AUTHENTICATION_PEERS_MAX <= self.failures.len() {
-            self.failures
-                .retain(|_, bucket| Millis::default() < bucket.filled(now));
+impl Default for Throttle {
+    fn default() -> Self {
+        Self {
+            failures: Levels::new(limits::AUTHENTICATION_FAILURE_LEAK),
+            refusals: Levels::new(limits::AUTHENTICATION_REFUSAL_LEAK),
         }
-        if limits::AUTHENTICATION_PEERS_MAX <= self.failures.len() {
-            // One is forgotten, so that memory stays bounded.
-            self.failures.pop_first();
-        }
-        let before = self.failures.get(&key).map(|bucket| bucket.filled(now));
-        let filled = before.unwrap_or_default().as_millis() + LEAK.as_millis();
-        let bucket = Bucket {
-            filled: Millis::from_millis(filled.min(FULL.as_millis())),
-            since: now,
-        };
-        self.failures.insert(key, bucket);
     }
 }
 
-const LEAK: Millis = limits::AUTHENTICATION_FAILURE_LEAK;
+impl Throttle {
+    fn wait(&self, now: Timestamp, peer: PeerAddress, name: &str) -> Option<Millis> {
+        let key = (peer, one_way(name.as_bytes()));
+        let failures = self.failures.wait(now, key);
+        failures.max(self.refusals.wait(now, key))
+    }
+
+    fn failed(&mut self, now: Timestamp, peer: PeerAddress, name: &str) {
+        self.failures.add(now, (peer, one_way(name.as_bytes())));
+    }
+
+    fn refused_by_one(&mut self, now: Timestamp, peer: PeerAddress, name: &str) {
+        self.refusals.add(now, (peer, one_way(name.as_bytes())));
+    }
+}
+
+impl Levels {
+    const fn new(leak: Millis) -> Self {
+        Self {
+            leak,
+            buckets: BTreeMap::new(),
+        }
+    }
+
+    fn full(&self) -> i64 {
+        limits::AUTHENTICATION_FAILURES_MAX * self.leak.as_millis()
+    }
+
+    fn wait(&self, now: Timestamp, key: (PeerAddress, u64)) -> Option<Millis> {
+        let filled = self.buckets.get(&key)?.filled(now).as_millis();
+        let over = filled - self.full() + self.leak.as_millis();
+        (0 < over).then(|| Millis::from_millis(over))
+    }
+
+    fn add(&mut self, now: Timestamp, key: (PeerAddress, u64)) {
+        let before = self.buckets.remove(&key);
+        if limits::AUTHENTICATION_PEERS_MAX <= self.buckets.len() {
+            self.buckets
+                .retain(|_, bucket| Millis::default() < bucket.filled(now));
+        }
+        if limits::AUTHENTICATION_PEERS_MAX <= self.buckets.len() {
+            // One is forgotten, so that memory stays bounded.
+            self.buckets.pop_first();
+        }
+        let before = before.map(|bucket| bucket.filled(now)).unwrap_or_default();
+        let filled = before.as_millis() + self.leak.as_millis();
+        let bucket = Bucket {
+            filled: Millis::from_millis(filled.min(self.full())),
+            since: now,
+        };
+        self.buckets.insert(key, bucket);
+    }
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const LEAK: Millis = limits::AUTHENTICATION_FAILURE_LEAK;
 
     #[test]
     fn a_peer_that_fails_too_often_waits_and_others_do_not() {
@@ -158,6 +205,20 @@ mod tests {
     }
 
     #[test]
+    fn a_peer_cannot_try_more_keys_while_shards_are_asked_about_others() {
+        let attempts = FailedAttempts::default();
+        let (now, peer) = (Timestamp::from_millis(1_000_000), PeerAddress(1));
+        for _ in 0..limits::AUTHENTICATION_FAILURES_MAX {
+            assert_eq!(attempts.wait(now, peer, "root"), None);
+            attempts.refused_by_one(now, peer, "root");
+        }
+        let leak = limits::AUTHENTICATION_REFUSAL_LEAK;
+        assert_eq!(attempts.wait(now, peer, "root"), Some(leak));
+        assert_eq!(attempts.wait(now, peer, "app"), None);
+        assert_eq!(attempts.wait(now.after(leak), peer, "root"), None);
+    }
+
+    #[test]
     fn what_is_remembered_is_bounded() {
         let mut throttle = Throttle::default();
         for peer in 0..limits::AUTHENTICATION_PEERS_MAX + 10 {
@@ -167,6 +228,9 @@ mod tests {
                 "root",
             );
         }
-        assert_eq!(throttle.failures.len(), limits::AUTHENTICATION_PEERS_MAX);
+        assert_eq!(
+            throttle.failures.buckets.len(),
+            limits::AUTHENTICATION_PEERS_MAX
+        );
     }
 }

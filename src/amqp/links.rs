@@ -513,8 +513,8 @@ impl Connection {
         let Some(link) = self.links.get_mut(id) else {
             return;
         };
-        // Before our attach the peer does not know the handle.
-        if link.phase == LinkPhase::Asked {
+        // Before our attach the peer does not know the handle, and after our detach it means nothing.
+        if matches!(link.phase, LinkPhase::Asked | LinkPhase::Detaching) {
             return;
         }
         let Some(session) = self.sessions.get_mut(link.session) else {

@@ -103,6 +103,8 @@ fn fields_of(code: u64) -> &'static str {
 fn value(text: &mut String, encoded: Encoded<'_>) {
     if let Some((code, inner)) = encoded.described() {
         described(text, code, inner);
+    } else if encoded.is_described() {
+        text.push_str("described");
     } else if encoded.is_null() {
         text.push_str("null");
     } else if let Some(boolean) = encoded.boolean() {

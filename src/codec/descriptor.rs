@@ -14,6 +14,9 @@ pub enum DescriptorError {
     /// The value is not a described one.
     #[error("a value has no descriptor")]
     Missing,
+    /// The descriptor is a value of another type.
+    #[error("a descriptor is neither a ulong nor a symbol")]
+    WrongType,
     /// AMQP defines no type of this name.
     #[error("AMQP defines no type called {0:?}")]
     Unknown(String),
@@ -139,7 +142,7 @@ fn read_long_code(bytes: &[u8]) -> Result<(u64, &[u8]), DescriptorError> {
             let (code, rest) = rest.split_first_chunk::<8>().ok_or(Misshapen::Truncated)?;
             Ok((u64::from_be_bytes(*code), rest))
         }
-        symbol => {
+        symbol @ [0xa3 | 0xb3, ..] => {
             let length = value_length(symbol)?;
             let (symbol, rest) = symbol.split_at_checked(length).unwrap_or((symbol, &[]));
             let symbol = text(symbol).unwrap_or_default();
@@ -148,6 +151,8 @@ fn read_long_code(bytes: &[u8]) -> Result<(u64, &[u8]), DescriptorError> {
             let (code, _) = found.ok_or_else(|| DescriptorError::Unknown(unknown()))?;
             Ok((*code, rest))
         }
+        [] => Err(Misshapen::Truncated.into()),
+        _ => Err(DescriptorError::WrongType),
     }
 }
 
@@ -174,6 +179,7 @@ mod tests {
             (&[][..], DescriptorError::Missing),
             (&[0x40], DescriptorError::Missing),
             (&[0x00], Misshapen::Truncated.into()),
+            (&[0x00, 0xa1, 1, b'x'], DescriptorError::WrongType),
             (&[0x00, 0x80, 1], Misshapen::Truncated.into()),
             (&[0x00, 0xa3, 9, b'a'], Misshapen::Truncated.into()),
             (&unknown, DescriptorError::Unknown("open".to_owned())),

@@ -41,6 +41,12 @@ impl<'a> Encoded<'a> {
         self.code == NULL
     }
 
+    /// Returns whether it has a descriptor.
+    #[must_use]
+    pub const fn is_described(self) -> bool {
+        self.code == DESCRIBED
+    }
+
     /// Returns the code of its descriptor, and the value that is described; `None` if it has no descriptor, or
     /// one that is a name which AMQP does not define.
     #[must_use]

@@ -47,7 +47,7 @@ impl<'a> List<'a> {
         Ok((Self { rest, left }, after))
     }
 
-    /// Reads a described list that must be all there is.
+    /// Reads a described list; bytes after it are ignored.
     pub(crate) fn described(bytes: &'a [u8]) -> Result<(u64, Self), Undecodable> {
         let (code, rest) = descriptor::read(bytes)?;
         Ok((code, Self::open(rest)?.0))

@@ -62,8 +62,8 @@ pub enum Report {
     },
     /// So many bytes of [`Reply::Respond`] were written to the peer, or given up.
     Answered(u64),
-    /// The identity that a peer claims in SASL, if other shards are asked about it too: a refusal is not
-    /// counted as a failed authentication.
+    /// The identity that a peer claims in SASL, if other shards are asked about it too or one has accepted it: a
+    /// refusal is not counted as a failed authentication.
     TryIdentity(Identity),
 }
 

@@ -67,7 +67,7 @@ pub(super) struct Sections {
     pub(super) body: Span,
     pub(super) footer: Span,
     /// A descriptor in the body is not written `00 53 xx`, as Python takes for granted.
-    pub(super) body_is_wordy: bool,
+    pub(super) has_long_descriptors: bool,
 }
 
 /// The bytes of a descriptor as we write it: `00 53 xx`.
@@ -96,7 +96,7 @@ impl Sections {
             let (code, value) = section(rest)?;
             let start = at + rest.len() - value.len();
             let next = start + length(code, value)?;
-            let is_wordy = start - at != DESCRIPTOR_SIZE;
+            let is_long = start - at != DESCRIPTOR_SIZE;
             let slot = match code {
                 descriptor::HEADER => &mut found.header,
                 descriptor::DELIVERY_ANNOTATIONS => &mut found.delivery_annotations,
@@ -105,7 +105,7 @@ impl Sections {
                 descriptor::APPLICATION_PROPERTIES => &mut found.application_properties,
                 descriptor::DATA..=descriptor::AMQP_VALUE => {
                     found.add_body(Span::new(at, next), code, &mut body_code)?;
-                    found.body_is_wordy |= is_wordy;
+                    found.has_long_descriptors |= is_long;
                     at = next;
                     continue;
                 }

@@ -61,8 +61,8 @@ pub fn render_front<'m>(out: &mut Vec<u8>, message: &'m [u8], stamps: &Stamps) -
     let own = sections.application_properties.of(message);
     application_properties(out, own, amended);
     let own = sections.body.of(message).unwrap_or_default();
-    if sections.body_is_wordy {
-        wordy_body(out, own);
+    if sections.has_long_descriptors {
+        body_with_short_descriptors(out, own);
     } else {
         out.extend_from_slice(own);
     }
@@ -143,7 +143,7 @@ fn cut() -> Malformed {
 
 /// Writes the body's sections as the sender had them, except for their descriptors: Python skips
 /// two bytes and takes the third for the section's code, whatever it is.
-fn wordy_body(out: &mut Vec<u8>, mut body: &[u8]) {
+fn body_with_short_descriptors(out: &mut Vec<u8>, mut body: &[u8]) {
     while let Ok((code, value)) = section(body) {
         let length = extent(value).unwrap_or_default();
         let (value, rest) = value.split_at_checked(length).unwrap_or_default();

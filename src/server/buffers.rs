@@ -8,7 +8,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use bytes::BytesMut;
+use bytes::{BufMut, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::io::poll_read_buf;
 
@@ -23,17 +23,20 @@ pub(super) struct InputBuffer {
 }
 
 impl InputBuffer {
-    /// Reads available bytes, up to a number; 0 at the end.
+    /// Reads available bytes, `most` at most; 0 at the end.
     pub(super) fn poll_read(
         &mut self,
         stream: &mut (impl AsyncRead + Unpin),
         cx: &mut Context<'_>,
+        most: usize,
     ) -> Poll<io::Result<usize>> {
         let wanted = self
             .wanted
-            .clamp(limits::INPUT_BYTES_MIN, limits::INPUT_BYTES);
+            .clamp(limits::INPUT_BYTES_MIN, limits::INPUT_BYTES)
+            .min(most);
         self.bytes.reserve(wanted);
-        let read = poll_read_buf(Pin::new(stream), cx, &mut self.bytes);
+        let mut into = (&mut self.bytes).limit(most);
+        let read = poll_read_buf(Pin::new(stream), cx, &mut into);
         if let Poll::Ready(Ok(count)) = read {
             self.wanted = if wanted <= count {
                 limits::INPUT_BYTES

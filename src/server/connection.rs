@@ -342,8 +342,9 @@ impl<S: Stream> ConnectionTask<S> {
             self.handle_bytes(false);
             return Poll::Ready(Ok(Moved { at_end }));
         }
-        if reads && self.has_input_room() {
-            let read = self.incoming.poll_read(&mut self.stream, cx);
+        let most = self.input_room();
+        if reads && 0 < most {
+            let read = self.incoming.poll_read(&mut self.stream, cx, most);
             if read.is_ready() || !goes_on {
                 let count = ready!(read)?;
                 at_end = count == 0;
@@ -358,15 +359,15 @@ impl<S: Stream> ConnectionTask<S> {
         Poll::Pending
     }
 
-    /// Returns whether more input may be read. The engine leaves the rest of a frame; it leaves whole
+    /// Returns how many bytes of input may be read. The engine leaves the rest of a frame; it leaves whole
     /// frames while the shards are asked about the peer's identity.
-    fn has_input_room(&self) -> bool {
-        let max = if self.routing.is_over() {
-            limits::FRAME_SIZE_MAX as usize
-        } else {
-            limits::UNROUTED_BYTES_MAX
-        };
-        self.incoming.len() < max
+    fn input_room(&self) -> usize {
+        let unread = self.incoming.len();
+        if !self.routing.is_over() {
+            return limits::UNROUTED_BYTES_MAX.saturating_sub(unread);
+        }
+        let has_room = unread < limits::FRAME_SIZE_MAX as usize;
+        if has_room { limits::INPUT_BYTES } else { 0 }
     }
 
     fn handle_bytes(&mut self, at_end: bool) {

@@ -15,7 +15,7 @@ use crate::time::Timestamp;
 /// A reply that cannot leave as it is, for bytes of it are damaged.
 pub(super) struct Hit {
     routed: Box<Routed>,
-    /// A drain that is told of behind it has used up its link's credit.
+    /// The end of a drain is reported after it, and has used up its link's credit.
     is_drained: bool,
 }
 

@@ -85,7 +85,7 @@ impl ReadDone {
 ///
 /// # Errors
 ///
-/// The log cannot be read, which is no matter of one body.
+/// The log cannot be read, for a reason that concerns more than one body.
 pub fn read(disk: &dyn Disk, request: ReadRequest) -> Result<ReadDone, journal::Error> {
     let mut stretches: Vec<Stretch> = Vec::new();
     let mut damages = Vec::new();

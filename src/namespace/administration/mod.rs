@@ -34,9 +34,9 @@ pub enum AdminOperation {
     List {
         /// The kind of entries.
         what: Listed,
-        /// So many are passed over.
+        /// The number of entities to skip.
         skip: usize,
-        /// So many are told of at most; the broker may tell of fewer at a time.
+        /// The most entities to return; the broker may return fewer at a time.
         top: usize,
     },
     /// Make a queue or a topic.

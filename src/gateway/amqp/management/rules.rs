@@ -19,7 +19,7 @@ use crate::rules::{
     Action, CorrelationFields, CorrelationFilter, Filter, Rule, SqlFilter, Value as RuleValue,
 };
 
-/// Descriptors of what is told of a rule: those of filters have one hexadecimal digit less.
+/// Descriptors of a rule's description; those of filters have one hexadecimal digit less.
 const RULE_DESCRIPTION: u64 = 0x0137_0000_0004;
 const EMPTY_ACTION: u64 = 0x0137_0000_0005;
 const SQL_ACTION: u64 = 0x0137_0000_0006;
