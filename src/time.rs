@@ -3,6 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
+/// The ticks of .NET, 100 ns, in a millisecond.
+pub const TICKS_PER_MILLI: i64 = 10_000;
+/// 1970-01-01T00:00:00Z in ticks of .NET, which counts them from the year 1.
+pub const UNIX_EPOCH_TICKS: i64 = 621_355_968_000_000_000;
+
 /// A point in time: milliseconds since 1970-01-01T00:00:00Z.
 ///
 /// The wire (AMQP `timestamp`), the log and the state machines all use this unit.
@@ -61,6 +66,9 @@ impl ClockStep {
 }
 
 impl Timestamp {
+    /// 9999-12-31T23:59:59.999Z: the last time that .NET and Python can represent.
+    pub const END_OF_9999: Self = Self::from_millis(253_402_300_799_999);
+
     /// Returns it as the service prints times in texts: `11/21/2026 5:26:14 AM`, in UTC.
     #[must_use]
     pub fn to_service_text(self) -> String {

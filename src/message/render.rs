@@ -12,9 +12,6 @@ use crate::time::{Millis, Timestamp};
 
 const LOCK_TOKEN: &str = "x-opt-lock-token";
 
-/// 9999-12-31T23:59:59.999Z: the last time that .NET and Python can represent.
-const TIME_MAX: Timestamp = Timestamp::from_millis(253_402_300_799_999);
-
 /// Annotations that are the broker's to give: a sender that hands a received message on may have
 /// them in it, and they are left out.
 const OURS: [&str; 8] = [
@@ -331,7 +328,7 @@ fn properties(out: &mut Vec<u8>, own: Option<&[u8]>, stamps: &Stamps) {
             (0, true) => default_message_id(out, stamps.default_message_id),
             (ABSOLUTE_EXPIRY_TIME, _) if !lives_on => {
                 let end = stamps.enqueued_time.after(stamps.time_to_live);
-                write_timestamp(out, end.min(TIME_MAX).as_millis());
+                write_timestamp(out, end.min(Timestamp::END_OF_9999).as_millis());
             }
             (CREATION_TIME, _) if !lives_on => {
                 write_timestamp(out, stamps.enqueued_time.as_millis());

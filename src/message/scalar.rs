@@ -9,7 +9,7 @@ use crate::codec::write::{
     write_boolean, write_long, write_null, write_string, write_symbol, write_timestamp, write_ulong,
 };
 use crate::codec::{Encoded, value_length};
-use crate::time::Timestamp;
+use crate::time::{TICKS_PER_MILLI, Timestamp, UNIX_EPOCH_TICKS};
 
 /// A simple value: of a property, a parameter, or an expression.
 ///
@@ -41,10 +41,6 @@ pub enum Scalar<'a> {
     Uuid([u8; 16]),
 }
 
-/// 100 ns in a millisecond.
-pub(super) const TICKS: i64 = 10_000;
-/// 1970-01-01 in 100 ns since 0001-01-01, where .NET counts from.
-const UNIX_EPOCH: i64 = 621_355_968_000_000_000;
 const TIMESPAN: &str = "com.microsoft:timespan";
 const DATETIME_OFFSET: &str = "com.microsoft:datetime-offset";
 const URI: &str = "com.microsoft:uri";
@@ -160,7 +156,7 @@ impl<'a> Scalar<'a> {
             Self::Double(value) => fixed(out, 0x82, &value.to_be_bytes()),
             Self::Text(value) => write_string(out, value),
             Self::Uuid(value) => fixed(out, 0x98, value),
-            Self::Timestamp(ticks) => write_timestamp(out, ticks.div_euclid(TICKS)),
+            Self::Timestamp(ticks) => write_timestamp(out, ticks.div_euclid(TICKS_PER_MILLI)),
             Self::Duration(ticks) => {
                 out.push(0x00);
                 write_symbol(out, TIMESPAN);
@@ -199,7 +195,7 @@ impl<'a> Scalar<'a> {
 
 impl From<Timestamp> for Scalar<'_> {
     fn from(at: Timestamp) -> Self {
-        Self::Timestamp(at.as_millis().saturating_mul(TICKS))
+        Self::Timestamp(at.as_millis().saturating_mul(TICKS_PER_MILLI))
     }
 }
 
@@ -239,7 +235,9 @@ fn described(bytes: &[u8]) -> Option<Scalar<'_>> {
     let ticks = |value| i64::try_from(Encoded::new(value).any_integer()?).ok();
     match text(name)? {
         TIMESPAN => Some(Scalar::Duration(ticks(value)?)),
-        DATETIME_OFFSET => Some(Scalar::Timestamp(ticks(value)?.saturating_sub(UNIX_EPOCH))),
+        DATETIME_OFFSET => Some(Scalar::Timestamp(
+            ticks(value)?.saturating_sub(UNIX_EPOCH_TICKS),
+        )),
         URI => Some(Scalar::Text(Cow::Borrowed(text(value)?))),
         _ => None,
     }

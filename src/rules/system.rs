@@ -2,7 +2,7 @@
 
 use super::Facts;
 use crate::message::{Amendments, Field, Message, Part, Scalar, same_name};
-use crate::time::{Millis, Timestamp};
+use crate::time::{Millis, TICKS_PER_MILLI, Timestamp};
 
 /// A `sys.` property, by the names of .NET's `BrokeredMessage` and `ServiceBusMessage`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,11 +73,6 @@ const NAMES: [(&str, System); 31] = [
     ("TimeToLive", System::TimeToLive),
     ("To", System::Field(Field::To)),
 ];
-
-/// 9999-12-31T23:59:59.999Z: when a message that lives for ever ends.
-const TIME_MAX: Timestamp = Timestamp::from_millis(253_402_300_799_999);
-/// 100 ns in a millisecond.
-const TICKS: i64 = 10_000;
 
 impl System {
     /// Returns the property of this name.
@@ -152,7 +147,7 @@ impl System {
             Self::ExpiresAt => facts
                 .enqueued_time
                 .after(facts.time_to_live)
-                .min(TIME_MAX)
+                .min(Timestamp::END_OF_9999)
                 .into(),
             Self::Field(field) => identity(decoded(changed.field_of(message, field))),
             // Nothing on the wire says otherwise.
@@ -172,9 +167,12 @@ impl System {
             }
             Self::Size => Scalar::Long(i64::try_from(message.bytes().len()).unwrap_or(i64::MAX)),
             Self::TimeToLive if facts.time_to_live == Millis::MAX => Scalar::Duration(i64::MAX),
-            Self::TimeToLive => {
-                Scalar::Duration(facts.time_to_live.as_millis().saturating_mul(TICKS))
-            }
+            Self::TimeToLive => Scalar::Duration(
+                facts
+                    .time_to_live
+                    .as_millis()
+                    .saturating_mul(TICKS_PER_MILLI),
+            ),
             Self::ViaPartitionKey => decoded(message.message_annotation("x-opt-via-partition-key")),
         }
     }

@@ -24,7 +24,7 @@ use crate::gateway::Gateway;
 use crate::ids::ConnectionId;
 use crate::limits;
 use crate::namespace::{Denied, DeniedKind, StepContext};
-use crate::time::Timestamp;
+use crate::time::{TICKS_PER_MILLI, Timestamp, UNIX_EPOCH_TICKS};
 
 pub(super) use envelope::Request;
 pub use response::Response;
@@ -45,12 +45,10 @@ pub(super) fn batch_size_property(bytes: u64) -> Fields {
 /// The link property that tells when a message session's lock ends: .NET's ticks, in eight bytes
 /// (`receiving.md#session-filter`).
 pub(super) fn locked_until_property(until: Timestamp) -> Fields {
-    /// 1970-01-01, counted from the year 1.
-    const EPOCH: i64 = 621_355_968_000_000_000;
     let ticks = until
         .as_millis()
-        .saturating_mul(10_000)
-        .saturating_add(EPOCH);
+        .saturating_mul(TICKS_PER_MILLI)
+        .saturating_add(UNIX_EPOCH_TICKS);
     let mut properties = Fields::new();
     properties.insert("com.microsoft:locked-until-utc".into(), Value::Long(ticks));
     properties
