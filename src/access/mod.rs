@@ -306,13 +306,13 @@ impl Access {
             Proof::None => Vec::new(),
         };
         let is_genuine = !grants.is_empty();
-        let is_failure = !is_genuine && attempt == Attempt::Last;
-        if is_failure && !must_wait {
-            self.failed_attempts.failed(now, peer, name);
-        } else if !is_genuine && !must_wait {
-            self.failed_attempts.refused_by_one(now, peer, name);
+        if !is_genuine && !must_wait {
+            match attempt {
+                Attempt::Last => self.failed_attempts.failed(now, peer, name),
+                Attempt::OneOfSeveral => self.failed_attempts.refused_by_one(now, peer, name),
+            }
         }
-        let is_logged = is_failure && self.tally.note(now, peer);
+        let is_logged = !is_genuine && attempt == Attempt::Last && self.tally.note(now, peer);
         Authenticated { grants, is_logged }
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::error::EIO;
 use super::layout::{u64_of, usize_of};
 use super::memory::{copy, missing};
 use super::{CheckpointSink, Disk, Error, SegmentId};
@@ -259,7 +260,7 @@ impl Disk for FaultyDisk {
             return Err(Error::Io {
                 what: "read",
                 place: segment.to_string(),
-                source: io::Error::from_raw_os_error(5),
+                source: io::Error::from_raw_os_error(EIO),
             });
         }
         Ok(copy(&held.segment(segment)?.written, offset, into))

@@ -720,10 +720,7 @@ mod tests {
         hostile.resize(MANY, 0);
         let written = write_until_stuck(&mut bench.peer, &hostile).await;
         let read = written.saturating_sub(DUPLEX_BYTES);
-        assert!(
-            read <= limits::UNROUTED_BYTES_MAX + limits::INPUT_BYTES,
-            "{read}"
-        );
+        assert!(read <= limits::UNROUTED_BYTES_MAX, "{read}");
         assert_eq!(all - bench.partials.room(), 2, "the identity is counted");
         answer(&outbox, true);
         let mut refusal = Vec::new();
