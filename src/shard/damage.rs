@@ -1,5 +1,5 @@
-//! Messages whose bytes in the log are not what was written: the broker contains each, and the
-//! operator is told.
+//! Messages whose bytes in the log are not what was written: the broker contains each, and logs its
+//! entity, number and place.
 
 use tracing::error;
 

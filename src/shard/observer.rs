@@ -29,14 +29,14 @@ pub enum Observation<'a> {
     },
     /// Bytes are not what was written: the step that contains that comes next.
     Damaged {
-        /// Who needs them.
+        /// What needs them.
         user: DamageUser<'a>,
         /// The bytes.
         bodies: &'a [BodyRef],
         /// The journal, with the bodies that it has in memory.
         journal: &'a Writer,
     },
-    /// A message has lost its bytes, and the operator is told so.
+    /// A message has lost its bytes. The shard logs this.
     Contained(&'a Contained),
     /// A group of records has come to its end.
     Sealed(u64),
@@ -44,7 +44,7 @@ pub enum Observation<'a> {
     Room(Room),
 }
 
-/// Who needs bytes that are not what was written.
+/// What needs bytes that are not what was written.
 #[derive(Debug, Clone, Copy)]
 pub enum DamageUser<'a> {
     /// The broker itself, to forward or to move this message.

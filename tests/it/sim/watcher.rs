@@ -21,7 +21,7 @@ pub(super) struct Seen(Arc<Mutex<Vec<Happened>>>);
 
 pub(super) enum Happened {
     Step(Step),
-    /// Damaged bytes are met; the step that contains it comes next, and then what the operator is told.
+    /// A read has found damaged bytes. The step that contains the damage comes next, then the report for the log.
     Damaged(Box<Met>),
     Contained(Told),
     Sealed(u64),
@@ -137,7 +137,7 @@ impl Watcher {
         if let Some(bytes) = journal.cached(body) {
             return Ok(bytes);
         }
-        // Damaged bytes are another matter, and nobody is told of these yet.
+        // The undamaged bytes are wanted here: the shard has not reported this damage yet.
         let until = journal.readable_until();
         let read = self
             .disk

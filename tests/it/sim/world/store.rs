@@ -20,7 +20,7 @@ impl World {
         self.judge()
     }
 
-    /// Another server has the journal: connections are closed, and nothing else is told.
+    /// Another server owns the journal: connections are closed, and nothing else is sent.
     pub(in crate::sim) fn fence(&mut self) -> Result<(), Stop> {
         self.handle(Input::AppendFenced);
         self.shard.handle_timeout(Timestamp::from_millis(self.now));
