@@ -135,6 +135,9 @@ pub(super) struct Client {
     by_handle: BTreeMap<u32, u32>,
     /// What came and is not settled: its link and its lock.
     unsettled: BTreeMap<u32, (u32, LockToken)>,
+    /// What came on links that the client has ended, and was not settled: until the server has read the detach, it
+    /// may say how they ended.
+    abandoned: BTreeMap<u32, u32>,
     partial: Option<Partial>,
     input: Vec<u8>,
     output: Vec<u8>,
@@ -202,6 +205,7 @@ impl Client {
             links: BTreeMap::new(),
             by_handle: BTreeMap::new(),
             unsettled: BTreeMap::new(),
+            abandoned: BTreeMap::new(),
             partial: None,
             input: Vec::new(),
             output: Vec::new(),
@@ -532,7 +536,9 @@ impl Client {
         let handle = found.handle;
         // The rest of its message does not come.
         self.partial.take_if(|partial| partial.link == link);
-        self.unsettled.retain(|_, (of, _)| *of != link);
+        let ended = self.unsettled.extract_if(.., |_, (of, _)| *of == link);
+        let ended = ended.map(|(delivery, (of, _))| (delivery, of));
+        self.abandoned.extend(ended);
         self.write_frame(0, DETACH, vec![Value::Uint(handle), Value::Bool(true)], &[]);
     }
 
@@ -745,6 +751,7 @@ impl Client {
             if !ours
                 && !matches!(end, End::Within(..))
                 && self.unsettled.remove(&delivery).is_none()
+                && self.abandoned.remove(&delivery).is_none()
             {
                 return Err(format!("nobody waits for {fields:?}"));
             }
@@ -783,6 +790,7 @@ impl Client {
             self.write_detach(number);
         }
         self.partial.take_if(|partial| partial.link == number);
+        self.abandoned.retain(|_, of| *of != number);
         self.links.remove(&number);
         Ok(())
     }

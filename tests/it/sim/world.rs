@@ -120,6 +120,9 @@ struct Ends {
     synced: u64,
     /// The newest frame that was written says that it was synced so far.
     claimed: u64,
+    /// The newest frame of a write that failed because the disk was full. It may have been written, and is not
+    /// written again: it says what was synced at that time.
+    attempted: u64,
     /// And that frame is durable: damage before this cannot be taken for a torn end.
     proved: u64,
 }
@@ -698,13 +701,19 @@ impl World {
                 if let Some(last) = frames.last() {
                     let bytes = u64::try_from(last.bytes.len()).expect("fits");
                     self.ends.written = last.position + bytes;
-                    self.ends.claimed = self.ends.synced;
+                    if self.ends.attempted < last.number {
+                        self.ends.claimed = self.ends.synced;
+                    }
                 }
                 self.frames.drain(..frames.len());
                 self.written = frames.last().map_or(self.written, |frame| frame.number);
                 Ok(())
             }
-            Err(Error::Full) => Ok(()),
+            Err(Error::Full) => {
+                let last = frames.last().map_or(0, |frame| frame.number);
+                self.ends.attempted = self.ends.attempted.max(last);
+                Ok(())
+            }
             Err(_) => Err(Stop::Ends),
         }
     }
@@ -824,6 +833,7 @@ impl World {
             written: proved,
             synced: proved,
             claimed: proved,
+            attempted: 0,
             proved,
         };
         if let Some(wires) = &mut self.wires {
