@@ -158,6 +158,11 @@ pub const PART_NAME_LENGTH_MAX: usize = 50;
 /// Bytes of records at which a group is sealed although more inputs wait: one input of the largest
 /// size still fits into the length of a group.
 pub const GROUP_BYTES: usize = 8 * 1024 * 1024;
+/// Bytes of records that no client waits for, beyond which their group is sealed all the same.
+pub const HELD_BYTES_MAX: usize = 64 * 1024;
+/// How long records that no client waits for stay in the open group: those that a client waits for are
+/// synced with them.
+pub const HELD_TIME_MAX: Millis = Millis::from_millis(10);
 /// Bytes of bodies that a compaction appends in one step: other work waits a millisecond for it.
 pub const COMPACTION_BYTES: usize = 512 * 1024;
 /// Bytes of a message's changed application-properties: the service's limit for all properties.
@@ -602,6 +607,7 @@ const _: () = assert!(
     "the largest input fits into the length of a group, which is an uint of the log"
 );
 const _: () = assert!(COMPACTION_BYTES <= GROUP_BYTES);
+const _: () = assert!(HELD_BYTES_MAX <= GROUP_BYTES);
 const _: () = assert!(ACTIONS_STEPS_MAX * 8 <= 8 * 1024 * 1024);
 const _: () = assert!(REST_BATCH_MESSAGES_MAX <= BATCH_MESSAGES_MAX);
 const _: () = assert!(REST_WAIT_MAX.as_millis() < HTTP_CONNECTION_LIFE.as_millis());

@@ -115,6 +115,12 @@ impl Durability {
         self.in_flight.front().map(|group| group.since)
     }
 
+    /// Returns whether something waits for the group that is not sealed yet.
+    pub(super) fn is_open_wanted(&self) -> bool {
+        let open = usize::try_from(self.sealed - self.released).expect("groups in flight are few");
+        self.pending.get(open).is_some_and(|list| !list.is_empty())
+    }
+
     /// Keeps something until a group is durable.
     pub(super) fn defer(&mut self, group: u64, pending: Pending) {
         let Some(ahead) = group.checked_sub(self.released + 1) else {

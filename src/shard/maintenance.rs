@@ -193,7 +193,17 @@ impl Shard {
         });
     }
 
+    /// Returns whether a checkpoint or a compaction is due or under way: they need groups that end with each turn.
+    pub(super) fn maintains(&self) -> bool {
+        let has_checkpoint = !matches!(self.maintenance.checkpoint, Checkpoint::None);
+        has_checkpoint || self.maintenance.compaction.is_some() || self.journal.checkpoint_due()
+    }
+
     fn take_checkpoint(&mut self) {
+        debug_assert!(
+            !self.journal.checkpoint_due() || self.journal.open_bytes() == 0,
+            "a checkpoint would have what the log before it has not"
+        );
         match &self.maintenance.checkpoint {
             Checkpoint::None if self.journal.checkpoint_due() => {
                 let task = CheckpointTask {

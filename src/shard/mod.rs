@@ -83,6 +83,8 @@ pub struct Shard {
     memory: Memory,
     pressure: Pressure,
     store: Store,
+    /// When the open group is sealed although no client waits for its records; none if it has no records.
+    held_until: Option<Timestamp>,
     /// Messages that have lost their bytes since the start.
     damaged: u64,
     is_stopping: bool,
@@ -106,6 +108,8 @@ pub enum Reason {
     Unfinished,
     /// Something in a namespace is due: a lock, a schedule, an end of life, a transaction, a token.
     Due,
+    /// Records that no client waits for are to be made durable.
+    Held,
 }
 
 /// A connection, as the shard knows it.
@@ -151,6 +155,7 @@ impl Shard {
             memory: parts.memory,
             pressure: Pressure::default(),
             store: Store::Here,
+            held_until: None,
             damaged: 0,
             is_stopping: false,
             observer: None,
@@ -275,8 +280,12 @@ impl Shard {
         }
     }
 
-    /// Ends a turn: seals the open group, forwards messages whose bytes are in memory, and begins
-    /// the maintenance that is due.
+    /// Ends a turn: seals the open group if a client waits for it, forwards messages whose bytes are in
+    /// memory, and begins the maintenance that is due.
+    ///
+    /// A sync costs more than all else that a message needs. Records that no client waits for, as that of
+    /// a message which its receiver has settled by itself, are made durable with the next that a client waits
+    /// for, or after [`limits::HELD_TIME_MAX`].
     pub fn finish_turn(&mut self, now: Timestamp) {
         match self.store {
             Store::Here => {}
@@ -284,14 +293,32 @@ impl Shard {
             Store::Away => return,
             Store::Fenced => return self.send_all(),
         }
-        self.seal(now);
+        self.seal_if_wanted(now);
         self.forward(now);
         if self.gateway.wants_identity_keys() {
             self.outputs.push_back(Output::FetchIdentityKeys);
         }
         self.maintain();
-        self.seal(now);
+        self.seal_if_wanted(now);
+        self.held_until = if self.journal.open_bytes() == 0 {
+            None
+        } else {
+            self.held_until.or(Some(now.after(limits::HELD_TIME_MAX)))
+        };
         self.send_all();
+    }
+
+    /// Ends the open group, unless its records can wait for others.
+    fn seal_if_wanted(&mut self, now: Timestamp) {
+        let is_due = self.held_until.is_some_and(|until| until <= now);
+        let is_wanted = is_due
+            || self.durability.is_open_wanted()
+            || limits::HELD_BYTES_MAX <= self.journal.open_bytes()
+            || self.is_stopping
+            || self.maintains();
+        if is_wanted {
+            self.seal(now);
+        }
     }
 
     /// Returns the next thing for the server to carry out.
@@ -308,8 +335,11 @@ impl Shard {
         if self.has_unfinished() {
             return Some((Timestamp::EPOCH, Reason::Unfinished));
         }
-        let due = self.gateway.poll_timeout()?;
-        Some((due, Reason::Due))
+        let due = self.gateway.poll_timeout();
+        let due = due.map(|due| (due, Reason::Due));
+        let held = self.held_until.map(|until| (until, Reason::Held));
+        let earliest = due.into_iter().chain(held);
+        earliest.min_by_key(|(at, _)| *at)
     }
 
     /// Returns whether inputs of clients are to be handed in: they wait while too much waits for the
@@ -459,6 +489,7 @@ impl Shard {
     /// The system's clock was set: what runs by elapsed time has as much left as before.
     fn follow_clock(&mut self, now: Timestamp, step: ClockStep) {
         self.durability.follow_clock(step);
+        self.held_until = self.held_until.map(|until| until.moved(step));
         self.gateway.follow_clock(now, step);
         self.journal.follow_clock(now);
     }
@@ -476,6 +507,7 @@ impl Shard {
     /// Ends the open group: it is to be appended to the journal.
     fn seal(&mut self, now: Timestamp) {
         if let Some(frame) = self.journal.seal() {
+            self.held_until = None;
             self.durability.seal(now, &frame);
             if cfg!(debug_assertions) && frame.number.is_multiple_of(CHECKED_GROUPS) {
                 self.gateway.check();

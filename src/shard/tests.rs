@@ -52,8 +52,18 @@ impl Bench {
     }
 
     fn turn(&mut self) {
-        self.shard.handle_timeout(NOW);
-        self.shard.finish_turn(NOW);
+        self.turn_at(NOW);
+    }
+
+    /// Makes durable what no client waits for, too.
+    fn sync_all(&mut self) {
+        self.turn_at(NOW.after(limits::HELD_TIME_MAX));
+        self.sync();
+    }
+
+    fn turn_at(&mut self, now: Timestamp) {
+        self.shard.handle_timeout(now);
+        self.shard.finish_turn(now);
         while let Some(output) = self.shard.poll_output() {
             match output {
                 Output::Commit(frame) => self.frames.push(frame),
@@ -91,6 +101,41 @@ impl Bench {
     fn send(&mut self, word: &str) {
         self.shard
             .configure(NOW, |gateway, cx| gateway.take_word(cx, "q", word));
+    }
+
+    /// Does the read that the shard wants.
+    fn read(&mut self) {
+        let is_read = |output: &Output| matches!(output, Output::Read(_));
+        let at = self.outputs.iter().position(is_read).unwrap();
+        let Output::Read(request) = self.outputs.remove(at) else {
+            panic!("it was found");
+        };
+        let done = read(&*self.disk, request).unwrap();
+        self.shard.handle(NOW, Input::Read(done));
+        self.turn();
+    }
+
+    /// Changes the first letter of a word on the disk.
+    fn damage(&self, word: &str) {
+        let word = word.as_bytes();
+        for (segment, length) in self.disk.segments().unwrap() {
+            let mut bytes = vec![0; usize::try_from(length).unwrap()];
+            self.disk.read(segment, 0, &mut bytes).unwrap();
+            let places = bytes.windows(word.len());
+            let places = (0..).zip(places).filter(|(_, bytes)| *bytes == word);
+            for (at, _) in places {
+                self.disk.write(segment, at, &[b"#"]).unwrap();
+            }
+        }
+    }
+
+    /// Lets the bodies of messages be read from the disk each time.
+    fn cache_nothing(&mut self) {
+        let nothing = Pressure {
+            cache_bytes: 0,
+            is_full: false,
+        };
+        self.shard.handle(NOW, Input::Pressure(nothing));
     }
 
     /// Takes what was sent to a connection.
@@ -204,13 +249,8 @@ fn replies_behind_one_whose_bytes_are_read_keep_their_order() {
     let mut bench = Bench::new();
     let id = bench.connect(1);
     bench.send("first");
-    bench.turn();
-    bench.sync();
-    let nothing = Pressure {
-        cache_bytes: 0,
-        is_full: false,
-    };
-    bench.shard.handle(NOW, Input::Pressure(nothing));
+    bench.sync_all();
+    bench.cache_nothing();
     bench.receive(id);
     bench.turn();
     bench.sync();
@@ -222,13 +262,7 @@ fn replies_behind_one_whose_bytes_are_read_keep_their_order() {
     };
     bench.shard.release(drained);
     assert!(bench.sent(id).is_empty(), "it waits for the delivery");
-    let is_read = |output: &Output| matches!(output, Output::Read(_));
-    let at = bench.outputs.iter().position(is_read).unwrap();
-    let Output::Read(request) = bench.outputs.remove(at) else {
-        panic!("it was found");
-    };
-    let done = read(&*bench.disk, request).unwrap();
-    bench.shard.handle(NOW, Input::Read(done));
+    bench.read();
     let sent = bench.sent(id);
     let [
         Outgoing::Deliver(_, _, body),
@@ -239,6 +273,69 @@ fn replies_behind_one_whose_bytes_are_read_keep_their_order() {
     };
     let word: &[u8] = b"first";
     assert!(body.windows(word.len()).any(|bytes| bytes == word));
+}
+
+#[test]
+fn a_receiver_pays_no_credit_for_a_message_whose_bytes_are_damaged() {
+    let mut bench = Bench::new();
+    let id = bench.connect(1);
+    bench.send("first");
+    bench.send("second");
+    bench.sync_all();
+    bench.cache_nothing();
+    bench.damage("first");
+    bench.receive(id);
+    bench.turn();
+    bench.read();
+    bench.sync();
+    // The second message is on its way, with the same credit.
+    bench.read();
+    assert_eq!(bench.deliveries(id), [0]);
+}
+
+#[test]
+fn records_that_no_client_waits_for_are_synced_with_the_next_or_in_time() {
+    let mut bench = Bench::new();
+    let id = bench.connect(1);
+    bench.send("no client waits for this");
+    bench.turn();
+    assert!(bench.frames.is_empty());
+    let in_time = NOW.after(limits::HELD_TIME_MAX);
+    let due = bench.shard.poll_timeout();
+    assert_eq!(due, Some((in_time, Reason::Held)));
+    bench.receive(id);
+    bench.turn();
+    assert_eq!(bench.frames.len(), 1, "a delivery waits for it");
+    assert!(!matches!(
+        bench.shard.poll_timeout(),
+        Some((_, Reason::Held))
+    ));
+    bench.sync();
+    assert_eq!(bench.deliveries(id), [0]);
+    bench.send("no client waits for this either");
+    bench.turn();
+    bench.turn();
+    assert!(bench.frames.is_empty());
+    bench.turn_at(in_time);
+    assert_eq!(bench.frames.len(), 1, "it is time");
+}
+
+#[test]
+fn what_is_held_is_sealed_when_it_is_large_and_when_the_shard_stops() {
+    let mut bench = Bench::new();
+    while bench.frames.is_empty() {
+        assert!(bench.shard.journal().open_bytes() < limits::HELD_BYTES_MAX);
+        bench.send(&"x".repeat(250));
+        bench.turn();
+    }
+    bench.sync();
+    bench.send("small");
+    bench.turn();
+    assert!(bench.frames.is_empty());
+    bench.shard.handle(NOW, Input::Stop);
+    bench.turn();
+    assert_eq!(bench.frames.len(), 1);
+    assert!(bench.shard.is_stopped());
 }
 
 #[test]
