@@ -380,6 +380,29 @@ fn a_disposition_that_would_bring_too_much_to_its_deliveries_ends_its_session() 
 }
 
 #[test]
+fn messages_that_the_window_keeps_back_are_reported_unsent_when_their_link_ends() {
+    const KEPT_BACK: u32 = 2;
+    let (mut pair, receiver, outgoing) = Pair::attached(LinkRole::Incoming);
+    let count = limits::INCOMING_WINDOW + KEPT_BACK;
+    pair.client.grant_credit(receiver, count);
+    pair.run();
+    let tag = |number: u32| u128::from(number).to_be_bytes();
+    for number in 0..count {
+        let message = Delivery {
+            tag: tag(number),
+            ..delivery(&[b"m"])
+        };
+        pair.server.deliver(outgoing, message).unwrap();
+    }
+    pair.server.detach(outgoing, None);
+    let expected = Event::Unsent {
+        link: outgoing,
+        tags: (limits::INCOMING_WINDOW..count).map(tag).collect(),
+    };
+    assert_eq!(pair.server.poll_event(), Some(expected));
+}
+
+#[test]
 fn a_refused_link_is_attached_to_nothing_and_detached_with_the_reason() {
     let mut pair = Pair::new(Identity::Anonymous);
     pair.run();
