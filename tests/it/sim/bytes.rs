@@ -518,7 +518,7 @@ impl Wire {
         if self.is_paused || self.client.is_closed() {
             return self.keep(expected.into_iter().flatten(), left);
         }
-        self.client.forget_credit();
+        self.client.has_heard_all();
         for missing in expected.into_iter().flatten() {
             let at = at_of(&missing.sight);
             match &missing.sight {

@@ -3,7 +3,7 @@
 
 mod states;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jitney::amqp::{Attach, Event, LinkRole, LinkTarget, Outcome, Value as AmqpValue};
 use jitney::ids::LockToken;
@@ -135,9 +135,9 @@ pub(super) struct Client {
     by_handle: BTreeMap<u32, u32>,
     /// What came and is not settled: its link and its lock.
     unsettled: BTreeMap<u32, (u32, LockToken)>,
-    /// What came on links that the client has ended, and was not settled: until the server has read the detach, it
-    /// may say how they ended.
-    abandoned: BTreeMap<u32, u32>,
+    /// What the client has settled, or has not and ended its link: what the server said before it knew of that may
+    /// come until all is read.
+    given_up: BTreeSet<u32>,
     partial: Option<Partial>,
     input: Vec<u8>,
     output: Vec<u8>,
@@ -205,7 +205,7 @@ impl Client {
             links: BTreeMap::new(),
             by_handle: BTreeMap::new(),
             unsettled: BTreeMap::new(),
-            abandoned: BTreeMap::new(),
+            given_up: BTreeSet::new(),
             partial: None,
             input: Vec::new(),
             output: Vec::new(),
@@ -265,8 +265,10 @@ impl Client {
         self.take_output()
     }
 
-    /// Nothing is on its way: what credit was lowered since is not used any more.
-    pub(super) fn forget_credit(&mut self) {
+    /// Nothing is on its way: what credit was lowered since is not used any more, and nothing is said of what was given
+    /// up.
+    pub(super) fn has_heard_all(&mut self) {
+        self.given_up.clear();
         for link in self.links.values_mut() {
             link.promised = link.limit;
         }
@@ -421,8 +423,8 @@ impl Client {
                     state,
                 ];
                 self.write_frame(0, DISPOSITION, disposition, &[]);
-                if *settled {
-                    self.unsettled.remove(&delivery.0);
+                if *settled && self.unsettled.remove(&delivery.0).is_some() {
+                    self.given_up.insert(delivery.0);
                 }
             }
             Event::Transfer {
@@ -537,8 +539,7 @@ impl Client {
         // The rest of its message does not come.
         self.partial.take_if(|partial| partial.link == link);
         let ended = self.unsettled.extract_if(.., |_, (of, _)| *of == link);
-        let ended = ended.map(|(delivery, (of, _))| (delivery, of));
-        self.abandoned.extend(ended);
+        self.given_up.extend(ended.map(|(delivery, _)| delivery));
         self.write_frame(0, DETACH, vec![Value::Uint(handle), Value::Bool(true)], &[]);
     }
 
@@ -751,7 +752,7 @@ impl Client {
             if !ours
                 && !matches!(end, End::Within(..))
                 && self.unsettled.remove(&delivery).is_none()
-                && self.abandoned.remove(&delivery).is_none()
+                && !self.given_up.remove(&delivery)
             {
                 return Err(format!("nobody waits for {fields:?}"));
             }
@@ -790,7 +791,6 @@ impl Client {
             self.write_detach(number);
         }
         self.partial.take_if(|partial| partial.link == number);
-        self.abandoned.retain(|_, of| *of != number);
         self.links.remove(&number);
         Ok(())
     }
