@@ -484,6 +484,10 @@ pub const PREPARE_WRITE_BYTES: usize = 1024 * 1024;
 pub const SYNC_INTERVAL: Millis = Millis::from_millis(100);
 /// How long to wait before a write that found the disk full is tried again.
 pub const COMMIT_RETRY: Millis = Millis::from_millis(200);
+/// The owner of a shard writes and syncs by itself no more bytes than this; its thread does nothing else meanwhile.
+pub const SYNC_IN_PLACE_BYTES: usize = 64 * 1024;
+/// The owner of a shard leaves syncs to the committer's thread if they take longer than this, microseconds.
+pub const SYNC_IN_PLACE_MICROS: u64 = 1_000;
 /// A sync that takes longer lowers the bytes that may wait for the disk: inputs wait behind them.
 pub const SYNC_SLOW: Millis = Millis::from_millis(250);
 /// A sync that takes less raises them.
@@ -626,6 +630,8 @@ const _: () = assert!(LAST_WRITE_WAIT.as_millis() <= STOP_WAIT.as_millis());
 const _: () = assert!(SEGMENT_HANDLES_MAX < SHARD_DESCRIPTORS);
 const _: () = assert!(SHARD_DESCRIPTORS <= DESCRIPTORS_OWN);
 const _: () = assert!(PREPARE_WRITE_BYTES as u64 <= SEGMENT_BYTES);
+const _: () = assert!(SYNC_IN_PLACE_BYTES <= GROUP_BYTES);
+const _: () = assert!(SYNC_IN_PLACE_MICROS < 1_000 * SYNC_FAST.as_millis().cast_unsigned());
 const _: () = assert!(SYNC_FAST.as_millis() < SYNC_SLOW.as_millis());
 const _: () = assert!(2 * PROCESS_BYTES as u64 <= MEMORY_LIMIT_MIN);
 const _: () = assert!(

@@ -1,13 +1,17 @@
-//! The committer: the thread that writes and syncs the log.
+//! The committer: what writes and syncs the log.
 //!
-//! A thread of its own, because a sync blocks: shared with tasks, one-message commits fell to a
-//! twentieth on two busy cores (`docs/decisions/001-own-journal.md#measurements`). It takes all
-//! frames that have gathered during one sync into the next.
+//! It has a thread, because a sync blocks. While one sync lasts, the owner continues; the thread takes all
+//! frames that have gathered meanwhile into the next.
+//!
+//! When little is written to a fast disk, the thread costs more than it saves: to wake it, and to wake
+//! the owner when it is done, takes as long as a part of the sync, and there is nothing to do meanwhile. So the
+//! owner's own thread writes and syncs what is small if the thread has nothing to do
+//! (`docs/performance.md`).
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use tracing::{error, warn};
@@ -48,13 +52,49 @@ pub(super) struct SyncProgress {
     pub(super) synced: u64,
 }
 
-/// The owner's handle of the committer's thread.
+/// The owner's handle of the committer.
 pub(super) struct CommitterThread {
+    log: Arc<Log>,
+    sync: Sync,
+    /// What was ordered since the last [`CommitterThread::flush`], and its bytes.
+    waiting: Vec<LogCommand>,
+    waiting_bytes: usize,
     orders: Option<mpsc::Sender<LogCommand>>,
     progress: watch::Receiver<SyncProgress>,
     /// Writes must stop waiting for free space.
     stop: Arc<AtomicBool>,
     thread: Option<Thread>,
+}
+
+/// The log, as the owner and the committer's thread share it.
+struct Log {
+    committer: Mutex<journal::Committer>,
+    /// Commands that the thread has and has not carried out.
+    ordered: AtomicUsize,
+    /// How long a write with its sync takes, of the last ones, in microseconds.
+    sync_micros: AtomicU64,
+}
+
+impl Log {
+    /// The thread and the owner never wait for each other: the owner takes it while the thread has nothing to do.
+    fn committer(&self) -> MutexGuard<'_, journal::Committer> {
+        let committer = self.committer.lock();
+        committer.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Learns how long a write with its sync took.
+    fn learn(&self, took: Duration) {
+        let took = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        let before = self.sync_micros.load(Ordering::Relaxed);
+        let mean = (before.saturating_mul(3).saturating_add(took)) / 4;
+        self.sync_micros.store(mean, Ordering::Relaxed);
+    }
+
+    /// Returns whether the owner may write and sync by itself.
+    fn is_quick(&self) -> bool {
+        let is_idle = self.ordered.load(Ordering::Acquire) == 0;
+        is_idle && self.sync_micros.load(Ordering::Relaxed) < limits::SYNC_IN_PLACE_MICROS
+    }
 }
 
 impl CommitterThread {
@@ -73,10 +113,19 @@ impl CommitterThread {
             synced: durable,
         });
         let stop = Arc::new(AtomicBool::new(false));
-        let is_stopped = Arc::clone(&stop);
-        let work = move || run(committer, sync, &taken, &report, &is_stopped);
+        let log = Arc::new(Log {
+            committer: Mutex::new(committer),
+            ordered: AtomicUsize::new(0),
+            sync_micros: AtomicU64::new(0),
+        });
+        let (shared, is_stopped) = (Arc::clone(&log), Arc::clone(&stop));
+        let work = move || run(&shared, sync, &taken, &report, &is_stopped);
         let thread = supervisor::spawn_thread("committer", work)?;
         Ok(Self {
+            log,
+            sync,
+            waiting: Vec::new(),
+            waiting_bytes: 0,
             orders: Some(orders),
             progress,
             stop,
@@ -84,9 +133,70 @@ impl CommitterThread {
         })
     }
 
-    /// Sends a command. The bytes in flight bound the queue of commands.
-    pub(super) fn order(&self, order: LogCommand) {
-        if let Some(orders) = &self.orders {
+    /// Takes a command, to be carried out at [`CommitterThread::flush`], or now by the thread if there is much
+    /// to write. The bytes in flight bound the queue of commands.
+    pub(super) fn order(&mut self, order: LogCommand) {
+        if let LogCommand::Commit(frame) = &order {
+            self.waiting_bytes += frame.bytes.len();
+        }
+        self.waiting.push(order);
+        if limits::SYNC_IN_PLACE_BYTES < self.waiting_bytes {
+            self.hand_over();
+        }
+    }
+
+    /// Lets what was ordered be carried out. Returns the progress, if that was done at once by the caller's thread.
+    pub(super) fn flush(&mut self) -> Option<SyncProgress> {
+        let is_small = |order: &LogCommand| match order {
+            LogCommand::Commit(_) | LogCommand::Sync => true,
+            LogCommand::Remove(_) => false,
+        };
+        let is_wanted = !self.waiting.is_empty() && self.sync == Sync::Always;
+        if is_wanted && self.waiting.iter().all(is_small) && self.log.is_quick() {
+            return self.commit_in_place();
+        }
+        self.hand_over();
+        None
+    }
+
+    /// Writes and syncs what was ordered; hands it to the thread if there is no space for it.
+    fn commit_in_place(&mut self) -> Option<SyncProgress> {
+        let began = Instant::now();
+        let frames = self.waiting.iter().filter_map(|order| match order {
+            LogCommand::Commit(frame) => Some(frame.clone()),
+            LogCommand::Remove(_) | LogCommand::Sync => None,
+        });
+        let frames: Vec<Frame> = frames.collect();
+        let mut committer = self.log.committer();
+        match committer.write(&frames) {
+            Ok(()) => {}
+            Err(journal::Error::Full) => {
+                drop(committer);
+                self.hand_over();
+                return None;
+            }
+            Err(error) => end(&error),
+        }
+        sync_or_end(&mut committer);
+        let synced = committer.synced();
+        drop(committer);
+        self.log.learn(began.elapsed());
+        self.waiting.clear();
+        self.waiting_bytes = 0;
+        let durable = synced;
+        Some(SyncProgress { durable, synced })
+    }
+
+    /// Hands the thread what was ordered.
+    pub(super) fn hand_over(&mut self) {
+        self.waiting_bytes = 0;
+        let Some(orders) = &self.orders else {
+            return;
+        };
+        self.log
+            .ordered
+            .fetch_add(self.waiting.len(), Ordering::Relaxed);
+        for order in self.waiting.drain(..) {
             // The thread ends only with the process, or after `drop`.
             let _ = orders.send(order);
         }
@@ -101,6 +211,7 @@ impl Drop for CommitterThread {
     /// Waits until all commands are carried out and the log is synced. Writes that find the disk
     /// full are dropped: they were not acknowledged.
     fn drop(&mut self) {
+        self.hand_over();
         let Some(thread) = self.thread.take() else {
             return;
         };
@@ -112,7 +223,7 @@ impl Drop for CommitterThread {
 }
 
 fn run(
-    mut committer: journal::Committer,
+    log: &Log,
     sync: Sync,
     orders: &mpsc::Receiver<LogCommand>,
     report: &watch::Sender<SyncProgress>,
@@ -120,7 +231,7 @@ fn run(
 ) {
     let mut frames = Vec::new();
     let mut removals = Vec::new();
-    let mut durable = committer.synced();
+    let mut durable = log.committer().synced();
     let mut unsynced = false;
     let mut synced_at = Instant::now();
     loop {
@@ -141,13 +252,17 @@ fn run(
             }
         };
         let mut must_sync = sync == Sync::Always;
+        let mut taken = 0;
         for order in first.into_iter().chain(orders.try_iter()) {
+            taken += 1;
             match order {
                 LogCommand::Commit(frame) => frames.push(frame),
                 LogCommand::Remove(segments) => removals.extend(segments),
                 LogCommand::Sync => must_sync = true,
             }
         }
+        let began = Instant::now();
+        let mut committer = log.committer();
         if let Some(last) = frames.last().map(|frame: &Frame| frame.number) {
             if !write(&mut committer, &frames, stop) {
                 break;
@@ -165,6 +280,7 @@ fn run(
             sync_or_end(&mut committer);
             unsynced = false;
             synced_at = Instant::now();
+            log.learn(synced_at.saturating_duration_since(began));
         }
         tell(report, durable, committer.synced());
         for segment in removals.drain(..) {
@@ -172,9 +288,11 @@ fn run(
                 end(&error);
             }
         }
+        drop(committer);
+        log.ordered.fetch_sub(taken, Ordering::Release);
     }
     if unsynced {
-        sync_or_end(&mut committer);
+        sync_or_end(&mut log.committer());
     }
 }
 
@@ -246,9 +364,10 @@ mod tests {
         let entity = EntityId(1);
         log.writer.append(&Record::EntityDeleted { entity });
         let frame = log.writer.seal().unwrap();
-        let committer = CommitterThread::start(log.committer, Sync::Always, 0).unwrap();
+        let mut committer = CommitterThread::start(log.committer, Sync::Always, 0).unwrap();
         let progress = committer.progress();
         committer.order(LogCommand::Commit(frame));
+        assert_eq!(committer.flush(), None);
         let (tell, told) = mpsc::channel();
         let stopping = thread::spawn(move || {
             drop(committer);
@@ -268,15 +387,51 @@ mod tests {
             let entity = EntityId(1);
             log.writer.append(&Record::EntityDeleted { entity });
             let frame = log.writer.seal().unwrap();
-            let committer = CommitterThread::start(log.committer, policy, 0).unwrap();
+            let mut committer = CommitterThread::start(log.committer, policy, 0).unwrap();
             committer.order(LogCommand::Commit(frame));
+            committer.hand_over();
             let mut progress = committer.progress();
             let told = progress.wait_for(|progress| progress.durable == 1).await;
             assert!(told.is_ok(), "{policy:?}");
             drop(told);
             committer.order(LogCommand::Sync);
+            committer.hand_over();
             let synced = progress.wait_for(|progress| progress.synced == 1).await;
             assert!(synced.is_ok(), "{policy:?}");
         }
+    }
+
+    /// A log in memory with a frame of so many bytes of records, and its committer.
+    fn committer_of(bytes: usize, policy: Sync) -> (CommitterThread, Frame) {
+        let disk: SharedDisk = Arc::new(MemoryDisk::new());
+        let mut log = journal::recover(disk, journal::Options::new(1), &mut |_, _| Ok(())).unwrap();
+        let entity = EntityId(1);
+        while log.writer.open_bytes() < bytes {
+            log.writer.append(&Record::EntityDeleted { entity });
+        }
+        let frame = log.writer.seal().unwrap();
+        let committer = CommitterThread::start(log.committer, policy, 0).unwrap();
+        (committer, frame)
+    }
+
+    #[test]
+    fn what_is_small_is_synced_by_the_caller_and_the_rest_by_the_thread() {
+        let (mut committer, frame) = committer_of(1, Sync::Always);
+        assert_eq!(committer.flush(), None, "there is nothing to do");
+        committer.order(LogCommand::Commit(frame));
+        let (durable, synced) = (1, 1);
+        let progress = SyncProgress { durable, synced };
+        assert_eq!(committer.flush(), Some(progress));
+        let (mut committer, frame) = committer_of(limits::SYNC_IN_PLACE_BYTES + 1, Sync::Always);
+        committer.order(LogCommand::Commit(frame));
+        assert_eq!(committer.flush(), None, "it is large");
+        let (mut committer, frame) = committer_of(1, Sync::Always);
+        let slow = Duration::from_micros(4 * limits::SYNC_IN_PLACE_MICROS);
+        committer.log.learn(slow);
+        committer.order(LogCommand::Commit(frame));
+        assert_eq!(committer.flush(), None, "the disk is slow");
+        let (mut committer, frame) = committer_of(1, Sync::Interval);
+        committer.order(LogCommand::Commit(frame));
+        assert_eq!(committer.flush(), None, "it is not to be synced now");
     }
 }

@@ -4,14 +4,16 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::panic::resume_unwind;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::AsyncWriteExt as _;
 use tokio::sync::watch;
+use tokio::task::JoinError;
 use tokio::time::{Instant, sleep_until, timeout};
-use tracing::{debug, info};
+use tracing::{debug, info, warn};
 
 use super::admission::Permit;
 use super::buffers::{InputBuffer, OutputBuffer};
@@ -20,6 +22,7 @@ use super::mailbox::Partials;
 use super::membership::Membership;
 use super::outbox::Outbox;
 use super::shards::Shards;
+use super::socket::{Socket, Stream};
 use crate::access::Origin;
 use crate::amqp::{self, Condition, Refusal};
 use crate::ids::ConnectionId;
@@ -27,11 +30,6 @@ use crate::limits;
 use crate::shard::peer::{Effect, Peer};
 use crate::shard::routing::{Routing, ShardIndex};
 use crate::shard::{self, Report};
-
-/// A stream that can carry a connection.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
-
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
 /// A peer whose connection was accepted.
 pub(super) struct AcceptedPeer {
@@ -58,7 +56,7 @@ pub(super) async fn serve(
         ..amqp::Config::server(format!("jitney_G{}", id.0))
     };
     let engine = amqp::Connection::server(config, clock.elapsed());
-    let mut task = ConnectionTask {
+    let task = Box::new(ConnectionTask {
         id,
         stream,
         peer: Peer::new(engine),
@@ -74,28 +72,40 @@ pub(super) async fn serve(
         shards,
         output: OutputBuffer::default(),
         read: 0,
+        runs_on: None,
+    });
+    let mut moving = task.serve(stopped.clone()).await;
+    while let Some(task) = moving {
+        moving = match serve_on_shard(task, stopped.clone()).await {
+            Ok(moving) => moving,
+            Err(ended) => match ended.try_into_panic() {
+                Ok(panic) => resume_unwind(panic),
+                // The runtime of the shard has ended, and the server with it.
+                Err(_) => return,
+            },
+        };
+    }
+}
+
+/// Serves a connection on its shard's runtime, until it ends or goes to another shard: then it is returned.
+async fn serve_on_shard<S: Stream>(
+    mut task: Box<ConnectionTask<S>>,
+    stopped: watch::Receiver<bool>,
+) -> Result<Option<Box<ConnectionTask<S>>>, JoinError> {
+    let Some(shard) = task.membership.as_ref().map(Membership::shard) else {
+        return Ok(None);
     };
-    match task.run(stopped).await {
-        // Send close_notify or the WebSocket close frame; give up if the peer no longer reads.
-        Ok(()) => {
-            let _ = timeout(
-                limits::LAST_WRITE_WAIT.as_duration(),
-                task.stream.shutdown(),
-            )
-            .await;
+    task.runs_on = Some(shard);
+    let runtime = task.shards.runtime(shard).clone();
+    let served = async move {
+        // A socket that fails here fails again when it is read, which ends the connection.
+        let entered = task.stream.socket().map(Socket::enter_runtime);
+        if let Some(Err(error)) = entered {
+            warn!(connection = task.id.0, %error, "cannot serve a connection on its shard's thread");
         }
-        Err(error) => debug!(connection = id.0, %error, "connection lost"),
-    }
-    task.peer.engine.handle_eof(task.clock.elapsed());
-    task.peer.take_events();
-    let mut reports = task.peer.take_reports();
-    if task.routing.is_over() {
-        task.routing.route(task.shards.routes(), &mut reports);
-    }
-    // The last of them say that the engine has ended.
-    if let Some(membership) = task.membership {
-        membership.leave(reports).await;
-    }
+        task.serve(stopped).await
+    };
+    runtime.spawn(served).await
 }
 
 struct ConnectionTask<S> {
@@ -120,6 +130,16 @@ struct ConnectionTask<S> {
     output: OutputBuffer,
     /// Bytes that were read since the last report.
     read: usize,
+    /// The shard whose runtime serves it; none while that is the runtime of all.
+    runs_on: Option<ShardIndex>,
+}
+
+/// How a connection's task leaves its runtime.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Ended,
+    /// It continues on the runtime of its shard.
+    Moves,
 }
 
 /// The deadline of a connection that is being closed: the peer reads the last output, or is cut
@@ -163,7 +183,40 @@ struct Moved {
 }
 
 impl<S: Stream> ConnectionTask<S> {
-    async fn run(&mut self, mut stopped: watch::Receiver<bool>) -> io::Result<()> {
+    /// Serves the connection until it ends, or until it is to be served by another runtime: then it is returned.
+    async fn serve(mut self: Box<Self>, stopped: watch::Receiver<bool>) -> Option<Box<Self>> {
+        match self.run(stopped).await {
+            Ok(Outcome::Moves) => return Some(self),
+            // Send close_notify or the WebSocket close frame; give up if the peer no longer reads.
+            Ok(Outcome::Ended) => {
+                let wait = limits::LAST_WRITE_WAIT.as_duration();
+                let _ = timeout(wait, self.stream.shutdown()).await;
+            }
+            Err(error) => debug!(connection = self.id.0, %error, "connection lost"),
+        }
+        self.peer.engine.handle_eof(self.clock.elapsed());
+        self.peer.take_events();
+        let mut reports = self.peer.take_reports();
+        if self.routing.is_over() {
+            self.routing.route(self.shards.routes(), &mut reports);
+        }
+        // The last of them say that the engine has ended.
+        if let Some(membership) = self.membership {
+            membership.leave(reports).await;
+        }
+        None
+    }
+
+    /// Returns whether it is known which shard serves it, and that one has another runtime.
+    fn is_to_move(&mut self) -> bool {
+        let shard = self.membership.as_ref().map(Membership::shard);
+        shard.is_some()
+            && shard != self.runs_on
+            && self.routing.is_over()
+            && self.stream.socket().is_some()
+    }
+
+    async fn run(&mut self, mut stopped: watch::Receiver<bool>) -> io::Result<Outcome> {
         let mut at_end = false;
         let mut last_write: Option<LastWrite> = None;
         let mut timer = pin!(sleep_until(self.wakes_at(None)));
@@ -174,22 +227,25 @@ impl<S: Stream> ConnectionTask<S> {
                 let reports = self.peer.take_reports();
                 let bytes = std::mem::take(&mut self.read).max(whole);
                 if self.report(reports, bytes).await.is_none() {
-                    return Ok(());
+                    return Ok(Outcome::Ended);
                 }
                 self.partials.set(self.kept_bytes());
             }
             if let Some((shard, report)) = self.asks.take() {
                 self.enter(shard).await;
                 let Some(membership) = &self.membership else {
-                    return Ok(());
+                    return Ok(Outcome::Ended);
                 };
                 if membership.report(vec![report], 0).await.is_none() {
-                    return Ok(());
+                    return Ok(Outcome::Ended);
                 }
             }
             let ends = self.peer.engine.is_finished() || at_end;
             if ends && self.output.is_flushed() {
-                return Ok(());
+                return Ok(Outcome::Ended);
+            }
+            if !ends && last_write.is_none() && self.is_to_move() {
+                return Ok(Outcome::Moves);
             }
             if ends {
                 last_write.get_or_insert_with(|| LastWrite::begin(self.output.len()));
@@ -400,7 +456,7 @@ mod tests {
     use std::pin::Pin;
     use std::time::Duration;
 
-    use tokio::io::ReadBuf;
+    use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
     use tokio::sync::mpsc;
 
     use super::*;
@@ -418,6 +474,8 @@ mod tests {
     struct Panics {
         is_open: bool,
     }
+
+    impl Stream for Panics {}
 
     impl AsyncRead for Panics {
         fn poll_read(

@@ -28,11 +28,11 @@ use tower_service::Service as _;
 use tracing::{debug, info};
 
 use super::admission::{ConnectionSlot, ConnectionSlots, Permit};
-use super::connection::Stream;
 use super::header_case::Head;
 use super::listener::{self, Scheme, ServerState};
 use super::mailbox::{Mail, Mailbox};
 use super::messages;
+use super::socket::Stream;
 use super::websocket::ByteStream;
 use crate::access::{Authority, Fault, Inquiry, Origin, TokenRefused};
 use crate::gateway::Tracking;
@@ -74,7 +74,7 @@ pub(super) struct Caller {
 /// Answers the requests of one connection until it ends.
 pub(super) async fn serve(
     server: &Arc<ServerState>,
-    stream: impl Stream + 'static,
+    stream: impl Stream,
     scheme: Scheme,
     origin: Origin,
     permit: Permit,
@@ -104,7 +104,7 @@ pub(super) async fn serve(
 /// Answers requests. Sends `end` before it waits for the last answer of a connection that must end.
 async fn answer_all(
     server: &Arc<ServerState>,
-    stream: impl Stream + 'static,
+    stream: impl Stream,
     caller: Caller,
     end: watch::Sender<bool>,
 ) {

@@ -20,9 +20,10 @@ use super::admission::{
     Admission, Admitted, ConnectionSlot, ConnectionSlots, ListenerKind, Permit, peer_of,
 };
 use super::clock::Clock;
-use super::connection::{self, AcceptedPeer, Stream};
+use super::connection::{self, AcceptedPeer};
 use super::http;
 use super::shards::Shards;
+use super::socket::{Socket, Stream};
 use super::tls::{self, Tls};
 use crate::access::Origin;
 use crate::ids::ConnectionId;
@@ -239,7 +240,7 @@ async fn serve_accepted(server: Arc<ServerState>, accepted: AcceptedSocket, admi
 async fn serve_protocol(
     server: &Arc<ServerState>,
     protocol: Protocol,
-    (stream, scheme): (impl Stream + 'static, Scheme),
+    (stream, scheme): (impl Stream, Scheme),
     origin: Origin,
     permit: Permit,
     slot: ConnectionSlot,
@@ -253,8 +254,8 @@ async fn serve_protocol(
 
 /// A connection whose protocol is known.
 enum Detected {
-    Plain(Protocol, TcpStream, Origin),
-    Secure(Protocol, Box<TlsStream<TcpStream>>, Origin),
+    Plain(Protocol, Socket, Origin),
+    Secure(Protocol, Box<TlsStream<Socket>>, Origin),
 }
 
 async fn detect_protocol(
@@ -272,6 +273,7 @@ async fn detect_protocol(
     if count == 0 {
         return None;
     }
+    let stream = Socket::new(stream);
     let protocol = Protocol::of(first);
     if protocol != Protocol::Tls {
         return Some(Detected::Plain(protocol, stream, origin));
@@ -294,7 +296,7 @@ async fn detect_protocol(
 }
 
 /// Stores the server name and the client certificate of a TLS handshake.
-fn read_tls_identity(stream: &TlsStream<TcpStream>, origin: &mut Origin) {
+fn read_tls_identity(stream: &TlsStream<Socket>, origin: &mut Origin) {
     let (_, session) = stream.get_ref();
     origin.server_name = session.server_name().map(ToOwned::to_owned);
     let certificates = session.peer_certificates().unwrap_or_default();

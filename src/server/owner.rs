@@ -169,8 +169,8 @@ impl Owner {
 
     /// One turn of the shard.
     fn turn(&mut self, now: Timestamp, mail: &mut Vec<Mail>) {
-        let SyncProgress { durable, synced } = *self.progress.borrow_and_update();
-        self.shard.handle(now, Input::Durable { durable, synced });
+        let progress = *self.progress.borrow_and_update();
+        self.learn(now, progress);
         for mail in mail.drain(..) {
             self.take(now, mail);
             self.shard.seal_if_large(now);
@@ -179,7 +179,19 @@ impl Owner {
         self.shard.handle_timeout(now);
         self.shard.finish_turn(now);
         self.carry_out_all(now);
+        if let Some(progress) = self.committer.flush() {
+            self.learn(now, progress);
+            self.shard.finish_turn(now);
+            self.carry_out_all(now);
+            // One sync in a turn: others wait.
+            self.committer.hand_over();
+        }
         self.vitals.set_room(self.shard.room() == Room::Enough);
+    }
+
+    fn learn(&mut self, now: Timestamp, progress: SyncProgress) {
+        let SyncProgress { durable, synced } = progress;
+        self.shard.handle(now, Input::Durable { durable, synced });
     }
 
     fn waits_for_disk_since(&self) -> Option<Instant> {

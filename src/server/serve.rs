@@ -26,6 +26,7 @@ use super::owner::{Owner, OwnerParts};
 use super::placement::PlacementError;
 use super::reader::Reader;
 use super::root_key;
+use super::runtime::ShardRuntime;
 use super::shards::{Member, Shards};
 use super::startup::{Started, StartedShard, Startup};
 use super::supervisor::{self, Task};
@@ -129,7 +130,8 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     let bytes = limits::MAILBOX_BYTES_MAX / shards.len();
     let run = |shard| run_shard(shard, bytes, &clock, &keys_wanted);
     let running: Result<Vec<_>, StartError> = shards.into_iter().map(run).collect();
-    let (owners, members): (Vec<Task>, Vec<Member>) = running?.into_iter().unzip();
+    let (owners, members): (Vec<(Task, ShardRuntime)>, Vec<Member>) = running?.into_iter().unzip();
+    let (owners, runtimes): (Vec<Task>, Vec<ShardRuntime>) = owners.into_iter().unzip();
     let partials = PartialBytes::new(plan.partials);
     let shards = Arc::new(Shards::new(routes, members, partials));
     let mut helpers = Vec::new();
@@ -172,6 +174,8 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     // Receivers of the notice are gone only if they ended by themselves.
     let _ = stop.send(true);
     take_leave(acceptors, owners).await;
+    // Nothing is served any more.
+    drop(runtimes);
     Ok(())
 }
 
@@ -181,7 +185,7 @@ fn run_shard(
     bytes: usize,
     clock: &Arc<Clock>,
     keys_wanted: &Arc<Notify>,
-) -> Result<(Task, Member), StartError> {
+) -> Result<((Task, ShardRuntime), Member), StartError> {
     let StartedShard {
         number,
         shard,
@@ -202,13 +206,18 @@ fn run_shard(
         vitals: Arc::clone(&vitals),
     };
     let name = format!("owner of shard {number}");
-    let owner = supervisor::spawn(name, Owner::new(parts).run());
+    let runtime = ShardRuntime::start()?;
+    let owner = {
+        let _within = runtime.handle().enter();
+        supervisor::spawn(name, Owner::new(parts).run())
+    };
     let member = Member {
         number,
         owner: Mailbox::new(sender, bytes.max(limits::MAILBOX_BYTES_MIN)),
+        runtime: runtime.handle().clone(),
         vitals,
     };
-    Ok((owner, member))
+    Ok(((owner, runtime), member))
 }
 
 /// Returns how many descriptors there are for connections, and what they need of the first shard.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tokio::runtime::Handle;
+
 use super::mailbox::{Mail, Mailbox, PartialBytes, Partials, Vitals};
 use crate::shard::Input;
 use crate::shard::routing::{Routes, ShardIndex};
@@ -20,6 +22,8 @@ pub(super) struct Member {
     /// Its number in the data directory.
     pub(super) number: u32,
     pub(super) owner: Mailbox,
+    /// The runtime of its owner and its connections.
+    pub(super) runtime: Handle,
     pub(super) vitals: Arc<Vitals>,
 }
 
@@ -40,8 +44,17 @@ impl Shards {
 
     /// Returns where a shard's owner is reached.
     pub(super) fn owner(&self, shard: ShardIndex) -> &Mailbox {
+        &self.member(shard).owner
+    }
+
+    /// Returns the runtime of a shard's owner and its connections.
+    pub(super) fn runtime(&self, shard: ShardIndex) -> &Handle {
+        &self.member(shard).runtime
+    }
+
+    fn member(&self, shard: ShardIndex) -> &Member {
         let member = self.members.get(shard.0);
-        &member.expect("routes name shards that are there").owner
+        member.expect("routes name shards that are there")
     }
 
     /// Returns where the owner of the shard is reached that serves a host.
@@ -94,6 +107,7 @@ impl Shards {
         let members = (0..).zip(owners).map(|(number, (_, mail))| Member {
             number,
             owner: Mailbox::new(mail, crate::limits::MAILBOX_BYTES_MAX),
+            runtime: Handle::current(),
             vitals: Arc::new(Vitals::new()),
         });
         let partials = PartialBytes::new(usize::MAX);

@@ -303,7 +303,8 @@ impl Shard {
         self.held_until = if self.journal.open_bytes() == 0 {
             None
         } else {
-            self.held_until.or(Some(now.after(limits::HELD_TIME_MAX)))
+            let until = now.after(limits::HELD_TIME_MAX);
+            self.held_until.or(Some(until))
         };
         self.send_all();
     }

@@ -83,7 +83,12 @@ fn every_source_is_of_a_size_to_read() {
 
 /// Sources of the server that start tasks or threads besides its supervisor, how often, and how their
 /// ends are noticed.
-const STARTED: [(&str, usize, &str); 7] = [
+const STARTED: [(&str, usize, &str); 8] = [
+    (
+        "connection.rs",
+        1,
+        "the connection's first task awaits its second",
+    ),
     (
         "listener.rs",
         1,

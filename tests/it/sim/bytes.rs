@@ -468,15 +468,16 @@ impl Wire {
         }
     }
 
-    /// Holds what a client has heard against what was sent to it.
+    /// Holds what a client has heard against what was sent to it, with what has waited for credit, which was sent
+    /// before the rest.
     fn hear(
         &mut self,
-        sent: Vec<Left>,
+        stalled: Vec<Left>,
         heard: Vec<Heard>,
         left: &mut Vec<(u64, Sight)>,
     ) -> Result<(), String> {
         let pending = std::mem::take(&mut self.pending);
-        let all = pending.into_iter().chain(sent);
+        let all = stalled.into_iter().chain(pending);
         let mut expected: Vec<Option<Left>> = all.map(Some).collect();
         // Messages and answers of a link come in their order.
         let mut order: BTreeMap<u32, usize> = BTreeMap::new();
