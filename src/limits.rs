@@ -172,10 +172,10 @@ pub const AMENDMENTS_BYTES_MAX: usize = 64 * 1024;
 pub const UNSETTLED_MAX: usize = 262_144;
 /// Links of one connection: one for each of the sessions that .NET and JavaScript open.
 pub const CONNECTION_LINKS_MAX: usize = 5_000;
-/// Shards of one server: each has an owner, three threads, [`SHARD_DESCRIPTORS`] and segments of its own.
+/// Shards of one server: each has four threads, [`SHARD_DESCRIPTORS`] and segments of its own.
 pub const SHARDS_MAX: u32 = 64;
-/// Descriptors that the log of one shard needs: segments, a checkpoint, directories, a lock.
-pub const SHARD_DESCRIPTORS: usize = 24;
+/// Descriptors that one shard needs: segments, a checkpoint, directories, a lock, the events of its runtime.
+pub const SHARD_DESCRIPTORS: usize = 28;
 /// Bytes that a connection keeps of its peer until the peer has named its namespace: its identity, and as
 /// many bytes of input that no shard has taken yet. A frame before open fits.
 pub const UNROUTED_BYTES_MAX: usize = FRAME_SIZE_UNOPENED_MAX as usize;

@@ -7,6 +7,7 @@ use crate::amqp::Config;
 use crate::gateway::Gateway;
 use crate::ids::ConnectionId;
 use crate::journal::Options;
+use crate::limits;
 use crate::shard::inline::Inline;
 use crate::shard::{Input, Pressure};
 use crate::time::{ClockStep, Millis, Timestamp};
@@ -125,6 +126,9 @@ impl Conversation {
         for id in self.clients {
             self.server.cut(self.now, id);
         }
+        // What no client waits for is in the log then.
+        self.now = self.now.after(limits::HELD_TIME_MAX);
+        self.server.turn(self.now);
         let mut alive = 0;
         self.server
             .shard

@@ -1,10 +1,13 @@
 //! The parts with side effects: tasks, sockets, files, the clock, signals. It decides nothing.
 //!
 //! ```text
-//!  connection tasks ──inputs──► owner task ──frames──► committer thread ──► disk
-//!         ▲                        │  ▲                      │
-//!         └──────── outboxes ──────┘  └──── durable ─────────┘
+//!  connection tasks ──inputs──► owner task ──frames──► committer ──► disk
+//!         ▲                        │  ▲                    │
+//!         └──────── outboxes ──────┘  └──── durable ───────┘
 //! ```
+//!
+//! The tasks of a shard run on its thread ([`runtime`]). The committer is a part of the owner for what is small, and a
+//! thread for the rest.
 #![allow(
     clippy::disallowed_methods,
     reason = "the server is where clocks are read and tasks are made"

@@ -142,7 +142,11 @@ impl Wires {
             let reports = wire.peer.take_reports();
             return self.close(connection, reports, act);
         }
-        let is_answered = matches!(act, Act::Send { .. } | Act::Request { .. });
+        // What the engine itself answers: the client knows first what has become of the delivery.
+        let is_in_transaction =
+            matches!(act, Act::Settle { transaction, .. } if transaction.is_some());
+        let is_answered =
+            matches!(act, Act::Send { .. } | Act::Request { .. }) || is_in_transaction;
         if wire.is_paused && (is_answered || windows.percent(30)) {
             figures[0] += wire.resume(random, left)?;
         }
