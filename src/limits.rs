@@ -418,7 +418,7 @@ pub const UNOPENED_FRAMES_MAX: usize = 8;
 /// How long a connection waits for the peer's close after its own.
 pub const CLOSE_WAIT: Millis = Millis::from_secs(5);
 /// The longest silence of ours, whatever a peer allows (`transport.md#idle-time-outs`).
-pub const KEEP_ALIVE_MAX: Millis = Millis::from_secs(30);
+pub const KEEP_ALIVE_MAX: Millis = Millis::from_secs(120);
 /// Unwritten output of a connection, bytes, at which no more is made: neither of replies nor of the
 /// rest of large messages.
 pub const OUTPUT_BYTES: usize = 256 * 1024;
@@ -426,6 +426,10 @@ pub const OUTPUT_BYTES: usize = 256 * 1024;
 pub const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of frames that wait for a session's window and count as written nevertheless.
 pub const WINDOW_WAITING_BYTES_MAX: usize = 64 * 1024;
+/// A connection's deadline that is farther away than this may be kept late, by [`TIMER_STEP`] at most.
+pub const TIMER_FAR: Millis = Millis::from_secs(10);
+/// Far deadlines of connections are multiples of this, so that those of many connections are the same.
+pub const TIMER_STEP: Millis = Millis::from_millis(500);
 /// How often a connection's task wakes up if it has no deadline: it frees buffers that are not used.
 pub const CONNECTION_WAKE: Millis = Millis::from_secs(240);
 /// How long a peer may take to read the last output of its connection.
@@ -624,6 +628,7 @@ const _: () = assert!(FRAME_SIZE_UNOPENED_MAX as usize <= UNAUTHENTICATED_BYTES_
 const _: () = assert!(TOKEN_BYTES_MAX <= UNAUTHENTICATED_BYTES_MAX);
 const _: () = assert!(UNAUTHENTICATED_PER_ADDRESS_MAX <= UNAUTHENTICATED_MAX);
 const _: () = assert!(FRAME_SIZE_MAX as usize <= OUTPUT_BYTES);
+const _: () = assert!(10 * TIMER_STEP.as_millis() < TIMER_FAR.as_millis());
 const _: () = assert!(OUTPUT_BYTES < OUTPUT_BYTES_MAX);
 const _: () = assert!(LAST_WRITE_PAUSE.as_millis() < LAST_WRITE_WAIT.as_millis());
 const _: () = assert!(LAST_WRITE_WAIT.as_millis() <= STOP_WAIT.as_millis());

@@ -104,6 +104,16 @@ impl Timestamp {
         Self(self.0.saturating_add(span.0))
     }
 
+    /// Returns the next multiple of `step` since the epoch, or this one if it is a multiple;
+    /// [`Timestamp::MAX`] beyond the range.
+    #[must_use]
+    pub const fn round_up(self, step: Millis) -> Self {
+        match self.0.rem_euclid(step.0) {
+            0 => self,
+            over => Self(self.0.saturating_add(step.0 - over)),
+        }
+    }
+
     /// Returns this deadline after a step of the clock, at the same distance from now as before;
     /// [`Timestamp::MAX`] stays where it is.
     #[must_use]
@@ -162,6 +172,15 @@ impl Millis {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_is_rounded_up_to_a_multiple_and_no_deadline_stays_none() {
+        let step = Millis::from_millis(500);
+        let up = |millis| Timestamp::from_millis(millis).round_up(step).as_millis();
+        assert_eq!([up(0), up(1), up(500), up(501)], [0, 500, 500, 1_000]);
+        assert_eq!(up(-1), 0);
+        assert_eq!(Timestamp::MAX.round_up(step), Timestamp::MAX);
+    }
 
     #[test]
     fn the_far_future_saturates() {

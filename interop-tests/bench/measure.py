@@ -79,6 +79,12 @@ class Process:
         # Behind the name: state 0, parent 1, ..., utime 11, stime 12, and those of ended children 13, 14.
         return sum(sum(map(int, fields[11:15])) for pid in self.tree() if (fields := _stat(pid))) / TICKS
 
+    def switches(self) -> int:
+        """How often its threads that are there gave up a core, or lost it."""
+        tasks = (task for pid in self.tree() for task in Path(f"/proc/{pid}/task").glob("*/status"))
+        lines = (line for task in tasks for line in task.read_text().splitlines() if "_ctxt_switches" in line)
+        return sum(int(line.split()[1]) for line in lines)
+
     def resident_bytes(self) -> int:
         """Memory that is in RAM now."""
         return sum(_status(pid, "VmRSS") for pid in self.tree())
@@ -130,12 +136,16 @@ class Jitney(Process):
     @classmethod
     def start(
         cls, directory: Path, config: dict[str, Any] | None = None, arguments: Iterable[str] = (), address: str | None = None,
+        before: Iterable[str] = (),
     ) -> Jitney:
-        """Starts a broker with its data in `directory`/data, where there may be some, and waits until it is up."""
+        """Starts a broker with its data in `directory`/data, where there may be some, and waits until it is up.
+
+        `before` is a command that runs the broker, as `taskset`.
+        """
         directory.mkdir(parents=True, exist_ok=True)
         amqp, http = (f"127.0.0.1:{port}" for port in free_ports(2))
         amqp = address or amqp
-        command = [str(binary()), "serve", "--amqp", amqp, "--http", http, "--data-dir", str(directory / "data"), *arguments]
+        command = [*before, str(binary()), "serve", "--amqp", amqp, "--http", http, "--data-dir", str(directory / "data"), *arguments]
         if config is not None:
             path = directory / "config.json"
             path.write_text(json.dumps(config))

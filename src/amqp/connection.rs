@@ -409,12 +409,30 @@ impl Connection {
     }
 
     fn keep_alive_at(&self) -> Option<Timestamp> {
+        Some(self.sent_at.after(self.silence_max()?))
+    }
+
+    /// Returns after how long without output the peer is sent an empty frame.
+    fn silence_max(&self) -> Option<Millis> {
         if self.phase != Phase::Opened {
             return None;
         }
         let half = Millis::from_millis(self.peer_idle_timeout?.as_millis() / 2);
-        let span = half.min(limits::KEEP_ALIVE_MAX).max(limits::KEEP_ALIVE_MIN);
-        Some(self.sent_at.after(span))
+        Some(half.min(limits::KEEP_ALIVE_MAX).max(limits::KEEP_ALIVE_MIN))
+    }
+
+    /// The peer has sent an empty frame. Ours goes with it if it is due before long: an idle connection wakes up
+    /// once then, and not twice.
+    fn take_empty_frame(&mut self) {
+        let now = self.received_at;
+        let half = |span: Millis| Millis::from_millis(span.as_millis() / 2);
+        if self
+            .silence_max()
+            .is_some_and(|span| half(span) <= now.since(self.sent_at))
+        {
+            self.sent_at = now;
+            frame::write_empty(&mut self.out);
+        }
     }
 
     /// Takes one frame; returns whether there may be another.
@@ -484,6 +502,7 @@ impl Connection {
         match (self.phase, frame.kind) {
             (Phase::Open | Phase::Opened | Phase::Closing, FrameKind::Amqp) => {
                 if body.is_empty() {
+                    self.take_empty_frame();
                     return Ok(Dispatched::Done);
                 }
                 self.handle_performative(frame.channel, body)

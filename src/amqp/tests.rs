@@ -488,6 +488,27 @@ fn silence_ends_a_connection_and_empty_frames_break_it() {
 }
 
 #[test]
+fn an_empty_frame_is_answered_when_ours_is_due_before_long() {
+    let mut pair = Pair::new(Identity::Anonymous);
+    pair.run();
+    let sent = |pair: &mut Pair| {
+        let mut output = BytesMut::new();
+        pair.server.take_output(pair.now, &mut output);
+        output.len()
+    };
+    let due = pair.server.poll_timeout().unwrap();
+    let begun = pair.now;
+    for (after, expected) in [(9, 0), (16, 8), (17, 0)] {
+        // The last that was sent, then, was sent at the beginning, or by this.
+        pair.now = begun.after(Millis::from_secs(after));
+        pair.server
+            .handle_bytes(pair.now, &mut BytesMut::from(&b"\0\0\0\x08\x02\0\0\0"[..]));
+        assert_eq!(sent(&mut pair), expected, "after {after} s");
+    }
+    assert!(due < pair.server.poll_timeout().unwrap());
+}
+
+#[test]
 fn a_peer_of_another_protocol_is_told_ours() {
     for bytes in [
         &b"GET / HTTP/1.1\r\n"[..],

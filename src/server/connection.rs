@@ -250,9 +250,10 @@ impl<S: Stream> ConnectionTask<S> {
             if ends {
                 last_write.get_or_insert_with(|| LastWrite::begin(self.output.len()));
             }
-            // The timer is set anew only when it would be late: most turns move its end away.
+            // The timer is set anew only when it would be late, or far too early: most turns move its end away.
             let wakes_at = self.wakes_at(last_write.as_ref());
-            if wakes_at < timer.deadline() || timer.is_elapsed() {
+            let is_early = timer.deadline() + limits::TIMER_FAR.as_duration() < wakes_at;
+            if wakes_at < timer.deadline() || is_early || timer.is_elapsed() {
                 timer.as_mut().reset(wakes_at);
             }
             let reads = !ends && self.output.len() <= limits::OUTPUT_BYTES_MAX;
@@ -320,7 +321,16 @@ impl<S: Stream> ConnectionTask<S> {
     fn wakes_at(&self, last_write: Option<&LastWrite>) -> Instant {
         let now = Instant::now();
         let engine = self.peer.engine.poll_timeout();
-        let engine = engine.map(|deadline| now + self.clock.until_elapsed(deadline));
+        let engine = engine.map(|deadline| {
+            let span = self.clock.until_elapsed(deadline);
+            if span < limits::TIMER_FAR.as_duration() {
+                return now + span;
+            }
+            // Those of many idle connections come together, and wake the thread once.
+            now + self
+                .clock
+                .until_elapsed(deadline.round_up(limits::TIMER_STEP))
+        });
         let permit = self.permit.as_ref().map(Permit::deadline);
         let last_write = last_write.map(|last_write| last_write.looks_at);
         let next = [engine, permit, last_write].into_iter().flatten().min();
