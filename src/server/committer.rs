@@ -53,10 +53,10 @@ pub(super) struct SyncProgress {
 }
 
 /// The owner's handle of the committer.
-pub(super) struct CommitterThread {
+pub(super) struct CommitterHandle {
     log: Arc<Log>,
     sync: Sync,
-    /// What was ordered since the last [`CommitterThread::flush`], and its bytes.
+    /// What was ordered since the last [`CommitterHandle::flush`], and its bytes.
     waiting: Vec<LogCommand>,
     waiting_bytes: usize,
     orders: Option<mpsc::Sender<LogCommand>>,
@@ -97,7 +97,7 @@ impl Log {
     }
 }
 
-impl CommitterThread {
+impl CommitterHandle {
     /// Starts the thread.
     ///
     /// When a write or a sync fails for good the process ends: the state of the disk is unknown,
@@ -133,7 +133,7 @@ impl CommitterThread {
         })
     }
 
-    /// Takes a command, to be carried out at [`CommitterThread::flush`], or now by the thread if there is much
+    /// Takes a command, to be carried out at [`CommitterHandle::flush`], or now by the thread if there is much
     /// to write. The bytes in flight bound the queue of commands.
     pub(super) fn order(&mut self, order: LogCommand) {
         if let LogCommand::Commit(frame) = &order {
@@ -207,7 +207,7 @@ impl CommitterThread {
     }
 }
 
-impl Drop for CommitterThread {
+impl Drop for CommitterHandle {
     /// Waits until all commands are carried out and the log is synced. Writes that find the disk
     /// full are dropped: they were not acknowledged.
     fn drop(&mut self) {
@@ -364,7 +364,7 @@ mod tests {
         let entity = EntityId(1);
         log.writer.append(&Record::EntityDeleted { entity });
         let frame = log.writer.seal().unwrap();
-        let mut committer = CommitterThread::start(log.committer, Sync::Always, 0).unwrap();
+        let mut committer = CommitterHandle::start(log.committer, Sync::Always, 0).unwrap();
         let progress = committer.progress();
         committer.order(LogCommand::Commit(frame));
         assert_eq!(committer.flush(), None);
@@ -387,7 +387,7 @@ mod tests {
             let entity = EntityId(1);
             log.writer.append(&Record::EntityDeleted { entity });
             let frame = log.writer.seal().unwrap();
-            let mut committer = CommitterThread::start(log.committer, policy, 0).unwrap();
+            let mut committer = CommitterHandle::start(log.committer, policy, 0).unwrap();
             committer.order(LogCommand::Commit(frame));
             committer.hand_over();
             let mut progress = committer.progress();
@@ -402,7 +402,7 @@ mod tests {
     }
 
     /// A log in memory with a frame of so many bytes of records, and its committer.
-    fn committer_of(bytes: usize, policy: Sync) -> (CommitterThread, Frame) {
+    fn committer_of(bytes: usize, policy: Sync) -> (CommitterHandle, Frame) {
         let disk: SharedDisk = Arc::new(MemoryDisk::new());
         let mut log = journal::recover(disk, journal::Options::new(1), &mut |_, _| Ok(())).unwrap();
         let entity = EntityId(1);
@@ -410,7 +410,7 @@ mod tests {
             log.writer.append(&Record::EntityDeleted { entity });
         }
         let frame = log.writer.seal().unwrap();
-        let committer = CommitterThread::start(log.committer, policy, 0).unwrap();
+        let committer = CommitterHandle::start(log.committer, policy, 0).unwrap();
         (committer, frame)
     }
 

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::clock::{Clock, Seen};
-use super::committer::{CommitterThread, LogCommand, SharedDisk, SyncProgress};
+use super::committer::{CommitterHandle, LogCommand, SharedDisk, SyncProgress};
 use super::mailbox::{Mail, Vitals};
 use super::outbox::Outbox;
 use super::reader::Reader;
@@ -38,7 +38,7 @@ pub(super) struct Owner {
     seen: Seen,
     mailbox: mpsc::Receiver<Mail>,
     sender: mpsc::Sender<Mail>,
-    committer: CommitterThread,
+    committer: CommitterHandle,
     progress: watch::Receiver<SyncProgress>,
     reader: Reader,
     disk: SharedDisk,
@@ -58,7 +58,7 @@ pub(super) struct OwnerParts {
     pub(super) clock: Arc<Clock>,
     pub(super) sender: mpsc::Sender<Mail>,
     pub(super) mailbox: mpsc::Receiver<Mail>,
-    pub(super) committer: CommitterThread,
+    pub(super) committer: CommitterHandle,
     pub(super) reader: Reader,
     pub(super) disk: SharedDisk,
     pub(super) keys_wanted: Arc<Notify>,

@@ -14,7 +14,7 @@ use tracing::{error, info, warn};
 
 use super::cli::ServeArgs;
 use super::clock::Clock;
-use super::committer::{CommitterThread, SharedDisk};
+use super::committer::{CommitterHandle, SharedDisk};
 use super::disk::FileDisk;
 use super::memory::Plan;
 use super::page_file::PageFile;
@@ -46,7 +46,7 @@ pub(super) struct StartedShard {
     /// Its number in the data directory.
     pub(super) number: u32,
     pub(super) shard: Shard,
-    pub(super) committer: CommitterThread,
+    pub(super) committer: CommitterHandle,
     pub(super) disk: SharedDisk,
 }
 
@@ -123,7 +123,7 @@ impl Startup<'_> {
             shards.push(StartedShard {
                 number,
                 shard: state,
-                committer: CommitterThread::start(committer, self.args.sync.into(), last_group)?,
+                committer: CommitterHandle::start(committer, self.args.sync.into(), last_group)?,
                 disk: shard.disk,
             });
         }

@@ -35,7 +35,7 @@ fn owner() -> Owner {
         reader: Reader::start(Arc::clone(&disk), sender.clone()).unwrap(),
         sender,
         mailbox,
-        committer: CommitterThread::start(committer, Sync::Always, last_group).unwrap(),
+        committer: CommitterHandle::start(committer, Sync::Always, last_group).unwrap(),
         disk,
         keys_wanted: Arc::default(),
         vitals: Arc::new(Vitals::new()),
