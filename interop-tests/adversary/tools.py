@@ -26,7 +26,7 @@ LISTEN: Key = ("listen", "key-of-listen")
 # How long an attack waits for what must come.
 PATIENCE = 20.0
 # How long a well-behaved client may need for a few requests, seconds.
-REQUESTS_WAIT = 5.0
+REQUESTS_WAIT = 15.0
 # Requests that one connection may have waiting, whatever their size here.
 HELD_BY_ONE = 7
 

@@ -6,7 +6,7 @@
 //!         └──────── outboxes ──────┘  └──── durable ───────┘
 //! ```
 //!
-//! The tasks of a shard run on its thread ([`runtime`]). The committer is a part of the owner for what is small, and a
+//! The tasks of a shard run on its thread (`runtime.rs`). The committer is a part of the owner for what is small, and a
 //! thread for the rest.
 #![allow(
     clippy::disallowed_methods,
