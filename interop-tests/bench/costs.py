@@ -12,11 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from measure import Jitney, MeasureError, Process, Scratch, free_ports, hold, load, median, queues, wait_for_port
+from measure import (
+    QUIET_PACES, Jitney, MeasureError, Process, Scratch, free_ports, hold, load, load_at_pace, median, queues, wait_for_port,
+)
 
 HERE = Path(__file__).resolve().parent
-# A pace, and for how long it is kept, seconds.
-PACES = (2_000, 200)
+# For how long a slow pace is kept, seconds.
 PACED_SECONDS = 6
 # How long idle connections are watched, in which each sends and is sent one empty frame; and how long they are left alone before, until
 # the deadlines of their beginning are over, seconds.
@@ -49,13 +50,13 @@ def quiet(run: Any) -> tuple[str, dict[str, Any]]:
     texts, data = [], {}
     with Scratch() as directory, run.broker() as broker:
         program = compiled(HERE / "floor" / "floor.c", directory)
-        for pace in PACES:
+        for pace in QUIET_PACES:
             reports, floors, switches = [], [], []
             messages = pace * PACED_SECONDS
             for _ in range(run.runs):
-                before = broker.switches()
-                reports.append(load(broker.address, node="bench", messages=messages, rate=pace, pid=broker.pid))
-                switches.append((broker.switches() - before) / messages)
+                report, switched = load_at_pace(broker, "bench", pace, PACED_SECONDS)
+                reports.append(report)
+                switches.append(switched)
                 words = [str(program), str(pace), str(messages), str(directory / "floor.dat")]
                 done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
                 floors.append(json.loads(done.stdout))
@@ -91,10 +92,10 @@ def sink(program: Path) -> Iterator[tuple[str, Process]]:
             process.kill()
 
 
-def neutral_load(program: Path, address: str, node: str, size: int, process: Process, side: str = "both") -> tuple[float, float]:
+def neutral_load(program: Path, address: str, node: str, size: int, process: Process) -> tuple[float, float]:
     """Runs the neutral client; returns messages a second, and the CPU seconds of the peer for a million."""
     host, port = address.rsplit(":", 1)
-    words = [str(program), "-m", side, "-h", host, "-p", port, "-a", node, "-n", str(NEUTRAL), "-s", str(size), "-d"]
+    words = [str(program), "-m", "both", "-h", host, "-p", port, "-a", node, "-n", str(NEUTRAL), "-s", str(size), "-d"]
     before = process.cpu_seconds()
     done = subprocess.run(words, capture_output=True, text=True, timeout=300)
     if done.returncode != 0:

@@ -229,6 +229,17 @@ def load(address: str, *, timeout: float = LOAD_DEADLINE, **options: Any) -> dic
     return loadgen("load", address, timeout=timeout, **options)
 
 
+# Messages a second at which a broker is quiet.
+QUIET_PACES = (2_000, 200)
+
+
+def load_at_pace(broker: Jitney, node: str, pace: int, seconds: int) -> tuple[dict[str, Any], float]:
+    """Keeps a pace; returns the report, and the context switches of the broker for a message."""
+    messages, before = pace * seconds, broker.switches()
+    report = load(broker.address, node=node, messages=messages, rate=pace, pid=broker.pid)
+    return report, (broker.switches() - before) / messages
+
+
 def loadgen(command: str, address: str, *, timeout: float = LOAD_DEADLINE, **options: Any) -> dict[str, Any]:
     """Runs a command of `loadgen` and returns its report: the last line that it prints."""
     words = loadgen_command(command, address, **options)

@@ -226,8 +226,7 @@ impl Connection {
             return;
         }
         if self.keep_alive_at().is_some_and(|at| at <= now) {
-            self.sent_at = now;
-            frame::write_empty(&mut self.out);
+            self.write_empty_frame(now);
         }
     }
 
@@ -425,14 +424,16 @@ impl Connection {
     /// once then, and not twice.
     fn take_empty_frame(&mut self) {
         let now = self.received_at;
-        let half = |span: Millis| Millis::from_millis(span.as_millis() / 2);
-        if self
-            .silence_max()
-            .is_some_and(|span| half(span) <= now.since(self.sent_at))
-        {
-            self.sent_at = now;
-            frame::write_empty(&mut self.out);
+        let silent = now.since(self.sent_at).as_millis();
+        let max = self.silence_max();
+        if max.is_some_and(|max| max.as_millis() <= 2 * silent) {
+            self.write_empty_frame(now);
         }
+    }
+
+    fn write_empty_frame(&mut self, now: Timestamp) {
+        self.sent_at = now;
+        frame::write_empty(&mut self.out);
     }
 
     /// Takes one frame; returns whether there may be another.

@@ -126,7 +126,7 @@ impl Conversation {
         for id in self.clients {
             self.server.cut(self.now, id);
         }
-        // What no client waits for is in the log then.
+        // After this turn the log has the records that no client waits for, too.
         self.now = self.now.after(limits::HELD_TIME_MAX);
         self.server.turn(self.now);
         let mut alive = 0;

@@ -90,8 +90,8 @@ impl Log {
         self.sync_micros.store(mean, Ordering::Relaxed);
     }
 
-    /// Returns whether the owner may write and sync by itself.
-    fn is_quick(&self) -> bool {
+    /// Returns whether the owner may write and sync by itself: the disk is fast, and the thread has nothing to do.
+    fn may_commit_in_place(&self) -> bool {
         let is_idle = self.ordered.load(Ordering::Acquire) == 0;
         is_idle && self.sync_micros.load(Ordering::Relaxed) < limits::SYNC_IN_PLACE_MICROS
     }
@@ -152,7 +152,7 @@ impl CommitterHandle {
             LogCommand::Remove(_) => false,
         };
         let is_wanted = !self.waiting.is_empty() && self.sync == Sync::Always;
-        if is_wanted && self.waiting.iter().all(is_small) && self.log.is_quick() {
+        if is_wanted && self.waiting.iter().all(is_small) && self.log.may_commit_in_place() {
             return self.commit_in_place();
         }
         self.hand_over();
@@ -381,13 +381,7 @@ mod tests {
     #[tokio::test]
     async fn whatever_the_policy_a_sync_that_is_ordered_is_done() {
         for policy in [Sync::Always, Sync::Interval, Sync::Never] {
-            let disk: SharedDisk = Arc::new(MemoryDisk::new());
-            let options = journal::Options::new(1);
-            let mut log = journal::recover(disk, options, &mut |_, _| Ok(())).unwrap();
-            let entity = EntityId(1);
-            log.writer.append(&Record::EntityDeleted { entity });
-            let frame = log.writer.seal().unwrap();
-            let mut committer = CommitterHandle::start(log.committer, policy, 0).unwrap();
+            let (mut committer, frame) = committer_of(1, policy);
             committer.order(LogCommand::Commit(frame));
             committer.hand_over();
             let mut progress = committer.progress();

@@ -326,10 +326,9 @@ impl<S: Stream> ConnectionTask<S> {
             if span < limits::TIMER_FAR.as_duration() {
                 return now + span;
             }
-            // Those of many idle connections come together, and wake the thread once.
-            now + self
-                .clock
-                .until_elapsed(deadline.round_up(limits::TIMER_STEP))
+            // The deadlines of many idle connections are the same then, and wake the thread once.
+            let deadline = deadline.round_up(limits::TIMER_STEP);
+            now + self.clock.until_elapsed(deadline)
         });
         let permit = self.permit.as_ref().map(Permit::deadline);
         let last_write = last_write.map(|last_write| last_write.looks_at);

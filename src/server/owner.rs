@@ -183,7 +183,7 @@ impl Owner {
             self.learn(now, progress);
             self.shard.finish_turn(now);
             self.carry_out_all(now);
-            // One sync in a turn: others wait.
+            // The owner syncs once in a turn: inputs wait meanwhile.
             self.committer.hand_over();
         }
         self.vitals.set_room(self.shard.room() == Room::Enough);

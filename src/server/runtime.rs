@@ -30,7 +30,7 @@ impl ShardRuntime {
         let handle = runtime.handle().clone();
         let (end, ended) = oneshot::channel();
         let work = move || {
-            // It says nothing: it is dropped.
+            // The sender never sends: the channel closes when it is dropped.
             let _ = runtime.block_on(ended);
         };
         let thread = supervisor::spawn_thread("shard", work)?;

@@ -51,8 +51,8 @@ impl Socket {
         }
     }
 
-    /// Registers the socket with the runtime of the caller, which is told from now on when it can be read or
-    /// written.
+    /// Registers the socket with the runtime of the caller, and no longer with the one before. From then on, the
+    /// caller's runtime wakes the task that reads or writes the socket.
     ///
     /// # Errors
     ///

@@ -193,7 +193,8 @@ impl Shard {
         });
     }
 
-    /// Returns whether a checkpoint or a compaction is due or under way: they need groups that end with each turn.
+    /// Returns whether a checkpoint or a compaction is due or under way: then no records are held. A checkpoint is taken
+    /// between two groups.
     pub(super) fn maintains(&self) -> bool {
         let has_checkpoint = !matches!(self.maintenance.checkpoint, Checkpoint::None);
         has_checkpoint || self.maintenance.compaction.is_some() || self.journal.checkpoint_due()
