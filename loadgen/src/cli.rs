@@ -1,6 +1,7 @@
 //! The command line.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::RangedU64ValueParser;
@@ -9,10 +10,11 @@ use jitney::amqp::Identity;
 
 use crate::client::Endpoint;
 use crate::encode::STAMP_BYTES;
+use crate::stream::trust;
 
 /// Generates load on an AMQP 1.0 broker and reports throughput and latency.
 ///
-/// The program sends messages to a broker and receives them over plain TCP. It can also hold idle
+/// The program sends messages to a broker and receives them over TCP or TLS. It can also hold idle
 /// connections, and measure requests to the management node of a queue as Azure Service Bus defines it.
 #[derive(Debug, Parser)]
 #[command(version, about)]
@@ -51,6 +53,10 @@ pub(crate) struct EndpointArgs {
     /// Password for SASL PLAIN.
     #[arg(long, requires = "user")]
     pub(crate) password: Option<String>,
+    /// Connect with TLS. FILE has the certificates to trust, as PEM; the broker's certificate must be for --host, or
+    /// without it for the IP address.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls: Option<PathBuf>,
     /// Retry for this time while the broker refuses connections.
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds)]
     pub(crate) connect_timeout: Duration,
@@ -207,8 +213,8 @@ pub(crate) struct RequestArgs {
 
 impl EndpointArgs {
     /// Returns the broker's address and the client's identity.
-    pub(crate) fn endpoint(&self) -> Endpoint {
-        Endpoint {
+    pub(crate) fn endpoint(&self) -> Result<Endpoint, String> {
+        Ok(Endpoint {
             broker: self.broker,
             host: self
                 .host
@@ -221,8 +227,9 @@ impl EndpointArgs {
                 },
                 _ => Identity::Anonymous,
             },
+            trust: self.tls.as_deref().map(trust).transpose()?,
             connect_timeout: self.connect_timeout,
-        }
+        })
     }
 }
 
@@ -294,7 +301,7 @@ mod tests {
             user: "a".to_owned(),
             password: "b".to_owned(),
         };
-        assert_eq!(args.endpoint.endpoint().identity, plain);
+        assert_eq!(args.endpoint.endpoint().unwrap().identity, plain);
         assert!(parsed(&["cancel", "--user", "a"]).is_err());
         assert!(parsed(&["cancel", "--password", "b"]).is_err());
     }

@@ -10,11 +10,11 @@ use jitney::amqp::{
     SettleMode,
 };
 use jitney::limits;
-use tokio::io::Interest;
 use tokio::net::TcpStream;
 
 use crate::clock::Clock;
 use crate::progress::Completion;
+use crate::stream::{Stream, Trust};
 use crate::timer::Timer;
 
 /// Sends or receives over the links of one connection.
@@ -46,6 +46,8 @@ pub(crate) struct Endpoint {
     /// Host name in the AMQP open.
     pub(crate) host: String,
     pub(crate) identity: Identity,
+    /// With TLS, the certificates that the client trusts.
+    pub(crate) trust: Option<Trust>,
     /// The client retries for this time while the broker refuses connections.
     pub(crate) connect_timeout: Duration,
 }
@@ -61,7 +63,7 @@ pub(crate) struct LinkSpec {
 
 /// An open connection.
 pub(crate) struct Client {
-    stream: TcpStream,
+    stream: Stream,
     engine: Connection,
     clock: Clock,
     timer: Timer,
@@ -76,10 +78,8 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(1);
 impl Client {
     /// Opens a connection.
     pub(crate) async fn open(endpoint: &Endpoint, name: &str) -> Result<Self, String> {
-        let stream = connect(endpoint).await?;
-        stream
-            .set_nodelay(true)
-            .map_err(|error| error.to_string())?;
+        let tcp = connect(endpoint).await?;
+        let stream = Stream::new(tcp, endpoint.trust.as_ref(), &endpoint.host)?;
         let clock = Clock::start();
         let config = Config {
             container_id: format!("loadgen-{name}"),
@@ -223,13 +223,13 @@ impl Client {
                 Err(error) => return Err(lost(error)),
             }
         }
-        Ok(())
+        self.stream.flush().map_err(lost)
     }
 
     /// Reads the socket once and passes the bytes to the engine.
     fn read(&mut self) -> Result<(), String> {
         self.input.reserve(READ_BYTES);
-        match self.stream.try_read_buf(&mut self.input) {
+        match self.stream.try_read(&mut self.input) {
             Ok(0) => self.engine.handle_eof(self.clock.elapsed()),
             Ok(_) => self
                 .engine
@@ -251,17 +251,12 @@ impl Client {
                 .handle_bytes(self.clock.elapsed(), &mut self.input);
             return Ok(());
         }
-        let interest = if self.output.is_empty() {
-            Interest::READABLE
-        } else {
-            Interest::READABLE | Interest::WRITABLE
-        };
         let due = self.engine.poll_timeout();
         let due = due.map_or(Duration::MAX, |due| self.clock.until(due));
         let due = due.min(Duration::from_hours(1));
         tokio::select! {
-            ready = self.stream.ready(interest) => {
-                if ready.map_err(lost)?.is_readable() {
+            ready = self.stream.ready(!self.output.is_empty()) => {
+                if ready.map_err(lost)? {
                     self.read()?;
                 }
             }

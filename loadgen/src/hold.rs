@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::cli::{HoldArgs, LinkArg};
-use crate::client::{Client, LinkSpec};
+use crate::client::{Client, Endpoint, LinkSpec};
 use crate::output::{self, Report};
 use crate::process::Usage;
 use crate::report::float;
@@ -28,11 +28,13 @@ async fn hold(args: &HoldArgs) -> Result<(), String> {
     let before = args.pid.map(Usage::of).transpose()?;
     let started = Instant::now();
     let permits = Arc::new(Semaphore::new(OPENING_MAX));
+    let endpoint = args.endpoint.endpoint()?;
     let (sender, mut results) = mpsc::channel(OPENING_MAX);
     for number in 0..args.connections {
-        let (args, permits, sender) = (args.clone(), permits.clone(), sender.clone());
+        let (args, endpoint) = (args.clone(), endpoint.clone());
+        let (permits, sender) = (permits.clone(), sender.clone());
         tokio::spawn(async move {
-            let result = hold_one(&args, number, &permits, &sender).await;
+            let result = hold_one(&args, &endpoint, number, &permits, &sender).await;
             // The receiver is gone if another connection has failed.
             let _ = sender.send(result).await;
         });
@@ -64,13 +66,14 @@ async fn hold(args: &HoldArgs) -> Result<(), String> {
 /// Opens one connection, sends a result, and holds the connection open.
 async fn hold_one(
     args: &HoldArgs,
+    endpoint: &Endpoint,
     number: usize,
     permits: &Semaphore,
     sender: &mpsc::Sender<Result<(), String>>,
 ) -> Result<(), String> {
     let permit = permits.acquire().await.map_err(|error| error.to_string())?;
     let name = format!("idle-{number}");
-    let mut client = Client::open(&args.endpoint.endpoint(), &name).await?;
+    let mut client = Client::open(endpoint, &name).await?;
     let role = args.link.map(|link| match link {
         LinkArg::Sending => LinkRole::Outgoing,
         LinkArg::Receiving => LinkRole::Incoming,

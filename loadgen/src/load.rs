@@ -158,7 +158,7 @@ async fn run_direction(
     progress: Arc<Progress>,
     start: watch::Receiver<bool>,
 ) -> Result<Measurements, String> {
-    let endpoint = args.endpoint.endpoint();
+    let endpoint = args.endpoint.endpoint()?;
     let mut connecting = JoinSet::new();
     for pair in 0..args.pairs {
         let (endpoint, links) = (endpoint.clone(), links(&args, direction, pair));

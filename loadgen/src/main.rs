@@ -20,6 +20,7 @@ mod progress;
 mod receiver;
 mod report;
 mod sender;
+mod stream;
 mod timer;
 
 use std::process::ExitCode;

@@ -107,7 +107,7 @@ struct ManagementClient {
 
 impl ManagementClient {
     async fn open(args: &RequestArgs) -> Result<Self, String> {
-        let mut client = Client::open(&args.endpoint.endpoint(), "management").await?;
+        let mut client = Client::open(&args.endpoint.endpoint()?, "management").await?;
         let node = format!("{}/$management", args.node);
         let link = |role, name: &str| LinkSpec {
             role,
