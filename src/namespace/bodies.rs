@@ -62,12 +62,13 @@ impl LoadedBodies {
 }
 
 impl SharedBodies {
-    /// Counts one message more that has these bytes: a copy of one that a topic has.
-    pub(super) fn share(&mut self, body: BodyRef, topic: EntityId) {
+    /// Counts a message that a subscription gets from a topic: a copy, or the topic's own.
+    pub(super) fn share(&mut self, body: BodyRef, topic: EntityId, is_copy: bool) {
+        let more = u32::from(is_copy);
         if let Some(shared) = self.all.get_mut(&body.position) {
-            shared.count += 1;
+            shared.count += more;
         } else {
-            self.add(body, 2, Some(topic));
+            self.add(body, 1 + more, Some(topic));
         }
     }
 

@@ -108,6 +108,16 @@ pub(super) struct Paused {
     evaluation: Evaluation,
 }
 
+/// A subscription's copy of a topic's message.
+#[derive(Debug)]
+struct Copy {
+    subscription: EntityId,
+    /// What the action of a rule changes.
+    amendments: Option<Arc<Amendments>>,
+    /// It is a dead letter there: a rule could not be evaluated.
+    dead_letter: Option<DeadLetter>,
+}
+
 impl ForwardingTarget {
     /// Returns where messages of one of an entity's queues are forwarded to, if they are.
     pub(super) fn of(description: &Description, queue: SubQueue) -> Option<Self> {
@@ -224,15 +234,30 @@ impl Namespaces {
         };
         let mut matches = std::mem::take(&mut self.forwarding.matches);
         let progress = self.find_matches(topic, number, &message, &mut matches);
+        let mut last: Option<Copy> = None;
         for found in matches.drain(..) {
-            self.give(cx, topic, number, &message, found);
+            for copy in self.copies(found) {
+                if let Some(copy) = last.replace(copy) {
+                    let node = self.queues.get_mut(topic);
+                    let departure = node.and_then(|it| it.queue.copy(number, copy.subscription));
+                    self.give(cx, topic, &message, departure, copy);
+                }
+            }
         }
         self.forwarding.matches = matches;
         if progress == Progress::Paused {
             return false;
         }
         // Not by a step of the topic, which would send on what is being sent on.
-        self.step(cx, topic, |queue, cx| queue.published(cx, number));
+        if let Some(copy) = last {
+            // The message itself: one record and one change of the topic less than a copy.
+            let departure = self.step(cx, topic, |queue, _| {
+                queue.depart_shared(number, copy.subscription)
+            });
+            self.give(cx, topic, &message, departure.flatten(), copy);
+        } else {
+            self.step(cx, topic, |queue, cx| queue.published(cx, number));
+        }
         true
     }
 
@@ -275,48 +300,50 @@ impl Namespaces {
         progress
     }
 
-    /// Gives a subscription the copies that its rules make of a message.
-    fn give(
-        &mut self,
-        cx: &mut StepContext<'_>,
-        topic: EntityId,
-        number: SequenceNumber,
-        message: &Message,
-        found: Match,
-    ) {
+    /// Returns the copies that a subscription's rules make of a message.
+    fn copies(&self, found: Match) -> impl Iterator<Item = Copy> + use<> {
         let subscription = EntityId(found.subscription);
         let wants_errors = self
             .queue(subscription)
             .is_some_and(|queue| queue.description().dead_letter_on_filter_error);
-        let failed = found.error.filter(|_| wants_errors);
-        let failed = failed.map(|text| {
-            (
-                None,
-                Some(DeadLetter::broker("FilterEvaluationException", text)),
-            )
+        let failed = found.error.filter(|_| wants_errors).map(|text| Copy {
+            subscription,
+            amendments: None,
+            dead_letter: Some(DeadLetter::broker("FilterEvaluationException", text)),
         });
-        let copies = found
-            .copies
-            .into_iter()
-            .map(|amendments| (amendments, None));
-        for (amendments, dead_letter) in copies.chain(failed) {
-            let copy = self
-                .queue(topic)
-                .and_then(|queue| queue.copy(number, subscription));
-            let Some(mut copy) = copy else { return };
-            if let Some(amendments) = amendments {
-                if amendments.field(Field::SessionId).is_some() {
-                    copy.set_message_session(amendments.group_id());
-                }
-                copy.amend(amendments);
+        let copies = found.copies.into_iter().map(move |amendments| Copy {
+            subscription,
+            amendments,
+            dead_letter: None,
+        });
+        copies.chain(failed)
+    }
+
+    /// Gives a subscription a topic's message, or a copy of it.
+    fn give(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        topic: EntityId,
+        message: &Message,
+        departure: Option<Departure>,
+        copy: Copy,
+    ) {
+        let Some(mut departure) = departure else {
+            return;
+        };
+        if let Some(amendments) = copy.amendments {
+            if amendments.field(Field::SessionId).is_some() {
+                departure.set_message_session(amendments.group_id());
             }
-            let arriving = Arriving {
-                dead_letter,
-                ..self.arriving(subscription, Some(message))
-            };
-            self.bodies.share(copy.body(), topic);
-            self.arrive(cx, copy, arriving);
+            departure.amend(amendments);
         }
+        let arriving = Arriving {
+            dead_letter: copy.dead_letter,
+            ..self.arriving(departure.to, Some(message))
+        };
+        self.bodies
+            .share(departure.body(), topic, departure.is_copy());
+        self.arrive(cx, departure, arriving);
     }
 
     /// Forwards a message; `false` if its bytes are missing.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::ids::IdMap;
 use super::scan::{Offered, Scan};
 use crate::limits;
 
@@ -47,7 +48,7 @@ struct Consumer {
 
 #[derive(Debug, Default)]
 pub(super) struct Consumers {
-    all: BTreeMap<ConsumerId, Consumer>,
+    all: IdMap<Consumer>,
     /// Receivers that can take a message, in the order of their turns. It may contain some that no
     /// longer can.
     turns: VecDeque<ConsumerId>,
@@ -100,7 +101,7 @@ impl Consumers {
             allowance: Allowance::UpTo(limits::RECEIVER_WINDOW_BYTES),
             waiting: false,
         };
-        self.all.insert(id, consumer);
+        self.all.insert(id.0, consumer);
     }
 
     pub(super) fn add_scan(&mut self, id: ConsumerId, mode: ReceiveMode, scan: Scan) {
@@ -131,14 +132,14 @@ impl Consumers {
     }
 
     pub(super) fn remove(&mut self, id: ConsumerId) {
-        self.all.remove(&id);
+        self.all.remove(id.0);
         self.scans.remove(&id);
         self.turns.retain(|&other| other != id);
         self.draining.retain(|&other| other != id);
     }
 
     pub(super) fn set_credit(&mut self, id: ConsumerId, limit: u32, drain: bool) {
-        let Some(consumer) = self.all.get_mut(&id) else {
+        let Some(consumer) = self.all.get_mut(id.0) else {
             return;
         };
         consumer.limit = limit;
@@ -154,7 +155,7 @@ impl Consumers {
     /// Opens the window again by the bytes written to the peer; returns whether that lets a
     /// receiver continue.
     pub(super) fn written(&mut self, id: ConsumerId, bytes: i64) -> bool {
-        let Some(consumer) = self.all.get_mut(&id) else {
+        let Some(consumer) = self.all.get_mut(id.0) else {
             return false;
         };
         let was_full = !consumer.has_window();
@@ -169,7 +170,7 @@ impl Consumers {
 
     /// Sets the allowance of a receiver; returns whether that lets it continue.
     pub(super) fn allow(&mut self, id: ConsumerId, allowance: Allowance) -> bool {
-        let Some(consumer) = self.all.get_mut(&id) else {
+        let Some(consumer) = self.all.get_mut(id.0) else {
             return false;
         };
         let is_new = consumer.allowance != allowance;
@@ -185,7 +186,7 @@ impl Consumers {
     /// window.
     pub(super) fn next_turn(&mut self, bytes: u32) -> Option<(ConsumerId, ReceiveMode)> {
         while let Some(&id) = self.turns.front() {
-            let Some(consumer) = self.all.get_mut(&id) else {
+            let Some(consumer) = self.all.get_mut(id.0) else {
                 self.turns.pop_front();
                 continue;
             };
@@ -209,13 +210,13 @@ impl Consumers {
 
     /// Returns whether a receiver can take a message.
     pub(super) fn can_take(&self, id: ConsumerId) -> bool {
-        self.all.get(&id).is_some_and(Consumer::can_take)
+        self.all.get(id.0).is_some_and(Consumer::can_take)
     }
 
     /// Returns whether a receiver may be handed a message of so many bytes.
     pub(super) fn fits(&self, id: ConsumerId, bytes: u32) -> bool {
         self.all
-            .get(&id)
+            .get(id.0)
             .is_some_and(|consumer| consumer.fits(bytes))
     }
 
@@ -223,7 +224,7 @@ impl Consumers {
     pub(super) fn take(&mut self, id: ConsumerId, bytes: u32) -> Option<ReceiveMode> {
         let consumer = self
             .all
-            .get_mut(&id)
+            .get_mut(id.0)
             .filter(|consumer| consumer.can_take() && consumer.fits(bytes))?;
         consumer.delivered = consumer.delivered.wrapping_add(1);
         consumer.window -= i64::from(bytes);
@@ -232,7 +233,7 @@ impl Consumers {
 
     /// Gives back a credit that was taken for a message that did not leave.
     pub(super) fn return_credit(&mut self, id: ConsumerId) {
-        if let Some(consumer) = self.all.get_mut(&id) {
+        if let Some(consumer) = self.all.get_mut(id.0) {
             consumer.delivered = consumer.delivered.wrapping_sub(1);
             self.enlist(id);
         }
@@ -241,7 +242,7 @@ impl Consumers {
     /// Returns whether any receiver can take a message.
     pub(super) fn is_ready(&mut self) -> bool {
         while let Some(id) = self.turns.front() {
-            if let Some(consumer) = self.all.get_mut(id) {
+            if let Some(consumer) = self.all.get_mut(id.0) {
                 if consumer.can_take() {
                     return true;
                 }
@@ -260,7 +261,7 @@ impl Consumers {
         let mut done = Vec::new();
         let (all, scans) = (&mut self.all, &self.scans);
         self.draining.retain(|&id| {
-            let Some(consumer) = all.get_mut(&id) else {
+            let Some(consumer) = all.get_mut(id.0) else {
                 return false;
             };
             let undecided = scans.get(&id).is_some_and(Scan::is_undecided);
@@ -283,14 +284,14 @@ impl Consumers {
     }
 
     pub(super) fn ids(&self) -> impl Iterator<Item = ConsumerId> {
-        self.all.keys().copied()
+        self.all.ids().into_iter().map(ConsumerId)
     }
 
     fn enlist(&mut self, id: ConsumerId) {
         if self.scans.contains_key(&id) {
             return;
         }
-        if let Some(consumer) = self.all.get_mut(&id)
+        if let Some(consumer) = self.all.get_mut(id.0)
             && consumer.can_take()
             && !consumer.waiting
         {

@@ -70,6 +70,12 @@ impl Departure {
         self.entry.dead_letter_source = Some(Arc::new(path.into()));
     }
 
+    /// Returns whether the queue it comes from keeps it.
+    #[must_use]
+    pub fn is_copy(&self) -> bool {
+        self.copied
+    }
+
     /// Returns the bytes of the message.
     #[must_use]
     pub fn body(&self) -> BodyRef {
@@ -112,12 +118,18 @@ impl Queue {
         Some(Departure::new(self.id, to, entry))
     }
 
+    /// Removes a topic's message that a subscription gets, and others may have got copies of.
+    pub fn depart_shared(&mut self, number: SequenceNumber, to: EntityId) -> Option<Departure> {
+        let mut departure = self.depart(number, to)?;
+        departure.entry.shared = true;
+        Some(departure)
+    }
+
     /// Copies a message for a subscription. The one here stays, and shares its bytes.
-    #[must_use]
-    pub fn copy(&self, number: SequenceNumber, to: EntityId) -> Option<Departure> {
+    pub fn copy(&mut self, number: SequenceNumber, to: EntityId) -> Option<Departure> {
         let ordinal = self.ordinal(number);
-        let mut entry = self.index.get(ordinal)?.clone();
-        entry.shared = true;
+        self.index.update(ordinal, |entry| entry.shared = true)?;
+        let entry = self.index.get(ordinal)?.clone();
         let copied = true;
         Some(Departure {
             from: self.id,

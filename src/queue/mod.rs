@@ -27,6 +27,7 @@ mod damaged;
 mod description;
 mod duplicates;
 mod forward;
+mod ids;
 mod index;
 mod locks;
 mod message_session;

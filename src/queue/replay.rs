@@ -6,8 +6,8 @@ use bytes::Bytes;
 
 use super::duplicates::Order;
 use super::{
-    Acquired, Amendments, BodyRef, Departure, EntityId, Entry, Frozen, Kind, MessageSession,
-    Passage, Queue, Record, SequenceNumber, Timestamp, number,
+    Acquired, Amendments, BodyRef, Departure, EntityId, EntityKind, Entry, Frozen, Kind,
+    MessageSession, Passage, Queue, Record, SequenceNumber, Timestamp, number,
 };
 use crate::queue::Positions;
 
@@ -177,7 +177,7 @@ impl Queue {
     }
 
     /// Takes out the message of a `Moved` record that names this queue as the one it leaves, or
-    /// copies that of a `Copied` record.
+    /// copies that of a `Copied` record. What leaves a topic for a subscription shares its bytes.
     pub fn replay_departure(
         &mut self,
         passage: &Passage<'_>,
@@ -188,7 +188,9 @@ impl Queue {
             let copy = self.copy(number, passage.to);
             return copy.ok_or_else(|| self.unknown(number));
         }
-        let entry = self.forget_number(number)?;
+        let mut entry = self.forget_number(number)?;
+        let is_topic = self.description.kind == EntityKind::Topic;
+        entry.shared |= is_topic && passage.to.base() != self.id.base();
         Ok(Departure::new(self.id, passage.to, entry))
     }
 

@@ -6,12 +6,14 @@
 //! Sessions are in slots, and their names know the slot, so that the work for each message compares
 //! no text. A name that was made elsewhere is looked up.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::Bound;
 
 use bytes::Bytes;
+use hashbrown::HashTable;
 
+use super::ids::IdMap;
 use super::ordinals::Ordinals;
 use super::{ConsumerId, LockToken, MessageSession, Timestamp};
 use crate::limits;
@@ -24,12 +26,13 @@ pub(super) struct Sessions {
     vacant: Vec<u32>,
     /// The slots of all sessions, in the order of their names.
     places: BTreeMap<Box<str>, u32>,
-    /// The slots of all sessions by the hashes of their names: with thousands of them, a search
-    /// that compares texts touches a dozen cache lines.
-    hashes: BTreeSet<(u64, u32)>,
+    /// The hashes of all names with the slots. With thousands of sessions a search in a tree touches a
+    /// dozen cache lines, and a search here one. Nothing depends on its order.
+    hashes: HashTable<(u64, u32)>,
     /// Sessions without a holder that have a message to deliver, by the oldest such message.
     free: BTreeSet<(u64, u32)>,
-    held: BTreeMap<ConsumerId, u32>,
+    /// The slots of the sessions that receivers hold.
+    held: IdMap<u32>,
     /// When the locks of sessions end, and when receivers whose locks have ended are removed.
     ends: BTreeSet<(Timestamp, u32)>,
     /// Receivers that wait for any session, in the order in which they attached.
@@ -39,8 +42,9 @@ pub(super) struct Sessions {
     /// The deadlines of their waits.
     wait_ends: BTreeSet<(Timestamp, u64)>,
     next_wait: u64,
-    /// Holders that may be able to take a message.
-    due: BTreeSet<ConsumerId>,
+    /// Slots of sessions whose holders may be able to take a message, in the order in which they became so. A slot
+    /// that is no longer due is passed over.
+    due: VecDeque<u32>,
     /// Bytes of all states.
     state_bytes: u64,
     /// Messages, and those that can be delivered.
@@ -78,6 +82,8 @@ pub(super) struct Holder {
     pub(super) locked: Ordinals<LockToken>,
     /// Its lock has ended: it gets nothing more, and any receiver may take the session.
     lapsed: bool,
+    /// Its session is among those that are due.
+    due: bool,
 }
 
 /// A receiver that waits for any session.
@@ -131,9 +137,9 @@ impl Sessions {
         };
         if available {
             let added = session.available.insert(ordinal, ()).is_none();
-            let holder = session.holder().map(|holder| holder.consumer);
+            let due = session.make_due();
             self.available += usize::from(added);
-            self.due.extend(holder);
+            self.due.extend(due.then_some(place));
         } else {
             let removed = session.available.remove(ordinal).is_some();
             self.available -= usize::from(removed);
@@ -155,13 +161,13 @@ impl Sessions {
 
     /// Returns the session that a receiver holds.
     pub(super) fn held_by(&self, consumer: ConsumerId) -> Option<&MessageSession> {
-        let session = self.at(*self.held.get(&consumer)?)?;
+        let session = self.at(*self.held.get(consumer.0)?)?;
         session.holder().map(|_| &session.name)
     }
 
     /// Returns the session that a receiver was granted, though its lock may have ended.
     pub(super) fn of(&self, consumer: ConsumerId) -> Option<&MessageSession> {
-        Some(&self.at(*self.held.get(&consumer)?)?.name)
+        Some(&self.at(*self.held.get(consumer.0)?)?.name)
     }
 
     pub(super) fn holder(&self, name: &str) -> Option<&Holder> {
@@ -177,9 +183,9 @@ impl Sessions {
         until: Timestamp,
     ) -> MessageSession {
         let place = self.enter(name);
-        self.held.insert(consumer, place);
+        self.held.insert(consumer.0, place);
         self.ends.insert((until, place));
-        self.due.insert(consumer);
+        self.due.push_back(place);
         let Some(session) = self.at_mut(place) else {
             return name.clone();
         };
@@ -189,6 +195,7 @@ impl Sessions {
             until,
             locked: Ordinals::default(),
             lapsed: false,
+            due: true,
         });
         let name = session.name.clone();
         self.refresh(place);
@@ -215,8 +222,7 @@ impl Sessions {
     pub(super) fn release(&mut self, name: &MessageSession) -> Option<Holder> {
         let place = self.place(name)?;
         let holder = self.at_mut(place)?.holder.take()?;
-        self.held.remove(&holder.consumer);
-        self.due.remove(&holder.consumer);
+        self.held.remove(holder.consumer.0);
         self.ends.remove(&(holder.until, place));
         self.refresh(place);
         Some(holder)
@@ -236,10 +242,8 @@ impl Sessions {
         let until = holder.until.after(limits::SESSION_LINGER);
         let before = std::mem::replace(&mut holder.until, until);
         holder.lapsed = true;
-        let consumer = holder.consumer;
         self.ends.remove(&(before, place));
         self.ends.insert((until, place));
-        self.due.remove(&consumer);
         self.refresh(place);
         true
     }
@@ -326,10 +330,8 @@ impl Sessions {
         for waiting in self.waiting.values_mut() {
             waiting.until = waiting.until.moved(step);
         }
-        let held: Vec<u32> = self.held.values().copied().collect();
-        for place in held {
-            let session = self.at_mut(place);
-            if let Some(holder) = session.and_then(|session| session.holder.as_mut()) {
+        for session in self.all.iter_mut().flatten() {
+            if let Some(holder) = &mut session.holder {
                 holder.until = holder.until.moved(step);
             }
         }
@@ -351,16 +353,24 @@ impl Sessions {
 
     /// Notes that a receiver's credit has changed.
     pub(super) fn set_due(&mut self, consumer: ConsumerId) {
-        if self.held.contains_key(&consumer) {
-            self.due.insert(consumer);
+        if let Some(&place) = self.held.get(consumer.0)
+            && self.at_mut(place).is_some_and(SessionState::make_due)
+        {
+            self.due.push_back(place);
         }
     }
 
     /// Takes out a holder that may be able to take a message, with its session.
     pub(super) fn pop_due(&mut self) -> Option<(ConsumerId, MessageSession)> {
-        while let Some(consumer) = self.due.pop_first() {
-            if let Some(name) = self.held_by(consumer) {
-                return Some((consumer, name.clone()));
+        while let Some(place) = self.due.pop_front() {
+            let Some(session) = self.at_mut(place) else {
+                continue;
+            };
+            if let Some(holder) = &mut session.holder
+                && std::mem::take(&mut holder.due)
+                && !holder.lapsed
+            {
+                return Some((holder.consumer, session.name.clone()));
             }
         }
         None
@@ -443,9 +453,11 @@ impl Sessions {
 
     fn find(&self, id: &str) -> Option<u32> {
         let hash = hash(id);
-        let mut found = self.hashes.range((hash, 0)..=(hash, u32::MAX));
         let is_it = |place| self.at(place).is_some_and(|session| session.id() == id);
-        found.find_map(|&(_, place)| is_it(place).then_some(place))
+        let found = self
+            .hashes
+            .find(hash, |&(of, place)| of == hash && is_it(place));
+        found.map(|&(_, place)| place)
     }
 
     /// Finds a session: where its name says, or by its text.
@@ -468,7 +480,9 @@ impl Sessions {
         });
         let id = name.as_str();
         self.places.insert(id.into(), place);
-        self.hashes.insert((hash(id), place));
+        let hash = hash(id);
+        self.hashes
+            .insert_unique(hash, (hash, place), |&(of, _)| of);
         let slot = usize::try_from(place).ok();
         if let Some(slot) = slot.and_then(|place| self.all.get_mut(place)) {
             let session = SessionState::new(MessageSession::at(id, place));
@@ -505,7 +519,10 @@ impl Sessions {
         let session = slot.and_then(|place| self.all.get_mut(place)?.take());
         if let Some(session) = session {
             self.places.remove(session.id());
-            self.hashes.remove(&(hash(session.id()), place));
+            let hash = hash(session.id());
+            if let Ok(found) = self.hashes.find_entry(hash, |&(_, at)| at == place) {
+                found.remove();
+            }
             self.vacant.push(place);
         }
     }
@@ -526,6 +543,12 @@ impl SessionState {
 
     fn id(&self) -> &str {
         self.name.as_str()
+    }
+
+    /// Makes it due if a receiver holds it; returns whether it was not due before.
+    fn make_due(&mut self) -> bool {
+        let holder = self.holder.as_mut().filter(|holder| !holder.lapsed);
+        holder.is_some_and(|holder| !std::mem::replace(&mut holder.due, true))
     }
 
     /// Returns the receiver that holds it, if there is one.
