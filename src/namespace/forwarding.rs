@@ -34,8 +34,8 @@ pub(super) struct Forwarding {
     /// Queues from which messages cannot be forwarded, or be given to receivers with selectors, before their
     /// bytes have been read.
     stalled: BTreeSet<EntityId>,
-    /// Queues that messages are being forwarded from in this step.
-    active: BTreeSet<EntityId>,
+    /// Queues that messages are being forwarded from in this step, each one behind the one that forwards to it.
+    active: Vec<EntityId>,
     /// The queue of `stalled` whose bytes were read last: each has its turn.
     last_stalled: EntityId,
     /// For how many messages bytes are read at a time: as many as the share of a turn lasts for.
@@ -54,7 +54,7 @@ impl Default for Forwarding {
     fn default() -> Self {
         Self {
             stalled: BTreeSet::new(),
-            active: BTreeSet::new(),
+            active: Vec::new(),
             last_stalled: EntityId(0),
             read_back_count: limits::READ_BACK_MESSAGES,
             loaded: LoadedBodies::default(),
@@ -191,11 +191,12 @@ impl Namespaces {
     /// queue meanwhile waits for its turn, so that a circle of entities is a loop here, and ends
     /// when the messages have gone as far as they may.
     pub(super) fn forward_all(&mut self, cx: &mut StepContext<'_>, id: EntityId) {
-        if !self.forwarding.active.insert(id) {
+        if self.forwarding.active.contains(&id) {
             return;
         }
+        self.forwarding.active.push(id);
         while self.forward_next(cx, id) {}
-        self.forwarding.active.remove(&id);
+        self.forwarding.active.pop();
     }
 
     /// Forwards the first message, if there is one and it can be forwarded now.
