@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::ids::IdMap;
+use super::id_map::IdMap;
 use super::scan::{Offered, Scan};
 use crate::limits;
 

@@ -27,7 +27,7 @@ mod damaged;
 mod description;
 mod duplicates;
 mod forward;
-mod ids;
+mod id_map;
 mod index;
 mod locks;
 mod message_session;

@@ -13,7 +13,7 @@ use std::ops::Bound;
 use bytes::Bytes;
 use hashbrown::HashTable;
 
-use super::ids::IdMap;
+use super::id_map::IdMap;
 use super::ordinals::Ordinals;
 use super::{ConsumerId, LockToken, MessageSession, Timestamp};
 use crate::limits;

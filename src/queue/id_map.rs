@@ -61,20 +61,25 @@ mod tests {
     use super::*;
     use crate::ids::Random;
 
+    /// An id as links of connections have them.
+    fn any_id(random: &mut Random) -> u64 {
+        let (connection, link) = (random.next_u64() % 16, random.next_u64() % 64);
+        connection << 32 | link
+    }
+
     #[test]
     fn it_has_what_a_tree_has() {
         let (mut map, mut tree) = (IdMap::default(), BTreeMap::new());
         let mut random = Random::new(1);
         for _ in 0..20_000 {
-            // As links of connections are named.
-            let id = random.next_u64() % 16 << 32 | random.next_u64() % 64;
+            let id = any_id(&mut random);
             let value = random.next_u64();
-            if value % 3 == 0 {
+            if value.is_multiple_of(3) {
                 assert_eq!(map.remove(id), tree.remove(&id));
             } else {
                 assert_eq!(map.insert(id, value), tree.insert(id, value));
             }
-            let other = random.next_u64() % 16 << 32 | random.next_u64() % 64;
+            let other = any_id(&mut random);
             assert_eq!(map.get(other), tree.get(&other));
         }
         assert!(!tree.is_empty());
