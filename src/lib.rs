@@ -21,6 +21,7 @@ pub mod config;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod gateway;
+pub mod histogram;
 pub mod ids;
 pub mod journal;
 pub mod limits;

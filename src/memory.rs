@@ -125,6 +125,17 @@ impl Memory {
         of(&self.shared.open) + of(&self.shared.packed) + of(&self.shared.other)
     }
 
+    /// Returns counted memory by purpose, in bytes: open parts of indexes, packed parts, and all else.
+    #[must_use]
+    pub fn by_purpose(&self) -> [(&'static str, usize); 3] {
+        let of = |count: &AtomicUsize| count.load(Ordering::Relaxed);
+        [
+            ("index_open", of(&self.shared.open)),
+            ("index_packed", of(&self.shared.packed)),
+            ("other", of(&self.shared.other)),
+        ]
+    }
+
     /// Returns this account's budget of counted memory, in bytes.
     pub(crate) fn total(&self) -> usize {
         self.part(self.shared.budget.total)

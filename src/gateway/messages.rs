@@ -88,6 +88,18 @@ impl Gateway {
         authority: &Authority,
         operation: MessageOperation,
     ) -> Result<MessageOutcome, Denied> {
+        let done = self.carry_out(cx, host, authority, operation);
+        self.count_if_refused(&done);
+        done
+    }
+
+    fn carry_out(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        host: Option<&str>,
+        authority: &Authority,
+        operation: MessageOperation,
+    ) -> Result<MessageOutcome, Denied> {
         match operation {
             MessageOperation::Send { path, messages } => {
                 let (queue, address) = self.named(host, authority, &path, Right::Send)?;

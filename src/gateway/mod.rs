@@ -15,6 +15,7 @@ pub mod amqp;
 pub mod denied;
 pub mod messages;
 pub mod rest;
+mod statistics;
 
 use std::collections::VecDeque;
 
@@ -24,8 +25,8 @@ use crate::ids::{ConnectionId, EntityId, LockToken, Random};
 use crate::memory::Memory;
 use crate::namespace::administration::{AdminAnswer, AdminOperation};
 use crate::namespace::{
-    Contained, Damage, Deliveries, Denied, EntityChange, EntityRefused, Namespaces, StepContext,
-    Tier, WantedBody,
+    Contained, Damage, Deliveries, Denied, DeniedKind, EntityChange, EntityRefused, Namespaces,
+    StepContext, Tier, WantedBody,
 };
 use crate::queue::{Context, Description, Handover, Looks, Queue};
 use crate::rules::Rule;
@@ -33,6 +34,7 @@ use crate::time::{ClockStep, Timestamp};
 
 pub use amqp::management::Response;
 pub use denied::Tracking;
+pub use statistics::Statistics;
 
 use amqp::Link;
 use amqp::connections::{Connection, Connections};
@@ -127,6 +129,8 @@ pub struct Gateway {
     looks: Looks,
     /// Links whose next answer needs more looks than there were.
     unfinished: VecDeque<(ConnectionId, LinkId)>,
+    /// Refusals since the process started, by [`DeniedKind`].
+    refused: [u64; DeniedKind::ALL.len()],
     /// For tracking ids, which must not tell what lock tokens are made of.
     tracking: Random,
     /// The instructions for connections, in order.
@@ -148,6 +152,7 @@ impl Gateway {
             interpreted: Interpreted::default(),
             looks: Looks::default(),
             unfinished: VecDeque::new(),
+            refused: [0; DeniedKind::ALL.len()],
             tracking: Random::new(one_way(&seed.to_le_bytes())),
             replies: Vec::new(),
             deliveries: Deliveries::default(),
@@ -309,9 +314,11 @@ impl Gateway {
         authority: &Authority,
         operation: AdminOperation,
     ) -> Result<AdminAnswer, Denied> {
-        self.with_namespaces(cx, |namespaces, cx| {
+        let done = self.with_namespaces(cx, |namespaces, cx| {
             namespaces.administer(cx, host, authority, operation)
-        })
+        });
+        self.count_if_refused(&done);
+        done
     }
 
     /// Forwards messages whose bytes have been read, or gives them to receivers with selectors.
@@ -481,6 +488,7 @@ impl Gateway {
 
     /// Marks a reason for a refusal with a tracking id.
     fn tracked(&mut self, now: Timestamp, denied: Denied) -> Denied {
+        self.count_refused(denied.kind);
         denied::tracked(denied, now, &mut self.tracking)
     }
 

@@ -44,6 +44,7 @@ pub use disk::{CheckpointSink, Disk, SegmentId};
 pub use error::Error;
 pub use reading::{Stretch, read_ahead};
 pub use recover::{Recovered, Replay, recover};
+pub use usage::LogStatistics;
 pub use writer::{CheckpointAt, Frame, Writer};
 
 use crate::limits;

@@ -24,6 +24,19 @@ pub(super) struct Usage {
     turnover: u64,
 }
 
+/// The segments of a log, and what lies in them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LogStatistics {
+    /// Segments with frames.
+    pub segments: usize,
+    /// Bytes of all frames.
+    pub bytes: u64,
+    /// Bytes of messages that are still there.
+    pub live_bytes: u64,
+    /// Bodies of messages that are still there; several messages may share one.
+    pub live_messages: u64,
+}
+
 #[derive(Debug, Default)]
 struct SegmentUsage {
     length: u64,
@@ -38,6 +51,16 @@ struct SegmentUsage {
 }
 
 impl Usage {
+    /// Returns what segments there are and what lies in them.
+    pub(super) fn statistics(&self) -> LogStatistics {
+        LogStatistics {
+            segments: self.segments.len(),
+            bytes: self.length,
+            live_bytes: self.alive,
+            live_messages: self.alive_count,
+        }
+    }
+
     /// Takes in a segment, or more of one that is there.
     pub(super) fn grow(&mut self, segment: SegmentId, length: u64) {
         let found = self.segments.entry(segment).or_default();

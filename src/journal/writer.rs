@@ -14,7 +14,7 @@ use super::cache::Cache;
 use super::codec;
 use super::layout::{FRAME_ALIGNMENT, FRAME_HEADER, Position, u64_of};
 use super::reading::Stretch;
-use super::usage::Usage;
+use super::usage::{LogStatistics, Usage};
 use super::{Disk, Error, Options, SegmentId};
 use crate::ids::BodyRef;
 use crate::queue::{Journal, Positions, Record};
@@ -118,6 +118,12 @@ impl Writer {
             checkpoint_retry: 0,
             has_loss: start.has_loss,
         }
+    }
+
+    /// Returns what the log has.
+    #[must_use]
+    pub fn statistics(&self) -> LogStatistics {
+        self.usage.statistics()
     }
 
     /// Ends the open frame; `None` if nothing was appended.

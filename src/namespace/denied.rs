@@ -75,6 +75,65 @@ pub enum DeniedKind {
     Unauthorized,
 }
 
+impl DeniedKind {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 23] = [
+        Self::Argument,
+        Self::Changed,
+        Self::Decode,
+        Self::Deleted,
+        Self::Disabled,
+        Self::Exists,
+        Self::Full,
+        Self::InUse,
+        Self::Internal,
+        Self::InvalidField,
+        Self::Limit,
+        Self::MessageNotFound,
+        Self::MessageLockLost,
+        Self::NotAllowed,
+        Self::NotFound,
+        Self::NotImplemented,
+        Self::SessionCannotBeLocked,
+        Self::SessionLockLost,
+        Self::Timeout,
+        Self::TooLarge,
+        Self::TransactionRollback,
+        Self::TransactionUnknown,
+        Self::Unauthorized,
+    ];
+
+    /// Returns its name in metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Argument => "argument",
+            Self::Changed => "changed",
+            Self::Decode => "decode",
+            Self::Deleted => "deleted",
+            Self::Disabled => "disabled",
+            Self::Exists => "exists",
+            Self::Full => "full",
+            Self::InUse => "in_use",
+            Self::Internal => "internal",
+            Self::InvalidField => "invalid_field",
+            Self::Limit => "limit",
+            Self::MessageNotFound => "message_not_found",
+            Self::MessageLockLost => "message_lock_lost",
+            Self::NotAllowed => "not_allowed",
+            Self::NotFound => "not_found",
+            Self::NotImplemented => "not_implemented",
+            Self::SessionCannotBeLocked => "session_cannot_be_locked",
+            Self::SessionLockLost => "session_lock_lost",
+            Self::Timeout => "timeout",
+            Self::TooLarge => "too_large",
+            Self::TransactionRollback => "transaction_rollback",
+            Self::TransactionUnknown => "transaction_unknown",
+            Self::Unauthorized => "unauthorized",
+        }
+    }
+}
+
 impl Denied {
     /// Says why an operation on an entity is not done.
     pub fn new(kind: DeniedKind, text: impl Into<String>, entity: &str) -> Self {

@@ -64,6 +64,15 @@ impl Directory {
         String::new()
     }
 
+    /// Returns the name of the namespace of a path, in lower case; empty if the first has none.
+    pub(super) fn name_of(&self, path: &str) -> String {
+        let prefix = address::namespace_of(path);
+        if prefix.is_empty() {
+            return self.first_name().unwrap_or_default().to_owned();
+        }
+        prefix.trim_matches('/').to_owned()
+    }
+
     /// Puts a namespace into a tier, by the prefix of its paths.
     pub(super) fn set_tier(&mut self, prefix: String, tier: Tier) {
         match tier {

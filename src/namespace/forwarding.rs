@@ -383,7 +383,11 @@ impl Namespaces {
             departure.set_dead_letter_source(address::without_namespace(&source));
         }
         let hops = departure.hop();
-        match self.refusal_to_forward(target, path, hops, body) {
+        let refused = self.refusal_to_forward(target, path, hops, body);
+        if let Some(node) = self.queues.get_mut(from) {
+            node.queue.count_departed(refused.is_some());
+        }
+        match refused {
             None => {
                 self.record_access(cx.now, to);
                 let arriving = self.arriving(to, message.as_ref());

@@ -23,6 +23,7 @@ mod queues;
 mod recovery;
 mod send;
 mod settle;
+mod statistics;
 mod tier;
 mod transaction_scope;
 pub(crate) mod transactions;
@@ -42,6 +43,7 @@ pub use entities::EntityRefused;
 pub use forwarding::WantedBody;
 pub use loss::{Salvage, Salvaged};
 pub use recovery::{FoundBody, SearchPosition, Snapshot};
+pub use statistics::{EntityStatistics, QueueStatistics, Statistics};
 pub use tier::Tier;
 
 pub(crate) use directory::Directory;

@@ -283,6 +283,10 @@ impl Consumers {
         !self.draining.is_empty()
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
     pub(super) fn ids(&self) -> impl Iterator<Item = ConsumerId> {
         self.all.ids().into_iter().map(ConsumerId)
     }

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use super::{
-    Amendments, BodyRef, Context, DeadLetter, Entry, Kind, Queue, Record, SequenceNumber, Stamps,
-    StoredState, number,
+    Amendments, BodyRef, Context, DeadLetter, DeadLetterCause, Entry, Kind, Queue, Record,
+    SequenceNumber, Stamps, StoredState, number,
 };
 use crate::message::{EMPTY, Field};
 use crate::time::Millis;
@@ -47,7 +47,10 @@ impl Queue {
             reason.set_field(Field::SessionId, Some(name.as_str()));
         }
         match self.kind {
-            Kind::Main { .. } => self.dead_letter(cx, ordinal, Some(Arc::new(reason))),
+            Kind::Main { .. } => {
+                let cause = DeadLetterCause::Damaged;
+                self.dead_letter(cx, ordinal, cause, Some(Arc::new(reason)));
+            }
             Kind::DeadLetter => self.mark(cx, ordinal, reason),
         }
         Some(body)
@@ -88,6 +91,7 @@ impl Queue {
         entry.delivery_count = stamps.delivery_count;
         entry.amendments.clone_from(&stamps.amendments);
         self.add(entry);
-        self.dead_letter(cx, ordinal, Some(reason.amended()));
+        let cause = DeadLetterCause::Damaged;
+        self.dead_letter(cx, ordinal, cause, Some(reason.amended()));
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    Amendments, BodyRef, Context, DeadLetter, EntityId, Entry, Kind, Passage, Queue, Record,
-    SequenceNumber, StoredState, number,
+    Amendments, BodyRef, Context, DeadLetter, DeadLetterCause, EntityId, Entry, Kind, Passage,
+    Queue, Record, SequenceNumber, StoredState, number,
 };
 use crate::rules::Facts;
 use crate::time::Millis;
@@ -43,7 +43,7 @@ impl Departure {
         }
     }
 
-    /// Changes its destination.
+    /// Changes its destination: it could not be forwarded.
     pub fn redirect(&mut self, to: EntityId, reason: DeadLetter) {
         self.to = to;
         self.amend(Arc::new(reason.into_amendments()));
@@ -118,15 +118,32 @@ impl Queue {
         Some(Departure::new(self.id, to, entry))
     }
 
+    /// Counts a message that has departed; `refused` if its destination did not take it, and it is a dead letter.
+    pub fn count_departed(&mut self, refused: bool) {
+        if refused {
+            self.count().dead_letter(DeadLetterCause::Forwarding);
+        } else {
+            self.count().forwarded += 1;
+        }
+    }
+
     /// Removes a topic's message that a subscription gets, and others may have got copies of.
     pub fn depart_shared(&mut self, number: SequenceNumber, to: EntityId) -> Option<Departure> {
         let mut departure = self.depart(number, to)?;
         departure.entry.shared = true;
+        self.count().forwarded += 1;
         Some(departure)
     }
 
     /// Copies a message for a subscription. The one here stays, and shares its bytes.
     pub fn copy(&mut self, number: SequenceNumber, to: EntityId) -> Option<Departure> {
+        let copy = self.copy_again(number, to)?;
+        self.count().forwarded += 1;
+        Some(copy)
+    }
+
+    /// Copies a message as [`Queue::copy`] did before the process started.
+    pub(super) fn copy_again(&mut self, number: SequenceNumber, to: EntityId) -> Option<Departure> {
         let ordinal = self.ordinal(number);
         self.index.update(ordinal, |entry| entry.shared = true)?;
         let entry = self.index.get(ordinal)?.clone();
@@ -157,10 +174,11 @@ impl Queue {
         self.index.get(self.ordinal(number))?.amendments.clone()
     }
 
-    /// Removes a topic's message that has been copied to all its subscriptions.
+    /// Removes a topic's message that no subscription takes.
     pub fn published(&mut self, cx: &mut Context<'_>, number: SequenceNumber) {
         let ordinal = self.ordinal(number);
         self.remove(cx, ordinal);
+        self.count().unmatched += 1;
     }
 
     /// Adds a message from another queue, and records its arrival.
@@ -193,10 +211,14 @@ impl Queue {
         let ordinal = entry.ordinal;
         let lost = self.sessions.is_some() && entry.message_session.is_none();
         self.add(entry);
-        let no_session = lost.then(DeadLetter::without_session);
-        if let Some(reason) = arriving.dead_letter.or(no_session) {
+        self.count().incoming += 1;
+        let failed = arriving
+            .dead_letter
+            .map(|reason| (DeadLetterCause::Filter, reason));
+        let no_session = lost.then(|| (DeadLetterCause::NoSession, DeadLetter::without_session()));
+        if let Some((cause, reason)) = failed.or(no_session) {
             let changes = Some(Arc::new(reason.into_amendments()));
-            self.dead_letter(cx, ordinal, changes);
+            self.dead_letter(cx, ordinal, cause, changes);
         }
     }
 
@@ -231,6 +253,7 @@ impl Queue {
             return false;
         };
         if !self.duplicates.insert(cx.now, window, key) {
+            self.count().duplicates += 1;
             return true;
         }
         let (entity, at) = (self.id, cx.now);

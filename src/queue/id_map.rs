@@ -14,6 +14,10 @@ impl<T> Default for IdMap<T> {
 }
 
 impl<T> IdMap<T> {
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub(super) fn get(&self, id: u64) -> Option<&T> {
         let found = self.0.find(hash(id), |&(of, _)| of == id);
         found.map(|(_, value)| value)

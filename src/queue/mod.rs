@@ -23,6 +23,7 @@
 mod accept;
 mod browse;
 mod consumers;
+mod counters;
 mod damaged;
 mod description;
 mod duplicates;
@@ -63,6 +64,7 @@ pub use accept::{
 };
 pub use browse::{Browsed, Doomed, LookOn, Looks};
 pub use consumers::{Allowance, ConsumerId, ReceiveMode};
+pub use counters::{Counters, DeadLetterCause};
 pub use description::{Description, EntityKind, History, Status};
 pub use forward::{Arriving, Departure};
 pub use message_session::MessageSession;
@@ -103,6 +105,8 @@ pub struct Queue {
     replayed: Option<(Box<[u8]>, Arc<Amendments>)>,
     /// Bytes of memory beside the entries of messages.
     held: Held,
+    /// Made with the first message: most queues of a large namespace see none.
+    counters: Option<Box<Counters>>,
 }
 
 /// The role of a queue in its entity.
@@ -193,6 +197,7 @@ impl Queue {
             is_behind: false,
             replayed: None,
             held: Memory::default().hold(Purpose::Other, 0),
+            counters: None,
         }
     }
 
@@ -304,6 +309,24 @@ impl Queue {
         &self.description
     }
 
+    /// Returns what has happened here since the process started.
+    #[must_use]
+    pub fn counters(&self) -> Option<&Counters> {
+        self.counters.as_deref()
+    }
+
+    /// Returns the counters, for something that has happened.
+    fn count(&mut self) -> &mut Counters {
+        self.counters.get_or_insert_default()
+    }
+
+    /// Counts a message that is completed.
+    fn count_completed(&mut self, now: Timestamp, enqueued_at: Timestamp) {
+        let counters = self.count();
+        counters.completed += 1;
+        counters.time_in_queue.record_millis(now.since(enqueued_at));
+    }
+
     /// Returns the bytes of all its messages as their senders encoded them.
     #[must_use]
     pub fn bytes(&self) -> u64 {
@@ -326,6 +349,31 @@ impl Queue {
     #[must_use]
     pub fn scheduled(&self) -> usize {
         self.scheduled.len()
+    }
+
+    /// Returns the number of deferred messages.
+    #[must_use]
+    pub fn deferred(&self) -> usize {
+        self.deferred
+    }
+
+    /// Returns the number of messages that are locked.
+    #[must_use]
+    pub fn locked(&self) -> usize {
+        self.locks.len()
+    }
+
+    /// Returns the number of receivers.
+    #[must_use]
+    pub fn receivers(&self) -> usize {
+        self.consumers.len()
+    }
+
+    /// Returns the number of message sessions that have a message, a state or a holder, and of those with a holder.
+    #[must_use]
+    pub fn session_counts(&self) -> (usize, usize) {
+        let sessions = self.sessions.as_ref();
+        sessions.map_or((0, 0), sessions::Sessions::counts)
     }
 
     /// Returns whether it holds no message.
@@ -394,13 +442,20 @@ impl Queue {
     }
 
     /// Sends a message to the dead-letter queue, or drops it where there is none to send it to.
-    fn dead_letter(&mut self, cx: &mut Context<'_>, ordinal: u64, changes: Changes) {
+    fn dead_letter(
+        &mut self,
+        cx: &mut Context<'_>,
+        ordinal: u64,
+        cause: DeadLetterCause,
+        changes: Changes,
+    ) {
         let Kind::Main { dead_letters } = self.kind else {
             return;
         };
         let Some(mut entry) = self.forget(ordinal) else {
             return;
         };
+        self.count().dead_letter(cause);
         receive::amend(&mut entry.amendments, changes);
         entry.locked = false;
         entry.state = StoredState::Active;

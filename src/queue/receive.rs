@@ -3,8 +3,9 @@
 use std::sync::{Arc, LazyLock};
 
 use super::{
-    Acquired, Allowance, Amendments, ConsumerId, Context, Delivery, Handover, Kind, LockToken,
-    MessageSession, Queue, ReceiveMode, SequenceNumber, StoredState, Timestamp, numbers, stamps,
+    Acquired, Allowance, Amendments, ConsumerId, Context, DeadLetterCause, Delivery, Handover,
+    Kind, LockToken, MessageSession, Queue, ReceiveMode, SequenceNumber, StoredState, Timestamp,
+    numbers, stamps,
 };
 use crate::limits;
 use crate::rules::Share;
@@ -339,10 +340,17 @@ impl Queue {
         let ordinal = self.end_lock(token).ok_or(LockLost)?;
         match settlement {
             Settlement::Complete => {
-                self.remove(cx, ordinal);
+                if let Some(entry) = self.remove(cx, ordinal) {
+                    self.count_completed(cx.now, entry.enqueued_at);
+                }
             }
-            Settlement::Abandon(changes) => self.fail(cx, ordinal, changes),
-            Settlement::DeadLetter(changes) => self.dead_letter(cx, ordinal, changes),
+            Settlement::Abandon(changes) => {
+                self.count().abandoned += 1;
+                self.fail(cx, ordinal, changes);
+            }
+            Settlement::DeadLetter(changes) => {
+                self.dead_letter(cx, ordinal, DeadLetterCause::Receiver, changes);
+            }
             Settlement::Defer(changes) => self.defer(cx, ordinal, changes),
             Settlement::Release => self.unlock(cx, ordinal),
         }
@@ -445,6 +453,7 @@ impl Queue {
             && let Some(lock) = self.locks.pop_expired(cx.now)
         {
             *left -= 1;
+            self.count().locks_expired += 1;
             self.fail(cx, lock.ordinal, None);
         }
     }
@@ -502,6 +511,7 @@ impl Queue {
                     entry.acquired = Acquired::Perhaps;
                     (entry.body, stamps, name)
                 })?;
+                self.count_delivered(cx.now, stamps.enqueued_time);
                 let (token, until) = self.lock(cx, ordinal, name.as_ref());
                 stamps.locked_until = Some(until);
                 stamps.lock_token = Some(token.to_uuid());
@@ -515,6 +525,8 @@ impl Queue {
             }
             ReceiveMode::ReceiveAndDelete => {
                 let entry = self.remove(cx, ordinal)?;
+                self.count_delivered(cx.now, entry.enqueued_at);
+                self.count_completed(cx.now, entry.enqueued_at);
                 let token = LockToken::new(cx.random.next_u64(), cx.random.next_u64());
                 let mut stamps = stamps(self.id, self.description.partitioned, &entry);
                 stamps.delivered = true;
@@ -526,6 +538,14 @@ impl Queue {
                 })
             }
         }
+    }
+
+    fn count_delivered(&mut self, now: Timestamp, enqueued_at: Timestamp) {
+        let counters = self.count();
+        counters.delivered += 1;
+        counters
+            .delivery_delay
+            .record_millis(now.since(enqueued_at));
     }
 
     /// Makes the lock of a message. In a message session it ends with the session's.
@@ -568,7 +588,8 @@ impl Queue {
         let max = self.description.max_delivery_count;
         if max <= count && counts {
             let reason = DeadLetter::too_many_deliveries(max).into_amendments();
-            self.dead_letter(cx, ordinal, Some(Arc::new(reason)));
+            let cause = DeadLetterCause::DeliveryCount;
+            self.dead_letter(cx, ordinal, cause, Some(Arc::new(reason)));
             return false;
         }
         true
@@ -601,12 +622,15 @@ impl Queue {
         if was == Some(StoredState::Active) {
             self.deferred += 1;
         }
+        self.count().deferred += 1;
         self.record_change(cx, ordinal);
     }
 
     fn expire_one(&mut self, cx: &mut Context<'_>, ordinal: u64) {
+        self.count().expired += 1;
         if self.description.dead_letter_on_expiration && matches!(self.kind, Kind::Main { .. }) {
-            self.dead_letter(cx, ordinal, Some(Arc::clone(&EXPIRED)));
+            let reason = Some(Arc::clone(&EXPIRED));
+            self.dead_letter(cx, ordinal, DeadLetterCause::Expired, reason);
         } else {
             self.remove(cx, ordinal);
         }

@@ -185,7 +185,7 @@ impl Queue {
     ) -> Result<Departure, Replayed> {
         let number = passage.from_number;
         if copied {
-            let copy = self.copy(number, passage.to);
+            let copy = self.copy_again(number, passage.to);
             return copy.ok_or_else(|| self.unknown(number));
         }
         let mut entry = self.forget_number(number)?;

@@ -164,6 +164,7 @@ impl Queue {
         if let (Some(window), Some(key)) = (self.description.duplicates(), duplicate_key)
             && !self.duplicates.insert(cx.now, window, key)
         {
+            self.count().duplicates += 1;
             return None;
         }
         let state = match arrival.due {
@@ -196,6 +197,9 @@ impl Queue {
         entry.message_session = arrival.message_session.map(|id| self.intern(id));
         entry.amendments = amendments.map(Arc::new);
         self.add(entry);
+        let counters = self.count();
+        counters.incoming += 1;
+        counters.scheduled += u64::from(matches!(state, StoredState::Scheduled { .. }));
         let number = number(ordinal);
         Some(Taken { number, body })
     }
@@ -238,6 +242,7 @@ impl Queue {
             for &number in numbers {
                 self.remove(cx, self.ordinal(number));
             }
+            self.count().cancelled += u64::try_from(numbers.len()).unwrap_or(u64::MAX);
             self.check();
         }
         all_scheduled

@@ -154,6 +154,11 @@ impl Sessions {
         states.saturating_add(messages + self.places.len() * SESSION_BYTES)
     }
 
+    /// Returns the number of sessions, and of those that a receiver holds.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        (self.places.len(), self.held.len())
+    }
+
     /// Returns the lowest message that can be delivered.
     pub(super) fn next(&self, name: &MessageSession) -> Option<u64> {
         self.at(self.place(name)?)?.available.first()

@@ -23,13 +23,15 @@ pub(super) enum ListenerKind {
     General,
     /// Health and administration. A few slots are reserved for it.
     Administration,
+    /// Metrics and health only, without a key. It shares the reserved slots.
+    Metrics,
 }
 
 /// Slots for connections. Each connection takes a descriptor, and the log needs some too.
 #[derive(Debug, Clone)]
 pub(super) struct ConnectionSlots {
     general: Arc<Semaphore>,
-    /// For listeners of [`ListenerKind::Administration`] only.
+    /// For listeners of other kinds than [`ListenerKind::General`].
     reserved: Arc<Semaphore>,
     warning: Arc<Mutex<Warning>>,
 }
@@ -110,7 +112,7 @@ impl ConnectionSlots {
                 }
                 ConnectionSlot::general(general.await.expect(OPEN))
             }
-            ListenerKind::Administration => tokio::select! {
+            ListenerKind::Administration | ListenerKind::Metrics => tokio::select! {
                 biased;
                 permit = general => ConnectionSlot::general(permit.expect(OPEN)),
                 permit = Arc::clone(&self.reserved).acquire_owned() => {

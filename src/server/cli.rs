@@ -10,7 +10,9 @@ use super::certs::{self, CertsArgs};
 use super::committer::Sync;
 use super::logging::{self, LogFormat};
 use super::memory::{self, Size};
+use super::metrics::MetricsArgs;
 use super::oidc::OidcArgs;
+use super::operator::OperatorArgs;
 use super::print;
 use super::serve;
 use super::tls::TlsArgs;
@@ -79,6 +81,12 @@ pub struct ServeArgs {
     /// Identity tokens.
     #[command(flatten)]
     pub oidc: OidcArgs,
+    /// The operator's key.
+    #[command(flatten)]
+    pub operator: OperatorArgs,
+    /// Metrics.
+    #[command(flatten)]
+    pub metrics: MetricsArgs,
     /// When records are synced to the disk.
     #[arg(long, value_enum, default_value_t = SyncArg::Always)]
     pub sync: SyncArg,

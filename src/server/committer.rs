@@ -18,6 +18,7 @@ use tracing::{error, warn};
 
 use super::logging;
 use super::supervisor::{self, Thread};
+use crate::histogram::Histogram;
 use crate::journal::{self, Frame, SegmentId};
 use crate::limits;
 
@@ -73,6 +74,8 @@ struct Log {
     ordered: AtomicUsize,
     /// How long a write with its sync takes, of the last ones, in microseconds.
     sync_micros: AtomicU64,
+    /// How long writes with their syncs took.
+    sync_times: Mutex<Histogram>,
 }
 
 impl Log {
@@ -88,6 +91,12 @@ impl Log {
         let before = self.sync_micros.load(Ordering::Relaxed);
         let mean = (before.saturating_mul(3).saturating_add(took)) / 4;
         self.sync_micros.store(mean, Ordering::Relaxed);
+        self.sync_times().record(took);
+    }
+
+    fn sync_times(&self) -> MutexGuard<'_, Histogram> {
+        let times = self.sync_times.lock();
+        times.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns whether the owner may write and sync by itself: the disk is fast, and the thread has nothing to do.
@@ -117,6 +126,7 @@ impl CommitterHandle {
             committer: Mutex::new(committer),
             ordered: AtomicUsize::new(0),
             sync_micros: AtomicU64::new(0),
+            sync_times: Mutex::default(),
         });
         let (shared, is_stopped) = (Arc::clone(&log), Arc::clone(&stop));
         let work = move || run(&shared, sync, &taken, &report, &is_stopped);
@@ -200,6 +210,11 @@ impl CommitterHandle {
             // The thread ends only with the process, or after `drop`.
             let _ = orders.send(order);
         }
+    }
+
+    /// Returns how long writes with their syncs took.
+    pub(super) fn sync_times(&self) -> Histogram {
+        *self.log.sync_times()
     }
 
     pub(super) fn progress(&self) -> watch::Receiver<SyncProgress> {

@@ -15,7 +15,7 @@ use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{Extension, FromRequestParts as _, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use hyper::ext::ReasonPhrase;
@@ -27,7 +27,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tower_service::Service as _;
 use tracing::{debug, info};
 
-use super::admission::{ConnectionSlot, ConnectionSlots, Permit};
+use super::admission::{ConnectionSlot, ConnectionSlots, ListenerKind, Permit};
 use super::header_case::Head;
 use super::listener::{self, Scheme, ServerState};
 use super::mailbox::{Mail, Mailbox};
@@ -58,6 +58,7 @@ const SUPPLEMENTARY: [&str; 2] = [
 /// The peer that makes the requests of a connection.
 #[derive(Clone)]
 pub(super) struct Caller {
+    kind: ListenerKind,
     pub(super) origin: Arc<Origin>,
     pub(super) scheme: Scheme,
     /// The queue of its receives.
@@ -74,6 +75,7 @@ pub(super) struct Caller {
 /// Answers the requests of one connection until it ends.
 pub(super) async fn serve(
     server: &Arc<ServerState>,
+    kind: ListenerKind,
     stream: impl Stream,
     scheme: Scheme,
     origin: Origin,
@@ -84,13 +86,15 @@ pub(super) async fn serve(
     // Requests come one after the other, and so do receives.
     let (receives, wanted) = mpsc::channel(1);
     let (end, ending) = watch::channel(false);
+    // Without authorization every peer counts as authorized, as every peer does at `--metrics`.
+    let is_open = server.is_open || kind == ListenerKind::Metrics;
     let caller = Caller {
+        kind,
         origin: Arc::clone(&origin),
         scheme,
         receives,
         address: permit.address(),
-        // Without authorization every peer counts as authorized.
-        permit: Arc::new(Mutex::new((!server.is_open).then_some(permit))),
+        permit: Arc::new(Mutex::new((!is_open).then_some(permit))),
         slot: Arc::new(Mutex::new(Some(slot))),
         refused: Arc::default(),
     };
@@ -255,6 +259,9 @@ async fn websocket(
     if let Some(refused) = foreign(&server, &parts.headers) {
         return refused;
     }
+    if caller.kind == ListenerKind::Metrics {
+        return metrics_only();
+    }
     let upgrade = match WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
         Ok(upgrade) => upgrade,
         Err(rejection) => return rejection.into_response(),
@@ -312,10 +319,42 @@ async fn requested(
         return refused;
     }
     let (method, uri) = (parts.method.as_str(), &parts.uri);
+    if is_for_metrics(&parts) {
+        return metrics(&server, &caller, &parts.headers).await;
+    }
+    if caller.kind == ListenerKind::Metrics {
+        return metrics_only();
+    }
     match RequestLine::read(method, uri.path(), uri.query()).transpose() {
         Some(line) => messages::answer(&server, &caller, line, &parts, body).await,
         None => administer(&server, &caller, &parts, body).await,
     }
+}
+
+/// Returns whether a request is for metrics. What names a version of the administration API is for an entity of that name.
+fn is_for_metrics(parts: &Parts) -> bool {
+    let query = parts.uri.query().unwrap_or_default();
+    let is_administration = query
+        .split('&')
+        .any(|pair| pair.split('=').next() == Some("api-version"));
+    parts.method == Method::GET && parts.uri.path() == "/metrics" && !is_administration
+}
+
+async fn metrics(server: &ServerState, caller: &Caller, headers: &HeaderMap) -> Response {
+    if caller.kind != ListenerKind::Metrics
+        && let Err(text) = server.operator.check(caller.address, headers)
+    {
+        caller.refused.fetch_add(1, Ordering::Relaxed);
+        let scheme = [(header::WWW_AUTHENTICATE, "Bearer")];
+        return (StatusCode::UNAUTHORIZED, scheme, text).into_response();
+    }
+    *held_permit(&caller.permit) = None;
+    server.metrics.answer(&server.shards, headers).await
+}
+
+fn metrics_only() -> Response {
+    let text = "This address is for GET /metrics and GET /health only.\n";
+    (StatusCode::NOT_FOUND, text).into_response()
 }
 
 /// The administration API (`administration.md#administration-over-http`).

@@ -22,6 +22,8 @@ use super::admission::{
 use super::clock::Clock;
 use super::connection::{self, AcceptedPeer};
 use super::http;
+use super::metrics::Metrics;
+use super::operator::Operator;
 use super::shards::Shards;
 use super::socket::{Socket, Stream};
 use super::tls::{self, Tls};
@@ -39,6 +41,8 @@ pub(super) struct ServerState {
     /// checks out.
     pub(super) administration_admission: Admission,
     pub(super) slots: ConnectionSlots,
+    pub(super) operator: Operator,
+    pub(super) metrics: Metrics,
     /// Every peer is authorized for everything (`--auth development`).
     pub(super) is_open: bool,
     pub(super) stopped: watch::Receiver<bool>,
@@ -90,7 +94,7 @@ impl ServerState {
     fn admission_of(&self, kind: ListenerKind) -> &Admission {
         match kind {
             ListenerKind::General => &self.admission,
-            ListenerKind::Administration => &self.administration_admission,
+            ListenerKind::Administration | ListenerKind::Metrics => &self.administration_admission,
         }
     }
 }
@@ -101,7 +105,12 @@ pub(super) async fn accept(listener: TcpListener, kind: ListenerKind, server: Ar
     let stopped = server.stopped.clone();
     let admit = |accepted: AcceptedSocket| {
         let admitted = server.admission_of(kind).admit(accepted.peer.ip())?;
-        Some(serve_accepted(Arc::clone(&server), accepted, admitted))
+        Some(serve_accepted(
+            Arc::clone(&server),
+            kind,
+            accepted,
+            admitted,
+        ))
     };
     acceptor.serve(admit, stopped).await;
 }
@@ -200,7 +209,12 @@ fn log_accept_error(logged: &mut Option<Instant>, error: &std::io::Error) {
 }
 
 /// Waits for a permit, detects the protocol, and serves it.
-async fn serve_accepted(server: Arc<ServerState>, accepted: AcceptedSocket, admitted: Admitted) {
+async fn serve_accepted(
+    server: Arc<ServerState>,
+    kind: ListenerKind,
+    accepted: AcceptedSocket,
+    admitted: Admitted,
+) {
     let AcceptedSocket { stream, peer, slot } = accepted;
     let mut stopped = server.stopped.clone();
     let permit = match admitted {
@@ -226,11 +240,11 @@ async fn serve_accepted(server: Arc<ServerState>, accepted: AcceptedSocket, admi
     match detected {
         Ok(Some(Detected::Plain(protocol, stream, origin))) => {
             let stream = (stream, Scheme::Http);
-            serve_protocol(&server, protocol, stream, origin, permit, slot).await;
+            serve_protocol(&server, kind, protocol, stream, origin, permit, slot).await;
         }
         Ok(Some(Detected::Secure(protocol, stream, origin))) => {
             let stream = (*stream, Scheme::Https);
-            serve_protocol(&server, protocol, stream, origin, permit, slot).await;
+            serve_protocol(&server, kind, protocol, stream, origin, permit, slot).await;
         }
         Ok(None) => {}
         Err(_) => debug!(%peer, "no protocol header before the deadline"),
@@ -239,6 +253,7 @@ async fn serve_accepted(server: Arc<ServerState>, accepted: AcceptedSocket, admi
 
 async fn serve_protocol(
     server: &Arc<ServerState>,
+    kind: ListenerKind,
     protocol: Protocol,
     (stream, scheme): (impl Stream, Scheme),
     origin: Origin,
@@ -246,7 +261,12 @@ async fn serve_protocol(
     slot: ConnectionSlot,
 ) {
     match protocol {
-        Protocol::Http => http::serve(server, stream, scheme, origin, permit, slot).await,
+        Protocol::Http => {
+            http::serve(server, kind, stream, scheme, origin, permit, slot).await;
+        }
+        Protocol::Amqp if kind == ListenerKind::Metrics => {
+            debug!(peer = %permit.address(), "AMQP is not spoken at --metrics");
+        }
         // `detect_protocol` refuses TLS within TLS.
         Protocol::Amqp | Protocol::Tls => serve_amqp(server, stream, origin, permit, slot).await,
     }

@@ -11,9 +11,12 @@ use tokio::time::Instant;
 
 use super::outbox::Outbox;
 use crate::access::{Authority, Inquiry, Origin, TokenRefused};
+use crate::histogram::Histogram;
 use crate::ids::ConnectionId;
 use crate::limits;
-use crate::shard::{Administered, Administration, Input, MessageRequest, Messaged, Report};
+use crate::shard::{
+    Administered, Administration, Input, MessageRequest, Messaged, Report, Statistics,
+};
 
 /// A message to the owner.
 #[derive(Debug)]
@@ -37,8 +40,20 @@ pub(super) enum Mail {
         oneshot::Sender<Messaged>,
         Option<MailboxPermit>,
     ),
+    /// Report what the shard has and has done, with so many entities one by one.
+    Report(usize, oneshot::Sender<ShardReport>),
     /// An input of the shard that needs nothing of the owner.
     Input(Input),
+}
+
+/// What a shard has and has done, for an operator.
+#[derive(Debug, Clone)]
+pub(super) struct ShardReport {
+    pub(super) statistics: Statistics,
+    /// From the end of a group of records until it is durable.
+    pub(super) commit_times: Histogram,
+    /// How long writes of groups with their syncs took.
+    pub(super) sync_times: Histogram,
 }
 
 /// Room in the mailbox that a batch takes until the owner has processed it.

@@ -16,10 +16,11 @@ use std::time::Duration;
 
 use super::clock::{Clock, Seen};
 use super::committer::{CommitterHandle, LogCommand, SharedDisk, SyncProgress};
-use super::mailbox::{Mail, Vitals};
+use super::mailbox::{Mail, ShardReport, Vitals};
 use super::outbox::Outbox;
 use super::reader::Reader;
 use super::supervisor;
+use crate::histogram::Histogram;
 use crate::ids::ConnectionId;
 use crate::journal;
 use crate::limits;
@@ -44,6 +45,10 @@ pub(super) struct Owner {
     disk: SharedDisk,
     start_thread: StartThread,
     outboxes: BTreeMap<ConnectionId, Arc<Outbox>>,
+    /// Groups that are not durable yet, and when each was ended.
+    commits: VecDeque<(u64, Instant)>,
+    /// How long that took.
+    commit_times: Histogram,
     /// Requests that are not answered yet, and the number of the next.
     requests: BTreeMap<RequestId, Asker>,
     next_request: u64,
@@ -115,6 +120,8 @@ impl Owner {
             disk,
             start_thread,
             outboxes: BTreeMap::new(),
+            commits: VecDeque::new(),
+            commit_times: Histogram::default(),
             requests: BTreeMap::new(),
             next_request: 0,
             keys_wanted,
@@ -191,6 +198,13 @@ impl Owner {
 
     fn learn(&mut self, now: Timestamp, progress: SyncProgress) {
         let SyncProgress { durable, synced } = progress;
+        let mut done = None;
+        while let Some((_, since)) = self.commits.pop_front_if(|(group, _)| *group <= durable) {
+            let done = *done.get_or_insert_with(Instant::now);
+            let took = done.saturating_duration_since(since).as_micros();
+            self.commit_times
+                .record(u64::try_from(took).unwrap_or(u64::MAX));
+        }
         self.shard.handle(now, Input::Durable { durable, synced });
     }
 
@@ -226,6 +240,16 @@ impl Owner {
                 let _ = answer.send(self.shard.authorize(now, &inquiry));
                 return;
             }
+            Mail::Report(most, answer) => {
+                let report = ShardReport {
+                    statistics: self.shard.statistics(most),
+                    commit_times: self.commit_times,
+                    sync_times: self.committer.sync_times(),
+                };
+                // The task that asked may have ended.
+                let _ = answer.send(report);
+                return;
+            }
             Mail::Administer(administration, answer) => {
                 let request = self.request(Asker::Administration(answer));
                 Input::Administer(request, administration)
@@ -255,7 +279,10 @@ impl Owner {
 
     fn carry_out(&mut self, now: Timestamp, output: Output) {
         match output {
-            Output::Commit(frame) => self.committer.order(LogCommand::Commit(frame)),
+            Output::Commit(frame) => {
+                self.commits.push_back((frame.number, Instant::now()));
+                self.committer.order(LogCommand::Commit(frame));
+            }
             Output::Sync => self.committer.order(LogCommand::Sync),
             Output::RemoveSegments(segments) => self.committer.order(LogCommand::Remove(segments)),
             Output::Read(request) => self.reader.read(request),

@@ -35,6 +35,8 @@ pub(super) enum KeysError {
     Write(#[from] NotReplaced),
     #[error("{}: this is not the key that was written here: remove the file to have a new one made", .0.display())]
     Malformed(PathBuf),
+    #[error("{}: an operator's key has 16 to 256 visible characters and no space", .0.display())]
+    Operator(PathBuf),
     #[error("the system has no random bits")]
     Random,
 }
@@ -109,17 +111,28 @@ pub(super) fn root_key(
         }
         return Err(KeysError::Malformed(path.to_owned()));
     }
-    let mut bytes = [0; KEY_BYTES];
-    rand::fill(&mut bytes).map_err(|_| KeysError::Random)?;
-    let text = STANDARD.encode(bytes);
+    let text = random_key()?;
     if let Some(path) = path {
-        files::replace(&[(path, text.as_bytes(), Readers::Owner)])?;
+        store(&path, &text)?;
     }
     info!(
         "made a key, which is logged only once: \
          Endpoint=sb://localhost;SharedAccessKeyName={ROOT};SharedAccessKey={text}"
     );
     Ok(Some(Key::new(text)))
+}
+
+/// Makes a key.
+pub(super) fn random_key() -> Result<String, KeysError> {
+    let mut bytes = [0; KEY_BYTES];
+    rand::fill(&mut bytes).map_err(|_| KeysError::Random)?;
+    Ok(STANDARD.encode(bytes))
+}
+
+/// Stores a key in a file that only the owner may read.
+pub(super) fn store(path: &Path, key: &str) -> Result<(), KeysError> {
+    files::replace(&[(path.to_owned(), key.as_bytes(), Readers::Owner)])?;
+    Ok(())
 }
 
 /// As long as the service's keys.

@@ -1,6 +1,7 @@
 //! `jitney serve`: starts all parts, and stops them in order.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -21,7 +22,9 @@ use super::listener::{self, ServerState};
 use super::logging;
 use super::mailbox::{Mailbox, PartialBytes, Vitals};
 use super::memory::{self, Plan};
+use super::metrics::Metrics;
 use super::oidc::{self, KeySource, OidcError};
+use super::operator::Operator;
 use super::owner::{Owner, OwnerParts};
 use super::placement::PlacementError;
 use super::reader::Reader;
@@ -36,9 +39,12 @@ use crate::config::Configuration;
 use crate::journal;
 use crate::limits;
 use crate::shard::Input;
+use crate::shard::routing::Routes;
 
 /// The flag of the addresses of health and administration.
 const HTTP: &str = "--http";
+/// The flag of the addresses of metrics alone.
+const METRICS: &str = "--metrics";
 /// Serves until a signal.
 pub(super) fn run(args: &ServeArgs) -> ExitCode {
     memory::take_small_pages();
@@ -111,7 +117,7 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     let descriptors = allow_descriptors()?;
     survive_long_files()?;
     // Ports first: a second process that cannot have them must not touch the data of the first.
-    let listeners = listen_all(&args.listeners).await?;
+    let listeners = listen_all(&args.listeners, &args.metrics.metrics).await?;
     let Prepared {
         started,
         tls,
@@ -127,13 +133,13 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     } = started;
     let slots = ConnectionSlots::new(descriptors_of_connections(descriptors, shards.len())?);
     let keys_wanted = Arc::new(Notify::new());
-    let bytes = limits::MAILBOX_BYTES_MAX / shards.len();
-    let run = |shard| run_shard(shard, bytes, &clock, &keys_wanted);
-    let running: Result<Vec<_>, StartError> = shards.into_iter().map(run).collect();
-    let (owners, members): (Vec<(Task, ShardRuntime)>, Vec<Member>) = running?.into_iter().unzip();
-    let (owners, runtimes): (Vec<Task>, Vec<ShardRuntime>) = owners.into_iter().unzip();
     let partials = PartialBytes::new(plan.partials);
-    let shards = Arc::new(Shards::new(routes, members, partials));
+    let Running {
+        shards,
+        owners,
+        runtimes,
+    } = run_shards(shards, routes, &clock, &keys_wanted, partials)?;
+    let metered = memory.clone();
     let mut helpers = Vec::new();
     if let Some(limit) = plan.limit {
         let watch = memory::watch(limit, plan, memory, Arc::clone(&shards));
@@ -155,6 +161,8 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
         admission: Admission::new(slots.count()),
         administration_admission: Admission::new(slots.count()),
         slots,
+        operator: Operator::new(&args.operator, profile, directory(args))?,
+        metrics: Metrics::new(&args.metrics, metered),
         is_open: profile == Profile::Development,
         stopped,
         refusals: AtomicU64::new(0),
@@ -179,13 +187,42 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     Ok(())
 }
 
+/// The shards that run, with their tasks and threads.
+struct Running {
+    shards: Arc<Shards>,
+    owners: Vec<Task>,
+    runtimes: Vec<ShardRuntime>,
+}
+
+fn run_shards(
+    started: Vec<StartedShard>,
+    routes: Routes,
+    clock: &Arc<Clock>,
+    keys_wanted: &Arc<Notify>,
+    partials: PartialBytes,
+) -> Result<Running, StartError> {
+    let bytes = limits::MAILBOX_BYTES_MAX / started.len();
+    let (mut owners, mut runtimes, mut members) = (Vec::new(), Vec::new(), Vec::new());
+    for shard in started {
+        let (owner, runtime, member) = run_shard(shard, bytes, clock, keys_wanted)?;
+        owners.push(owner);
+        runtimes.push(runtime);
+        members.push(member);
+    }
+    Ok(Running {
+        shards: Arc::new(Shards::new(routes, members, partials)),
+        owners,
+        runtimes,
+    })
+}
+
 /// Starts the threads and the owner of a shard, for whose batches there are so many bytes.
 fn run_shard(
     started: StartedShard,
     bytes: usize,
     clock: &Arc<Clock>,
     keys_wanted: &Arc<Notify>,
-) -> Result<((Task, ShardRuntime), Member), StartError> {
+) -> Result<(Task, ShardRuntime, Member), StartError> {
     let StartedShard {
         number,
         shard,
@@ -217,7 +254,7 @@ fn run_shard(
         runtime: runtime.handle().clone(),
         vitals,
     };
-    Ok(((owner, runtime), member))
+    Ok((owner, runtime, member))
 }
 
 /// Returns how many descriptors there are for connections, and what they need of the first shard.
@@ -250,6 +287,11 @@ async fn take_leave(acceptors: Vec<Task>, owners: Vec<Task>) {
     info!("stopped");
 }
 
+/// Returns the data directory, if messages are stored.
+fn directory(args: &ServeArgs) -> Option<&Path> {
+    (!args.ephemeral).then_some(args.data_dir.as_path())
+}
+
 /// Everything that is needed before the first connection.
 struct Prepared {
     started: Started,
@@ -266,7 +308,7 @@ fn prepare(
 ) -> Result<Prepared, StartError> {
     let profile = root_key::profile(args, config, listeners)?;
     let key_source = args.oidc.parse()?;
-    let directory = (!args.ephemeral).then_some(args.data_dir.as_path());
+    let directory = directory(args);
     let cache = args.cache_mb.map(|mib| mib * 1024 * 1024);
     let plan = Plan::new(args.memory_limit, cache, memory::machine());
     // What is in the data directory is read once it is locked.
@@ -324,10 +366,10 @@ fn allow_descriptors() -> Result<usize, StartError> {
 
 /// Returns the kind of the listener of a flag.
 fn kind_of(flag: &str) -> ListenerKind {
-    if flag == HTTP {
-        ListenerKind::Administration
-    } else {
-        ListenerKind::General
+    match flag {
+        HTTP => ListenerKind::Administration,
+        METRICS => ListenerKind::Metrics,
+        _ => ListenerKind::General,
     }
 }
 
@@ -350,13 +392,17 @@ pub(super) struct Listener {
 }
 
 /// Binds the ports that the operator names, and 5671 if it is free.
-async fn listen_all(args: &ListenArgs) -> Result<Vec<Listener>, StartError> {
+async fn listen_all(
+    args: &ListenArgs,
+    metrics: &Vec<SocketAddr>,
+) -> Result<Vec<Listener>, StartError> {
     const AMQPS_PORT: u16 = 5671;
     let named = [
         ("--amqp", &args.amqp),
         ("--amqps", &args.amqps),
         (HTTP, &args.http),
         ("--https", &args.https),
+        (METRICS, metrics),
     ];
     let mut listeners = Vec::new();
     for (flag, addresses) in named {

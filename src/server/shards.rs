@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 
-use super::mailbox::{Mail, Mailbox, PartialBytes, Partials, Vitals};
+use super::mailbox::{Mail, Mailbox, PartialBytes, Partials, ShardReport, Vitals};
 use crate::shard::Input;
 use crate::shard::routing::{Routes, ShardIndex};
 
@@ -82,6 +83,25 @@ impl Shards {
             // The owner has gone only when it has stopped.
             let _ = member.owner.send(Mail::Input(input())).await;
         }
+    }
+
+    /// Asks every shard what it has and has done, with so many entities one by one in each; returns that with the shards'
+    /// numbers. A shard whose owner has stopped is left out.
+    pub(super) async fn reports(&self, most: usize) -> Vec<(u32, ShardReport)> {
+        let mut found = Vec::with_capacity(self.members.len());
+        for member in &self.members {
+            let (answer, answered) = oneshot::channel();
+            if member
+                .owner
+                .send(Mail::Report(most, answer))
+                .await
+                .is_some()
+                && let Ok(report) = answered.await
+            {
+                found.push((member.number, report));
+            }
+        }
+        found
     }
 
     /// Waits until the owners of all shards have gone.

@@ -95,6 +95,11 @@ impl Durability {
         self.synced
     }
 
+    /// Returns the bytes of groups that are sealed and not durable.
+    pub(super) fn in_flight_bytes(&self) -> usize {
+        self.in_flight_bytes
+    }
+
     /// Returns whether what rests on a group may leave.
     pub(super) fn is_durable(&self, group: u64) -> bool {
         group <= self.released

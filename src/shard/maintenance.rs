@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use tracing::{debug, error, info, warn};
 
-use super::{Cause, Observation, Output, ReadDone, ReadPurpose, Shard};
+use super::{Cause, MaintenanceCounters, Observation, Output, ReadDone, ReadPurpose, Shard};
 use crate::journal::{self, CheckpointAt, Disk};
 use crate::limits;
 use crate::namespace::{FoundBody, SearchPosition};
@@ -21,6 +21,7 @@ pub(super) struct Maintenance {
     compaction: Option<Compaction>,
     /// Messages whose bytes are being read, so that they can be forwarded.
     forwarding: Vec<WantedBody>,
+    pub(super) counters: MaintenanceCounters,
 }
 
 #[derive(Debug)]
@@ -77,6 +78,7 @@ impl Default for Maintenance {
             checkpoint: Checkpoint::None,
             compaction: None,
             forwarding: Vec::new(),
+            counters: MaintenanceCounters::default(),
         }
     }
 }
@@ -90,6 +92,8 @@ impl Shard {
         self.compact();
         let removable = self.journal.take_removable();
         if !removable.is_empty() {
+            self.maintenance.counters.segments_removed +=
+                u64::try_from(removable.len()).unwrap_or(u64::MAX);
             debug!(
                 count = removable.len(),
                 "removing segments that hold nothing alive"
@@ -236,8 +240,12 @@ impl Shard {
     ) {
         self.maintenance.checkpoint = Checkpoint::None;
         match written {
-            Ok(WrittenCheckpoint(at)) => self.journal.checkpoint_written(at),
+            Ok(WrittenCheckpoint(at)) => {
+                self.maintenance.counters.checkpoints += 1;
+                self.journal.checkpoint_written(at);
+            }
             Err(error) => {
+                self.maintenance.counters.checkpoints_failed += 1;
                 error!(%error, "a checkpoint could not be written");
                 self.journal.checkpoint_failed();
             }
@@ -264,6 +272,7 @@ impl Shard {
         let Some(search) = compaction.search else {
             debug!(positions = ?compaction.positions, "compacted: what is alive is at the log's end");
             self.maintenance.compaction = None;
+            self.maintenance.counters.compactions += 1;
             self.gateway.namespaces_mut().end_search();
             return;
         };
@@ -310,6 +319,8 @@ impl Shard {
             return;
         };
         let found = std::mem::take(&mut compaction.found);
+        let bytes: u64 = found.iter().map(|it| u64::from(it.body.length)).sum();
+        self.maintenance.counters.compacted_bytes += bytes;
         self.step(now, Cause::Compaction(&found), |gateway, cx| {
             for found in &found {
                 if let Some(body) = done.body(found.body) {

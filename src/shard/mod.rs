@@ -34,6 +34,7 @@ pub mod peer;
 mod reads;
 mod recovery;
 pub mod routing;
+mod statistics;
 #[cfg(test)]
 mod tests;
 
@@ -61,6 +62,7 @@ pub use observer::{Cause, DamageUser, Observation, Observer};
 pub use output::{Answer, Output, RequestId};
 pub use reads::{ReadDone, ReadPurpose, ReadRequest, read};
 pub use recovery::{Ready, Recovering};
+pub use statistics::{MaintenanceCounters, Statistics};
 
 use durability::{Durability, Pending};
 use maintenance::Maintenance;

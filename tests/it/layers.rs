@@ -4,18 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// A module, or the package `loadgen`, and the modules of ours that it may import.
-const TABLE: [(&str, &str); 20] = [
+const TABLE: [(&str, &str); 21] = [
     ("time", ""),
     ("limits", "time"),
     ("codec", "time limits"),
     ("address", "limits"),
     ("ids", ""),
     ("rights", "time"),
+    ("histogram", "time"),
     ("memory", "limits"),
     ("amqp", "time limits codec"),
     ("message", "time limits codec"),
     ("rules", "time limits ids memory message"),
-    ("queue", "time limits ids rights memory message rules"),
+    (
+        "queue",
+        "time limits ids rights histogram memory message rules",
+    ),
     ("access", "time limits address rights"),
     (
         "namespace",
@@ -33,17 +37,17 @@ const TABLE: [(&str, &str); 20] = [
     ),
     (
         "fuzzing",
-        "time limits codec address ids rights memory amqp message rules queue access namespace gateway journal config shard",
+        "time limits codec address ids rights histogram memory amqp message rules queue access namespace gateway journal config shard",
     ),
     (
         "server",
-        "time limits codec address ids rights memory amqp message rules queue access namespace gateway journal config shard",
+        "time limits codec address ids rights histogram memory amqp message rules queue access namespace gateway journal config shard",
     ),
     ("loadgen", "time limits codec amqp message"),
 ];
 
 /// Names of other packages, and the places that may use them.
-const OTHERS: [(&str, &[&str]); 13] = [
+const OTHERS: [(&str, &[&str]); 14] = [
     ("tokio::", &["server"]),
     ("axum::", &["server"]),
     ("std::net", &["server"]),
@@ -63,6 +67,7 @@ const OTHERS: [(&str, &[&str]); 13] = [
         &["amqp", "message", "gateway/amqp/management"],
     ),
     ("quick_xml::", &["gateway/admin"]),
+    ("prometheus_client::", &["server"]),
 ];
 
 /// Returns the sources below a folder of the tree, by their path from there.

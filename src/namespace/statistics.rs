@@ -1,0 +1,124 @@
+//! What an operator is told of entities: how many messages they have, and what was done with them.
+
+use std::collections::BTreeMap;
+
+use super::Namespaces;
+use crate::address::{self, SubQueue};
+use crate::queue::{Counters, EntityKind, Queue};
+
+/// The entities of a shard's namespaces.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Those that are told one by one.
+    pub entities: Vec<EntityStatistics>,
+    /// The sum of all others of a namespace, by its name.
+    pub others: BTreeMap<String, QueueStatistics>,
+}
+
+/// An entity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntityStatistics {
+    /// The name of its namespace, in lower case.
+    pub namespace: String,
+    /// Its path, without its namespace, as its creator spelled it.
+    pub path: String,
+    /// Its kind.
+    pub kind: EntityKind,
+    /// Its queues; of sub-queues only those that have or had messages.
+    pub queues: Vec<(SubQueue, QueueStatistics)>,
+}
+
+/// One queue of an entity, or the sum of several.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct QueueStatistics {
+    /// Messages that receivers may get, those that are locked among them.
+    pub active: usize,
+    /// Messages that are received by their numbers only.
+    pub deferred: usize,
+    /// Messages that wait for their time.
+    pub scheduled: usize,
+    /// Messages that receivers have locked, in whatever state.
+    pub locked: usize,
+    /// Bytes of all messages as their senders encoded them.
+    pub bytes: u64,
+    /// Receivers.
+    pub receivers: usize,
+    /// Message sessions that have messages, a state or a holder.
+    pub sessions: usize,
+    /// Message sessions that a receiver holds.
+    pub sessions_held: usize,
+    /// What has happened.
+    pub counters: Counters,
+}
+
+impl QueueStatistics {
+    fn of(queue: &Queue) -> Self {
+        let (sessions, sessions_held) = queue.session_counts();
+        let (scheduled, deferred) = (queue.scheduled(), queue.deferred());
+        Self {
+            active: queue.len() - scheduled - deferred,
+            deferred,
+            scheduled,
+            locked: queue.locked(),
+            bytes: queue.bytes(),
+            receivers: queue.receivers(),
+            sessions,
+            sessions_held,
+            counters: queue.counters().copied().unwrap_or_default(),
+        }
+    }
+
+    /// Adds another queue.
+    pub fn add(&mut self, other: &Self) {
+        self.active += other.active;
+        self.deferred += other.deferred;
+        self.scheduled += other.scheduled;
+        self.locked += other.locked;
+        self.bytes += other.bytes;
+        self.receivers += other.receivers;
+        self.sessions += other.sessions;
+        self.sessions_held += other.sessions_held;
+        self.counters.add(&other.counters);
+    }
+}
+
+impl Namespaces {
+    /// Returns the statistics of up to `most` entities, and the sums of the others; temporary nodes of clients are
+    /// always among the others. The time that it takes grows with the entities.
+    #[must_use]
+    pub fn statistics(&self, most: usize) -> Statistics {
+        let mut found = Statistics::default();
+        for entity in self.directory.entities() {
+            let namespace = self.directory.name_of(&entity.path);
+            let all = [
+                (SubQueue::Main, entity.base),
+                (SubQueue::DeadLetter, entity.base.dead_letters()),
+                (
+                    SubQueue::TransferDeadLetter,
+                    entity.base.transfer_dead_letters(),
+                ),
+            ];
+            let queues = all.into_iter().filter_map(|(kind, id)| {
+                let queue = self.queue(id)?;
+                let is_used = !queue.is_empty() || queue.counters().is_some();
+                (is_used || kind == SubQueue::Main).then_some((kind, queue))
+            });
+            let is_temporary = self
+                .queue(entity.base)
+                .is_some_and(|queue| queue.description().temporary);
+            let queues = queues.map(|(kind, queue)| (kind, QueueStatistics::of(queue)));
+            if found.entities.len() < most && !is_temporary {
+                found.entities.push(EntityStatistics {
+                    namespace,
+                    path: address::without_namespace(&entity.path).to_owned(),
+                    kind: entity.kind,
+                    queues: queues.collect(),
+                });
+            } else {
+                let others = found.others.entry(namespace).or_default();
+                queues.for_each(|(_, queue)| others.add(&queue));
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,90 @@
+//! The metrics: their names, kinds, labels and meaning. `docs/metrics.md` is made of this list.
+
+/// The kind of a metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A count that only grows, until the process ends.
+    Counter,
+    Gauge,
+    /// Durations in seconds, with the buckets of [`crate::histogram`].
+    Histogram,
+}
+
+/// A metric with all its label values.
+#[derive(Debug)]
+pub(super) struct Family {
+    /// Its name, without the suffix `_total` of a counter.
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    pub(super) labels: &'static [&'static str],
+    pub(super) help: &'static str,
+}
+
+/// The labels of a queue of an entity.
+const QUEUE: &[&str] = &["namespace", "entity", "kind", "sub_queue"];
+const SHARD: &[&str] = &["shard"];
+
+macro_rules! families {
+    ($($id:ident = $kind:ident $name:literal $labels:expr, $help:literal;)*) => {
+        $(
+            pub(super) static $id: Family = Family {
+                name: $name,
+                kind: Kind::$kind,
+                labels: $labels,
+                help: $help,
+            };
+        )*
+
+        /// All of them, in the order in which they are written.
+        pub(super) static ALL: &[&Family] = &[$(&$id),*];
+    };
+}
+
+families! {
+    BUILD = Gauge "jitney_build_info" &["version"], "1, with the version of the broker";
+    PROCESS_CPU = Counter "process_cpu_seconds" &[], "User and system CPU time of the process, in seconds";
+    PROCESS_RESIDENT = Gauge "process_resident_memory_bytes" &[], "Resident memory of the process";
+    PROCESS_VIRTUAL = Gauge "process_virtual_memory_bytes" &[], "Virtual memory of the process";
+    PROCESS_THREADS = Gauge "process_threads" &[], "Threads of the process";
+    PROCESS_FDS = Gauge "process_open_fds" &[], "Open file descriptors";
+    PROCESS_FDS_MAX = Gauge "process_max_fds" &[], "The limit of open file descriptors";
+    PROCESS_START = Gauge "process_start_time_seconds" &[], "When the process started, in seconds since 1970";
+    MEMORY = Gauge "jitney_memory_bytes" &["owner"], "Memory that is counted where it is kept: open and packed parts of the indexes of queues, and all other state of entities and links";
+    HEALTHY = Gauge "jitney_shard_healthy" SHARD, "1 if the shard's owner and disk make progress, as in /health";
+    ACCEPTS = Gauge "jitney_shard_accepts_messages" SHARD, "1 if messages are accepted, 0 if disk or memory is full";
+    CONNECTIONS = Gauge "jitney_connections" &["shard", "authorized"], "AMQP connections, by whether the peer was authorized for something";
+    LINKS = Gauge "jitney_links" &["shard", "role"], "Links of AMQP clients: sender (to an entity), receiver (from an entity), or other (service nodes, transactions)";
+    REFUSALS = Counter "jitney_refusals" &["shard", "reason"], "Links, messages and requests that were refused, by reason";
+    LOG_BYTES = Gauge "jitney_log_bytes" SHARD, "Bytes of the groups of records in the log";
+    LOG_LIVE = Gauge "jitney_log_live_bytes" SHARD, "Bytes of the log that messages still use";
+    LOG_SEGMENTS = Gauge "jitney_log_segments" SHARD, "Segments of the log that have records";
+    LOG_GROUPS = Counter "jitney_log_groups" SHARD, "Groups of records that were ended, since the data directory was made";
+    LOG_IN_FLIGHT = Gauge "jitney_log_in_flight_bytes" SHARD, "Bytes of groups on their way to the disk";
+    LOG_COMMIT = Histogram "jitney_log_commit_duration_seconds" SHARD, "From the end of a group of records until it is durable: what a sender waits for";
+    LOG_SYNC = Histogram "jitney_log_sync_duration_seconds" SHARD, "Writes of one or more groups to the disk, each with its sync";
+    LOG_CHECKPOINTS = Counter "jitney_log_checkpoints" &["shard", "outcome"], "Checkpoints: written, or failed";
+    LOG_COMPACTIONS = Counter "jitney_log_compactions" SHARD, "Compactions that came to their end";
+    LOG_COMPACTED = Counter "jitney_log_compacted_bytes" SHARD, "Bytes of messages that compaction moved to the end of the log";
+    LOG_REMOVED = Counter "jitney_log_segments_removed" SHARD, "Segments that were removed because nothing in them was used";
+    DAMAGED = Counter "jitney_damaged_messages" SHARD, "Messages whose bytes in the log were damaged";
+    MESSAGES = Gauge "jitney_entity_messages" &["namespace", "entity", "kind", "sub_queue", "state"], "Messages by state: active (locked ones included), deferred, scheduled";
+    LOCKED = Gauge "jitney_entity_locked_messages" QUEUE, "Messages that receivers have locked";
+    SIZE = Gauge "jitney_entity_size_bytes" QUEUE, "Bytes of the messages as their senders encoded them";
+    RECEIVERS = Gauge "jitney_entity_receivers" QUEUE, "Receivers";
+    SESSIONS = Gauge "jitney_entity_sessions" &["namespace", "entity", "kind", "sub_queue", "state"], "Message sessions that have messages, a state or a holder: held or free";
+    INCOMING = Counter "jitney_entity_incoming_messages" QUEUE, "Messages that came in: sent, forwarded or dead-lettered to this queue";
+    DELIVERED = Counter "jitney_entity_delivered_messages" QUEUE, "Deliveries to receivers; a message that is delivered again counts again";
+    COMPLETED = Counter "jitney_entity_completed_messages" QUEUE, "Messages that were completed, or received and deleted";
+    ABANDONED = Counter "jitney_entity_abandoned_messages" QUEUE, "Deliveries that were abandoned";
+    DEFERRED = Counter "jitney_entity_deferred_messages" QUEUE, "Messages that were deferred";
+    SCHEDULED = Counter "jitney_entity_scheduled_messages" QUEUE, "Messages that were sent for a later time";
+    CANCELLED = Counter "jitney_entity_cancelled_messages" QUEUE, "Scheduled messages that were cancelled";
+    DUPLICATES = Counter "jitney_entity_duplicate_messages" QUEUE, "Messages that were dropped as duplicates";
+    EXPIRED = Counter "jitney_entity_expired_messages" QUEUE, "Messages whose time to live ended";
+    LOCKS_EXPIRED = Counter "jitney_entity_expired_locks" QUEUE, "Locks that ended before the message was settled";
+    FORWARDED = Counter "jitney_entity_forwarded_messages" QUEUE, "Messages that were forwarded, and copies for subscriptions";
+    UNMATCHED = Counter "jitney_entity_unmatched_messages" QUEUE, "Messages of a topic that no subscription took";
+    DEAD_LETTERED = Counter "jitney_entity_dead_lettered_messages" &["namespace", "entity", "kind", "sub_queue", "reason"], "Messages that left this queue for a dead-letter queue, by reason";
+    DELIVERY_DELAY = Histogram "jitney_delivery_delay_seconds" &["namespace"], "From a message's arrival in its entity to each delivery, dead letters apart";
+    TIME_IN_QUEUE = Histogram "jitney_time_in_queue_seconds" &["namespace"], "From a message's arrival in its entity to its completion, dead letters apart";
+}

@@ -1,0 +1,434 @@
+//! The metrics of one answer, and their text.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Registry;
+
+use super::families::{self, Family, Kind};
+use super::process;
+use crate::address::SubQueue;
+use crate::histogram::{BOUNDS_MICROS, Histogram};
+use crate::namespace::{DeniedKind, EntityStatistics, QueueStatistics};
+use crate::queue::{DeadLetterCause, EntityKind};
+use crate::server::mailbox::ShardReport;
+
+/// The name of the sum of entities that have no metrics of their own: no entity can have it.
+const OTHERS: &str = "*";
+
+/// Everything that one answer tells.
+#[derive(Debug, Clone)]
+pub(super) struct Scrape {
+    pub(super) process: process::Usage,
+    pub(super) memory: [(&'static str, usize); 3],
+    /// The numbers of shards that make no progress.
+    pub(super) stuck: Vec<u32>,
+    pub(super) shards: Vec<(u32, ShardReport)>,
+}
+
+type Labels<'a> = Vec<(&'static str, &'a str)>;
+/// Metrics that have one value for a shard, and how it is found.
+type OfShard = (&'static Family, fn(&ShardReport) -> Sample);
+/// Metrics that have one value for a queue.
+type OfQueue = (&'static Family, fn(&QueueStatistics) -> Sample);
+/// Counters that have one value for a queue.
+type CountOfQueue = (&'static Family, fn(&QueueStatistics) -> u64);
+
+/// A value of a metric.
+enum Sample {
+    Number(u64),
+    Seconds(f64),
+    Histogram(Histogram),
+}
+
+impl Scrape {
+    /// Returns the text format of OpenMetrics 1.0.
+    pub(super) fn openmetrics(self) -> Result<String, fmt::Error> {
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(Arc::new(self)));
+        let mut text = String::new();
+        encode(&mut text, &registry)?;
+        Ok(text)
+    }
+}
+
+impl Collector for Scrape {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut out = Output(encoder);
+        self.of_process(&mut out)?;
+        self.of_shards(&mut out)?;
+        self.of_logs(&mut out)?;
+        self.of_entities(&mut out)?;
+        self.of_namespaces(&mut out)
+    }
+}
+
+/// The writer of metrics.
+struct Output<'a>(DescriptorEncoder<'a>);
+
+impl Output<'_> {
+    /// Writes a metric with all its values.
+    fn write<'a>(
+        &mut self,
+        family: &Family,
+        samples: impl Iterator<Item = (Labels<'a>, Sample)>,
+    ) -> fmt::Result {
+        let kind = match family.kind {
+            Kind::Counter => MetricType::Counter,
+            Kind::Gauge => MetricType::Gauge,
+            Kind::Histogram => MetricType::Histogram,
+        };
+        let mut metric = self
+            .0
+            .encode_descriptor(family.name, family.help, None, kind)?;
+        for (labels, sample) in samples {
+            debug_assert!(
+                labels.iter().map(|(name, _)| name).eq(family.labels),
+                "{} has the labels that are documented",
+                family.name
+            );
+            let mut metric = metric.encode_family(&labels)?;
+            match (family.kind, sample) {
+                (Kind::Counter, Sample::Number(count)) => {
+                    metric.encode_counter::<NoLabelSet, _, f64>(&count, None)?;
+                }
+                (Kind::Counter, Sample::Seconds(seconds)) => {
+                    metric.encode_counter::<NoLabelSet, _, f64>(&seconds, None)?;
+                }
+                (Kind::Gauge, Sample::Number(count)) => {
+                    metric.encode_gauge(&i64::try_from(count).unwrap_or(i64::MAX))?;
+                }
+                (Kind::Gauge, Sample::Seconds(seconds)) => metric.encode_gauge(&seconds)?,
+                (_, Sample::Histogram(histogram)) => {
+                    let (sum, count, buckets) = buckets(&histogram);
+                    metric.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)?;
+                }
+                (Kind::Histogram, Sample::Number(_) | Sample::Seconds(_)) => {
+                    return Err(fmt::Error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn one(&mut self, family: &Family, sample: Sample) -> fmt::Result {
+        self.write(family, std::iter::once((Labels::new(), sample)))
+    }
+}
+
+/// Returns a histogram's sum in seconds, its count, and the number in each bucket by its upper bound in seconds.
+fn buckets(histogram: &Histogram) -> (f64, u64, Vec<(f64, u64)>) {
+    let bounds = BOUNDS_MICROS.iter().map(|&bound| seconds(bound));
+    let bounds = bounds.chain(std::iter::once(f64::INFINITY));
+    let buckets = bounds.zip(histogram.counts().iter().copied()).collect();
+    (seconds(histogram.sum_micros()), histogram.count(), buckets)
+}
+
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "a double has 285 years of microseconds"
+)]
+fn seconds(micros: u64) -> f64 {
+    micros as f64 / 1e6
+}
+
+fn number(count: usize) -> Sample {
+    Sample::Number(u64::try_from(count).unwrap_or(u64::MAX))
+}
+
+fn truth(is_so: bool) -> Sample {
+    Sample::Number(u64::from(is_so))
+}
+
+impl Scrape {
+    fn of_process(&self, out: &mut Output<'_>) -> fmt::Result {
+        let version = vec![("version", env!("CARGO_PKG_VERSION"))];
+        out.write(
+            &families::BUILD,
+            std::iter::once((version, Sample::Number(1))),
+        )?;
+        let process = &self.process;
+        out.one(&families::PROCESS_CPU, Sample::Seconds(process.cpu_seconds))?;
+        out.one(
+            &families::PROCESS_RESIDENT,
+            Sample::Number(process.resident_bytes),
+        )?;
+        out.one(
+            &families::PROCESS_VIRTUAL,
+            Sample::Number(process.virtual_bytes),
+        )?;
+        out.one(&families::PROCESS_THREADS, Sample::Number(process.threads))?;
+        out.one(&families::PROCESS_FDS, Sample::Number(process.descriptors))?;
+        out.one(
+            &families::PROCESS_FDS_MAX,
+            Sample::Number(process.descriptors_max),
+        )?;
+        out.one(
+            &families::PROCESS_START,
+            Sample::Seconds(process.started_at),
+        )?;
+        let memory = self.memory.iter();
+        let memory = memory.map(|(owner, bytes)| (vec![("owner", *owner)], number(*bytes)));
+        out.write(&families::MEMORY, memory)
+    }
+
+    fn of_shards(&self, out: &mut Output<'_>) -> fmt::Result {
+        let names = self.names();
+        let shards = || names.iter().map(String::as_str).zip(self.shards.iter());
+        let stuck = |number: &u32| self.stuck.contains(number);
+        out.write(
+            &families::HEALTHY,
+            shards().map(|(shard, (number, _))| (vec![("shard", shard)], truth(!stuck(number)))),
+        )?;
+        let each = |value: fn(&ShardReport) -> Sample| {
+            shards().map(move |(shard, (_, report))| (vec![("shard", shard)], value(report)))
+        };
+        out.write(
+            &families::ACCEPTS,
+            each(|report| truth(report.statistics.accepts_messages)),
+        )?;
+        out.write(
+            &families::CONNECTIONS,
+            shards().flat_map(|(shard, (_, report))| {
+                let gateway = &report.statistics.gateway;
+                let without = gateway.connections - gateway.authorized;
+                let by = [("true", gateway.authorized), ("false", without)];
+                by.map(|(is, count)| (vec![("shard", shard), ("authorized", is)], number(count)))
+            }),
+        )?;
+        out.write(
+            &families::LINKS,
+            shards().flat_map(|(shard, (_, report))| {
+                let gateway = &report.statistics.gateway;
+                let by = [
+                    ("sender", gateway.senders),
+                    ("receiver", gateway.receivers),
+                    ("other", gateway.other_links),
+                ];
+                by.map(|(role, count)| (vec![("shard", shard), ("role", role)], number(count)))
+            }),
+        )?;
+        out.write(
+            &families::REFUSALS,
+            shards().flat_map(|(shard, (_, report))| {
+                let refused = report.statistics.gateway.refused;
+                let by = DeniedKind::ALL.into_iter().zip(refused);
+                by.map(move |(kind, count)| {
+                    let labels = vec![("shard", shard), ("reason", kind.name())];
+                    (labels, Sample::Number(count))
+                })
+            }),
+        )
+    }
+
+    fn of_logs(&self, out: &mut Output<'_>) -> fmt::Result {
+        let names = self.names();
+        let shards = || names.iter().map(String::as_str).zip(self.shards.iter());
+        let each = |value: fn(&ShardReport) -> Sample| {
+            shards().map(move |(shard, (_, report))| (vec![("shard", shard)], value(report)))
+        };
+        let simple: [OfShard; 7] = [
+            (&families::LOG_BYTES, |it| {
+                Sample::Number(it.statistics.log.bytes)
+            }),
+            (&families::LOG_LIVE, |it| {
+                Sample::Number(it.statistics.log.live_bytes)
+            }),
+            (&families::LOG_SEGMENTS, |it| {
+                number(it.statistics.log.segments)
+            }),
+            (&families::LOG_GROUPS, |it| {
+                Sample::Number(it.statistics.groups)
+            }),
+            (&families::LOG_IN_FLIGHT, |it| {
+                number(it.statistics.in_flight_bytes)
+            }),
+            (&families::LOG_COMMIT, |it| {
+                Sample::Histogram(it.commit_times)
+            }),
+            (&families::LOG_SYNC, |it| Sample::Histogram(it.sync_times)),
+        ];
+        for (family, value) in simple {
+            out.write(family, each(value))?;
+        }
+        out.write(
+            &families::LOG_CHECKPOINTS,
+            shards().flat_map(|(shard, (_, report))| {
+                let done = report.statistics.maintenance;
+                let by = [
+                    ("written", done.checkpoints),
+                    ("failed", done.checkpoints_failed),
+                ];
+                by.map(|(outcome, count)| {
+                    let labels = vec![("shard", shard), ("outcome", outcome)];
+                    (labels, Sample::Number(count))
+                })
+            }),
+        )?;
+        let simple: [OfShard; 4] = [
+            (&families::LOG_COMPACTIONS, |it| {
+                Sample::Number(it.statistics.maintenance.compactions)
+            }),
+            (&families::LOG_COMPACTED, |it| {
+                Sample::Number(it.statistics.maintenance.compacted_bytes)
+            }),
+            (&families::LOG_REMOVED, |it| {
+                Sample::Number(it.statistics.maintenance.segments_removed)
+            }),
+            (&families::DAMAGED, |it| {
+                Sample::Number(it.statistics.damaged)
+            }),
+        ];
+        for (family, value) in simple {
+            out.write(family, each(value))?;
+        }
+        Ok(())
+    }
+
+    fn of_entities(&self, out: &mut Output<'_>) -> fmt::Result {
+        out.write(
+            &families::MESSAGES,
+            self.queues().flat_map(|(labels, queue)| {
+                let by = [
+                    ("active", queue.active),
+                    ("deferred", queue.deferred),
+                    ("scheduled", queue.scheduled),
+                ];
+                by.map(|(state, count)| (with(&labels, "state", state), number(count)))
+            }),
+        )?;
+        let simple: [OfQueue; 3] = [
+            (&families::LOCKED, |queue| number(queue.locked)),
+            (&families::SIZE, |queue| Sample::Number(queue.bytes)),
+            (&families::RECEIVERS, |queue| number(queue.receivers)),
+        ];
+        for (family, value) in simple {
+            out.write(
+                family,
+                self.queues().map(|(labels, queue)| (labels, value(queue))),
+            )?;
+        }
+        out.write(
+            &families::SESSIONS,
+            self.queues().flat_map(|(labels, queue)| {
+                let free = queue.sessions - queue.sessions_held;
+                let by = [("held", queue.sessions_held), ("free", free)];
+                by.map(|(state, count)| (with(&labels, "state", state), number(count)))
+            }),
+        )?;
+        let counters: [CountOfQueue; 12] = [
+            (&families::INCOMING, |queue| queue.counters.incoming),
+            (&families::DELIVERED, |queue| queue.counters.delivered),
+            (&families::COMPLETED, |queue| queue.counters.completed),
+            (&families::ABANDONED, |queue| queue.counters.abandoned),
+            (&families::DEFERRED, |queue| queue.counters.deferred),
+            (&families::SCHEDULED, |queue| queue.counters.scheduled),
+            (&families::CANCELLED, |queue| queue.counters.cancelled),
+            (&families::DUPLICATES, |queue| queue.counters.duplicates),
+            (&families::EXPIRED, |queue| queue.counters.expired),
+            (&families::LOCKS_EXPIRED, |queue| {
+                queue.counters.locks_expired
+            }),
+            (&families::FORWARDED, |queue| queue.counters.forwarded),
+            (&families::UNMATCHED, |queue| queue.counters.unmatched),
+        ];
+        for (family, value) in counters {
+            let samples = self.queues();
+            let samples = samples.map(|(labels, queue)| (labels, Sample::Number(value(queue))));
+            out.write(family, samples)?;
+        }
+        out.write(
+            &families::DEAD_LETTERED,
+            self.queues().flat_map(|(labels, queue)| {
+                let by = DeadLetterCause::ALL.into_iter();
+                let by = by.zip(queue.counters.dead_lettered);
+                // Those that never happened would be most of all series.
+                let by = by.filter(|(_, count)| 0 < *count);
+                by.map(move |(cause, count)| {
+                    (with(&labels, "reason", cause.name()), Sample::Number(count))
+                })
+            }),
+        )
+    }
+
+    fn of_namespaces(&self, out: &mut Output<'_>) -> fmt::Result {
+        let mut sums: BTreeMap<&str, (Histogram, Histogram)> = BTreeMap::new();
+        for (labels, queue) in self.queues() {
+            let of = |name| labels.iter().find(|(label, _)| *label == name);
+            let (namespace, sub_queue) = (of("namespace"), of("sub_queue"));
+            if sub_queue.is_some_and(|(_, value)| !value.is_empty() && *value != OTHERS) {
+                continue;
+            }
+            let namespace = namespace.map_or("", |(_, value)| value);
+            let (delay, time) = sums.entry(namespace).or_default();
+            delay.add(&queue.counters.delivery_delay);
+            time.add(&queue.counters.time_in_queue);
+        }
+        let labels = |namespace| vec![("namespace", namespace)];
+        let delays = sums.iter();
+        let delays = delays.map(|(name, (delay, _))| (labels(*name), Sample::Histogram(*delay)));
+        out.write(&families::DELIVERY_DELAY, delays)?;
+        let times = sums.iter();
+        let times = times.map(|(name, (_, time))| (labels(*name), Sample::Histogram(*time)));
+        out.write(&families::TIME_IN_QUEUE, times)
+    }
+
+    fn names(&self) -> Vec<String> {
+        let numbers = self.shards.iter().map(|(number, _)| number.to_string());
+        numbers.collect()
+    }
+
+    /// Returns the queues of all entities, and the sums of those that are not told one by one.
+    fn queues(&self) -> impl Iterator<Item = (Labels<'_>, &QueueStatistics)> {
+        let all = self
+            .shards
+            .iter()
+            .map(|(_, report)| &report.statistics.gateway.namespaces);
+        all.flat_map(|found| {
+            let each = found.entities.iter().flat_map(|entity| {
+                let queues = entity.queues.iter();
+                queues.map(move |(kind, queue)| (labels_of(entity, *kind), queue))
+            });
+            let others = found.others.iter().map(|(namespace, queue)| {
+                let labels = vec![
+                    ("namespace", namespace.as_str()),
+                    ("entity", OTHERS),
+                    ("kind", OTHERS),
+                    ("sub_queue", OTHERS),
+                ];
+                (labels, queue)
+            });
+            each.chain(others)
+        })
+    }
+}
+
+fn labels_of(entity: &EntityStatistics, queue: SubQueue) -> Labels<'_> {
+    let kind = match entity.kind {
+        EntityKind::Queue => "queue",
+        EntityKind::Topic => "topic",
+        EntityKind::Subscription => "subscription",
+    };
+    let sub_queue = match queue {
+        SubQueue::Main => "",
+        SubQueue::DeadLetter => "dead_letter",
+        SubQueue::TransferDeadLetter => "transfer_dead_letter",
+    };
+    vec![
+        ("namespace", entity.namespace.as_str()),
+        ("entity", entity.path.as_str()),
+        ("kind", kind),
+        ("sub_queue", sub_queue),
+    ]
+}
+
+fn with<'a>(labels: &Labels<'a>, name: &'static str, value: &'a str) -> Labels<'a> {
+    let mut labels = labels.clone();
+    labels.push((name, value));
+    labels
+}

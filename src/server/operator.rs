@@ -1,0 +1,219 @@
+//! The operator's key: the credential for what concerns the server and not one namespace, such as metrics.
+//!
+//! A request carries it as `Authorization: Bearer KEY`. It is given by the operator, or made on the first start where keys
+//! are verified. In the development profile peers on this machine need none.
+
+use std::fs;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use axum::http::{HeaderMap, header};
+use clap::Args;
+use tracing::info;
+
+use super::root_key::{self, KeysError};
+use crate::access::Profile;
+
+/// Where the operator's key is from.
+#[derive(Debug, Clone, Args)]
+pub struct OperatorArgs {
+    /// A file with the operator's key: any text of 16 to 256 visible characters. The default is a key that is made on the
+    /// first start and kept in operator.key in the data directory.
+    #[arg(long, value_name = "FILE")]
+    pub operator_key_file: Option<PathBuf>,
+    /// The operator's key itself.
+    #[arg(
+        long,
+        value_name = "KEY",
+        env = "JITNEY_OPERATOR_KEY",
+        hide = true,
+        hide_env_values = true,
+        conflicts_with = "operator_key_file"
+    )]
+    pub operator_key: Option<String>,
+}
+
+/// Who may do what only the operator may.
+#[derive(Debug)]
+pub(super) struct Operator {
+    key: Option<String>,
+    /// Peers on this machine need no key.
+    is_open_here: bool,
+}
+
+/// Characters of a key.
+const KEY_LENGTH: std::ops::RangeInclusive<usize> = 16..=256;
+/// The name of the file in the data directory.
+const FILE_NAME: &str = "operator.key";
+
+impl Operator {
+    /// Finds or makes the key.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read or stored, or is none.
+    pub(super) fn new(
+        args: &OperatorArgs,
+        profile: Profile,
+        directory: Option<&Path>,
+    ) -> Result<Self, KeysError> {
+        let given = match (&args.operator_key, &args.operator_key_file) {
+            (Some(key), _) => Some(checked(key, Path::new("JITNEY_OPERATOR_KEY"))?),
+            (None, Some(path)) => Some(read(path)?),
+            (None, None) => None,
+        };
+        let key = match (given, profile) {
+            (Some(key), _) => Some(key),
+            (None, Profile::Development) => None,
+            (None, Profile::Verified) => Some(kept(directory)?),
+        };
+        Ok(Self {
+            key,
+            is_open_here: profile == Profile::Development,
+        })
+    }
+
+    /// Checks that a request is the operator's.
+    ///
+    /// # Errors
+    ///
+    /// Says what the request must have.
+    pub(super) fn check(&self, peer: IpAddr, headers: &HeaderMap) -> Result<(), String> {
+        if self.is_open_here && peer.to_canonical().is_loopback() {
+            return Ok(());
+        }
+        let Some(key) = &self.key else {
+            return Err("This is for the operator, from this machine, or with the operator's key: the broker has none. \
+                 Give it one with --operator-key-file.\n"
+                .to_owned());
+        };
+        let bearer = headers
+            .get(header::AUTHORIZATION)
+            .and_then(|value| value.to_str().ok());
+        let bearer = bearer.and_then(|value| value.split_once(' '));
+        let shown = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+        let is_good = shown.is_some_and(|(_, shown)| {
+            verify_slices_are_equal(shown.trim().as_bytes(), key.as_bytes()).is_ok()
+        });
+        if is_good {
+            return Ok(());
+        }
+        Err(format!(
+            "This is for the operator: send \"Authorization: Bearer KEY\" with the operator's key, which is in {FILE_NAME} in \
+             the data directory, or in the file of --operator-key-file.\n"
+        ))
+    }
+}
+
+fn checked(text: &str, place: &Path) -> Result<String, KeysError> {
+    let text = text.trim();
+    if KEY_LENGTH.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Ok(text.to_owned());
+    }
+    Err(KeysError::Operator(place.to_owned()))
+}
+
+fn read(path: &Path) -> Result<String, KeysError> {
+    let text = fs::read(path).map_err(|source| KeysError::File {
+        path: path.to_owned(),
+        source,
+    })?;
+    checked(str::from_utf8(&text).unwrap_or_default(), path)
+}
+
+/// Returns the key in the data directory; makes it if there is none.
+fn kept(directory: Option<&Path>) -> Result<String, KeysError> {
+    let path = directory.map(|directory| directory.join(FILE_NAME));
+    if let Some(path) = path.as_deref().filter(|path| path.exists()) {
+        return read(path);
+    }
+    let text = root_key::random_key()?;
+    match &path {
+        Some(path) => {
+            root_key::store(path, &text)?;
+            info!(file = %path.display(), "made the operator's key");
+        }
+        None => info!("made an operator's key, which is logged only once: {text}"),
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+
+    fn operator(
+        args: OperatorArgs,
+        profile: Profile,
+        directory: Option<&Path>,
+    ) -> Result<Operator, KeysError> {
+        Operator::new(&args, profile, directory)
+    }
+
+    fn none() -> OperatorArgs {
+        OperatorArgs {
+            operator_key_file: None,
+            operator_key: None,
+        }
+    }
+
+    fn bearer(text: &str) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::AUTHORIZATION, text.parse().unwrap());
+        headers
+    }
+
+    #[test]
+    fn the_key_is_made_once_and_is_needed_from_everywhere() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = Some(directory.path());
+        let first = operator(none(), Profile::Verified, path).unwrap();
+        let key = fs::read_to_string(directory.path().join(FILE_NAME)).unwrap();
+        let second = operator(none(), Profile::Verified, path).unwrap();
+        for operator in [first, second] {
+            for peer in [HERE, ELSEWHERE] {
+                let good = bearer(&format!("Bearer {key}"));
+                assert!(operator.check(peer, &good).is_ok());
+                for wrong in ["", "Bearer", "Bearer x", &format!("Basic {key}"), &key] {
+                    let text = operator.check(peer, &bearer(wrong)).unwrap_err();
+                    assert!(text.contains("operator.key"), "{text}");
+                }
+                assert!(operator.check(peer, &HeaderMap::new()).is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn in_development_peers_on_this_machine_need_none() {
+        let operator = operator(none(), Profile::Development, None).unwrap();
+        assert!(operator.check(HERE, &HeaderMap::new()).is_ok());
+        let text = operator.check(ELSEWHERE, &bearer("Bearer ")).unwrap_err();
+        assert!(text.contains("--operator-key-file"), "{text}");
+    }
+
+    #[test]
+    fn a_key_that_is_none_is_refused_with_its_place() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("key");
+        for wrong in [
+            "",
+            "short",
+            "sixteen letters and a space",
+            "ä".repeat(20).as_str(),
+        ] {
+            fs::write(&path, wrong).unwrap();
+            let args = OperatorArgs {
+                operator_key_file: Some(path.clone()),
+                operator_key: None,
+            };
+            let text = operator(args, Profile::Development, None).unwrap_err();
+            assert!(text.to_string().contains("16 to 256"), "{text}");
+        }
+    }
+}
