@@ -145,8 +145,10 @@ impl Queue {
     /// Copies a message as [`Queue::copy`] did before the process started.
     pub(super) fn copy_again(&mut self, number: SequenceNumber, to: EntityId) -> Option<Departure> {
         let ordinal = self.ordinal(number);
-        self.index.update(ordinal, |entry| entry.shared = true)?;
-        let entry = self.index.get(ordinal)?.clone();
+        let entry = self.index.update(ordinal, |entry| {
+            entry.shared = true;
+            entry.clone()
+        })?;
         let copied = true;
         Some(Departure {
             from: self.id,

@@ -14,6 +14,7 @@ use tracing::info;
 
 use super::root_key::{self, KeysError};
 use crate::access::Profile;
+use crate::rights::Key;
 
 /// Where the operator's key is from.
 #[derive(Debug, Clone, Args)]
@@ -29,15 +30,16 @@ pub struct OperatorArgs {
         env = "JITNEY_OPERATOR_KEY",
         hide = true,
         hide_env_values = true,
+        value_parser = given,
         conflicts_with = "operator_key_file"
     )]
-    pub operator_key: Option<String>,
+    pub operator_key: Option<Key>,
 }
 
 /// Who may do what only the operator may.
 #[derive(Debug)]
 pub(super) struct Operator {
-    key: Option<String>,
+    key: Option<Key>,
     /// Peers on this machine need no key.
     is_open_here: bool,
 }
@@ -59,7 +61,7 @@ impl Operator {
         directory: Option<&Path>,
     ) -> Result<Self, KeysError> {
         let given = match (&args.operator_key, &args.operator_key_file) {
-            (Some(key), _) => Some(checked(key, Path::new("JITNEY_OPERATOR_KEY"))?),
+            (Some(key), _) => Some(key.clone()),
             (None, Some(path)) => Some(read(path)?),
             (None, None) => None,
         };
@@ -94,7 +96,7 @@ impl Operator {
         let bearer = bearer.and_then(|value| value.split_once(' '));
         let shown = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
         let is_good = shown.is_some_and(|(_, shown)| {
-            verify_slices_are_equal(shown.trim().as_bytes(), key.as_bytes()).is_ok()
+            verify_slices_are_equal(shown.trim().as_bytes(), key.expose().as_bytes()).is_ok()
         });
         if is_good {
             return Ok(());
@@ -106,15 +108,20 @@ impl Operator {
     }
 }
 
-fn checked(text: &str, place: &Path) -> Result<String, KeysError> {
+fn checked(text: &str, place: &Path) -> Result<Key, KeysError> {
     let text = text.trim();
     if KEY_LENGTH.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Ok(text.to_owned());
+        return Ok(Key::new(text.to_owned()));
     }
     Err(KeysError::Operator(place.to_owned()))
 }
 
-fn read(path: &Path) -> Result<String, KeysError> {
+/// Takes a key from the environment.
+fn given(text: &str) -> Result<Key, KeysError> {
+    checked(text, Path::new("JITNEY_OPERATOR_KEY"))
+}
+
+fn read(path: &Path) -> Result<Key, KeysError> {
     let text = fs::read(path).map_err(|source| KeysError::File {
         path: path.to_owned(),
         source,
@@ -123,7 +130,7 @@ fn read(path: &Path) -> Result<String, KeysError> {
 }
 
 /// Returns the key in the data directory; makes it if there is none.
-fn kept(directory: Option<&Path>) -> Result<String, KeysError> {
+fn kept(directory: Option<&Path>) -> Result<Key, KeysError> {
     let path = directory.map(|directory| directory.join(FILE_NAME));
     if let Some(path) = path.as_deref().filter(|path| path.exists()) {
         return read(path);
@@ -136,7 +143,7 @@ fn kept(directory: Option<&Path>) -> Result<String, KeysError> {
         }
         None => info!("made an operator's key, which is logged only once: {text}"),
     }
-    Ok(text)
+    Ok(Key::new(text))
 }
 
 #[cfg(test)]
