@@ -469,6 +469,8 @@ pub const INPUT_BYTES_MIN: usize = 2 * 1024;
 pub const INPUT_BYTES: usize = 64 * 1024;
 /// Bytes of memory for output that a connection keeps while there is none.
 pub const OUTPUT_KEPT_BYTES: usize = 4 * 1024;
+/// Entities that one request for health may name.
+pub const HEALTH_ENTITIES_MAX: usize = 100;
 /// Bytes of a document of an OIDC issuer: key sets have some KiB.
 pub const ISSUER_BYTES_MAX: usize = 1024 * 1024;
 /// Redirects of an OIDC issuer that are followed.

@@ -245,7 +245,8 @@ def the_address_of_metrics_is_for_them_alone(world: World) -> None:
     port = world.alone
     assert fetch(port)[0] == 200
     assert fetch(port, "/health")[0] == 200
-    for path in ("/", "/orders", "/orders/messages/head", "/$servicebus/websocket", "/metrics?api-version=2021-05"):
+    assert fetch(port, "/health/ready?entity=orders")[0] == 200
+    for path in ("/", "/ca.pem", "/orders", "/orders/messages/head", "/$servicebus/websocket", "/metrics?api-version=2021-05"):
         status, _, text = fetch(port, path)
         assert status == 404 and "only" in text, (path, status, text)
     # AMQP is not spoken there: the connection ends without an answer.
@@ -262,6 +263,41 @@ def entities_beyond_the_bound_are_added_up(world: World) -> None:
     at = Scrape(world.alone)
     named = {dict(labels)["entity"] for (name, labels) in at.values if name == "jitney_entity_size_bytes"}
     assert len(named) == 3 and "*" in named, named
+
+
+def health_says_what_is_missing(world: World) -> None:
+    port = world.open.http_port
+    for path in ("/health", "/health/live", "/health/ready", "/health/ready?entity=Orders&entity=news%2FSubscriptions%2Fall"):
+        status, kind, text = fetch(port, path)
+        assert status == 200 and json.loads(text) == {"status": "healthy", "message": "Service is healthy."}, text
+    status, _, text = fetch(port, "/health/ready?entity=orders&entity=nonesuch&entity=news/Subscriptions/other")
+    assert status == 503 and json.loads(text)["missing"] == ["nonesuch", "news/Subscriptions/other"], text
+    status, _, text = fetch(port, "/health/ready?" + "&".join(f"entity={number}" for number in range(101)))
+    assert status == 400 and "100" in text, text
+    # Which entities there are is for those who may see them.
+    assert fetch(world.closed.http_port, "/health/ready")[0] == 200
+    assert fetch(world.closed.http_port, "/health/ready?entity=orders")[0] == 401
+
+
+def the_command_asks_for_health(world: World) -> None:
+    def ask(broker: Broker, *words: str) -> subprocess.CompletedProcess:
+        command = [broker.state["binary"], "health", "--http", f"127.0.0.1:{broker.http_port}", *words]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=WORK)
+
+    done = ask(world.open)
+    assert done.returncode == 0 and "healthy" in done.stdout and not done.stderr, done
+    done = ask(world.open, "--entity", "orders", "--entity", "news/Subscriptions/all")
+    assert done.returncode == 0, done
+    done = ask(world.open, "--entity", "orders", "--entity", "nonesuch")
+    assert done.returncode == 1 and "nonesuch" in done.stderr and '"orders"' not in done.stderr, done
+    # With keys the command finds the operator's in the data directory.
+    done = ask(world.closed, "--entity", "orders")
+    assert done.returncode == 1 and "operator.key" in done.stderr, done
+    done = ask(world.closed, "--entity", "orders", "--namespace", "shop", "--data-dir", world.closed.state["data_dir"])
+    assert done.returncode == 0, done
+    (nobody,) = free_ports(1)
+    done = ask(world.open, "--http-port", str(nobody))
+    assert done.returncode == 1 and str(nobody) in done.stderr, done
 
 
 def alerts_are_right(_: World) -> None:
@@ -303,7 +339,7 @@ def what_is_queried_is_reported(world: World) -> None:
 TESTS = [
     metrics_count_what_a_client_does, metrics_count_expiry_sessions_topics_and_refusals, both_formats_are_read_by_their_parsers,
     an_entity_may_be_named_metrics, the_operators_key_is_needed, the_address_of_metrics_is_for_them_alone,
-    entities_beyond_the_bound_are_added_up, alerts_are_right, what_is_queried_is_reported,
+    entities_beyond_the_bound_are_added_up, health_says_what_is_missing, the_command_asks_for_health, alerts_are_right, what_is_queried_is_reported,
 ]
 
 

@@ -340,6 +340,14 @@ impl Namespaces {
         })
     }
 
+    /// Returns whether there is an entity at a path as clients write it, in the namespace of a host name.
+    #[must_use]
+    pub fn exists(&self, host: Option<&str>, path: &str) -> bool {
+        let prefix = self.directory.namespace_of(host);
+        let path = path.trim_matches('/');
+        self.resolve_path(&format!("{prefix}{path}")).is_some()
+    }
+
     /// Finds an entity by its path, whatever its case.
     pub(crate) fn resolve_path(&self, path: &str) -> Option<EntityId> {
         self.directory.find(path)

@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::certs::{self, CertsArgs};
 use super::committer::Sync;
+use super::health::{self, HealthArgs};
 use super::logging::{self, LogFormat};
 use super::memory::{self, Size};
 use super::metrics::MetricsArgs;
@@ -33,6 +34,8 @@ enum Command {
     Serve(Box<ServeArgs>),
     /// Make certificates for TLS: a local authority, one for the broker, and any for clients.
     Certs(CertsArgs),
+    /// Ask a broker on this machine whether it is well: for health checks of containers. The exit code is 0 if it is.
+    Health(HealthArgs),
     /// Check a configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -181,6 +184,7 @@ pub fn main() -> ExitCode {
             serve::run(&args)
         }
         Command::Certs(args) => certs::run(&args),
+        Command::Health(args) => health::run(&args),
         Command::Config(ConfigCommand::Check { file }) => check(&file),
     }
 }

@@ -1,4 +1,4 @@
-//! HTTP: health, the authority's certificate, WebSockets, the administration API, and messages.
+//! HTTP: the server's own pages, WebSockets, the administration API, and messages.
 //!
 //! A request of the administration API is checked for its rights before its body is read, and its
 //! body is read before it is parsed: an unauthenticated peer costs a bounded number of bytes, and no
@@ -15,7 +15,7 @@ use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{Extension, FromRequestParts as _, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use hyper::ext::ReasonPhrase;
@@ -33,6 +33,7 @@ use super::listener::{self, Scheme, ServerState};
 use super::mailbox::{Mail, Mailbox};
 use super::messages;
 use super::socket::Stream;
+use super::status::{self, Page};
 use super::websocket::ByteStream;
 use crate::access::{Authority, Fault, Inquiry, Origin, TokenRefused};
 use crate::gateway::Tracking;
@@ -42,7 +43,6 @@ use crate::limits;
 use crate::namespace::{Denied, DeniedKind};
 use crate::shard::Administration;
 
-const HEALTHY: &str = r#"{"status":"healthy","message":"Service is healthy."}"#;
 /// Where AMQP is spoken over WebSockets (`transport.md#websockets`).
 const WEBSOCKET: &str = "/$servicebus/websocket";
 /// The subprotocols of the SDKs and of other clients; the answer has the requested one.
@@ -58,18 +58,18 @@ const SUPPLEMENTARY: [&str; 2] = [
 /// The peer that makes the requests of a connection.
 #[derive(Clone)]
 pub(super) struct Caller {
-    kind: ListenerKind,
+    pub(super) kind: ListenerKind,
     pub(super) origin: Arc<Origin>,
     pub(super) scheme: Scheme,
     /// The queue of its receives.
     pub(super) receives: mpsc::Sender<messages::PendingReceive>,
-    address: IpAddr,
+    pub(super) address: IpAddr,
     /// Held until a request is authorized.
     permit: Arc<Mutex<Option<Permit>>>,
     /// The slot of the connection; a WebSocket takes it over.
     slot: Arc<Mutex<Option<ConnectionSlot>>>,
     /// How many of its requests were not authorized.
-    refused: Arc<AtomicUsize>,
+    pub(super) refused: Arc<AtomicUsize>,
 }
 
 /// Answers the requests of one connection until it ends.
@@ -204,50 +204,23 @@ async fn end_of_life(begun: Instant, permit: &Mutex<Option<Permit>>) {
     sleep_until(begun + limits::HTTP_CONNECTION_LIFE.as_duration()).await;
 }
 
+impl Caller {
+    /// Records that a request of the peer was authorized.
+    pub(super) fn authorized(&self) {
+        *held_permit(&self.permit) = None;
+    }
+}
+
 fn held_permit(permit: &Mutex<Option<Permit>>) -> MutexGuard<'_, Option<Permit>> {
     permit.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn router(server: Arc<ServerState>) -> Router {
     Router::new()
-        .route("/health", get(health))
-        .route("/ca.pem", get(authority))
         .route(WEBSOCKET, get(websocket))
         .route(&format!("{WEBSOCKET}/"), get(websocket))
         .fallback(requested)
         .with_state(server)
-}
-
-/// Says that nothing would be taken in some shards.
-fn unhealthy(stuck: &[u32]) -> String {
-    format!(
-        r#"{{"status":"unhealthy","message":"Service not available. Please try after some time.","shards":{stuck:?}}}"#
-    )
-}
-
-async fn health(State(server): State<Arc<ServerState>>) -> Response {
-    let stuck = server.shards.stuck();
-    let (status, body) = if stuck.is_empty() {
-        (StatusCode::OK, HEALTHY.to_owned())
-    } else {
-        (StatusCode::SERVICE_UNAVAILABLE, unhealthy(&stuck))
-    };
-    (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
-}
-
-/// The certificate of the authority that clients are to trust.
-async fn authority(State(server): State<Arc<ServerState>>) -> Response {
-    match server.tls.ca_pem() {
-        Some(pem) => {
-            let kind = [(header::CONTENT_TYPE, "application/x-pem-file")];
-            (kind, pem.to_string()).into_response()
-        }
-        None => {
-            let text = "There is no authority of the broker's own: its certificate is one that \
-                        the operator gave it. --tls-ca names a file to be handed out here.\n";
-            (StatusCode::NOT_FOUND, text).into_response()
-        }
-    }
 }
 
 async fn websocket(
@@ -260,7 +233,7 @@ async fn websocket(
         return refused;
     }
     if caller.kind == ListenerKind::Metrics {
-        return metrics_only();
+        return status::not_here();
     }
     let upgrade = match WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
         Ok(upgrade) => upgrade,
@@ -319,42 +292,16 @@ async fn requested(
         return refused;
     }
     let (method, uri) = (parts.method.as_str(), &parts.uri);
-    if is_for_metrics(&parts) {
-        return metrics(&server, &caller, &parts.headers).await;
+    if let Some(page) = Page::of(method, uri) {
+        return status::answer(&server, &caller, page, &parts).await;
     }
     if caller.kind == ListenerKind::Metrics {
-        return metrics_only();
+        return status::not_here();
     }
     match RequestLine::read(method, uri.path(), uri.query()).transpose() {
         Some(line) => messages::answer(&server, &caller, line, &parts, body).await,
         None => administer(&server, &caller, &parts, body).await,
     }
-}
-
-/// Returns whether a request is for metrics. What names a version of the administration API is for an entity of that name.
-fn is_for_metrics(parts: &Parts) -> bool {
-    let query = parts.uri.query().unwrap_or_default();
-    let is_administration = query
-        .split('&')
-        .any(|pair| pair.split('=').next() == Some("api-version"));
-    parts.method == Method::GET && parts.uri.path() == "/metrics" && !is_administration
-}
-
-async fn metrics(server: &ServerState, caller: &Caller, headers: &HeaderMap) -> Response {
-    if caller.kind != ListenerKind::Metrics
-        && let Err(text) = server.operator.check(caller.address, headers)
-    {
-        caller.refused.fetch_add(1, Ordering::Relaxed);
-        let scheme = [(header::WWW_AUTHENTICATE, "Bearer")];
-        return (StatusCode::UNAUTHORIZED, scheme, text).into_response();
-    }
-    *held_permit(&caller.permit) = None;
-    server.metrics.answer(&server.shards, headers).await
-}
-
-fn metrics_only() -> Response {
-    let text = "This address is for GET /metrics and GET /health only.\n";
-    (StatusCode::NOT_FOUND, text).into_response()
 }
 
 /// The administration API (`administration.md#administration-over-http`).
@@ -448,7 +395,7 @@ pub(super) async fn authorize(
         }
         of_token(&refused)
     })?;
-    *held_permit(&caller.permit) = None;
+    caller.authorized();
     Ok(authority)
 }
 
@@ -617,13 +564,6 @@ pub(super) fn host(headers: &HeaderMap, origin: &Origin) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_shard_that_is_stuck_is_named() {
-        let body: serde_json::Value = serde_json::from_str(&unhealthy(&[0, 3])).unwrap();
-        assert_eq!(body["status"], "unhealthy");
-        assert_eq!(body["shards"], serde_json::json!([0, 3]));
-    }
 
     #[test]
     fn a_host_that_somebody_else_may_own_is_foreign() {

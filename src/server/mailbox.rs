@@ -42,6 +42,8 @@ pub(super) enum Mail {
     ),
     /// Report what the shard has and has done, with so many entities one by one.
     Report(usize, oneshot::Sender<ShardReport>),
+    /// Say which of the entities at these paths do not exist, in the namespace of a host name.
+    Missing(String, Vec<String>, oneshot::Sender<Vec<String>>),
     /// An input of the shard that needs nothing of the owner.
     Input(Input),
 }

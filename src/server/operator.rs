@@ -108,6 +108,23 @@ impl Operator {
     }
 }
 
+/// Returns the key that a command of this machine may use: the one that is given, or the one in a broker's data directory if
+/// that can be read.
+///
+/// # Errors
+///
+/// If there is a key that cannot be read, or is none.
+pub(super) fn known(args: &OperatorArgs, directory: &Path) -> Result<Option<Key>, KeysError> {
+    match (&args.operator_key, &args.operator_key_file) {
+        (Some(key), _) => Ok(Some(key.clone())),
+        (None, Some(path)) => read(path).map(Some),
+        (None, None) => {
+            let path = directory.join(FILE_NAME);
+            path.exists().then(|| read(&path)).transpose()
+        }
+    }
+}
+
 fn checked(text: &str, place: &Path) -> Result<Key, KeysError> {
     let text = text.trim();
     if KEY_LENGTH.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()) {

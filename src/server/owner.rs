@@ -250,6 +250,13 @@ impl Owner {
                 let _ = answer.send(report);
                 return;
             }
+            Mail::Missing(host, mut paths, answer) => {
+                let namespaces = self.shard.gateway().namespaces();
+                paths.retain(|path| !namespaces.exists(Some(&host), path));
+                // The task that asked may have ended.
+                let _ = answer.send(paths);
+                return;
+            }
             Mail::Administer(administration, answer) => {
                 let request = self.request(Asker::Administration(answer));
                 Input::Administer(request, administration)

@@ -1,0 +1,126 @@
+//! `jitney health`: asks a broker whether it is well, for containers that have no shell and no other program.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use http_body_util::{BodyExt as _, Empty, Limited};
+use hyper::body::Bytes;
+use hyper::client::conn::http1;
+use hyper::header::{AUTHORIZATION, HOST};
+use hyper::{Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::operator::{self, OperatorArgs};
+use super::print;
+
+/// The arguments of `jitney health`.
+#[derive(Debug, Args)]
+pub(super) struct HealthArgs {
+    /// The address of the broker's HTTP port, or of its --metrics.
+    #[arg(long, value_name = "ADDR", default_value_t = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 5300))]
+    http: SocketAddr,
+    /// The port of --http, if it differs: the emulator's variable sets it.
+    #[arg(long, value_name = "PORT", env = "EMULATOR_HTTP_PORT")]
+    http_port: Option<u16>,
+    /// An entity that must exist: a queue, a topic, or TOPIC/Subscriptions/NAME. It may be given several times.
+    #[arg(long = "entity", value_name = "PATH")]
+    entities: Vec<String>,
+    /// The namespace of the entities. The default is the first one.
+    #[arg(long, value_name = "NAME")]
+    namespace: Option<String>,
+    /// The data directory of the broker, where the operator's key is found if --entity needs it.
+    #[arg(long, value_name = "DIR", default_value = "jitney-data")]
+    data_dir: PathBuf,
+    /// The operator's key.
+    #[command(flatten)]
+    operator: OperatorArgs,
+    /// How long the answer may take.
+    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
+    timeout: u64,
+}
+
+/// Bytes of an answer that are read.
+const ANSWER_BYTES_MAX: usize = 64 * 1024;
+
+/// Asks once. The exit code is 0 if the broker is well.
+pub(super) fn run(args: &HealthArgs) -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let asked = match runtime {
+        Ok(runtime) => runtime.block_on(ask(args)),
+        Err(error) => Err(error.to_string()),
+    };
+    match asked {
+        Ok((StatusCode::OK, text)) => {
+            print::line(text);
+            ExitCode::SUCCESS
+        }
+        Ok((status, text)) => {
+            print::complain(format_args!("jitney: {status}: {}", text.trim_end()));
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            print::complain(format_args!("jitney: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn ask(args: &HealthArgs) -> Result<(StatusCode, String), String> {
+    let mut address = args.http;
+    if let Some(port) = args.http_port {
+        address.set_port(port);
+    }
+    let wait = Duration::from_secs(args.timeout);
+    match timeout(wait, exchange(args, address)).await {
+        Ok(answer) => answer.map_err(|error| format!("{address}: {error}")),
+        Err(_) => Err(format!(
+            "{address} has not answered in {} seconds",
+            args.timeout
+        )),
+    }
+}
+
+async fn exchange(
+    args: &HealthArgs,
+    address: SocketAddr,
+) -> Result<(StatusCode, String), Box<dyn std::error::Error + Send + Sync>> {
+    let entities = args.entities.iter();
+    let entities =
+        entities.map(|path| format!("entity={}", utf8_percent_encode(path, NON_ALPHANUMERIC)));
+    let path = format!("/health/ready?{}", entities.collect::<Vec<_>>().join("&"));
+    let host = match &args.namespace {
+        Some(name) => format!("{name}.localhost"),
+        None => address.to_string(),
+    };
+    let mut request = Request::get(path).header(HOST, host);
+    if !args.entities.is_empty()
+        && let Some(key) = operator::known(&args.operator, &args.data_dir)?
+    {
+        request = request.header(AUTHORIZATION, format!("Bearer {}", key.expose()));
+    }
+    let request = request.body(Empty::<Bytes>::new())?;
+    let stream = TokioIo::new(TcpStream::connect(address).await?);
+    let (mut sender, connection) = http1::handshake(stream).await?;
+    let exchange = async {
+        let response = sender.send_request(request).await?;
+        let status = response.status();
+        let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX);
+        let bytes = body.collect().await?.to_bytes();
+        Ok((status, String::from_utf8_lossy(&bytes).into_owned()))
+    };
+    tokio::select! {
+        answer = exchange => answer,
+        ended = connection => match ended {
+            Ok(()) => Err("the connection was closed without an answer".into()),
+            Err(error) => Err(error.into()),
+        },
+    }
+}

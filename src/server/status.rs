@@ -1,0 +1,214 @@
+//! What the server says of itself over HTTP: whether it is well, its metrics, and its authority's certificate.
+//!
+//! `/health` is the emulator's page (`emulator.md#ports-and-health`). `/health/live` says that the process answers, and `/health/ready` that
+//! messages are accepted, and that the entities are there that the request names.
+
+use std::sync::atomic::Ordering;
+
+use axum::http::request::Parts;
+use axum::http::{Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse as _, Response};
+use percent_encoding::percent_decode_str;
+use serde_json::json;
+use tokio::sync::oneshot;
+
+use super::admission::ListenerKind;
+use super::http::{self, Caller};
+use super::listener::ServerState;
+use super::mailbox::Mail;
+use crate::limits;
+
+/// A page of the server's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Page {
+    Authority,
+    Health,
+    Live,
+    Metrics,
+    Ready,
+}
+
+impl Page {
+    /// Returns the page that a request is for. What names a version of the administration API is for an entity of that
+    /// name.
+    pub(super) fn of(method: &str, uri: &Uri) -> Option<Self> {
+        let mut queried = pairs(uri);
+        let is_read = method == Method::GET.as_str() || method == Method::HEAD.as_str();
+        if !is_read || queried.any(|(name, _)| name == "api-version") {
+            return None;
+        }
+        match uri.path() {
+            "/ca.pem" => Some(Self::Authority),
+            "/health" => Some(Self::Health),
+            "/health/live" => Some(Self::Live),
+            "/health/ready" => Some(Self::Ready),
+            "/metrics" => Some(Self::Metrics),
+            _ => None,
+        }
+    }
+}
+
+/// Returns the pairs of a query.
+fn pairs(uri: &Uri) -> impl Iterator<Item = (&str, &str)> {
+    let query = uri.query().unwrap_or_default();
+    query
+        .split('&')
+        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+}
+
+/// Answers a request for a page.
+pub(super) async fn answer(
+    server: &ServerState,
+    caller: &Caller,
+    page: Page,
+    parts: &Parts,
+) -> Response {
+    match page {
+        Page::Authority if caller.kind == ListenerKind::Metrics => not_here(),
+        Page::Authority => authority(server),
+        Page::Health => health(server),
+        Page::Live => healthy(),
+        Page::Metrics => match check_operator(server, caller, parts) {
+            Ok(()) => server.metrics.answer(&server.shards, &parts.headers).await,
+            Err(text) => refuse(text),
+        },
+        Page::Ready => ready(server, caller, parts).await,
+    }
+}
+
+/// Answers a request at `--metrics` that is for something else.
+pub(super) fn not_here() -> Response {
+    let text = "This address is for GET /metrics and GET /health only.\n";
+    (StatusCode::NOT_FOUND, text).into_response()
+}
+
+/// The emulator's answers; tools compare the first.
+fn healthy() -> Response {
+    const HEALTHY: &str = r#"{"status":"healthy","message":"Service is healthy."}"#;
+    let kind = [(header::CONTENT_TYPE, "application/json")];
+    (StatusCode::OK, kind, HEALTHY).into_response()
+}
+
+fn unhealthy(found: serde_json::Value) -> Response {
+    let kind = [(header::CONTENT_TYPE, "application/json")];
+    (StatusCode::SERVICE_UNAVAILABLE, kind, found.to_string()).into_response()
+}
+
+/// Says whether messages would be taken soon in every shard.
+fn health(server: &ServerState) -> Response {
+    let stuck = server.shards.stuck();
+    if stuck.is_empty() {
+        return healthy();
+    }
+    unhealthy(are_stuck(&stuck))
+}
+
+/// Says that no message would be taken in some shards, or not soon.
+fn are_stuck(shards: &[u32]) -> serde_json::Value {
+    json!({
+        "status": "unhealthy",
+        "message": "Service not available. Please try after some time.",
+        "shards": shards,
+    })
+}
+
+/// Says whether the server can be used: every shard is well, and the entities exist that the request names.
+async fn ready(server: &ServerState, caller: &Caller, parts: &Parts) -> Response {
+    let stuck = server.shards.stuck();
+    if !stuck.is_empty() {
+        return health(server);
+    }
+    let named = pairs(&parts.uri).filter(|(name, _)| *name == "entity");
+    let named = named.map(|(_, path)| percent_decode_str(path).decode_utf8_lossy().into_owned());
+    let paths: Vec<String> = named.take(limits::HEALTH_ENTITIES_MAX + 1).collect();
+    if limits::HEALTH_ENTITIES_MAX < paths.len() {
+        let text = format!(
+            "At most {} entities are looked for in one request.\n",
+            limits::HEALTH_ENTITIES_MAX
+        );
+        return (StatusCode::BAD_REQUEST, text).into_response();
+    }
+    if paths.is_empty() {
+        return healthy();
+    }
+    if let Err(text) = check_operator(server, caller, parts) {
+        return refuse(text);
+    }
+    let host = http::host(&parts.headers, &caller.origin);
+    let owner = server.shards.owner_of(&host);
+    let (answer, answered) = oneshot::channel();
+    let asked = owner.send(Mail::Missing(host, paths, answer)).await;
+    match (asked, answered.await) {
+        (Some(()), Ok(missing)) if missing.is_empty() => healthy(),
+        (Some(()), Ok(missing)) => unhealthy(json!({
+            "status": "unhealthy",
+            "message": "Entities are missing.",
+            "missing": missing,
+        })),
+        _ => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+    }
+}
+
+/// Checks that a request is the operator's. At `--metrics` every request is.
+fn check_operator(server: &ServerState, caller: &Caller, parts: &Parts) -> Result<(), String> {
+    if caller.kind != ListenerKind::Metrics
+        && let Err(text) = server.operator.check(caller.address, &parts.headers)
+    {
+        caller.refused.fetch_add(1, Ordering::Relaxed);
+        return Err(text);
+    }
+    caller.authorized();
+    Ok(())
+}
+
+fn refuse(text: String) -> Response {
+    let scheme = [(header::WWW_AUTHENTICATE, "Bearer")];
+    (StatusCode::UNAUTHORIZED, scheme, text).into_response()
+}
+
+/// The certificate of the authority that clients are to trust.
+fn authority(server: &ServerState) -> Response {
+    match server.tls.ca_pem() {
+        Some(pem) => {
+            let kind = [(header::CONTENT_TYPE, "application/x-pem-file")];
+            (kind, pem.to_string()).into_response()
+        }
+        None => {
+            let text = "There is no authority of the broker's own: its certificate is one that \
+                        the operator gave it. --tls-ca names a file to be handed out here.\n";
+            (StatusCode::NOT_FOUND, text).into_response()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shard_that_is_stuck_is_named() {
+        let body = are_stuck(&[0, 3]);
+        assert_eq!(body["status"], "unhealthy");
+        assert_eq!(body["shards"], json!([0, 3]));
+    }
+
+    #[test]
+    fn a_page_is_read_and_an_entity_of_its_name_is_administered() {
+        let page = |method, uri: &str| Page::of(method, &uri.parse().unwrap());
+        assert_eq!(page("GET", "/health"), Some(Page::Health));
+        assert_eq!(page("HEAD", "/health/live"), Some(Page::Live));
+        assert_eq!(page("GET", "/health/ready?entity=a"), Some(Page::Ready));
+        assert_eq!(page("GET", "/metrics?x=api-version"), Some(Page::Metrics));
+        for (method, uri) in [
+            ("GET", "/metrics?api-version=2021-05"),
+            ("GET", "/health?a=b&api-version=2021-05"),
+            ("PUT", "/metrics"),
+            ("DELETE", "/health"),
+            ("GET", "/metrics/"),
+            ("GET", "/metrics/messages/head"),
+            ("GET", "/"),
+        ] {
+            assert_eq!(page(method, uri), None, "{method} {uri}");
+        }
+    }
+}
