@@ -29,6 +29,7 @@ sys.path.insert(0, str(HERE.parent))
 from broker import ROOT, WORK, Broker, free_ports  # noqa: E402
 
 PROMTOOL = os.environ["PROMTOOL"]
+DIRECTORY = Path(os.environ.get("JITNEY_WORK", WORK / "monitoring")) / "own"
 MONITORING = ROOT / "docs" / "monitoring"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 # How long something may take to be visible: the reply to a client comes before its connection has reported all.
@@ -282,7 +283,7 @@ def health_says_what_is_missing(world: World) -> None:
 def the_command_asks_for_health(world: World) -> None:
     def ask(broker: Broker, *words: str) -> subprocess.CompletedProcess:
         command = [broker.state["binary"], "health", "--http", f"127.0.0.1:{broker.http_port}", *words]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=WORK)
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=DIRECTORY)
 
     done = ask(world.open)
     assert done.returncode == 0 and "healthy" in done.stdout and not done.stderr, done
@@ -304,7 +305,7 @@ def alerts_are_right(_: World) -> None:
     rules = MONITORING / "alerts.yml"
     checked = subprocess.run([PROMTOOL, "check", "rules", str(rules)], capture_output=True, text=True)
     assert checked.returncode == 0, checked.stdout + checked.stderr
-    tests = WORK / "monitoring" / "alerts-test.yml"
+    tests = DIRECTORY / "alerts-test.yml"
     tests.write_text((HERE / "alerts-test.yml").read_text().replace("RULES", json.dumps(str(rules))))
     tested = subprocess.run([PROMTOOL, "test", "rules", str(tests)], capture_output=True, text=True)
     assert tested.returncode == 0, tested.stdout + tested.stderr
@@ -322,7 +323,7 @@ def what_is_queried_is_reported(world: World) -> None:
     expressions = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", [])]
     assert len(expressions) > 20
     plain = [re.sub(r"\$(instance|namespace|entity)", ".*", each).replace("$__rate_interval", "5m") for each in expressions]
-    rules = WORK / "monitoring" / "dashboard.yml"
+    rules = DIRECTORY / "dashboard.yml"
     rules.write_text(json.dumps({"groups": [{"name": "dashboard", "rules": [
         {"record": f"panel:{number}", "expr": expression} for number, expression in enumerate(plain)]}]}))
     checked = subprocess.run([PROMTOOL, "check", "rules", str(rules)], capture_output=True, text=True)
@@ -344,9 +345,8 @@ TESTS = [
 
 
 def main(words: list[str]) -> int:
-    directory = WORK / "monitoring"
-    shutil.rmtree(directory, ignore_errors=True)
-    world = World(directory)
+    shutil.rmtree(DIRECTORY, ignore_errors=True)
+    world = World(DIRECTORY)
     passed = failed = 0
     try:
         world.open.start()

@@ -288,11 +288,15 @@ async fn requested(
     request: Request,
 ) -> Response {
     let (parts, body) = request.into_parts();
-    if let Some(refused) = foreign(&server, &parts.headers) {
+    let (method, uri) = (parts.method.as_str(), &parts.uri);
+    let page = Page::of(method, uri);
+    // What everybody may see is no secret from web pages of others.
+    if !page.is_some_and(Page::is_public)
+        && let Some(refused) = foreign(&server, &parts.headers)
+    {
         return refused;
     }
-    let (method, uri) = (parts.method.as_str(), &parts.uri);
-    if let Some(page) = Page::of(method, uri) {
+    if let Some(page) = page {
         return status::answer(&server, &caller, page, &parts).await;
     }
     if caller.kind == ListenerKind::Metrics {

@@ -46,6 +46,14 @@ impl Page {
             _ => None,
         }
     }
+
+    /// Returns whether it tells everybody the same.
+    pub(super) const fn is_public(self) -> bool {
+        match self {
+            Self::Authority | Self::Health | Self::Live => true,
+            Self::Metrics | Self::Ready => false,
+        }
+    }
 }
 
 /// Returns the pairs of a query.

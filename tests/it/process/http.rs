@@ -41,6 +41,11 @@ fn an_unknown_host_is_refused_where_any_key_is_accepted() {
         ("/queue.1/messages/head", "rebound.example:5300", "403"),
         ("/$servicebus/websocket", "rebound.example", "403"),
         ("/health", "rebound.example", "200"),
+        ("/health/live", "rebound.example", "200"),
+        ("/health/ready?entity=queue.1", "localhost", "200"),
+        ("/health/ready?entity=queue.1", "rebound.example", "403"),
+        ("/metrics", "localhost", "200"),
+        ("/metrics", "rebound.example", "403"),
     ] {
         let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
         let answer = ask(&process, &request, 1);
