@@ -122,6 +122,7 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
         started,
         tls,
         key_source,
+        operator,
         profile,
         plan,
     } = prepare(args, &config, &listeners)?;
@@ -161,7 +162,7 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
         admission: Admission::new(slots.count()),
         administration_admission: Admission::new(slots.count()),
         slots,
-        operator: Operator::new(&args.operator, profile, directory(args))?,
+        operator,
         metrics: Metrics::new(&args.metrics, metered),
         is_open: profile == Profile::Development,
         stopped,
@@ -297,6 +298,7 @@ struct Prepared {
     started: Started,
     tls: Arc<Tls>,
     key_source: Option<KeySource>,
+    operator: Operator,
     profile: Profile,
     plan: Plan,
 }
@@ -324,6 +326,7 @@ fn prepare(
         Profile::Development => None,
         Profile::Verified => root_key::root_key(config, directory)?,
     };
+    let operator = Operator::new(&args.operator, profile, directory)?;
     let startup = Startup {
         args,
         config,
@@ -343,6 +346,7 @@ fn prepare(
         started,
         tls,
         key_source,
+        operator,
         profile,
         plan,
     })
