@@ -35,7 +35,7 @@ pub(super) enum KeysError {
     Write(#[from] NotReplaced),
     #[error("{}: this is not the key that was written here: remove the file to have a new one made", .0.display())]
     Malformed(PathBuf),
-    #[error("{}: an operator's key has 16 to 256 visible characters and no space", .0.display())]
+    #[error("{}: this is no operator's key, which has 16 to 256 visible characters and no space: write one there; if it is operator.key in the data directory, remove the file to have a new one made", .0.display())]
     Operator(PathBuf),
     #[error("the system has no random bits")]
     Random,
