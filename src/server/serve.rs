@@ -140,7 +140,7 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
         owners,
         runtimes,
     } = run_shards(shards, routes, &clock, &keys_wanted, partials)?;
-    let metered = memory.clone();
+    let metrics = Metrics::new(&args.metrics, memory.clone());
     let mut helpers = Vec::new();
     if let Some(limit) = plan.limit {
         let watch = memory::watch(limit, plan, memory, Arc::clone(&shards));
@@ -152,9 +152,7 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
         let keep = oidc::keep_keys(source, publish, keys_wanted, stopped.clone());
         helpers.push(supervisor::spawn("identity keys", keep));
     }
-    let hangup = signal(SignalKind::hangup())?;
-    let watch = tls::watch(Arc::clone(&tls), hangup, stopped.clone());
-    helpers.push(supervisor::spawn("certificates", watch));
+    helpers.push(renew_certificates(&tls, &stopped)?);
     let server = Arc::new(ServerState {
         clock,
         shards: Arc::clone(&shards),
@@ -163,7 +161,7 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
         administration_admission: Admission::new(slots.count()),
         slots,
         operator,
-        metrics: Metrics::new(&args.metrics, metered),
+        metrics,
         is_open: profile == Profile::Development,
         stopped,
         refusals: AtomicU64::new(0),
@@ -186,6 +184,13 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     // Nothing is served any more.
     drop(runtimes);
     Ok(())
+}
+
+/// Starts the task that takes certificates that were replaced, at once after SIGHUP.
+fn renew_certificates(tls: &Arc<Tls>, stopped: &watch::Receiver<bool>) -> Result<Task, StartError> {
+    let hangup = signal(SignalKind::hangup())?;
+    let watch = tls::watch(Arc::clone(tls), hangup, stopped.clone());
+    Ok(supervisor::spawn("certificates", watch))
 }
 
 /// The shards that run, with their tasks and threads.
