@@ -290,7 +290,7 @@ async fn requested(
     let (parts, body) = request.into_parts();
     let (method, uri) = (parts.method.as_str(), &parts.uri);
     let page = Page::of(method, uri);
-    // What everybody may see is no secret from web pages of others.
+    // What all clients may see is no secret from the web pages of other hosts.
     if !page.is_some_and(Page::is_public)
         && let Some(refused) = foreign(&server, &parts.headers)
     {

@@ -47,7 +47,7 @@ impl Page {
         }
     }
 
-    /// Returns whether it tells everybody the same.
+    /// Returns whether it tells all clients the same.
     pub(super) const fn is_public(self) -> bool {
         match self {
             Self::Authority | Self::Health | Self::Live => true,
