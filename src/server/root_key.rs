@@ -10,7 +10,7 @@ use tracing::{info, warn};
 
 use super::cli::{AuthArg, ServeArgs};
 use super::files::{self, NotReplaced, Readers};
-use super::serve::Listener;
+use super::serve::{Listener, METRICS};
 use crate::access::Profile;
 use crate::config::Configuration;
 use crate::rights::Key;
@@ -51,9 +51,10 @@ pub(super) fn profile(
     config: &Configuration,
     listeners: &[Listener],
 ) -> Result<Profile, KeysError> {
+    // No key is accepted at the addresses of metrics: nothing is told there that one could open.
     let outside = listeners
         .iter()
-        .filter(|listener| !listener.address.ip().is_loopback());
+        .filter(|listener| listener.flag != METRICS && !listener.address.ip().is_loopback());
     let outside: Vec<String> = outside
         .map(|listener| listener.address.to_string())
         .collect();

@@ -44,7 +44,7 @@ use crate::shard::routing::Routes;
 /// The flag of the addresses of health and administration.
 const HTTP: &str = "--http";
 /// The flag of the addresses of metrics alone.
-const METRICS: &str = "--metrics";
+pub(super) const METRICS: &str = "--metrics";
 /// Serves until a signal.
 pub(super) fn run(args: &ServeArgs) -> ExitCode {
     memory::take_small_pages();
