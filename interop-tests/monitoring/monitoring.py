@@ -367,7 +367,7 @@ def main(words: list[str]) -> int:
         for broker in (world.open, world.closed):
             if broker.running():
                 broker.stop()
-    print(f"monitoring: {passed} passed, {failed} failed")
+    print(f"{passed} passed, {failed} failed")
     return 1 if failed or not passed else 0
 
 
