@@ -110,7 +110,7 @@ pub(super) struct Paused {
 
 /// A subscription's copy of a topic's message.
 #[derive(Debug)]
-struct Copy {
+struct TopicCopy {
     subscription: EntityId,
     /// What the action of a rule changes.
     amendments: Option<Arc<Amendments>>,
@@ -235,13 +235,12 @@ impl Namespaces {
         };
         let mut matches = std::mem::take(&mut self.forwarding.matches);
         let progress = self.find_matches(topic, number, &message, &mut matches);
-        let mut last: Option<Copy> = None;
+        let (mut next, mut copied): (Option<TopicCopy>, bool) = (None, false);
         for found in matches.drain(..) {
             for copy in self.copies(found) {
-                if let Some(copy) = last.replace(copy) {
-                    let node = self.queues.get_mut(topic);
-                    let departure = node.and_then(|it| it.queue.copy(number, copy.subscription));
-                    self.give(cx, topic, &message, departure, copy);
+                if let Some(copy) = next.replace(copy) {
+                    self.give_copy(cx, topic, number, &message, copy);
+                    copied = true;
                 }
             }
         }
@@ -249,17 +248,41 @@ impl Namespaces {
         if progress == Progress::Paused {
             return false;
         }
-        // Not by a step of the topic, which would send on what is being sent on.
-        if let Some(copy) = last {
-            // The message itself: one record and one change of the topic less than a copy.
-            let departure = self.step(cx, topic, |queue, _| {
-                queue.depart_shared(number, copy.subscription)
-            });
-            self.give(cx, topic, &message, departure.flatten(), copy);
-        } else {
-            self.step(cx, topic, |queue, cx| queue.published(cx, number));
+        // What the topic does is not a step of it, which would send on what is being sent on.
+        match next {
+            // The only one gets the message itself: one record and one change of the topic less than a copy.
+            Some(copy) if !copied => {
+                let departure = self.step(cx, topic, |queue, _| {
+                    queue.depart_to_subscription(number, copy.subscription)
+                });
+                if let Some(departure) = departure.flatten() {
+                    self.give(cx, topic, &message, departure, copy);
+                }
+            }
+            next => {
+                let is_taken = next.is_some();
+                if let Some(copy) = next {
+                    self.give_copy(cx, topic, number, &message, copy);
+                }
+                self.step(cx, topic, |queue, cx| queue.published(cx, number, is_taken));
+            }
         }
         true
+    }
+
+    /// Gives a subscription a copy of a topic's message.
+    fn give_copy(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        topic: EntityId,
+        number: SequenceNumber,
+        message: &Message,
+        copy: TopicCopy,
+    ) {
+        let node = self.queues.get_mut(topic);
+        if let Some(departure) = node.and_then(|it| it.queue.copy(number, copy.subscription)) {
+            self.give(cx, topic, message, departure, copy);
+        }
     }
 
     /// Finds what subscriptions get of a topic's message, as far as this turn's share goes: what has
@@ -302,17 +325,17 @@ impl Namespaces {
     }
 
     /// Returns the copies that a subscription's rules make of a message.
-    fn copies(&self, found: Match) -> impl Iterator<Item = Copy> + use<> {
+    fn copies(&self, found: Match) -> impl Iterator<Item = TopicCopy> + use<> {
         let subscription = EntityId(found.subscription);
         let wants_errors = self
             .queue(subscription)
             .is_some_and(|queue| queue.description().dead_letter_on_filter_error);
-        let failed = found.error.filter(|_| wants_errors).map(|text| Copy {
+        let failed = found.error.filter(|_| wants_errors).map(|text| TopicCopy {
             subscription,
             amendments: None,
             dead_letter: Some(DeadLetter::broker("FilterEvaluationException", text)),
         });
-        let copies = found.copies.into_iter().map(move |amendments| Copy {
+        let copies = found.copies.into_iter().map(move |amendments| TopicCopy {
             subscription,
             amendments,
             dead_letter: None,
@@ -326,12 +349,9 @@ impl Namespaces {
         cx: &mut StepContext<'_>,
         topic: EntityId,
         message: &Message,
-        departure: Option<Departure>,
-        copy: Copy,
+        mut departure: Departure,
+        copy: TopicCopy,
     ) {
-        let Some(mut departure) = departure else {
-            return;
-        };
         if let Some(amendments) = copy.amendments {
             if amendments.field(Field::SessionId).is_some() {
                 departure.set_message_session(amendments.group_id());

@@ -127,8 +127,12 @@ impl Queue {
         }
     }
 
-    /// Removes a topic's message that a subscription gets, and others may have got copies of.
-    pub fn depart_shared(&mut self, number: SequenceNumber, to: EntityId) -> Option<Departure> {
+    /// Removes a topic's message that one subscription alone gets. Its bytes count to the topic as those of copies do.
+    pub fn depart_to_subscription(
+        &mut self,
+        number: SequenceNumber,
+        to: EntityId,
+    ) -> Option<Departure> {
         let mut departure = self.depart(number, to)?;
         departure.entry.shared = true;
         self.count().forwarded += 1;
@@ -143,12 +147,9 @@ impl Queue {
     }
 
     /// Copies a message as [`Queue::copy`] did before the process started.
-    pub(super) fn copy_again(&mut self, number: SequenceNumber, to: EntityId) -> Option<Departure> {
-        let ordinal = self.ordinal(number);
-        let entry = self.index.update(ordinal, |entry| {
-            entry.shared = true;
-            entry.clone()
-        })?;
+    pub(super) fn copy_again(&self, number: SequenceNumber, to: EntityId) -> Option<Departure> {
+        let mut entry = self.index.get(self.ordinal(number))?.clone();
+        entry.shared = true;
         let copied = true;
         Some(Departure {
             from: self.id,
@@ -176,11 +177,11 @@ impl Queue {
         self.index.get(self.ordinal(number))?.amendments.clone()
     }
 
-    /// Removes a topic's message that no subscription takes.
-    pub fn published(&mut self, cx: &mut Context<'_>, number: SequenceNumber) {
+    /// Removes a topic's message that has been copied to all subscriptions that take it, if any does.
+    pub fn published(&mut self, cx: &mut Context<'_>, number: SequenceNumber, is_taken: bool) {
         let ordinal = self.ordinal(number);
         self.remove(cx, ordinal);
-        self.count().unmatched += 1;
+        self.count().unmatched += u64::from(!is_taken);
     }
 
     /// Adds a message from another queue, and records its arrival.

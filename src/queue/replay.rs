@@ -177,7 +177,7 @@ impl Queue {
     }
 
     /// Takes out the message of a `Moved` record that names this queue as the one it leaves, or
-    /// copies that of a `Copied` record. What leaves a topic for a subscription shares its bytes.
+    /// copies that of a `Copied` record. The bytes of what leaves a topic for a subscription count to the topic.
     pub fn replay_departure(
         &mut self,
         passage: &Passage<'_>,
