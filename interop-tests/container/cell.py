@@ -122,6 +122,10 @@ class Cell:
         return code
 
     def close(self) -> None:
+        # The broker has changed its user, so the end of `unshare` does not end it.
+        if self.process is not None and self.process.poll() is None and (first := self.first()):
+            os.kill(first, signal.SIGKILL)
+            self.process.wait()
         for each in (self.forwarder, self.process):
             if each is not None and each.poll() is None:
                 each.kill()

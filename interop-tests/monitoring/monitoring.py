@@ -264,6 +264,9 @@ def entities_beyond_the_bound_are_added_up(world: World) -> None:
     at = Scrape(world.alone)
     named = {dict(labels)["entity"] for (name, labels) in at.values if name == "jitney_entity_size_bytes"}
     assert len(named) == 3 and "*" in named, named
+    others = {dict(labels)["sub_queue"] for (name, labels) in at.values
+              if name == "jitney_entity_size_bytes" and dict(labels)["entity"] == "*"}
+    assert "" in others and "*" not in others, others
 
 
 def health_says_what_is_missing(world: World) -> None:

@@ -1,4 +1,4 @@
-//! What an operator is told of clients: their connections and links, and what was refused.
+//! The statistics of clients: their connections and links, and what was refused.
 
 use super::Gateway;
 use super::amqp::Link;

@@ -235,3 +235,16 @@ impl From<EntityRefused> for Denied {
         Self::new(kind, format!("{refused}."), "")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_the_place_of_its_number() {
+        for (place, kind) in DeniedKind::ALL.into_iter().enumerate() {
+            assert_eq!(kind as usize, place, "{}", kind.name());
+        }
+        assert_eq!(DeniedKind::Unauthorized as usize + 1, DeniedKind::ALL.len());
+    }
+}

@@ -1,4 +1,4 @@
-//! What an operator is told of entities: how many messages they have, and what was done with them.
+//! The statistics of entities: how many messages they have, and what was done with them.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use crate::queue::{Counters, EntityKind, Queue};
 /// The entities of a shard's namespaces.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Those that are told one by one.
+    /// Entities with statistics of their own.
     pub entities: Vec<EntityStatistics>,
-    /// The sum of all others of a namespace, by its name.
-    pub others: BTreeMap<String, QueueStatistics>,
+    /// The sums of all other entities' queues of a kind, by namespace.
+    pub others: BTreeMap<(String, SubQueue), QueueStatistics>,
 }
 
 /// An entity.
@@ -115,8 +115,10 @@ impl Namespaces {
                     queues: queues.collect(),
                 });
             } else {
-                let others = found.others.entry(namespace).or_default();
-                queues.for_each(|(_, queue)| others.add(&queue));
+                for (kind, queue) in queues {
+                    let others = found.others.entry((namespace.clone(), kind));
+                    others.or_default().add(&queue);
+                }
             }
         }
         found

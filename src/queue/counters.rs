@@ -119,6 +119,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_cause_has_the_place_of_its_number() {
+        for (place, cause) in DeadLetterCause::ALL.into_iter().enumerate() {
+            assert_eq!(cause as usize, place, "{}", cause.name());
+        }
+        assert_eq!(
+            DeadLetterCause::Damaged as usize + 1,
+            DeadLetterCause::ALL.len()
+        );
+    }
+
+    #[test]
     fn causes_are_numbered_in_their_order() {
         for (at, cause) in DeadLetterCause::ALL.into_iter().enumerate() {
             assert_eq!(cause as usize, at);

@@ -8,14 +8,13 @@ use std::time::Duration;
 use clap::Args;
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::body::Bytes;
-use hyper::client::conn::http1;
 use hyper::header::{AUTHORIZATION, HOST};
 use hyper::{Request, StatusCode};
-use hyper_util::rt::TokioIo;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use super::exchange::exchange;
 use super::operator::{self, OperatorArgs};
 use super::print;
 
@@ -79,7 +78,7 @@ async fn ask(args: &HealthArgs) -> Result<(StatusCode, String), String> {
         address.set_port(port);
     }
     let wait = Duration::from_secs(args.timeout);
-    match timeout(wait, exchange(args, address)).await {
+    match timeout(wait, request(args, address)).await {
         Ok(answer) => answer.map_err(|error| format!("{address}: {error}")),
         Err(_) => Err(format!(
             "{address} has not answered in {} seconds",
@@ -88,7 +87,7 @@ async fn ask(args: &HealthArgs) -> Result<(StatusCode, String), String> {
     }
 }
 
-async fn exchange(
+async fn request(
     args: &HealthArgs,
     address: SocketAddr,
 ) -> Result<(StatusCode, String), Box<dyn std::error::Error + Send + Sync>> {
@@ -107,20 +106,12 @@ async fn exchange(
         request = request.header(AUTHORIZATION, format!("Bearer {}", key.expose()));
     }
     let request = request.body(Empty::<Bytes>::new())?;
-    let stream = TokioIo::new(TcpStream::connect(address).await?);
-    let (mut sender, connection) = http1::handshake(stream).await?;
-    let exchange = async {
-        let response = sender.send_request(request).await?;
+    let stream = TcpStream::connect(address).await?;
+    exchange(stream, request, async |response| {
         let status = response.status();
         let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX);
         let bytes = body.collect().await?.to_bytes();
         Ok((status, String::from_utf8_lossy(&bytes).into_owned()))
-    };
-    tokio::select! {
-        answer = exchange => answer,
-        ended = connection => match ended {
-            Ok(()) => Err("the connection was closed without an answer".into()),
-            Err(error) => Err(error.into()),
-        },
-    }
+    })
+    .await?
 }

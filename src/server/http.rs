@@ -22,7 +22,7 @@ use hyper::ext::ReasonPhrase;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 use tower_service::Service as _;
 use tracing::{debug, info};
@@ -30,7 +30,7 @@ use tracing::{debug, info};
 use super::admission::{ConnectionSlot, ConnectionSlots, ListenerKind, Permit};
 use super::header_case::Head;
 use super::listener::{self, Scheme, ServerState};
-use super::mailbox::{Mail, Mailbox};
+use super::mailbox::Mail;
 use super::messages;
 use super::socket::Stream;
 use super::status::{self, Page};
@@ -372,9 +372,7 @@ async fn answer(
         authority,
         operation,
     };
-    let done = ask(owner, |answer| {
-        Mail::Administer(Box::new(administration), answer)
-    });
+    let done = owner.ask(|answer| Mail::Administer(Box::new(administration), answer));
     let answer = done.await.ok_or_else(stopping)??;
     Ok(request.render(&answer))
 }
@@ -389,7 +387,9 @@ pub(super) async fn authorize(
     let owner = server
         .shards
         .owner_of(inquiry.host.as_deref().unwrap_or_default());
-    let authorized = ask(owner, |answer| Mail::Authorize(Box::new(inquiry), answer)).await;
+    let authorized = owner
+        .ask(|answer| Mail::Authorize(Box::new(inquiry), answer))
+        .await;
     let authority = authorized.ok_or_else(stopping)?.map_err(|refused| {
         caller.refused.fetch_add(1, Ordering::Relaxed);
         if refused.is_logged {
@@ -477,16 +477,6 @@ fn respond(answer: AdminResponse) -> Response {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
     response
-}
-
-/// Sends a request to the owner of a shard and waits for the answer; `None` if the owner has ended.
-pub(super) async fn ask<T>(
-    owner: &Mailbox,
-    mail: impl FnOnce(oneshot::Sender<T>) -> Mail,
-) -> Option<T> {
-    let (answer, answered) = oneshot::channel();
-    owner.send(mail(answer)).await?;
-    answered.await.ok()
 }
 
 /// Refuses requests that a web page of another host makes a browser send. Where any key is accepted

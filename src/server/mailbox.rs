@@ -153,6 +153,13 @@ impl Mailbox {
         self.mail.send(mail).await.ok()
     }
 
+    /// Sends a request when there is room for it, and waits for its answer; `None` if the owner has ended.
+    pub(super) async fn ask<T>(&self, mail: impl FnOnce(oneshot::Sender<T>) -> Mail) -> Option<T> {
+        let (answer, answered) = oneshot::channel();
+        self.send(mail(answer)).await?;
+        answered.await.ok()
+    }
+
     /// Sends the reports of a connection, of a number of bytes, in turn and when there is room;
     /// `None` if the owner has ended.
     pub(super) async fn send_reports(

@@ -211,8 +211,9 @@ impl Request<'_> {
             authority,
             operation,
         });
-        let done: Option<Messaged> =
-            http::ask(owner, |answer| Mail::Message(request, answer, permit)).await;
+        let done: Option<Messaged> = owner
+            .ask(|answer| Mail::Message(request, answer, permit))
+            .await;
         done.ok_or_else(stopping)??;
         Ok(())
     }

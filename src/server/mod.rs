@@ -21,6 +21,7 @@ pub mod clock;
 mod committer;
 mod connection;
 pub mod disk;
+mod exchange;
 mod files;
 mod header_case;
 mod health;

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
 
 use super::mailbox::{Mail, Mailbox, PartialBytes, Partials, ShardReport, Vitals};
 use crate::shard::Input;
@@ -90,16 +89,8 @@ impl Shards {
     pub(super) async fn reports(&self, most: usize) -> Vec<(u32, ShardReport)> {
         let mut found = Vec::with_capacity(self.members.len());
         for member in &self.members {
-            let (answer, answered) = oneshot::channel();
-            if member
-                .owner
-                .send(Mail::Report(most, answer))
-                .await
-                .is_some()
-                && let Ok(report) = answered.await
-            {
-                found.push((member.number, report));
-            }
+            let report = member.owner.ask(|answer| Mail::Report(most, answer));
+            found.extend(report.await.map(|report| (member.number, report)));
         }
         found
     }

@@ -10,7 +10,6 @@ use axum::http::{Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse as _, Response};
 use percent_encoding::percent_decode_str;
 use serde_json::json;
-use tokio::sync::oneshot;
 
 use super::admission::ListenerKind;
 use super::http::{self, Caller};
@@ -97,18 +96,17 @@ fn healthy() -> Response {
     (StatusCode::OK, kind, HEALTHY).into_response()
 }
 
-fn unhealthy(found: serde_json::Value) -> Response {
+fn unhealthy(found: &serde_json::Value) -> Response {
     let kind = [(header::CONTENT_TYPE, "application/json")];
     (StatusCode::SERVICE_UNAVAILABLE, kind, found.to_string()).into_response()
 }
 
 /// Says whether messages would be taken soon in every shard.
 fn health(server: &ServerState) -> Response {
-    let stuck = server.shards.stuck();
-    if stuck.is_empty() {
-        return healthy();
+    match server.shards.stuck().as_slice() {
+        [] => healthy(),
+        stuck => unhealthy(&are_stuck(stuck)),
     }
-    unhealthy(are_stuck(&stuck))
 }
 
 /// Says that no message would be taken in some shards, or not soon.
@@ -124,7 +122,7 @@ fn are_stuck(shards: &[u32]) -> serde_json::Value {
 async fn ready(server: &ServerState, caller: &Caller, parts: &Parts) -> Response {
     let stuck = server.shards.stuck();
     if !stuck.is_empty() {
-        return health(server);
+        return unhealthy(&are_stuck(&stuck));
     }
     let named = pairs(&parts.uri).filter(|(name, _)| *name == "entity");
     let named = named.map(|(_, path)| percent_decode_str(path).decode_utf8_lossy().into_owned());
@@ -144,16 +142,15 @@ async fn ready(server: &ServerState, caller: &Caller, parts: &Parts) -> Response
     }
     let host = http::host(&parts.headers, &caller.origin);
     let owner = server.shards.owner_of(&host);
-    let (answer, answered) = oneshot::channel();
-    let asked = owner.send(Mail::Missing(host, paths, answer)).await;
-    match (asked, answered.await) {
-        (Some(()), Ok(missing)) if missing.is_empty() => healthy(),
-        (Some(()), Ok(missing)) => unhealthy(json!({
+    let asked = owner.ask(|answer| Mail::Missing(host, paths, answer));
+    match asked.await {
+        Some(missing) if missing.is_empty() => healthy(),
+        Some(missing) => unhealthy(&json!({
             "status": "unhealthy",
             "message": "Entities are missing.",
             "missing": missing,
         })),
-        _ => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+        None => StatusCode::SERVICE_UNAVAILABLE.into_response(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What an operator is told of a shard.
+//! The statistics of a shard.
 
 use super::Shard;
 use crate::gateway;
@@ -16,7 +16,7 @@ pub struct Statistics {
     pub groups: u64,
     /// Bytes of groups that are on their way to the disk.
     pub in_flight_bytes: usize,
-    /// What maintenance has done since the process started.
+    /// Checkpoints and compactions.
     pub maintenance: MaintenanceCounters,
     /// Messages that have lost their bytes since the process started.
     pub damaged: u64,
@@ -24,7 +24,7 @@ pub struct Statistics {
     pub accepts_messages: bool,
 }
 
-/// What maintenance has done.
+/// Counts of maintenance since the process started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MaintenanceCounters {
     /// Checkpoints that were written.

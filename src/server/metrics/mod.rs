@@ -12,12 +12,12 @@ mod tests;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use clap::Args;
-use tokio::sync::Semaphore;
+use tokio::sync::Mutex;
 
 use super::shards::Shards;
 use crate::memory::Memory;
 use families::Kind;
-use scrape::Scrape;
+use scrape::{Scrape, ShardScrape};
 
 /// What metrics tell.
 #[derive(Debug, Clone, Args)]
@@ -38,7 +38,7 @@ pub(super) struct Metrics {
     entities: usize,
     memory: Memory,
     /// A report of all entities takes some megabytes: one is made at a time.
-    one_at_a_time: Semaphore,
+    one_at_a_time: Mutex<()>,
 }
 
 const OPENMETRICS: &str = "application/openmetrics-text";
@@ -48,20 +48,24 @@ impl Metrics {
         Self {
             entities: args.metrics_entities,
             memory,
-            one_at_a_time: Semaphore::new(1),
+            one_at_a_time: Mutex::default(),
         }
     }
 
     /// Answers a request, in the format that its `Accept` asks for: OpenMetrics, or else Prometheus's own.
     pub(super) async fn answer(&self, shards: &Shards, headers: &HeaderMap) -> Response {
-        let Ok(_turn) = self.one_at_a_time.acquire().await else {
-            return StatusCode::SERVICE_UNAVAILABLE.into_response();
-        };
+        let _turn = self.one_at_a_time.lock().await;
+        let reports = shards.reports(self.entities).await;
+        let stuck = shards.stuck();
+        let shards = reports.into_iter().map(|(number, report)| ShardScrape {
+            name: number.to_string(),
+            is_healthy: !stuck.contains(&number),
+            report,
+        });
         let scrape = Scrape {
             process: process::Usage::now(),
             memory: self.memory.by_purpose(),
-            stuck: shards.stuck(),
-            shards: shards.reports(self.entities).await,
+            shards: shards.collect(),
         };
         let accept = headers.get(header::ACCEPT);
         let accept = accept

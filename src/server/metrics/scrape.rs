@@ -26,9 +26,16 @@ const OTHERS: &str = "*";
 pub(super) struct Scrape {
     pub(super) process: process::Usage,
     pub(super) memory: [(&'static str, usize); 3],
-    /// The numbers of shards that make no progress.
-    pub(super) stuck: Vec<u32>,
-    pub(super) shards: Vec<(u32, ShardReport)>,
+    pub(super) shards: Vec<ShardScrape>,
+}
+
+/// A shard of the answer.
+#[derive(Debug, Clone)]
+pub(super) struct ShardScrape {
+    /// Its number.
+    pub(super) name: String,
+    pub(super) is_healthy: bool,
+    pub(super) report: ShardReport,
 }
 
 type Labels<'a> = Vec<(&'static str, &'a str)>;
@@ -178,48 +185,43 @@ impl Scrape {
     }
 
     fn of_shards(&self, out: &mut Output<'_>) -> fmt::Result {
-        let names = self.names();
-        let shards = || names.iter().map(String::as_str).zip(self.shards.iter());
-        let stuck = |number: &u32| self.stuck.contains(number);
+        let shards = || self.shards.iter();
         out.write(
             &families::HEALTHY,
-            shards().map(|(shard, (number, _))| (vec![("shard", shard)], truth(!stuck(number)))),
+            shards().map(|shard| (shard.labels(), truth(shard.is_healthy))),
         )?;
-        let each = |value: fn(&ShardReport) -> Sample| {
-            shards().map(move |(shard, (_, report))| (vec![("shard", shard)], value(report)))
-        };
         out.write(
             &families::ACCEPTS,
-            each(|report| truth(report.statistics.accepts_messages)),
+            self.of_each(|report| truth(report.statistics.accepts_messages)),
         )?;
         out.write(
             &families::CONNECTIONS,
-            shards().flat_map(|(shard, (_, report))| {
-                let gateway = &report.statistics.gateway;
+            shards().flat_map(|shard| {
+                let gateway = &shard.report.statistics.gateway;
                 let without = gateway.connections - gateway.authorized;
                 let by = [("true", gateway.authorized), ("false", without)];
-                by.map(|(is, count)| (vec![("shard", shard), ("authorized", is)], number(count)))
+                by.map(|(is, count)| (with(shard.labels(), "authorized", is), number(count)))
             }),
         )?;
         out.write(
             &families::LINKS,
-            shards().flat_map(|(shard, (_, report))| {
-                let gateway = &report.statistics.gateway;
+            shards().flat_map(|shard| {
+                let gateway = &shard.report.statistics.gateway;
                 let by = [
                     ("sender", gateway.senders),
                     ("receiver", gateway.receivers),
                     ("other", gateway.other_links),
                 ];
-                by.map(|(role, count)| (vec![("shard", shard), ("role", role)], number(count)))
+                by.map(|(role, count)| (with(shard.labels(), "role", role), number(count)))
             }),
         )?;
         out.write(
             &families::REFUSALS,
-            shards().flat_map(|(shard, (_, report))| {
-                let refused = report.statistics.gateway.refused;
+            shards().flat_map(|shard| {
+                let refused = shard.report.statistics.gateway.refused;
                 let by = DeniedKind::ALL.into_iter().zip(refused);
                 by.map(move |(kind, count)| {
-                    let labels = vec![("shard", shard), ("reason", kind.name())];
+                    let labels = with(shard.labels(), "reason", kind.name());
                     (labels, Sample::Number(count))
                 })
             }),
@@ -227,11 +229,6 @@ impl Scrape {
     }
 
     fn of_logs(&self, out: &mut Output<'_>) -> fmt::Result {
-        let names = self.names();
-        let shards = || names.iter().map(String::as_str).zip(self.shards.iter());
-        let each = |value: fn(&ShardReport) -> Sample| {
-            shards().map(move |(shard, (_, report))| (vec![("shard", shard)], value(report)))
-        };
         let simple: [OfShard; 7] = [
             (&families::LOG_BYTES, |it| {
                 Sample::Number(it.statistics.log.bytes)
@@ -254,18 +251,18 @@ impl Scrape {
             (&families::LOG_SYNC, |it| Sample::Histogram(it.sync_times)),
         ];
         for (family, value) in simple {
-            out.write(family, each(value))?;
+            out.write(family, self.of_each(value))?;
         }
         out.write(
             &families::LOG_CHECKPOINTS,
-            shards().flat_map(|(shard, (_, report))| {
-                let done = report.statistics.maintenance;
+            self.shards.iter().flat_map(|shard| {
+                let done = shard.report.statistics.maintenance;
                 let by = [
                     ("written", done.checkpoints),
                     ("failed", done.checkpoints_failed),
                 ];
                 by.map(|(outcome, count)| {
-                    let labels = vec![("shard", shard), ("outcome", outcome)];
+                    let labels = with(shard.labels(), "outcome", outcome);
                     (labels, Sample::Number(count))
                 })
             }),
@@ -285,7 +282,7 @@ impl Scrape {
             }),
         ];
         for (family, value) in simple {
-            out.write(family, each(value))?;
+            out.write(family, self.of_each(value))?;
         }
         Ok(())
     }
@@ -299,7 +296,7 @@ impl Scrape {
                     ("deferred", queue.deferred),
                     ("scheduled", queue.scheduled),
                 ];
-                by.map(|(state, count)| (with(&labels, "state", state), number(count)))
+                by.map(|(state, count)| (with(labels.clone(), "state", state), number(count)))
             }),
         )?;
         let simple: [OfQueue; 3] = [
@@ -318,7 +315,7 @@ impl Scrape {
             self.queues().flat_map(|(labels, queue)| {
                 let free = queue.sessions - queue.sessions_held;
                 let by = [("held", queue.sessions_held), ("free", free)];
-                by.map(|(state, count)| (with(&labels, "state", state), number(count)))
+                by.map(|(state, count)| (with(labels.clone(), "state", state), number(count)))
             }),
         )?;
         let counters: [CountOfQueue; 12] = [
@@ -350,7 +347,10 @@ impl Scrape {
                 // Those that never happened would be most of all series.
                 let by = by.filter(|(_, count)| 0 < *count);
                 by.map(move |(cause, count)| {
-                    (with(&labels, "reason", cause.name()), Sample::Number(count))
+                    (
+                        with(labels.clone(), "reason", cause.name()),
+                        Sample::Number(count),
+                    )
                 })
             }),
         )
@@ -358,16 +358,22 @@ impl Scrape {
 
     fn of_namespaces(&self, out: &mut Output<'_>) -> fmt::Result {
         let mut sums: BTreeMap<&str, (Histogram, Histogram)> = BTreeMap::new();
-        for (labels, queue) in self.queues() {
-            let of = |name| labels.iter().find(|(label, _)| *label == name);
-            let (namespace, sub_queue) = (of("namespace"), of("sub_queue"));
-            if sub_queue.is_some_and(|(_, value)| !value.is_empty() && *value != OTHERS) {
-                continue;
+        for shard in &self.shards {
+            let found = &shard.report.statistics.gateway.namespaces;
+            let each = found.entities.iter().flat_map(|entity| {
+                let queues = entity.queues.iter();
+                queues.map(|(kind, queue)| (&entity.namespace, *kind, queue))
+            });
+            let others = found.others.iter();
+            let others = others.map(|((namespace, kind), queue)| (namespace, *kind, queue));
+            let queues = each
+                .chain(others)
+                .filter(|(_, kind, _)| *kind == SubQueue::Main);
+            for (namespace, _, queue) in queues {
+                let (delay, time) = sums.entry(namespace).or_default();
+                delay.add(&queue.counters.delivery_delay);
+                time.add(&queue.counters.time_in_queue);
             }
-            let namespace = namespace.map_or("", |(_, value)| value);
-            let (delay, time) = sums.entry(namespace).or_default();
-            delay.add(&queue.counters.delivery_delay);
-            time.add(&queue.counters.time_in_queue);
         }
         let labels = |namespace| vec![("namespace", namespace)];
         let delays = sums.iter();
@@ -378,9 +384,13 @@ impl Scrape {
         out.write(&families::TIME_IN_QUEUE, times)
     }
 
-    fn names(&self) -> Vec<String> {
-        let numbers = self.shards.iter().map(|(number, _)| number.to_string());
-        numbers.collect()
+    /// Returns a metric's value of each shard.
+    fn of_each(
+        &self,
+        value: fn(&ShardReport) -> Sample,
+    ) -> impl Iterator<Item = (Labels<'_>, Sample)> {
+        let shards = self.shards.iter();
+        shards.map(move |shard| (shard.labels(), value(&shard.report)))
     }
 
     /// Returns the queues of all entities, and the sums of those that are not told one by one.
@@ -388,23 +398,29 @@ impl Scrape {
         let all = self
             .shards
             .iter()
-            .map(|(_, report)| &report.statistics.gateway.namespaces);
+            .map(|shard| &shard.report.statistics.gateway.namespaces);
         all.flat_map(|found| {
             let each = found.entities.iter().flat_map(|entity| {
                 let queues = entity.queues.iter();
                 queues.map(move |(kind, queue)| (labels_of(entity, *kind), queue))
             });
-            let others = found.others.iter().map(|(namespace, queue)| {
+            let others = found.others.iter().map(|((namespace, kind), queue)| {
                 let labels = vec![
                     ("namespace", namespace.as_str()),
                     ("entity", OTHERS),
                     ("kind", OTHERS),
-                    ("sub_queue", OTHERS),
+                    ("sub_queue", sub_queue(*kind)),
                 ];
                 (labels, queue)
             });
             each.chain(others)
         })
+    }
+}
+
+impl ShardScrape {
+    fn labels(&self) -> Labels<'_> {
+        vec![("shard", &self.name)]
     }
 }
 
@@ -414,21 +430,23 @@ fn labels_of(entity: &EntityStatistics, queue: SubQueue) -> Labels<'_> {
         EntityKind::Topic => "topic",
         EntityKind::Subscription => "subscription",
     };
-    let sub_queue = match queue {
-        SubQueue::Main => "",
-        SubQueue::DeadLetter => "dead_letter",
-        SubQueue::TransferDeadLetter => "transfer_dead_letter",
-    };
     vec![
         ("namespace", entity.namespace.as_str()),
         ("entity", entity.path.as_str()),
         ("kind", kind),
-        ("sub_queue", sub_queue),
+        ("sub_queue", sub_queue(queue)),
     ]
 }
 
-fn with<'a>(labels: &Labels<'a>, name: &'static str, value: &'a str) -> Labels<'a> {
-    let mut labels = labels.clone();
+const fn sub_queue(kind: SubQueue) -> &'static str {
+    match kind {
+        SubQueue::Main => "",
+        SubQueue::DeadLetter => "dead_letter",
+        SubQueue::TransferDeadLetter => "transfer_dead_letter",
+    }
+}
+
+fn with<'a>(mut labels: Labels<'a>, name: &'static str, value: &'a str) -> Labels<'a> {
     labels.push((name, value));
     labels
 }

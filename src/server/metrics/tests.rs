@@ -34,7 +34,9 @@ fn report(paths: &[&str]) -> ShardReport {
     });
     let namespaces = namespace::Statistics {
         entities: entities.collect(),
-        others: [("one".to_owned(), queue)].into(),
+        others: [SubQueue::Main, SubQueue::DeadLetter]
+            .map(|kind| (("one".to_owned(), kind), queue))
+            .into(),
     };
     ShardReport {
         statistics: Statistics {
@@ -63,8 +65,15 @@ fn scrape(paths: &[&str]) -> Scrape {
     Scrape {
         process: process::Usage::now(),
         memory: Memory::default().by_purpose(),
-        stuck: vec![1],
-        shards: vec![(0, report(paths)), (1, report(&[]))],
+        shards: [report(paths), report(&[])]
+            .into_iter()
+            .zip(0..)
+            .map(|(report, number)| ShardScrape {
+                name: number.to_string(),
+                is_healthy: number == 0,
+                report,
+            })
+            .collect(),
     }
 }
 
@@ -107,7 +116,8 @@ fn values_have_their_labels() {
         format!(r#"jitney_entity_incoming_messages_total{{{queue},sub_queue="dead_letter"}} 5"#),
         format!(r#"jitney_entity_dead_lettered_messages_total{{{queue},sub_queue="",reason="expired"}} 2"#),
         format!(r#"jitney_entity_sessions{{{queue},sub_queue="",state="free"}} 1"#),
-        r#"jitney_entity_delivered_messages_total{namespace="one",entity="*",kind="*",sub_queue="*"} 6"#.to_owned(),
+        r#"jitney_entity_delivered_messages_total{namespace="one",entity="*",kind="*",sub_queue=""} 6"#.to_owned(),
+        r#"jitney_entity_delivered_messages_total{namespace="one",entity="*",kind="*",sub_queue="dead_letter"} 6"#.to_owned(),
         r#"jitney_connections{shard="0",authorized="false"} 1"#.to_owned(),
         r#"jitney_shard_healthy{shard="0"} 1"#.to_owned(),
         r#"jitney_shard_healthy{shard="1"} 0"#.to_owned(),
@@ -136,7 +146,7 @@ fn document() -> String {
         operator's key (`Authorization: Bearer KEY`), which is in `operator.key` in the data directory; in the development profile a request\n\
         from this machine needs none. `--metrics ADDR` opens an address for `/metrics` and `/health` alone, without a key.\n\n\
         Counters begin with the process. Entities beyond `--metrics-entities` (1,000 in each shard), and temporary nodes, are added up for each\n\
-        namespace with the labels `entity=\"*\"`, `kind=\"*\"` and `sub_queue=\"*\"`, so that sums over all entities stay right. `sub_queue` is empty for an entity's\n\
+        namespace with the labels `entity=\"*\"` and `kind=\"*\"`, so that sums over all entities stay right. `sub_queue` is empty for an entity's\n\
         own messages, `dead_letter` for its dead letters, and `transfer_dead_letter` for messages that could not be forwarded. A histogram's\n\
         buckets are the same everywhere, from 0.1 ms to a day.\n\n\
         This list is made by the test `server::metrics::tests::the_document_is_up_to_date`; `UPDATE_DOCS=1 cargo test up_to_date` writes it.\n\n\

@@ -8,10 +8,8 @@ use std::sync::Arc;
 
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::body::{Bytes, Incoming};
-use hyper::client::conn::http1;
 use hyper::header::{ACCEPT, ACCEPT_ENCODING, CONNECTION, HOST, LOCATION, USER_AGENT};
 use hyper::{Request, Response, StatusCode, Uri};
-use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -20,6 +18,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 
 use crate::limits;
+use crate::server::exchange::exchange;
 
 /// Why a document could not be fetched.
 #[derive(Debug, thiserror::Error)]
@@ -182,12 +181,12 @@ impl Fetcher {
         };
         let stream = connect(url).await.map_err(failed)?;
         match url.scheme {
-            UrlScheme::Http => exchange(url, stream).await,
+            UrlScheme::Http => request(url, stream).await,
             UrlScheme::Https => {
                 let name = ServerName::try_from(url.host.clone())
                     .map_err(|_| FetchError::Url(url.to_string()))?;
                 let stream = self.connector()?.connect(name, stream).await;
-                exchange(url, stream.map_err(failed)?).await
+                request(url, stream.map_err(failed)?).await
             }
         }
     }
@@ -250,17 +249,10 @@ async fn connect(url: &Url) -> std::io::Result<TcpStream> {
 }
 
 /// Sends the request on a connection, which is not reused.
-async fn exchange<S>(url: &Url, stream: S) -> Result<FetchOutcome, FetchError>
+async fn request<S>(url: &Url, stream: S) -> Result<FetchOutcome, FetchError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let failed = |source| FetchError::Http {
-        url: url.to_string(),
-        source,
-    };
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
-        .await
-        .map_err(failed)?;
     let request = Request::get(&url.path)
         .header(HOST, &url.authority)
         .header(USER_AGENT, concat!("jitney/", env!("CARGO_PKG_VERSION")))
@@ -269,18 +261,11 @@ where
         .header(CONNECTION, "close")
         .body(Empty::<Bytes>::new())
         .map_err(|_| FetchError::Url(url.to_string()))?;
-    let answer = async {
-        let response = sender.send_request(request).await.map_err(failed)?;
-        read(url, response).await
-    };
-    tokio::pin!(answer);
-    // The answer makes progress only while the connection is polled. An error of the connection is
-    // an error of the answer.
-    tokio::select! {
-        biased;
-        answer = &mut answer => answer,
-        _ = connection => answer.await,
-    }
+    let answer = exchange(stream, request, async |response| read(url, response).await);
+    answer.await.map_err(|source| FetchError::Http {
+        url: url.to_string(),
+        source,
+    })?
 }
 
 async fn read(url: &Url, response: Response<Incoming>) -> Result<FetchOutcome, FetchError> {
