@@ -393,6 +393,26 @@ pub const DUPLICATE_WINDOW_MAX: Millis = Millis::from_secs(7 * 86_400);
 pub const USER_METADATA_MAX: usize = 1_024;
 /// Characters of the name of an authorization rule, and of a key: the service's limit.
 pub const AUTHORIZATION_TEXT_MAX: usize = 256;
+/// Sequence numbers that one selection of messages names.
+pub const SELECTED_NUMBERS_MAX: usize = 1_000;
+/// Characters of a text in a selection of messages.
+pub const SELECTION_TEXT_MAX: usize = 1_024;
+/// Descendant segments of a `JSONPath`: each multiplies the time by the size of the document.
+pub const JSON_PATH_DESCENDANTS_MAX: usize = 1;
+/// Bytes of a body that a search looks at: some milliseconds.
+pub const SEARCHED_BYTES_MAX: usize = 1024 * 1024;
+/// Messages that an operator's request looks at or returns at once.
+pub const INSPECTED_MAX: usize = 100;
+/// Messages of a message session that are counted for an operator.
+pub const SESSION_MESSAGES_COUNTED: usize = 1_000;
+/// Jobs of a shard that run at once.
+pub const JOBS_RUNNING_MAX: usize = 16;
+/// Ended jobs of a shard that are remembered.
+pub const JOBS_ENDED_MAX: usize = 100;
+/// Messages that a job takes on in one turn: less than a millisecond.
+pub const JOB_MESSAGES: usize = 64;
+/// Entries that a job looks at in one turn, some 0.2 ms.
+pub const JOB_LOOKS: usize = 2_048;
 /// Entities or rules in one answer of the administration API: the service's page.
 pub const LISTED_MAX: usize = 100;
 /// Bytes that an unauthenticated peer may send after its open: some tokens, and the frames that

@@ -194,7 +194,7 @@ impl Gateway {
 
     /// Finds the entity at a path, for a client that has a right to it. A client without one does not
     /// learn whether it is there.
-    fn named(
+    pub(super) fn named(
         &self,
         host: Option<&str>,
         authority: &Authority,

@@ -14,6 +14,7 @@ pub mod admin;
 pub mod amqp;
 pub mod denied;
 pub mod messages;
+pub mod operations;
 pub mod rest;
 mod statistics;
 
@@ -21,12 +22,12 @@ use std::collections::VecDeque;
 
 use crate::access::{Access, Attempt, Authority, Profile, one_way};
 use crate::amqp::{Accept, DeliveryId, Event, Identity, LinkId, Outcome, Refusal};
-use crate::ids::{ConnectionId, EntityId, LockToken, Random};
+use crate::ids::{BodyRef, ConnectionId, EntityId, LockToken, Random};
 use crate::memory::Memory;
 use crate::namespace::administration::{AdminAnswer, AdminOperation};
 use crate::namespace::{
-    Contained, Damage, Deliveries, Denied, DeniedKind, EntityChange, EntityRefused, Namespaces,
-    StepContext, Tier, WantedBody,
+    Contained, Damage, Deliveries, Denied, DeniedKind, EntityChange, EntityRefused, JobPage,
+    Namespaces, StepContext, Tier, WantedBody,
 };
 use crate::queue::{Context, Description, Handover, Looks, Queue};
 use crate::rules::Rule;
@@ -319,6 +320,21 @@ impl Gateway {
         });
         self.count_if_refused(&done);
         done
+    }
+
+    /// Returns the messages of the next step of some job.
+    pub fn job_page(&mut self, cx: &mut StepContext<'_>) -> Option<JobPage> {
+        self.with_namespaces(cx, Namespaces::job_page)
+    }
+
+    /// Does a step of a job, with the bytes of its messages where they were read.
+    pub fn work(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        page: JobPage,
+        find: &dyn Fn(BodyRef) -> Option<bytes::Bytes>,
+    ) {
+        self.with_namespaces(cx, |namespaces, cx| namespaces.work(cx, page, find));
     }
 
     /// Forwards messages whose bytes have been read, or gives them to receivers with selectors.

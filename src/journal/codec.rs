@@ -6,7 +6,7 @@
 use bytes::{BufMut, BytesMut};
 
 use super::layout::{BODY_CHECKSUM, body_checksum, u64_of};
-use crate::ids::{BodyRef, EntityId, SequenceNumber};
+use crate::ids::{BodyRef, EntityId, JobId, SequenceNumber};
 use crate::queue::{Passage, Record, StoredState};
 use crate::time::{Millis, Timestamp};
 
@@ -25,6 +25,7 @@ const SESSION_STATE: u8 = 12;
 const RULE: u8 = 13;
 const SEEN: u8 = 14;
 const ENQUEUED_AMENDED: u8 = 15;
+const JOB: u8 = 16;
 
 const ACTIVE: u8 = 0;
 const DEFERRED: u8 = 1;
@@ -99,7 +100,10 @@ pub(super) fn encode(out: &mut BytesMut, record: &Record<'_>) -> Option<Body> {
             varint(out, next.0);
         }
         Record::Alive { .. } => alive(out, record),
-        Record::SessionState { .. } | Record::Rule { .. } | Record::Seen { .. } => {
+        Record::SessionState { .. }
+        | Record::Rule { .. }
+        | Record::Job { .. }
+        | Record::Seen { .. } => {
             beside(out, record);
         }
     }
@@ -160,6 +164,11 @@ fn beside(out: &mut BytesMut, record: &Record<'_>) {
             head(out, RULE, entity);
             slice(out, name.as_bytes());
             optional(out, rule);
+        }
+        Record::Job { entity, job, state } => {
+            head(out, JOB, entity);
+            varint(out, job.0);
+            optional(out, state);
         }
         Record::Seen { entity, at, key } => {
             head(out, SEEN, entity);
@@ -233,6 +242,7 @@ pub(super) fn happened_at(record: &Record<'_>) -> Option<Timestamp> {
         | Record::Relocated { .. }
         | Record::SameBody { .. }
         | Record::Rule { .. }
+        | Record::Job { .. }
         | Record::Counter { .. } => None,
     }
 }
@@ -422,6 +432,11 @@ impl<'a> Decoder<'a> {
                 entity,
                 name: str::from_utf8(self.slice()?.0).map_err(|_| MalformedRecord)?,
                 rule: self.optional()?,
+            }),
+            JOB => Ok(Record::Job {
+                entity,
+                job: JobId(self.varint()?),
+                state: self.optional()?,
             }),
             SEEN => {
                 let at = self.timestamp()?;

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::faulty::{Dice, FaultyDisk};
 use super::memory::MemoryDisk;
 use super::*;
-use crate::ids::{BodyRef, EntityId, SequenceNumber};
+use crate::ids::{BodyRef, EntityId, JobId, SequenceNumber};
 use crate::queue::{Journal, Passage, Record, StoredState};
 use crate::time::{Millis, Timestamp};
 
@@ -399,6 +399,7 @@ proptest! {
             Record::SameBody { entity, number, of: to, of_number: number },
             Record::SessionState { entity, message_session: "s", at, state: amendments },
             Record::Rule { entity, name: "r", rule: amendments },
+            Record::Job { entity, job: JobId(number.0), state: amendments },
             Record::Seen { entity, at, key: u128::from(number.0) << 7 },
             Record::Relocated { entity, number, body },
             Record::Counter { entity, next: number },

@@ -71,6 +71,11 @@ impl Amendments {
         }
     }
 
+    /// Undoes the change of a property, spelled so.
+    pub fn forget(&mut self, name: &str) {
+        self.set.remove(name);
+    }
+
     /// Sets a field of the properties; `None` removes it.
     pub fn set_field(&mut self, field: Field, text: Option<&str>) {
         let mut encoded = Vec::new();

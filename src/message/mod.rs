@@ -90,7 +90,8 @@ impl Stamps {
 }
 
 /// x-opt-message-state, with its value on the wire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum MessageState {
     /// 0: to be received, or locked.
     Active,

@@ -422,7 +422,7 @@ impl Namespaces {
     }
 
     /// Returns why a message cannot be forwarded (`entities.md#forwarding`).
-    fn refusal_to_forward(
+    pub(super) fn refusal_to_forward(
         &self,
         target: Option<EntityId>,
         path: &str,

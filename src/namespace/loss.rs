@@ -77,6 +77,7 @@ impl Salvage {
             | Record::SameBody { .. }
             | Record::SessionState { .. }
             | Record::Rule { .. }
+            | Record::Job { .. }
             | Record::Seen { .. }
             | Record::Counter { .. }
             | Record::Alive { .. } => return,

@@ -17,6 +17,7 @@ mod directory;
 mod entities;
 mod forward_checks;
 mod forwarding;
+mod jobs;
 mod loss;
 mod memory;
 mod queues;
@@ -41,6 +42,10 @@ pub use damage::{Contained, Damage};
 pub use denied::{Denied, DeniedKind};
 pub use entities::EntityRefused;
 pub use forwarding::WantedBody;
+pub use jobs::{
+    Job, JobAction, JobDescription, JobPage, JobRefused, JobState, Selection, SelectionError,
+    Selector,
+};
 pub use loss::{Salvage, Salvaged};
 pub use recovery::{FoundBody, SearchPosition, Snapshot};
 pub use statistics::{EntityStatistics, QueueStatistics, Statistics};
@@ -55,6 +60,7 @@ pub(crate) use transactions::{Operation, Transactions};
 
 use bodies::SharedBodies;
 use forwarding::Forwarding;
+use jobs::Jobs;
 use memory::Shares;
 use queues::Queues;
 
@@ -79,6 +85,7 @@ pub struct Namespaces {
     bodies: SharedBodies,
     forwarding: Forwarding,
     transactions: Transactions,
+    jobs: Jobs,
     random: Random,
     room: Room,
     shares: Shares,
@@ -152,6 +159,7 @@ impl Namespaces {
             bodies: SharedBodies::default(),
             forwarding: Forwarding::default(),
             transactions: Transactions::default(),
+            jobs: Jobs::default(),
             random: Random::new(seed),
             room: Room::Enough,
             shares: Shares::default(),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Namespaces, StepContext};
-use crate::ids::{BodyRef, EntityId, SequenceNumber};
+use crate::ids::{BodyRef, EntityId, JobId, SequenceNumber};
 use crate::queue::{Description, Queue, QueueSnapshot, Replayed};
 use crate::queue::{Passage, Positions, Record};
 use crate::rules::Rule;
@@ -16,6 +16,7 @@ pub struct Snapshot {
     next: EntityId,
     entities: Vec<(EntityId, String, Description)>,
     rules: Vec<(EntityId, String, Vec<u8>)>,
+    jobs: Vec<(EntityId, JobId, Vec<u8>)>,
     queues: Vec<QueueSnapshot>,
 }
 
@@ -75,6 +76,14 @@ impl Namespaces {
                 });
             }
             Record::Rule { entity, name, rule } => return self.replay_rule(entity, name, rule),
+            Record::Job { entity, job, state } => {
+                let restored = self.jobs.restore(entity, job, state);
+                return restored.ok_or(Replayed::Malformed {
+                    entity: entity.0,
+                    number: 0,
+                    what: "its job cannot be read",
+                });
+            }
             Record::Enqueued { entity, .. }
             | Record::Removed { entity, .. }
             | Record::Changed { entity, .. }
@@ -163,6 +172,7 @@ impl Namespaces {
             next: self.queues.next_id(),
             entities,
             rules: rules.collect(),
+            jobs: self.jobs.snapshot(),
             queues: queues.collect(),
         }
     }
@@ -363,6 +373,13 @@ impl Snapshot {
                 entity: *entity,
                 name,
                 rule: Some(rule),
+            });
+        }
+        for (entity, job, state) in &self.jobs {
+            emit(&Record::Job {
+                entity: *entity,
+                job: *job,
+                state: Some(state),
             });
         }
         for queue in &self.queues {

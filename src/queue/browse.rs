@@ -40,6 +40,12 @@ pub struct Doomed<'a> {
 const LOOKS_PER_REMOVAL: usize = 16;
 
 impl Looks {
+    /// Makes a share of some.
+    #[must_use]
+    pub const fn of(left: usize) -> Self {
+        Self { left }
+    }
+
     /// Returns whether there are none left.
     #[must_use]
     pub const fn are_spent(&self) -> bool {

@@ -10,6 +10,9 @@ use crate::limits;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConsumerId(pub u64);
 
+/// The receiver of messages that were received by their numbers, which needs no link.
+pub(super) const NO_ONE: ConsumerId = ConsumerId(u64::MAX);
+
 /// How a receiver takes messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReceiveMode {
@@ -281,6 +284,16 @@ impl Consumers {
 
     pub(super) fn is_draining(&self) -> bool {
         !self.draining.is_empty()
+    }
+
+    /// Returns how many more messages a receiver takes.
+    pub(super) fn credit(&self, id: ConsumerId) -> Option<u32> {
+        let consumer = self.all.get(id.0)?;
+        let left = consumer
+            .limit
+            .wrapping_sub(consumer.delivered)
+            .cast_signed();
+        Some(u32::try_from(left).unwrap_or_default())
     }
 
     pub(super) fn len(&self) -> usize {

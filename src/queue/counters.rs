@@ -19,11 +19,13 @@ pub enum DeadLetterCause {
     Forwarding,
     /// Its bytes in the log are damaged.
     Damaged,
+    /// An operator did it.
+    Operator,
 }
 
 impl DeadLetterCause {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Receiver,
         Self::Expired,
         Self::DeliveryCount,
@@ -31,6 +33,7 @@ impl DeadLetterCause {
         Self::Filter,
         Self::Forwarding,
         Self::Damaged,
+        Self::Operator,
     ];
 
     /// Returns its name in metrics.
@@ -44,6 +47,7 @@ impl DeadLetterCause {
             Self::Filter => "filter_error",
             Self::Forwarding => "forwarding",
             Self::Damaged => "damaged",
+            Self::Operator => "operator",
         }
     }
 }
@@ -124,7 +128,7 @@ mod tests {
             assert_eq!(cause as usize, place, "{}", cause.name());
         }
         assert_eq!(
-            DeadLetterCause::Damaged as usize + 1,
+            DeadLetterCause::Operator as usize + 1,
             DeadLetterCause::ALL.len()
         );
     }

@@ -10,6 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use super::ConsumerId;
 use crate::ids::LockToken;
 use crate::time::{ClockStep, Timestamp};
 
@@ -20,6 +21,8 @@ pub(super) struct Lock {
     pub(super) ordinal: u64,
     /// When the lock ends: at this time it is over.
     pub(super) until: Timestamp,
+    /// The receiver that has it.
+    pub(super) holder: ConsumerId,
     nonce: u64,
 }
 
@@ -42,10 +45,16 @@ const RING_SLACK: usize = 1_024;
 const KEPT_BYTES: usize = 110;
 
 impl LockTable {
-    pub(super) fn insert(&mut self, ordinal: u64, until: Timestamp, nonce: u64) -> LockToken {
+    pub(super) fn insert(
+        &mut self,
+        (ordinal, holder): (u64, ConsumerId),
+        until: Timestamp,
+        nonce: u64,
+    ) -> LockToken {
         let lock = Lock {
             ordinal,
             until,
+            holder,
             nonce,
         };
         let serial = self.base + u64::try_from(self.recent.len()).expect("fits 64 bits");
@@ -136,6 +145,11 @@ impl LockTable {
         Some(LockToken::new(serial, lock.nonce))
     }
 
+    /// Returns all locks.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Lock> {
+        self.recent.iter().flatten().chain(self.kept.values())
+    }
+
     pub(super) fn len(&self) -> usize {
         self.recent_live + self.kept.len()
     }
@@ -191,6 +205,7 @@ impl LockTable {
 
 #[cfg(test)]
 mod tests {
+    use super::super::consumers::NO_ONE;
     use super::*;
 
     fn at(millis: i64) -> Timestamp {
@@ -200,8 +215,8 @@ mod tests {
     #[test]
     fn locks_end_in_the_order_of_their_deadlines() {
         let mut locks = LockTable::default();
-        let first = locks.insert(1, at(10), 7);
-        let second = locks.insert(2, at(20), 8);
+        let first = locks.insert((1, NO_ONE), at(10), 7);
+        let second = locks.insert((2, NO_ONE), at(20), 8);
         assert!(locks.renew(first, at(30)));
         assert_eq!(locks.next_deadline(), Some(at(20)));
         assert!(locks.pop_expired(at(19)).is_none());
@@ -216,9 +231,9 @@ mod tests {
     fn locks_last_as_long_as_before_when_their_clock_is_set() {
         for millis in [-1_000_000, 1_000_000] {
             let mut locks = LockTable::default();
-            let first = locks.insert(1, at(10), 7);
-            locks.insert(2, at(20), 8);
-            locks.insert(3, Timestamp::MAX, 9);
+            let first = locks.insert((1, NO_ONE), at(10), 7);
+            locks.insert((2, NO_ONE), at(20), 8);
+            locks.insert((3, NO_ONE), Timestamp::MAX, 9);
             assert!(locks.renew(first, at(30)));
             locks.follow_clock(ClockStep::from_millis(millis));
             let ended = |locks: &mut LockTable, at: i64| {
@@ -230,7 +245,7 @@ mod tests {
             assert_eq!(ended(&mut locks, 29), None);
             assert_eq!(ended(&mut locks, 30), Some(1));
             assert_eq!(locks.next_deadline(), Some(Timestamp::MAX));
-            locks.insert(4, at(40 + millis), 1);
+            locks.insert((4, NO_ONE), at(40 + millis), 1);
             assert_eq!(ended(&mut locks, 40), Some(4));
         }
     }
@@ -238,7 +253,7 @@ mod tests {
     #[test]
     fn a_token_with_another_nonce_opens_nothing() {
         let mut locks = LockTable::default();
-        let token = locks.insert(1, at(10), 7);
+        let token = locks.insert((1, NO_ONE), at(10), 7);
         assert!(locks.get(LockToken::new(token.serial(), 8)).is_none());
         assert!(locks.remove(token).is_some());
         assert!(locks.remove(token).is_none());
@@ -247,8 +262,8 @@ mod tests {
     #[test]
     fn a_shorter_lock_made_later_ends_first() {
         let mut locks = LockTable::default();
-        locks.insert(1, at(100), 1);
-        locks.insert(2, at(50), 2);
+        locks.insert((1, NO_ONE), at(100), 1);
+        locks.insert((2, NO_ONE), at(50), 2);
         assert_eq!(locks.pop_expired(at(50)).map(|lock| lock.ordinal), Some(2));
         assert_eq!(locks.next_deadline(), Some(at(100)));
     }
@@ -256,9 +271,9 @@ mod tests {
     #[test]
     fn one_lock_held_for_long_does_not_hold_the_ring() {
         let mut locks = LockTable::default();
-        let held = locks.insert(0, at(1_000), 0);
+        let held = locks.insert((0, NO_ONE), at(1_000), 0);
         for ordinal in 1..10_000 {
-            let token = locks.insert(ordinal, at(1_000), ordinal);
+            let token = locks.insert((ordinal, NO_ONE), at(1_000), ordinal);
             assert!(locks.remove(token).is_some());
         }
         assert!(locks.recent.len() <= RING_SLACK + 4);

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
+use super::consumers::NO_ONE;
 use super::{
     Acquired, Allowance, Amendments, ConsumerId, Context, DeadLetterCause, Delivery, Handover,
     Kind, LockToken, MessageSession, Queue, ReceiveMode, SequenceNumber, StoredState, Timestamp,
@@ -94,6 +95,10 @@ pub struct DeferredRefused;
 
 /// The application-property that has the reason.
 const REASON: &str = "DeadLetterReason";
+/// The application-property that has the error description.
+const ERROR_DESCRIPTION: &str = "DeadLetterErrorDescription";
+/// The application-properties that a dead letter has.
+pub(super) const DEAD_LETTER_PROPERTIES: [&str; 2] = [REASON, ERROR_DESCRIPTION];
 /// The reason of a dead letter whose bytes are damaged.
 const DAMAGED: &str = "MessageDamaged";
 
@@ -164,10 +169,7 @@ impl DeadLetter {
     #[must_use]
     pub fn into_amendments(self) -> Amendments {
         let mut amendments = self.amendments;
-        let texts = [
-            (REASON, self.reason),
-            ("DeadLetterErrorDescription", self.description),
-        ];
+        let texts = [(REASON, self.reason), (ERROR_DESCRIPTION, self.description)];
         for (name, text) in texts {
             if let Some(text) = text.filter(|text| !text.is_empty()) {
                 let end = text.char_indices().nth(limits::DEAD_LETTER_TEXT_MAX);
@@ -287,7 +289,7 @@ impl Queue {
             } else {
                 self.cursor = ordinal + 1;
             }
-            if let Some(handover) = self.hand_over(cx, ordinal, mode) {
+            if let Some(handover) = self.hand_over(cx, ordinal, (consumer, mode)) {
                 cx.effects
                     .deliveries
                     .push(Delivery::Message(consumer, handover));
@@ -443,7 +445,7 @@ impl Queue {
         }
         let handed = ordinals
             .into_iter()
-            .filter_map(|at| self.hand_over(cx, at, mode));
+            .filter_map(|at| self.hand_over(cx, at, (NO_ONE, mode)));
         Ok(handed.collect())
     }
 
@@ -497,7 +499,7 @@ impl Queue {
         &mut self,
         cx: &mut Context<'_>,
         ordinal: u64,
-        mode: ReceiveMode,
+        (receiver, mode): (ConsumerId, ReceiveMode),
     ) -> Option<Handover> {
         match mode {
             ReceiveMode::PeekLock => {
@@ -512,7 +514,7 @@ impl Queue {
                     (entry.body, stamps, name)
                 })?;
                 self.count_delivered(cx.now, stamps.enqueued_time);
-                let (token, until) = self.lock(cx, ordinal, name.as_ref());
+                let (token, until) = self.lock(cx, ordinal, receiver, name.as_ref());
                 stamps.locked_until = Some(until);
                 stamps.lock_token = Some(token.to_uuid());
                 stamps.delivered = true;
@@ -553,17 +555,20 @@ impl Queue {
         &mut self,
         cx: &mut Context<'_>,
         ordinal: u64,
+        receiver: ConsumerId,
         name: Option<&MessageSession>,
     ) -> (LockToken, Timestamp) {
         let nonce = cx.random.next_u64();
         if let (Some(sessions), Some(name)) = (&mut self.sessions, name) {
-            let token = self.locks.insert(ordinal, Timestamp::MAX, nonce);
+            let token = self
+                .locks
+                .insert((ordinal, receiver), Timestamp::MAX, nonce);
             sessions.set_available(name, ordinal, false);
             let until = sessions.lock(name, ordinal, token);
             return (token, until.unwrap_or(cx.now));
         }
         let until = cx.now.after(self.description.lock_duration);
-        (self.locks.insert(ordinal, until, nonce), until)
+        (self.locks.insert((ordinal, receiver), until, nonce), until)
     }
 
     /// A delivery failed: the message is counted, and given back or dead-lettered.

@@ -1,7 +1,7 @@
 //! Records: outcomes in the form in which they are stored. They are not commands, so that replay
 //! needs no rules, and old logs need no old code.
 
-use crate::ids::{BodyRef, EntityId, SequenceNumber};
+use crate::ids::{BodyRef, EntityId, JobId, SequenceNumber};
 use crate::time::{Millis, Timestamp};
 
 /// The stored state of a message: locks are memory and are not stored.
@@ -122,6 +122,15 @@ pub enum Record<'a> {
         name: &'a str,
         /// The rule (opaque here; JSON of the owner's), or `None` if it was deleted.
         rule: Option<&'a [u8]>,
+    },
+    /// A job of an operator began, made progress or ended; or it was forgotten.
+    Job {
+        /// The queue whose messages it is about.
+        entity: EntityId,
+        /// The job.
+        job: JobId,
+        /// The job as it is now (opaque here; JSON of the owner's), or `None` if it is forgotten.
+        state: Option<&'a [u8]>,
     },
     /// A message was forwarded into an entity that detects duplicates, or (in a checkpoint) was
     /// accepted before; duplicates of it are dropped.

@@ -130,7 +130,8 @@ impl Queue {
             | Record::Moved(_)
             | Record::Copied(_)
             | Record::SameBody { .. }
-            | Record::Rule { .. } => {}
+            | Record::Rule { .. }
+            | Record::Job { .. } => {}
         }
         Ok(())
     }

@@ -256,15 +256,21 @@ impl Queue {
                 return;
             }
             *left -= 1;
-            let Some(mut entry) = self.forget(ordinal) else {
+            if self.activate(cx, ordinal).is_none() {
                 return;
-            };
-            entry.ordinal = self.numbers.take_beside(ordinal);
-            entry.state = StoredState::Active;
-            entry.enqueued_at = cx.now;
-            self.record_passage(cx, (self.id, number(ordinal)), &entry, false);
-            self.add(entry);
+            }
         }
+    }
+
+    /// Activates a scheduled message; `None` if it is not there.
+    pub(super) fn activate(&mut self, cx: &mut Context<'_>, ordinal: u64) -> Option<()> {
+        let mut entry = self.forget(ordinal)?;
+        entry.ordinal = self.numbers.take_beside(ordinal);
+        entry.state = StoredState::Active;
+        entry.enqueued_at = cx.now;
+        self.record_passage(cx, (self.id, number(ordinal)), &entry, false);
+        self.add(entry);
+        Some(())
     }
 
     /// Adds an entry to every index.

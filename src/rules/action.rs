@@ -1,8 +1,13 @@
 //! Actions: what a rule changes in its copy of a message (`rules.md#actions`).
 
+use std::cell::RefCell;
+
+use super::Facts;
 use super::evaluate::{EvaluationError, Expression, Property, View, kind, text};
 use super::parser::Parser;
 use super::sql::{Parameters, SqlError};
+use super::work::{Meter, Share};
+use crate::ids::Random;
 use crate::limits;
 use crate::message::{Amendments, Field, Message, Part, Scalar, same_name};
 
@@ -66,6 +71,33 @@ impl Action {
     #[must_use]
     pub const fn parameters(&self) -> &Parameters {
         &self.parameters
+    }
+
+    /// Returns the changes of a message with those that the statements make. The steps are taken from a share.
+    ///
+    /// # Errors
+    ///
+    /// A sentence that says why a statement cannot be carried out.
+    pub fn changes(
+        &self,
+        message: &Message,
+        changed: &Amendments,
+        facts: &Facts,
+        share: &mut Share,
+    ) -> Result<Amendments, String> {
+        let random = RefCell::new(Random::new(facts.seed));
+        let meter = Meter::default();
+        meter.begin(limits::FILTER_STEPS_MAX);
+        let view = View {
+            message,
+            changed,
+            facts,
+            random: &random,
+            meter: &meter,
+        };
+        let changes = self.apply(&view);
+        share.spend(meter.spent());
+        changes.map_err(|error| error.to_string())
     }
 
     /// Returns the changes that the statements make to a message. Each statement sees the changes

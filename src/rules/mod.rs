@@ -34,6 +34,7 @@ pub use selector::selector;
 pub use set::{Evaluation, Match, Progress, RuleRefused, RuleSet};
 pub use sql::{Parameters, SqlError, SqlFilter};
 pub use stored::StoredError;
+pub use system::hyphenated;
 pub use value::{Given, Value};
 pub use work::Share;
 

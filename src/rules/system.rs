@@ -189,7 +189,8 @@ pub(super) fn identity(value: Scalar<'_>) -> Scalar<'_> {
 }
 
 /// Returns a UUID's usual form.
-pub(super) fn hyphenated(uuid: [u8; 16]) -> String {
+#[must_use]
+pub fn hyphenated(uuid: [u8; 16]) -> String {
     let mut text = format!("{:032x}", u128::from_be_bytes(uuid));
     for place in [20, 16, 12, 8] {
         text.insert(place, '-');

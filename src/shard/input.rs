@@ -2,10 +2,12 @@
 
 use std::collections::VecDeque;
 
+use bytes::Bytes;
+
 use super::{Outgoing, ReadDone, Report, RequestId, WrittenCheckpoint};
 use crate::access::{Authority, Origin};
 use crate::amqp::LinkId;
-use crate::gateway::messages;
+use crate::gateway::{messages, operations};
 use crate::ids::ConnectionId;
 use crate::journal;
 use crate::namespace::Denied;
@@ -25,6 +27,8 @@ pub enum Input {
     Administer(RequestId, Box<Administration>),
     /// Send or settle messages without a link; the answer is due when that is durable.
     Message(RequestId, Box<MessageRequest>),
+    /// Look at something, or change it, for an operator; the answer is due when that is durable, and its bytes are read.
+    Operate(RequestId, Box<OperationRequest>),
     /// Hand one message out to a connection, over a new link.
     Receive(ConnectionId, LinkId, Box<ReceiveRequest>),
     /// The keys, as a JSON Web Key Set, that sign identity tokens from now on.
@@ -104,6 +108,27 @@ pub struct MessageRequest {
 
 /// The result of an operation on messages.
 pub type Messaged = Result<messages::MessageOutcome, Denied>;
+
+/// An operator's operation, for whom, and where.
+#[derive(Debug)]
+pub struct OperationRequest {
+    /// The host by which the client calls the namespace.
+    pub host: Option<String>,
+    /// The client's rights.
+    pub authority: Authority,
+    /// The operation.
+    pub operation: operations::Operation,
+}
+
+/// The result of an operator's operation, with the bytes of the messages in it, in their order: `None` for those that
+/// are damaged.
+#[derive(Debug)]
+pub struct OperationAnswer {
+    /// The result.
+    pub done: Result<operations::Operated, Denied>,
+    /// The bytes.
+    pub bodies: Vec<Option<Bytes>>,
+}
 
 /// A receive of one message, for whom, and where.
 #[derive(Debug)]

@@ -8,8 +8,7 @@ use tracing::{debug, error, info, warn};
 use super::{Cause, MaintenanceCounters, Observation, Output, ReadDone, ReadPurpose, Shard};
 use crate::journal::{self, CheckpointAt, Disk};
 use crate::limits;
-use crate::namespace::{FoundBody, SearchPosition};
-use crate::namespace::{Room, Snapshot, WantedBody};
+use crate::namespace::{FoundBody, JobPage, Room, SearchPosition, Snapshot, WantedBody};
 use crate::queue::Positions;
 use crate::time::Timestamp;
 
@@ -21,6 +20,8 @@ pub(super) struct Maintenance {
     compaction: Option<Compaction>,
     /// Messages whose bytes are being read, so that they can be forwarded.
     forwarding: Vec<WantedBody>,
+    /// The step of a job whose messages' bytes are being read.
+    pub(super) job: Option<JobPage>,
     pub(super) counters: MaintenanceCounters,
 }
 
@@ -78,6 +79,7 @@ impl Default for Maintenance {
             checkpoint: Checkpoint::None,
             compaction: None,
             forwarding: Vec::new(),
+            job: None,
             counters: MaintenanceCounters::default(),
         }
     }
@@ -107,6 +109,7 @@ impl Shard {
         let compaction = self.maintenance.compaction.as_ref();
         compaction.is_some_and(|compaction| compaction.found.is_empty())
             || self.may_forward()
+            || self.may_work()
             || self.gateway.has_unfinished()
     }
 

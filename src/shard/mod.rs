@@ -27,6 +27,7 @@ mod delivery;
 mod durability;
 pub mod inline;
 mod input;
+mod jobs;
 mod maintenance;
 mod observer;
 mod output;
@@ -55,7 +56,8 @@ use crate::time::{ClockStep, Timestamp};
 pub use crate::gateway::Report;
 pub use delivery::Outgoing;
 pub use input::{
-    Administered, Administration, Input, MessageRequest, Messaged, Pressure, ReceiveRequest,
+    Administered, Administration, Input, MessageRequest, Messaged, OperationAnswer,
+    OperationRequest, Pressure, ReceiveRequest,
 };
 pub use maintenance::{CheckpointTask, WrittenCheckpoint};
 pub use observer::{Cause, DamageUser, Observation, Observer};
@@ -85,6 +87,8 @@ pub struct Shard {
     memory: Memory,
     pressure: Pressure,
     store: Store,
+    /// Answers whose bytes are being read.
+    answers: BTreeMap<RequestId, Box<OperationAnswer>>,
     /// When the open group is sealed although no client waits for its records; none if it has no records.
     held_until: Option<Timestamp>,
     /// Messages that have lost their bytes since the start.
@@ -157,6 +161,7 @@ impl Shard {
             memory: parts.memory,
             pressure: Pressure::default(),
             store: Store::Here,
+            answers: BTreeMap::new(),
             held_until: None,
             damaged: 0,
             is_stopping: false,
@@ -185,27 +190,10 @@ impl Shard {
             }
             Input::Disconnected(id, left) => self.disconnected(now, id, &left),
             Input::Administer(request, administration) => {
-                let Administration {
-                    host,
-                    authority,
-                    operation,
-                } = *administration;
-                let done = self.step(now, Cause::Request, |gateway, cx| {
-                    gateway.administer(cx, host.as_deref(), &authority, operation)
-                });
-                self.answer_when_durable(request, Answer::Administered(Box::new(done)));
+                self.administer(now, request, *administration);
             }
-            Input::Message(request, message) => {
-                let MessageRequest {
-                    host,
-                    authority,
-                    operation,
-                } = *message;
-                let done = self.step(now, Cause::Request, |gateway, cx| {
-                    gateway.message_operation(cx, host.as_deref(), &authority, operation)
-                });
-                self.answer_when_durable(request, Answer::Messaged(done));
-            }
+            Input::Message(request, message) => self.message(now, request, *message),
+            Input::Operate(request, operation) => self.operate(now, request, *operation),
             Input::Receive(connection, link, request) => {
                 let ReceiveRequest {
                     host,
@@ -240,6 +228,44 @@ impl Shard {
         }
     }
 
+    fn administer(&mut self, now: Timestamp, request: RequestId, wanted: Administration) {
+        let Administration {
+            host,
+            authority,
+            operation,
+        } = wanted;
+        let done = self.step(now, Cause::Request, |gateway, cx| {
+            gateway.administer(cx, host.as_deref(), &authority, operation)
+        });
+        self.answer_when_durable(request, Answer::Administered(Box::new(done)));
+    }
+
+    fn message(&mut self, now: Timestamp, request: RequestId, wanted: MessageRequest) {
+        let MessageRequest {
+            host,
+            authority,
+            operation,
+        } = wanted;
+        let done = self.step(now, Cause::Request, |gateway, cx| {
+            gateway.message_operation(cx, host.as_deref(), &authority, operation)
+        });
+        self.answer_when_durable(request, Answer::Messaged(done));
+    }
+
+    fn operate(&mut self, now: Timestamp, request: RequestId, wanted: OperationRequest) {
+        let OperationRequest {
+            host,
+            authority,
+            operation,
+        } = wanted;
+        let done = self.step(now, Cause::Request, |gateway, cx| {
+            gateway.perform(cx, host.as_deref(), &authority, operation)
+        });
+        let bodies = Vec::new();
+        let answer = OperationAnswer { done, bodies };
+        self.answer_when_durable(request, Answer::Operated(Box::new(answer)));
+    }
+
     /// Ends the open group if it is large enough to be written by itself; to be called between inputs,
     /// so that the disk has work during a turn.
     pub fn seal_if_large(&mut self, now: Timestamp) {
@@ -256,7 +282,9 @@ impl Shard {
                 self.queue(id, Outgoing::Close(fenced()));
             }
             Input::Disconnected(id, _) => drop(self.connections.remove(&id)),
-            Input::Administer(request, _) | Input::Message(request, _) => {
+            Input::Administer(request, _)
+            | Input::Message(request, _)
+            | Input::Operate(request, _) => {
                 self.outputs.push_back(Output::Abandon(request));
             }
             Input::Stop => self.is_stopping = true,
@@ -297,6 +325,7 @@ impl Shard {
         }
         self.seal_if_wanted(now);
         self.forward(now);
+        self.work(now);
         if self.gateway.wants_identity_keys() {
             self.outputs.push_back(Output::FetchIdentityKeys);
         }
@@ -500,7 +529,7 @@ impl Shard {
     fn answer_when_durable(&mut self, request: RequestId, answer: Answer) {
         let group = self.newest_group();
         if self.durability.is_durable(group) && self.store == Store::Here {
-            self.outputs.push_back(Output::Answer(request, answer));
+            self.release_answer(request, answer);
         } else {
             self.durability
                 .defer(group, Pending::Answer(request, answer));
@@ -537,9 +566,7 @@ impl Shard {
             for pending in waiting.drain(..) {
                 match pending {
                     Pending::Reply(routed) => self.release(routed),
-                    Pending::Answer(request, answer) => {
-                        self.outputs.push_back(Output::Answer(request, answer));
-                    }
+                    Pending::Answer(request, answer) => self.release_answer(request, answer),
                 }
             }
             self.durability.put_back(waiting);
@@ -595,7 +622,8 @@ impl Shard {
             "another server owns this shard's journal: closing its connections"
         );
         self.store = Store::Fenced;
-        for request in self.durability.clear() {
+        let reading = std::mem::take(&mut self.answers).into_keys();
+        for request in reading.chain(self.durability.clear()) {
             self.outputs.push_back(Output::Abandon(request));
         }
         for connection in self.connections.values_mut() {

@@ -71,6 +71,8 @@ pub enum Cause<'a> {
     Configuration,
     /// Messages are forwarded, or are matched with selectors: their bytes are in memory.
     Forward(&'a [(WantedBody, Bytes)]),
+    /// A job of an operator has its turn.
+    Job,
     /// Bodies of old segments are appended again.
     Compaction(&'a [FoundBody]),
     /// Bytes are not what was written.

@@ -1,6 +1,6 @@
 //! Outputs: the work that a shard gives to its server.
 
-use super::{Administered, CheckpointTask, Messaged, ReadRequest};
+use super::{Administered, CheckpointTask, Messaged, OperationAnswer, ReadRequest};
 use crate::ids::ConnectionId;
 use crate::journal::{Frame, SegmentId};
 
@@ -42,4 +42,6 @@ pub enum Answer {
     Administered(Box<Administered>),
     /// To [`Input::Message`](super::Input::Message).
     Messaged(Messaged),
+    /// To [`Input::Operate`](super::Input::Operate).
+    Operated(Box<OperationAnswer>),
 }

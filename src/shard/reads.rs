@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::delivery::resolve;
-use super::{Output, Shard, Store};
+use super::{Output, RequestId, Shard, Store};
 use crate::gateway::Reply;
 use crate::ids::BodyRef;
 use crate::ids::ConnectionId;
@@ -43,6 +43,10 @@ pub enum ReadPurpose {
     Forward,
     /// They are delivered to a connection.
     Deliver(ConnectionId),
+    /// A job needs them.
+    Job,
+    /// A request is answered with them.
+    Answer(RequestId),
 }
 
 /// Bodies that were read.
@@ -98,9 +102,10 @@ pub fn read(disk: &dyn Disk, request: ReadRequest) -> Result<ReadDone, journal::
         let ahead = match request.purpose {
             // A receiver wants the bodies behind it next.
             ReadPurpose::Deliver(_) => limits::READ_AHEAD_BYTES,
-            ReadPurpose::Compact | ReadPurpose::Forward => {
-                gap(wanted.get(at + 1..).unwrap_or_default(), body)
-            }
+            ReadPurpose::Compact
+            | ReadPurpose::Forward
+            | ReadPurpose::Job
+            | ReadPurpose::Answer(_) => gap(wanted.get(at + 1..).unwrap_or_default(), body),
         };
         match journal::read_ahead(disk, body, ahead, request.until) {
             Ok(stretch) => stretches.push(stretch),
@@ -197,6 +202,8 @@ impl Shard {
             ReadPurpose::Deliver(id) => self.deliver_read(now, id, done),
             ReadPurpose::Compact => self.relocate(now, &done),
             ReadPurpose::Forward => self.forward_read(now, &done),
+            ReadPurpose::Job => self.job_read(now, &done),
+            ReadPurpose::Answer(request) => self.answer_read(request, &done),
         }
     }
 

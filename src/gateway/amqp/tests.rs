@@ -239,8 +239,12 @@ impl Bench {
 
     /// Returns the broker that the records make when they have all been replayed.
     pub(crate) fn restarted(self) -> Self {
+        let mut again = Gateway::new(3, Profile::Development);
+        let snapshot = self.journal.again.namespaces().snapshot();
+        snapshot.records(&mut |record| again.namespaces.replay(record, None).unwrap());
+        again.namespaces.count_shared();
         let journal = Replayed {
-            again: Gateway::new(3, Profile::Development),
+            again,
             bodies: self.journal.bodies,
             released: Vec::new(),
         };

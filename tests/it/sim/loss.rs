@@ -76,6 +76,7 @@ impl Model {
             | Record::Counter { .. }
             | Record::Entity { .. }
             | Record::Rule { .. }
+            | Record::Job { .. }
             | Record::Seen { .. }
             | Record::SessionState { .. } => {}
         }

@@ -203,6 +203,6 @@ fn why(cause: Cause<'_>) -> Why {
             Why::Compaction(found.collect())
         }
         Cause::Damage => Why::Damage,
-        Cause::Request => Why::Other(format!("{cause:?}")),
+        Cause::Request | Cause::Job => Why::Other(format!("{cause:?}")),
     }
 }

@@ -1,0 +1,613 @@
+//! What operators ask and do beside the administration of entities: look at messages, message sessions, connections and
+//! jobs, begin and cancel jobs, set the state of a message session, close connections.
+//!
+//! A client with `Listen` sees, one with `Manage` changes. What concerns no entity needs the right to the namespace.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use super::amqp::{Link, ServiceNode, link_of};
+use super::denied::host_shown;
+use super::{Gateway, Reply, Routed};
+use crate::access::{Authority, PeerAddress};
+use crate::address::{self, EntityAddress};
+use crate::amqp::{Condition, LinkId, Refusal};
+use crate::gateway::amqp::consumer_id;
+use crate::ids::{BodyRef, ConnectionId, EntityId, JobId, SequenceNumber};
+use crate::limits;
+use crate::namespace::{Denied, DeniedKind, Job, JobDescription, StepContext};
+use crate::queue::{Conditions, ConsumerId, Inspected, Looks, SessionInspected, SessionList};
+use crate::rights::Right;
+use crate::time::Timestamp;
+
+/// An operation. Paths are as clients write them: `orders`, `orders/$DeadLetterQueue`, `news/Subscriptions/eu`.
+#[derive(Debug)]
+pub enum Operation {
+    /// Look at messages of one queue, from a number on.
+    Inspect {
+        /// The path.
+        path: String,
+        /// The first number to look at; 0 for the beginning.
+        from: SequenceNumber,
+        /// Which messages.
+        conditions: Conditions,
+        /// As many at most.
+        most: usize,
+        /// With their bytes.
+        with_bytes: bool,
+    },
+    /// List message sessions that have messages or a state, in the order of their names.
+    Sessions {
+        /// The path.
+        path: String,
+        /// As many are skipped.
+        skip: usize,
+        /// As many at most.
+        most: usize,
+    },
+    /// Look at one message session, and its state.
+    Session {
+        /// The path.
+        path: String,
+        /// Its id.
+        id: String,
+    },
+    /// Set or clear the state of a message session.
+    SetSessionState {
+        /// The path.
+        path: String,
+        /// Its id.
+        id: String,
+        /// The state; `None` clears it.
+        state: Option<Vec<u8>>,
+    },
+    /// List the connections of the namespace with their links.
+    Connections,
+    /// Close a connection.
+    CloseConnection(ConnectionId),
+    /// Begin a job on one queue.
+    StartJob {
+        /// The path.
+        path: String,
+        /// What it is to do.
+        description: Box<JobDescription>,
+    },
+    /// List the jobs of the namespace, the newest first.
+    Jobs,
+    /// Look at a job.
+    Job(JobId),
+    /// Cancel a job.
+    CancelJob(JobId),
+}
+
+/// The result of an operation.
+#[derive(Debug)]
+pub enum Operated {
+    /// Messages, and the number to continue at, if there are more.
+    Messages(MessagesView),
+    /// Message sessions, and whether there are more.
+    Sessions(Vec<SessionView>, bool),
+    /// A message session with its state.
+    Session(SessionView, Option<Vec<u8>>),
+    /// Connections.
+    Connections(Vec<ConnectionView>),
+    /// Jobs.
+    Jobs(Vec<JobView>),
+    /// A job.
+    Job(Box<JobView>),
+    /// It is done.
+    Done,
+}
+
+/// Messages that were looked at.
+#[derive(Debug)]
+pub struct MessagesView {
+    /// The messages.
+    pub messages: Vec<MessageView>,
+    /// The number at which a further look continues; `None` at the end.
+    pub next: Option<SequenceNumber>,
+    /// Their bytes are wanted.
+    pub with_bytes: bool,
+}
+
+/// A message that was looked at.
+#[derive(Debug)]
+pub struct MessageView {
+    /// The message.
+    pub inspected: Inspected,
+    /// The client that has it locked, if that is known.
+    pub holder: Option<HolderView>,
+}
+
+/// A client that holds a lock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HolderView {
+    /// Its connection.
+    pub connection: ConnectionId,
+    /// The container-id of its connection, which SDKs let applications choose.
+    pub container_id: String,
+    /// Its address.
+    pub peer: PeerAddress,
+}
+
+/// A message session.
+#[derive(Debug, Clone)]
+pub struct SessionView {
+    /// Its id.
+    pub id: String,
+    /// What it has.
+    pub inspected: SessionInspected,
+    /// The client that holds it, and until when.
+    pub holder: Option<(HolderView, Timestamp)>,
+}
+
+/// A connection.
+#[derive(Debug, Clone)]
+pub struct ConnectionView {
+    /// Its id.
+    pub id: ConnectionId,
+    /// The container-id of its `open`.
+    pub container_id: String,
+    /// The host by which it calls the namespace.
+    pub host: String,
+    /// Its peer's address.
+    pub peer: PeerAddress,
+    /// It was authorized for something.
+    pub is_authorized: bool,
+    /// Its links.
+    pub links: Vec<LinkView>,
+}
+
+/// The purpose of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkRole {
+    /// The client sends messages.
+    Sender,
+    /// It receives messages.
+    Receiver,
+    /// It waits for a message session.
+    WaitingReceiver,
+    /// It declares and discharges transactions.
+    Coordinator,
+    /// It sends requests to a service node.
+    Requests,
+    /// It receives the responses of a service node.
+    Responses,
+}
+
+/// A link.
+#[derive(Debug, Clone)]
+pub struct LinkView {
+    /// Its id on its connection.
+    pub id: LinkId,
+    /// Its purpose.
+    pub role: LinkRole,
+    /// The address of its entity; empty if it has none.
+    pub entity: String,
+    /// How many more messages a receiver takes.
+    pub credit: Option<u32>,
+    /// How many messages a receiver has locked.
+    pub locked: Option<usize>,
+    /// The message session that a receiver holds.
+    pub session: Option<String>,
+}
+
+/// A job.
+#[derive(Debug, Clone)]
+pub struct JobView {
+    /// Its id.
+    pub id: JobId,
+    /// The address of its queue, without a namespace.
+    pub path: String,
+    /// The job.
+    pub job: Job,
+}
+
+impl Operated {
+    /// Returns where the bytes are that its answer needs.
+    pub fn bodies(&self) -> impl Iterator<Item = BodyRef> {
+        let messages = match self {
+            Self::Messages(view) if view.with_bytes => view.messages.as_slice(),
+            Self::Messages(_)
+            | Self::Sessions(..)
+            | Self::Session(..)
+            | Self::Connections(_)
+            | Self::Jobs(_)
+            | Self::Job(_)
+            | Self::Done => &[],
+        };
+        messages.iter().map(|message| message.inspected.body)
+    }
+}
+
+impl Gateway {
+    /// Carries an operation out, in the namespace of a host name, for a client with these rights. The answer rests on the
+    /// newest group of records.
+    ///
+    /// # Errors
+    ///
+    /// Nothing has changed then.
+    pub fn perform(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        host: Option<&str>,
+        authority: &Authority,
+        operation: Operation,
+    ) -> Result<Operated, Denied> {
+        let done = self.perform_unless_denied(cx, host, authority, operation);
+        self.count_if_refused(&done);
+        done
+    }
+
+    fn perform_unless_denied(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        host: Option<&str>,
+        authority: &Authority,
+        operation: Operation,
+    ) -> Result<Operated, Denied> {
+        match operation {
+            Operation::Inspect {
+                path,
+                from,
+                conditions,
+                most,
+                with_bytes,
+            } => {
+                let (queue, _) = self.named(host, authority, &path, Right::Listen)?;
+                // What is due is done first: what has expired is not shown.
+                self.with_queue(cx, queue, |_, _| ());
+                Ok(self.inspect(queue, from, &conditions, most, with_bytes))
+            }
+            Operation::Sessions { path, skip, most } => {
+                let (queue, _) = self.named(host, authority, &path, Right::Listen)?;
+                self.with_queue(cx, queue, |_, _| ());
+                Ok(self.list_sessions(queue, skip, most))
+            }
+            Operation::Session { path, id } => {
+                let (queue, _) = self.named(host, authority, &path, Right::Listen)?;
+                self.with_queue(cx, queue, |_, _| ());
+                let state = self
+                    .namespaces
+                    .queue(queue)
+                    .and_then(|queue| queue.session_state(&id));
+                let state = state.map(|state| state.to_vec());
+                Ok(Operated::Session(self.session_view(queue, id), state))
+            }
+            Operation::SetSessionState { path, id, state } => {
+                let (queue, address) = self.named(host, authority, &path, Right::Manage)?;
+                self.set_state_of_session(cx, queue, &address, &id, state)
+            }
+            Operation::Connections => {
+                let prefix = self.check_namespace(host, authority, Right::Listen)?;
+                Ok(Operated::Connections(self.connection_views(&prefix)))
+            }
+            Operation::CloseConnection(id) => {
+                let prefix = self.check_namespace(host, authority, Right::Manage)?;
+                self.close_for_operator(&prefix, id)
+            }
+            Operation::StartJob { path, description } => {
+                let (queue, address) = self.named(host, authority, &path, Right::Manage)?;
+                self.start_job(cx, authority, queue, &address, *description)
+            }
+            Operation::Jobs => {
+                let prefix = self.check_namespace(host, authority, Right::Listen)?;
+                let jobs = self.namespaces.jobs();
+                let jobs = jobs.filter(|(_, _, job)| address::namespace_of(&job.path) == prefix);
+                let views = jobs.map(|(id, queue, job)| job_view(id, queue, job));
+                Ok(Operated::Jobs(views.collect()))
+            }
+            Operation::Job(id) => {
+                let (view, _) = self.job(host, authority, id, Right::Listen)?;
+                Ok(Operated::Job(Box::new(view)))
+            }
+            Operation::CancelJob(id) => {
+                self.job(host, authority, id, Right::Manage)?;
+                self.namespaces.cancel_job(cx, id);
+                let (view, _) = self.job(host, authority, id, Right::Manage)?;
+                Ok(Operated::Job(Box::new(view)))
+            }
+        }
+    }
+
+    /// Checks a right to a whole namespace; returns the prefix of its entities' paths.
+    fn check_namespace(
+        &self,
+        host: Option<&str>,
+        authority: &Authority,
+        right: Right,
+    ) -> Result<String, Denied> {
+        let prefix = self.namespaces.directory().namespace_of(host);
+        let checked = authority.check(&prefix, right);
+        checked.map_err(|text| Denied::new(DeniedKind::Unauthorized, text, ""))?;
+        Ok(prefix)
+    }
+
+    fn inspect(
+        &self,
+        queue: EntityId,
+        from: SequenceNumber,
+        conditions: &Conditions,
+        most: usize,
+        with_bytes: bool,
+    ) -> Operated {
+        let mut view = MessagesView {
+            messages: Vec::new(),
+            next: None,
+            with_bytes,
+        };
+        if let Some(found) = self.namespaces.queue(queue) {
+            let most = most.clamp(1, limits::INSPECTED_MAX);
+            let mut looks = Looks::default();
+            let start = found.browse_start(from);
+            let (messages, next) = found.inspect(start, None, conditions, most, &mut looks);
+            view.next = next.map(|next| found.number_at(next));
+            let bytes =
+                |message: &Inspected| usize::try_from(message.body.length).unwrap_or(usize::MAX);
+            let mut total = 0_usize;
+            for inspected in messages {
+                total = total.saturating_add(bytes(&inspected));
+                if with_bytes && limits::PEEK_BYTES_MAX < total && !view.messages.is_empty() {
+                    view.next = Some(inspected.number);
+                    break;
+                }
+                let holder = inspected.holder.and_then(|holder| self.holder(holder));
+                view.messages.push(MessageView { inspected, holder });
+            }
+        }
+        Operated::Messages(view)
+    }
+
+    fn holder(&self, receiver: ConsumerId) -> Option<HolderView> {
+        let (id, _) = link_of(receiver);
+        let connection = self.connections.get(id)?;
+        Some(HolderView {
+            connection: id,
+            container_id: connection.container_id.clone(),
+            peer: connection.origin.peer,
+        })
+    }
+
+    fn list_sessions(&self, queue: EntityId, skip: usize, most: usize) -> Operated {
+        let mut list = SessionList::new(skip, most.clamp(1, limits::INSPECTED_MAX) + 1);
+        if let Some(queue) = self.namespaces.queue(queue) {
+            let mut looks = Looks::default();
+            queue.list_sessions(None, &mut list, &mut looks);
+        }
+        let mut names = std::mem::take(&mut list.names);
+        let has_more = most < names.len() || !list.is_complete;
+        names.truncate(most);
+        let views = names.into_iter().map(|id| self.session_view(queue, id));
+        Operated::Sessions(views.collect(), has_more)
+    }
+
+    fn session_view(&self, queue: EntityId, id: String) -> SessionView {
+        let inspected = self.namespaces.queue(queue).map_or(
+            SessionInspected {
+                messages: 0,
+                state_bytes: None,
+                holder: None,
+            },
+            |queue| queue.inspect_session(&id),
+        );
+        let holder = inspected.holder;
+        let holder = holder.and_then(|(receiver, until)| Some((self.holder(receiver)?, until)));
+        SessionView {
+            id,
+            inspected,
+            holder,
+        }
+    }
+
+    fn set_state_of_session(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        queue: EntityId,
+        address: &EntityAddress,
+        id: &str,
+        state: Option<Vec<u8>>,
+    ) -> Result<Operated, Denied> {
+        let has_sessions = self
+            .namespaces
+            .queue(queue)
+            .is_some_and(crate::queue::Queue::has_sessions);
+        if !has_sessions {
+            let text = "The entity has no message sessions.";
+            return Err(Denied::new(DeniedKind::NotAllowed, text, &address.path));
+        }
+        let elsewhere = self.namespaces.held_bytes(queue);
+        let set = self.with_queue(cx, queue, |queue, cx| {
+            let elsewhere = elsewhere.saturating_sub(queue.bytes());
+            queue.set_session_state(cx, id, state.map(Into::into), elsewhere)
+        });
+        match set {
+            Some(Ok(())) | None => Ok(Operated::Done),
+            Some(Err(refused)) => {
+                let text = refused.to_string();
+                Err(Denied::new(DeniedKind::Argument, text, &address.path))
+            }
+        }
+    }
+
+    fn connection_views(&self, prefix: &str) -> Vec<ConnectionView> {
+        let of_namespace = self.connections.iter();
+        let of_namespace = of_namespace.filter(|(_, connection)| connection.prefix == prefix);
+        let views = of_namespace.map(|(id, connection)| ConnectionView {
+            id,
+            container_id: connection.container_id.clone(),
+            host: connection.host.clone(),
+            peer: connection.origin.peer,
+            is_authorized: connection.authorized,
+            links: connection
+                .links
+                .iter()
+                .map(|(&link, state)| self.link_view(link, state))
+                .collect(),
+        });
+        let mut views: Vec<ConnectionView> = views.collect();
+        self.add_receiver_states(&mut views);
+        views
+    }
+
+    fn link_view(&self, id: LinkId, link: &Link) -> LinkView {
+        let (role, entity) = match link {
+            Link::Sender { queue, .. } => (LinkRole::Sender, self.shown(*queue)),
+            Link::Receiver { queue, .. } => (LinkRole::Receiver, self.shown(*queue)),
+            Link::Waiting { queue, .. } => (LinkRole::WaitingReceiver, self.shown(*queue)),
+            Link::Coordinator { .. } => (LinkRole::Coordinator, String::new()),
+            Link::Requests { node, .. } => (LinkRole::Requests, node_shown(node)),
+            Link::Responses(_) => (LinkRole::Responses, String::new()),
+        };
+        LinkView {
+            id,
+            role,
+            entity,
+            credit: None,
+            locked: None,
+            session: None,
+        }
+    }
+
+    /// Adds to receivers their credit, their locks and their message sessions: each queue is looked at once.
+    fn add_receiver_states(&self, views: &mut [ConnectionView]) {
+        let mut by_queue: BTreeMap<EntityId, Vec<(usize, usize, ConsumerId)>> = BTreeMap::new();
+        for (at, view) in views.iter().enumerate() {
+            let Some(connection) = self.connections.get(view.id) else {
+                continue;
+            };
+            for (index, (&link, state)) in connection.links.iter().enumerate() {
+                if let Link::Receiver { queue, .. } = state {
+                    let receiver = consumer_id(view.id, link);
+                    by_queue
+                        .entry(*queue)
+                        .or_default()
+                        .push((at, index, receiver));
+                }
+            }
+        }
+        for (queue, receivers) in by_queue {
+            let Some(queue) = self.namespaces.queue(queue) else {
+                continue;
+            };
+            let ids: Vec<ConsumerId> = receivers.iter().map(|&(_, _, id)| id).collect();
+            let states = queue.receiver_states(&ids);
+            for ((at, index, id), (credit, locked)) in receivers.into_iter().zip(states) {
+                let link = views.get_mut(at).and_then(|view| view.links.get_mut(index));
+                if let Some(link) = link {
+                    link.credit = Some(credit);
+                    link.locked = Some(locked);
+                    link.session = queue.session_held_by(id).map(ToOwned::to_owned);
+                }
+            }
+        }
+    }
+
+    /// Returns the address of a queue as clients of its namespace write it.
+    fn shown(&self, queue: EntityId) -> String {
+        let name = self.namespaces.name_of(queue);
+        address::without_namespace(&name).to_owned()
+    }
+
+    fn close_for_operator(&mut self, prefix: &str, id: ConnectionId) -> Result<Operated, Denied> {
+        let connection = self.connections.get(id);
+        if connection.is_none_or(|connection| connection.prefix != prefix) {
+            let text = format!("There is no connection {}.", id.0);
+            return Err(Denied::new(DeniedKind::NotFound, text, ""));
+        }
+        let refusal = Refusal {
+            condition: Condition::ConnectionForced,
+            description: "An operator has closed the connection.".to_owned(),
+        };
+        self.replies.push(Routed {
+            connection: id,
+            rests_on: 0,
+            reply: Reply::Close(refusal),
+        });
+        Ok(Operated::Done)
+    }
+
+    fn start_job(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        authority: &Authority,
+        queue: EntityId,
+        address: &EntityAddress,
+        description: JobDescription,
+    ) -> Result<Operated, Denied> {
+        if limits::JOBS_RUNNING_MAX <= self.namespaces.running_jobs() {
+            let text = format!(
+                "{} jobs run already, which is the most.",
+                limits::JOBS_RUNNING_MAX
+            );
+            return Err(Denied::new(DeniedKind::Limit, text, &address.path));
+        }
+        if let Some(to) = description.action.destination() {
+            let prefix = address::namespace_of(&address.path);
+            let path = format!("{prefix}{}", to.trim_matches('/'));
+            let checked = authority.check_above(&path, Right::Send);
+            checked.map_err(|text| Denied::new(DeniedKind::Unauthorized, text, to))?;
+            if self.namespaces.resolve_path(&path).is_none() {
+                let text = format!("action.to: there is no entity '{to}'.");
+                return Err(Denied::new(DeniedKind::Argument, text, &address.path));
+            }
+        }
+        let started = self.namespaces.start_job(cx, queue, description);
+        let refused = |error| Denied::new(DeniedKind::Argument, format!("{error}."), &address.path);
+        let id = started.map_err(refused)?;
+        let job = self.namespaces.job(id);
+        let view = job.map(|(queue, job)| job_view(id, queue, job));
+        view.map(|view| Operated::Job(Box::new(view)))
+            .ok_or_else(|| Denied::not_found("", &address.path))
+    }
+
+    fn job(
+        &self,
+        host: Option<&str>,
+        authority: &Authority,
+        id: JobId,
+        right: Right,
+    ) -> Result<(JobView, EntityId), Denied> {
+        let prefix = self.namespaces.directory().namespace_of(host);
+        let found = self.namespaces.job(id);
+        let found = found.filter(|(_, job)| {
+            address::namespace_of(&job.path) == prefix
+                && authority.check_above(&job.path, right).is_ok()
+        });
+        let (queue, job) = found.ok_or_else(|| {
+            let text = format!(
+                "There is no job {} in {}, or no right to it.",
+                id.0,
+                host_shown(host)
+            );
+            Denied::new(DeniedKind::NotFound, text, "")
+        })?;
+        Ok((job_view(id, queue, job), queue))
+    }
+}
+
+fn node_shown(node: &ServiceNode) -> String {
+    match node {
+        ServiceNode::Cbs => "$cbs".to_owned(),
+        ServiceNode::Management(address) => {
+            format!("{}/$management", address::without_namespace(&address.path))
+        }
+    }
+}
+
+fn job_view(id: JobId, queue: EntityId, job: &Job) -> JobView {
+    let path = address::without_namespace(&job.path);
+    let path = if queue == queue.dead_letters() {
+        format!("{path}/$DeadLetterQueue")
+    } else if queue == queue.transfer_dead_letters() {
+        format!("{path}/$Transfer/$DeadLetterQueue")
+    } else {
+        path.to_owned()
+    };
+    JobView {
+        id,
+        path,
+        job: job.clone(),
+    }
+}

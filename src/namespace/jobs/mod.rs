@@ -1,0 +1,301 @@
+//! Jobs: what an operator has done to many messages, in bounded steps.
+//!
+//! ```text
+//!  start ──► running ──► completed            a step: look at some entries, read the bytes of those that
+//!               │  └────► failed              may be meant, change each message by records of its own, and
+//!               └ cancel ► cancelled          record the job's progress, all in one group
+//! ```
+//!
+//! Promises: a message is changed by one step of its queue, or is left as it is; a job goes on after a restart where its
+//! last durable step has left it; it changes only messages that were there when it began, and none that a receiver has
+//! locked.
+//!
+//! Leaves to others: when a step is done and how bytes are read ([`crate::shard`]); rights
+//! ([`operations`](super::operations)).
+
+mod run;
+mod selection;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{EntityId, JobId};
+use crate::limits;
+use crate::queue::Until;
+use crate::rules::{Action, SqlError};
+use crate::time::Timestamp;
+
+pub use run::JobPage;
+pub use selection::{Selection, SelectionError, Selector};
+
+/// What a job does to each message that it means.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum JobAction {
+    /// It is deleted.
+    Delete,
+    /// It becomes a new message of another entity, or of the one that it was dead-lettered in. Dead-letter properties,
+    /// delivery counts and numbers stay behind.
+    Move {
+        /// The path of the queue, the topic or the subscription that gets it; without one, where it was dead-lettered.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to: Option<String>,
+        /// Statements that change its properties first, as the action of a rule does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        action: Option<String>,
+    },
+    /// It becomes a dead letter.
+    DeadLetter {
+        /// The reason.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// The description.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        description: Option<String>,
+    },
+    /// A deferred or scheduled message becomes active at once.
+    Activate,
+    /// A scheduled message becomes active at another time.
+    Reschedule {
+        /// When.
+        due: Timestamp,
+    },
+}
+
+/// What a job is to do, and where.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobDescription {
+    /// Which messages.
+    #[serde(default)]
+    pub selection: Selection,
+    /// What is done to each.
+    pub action: JobAction,
+    /// After so many it ends; all if it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most: Option<u64>,
+}
+
+/// How far a job is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobState {
+    /// It goes on.
+    Running,
+    /// It has looked at every message.
+    Completed,
+    /// It was cancelled; what it had done stays.
+    Cancelled,
+    /// It cannot go on; what it had done stays.
+    Failed,
+}
+
+/// A job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    /// The path of the queue, with the prefix of its namespace, as it was when the job began.
+    pub path: String,
+    /// What it is to do.
+    pub description: JobDescription,
+    /// Where it stands.
+    pub state: JobState,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    /// Messages that met the conditions.
+    pub matched: u64,
+    /// Messages that were changed.
+    pub changed: u64,
+    /// Messages that were left as they are: a receiver had them locked, or the change was refused.
+    pub skipped: u64,
+    /// Why the last of those was left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_skipped: Option<String>,
+    /// The position at which it continues.
+    position: u64,
+    /// Messages with later numbers came after it began.
+    until: Until,
+}
+
+/// A job with what is known of it by heart.
+#[derive(Debug)]
+struct Working {
+    /// The queue.
+    queue: EntityId,
+    job: Job,
+    /// `None` once the job has ended.
+    plan: Option<Plan>,
+}
+
+/// A description, compiled.
+#[derive(Debug)]
+struct Plan {
+    selector: Selector,
+    action: Option<Action>,
+}
+
+/// Why a description is none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum JobRefused {
+    /// Its selection cannot be read.
+    #[error("selection.{0}")]
+    Selection(#[from] SelectionError),
+    /// Its statements cannot be read.
+    #[error("action.action: {0}")]
+    Action(#[from] SqlError),
+    /// Its statements are too long.
+    #[error("action.action has {0} characters, and {max} are the most", max = limits::SQL_LENGTH_MAX)]
+    TooLong(usize),
+}
+
+impl JobAction {
+    /// Returns the entity that it names to bring messages to.
+    #[must_use]
+    pub fn destination(&self) -> Option<&str> {
+        match self {
+            Self::Move { to, .. } => to.as_deref(),
+            Self::Delete | Self::DeadLetter { .. } | Self::Activate | Self::Reschedule { .. } => {
+                None
+            }
+        }
+    }
+}
+
+impl JobDescription {
+    fn compile(&self) -> Result<Plan, JobRefused> {
+        let selector = self.selection.compile()?;
+        let action = match &self.action {
+            JobAction::Move {
+                action: Some(text), ..
+            } => {
+                let length = text.chars().count();
+                if limits::SQL_LENGTH_MAX < length {
+                    return Err(JobRefused::TooLong(length));
+                }
+                Some(Action::parse(text)?)
+            }
+            JobAction::Move { .. }
+            | JobAction::Delete
+            | JobAction::DeadLetter { .. }
+            | JobAction::Activate
+            | JobAction::Reschedule { .. } => None,
+        };
+        Ok(Plan { selector, action })
+    }
+
+    /// Checks that it can be carried out somewhere.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub fn check(&self) -> Result<(), JobRefused> {
+        self.compile().map(drop)
+    }
+}
+
+impl Plan {
+    /// Returns whether a step needs the messages' bytes.
+    const fn needs_bytes(&self, action: &JobAction) -> bool {
+        self.selector.needs_bytes() || matches!(action, JobAction::Move { .. })
+    }
+}
+
+/// The jobs of a shard.
+#[derive(Debug, Default)]
+pub(super) struct Jobs {
+    all: BTreeMap<JobId, Working>,
+    /// The number of the next.
+    next: u64,
+    /// The running job that had its turn last.
+    last: Option<JobId>,
+}
+
+impl Jobs {
+    /// Returns a job, and the queue that it is about.
+    pub(super) fn get(&self, id: JobId) -> Option<(EntityId, &Job)> {
+        let working = self.all.get(&id)?;
+        Some((working.queue, &working.job))
+    }
+
+    /// Returns all jobs, the newest first.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (JobId, EntityId, &Job)> {
+        let all = self.all.iter().rev();
+        all.map(|(&id, working)| (id, working.queue, &working.job))
+    }
+
+    /// Returns how many run.
+    pub(super) fn running(&self) -> usize {
+        self.all.values().filter(|it| it.plan.is_some()).count()
+    }
+
+    /// Returns whose turn it is among those that run.
+    fn next_running(&self) -> Option<JobId> {
+        let runs = |(&id, working): (&JobId, &Working)| working.plan.is_some().then_some(id);
+        let after = self.last.map_or(JobId(0), |last| JobId(last.0 + 1));
+        let next = self.all.range(after..).find_map(runs);
+        next.or_else(|| self.all.iter().find_map(runs))
+    }
+
+    /// Takes a job as a record has it; `None` if it cannot be read.
+    pub(super) fn restore(
+        &mut self,
+        queue: EntityId,
+        id: JobId,
+        state: Option<&[u8]>,
+    ) -> Option<()> {
+        self.next = self.next.max(id.0 + 1);
+        let Some(state) = state else {
+            self.all.remove(&id);
+            return Some(());
+        };
+        let job: Job = serde_json::from_slice(state).ok()?;
+        let plan = match job.state {
+            JobState::Running => Some(job.description.compile().ok()?),
+            JobState::Completed | JobState::Cancelled | JobState::Failed => None,
+        };
+        self.all.insert(id, Working { queue, job, plan });
+        Some(())
+    }
+
+    /// Returns the records of all jobs.
+    pub(super) fn snapshot(&self) -> Vec<(EntityId, JobId, Vec<u8>)> {
+        let all = self.all.iter();
+        all.map(|(&id, working)| (working.queue, id, working.job.to_json()))
+            .collect()
+    }
+
+    /// Returns the job that has been remembered for longest of those that have ended, if there are too many.
+    fn oldest_ended(&self) -> Option<(JobId, EntityId)> {
+        let mut ended = self.all.iter().filter(|(_, it)| it.plan.is_none());
+        let oldest = ended.next().map(|(&id, working)| (id, working.queue))?;
+        (limits::JOBS_ENDED_MAX <= ended.count()).then_some(oldest)
+    }
+}
+
+impl Job {
+    fn to_json(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("numbers and texts are JSON")
+    }
+
+    fn end(&mut self, now: Timestamp, state: JobState) {
+        self.state = state;
+        self.ended_at = Some(now);
+    }
+
+    fn skip(&mut self, why: impl Into<String>) {
+        self.skipped += 1;
+        self.last_skipped = Some(why.into());
+    }
+
+    fn is_over(&self) -> bool {
+        self.description
+            .most
+            .is_some_and(|most| most <= self.changed)
+    }
+}

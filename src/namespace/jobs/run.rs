@@ -1,0 +1,411 @@
+//! The steps of jobs.
+
+use bytes::Bytes;
+
+use super::{Job, JobAction, JobDescription, JobRefused, JobState, Plan, Working};
+use crate::address;
+use crate::ids::{BodyRef, EntityId, JobId};
+use crate::limits;
+use crate::message::{Amendments, Field, Message};
+use crate::namespace::{Namespaces, StepContext};
+use crate::queue::{
+    Arrival, Arriving, DeadLetter, Inspected, LookOn, Looks, Record, without_dead_letter,
+};
+use crate::rules::{Facts, Share};
+
+/// The messages of one step of a job.
+#[derive(Debug)]
+pub struct JobPage {
+    job: JobId,
+    queue: EntityId,
+    messages: Vec<Inspected>,
+    /// The position behind them; none at the end.
+    next: Option<LookOn>,
+    needs_bytes: bool,
+}
+
+impl JobPage {
+    /// Returns where the bytes are that the step needs.
+    #[must_use]
+    pub fn bodies(&self) -> Vec<BodyRef> {
+        let bodies = self.messages.iter().map(|message| message.body);
+        bodies.filter(|_| self.needs_bytes).collect()
+    }
+}
+
+/// Why a message is left as it is.
+type Left = String;
+
+impl Namespaces {
+    /// Returns how many jobs run.
+    #[must_use]
+    pub fn running_jobs(&self) -> usize {
+        self.jobs.running()
+    }
+
+    /// Returns a job, and the queue that it is about.
+    pub(crate) fn job(&self, id: JobId) -> Option<(EntityId, &Job)> {
+        self.jobs.get(id)
+    }
+
+    /// Returns all jobs, the newest first.
+    pub(crate) fn jobs(&self) -> impl Iterator<Item = (JobId, EntityId, &Job)> {
+        self.jobs.iter()
+    }
+
+    /// Begins a job on a queue. Its record is of this step.
+    ///
+    /// # Errors
+    ///
+    /// If its description cannot be read: nothing has changed then.
+    pub(crate) fn start_job(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        queue: EntityId,
+        description: JobDescription,
+    ) -> Result<JobId, JobRefused> {
+        let plan = description.compile()?;
+        let id = JobId(self.jobs.next);
+        self.jobs.next += 1;
+        let Some(node) = self.node(queue) else {
+            return Ok(id);
+        };
+        let job = Job {
+            path: node.address.path.clone(),
+            description,
+            state: JobState::Running,
+            error: None,
+            created_at: cx.now,
+            ended_at: None,
+            matched: 0,
+            changed: 0,
+            skipped: 0,
+            last_skipped: None,
+            position: 0,
+            until: node.queue.until_now(),
+        };
+        let working = Working {
+            queue,
+            job,
+            plan: Some(plan),
+        };
+        self.jobs.all.insert(id, working);
+        self.record_job(cx, id);
+        Ok(id)
+    }
+
+    /// Cancels a job; what it has done stays. Returns whether it ran.
+    pub(crate) fn cancel_job(&mut self, cx: &mut StepContext<'_>, id: JobId) -> bool {
+        self.end_job(cx, id, JobState::Cancelled, None)
+    }
+
+    /// Returns the messages of the next step of some job.
+    pub fn job_page(&mut self, cx: &mut StepContext<'_>) -> Option<JobPage> {
+        let id = self.jobs.next_running()?;
+        self.jobs.last = Some(id);
+        let queue = self.jobs.get(id)?.0;
+        if self.node(queue).is_none() {
+            let text = "the entity was deleted".to_owned();
+            self.end_job(cx, id, JobState::Failed, Some(text));
+            return None;
+        }
+        // What is due there is done first.
+        self.poke(cx, queue);
+        let working = self.jobs.all.get(&id)?;
+        let plan = working.plan.as_ref()?;
+        let mut looks = Looks::of(limits::JOB_LOOKS);
+        let (messages, next) = self.queue(queue)?.inspect(
+            working.job.position,
+            Some(&working.job.until),
+            &plan.selector.conditions,
+            limits::JOB_MESSAGES,
+            &mut looks,
+        );
+        Some(JobPage {
+            job: id,
+            queue,
+            messages,
+            next,
+            needs_bytes: plan.needs_bytes(&working.job.description.action),
+        })
+    }
+
+    /// Does one step of a job: changes the messages of a page whose bytes have been read, as far as they are needed, and
+    /// records its progress. Bytes that cannot be read are not among them.
+    pub(crate) fn work(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        page: JobPage,
+        find: &dyn Fn(BodyRef) -> Option<Bytes>,
+    ) {
+        let JobPage {
+            job: id,
+            queue,
+            messages,
+            next,
+            needs_bytes,
+        } = page;
+        let Some(mut working) = self.jobs.all.remove(&id) else {
+            return;
+        };
+        let Some(plan) = working.plan.take() else {
+            // It was cancelled while its messages were read.
+            self.jobs.all.insert(id, working);
+            return;
+        };
+        let mut share = Share::default();
+        let mut position = next;
+        for seen in messages {
+            if share.is_spent() || limits::GROUP_BYTES <= cx.journal.open_bytes() {
+                position = self
+                    .queue(queue)
+                    .map(|queue| queue.position_of(seen.number));
+                break;
+            }
+            // It may have changed while its bytes were read.
+            let conditions = &plan.selector.conditions;
+            let now = self.queue(queue);
+            let now = now.and_then(|queue| queue.inspect_one(seen.number, conditions));
+            let Some(inspected) = now else {
+                continue;
+            };
+            let message = if needs_bytes {
+                let bytes = find(seen.body).and_then(|bytes| Message::parse(bytes).ok());
+                if bytes.is_none() {
+                    working.job.skip("the message's bytes are damaged");
+                    continue;
+                }
+                bytes
+            } else {
+                None
+            };
+            let meant = Meant {
+                queue,
+                inspected,
+                message,
+            };
+            self.work_on(cx, &mut working.job, &plan, &meant, &mut share);
+            if working.job.is_over() {
+                position = None;
+                break;
+            }
+        }
+        match position {
+            Some(LookOn(position)) => {
+                working.job.position = position;
+                working.plan = Some(plan);
+            }
+            None => working.job.end(cx.now, JobState::Completed),
+        }
+        self.jobs.all.insert(id, working);
+        self.record_job(cx, id);
+    }
+
+    fn work_on(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        job: &mut Job,
+        plan: &Plan,
+        meant: &Meant,
+        share: &mut Share,
+    ) {
+        let Meant {
+            queue,
+            inspected,
+            message,
+        } = meant;
+        let facts = self
+            .queue(*queue)
+            .and_then(|queue| queue.facts(inspected.number, 0));
+        let none = Amendments::default();
+        let changed = inspected.stamps.amendments.as_deref().unwrap_or(&none);
+        if let (Some(message), Some(facts)) = (message, &facts)
+            && !plan.selector.selects(message, changed, facts, share)
+        {
+            return;
+        }
+        job.matched += 1;
+        if inspected.is_locked {
+            return job.skip("a receiver has the message locked");
+        }
+        let is_changed = match (&job.description.action, message, facts) {
+            (JobAction::Move { to, .. }, Some(message), Some(facts)) => {
+                let to = to.clone();
+                self.move_one(cx, plan, meant, (message, &facts), to.as_deref(), share)
+            }
+            (action, ..) => self.change_one(cx, action, meant),
+        };
+        match is_changed {
+            Ok(()) => job.changed += 1,
+            Err(why) => job.skip(why),
+        }
+    }
+
+    fn change_one(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        action: &JobAction,
+        meant: &Meant,
+    ) -> Result<(), Left> {
+        let number = meant.inspected.number;
+        let is_changed = self.with_queue(cx, meant.queue, |queue, cx| {
+            let is_changed = match action {
+                JobAction::Delete => queue.delete_one(cx, number),
+                JobAction::DeadLetter {
+                    reason,
+                    description,
+                } => {
+                    let reason = DeadLetter {
+                        reason: reason.clone(),
+                        description: description.clone(),
+                        amendments: Amendments::default(),
+                    };
+                    queue.dead_letter_one(cx, number, Some(reason.amended()))
+                }
+                JobAction::Activate => queue.activate_one(cx, number),
+                JobAction::Reschedule { due } => queue.reschedule_one(cx, number, *due),
+                JobAction::Move { .. } => false,
+            };
+            queue.dispatch(cx);
+            is_changed
+        });
+        if is_changed == Some(true) {
+            return Ok(());
+        }
+        Err("the message is gone, or is in a state in which this cannot be done".to_owned())
+    }
+
+    /// Moves one message to another entity, as a new one there.
+    fn move_one(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        plan: &Plan,
+        meant: &Meant,
+        (message, facts): (&Message, &Facts),
+        to: Option<&str>,
+        share: &mut Share,
+    ) -> Result<(), Left> {
+        let Meant {
+            queue: from,
+            inspected,
+            ..
+        } = meant;
+        let target = self.target_of(*from, inspected, to)?;
+        let mut changes = without_dead_letter(inspected.stamps.amendments.as_deref());
+        if let Some(action) = &plan.action {
+            let changed = action.changes(message, &changes, facts, share);
+            changes = changed.map_err(|error| format!("action: {error}"))?;
+        }
+        let session = changes.field(Field::SessionId);
+        let session = if session.is_some() {
+            changes.group_id()
+        } else {
+            message.group_id()
+        };
+        let session = session.map(ToOwned::to_owned);
+        // Expiry there may make room.
+        self.poke(cx, target);
+        let description = self.queue(target).map(|queue| queue.description().clone());
+        let description = description.ok_or_else(|| "the destination is gone".to_owned())?;
+        if description.requires_session && session.is_none() {
+            return Err("the destination requires sessions, and the message has none".to_owned());
+        }
+        let path = self.name_of(target);
+        if let Some(refused) = self.refusal_to_forward(Some(target), &path, 0, inspected.body) {
+            return Err(refused.description.unwrap_or_default());
+        }
+        let arrival = Arrival::of(message, &description);
+        let number = inspected.number;
+        let departure = self
+            .step(cx, *from, |queue, _| queue.take_out(number, target))
+            .flatten();
+        let Some(mut departure) = departure else {
+            return Err("the message is gone".to_owned());
+        };
+        departure.renew(arrival.time_to_live);
+        departure.set_message_session(session.as_deref());
+        departure.set_amendments(changes);
+        let arriving = Arriving {
+            // The entity knows its key already: it is no duplicate of itself.
+            duplicate_key: None,
+            partition_hash: arrival.partition_hash,
+            dead_letter: None,
+        };
+        self.record_access(cx.now, target);
+        self.arrive(cx, departure, arriving);
+        Ok(())
+    }
+
+    /// Finds the entity that gets a message.
+    fn target_of(
+        &self,
+        from: EntityId,
+        inspected: &Inspected,
+        to: Option<&str>,
+    ) -> Result<EntityId, Left> {
+        let path = self
+            .node(from)
+            .map(|node| node.address.path.clone())
+            .unwrap_or_default();
+        let prefix = address::namespace_of(&path);
+        let source = inspected.stamps.dead_letter_source.as_deref();
+        let named = to.or(source);
+        let target = match named {
+            Some(named) => {
+                let found = self.resolve_path(&format!("{prefix}{}", named.trim_matches('/')));
+                found.ok_or_else(|| format!("there is no entity '{named}'"))?
+            }
+            None if from == from.base() => {
+                return Err("the message is no dead letter, and no destination is named".to_owned());
+            }
+            None => from.base(),
+        };
+        Ok(target)
+    }
+
+    fn end_job(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        id: JobId,
+        state: JobState,
+        error: Option<String>,
+    ) -> bool {
+        let Some(working) = self.jobs.all.get_mut(&id).filter(|it| it.plan.is_some()) else {
+            return false;
+        };
+        working.plan = None;
+        working.job.error = error;
+        working.job.end(cx.now, state);
+        self.record_job(cx, id);
+        true
+    }
+
+    /// Records a job as it is now, and forgets the oldest of too many that have ended.
+    fn record_job(&mut self, cx: &mut StepContext<'_>, id: JobId) {
+        let Some(working) = self.jobs.all.get(&id) else {
+            return;
+        };
+        let json = working.job.to_json();
+        let entity = working.queue;
+        cx.journal.append(&Record::Job {
+            entity,
+            job: id,
+            state: Some(&json),
+        });
+        if let Some((job, entity)) = self.jobs.oldest_ended() {
+            self.jobs.all.remove(&job);
+            cx.journal.append(&Record::Job {
+                entity,
+                job,
+                state: None,
+            });
+        }
+    }
+}
+
+/// A message that a job looks at, in its queue, and its bytes if they are needed.
+struct Meant {
+    queue: EntityId,
+    inspected: Inspected,
+    message: Option<Message>,
+}

@@ -1,0 +1,227 @@
+//! Which messages an operator means: by what their index entries tell, and by their bytes.
+
+use serde::{Deserialize, Serialize};
+use serde_json_path::JsonPath;
+
+use crate::limits;
+use crate::message::{Amendments, Field, Message, MessageState, Scalar};
+use crate::queue::Conditions;
+use crate::rules::{Facts, Share, SqlFilter, hyphenated};
+use crate::time::Timestamp;
+
+/// Conditions on messages, as they are written. A message must meet all that are given.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Selection {
+    /// States; none stands for all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub states: Vec<MessageState>,
+    /// Sequence numbers; none stands for all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub numbers: Vec<u64>,
+    /// The message session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// Enqueued at this time or later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enqueued_from: Option<Timestamp>,
+    /// Enqueued before this time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enqueued_before: Option<Timestamp>,
+    /// The message id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<String>,
+    /// The correlation id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<String>,
+    /// The reason of a dead letter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// A SQL filter over properties, as rules have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filter: Option<String>,
+    /// A text that the body contains, within its first MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// A `JSONPath` [RFC 9535] that finds something in the body, which must be JSON of at most a MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub json_path: Option<String>,
+}
+
+/// A selection, compiled.
+#[derive(Debug, Clone)]
+pub struct Selector {
+    /// What index entries decide.
+    pub conditions: Conditions,
+    message_id: Option<String>,
+    correlation_id: Option<String>,
+    reason: Option<String>,
+    filter: Option<SqlFilter>,
+    text: Option<String>,
+    json_path: Option<JsonPath>,
+}
+
+/// Why a selection is none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SelectionError {
+    /// Its SQL filter cannot be read.
+    #[error("filter: {0}")]
+    Filter(String),
+    /// Its `JSONPath` cannot be read.
+    #[error("json_path: {0}")]
+    JsonPath(String),
+    /// A text of it is too long.
+    #[error("{field} has {length} characters, and {max} are the most")]
+    TooLong {
+        /// The field.
+        field: &'static str,
+        /// Its length.
+        length: usize,
+        /// The longest that it may be.
+        max: usize,
+    },
+    /// Its `JSONPath` would take too long.
+    #[error("json_path has {0} descendant segments ('..'), and {max} is the most", max = crate::limits::JSON_PATH_DESCENDANTS_MAX)]
+    TooDeep(usize),
+    /// It names too many messages.
+    #[error("numbers has {0} numbers, and {max} are the most", max = crate::limits::SELECTED_NUMBERS_MAX)]
+    TooMany(usize),
+}
+
+/// The application-property with the reason of a dead letter.
+const REASON: &str = "DeadLetterReason";
+
+impl Selection {
+    /// Compiles it.
+    ///
+    /// # Errors
+    ///
+    /// Which part of it cannot be read.
+    pub fn compile(&self) -> Result<Selector, SelectionError> {
+        use crate::limits::{
+            JSON_PATH_DESCENDANTS_MAX, SELECTED_NUMBERS_MAX, SELECTION_TEXT_MAX, SQL_LENGTH_MAX,
+        };
+        let texts = [
+            ("session_id", &self.session_id, SELECTION_TEXT_MAX),
+            ("message_id", &self.message_id, SELECTION_TEXT_MAX),
+            ("correlation_id", &self.correlation_id, SELECTION_TEXT_MAX),
+            ("reason", &self.reason, SELECTION_TEXT_MAX),
+            ("text", &self.text, SELECTION_TEXT_MAX),
+            ("json_path", &self.json_path, SELECTION_TEXT_MAX),
+            ("filter", &self.filter, SQL_LENGTH_MAX),
+        ];
+        for (field, text, max) in texts {
+            let length = text.as_ref().map_or(0, |text| text.chars().count());
+            if max < length {
+                return Err(SelectionError::TooLong { field, length, max });
+            }
+        }
+        if SELECTED_NUMBERS_MAX < self.numbers.len() {
+            return Err(SelectionError::TooMany(self.numbers.len()));
+        }
+        let descendants = self
+            .json_path
+            .as_deref()
+            .map_or(0, |path| path.matches("..").count());
+        if JSON_PATH_DESCENDANTS_MAX < descendants {
+            return Err(SelectionError::TooDeep(descendants));
+        }
+        let mut numbers: Vec<_> = self
+            .numbers
+            .iter()
+            .copied()
+            .map(crate::ids::SequenceNumber)
+            .collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let filter = self.filter.as_deref().map(SqlFilter::parse).transpose();
+        let json_path = self.json_path.as_deref().map(JsonPath::parse).transpose();
+        Ok(Selector {
+            conditions: Conditions {
+                states: self.states.clone(),
+                numbers,
+                message_session: self.session_id.clone(),
+                enqueued_from: self.enqueued_from,
+                enqueued_before: self.enqueued_before,
+            },
+            message_id: self.message_id.clone(),
+            correlation_id: self.correlation_id.clone(),
+            reason: self.reason.clone(),
+            filter: filter.map_err(|error| SelectionError::Filter(error.to_string()))?,
+            text: self.text.clone(),
+            json_path: json_path.map_err(|error| SelectionError::JsonPath(error.to_string()))?,
+        })
+    }
+}
+
+impl Selector {
+    /// Returns whether a message's bytes decide, too.
+    #[must_use]
+    pub const fn needs_bytes(&self) -> bool {
+        self.message_id.is_some()
+            || self.correlation_id.is_some()
+            || self.reason.is_some()
+            || self.filter.is_some()
+            || self.text.is_some()
+            || self.json_path.is_some()
+    }
+
+    /// Returns whether a message that meets [`Selector::conditions`] is selected. A filter that cannot be evaluated
+    /// selects nothing.
+    #[must_use]
+    pub fn selects(
+        &self,
+        message: &Message,
+        changed: &Amendments,
+        facts: &Facts,
+        share: &mut Share,
+    ) -> bool {
+        let is_field = |wanted: &Option<String>, field| {
+            wanted.as_ref().is_none_or(|wanted| {
+                let value = changed.field_of(message, field);
+                value.is_some_and(|value| shown(value) == *wanted)
+            })
+        };
+        let has_reason = |wanted: &String| {
+            let value = changed.property_of(message, REASON);
+            value.is_some_and(|(_, value)| shown(value) == *wanted)
+        };
+        is_field(&self.message_id, Field::MessageId)
+            && is_field(&self.correlation_id, Field::CorrelationId)
+            && self.reason.as_ref().is_none_or(has_reason)
+            && (self.filter.as_ref())
+                .is_none_or(|filter| filter.is_true_of(message, changed, facts, share))
+            && self.is_in_body(message)
+    }
+
+    fn is_in_body(&self, message: &Message) -> bool {
+        if self.text.is_none() && self.json_path.is_none() {
+            return true;
+        }
+        let body = message.plain_body();
+        let searched = body.len().min(limits::SEARCHED_BYTES_MAX);
+        let body = body.get(..searched).unwrap_or_default();
+        let has_text = |text: &String| String::from_utf8_lossy(body).contains(text.as_str());
+        let has_node = |path: &JsonPath| {
+            let document = serde_json::from_slice(body);
+            document.is_ok_and(|document| !path.query(&document).is_empty())
+        };
+        self.text.as_ref().is_none_or(has_text) && self.json_path.as_ref().is_none_or(has_node)
+    }
+}
+
+/// Returns a simple value as a person writes it.
+fn shown(value: &[u8]) -> String {
+    match Scalar::decode(value) {
+        Scalar::Text(text) => text.into_owned(),
+        Scalar::Long(number) => number.to_string(),
+        Scalar::Ulong(number) => number.to_string(),
+        Scalar::Uuid(bytes) => hyphenated(bytes),
+        Scalar::Boolean(_)
+        | Scalar::Double(_)
+        | Scalar::Duration(_)
+        | Scalar::Null
+        | Scalar::Opaque(_)
+        | Scalar::Timestamp(_) => String::new(),
+    }
+}

@@ -1,0 +1,252 @@
+//! Messages as an operator sees them: in whatever state, found by what their index entries tell.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::consumers::NO_ONE;
+use super::{
+    BodyRef, ConsumerId, LookOn, Looks, MessageSession, Millis, Queue, Seen, SequenceNumber,
+    Stamps, StoredState, Timestamp, number, numbers, stamps,
+};
+use crate::limits;
+use crate::message::MessageState;
+
+/// The conditions that index entries decide: a message must meet all that are given.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Conditions {
+    /// Its state is one of these; if there are none, any.
+    pub states: Vec<MessageState>,
+    /// Its number is one of these, in ascending order; if there are none, any.
+    pub numbers: Vec<SequenceNumber>,
+    /// The message session that it belongs to.
+    pub message_session: Option<String>,
+    /// It was enqueued at this time or later.
+    pub enqueued_from: Option<Timestamp>,
+    /// It was enqueued before this time.
+    pub enqueued_before: Option<Timestamp>,
+}
+
+/// A message as an operator sees it.
+#[derive(Debug, Clone)]
+pub struct Inspected {
+    /// Its number.
+    pub number: SequenceNumber,
+    /// Where its bytes are.
+    pub body: BodyRef,
+    /// Its annotations. The end of a lock is among them, its token is not.
+    pub stamps: Stamps,
+    /// A receiver has it locked.
+    pub is_locked: bool,
+    /// The receiver that has it locked, if that is known: of what was received by number it is not.
+    pub holder: Option<ConsumerId>,
+    /// When a scheduled message becomes active.
+    pub due: Option<Timestamp>,
+    /// When its life ends: never for deferred, scheduled and dead-lettered messages.
+    pub expires_at: Option<Timestamp>,
+    /// The message session it belongs to.
+    pub message_session: Option<Arc<str>>,
+    /// How often it was forwarded.
+    pub hops: u8,
+}
+
+/// Up to where a long look goes: the numbers that the queue had given when it began.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct Until(Vec<u64>);
+
+/// A message session as an operator sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionInspected {
+    /// Its messages, [`limits::SESSION_MESSAGES_COUNTED`] at most.
+    pub messages: usize,
+    /// Bytes of its state, if it has one.
+    pub state_bytes: Option<usize>,
+    /// The receiver that holds it, and until when.
+    pub holder: Option<(ConsumerId, Timestamp)>,
+}
+
+/// Locks that cost as much as one entry that is looked at.
+const LOCKS_PER_LOOK: usize = 8;
+
+impl Until {
+    fn covers(&self, ordinal: u64) -> bool {
+        let partition = if self.0.len() == 1 {
+            0
+        } else {
+            numbers::partition(ordinal)
+        };
+        self.0.get(partition).is_some_and(|&next| ordinal < next)
+    }
+}
+
+impl Conditions {
+    fn hold_for(&self, entry: &Seen<'_>) -> bool {
+        let name = entry.message_session.as_ref();
+        let is_of_session =
+            |wanted: &String| name.is_some_and(|name: &MessageSession| name.as_str() == wanted);
+        (self.states.is_empty() || self.states.contains(&state_of(entry.state)))
+            && self.message_session.as_ref().is_none_or(is_of_session)
+            && self
+                .enqueued_from
+                .is_none_or(|from| from <= entry.enqueued_at)
+            && self
+                .enqueued_before
+                .is_none_or(|before| entry.enqueued_at < before)
+    }
+}
+
+const fn state_of(state: StoredState) -> MessageState {
+    match state {
+        StoredState::Active => MessageState::Active,
+        StoredState::Deferred => MessageState::Deferred,
+        StoredState::Scheduled { .. } => MessageState::Scheduled,
+    }
+}
+
+impl Queue {
+    /// Returns the numbers that it has given so far.
+    #[must_use]
+    pub fn until_now(&self) -> Until {
+        Until(self.numbers.iter().collect())
+    }
+
+    /// Returns messages from a position on that meet some conditions, up to `most`, and the position to continue at,
+    /// or `None` at the end. It stops when its share of entries is used up.
+    pub fn inspect(
+        &self,
+        start: u64,
+        until: Option<&Until>,
+        conditions: &Conditions,
+        most: usize,
+        looks: &mut Looks,
+    ) -> (Vec<Inspected>, Option<LookOn>) {
+        let mut found = Vec::new();
+        let entries: Box<dyn Iterator<Item = Seen<'_>>> = if conditions.numbers.is_empty() {
+            Box::new(self.index.from(start))
+        } else {
+            let numbers = conditions.numbers.iter();
+            let ordinals = numbers.map(|&number| self.ordinal(number));
+            let ordinals = ordinals.filter(move |&at| start <= at);
+            Box::new(ordinals.filter_map(|at| self.index.get(at)))
+        };
+        for entry in entries {
+            if found.len() == most || !looks.take() {
+                self.tell_locks(&mut found, looks);
+                return (found, Some(LookOn(entry.ordinal)));
+            }
+            let is_covered = until.is_none_or(|until| until.covers(entry.ordinal));
+            if is_covered && conditions.hold_for(&entry) {
+                found.push(self.inspected(&entry));
+            }
+        }
+        self.tell_locks(&mut found, looks);
+        (found, None)
+    }
+
+    /// Returns a message that meets some conditions, as it is now; who has it locked is not said.
+    #[must_use]
+    pub fn inspect_one(
+        &self,
+        number: SequenceNumber,
+        conditions: &Conditions,
+    ) -> Option<Inspected> {
+        let entry = self.index.get(self.ordinal(number))?;
+        conditions.hold_for(&entry).then(|| self.inspected(&entry))
+    }
+
+    fn inspected(&self, entry: &Seen<'_>) -> Inspected {
+        let stamps = stamps(self.id, self.description.partitioned, entry);
+        let may_expire = entry.state == StoredState::Active && entry.time_to_live != Millis::MAX;
+        Inspected {
+            number: number(entry.ordinal),
+            body: entry.body,
+            stamps,
+            is_locked: entry.locked,
+            holder: None,
+            due: match entry.state {
+                StoredState::Scheduled { due } => Some(due),
+                StoredState::Active | StoredState::Deferred => None,
+            },
+            expires_at: may_expire.then(|| entry.expires_at()),
+            message_session: entry
+                .message_session
+                .as_ref()
+                .map(|name| name.as_str().into()),
+            hops: entry.hops,
+        }
+    }
+
+    /// Adds to messages when their locks end, with those of their message sessions if they are in one, and who has
+    /// them. Locks are found by their tokens alone, so all are looked at, once.
+    fn tell_locks(&self, found: &mut [Inspected], looks: &mut Looks) {
+        let locked = found.iter_mut().filter(|message| message.is_locked);
+        let mut locked: BTreeMap<u64, &mut Inspected> = locked
+            .map(|message| (self.ordinal(message.number), message))
+            .collect();
+        if locked.is_empty() {
+            return;
+        }
+        looks.spend(self.locks.len() / LOCKS_PER_LOOK);
+        for lock in self.locks.iter() {
+            let Some(message) = locked.get_mut(&lock.ordinal) else {
+                continue;
+            };
+            let sessions = self.sessions.as_ref();
+            let name = message.message_session.as_deref();
+            let holder = sessions
+                .zip(name)
+                .and_then(|(sessions, name)| sessions.holder(name));
+            message.stamps.locked_until = Some(holder.map_or(lock.until, |holder| holder.until));
+            message.holder = (lock.holder != NO_ONE).then_some(lock.holder);
+        }
+    }
+
+    /// Returns how many more messages a receiver takes, and how many it has locked, in one look at all locks for all of
+    /// these receivers.
+    #[must_use]
+    pub fn receiver_states(&self, receivers: &[ConsumerId]) -> Vec<(u32, usize)> {
+        let mut locked: BTreeMap<ConsumerId, usize> =
+            receivers.iter().map(|&receiver| (receiver, 0)).collect();
+        for lock in self.locks.iter() {
+            if let Some(count) = locked.get_mut(&lock.holder) {
+                *count += 1;
+            }
+        }
+        let states = receivers.iter().map(|receiver| {
+            let credit = self.consumers.credit(*receiver).unwrap_or_default();
+            (credit, locked.get(receiver).copied().unwrap_or_default())
+        });
+        states.collect()
+    }
+
+    /// Returns a message session: whether it has messages or a state, its holder and when that lock ends.
+    #[must_use]
+    pub fn inspect_session(&self, id: &str) -> SessionInspected {
+        let sessions = self.sessions.as_ref();
+        let holder = sessions.and_then(|sessions| sessions.holder(id));
+        SessionInspected {
+            messages: sessions.map_or(0, |sessions| {
+                sessions
+                    .messages(id, 0)
+                    .take(limits::SESSION_MESSAGES_COUNTED)
+                    .count()
+            }),
+            state_bytes: self.session_state(id).map(Bytes::len),
+            holder: holder.map(|holder| (holder.consumer, holder.until)),
+        }
+    }
+
+    /// Returns the position of a number.
+    #[must_use]
+    pub fn position_of(&self, number: SequenceNumber) -> LookOn {
+        LookOn(self.ordinal(number))
+    }
+
+    /// Returns a number in the form in which [`Queue::inspect`] takes a position.
+    #[must_use]
+    pub fn number_at(&self, position: LookOn) -> SequenceNumber {
+        number(position.0)
+    }
+}
