@@ -405,6 +405,14 @@ pub const SEARCHED_BYTES_MAX: usize = 1024 * 1024;
 pub const INSPECTED_MAX: usize = 100;
 /// Messages of a message session that are counted for an operator.
 pub const SESSION_MESSAGES_COUNTED: usize = 1_000;
+/// Pages of messages that one request of a search looks at.
+pub const SEARCHED_PAGES: usize = 100;
+/// Bytes of a body that are shown of a message in a list.
+pub const PREVIEW_BYTES: usize = 4 * 1024;
+/// Bytes of the body of a request of the JSON API.
+pub const API_BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Seconds for which a request may wait for the end of a job.
+pub const JOB_WAIT_SECONDS_MAX: u64 = 30;
 /// Jobs of a shard that run at once.
 pub const JOBS_RUNNING_MAX: usize = 16;
 /// Ended jobs of a shard that are remembered.

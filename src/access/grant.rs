@@ -91,6 +91,16 @@ impl Grant {
 }
 
 impl Authority {
+    /// Returns the rights of the operator: everything in every namespace.
+    #[must_use]
+    pub fn everything() -> Self {
+        Self {
+            grant: Grant::all(),
+            owner: String::new(),
+            target_grants: Vec::new(),
+        }
+    }
+
     /// Checks that its token gives a right on what a request names.
     ///
     /// # Errors

@@ -15,8 +15,7 @@ use super::{Gateway, Reply, Routed};
 use crate::access::Authority;
 use crate::address::{Address, EntityAddress};
 use crate::amqp::LinkId;
-use crate::ids::LockToken;
-use crate::ids::{ConnectionId, EntityId};
+use crate::ids::{ConnectionId, EntityId, LockToken, SequenceNumber};
 use crate::message::Message;
 use crate::namespace::{Denied, DeniedKind};
 use crate::namespace::{LostLock, StepContext};
@@ -66,8 +65,10 @@ pub struct Receive {
 }
 
 /// The outcome of an operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MessageOutcome {
+    /// The messages were taken, with these numbers; 0 for a duplicate.
+    Taken(Vec<SequenceNumber>),
     /// It was carried out.
     Completed,
     /// The lock holds until then.
@@ -104,10 +105,10 @@ impl Gateway {
             MessageOperation::Send { path, messages } => {
                 let (queue, address) = self.named(host, authority, &path, Right::Send)?;
                 self.namespaces.check_sendable(queue, &address)?;
-                self.with_namespaces(cx, |namespaces, cx| {
+                let numbers = self.with_namespaces(cx, |namespaces, cx| {
                     namespaces.take_messages(cx, queue, messages)
                 })?;
-                Ok(MessageOutcome::Completed)
+                Ok(MessageOutcome::Taken(numbers))
             }
             MessageOperation::Locked {
                 path,

@@ -28,6 +28,7 @@ use tower_service::Service as _;
 use tracing::{debug, info};
 
 use super::admission::{ConnectionSlot, ConnectionSlots, ListenerKind, Permit};
+use super::api;
 use super::header_case::Head;
 use super::listener::{self, Scheme, ServerState};
 use super::mailbox::Mail;
@@ -302,7 +303,11 @@ async fn requested(
     if caller.kind == ListenerKind::Metrics {
         return status::not_here();
     }
-    match RequestLine::read(method, uri.path(), uri.query()).transpose() {
+    let line = RequestLine::read(method, uri.path(), uri.query()).transpose();
+    if line.is_none() && api::is_for(&parts) {
+        return api::answer(&server, &caller, &parts, body).await;
+    }
+    match line {
         Some(line) => messages::answer(&server, &caller, line, &parts, body).await,
         None => administer(&server, &caller, &parts, body).await,
     }

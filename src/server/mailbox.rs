@@ -15,7 +15,8 @@ use crate::histogram::Histogram;
 use crate::ids::ConnectionId;
 use crate::limits;
 use crate::shard::{
-    Administered, Administration, Input, MessageRequest, Messaged, Report, Statistics,
+    Administered, Administration, Input, MessageRequest, Messaged, OperationAnswer,
+    OperationRequest, Report, Statistics,
 };
 
 /// A message to the owner.
@@ -40,6 +41,8 @@ pub(super) enum Mail {
         oneshot::Sender<Messaged>,
         Option<MailboxPermit>,
     ),
+    /// An operator's operation.
+    Operate(Box<OperationRequest>, oneshot::Sender<OperationAnswer>),
     /// Report what the shard has and has done, with so many entities one by one.
     Report(usize, oneshot::Sender<ShardReport>),
     /// Say which of the entities at these paths do not exist, in the namespace of a host name.

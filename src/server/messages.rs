@@ -246,7 +246,7 @@ fn stopping() -> RestError {
 
 /// Reads a body with a bounded length in a bounded time, within the budget of all bodies that are
 /// being read.
-async fn read(
+pub(super) async fn read(
     mut body: Body,
     max: usize,
     partials: &mut Partials,

@@ -14,6 +14,7 @@
 )]
 
 mod admission;
+mod api;
 mod buffers;
 mod certs;
 pub mod cli;

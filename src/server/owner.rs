@@ -26,7 +26,8 @@ use crate::journal;
 use crate::limits;
 use crate::namespace::Room;
 use crate::shard::{
-    Administered, Answer, CheckpointTask, Input, Messaged, Output, RequestId, Shard,
+    Administered, Answer, CheckpointTask, Input, Messaged, OperationAnswer, Output, RequestId,
+    Shard,
 };
 use crate::time::Timestamp;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
@@ -74,6 +75,7 @@ pub(super) struct OwnerParts {
 enum Asker {
     Administration(oneshot::Sender<Administered>),
     Message(oneshot::Sender<Messaged>),
+    Operation(oneshot::Sender<OperationAnswer>),
 }
 
 /// Work for a thread of its own.
@@ -261,6 +263,10 @@ impl Owner {
                 let request = self.request(Asker::Administration(answer));
                 Input::Administer(request, administration)
             }
+            Mail::Operate(operation, answer) => {
+                let request = self.request(Asker::Operation(answer));
+                Input::Operate(request, operation)
+            }
             Mail::Message(message, answer, _room) => {
                 let request = self.request(Asker::Message(answer));
                 self.shard.handle(now, Input::Message(request, message));
@@ -321,6 +327,9 @@ impl Owner {
             }
             (Some(Asker::Message(asker)), Answer::Messaged(done)) => {
                 let _ = asker.send(done);
+            }
+            (Some(Asker::Operation(asker)), Answer::Operated(done)) => {
+                let _ = asker.send(*done);
             }
             (asker, _) => debug_assert!(asker.is_none(), "{request:?} is of another kind"),
         }

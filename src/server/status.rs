@@ -56,7 +56,7 @@ impl Page {
 }
 
 /// Returns the pairs of a query.
-fn pairs(uri: &Uri) -> impl Iterator<Item = (&str, &str)> {
+pub(super) fn pairs(uri: &Uri) -> impl Iterator<Item = (&str, &str)> {
     let query = uri.query().unwrap_or_default();
     query
         .split('&')

@@ -11,7 +11,7 @@
 //!  Closed ──────────► the shard that has the connection, if any has
 //! ```
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{Outgoing, Report};
 use crate::address;
@@ -33,6 +33,8 @@ impl ShardIndex {
 pub struct Routes {
     /// By the name in lower case; those of the first shard are left out.
     by_namespace: BTreeMap<String, ShardIndex>,
+    /// The names of all namespaces, in lower case.
+    names: BTreeSet<String>,
     /// How many shards there are.
     shards: usize,
 }
@@ -43,14 +45,24 @@ impl Routes {
         shards: usize,
         namespaces: impl IntoIterator<Item = (&'n str, ShardIndex)>,
     ) -> Self {
-        let namespaces = namespaces.into_iter();
-        let elsewhere = namespaces.filter(|(_, shard)| *shard != ShardIndex::FIRST);
-        Self {
-            by_namespace: elsewhere
-                .map(|(name, shard)| (name.to_lowercase(), shard))
-                .collect(),
+        let mut routes = Self {
             shards,
+            ..Self::default()
+        };
+        for (name, shard) in namespaces {
+            let name = name.to_lowercase();
+            routes.names.insert(name.clone());
+            if shard != ShardIndex::FIRST {
+                routes.by_namespace.insert(name, shard);
+            }
         }
+        routes
+    }
+
+    /// Returns whether there is a namespace of this name, whatever its case.
+    #[must_use]
+    pub fn has(&self, namespace: &str) -> bool {
+        self.names.contains(&namespace.to_lowercase())
     }
 
     /// Returns the shard of the namespace that a host names by its first label. A host that names none

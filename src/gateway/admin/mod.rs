@@ -25,6 +25,7 @@ use crate::namespace::administration::{
 use crate::queue::EntityKind;
 
 pub use refusal::AdminError;
+pub use text::{duration, parse_duration, parse_time, time};
 
 use entry::Resource;
 use target::Target;

@@ -69,7 +69,8 @@ fn amount(number: &str, unit: i128) -> Option<i128> {
 }
 
 /// Reads a duration: [`Millis::MAX`] for .NET's longest time span and beyond.
-pub(super) fn parse_duration(text: &str) -> Option<Millis> {
+#[must_use]
+pub fn parse_duration(text: &str) -> Option<Millis> {
     let ticks = parse_ticks(text)?;
     if LONGEST_DAYS * DAY <= ticks {
         return Some(Millis::MAX);
@@ -79,7 +80,8 @@ pub(super) fn parse_duration(text: &str) -> Option<Millis> {
 }
 
 /// Writes a duration.
-pub(super) fn duration(length: Millis) -> String {
+#[must_use]
+pub fn duration(length: Millis) -> String {
     let ticks = i128::from(length.as_millis()) * i128::from(MILLI);
     if LONGEST_DAYS * DAY <= ticks {
         return LONGEST.to_owned();
@@ -115,7 +117,8 @@ pub(super) fn ticks_as_duration(ticks: i128) -> String {
 }
 
 /// Writes a time.
-pub(super) fn time(at: Timestamp) -> String {
+#[must_use]
+pub fn time(at: Timestamp) -> String {
     let at = jiff::Timestamp::from_millisecond(at.as_millis());
     at.map_or_else(|_| LAST.to_owned(), |at| at.to_string())
 }
@@ -126,7 +129,8 @@ pub(super) fn time_or_never(at: Option<Timestamp>) -> String {
 }
 
 /// Reads a time, in 100 ns since 1970; one without an offset is UTC.
-pub(super) fn parse_time(text: &str) -> Option<i64> {
+#[must_use]
+pub fn parse_time(text: &str) -> Option<i64> {
     let at = text.parse::<jiff::Timestamp>().or_else(|_| {
         let local: jiff::civil::DateTime = text.parse()?;
         local

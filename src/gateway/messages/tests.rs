@@ -84,7 +84,11 @@ fn refused(bench: &mut Bench) -> Denied {
 #[test]
 fn a_message_is_sent_locked_renewed_given_back_and_completed() {
     let mut bench = Bench::new();
-    assert_eq!(send(&mut bench, "q", &["a"]), Ok(MessageOutcome::Completed));
+    let numbers = vec![SequenceNumber(1)];
+    assert_eq!(
+        send(&mut bench, "q", &["a"]),
+        Ok(MessageOutcome::Taken(numbers))
+    );
     receive(&mut bench, 1, "q", ReceiveMode::PeekLock);
     let first = handed(&mut bench);
     assert_eq!(first.stamps.delivery_count, 0);
@@ -133,7 +137,10 @@ fn a_receive_waits_for_one_message_and_takes_no_more() {
     assert!(bench.told.is_empty());
     assert_eq!(
         send(&mut bench, "q", &["a", "b"]),
-        Ok(MessageOutcome::Completed)
+        Ok(MessageOutcome::Taken(vec![
+            SequenceNumber(1),
+            SequenceNumber(2)
+        ]))
     );
     handed(&mut bench);
     assert!(bench.told.is_empty());

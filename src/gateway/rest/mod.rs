@@ -27,6 +27,7 @@ use crate::time::Millis;
 
 pub use refusal::RestError;
 pub use send::{Content, batch, content, draft};
+pub use values::{of_json as property_of_json, to_json as property_to_json};
 
 /// The operation in a request's line. Paths are encoded as they are in the request.
 #[derive(Debug, Clone, PartialEq, Eq)]

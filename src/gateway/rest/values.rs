@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::times;
@@ -38,7 +40,8 @@ fn double(text: &str) -> Option<Scalar<'static>> {
 }
 
 /// Reads a value of a batch; `None` if it is not a type that a property can have.
-pub(super) fn of_json(value: &Value) -> Option<Scalar<'static>> {
+#[must_use]
+pub fn of_json(value: &Value) -> Option<Scalar<'static>> {
     match value {
         Value::Null => Some(Scalar::Null),
         Value::Bool(value) => Some(Scalar::Boolean(*value)),
@@ -49,6 +52,27 @@ pub(super) fn of_json(value: &Value) -> Option<Scalar<'static>> {
         }
         Value::String(text) => Some(Scalar::Text(text.clone().into())),
         Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// Writes a value as JSON: times and durations as texts, what JSON has no form for as the text of its bytes in base64.
+#[must_use]
+pub fn to_json(value: &Scalar<'_>) -> Value {
+    match value {
+        Scalar::Null => Value::Null,
+        Scalar::Boolean(value) => Value::from(*value),
+        Scalar::Double(value) if value.is_finite() => Value::from(*value),
+        Scalar::Double(value) => Value::from(value.to_string()),
+        Scalar::Duration(ticks) => Value::from(times::write_span(*ticks)),
+        Scalar::Long(value) => Value::from(*value),
+        Scalar::Ulong(value) => Value::from(*value),
+        Scalar::Text(text) => Value::from(text.as_ref()),
+        Scalar::Timestamp(ticks) => {
+            let at = jiff::Timestamp::from_nanosecond(i128::from(*ticks) * 100);
+            Value::from(at.unwrap_or(jiff::Timestamp::MAX).to_string())
+        }
+        Scalar::Uuid(bytes) => Value::from(hyphenated(*bytes)),
+        Scalar::Opaque(bytes) => Value::from(STANDARD.encode(bytes)),
     }
 }
 

@@ -6,7 +6,7 @@
 //!               └ cancel ► cancelled          record the job's progress, all in one group
 //! ```
 //!
-//! Promises: a message is changed by one step of its queue, or is left as it is; a job goes on after a restart where its
+//! Promises: a message is changed by one step of its queue, or is left as it is; a job continues after a restart where its
 //! last durable step has left it; it changes only messages that were there when it began, and none that a receiver has
 //! locked.
 //!
@@ -81,13 +81,13 @@ pub struct JobDescription {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobState {
-    /// It goes on.
+    /// It runs.
     Running,
     /// It has looked at every message.
     Completed,
     /// It was cancelled; what it had done stays.
     Cancelled,
-    /// It cannot go on; what it had done stays.
+    /// It cannot continue; what it had done stays.
     Failed,
 }
 
@@ -98,7 +98,7 @@ pub struct Job {
     pub path: String,
     /// What it is to do.
     pub description: JobDescription,
-    /// Where it stands.
+    /// Its state.
     pub state: JobState,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]

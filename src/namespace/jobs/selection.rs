@@ -13,10 +13,10 @@ use crate::time::Timestamp;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Selection {
-    /// States; none stands for all.
+    /// States; none means all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub states: Vec<MessageState>,
-    /// Sequence numbers; none stands for all.
+    /// Sequence numbers; none means all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub numbers: Vec<u64>,
     /// The message session.

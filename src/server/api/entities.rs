@@ -1,0 +1,422 @@
+//! Queues, topics and subscriptions.
+
+use axum::body::Body;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::{Answer, Call, Problem, json, with_version};
+use crate::gateway::admin::{duration, parse_duration, time};
+use crate::limits;
+use crate::namespace::administration::{
+    AdminAnswer, AdminOperation, EntityView, Listed, More, Properties,
+};
+use crate::queue::{Description, EntityKind, Status};
+use crate::time::Millis;
+
+/// A kind of entity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Kind {
+    Queue,
+    Topic,
+    Subscription,
+}
+
+/// What an entity's status allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum EntityStatus {
+    Active,
+    Disabled,
+    ReceiveDisabled,
+    SendDisabled,
+}
+
+/// A queue, a topic or a subscription.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Entity {
+    /// Its path: `orders`, `news/Subscriptions/eu`.
+    path: String,
+    kind: Kind,
+    properties: EntityProperties,
+    counts: Counts,
+    /// Bytes of its messages and dead letters, as their senders encoded them.
+    size_bytes: u64,
+    /// A topic's subscriptions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subscriptions: Option<usize>,
+    created_at: String,
+    updated_at: String,
+    /// When a client last used it, since the broker started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    accessed_at: Option<String>,
+}
+
+/// Messages of an entity by state.
+#[derive(Debug, Serialize, ToSchema)]
+struct Counts {
+    /// Those that are active, locked or deferred.
+    active: usize,
+    scheduled: usize,
+    dead_letters: usize,
+    /// On their way to the entity that this one forwards to.
+    transfer: usize,
+    /// Those that could not go there.
+    transfer_dead_letters: usize,
+}
+
+/// Properties of an entity. What is left out of a request has the service's default. Times are ISO 8601 durations.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct EntityProperties {
+    #[schema(example = "PT1M")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lock_duration: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_size_megabytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_message_kilobytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_delivery_count: Option<u32>,
+    #[schema(example = "P14D")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    default_time_to_live: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dead_letter_on_expiration: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dead_letter_on_filter_error: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    requires_session: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    requires_duplicate_detection: Option<bool>,
+    #[schema(example = "PT10M")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duplicate_detection_window: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partitioned: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forward_to: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forward_dead_letters_to: Option<String>,
+    #[schema(example = "P1D")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    auto_delete_on_idle: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<EntityStatus>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_metadata: Option<String>,
+}
+
+/// An entity to be made or changed.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EntityRequest {
+    kind: Kind,
+    #[serde(default)]
+    properties: EntityProperties,
+}
+
+/// Entities of one kind.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Entities {
+    entities: Vec<Entity>,
+    /// What `skip` is to be for the next page; without it there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_skip: Option<usize>,
+}
+
+/// Which entities a list has.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ListQuery {
+    /// The kind.
+    kind: Kind,
+    /// The topic of subscriptions.
+    topic: Option<String>,
+    /// So many are left out at the beginning.
+    #[serde(default)]
+    skip: usize,
+    /// As many at most, 100 if it is not given.
+    #[param(minimum = 1, maximum = 100)]
+    limit: Option<usize>,
+    /// The namespace, instead of that of the host.
+    #[serde(rename = "namespace")]
+    _namespace: Option<String>,
+}
+
+/// Reads `limit` of a query.
+pub(super) fn limited(limit: Option<usize>) -> Result<usize, Problem> {
+    let limit = limit.unwrap_or(limits::INSPECTED_MAX);
+    if (1..=limits::INSPECTED_MAX).contains(&limit) {
+        return Ok(limit);
+    }
+    let max = limits::INSPECTED_MAX;
+    Err(Problem::bad_request(format!(
+        "limit is {limit}; 1 to {max} is allowed."
+    )))
+}
+
+/// Lists the entities of one kind, in the order of their names.
+#[utoipa::path(get, path = "/api/v1/entities", operation_id = "list_entities", tag = "entities", params(ListQuery),
+    responses((status = 200, body = Entities), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn list(call: &Call<'_>) -> Answer {
+    let query: ListQuery = call.query()?;
+    let what = match (query.kind, query.topic) {
+        (Kind::Queue, None) => Listed::Queues,
+        (Kind::Topic, None) => Listed::Topics,
+        (Kind::Subscription, Some(topic)) => Listed::Subscriptions(topic),
+        (Kind::Subscription, None) => {
+            return Err(Problem::bad_request(
+                "topic is missing: it names the topic of the subscriptions.",
+            ));
+        }
+        (Kind::Queue | Kind::Topic, Some(_)) => {
+            return Err(Problem::bad_request("topic is for subscriptions only."));
+        }
+    };
+    let top = limited(query.limit)?;
+    let authority = call.authorize("").await?;
+    let skip = query.skip;
+    let answer = call
+        .administer(authority, AdminOperation::List { what, skip, top })
+        .await?;
+    let AdminAnswer::Entities(found, more) = answer else {
+        return Err(Problem::stopping());
+    };
+    let next_skip = (more == More::Yes).then_some(skip + found.len());
+    let entities = found.iter().map(Entity::of).collect();
+    Ok(json(
+        StatusCode::OK,
+        &Entities {
+            entities,
+            next_skip,
+        },
+    ))
+}
+
+/// Returns an entity.
+#[utoipa::path(get, path = "/api/v1/entities/{entity}", operation_id = "get_entity", tag = "entities",
+    params(("entity" = String, Path, description = "Its path, with slashes percent-encoded")),
+    responses((status = 200, body = Entity, headers(("ETag", description = "Its version"))),
+        (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn get(call: &Call<'_>, entity: &str) -> Answer {
+    let authority = call.authorize(entity).await?;
+    let path = entity.to_owned();
+    let answer = call
+        .administer(authority, AdminOperation::Read { path })
+        .await?;
+    shown(StatusCode::OK, answer)
+}
+
+/// Makes an entity, or with `If-Match` replaces the properties of one.
+#[utoipa::path(put, path = "/api/v1/entities/{entity}", operation_id = "put_entity", tag = "entities", request_body = EntityRequest,
+    params(("entity" = String, Path, description = "Its path, with slashes percent-encoded"),
+        ("If-Match" = Option<String>, Header, description = "The version that is changed, or * for any; without it, the entity is made")),
+    responses((status = 200, body = Entity), (status = 201, body = Entity),
+        (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn put(call: &Call<'_>, entity: &str, body: Body) -> Answer {
+    let authority = call.authorize(entity).await?;
+    let revision = revision(call)?;
+    let request: EntityRequest = call.json(body).await?;
+    let properties = Box::new(request.properties.read()?);
+    let path = entity.to_owned();
+    let (operation, status) = match (revision, request.kind) {
+        (Some(revision), kind) => {
+            let kind = kind.into();
+            let operation = AdminOperation::Update {
+                path,
+                kind,
+                properties,
+                revision,
+            };
+            (operation, StatusCode::OK)
+        }
+        (None, Kind::Subscription) => {
+            let rule = None;
+            let operation = AdminOperation::CreateSubscription {
+                path,
+                properties,
+                rule,
+            };
+            (operation, StatusCode::CREATED)
+        }
+        (None, kind) => {
+            let is_topic = kind == Kind::Topic;
+            let operation = AdminOperation::CreateEntity {
+                path,
+                is_topic,
+                properties,
+            };
+            (operation, StatusCode::CREATED)
+        }
+    };
+    shown(status, call.administer(authority, operation).await?)
+}
+
+/// Deletes an entity with all its messages; a topic with its subscriptions.
+#[utoipa::path(delete, path = "/api/v1/entities/{entity}", operation_id = "delete_entity", tag = "entities",
+    params(("entity" = String, Path, description = "Its path, with slashes percent-encoded"),
+        ("If-Match" = Option<String>, Header, description = "The version that is deleted; without it, any")),
+    responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn delete(call: &Call<'_>, entity: &str) -> Answer {
+    let authority = call.authorize(entity).await?;
+    let revision = revision(call)?.flatten();
+    let path = entity.to_owned();
+    call.administer(authority, AdminOperation::Delete { path, revision })
+        .await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Reads `If-Match`: none, any version, or one.
+fn revision(call: &Call<'_>) -> Result<Option<Option<u64>>, Problem> {
+    let Some(value) = call.parts.headers.get(header::IF_MATCH) else {
+        return Ok(None);
+    };
+    let text = value.to_str().unwrap_or_default().trim();
+    if text == "*" {
+        return Ok(Some(None));
+    }
+    let number = text.trim_start_matches("W/").trim_matches('"').parse();
+    let wrong = || {
+        let text = format!("If-Match is '{text}'; a version as in ETag, or * is allowed.");
+        Problem::new(StatusCode::PRECONDITION_FAILED, "changed", text)
+    };
+    number.map(|number| Some(Some(number))).map_err(|_| wrong())
+}
+
+fn shown(status: StatusCode, answer: AdminAnswer) -> Result<Response, Problem> {
+    let AdminAnswer::Entity(view) = answer else {
+        return Err(Problem::stopping());
+    };
+    let response = json(status, &Entity::of(&view));
+    Ok(with_version(response, view.description.history.revision))
+}
+
+impl Entity {
+    fn of(view: &EntityView) -> Self {
+        let description = &view.description;
+        Self {
+            path: view.path.clone(),
+            kind: description.kind.into(),
+            properties: EntityProperties::of(description),
+            counts: Counts {
+                active: view.counts.active,
+                scheduled: view.counts.scheduled,
+                dead_letters: view.counts.dead_letters,
+                transfer: view.counts.transfer,
+                transfer_dead_letters: view.counts.transfer_dead_letters,
+            },
+            size_bytes: view.bytes,
+            subscriptions: (description.kind == EntityKind::Topic).then_some(view.subscriptions),
+            created_at: time(description.history.created_at),
+            updated_at: time(description.history.updated_at),
+            accessed_at: view.accessed_at.map(time),
+        }
+    }
+}
+
+impl EntityProperties {
+    fn of(description: &Description) -> Self {
+        Self {
+            lock_duration: Some(duration(description.lock_duration)),
+            max_size_megabytes: Some(description.max_bytes / (1024 * 1024)),
+            max_message_kilobytes: Some(description.max_message_bytes / 1024),
+            max_delivery_count: Some(description.max_delivery_count),
+            default_time_to_live: Some(duration(description.default_time_to_live)),
+            dead_letter_on_expiration: Some(description.dead_letter_on_expiration),
+            dead_letter_on_filter_error: Some(description.dead_letter_on_filter_error),
+            requires_session: Some(description.requires_session),
+            requires_duplicate_detection: Some(description.detects_duplicates),
+            duplicate_detection_window: Some(duration(description.duplicate_window)),
+            partitioned: Some(description.partitioned),
+            forward_to: description.forward_to.clone(),
+            forward_dead_letters_to: description.forward_dead_letters_to.clone(),
+            auto_delete_on_idle: Some(duration(description.auto_delete_on_idle)),
+            status: Some(description.status.into()),
+            user_metadata: description.user_metadata.clone(),
+        }
+    }
+
+    fn read(self) -> Result<Properties, Problem> {
+        Ok(Properties {
+            lock_duration: span("lock_duration", self.lock_duration)?,
+            max_size_megabytes: self.max_size_megabytes,
+            requires_duplicate_detection: self.requires_duplicate_detection,
+            requires_session: self.requires_session,
+            default_time_to_live: span("default_time_to_live", self.default_time_to_live)?,
+            dead_letter_on_expiration: self.dead_letter_on_expiration,
+            dead_letter_on_filter_error: self.dead_letter_on_filter_error,
+            duplicate_window: span(
+                "duplicate_detection_window",
+                self.duplicate_detection_window,
+            )?,
+            max_delivery_count: self.max_delivery_count,
+            status: self.status.map(Into::into),
+            forward_to: self.forward_to,
+            forward_dead_letters_to: self.forward_dead_letters_to,
+            user_metadata: self.user_metadata,
+            auto_delete_on_idle: span("auto_delete_on_idle", self.auto_delete_on_idle)?,
+            partitioned: self.partitioned,
+            max_message_kilobytes: self.max_message_kilobytes,
+            ..Properties::default()
+        })
+    }
+}
+
+/// Reads a duration.
+pub(super) fn span(name: &str, text: Option<String>) -> Result<Option<Millis>, Problem> {
+    let Some(text) = text else {
+        return Ok(None);
+    };
+    let read = parse_duration(&text);
+    read.map(Some).ok_or_else(|| {
+        Problem::bad_request(format!(
+            "{name} is '{text}'; an ISO 8601 duration such as PT1M is allowed."
+        ))
+    })
+}
+
+impl From<EntityKind> for Kind {
+    fn from(kind: EntityKind) -> Self {
+        match kind {
+            EntityKind::Queue => Self::Queue,
+            EntityKind::Topic => Self::Topic,
+            EntityKind::Subscription => Self::Subscription,
+        }
+    }
+}
+
+impl From<Kind> for EntityKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Queue => Self::Queue,
+            Kind::Topic => Self::Topic,
+            Kind::Subscription => Self::Subscription,
+        }
+    }
+}
+
+impl From<Status> for EntityStatus {
+    fn from(status: Status) -> Self {
+        match status {
+            Status::Active => Self::Active,
+            Status::Disabled => Self::Disabled,
+            Status::ReceiveDisabled => Self::ReceiveDisabled,
+            Status::SendDisabled => Self::SendDisabled,
+        }
+    }
+}
+
+impl From<EntityStatus> for Status {
+    fn from(status: EntityStatus) -> Self {
+        match status {
+            EntityStatus::Active => Self::Active,
+            EntityStatus::Disabled => Self::Disabled,
+            EntityStatus::ReceiveDisabled => Self::ReceiveDisabled,
+            EntityStatus::SendDisabled => Self::SendDisabled,
+        }
+    }
+}

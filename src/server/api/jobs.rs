@@ -1,0 +1,295 @@
+//! Jobs: changes of many messages, in bounded steps that survive a restart.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use tokio::time::{Instant, sleep};
+use utoipa::{IntoParams, ToSchema};
+
+use super::messages::{MessageSelection, instant};
+use super::{Answer, Call, Problem, json};
+use crate::gateway::admin::time;
+use crate::gateway::operations::{JobView, Operated, Operation};
+use crate::ids::JobId;
+use crate::limits;
+use crate::namespace::{JobAction, JobDescription, JobState};
+
+/// A job.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Job {
+    id: u64,
+    /// The path of its queue: `orders`, `orders/$DeadLetterQueue`.
+    entity: String,
+    selection: MessageSelection,
+    action: Action,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<u64>,
+    state: RunState,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    created_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_at: Option<String>,
+    /// Messages that were selected so far.
+    matched: u64,
+    /// Messages that were changed so far.
+    changed: u64,
+    /// Messages that were left as they are.
+    skipped: u64,
+    /// Why the last of these was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_skipped: Option<String>,
+}
+
+/// The state of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum RunState {
+    Running,
+    Completed,
+    Cancelled,
+    Failed,
+}
+
+/// What is done to each message.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+enum Action {
+    /// It is deleted; a scheduled one is cancelled.
+    Delete {},
+    /// It becomes a new message of another entity, or of the one that it was dead-lettered in. Dead-letter properties, the
+    /// delivery count and the number stay behind.
+    Move {
+        /// The path of the queue, the topic or the subscription that gets it; without one, where it was dead-lettered.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to: Option<String>,
+        /// Statements that change its properties first, as the action of a rule does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(example = "SET color = 'red'; REMOVE attempts")]
+        action: Option<String>,
+    },
+    /// It becomes a dead letter.
+    DeadLetter {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        description: Option<String>,
+    },
+    /// A deferred or scheduled message becomes active at once.
+    Activate {},
+    /// A scheduled message becomes active at another time.
+    Reschedule {
+        #[schema(example = "2026-11-23T12:00:00Z")]
+        scheduled_for: String,
+    },
+}
+
+/// A job to be begun.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct JobRequest {
+    /// The path of a queue, a topic, a subscription, or one of their sub-queues.
+    #[schema(example = "orders/$DeadLetterQueue")]
+    entity: String,
+    #[serde(default)]
+    selection: MessageSelection,
+    action: Action,
+    /// It ends when it has changed so many.
+    #[serde(default)]
+    limit: Option<u64>,
+}
+
+/// Jobs, the newest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Jobs {
+    jobs: Vec<Job>,
+}
+
+/// How long an answer may wait for a job's end.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct WaitQuery {
+    /// The answer comes when the job has ended, or after so many seconds.
+    #[serde(default)]
+    #[param(maximum = 30)]
+    wait: u64,
+    /// The namespace, instead of that of the host.
+    #[serde(rename = "namespace")]
+    _namespace: Option<String>,
+}
+
+/// Begins a job. Messages that come later are not changed, nor those that a receiver has locked.
+#[utoipa::path(post, path = "/api/v1/jobs", operation_id = "start_job", tag = "jobs", request_body = JobRequest, params(WaitQuery),
+    responses((status = 202, body = Job), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn start(call: &Call<'_>, body: Body) -> Answer {
+    let query: WaitQuery = call.query()?;
+    let authority = call.authorize("").await?;
+    let request: JobRequest = call.json(body).await?;
+    let description = Box::new(JobDescription {
+        selection: request.selection.read()?,
+        action: request.action.read()?,
+        most: request.limit,
+    });
+    let path = request.entity;
+    let started = call
+        .operate(authority.clone(), Operation::StartJob { path, description })
+        .await?;
+    let view = view_of(started.0)?;
+    wait(call, authority, view, StatusCode::ACCEPTED, query.wait).await
+}
+
+/// Lists the jobs of the namespace: those that run, and the last hundred of each shard.
+#[utoipa::path(get, path = "/api/v1/jobs", operation_id = "list_jobs", tag = "jobs",
+    responses((status = 200, body = Jobs), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn list(call: &Call<'_>) -> Answer {
+    let authority = call.authorize("").await?;
+    let (operated, _) = call.operate(authority, Operation::Jobs).await?;
+    let Operated::Jobs(found) = operated else {
+        return Err(Problem::stopping());
+    };
+    let jobs = found.into_iter().map(Job::of).collect();
+    Ok(json(StatusCode::OK, &Jobs { jobs }))
+}
+
+/// Returns a job.
+#[utoipa::path(get, path = "/api/v1/jobs/{id}", operation_id = "get_job", tag = "jobs", params(("id" = u64, Path, description = "Its id"), WaitQuery),
+    responses((status = 200, body = Job), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn get(call: &Call<'_>, id: &str) -> Answer {
+    let query: WaitQuery = call.query()?;
+    let id = read_id(id)?;
+    let authority = call.authorize("").await?;
+    let (operated, _) = call.operate(authority.clone(), Operation::Job(id)).await?;
+    wait(
+        call,
+        authority,
+        view_of(operated)?,
+        StatusCode::OK,
+        query.wait,
+    )
+    .await
+}
+
+/// Cancels a job. What it has done stays.
+#[utoipa::path(delete, path = "/api/v1/jobs/{id}", operation_id = "cancel_job", tag = "jobs", params(("id" = u64, Path, description = "Its id")),
+    responses((status = 200, body = Job), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn cancel(call: &Call<'_>, id: &str) -> Answer {
+    let id = read_id(id)?;
+    let authority = call.authorize("").await?;
+    let (operated, _) = call.operate(authority, Operation::CancelJob(id)).await?;
+    Ok(json(StatusCode::OK, &Job::of(view_of(operated)?)))
+}
+
+/// Answers with a job when it has ended, or after some seconds.
+async fn wait(
+    call: &Call<'_>,
+    authority: crate::access::Authority,
+    mut view: JobView,
+    status: StatusCode,
+    seconds: u64,
+) -> Answer {
+    /// How often the job is looked at.
+    const PAUSE: Duration = Duration::from_millis(25);
+    if limits::JOB_WAIT_SECONDS_MAX < seconds {
+        let max = limits::JOB_WAIT_SECONDS_MAX;
+        return Err(Problem::bad_request(format!(
+            "wait is {seconds}; up to {max} seconds are allowed."
+        )));
+    }
+    let until = Instant::now() + Duration::from_secs(seconds);
+    while view.job.state == JobState::Running && Instant::now() < until {
+        sleep(PAUSE).await;
+        let (operated, _) = call
+            .operate(authority.clone(), Operation::Job(view.id))
+            .await?;
+        view = view_of(operated)?;
+    }
+    Ok(json(status, &Job::of(view)))
+}
+
+fn view_of(operated: Operated) -> Result<JobView, Problem> {
+    match operated {
+        Operated::Job(view) => Ok(*view),
+        Operated::Messages(_)
+        | Operated::Sessions(..)
+        | Operated::Session(..)
+        | Operated::Connections(_)
+        | Operated::Jobs(_)
+        | Operated::Done => Err(Problem::stopping()),
+    }
+}
+
+fn read_id(text: &str) -> Result<JobId, Problem> {
+    let id = text.parse().map(JobId);
+    id.map_err(|_| Problem::bad_request(format!("'{text}' is no id of a job.")))
+}
+
+impl Job {
+    fn of(view: JobView) -> Self {
+        let job = view.job;
+        Self {
+            id: view.id.0,
+            entity: view.path,
+            selection: MessageSelection::of(&job.description.selection),
+            action: Action::of(job.description.action),
+            limit: job.description.most,
+            state: match job.state {
+                JobState::Running => RunState::Running,
+                JobState::Completed => RunState::Completed,
+                JobState::Cancelled => RunState::Cancelled,
+                JobState::Failed => RunState::Failed,
+            },
+            error: job.error,
+            created_at: time(job.created_at),
+            ended_at: job.ended_at.map(time),
+            matched: job.matched,
+            changed: job.changed,
+            skipped: job.skipped,
+            last_skipped: job.last_skipped,
+        }
+    }
+}
+
+impl Action {
+    fn read(self) -> Result<JobAction, Problem> {
+        Ok(match self {
+            Self::Delete {} => JobAction::Delete,
+            Self::Move { to, action } => JobAction::Move { to, action },
+            Self::DeadLetter {
+                reason,
+                description,
+            } => JobAction::DeadLetter {
+                reason,
+                description,
+            },
+            Self::Activate {} => JobAction::Activate,
+            Self::Reschedule { scheduled_for } => {
+                let due = instant("action.scheduled_for", Some(scheduled_for))?;
+                let due =
+                    due.ok_or_else(|| Problem::bad_request("action.scheduled_for is missing."))?;
+                JobAction::Reschedule { due }
+            }
+        })
+    }
+
+    fn of(action: JobAction) -> Self {
+        match action {
+            JobAction::Delete => Self::Delete {},
+            JobAction::Move { to, action } => Self::Move { to, action },
+            JobAction::DeadLetter {
+                reason,
+                description,
+            } => Self::DeadLetter {
+                reason,
+                description,
+            },
+            JobAction::Activate => Self::Activate {},
+            JobAction::Reschedule { due } => Self::Reschedule {
+                scheduled_for: time(due),
+            },
+        }
+    }
+}

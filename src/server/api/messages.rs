@@ -1,0 +1,798 @@
+//! Messages: looked at in whatever state, and sent.
+
+use std::collections::BTreeMap;
+
+use axum::body::Body;
+use axum::http::StatusCode;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::entities::{limited, span};
+use super::{Answer, Call, Problem, json};
+use crate::gateway::admin::{parse_time, time};
+use crate::gateway::messages::{MessageOperation, MessageOutcome};
+use crate::gateway::operations::{HolderView, MessageView, MessagesView, Operated, Operation};
+use crate::gateway::rest::{property_of_json, property_to_json};
+use crate::ids::SequenceNumber;
+use crate::limits;
+use crate::message::{Amendments, Draft, Field, Message, MessageState, Scalar, render};
+use crate::namespace::{Selection, Selector};
+use crate::rules::{Facts, Share};
+use crate::server::mailbox::Mail;
+use crate::shard::MessageRequest;
+use crate::time::{Millis, TICKS_PER_MILLI, Timestamp};
+
+/// The state of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum State {
+    /// To be received, or locked.
+    Active,
+    /// Received by its number only.
+    Deferred,
+    /// Waits for its time.
+    Scheduled,
+}
+
+/// Which messages.
+#[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct MessageSelection {
+    /// States; none means all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) states: Vec<State>,
+    /// Sequence numbers; none means all.
+    #[schema(max_items = 1000)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) numbers: Vec<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) session_id: Option<String>,
+    /// Enqueued at this time or later.
+    #[schema(example = "2026-11-23T12:00:00Z")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) enqueued_from: Option<String>,
+    /// Enqueued before this time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) enqueued_before: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) message_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) correlation_id: Option<String>,
+    /// The reason of a dead letter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reason: Option<String>,
+    /// A SQL filter over properties, as rules have.
+    #[schema(example = "color = 'red'")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) filter: Option<String>,
+    /// A text that the body contains, within its first MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) text: Option<String>,
+    /// A `JSONPath` [RFC 9535] that finds something in the body, which must be JSON of at most a MiB.
+    #[schema(example = "$.order[?@.total > 100]")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) json_path: Option<String>,
+}
+
+/// Which messages a list has, and from where on.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct MessagesQuery {
+    /// The first sequence number to look at: `next` of the page before.
+    #[serde(default)]
+    from: u64,
+    /// As many at most, 100 if it is not given.
+    #[param(minimum = 1, maximum = 100)]
+    limit: Option<usize>,
+    /// How much is shown of bodies: none of them, up to 4 KiB of each, or all. A page has 1 MiB of messages at most.
+    #[serde(default)]
+    body: BodyShown,
+    /// Show the messages as AMQP encodes them, in base64, too.
+    #[serde(default)]
+    encoded: bool,
+    /// States; none means all.
+    #[serde(default)]
+    state: Vec<State>,
+    /// The message session.
+    session_id: Option<String>,
+    /// Enqueued at this time or later.
+    enqueued_from: Option<String>,
+    /// Enqueued before this time.
+    enqueued_before: Option<String>,
+    /// The message id.
+    message_id: Option<String>,
+    /// The correlation id.
+    correlation_id: Option<String>,
+    /// The reason of a dead letter.
+    reason: Option<String>,
+    /// A SQL filter over properties, as rules have.
+    filter: Option<String>,
+    /// A text that the body contains.
+    text: Option<String>,
+    /// A `JSONPath` that finds something in the body.
+    json_path: Option<String>,
+    /// The namespace, instead of that of the host.
+    #[serde(rename = "namespace")]
+    _namespace: Option<String>,
+}
+
+/// How much is shown of bodies.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum BodyShown {
+    None,
+    #[default]
+    Preview,
+    Full,
+}
+
+/// Messages of one queue, in the order of their numbers.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Messages {
+    messages: Vec<MessageShown>,
+    /// What `from` is to be for the next page; without it there is none. A page may be empty and have a next one: a
+    /// search looks at a bounded number of messages at a time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<u64>,
+}
+
+/// A message.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct MessageShown {
+    sequence_number: u64,
+    /// The number that it had before it was forwarded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    enqueued_sequence_number: Option<u64>,
+    state: State,
+    enqueued_at: String,
+    /// When a scheduled message becomes active.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scheduled_for: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<String>,
+    /// A receiver has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lock: Option<Lock>,
+    /// Deliveries that failed.
+    delivery_count: u32,
+    /// Bytes as its sender encoded it.
+    size_bytes: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    correlation_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subject: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reply_to: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content_type: Option<String>,
+    /// Why it was dead-lettered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dead_letter: Option<DeadLetter>,
+    /// Application-properties.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    properties: Option<BTreeMap<String, serde_json::Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body: Option<BodyContent>,
+    /// The message as AMQP encodes it, in base64.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    encoded: Option<String>,
+    /// Its bytes in the log are not what was written: it cannot be shown.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    damaged: bool,
+}
+
+/// The lock of a message or of a message session.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Lock {
+    /// When it ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<String>,
+    /// The client that has it, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    holder: Option<Holder>,
+}
+
+/// A client that holds a lock.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Holder {
+    connection: u32,
+    /// The container-id of its connection.
+    container_id: String,
+    peer: String,
+}
+
+/// Why a message was dead-lettered.
+#[derive(Debug, Serialize, ToSchema)]
+struct DeadLetter {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    /// The entity whose dead letter it was, if it was forwarded from there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+}
+
+/// The body of a message.
+#[derive(Debug, Serialize, ToSchema)]
+struct BodyContent {
+    /// The text, if the body is UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    /// The bytes in base64, if it is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base64: Option<String>,
+    /// Its bytes.
+    size_bytes: usize,
+    /// Only the beginning is shown.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
+}
+
+/// Dead letters by reason.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct DeadLetterGroups {
+    groups: Vec<DeadLetterGroup>,
+    /// Messages that were looked at.
+    messages: usize,
+    /// What `from` is to be to continue; without it, all were looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<u64>,
+}
+
+/// Dead letters with one reason and description.
+#[derive(Debug, Serialize, ToSchema)]
+struct DeadLetterGroup {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    messages: usize,
+    first_number: u64,
+    last_number: u64,
+}
+
+/// From where on dead letters are grouped.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct GroupsQuery {
+    /// The first sequence number to look at: `next` of the answer before.
+    #[serde(default)]
+    from: u64,
+    /// The namespace, instead of that of the host.
+    #[serde(rename = "namespace")]
+    _namespace: Option<String>,
+}
+
+/// Messages to be sent, all or none.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SendRequest {
+    #[schema(min_items = 1, max_items = 1000)]
+    messages: Vec<NewMessage>,
+}
+
+/// A message to be sent.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+struct NewMessage {
+    /// The body as a text.
+    body: Option<String>,
+    /// The body in base64, instead.
+    body_base64: Option<String>,
+    /// The whole message as AMQP encodes it, in base64, instead of everything else.
+    encoded: Option<String>,
+    message_id: Option<String>,
+    correlation_id: Option<String>,
+    session_id: Option<String>,
+    partition_key: Option<String>,
+    subject: Option<String>,
+    to: Option<String>,
+    reply_to: Option<String>,
+    reply_to_session_id: Option<String>,
+    content_type: Option<String>,
+    /// How long it lives, as an ISO 8601 duration.
+    #[schema(example = "PT1H")]
+    time_to_live: Option<String>,
+    /// When it becomes active.
+    #[schema(example = "2026-11-23T12:00:00Z")]
+    scheduled_for: Option<String>,
+    /// Application-properties: texts, numbers, booleans.
+    properties: BTreeMap<String, serde_json::Value>,
+}
+
+/// Messages that were sent.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Sent {
+    /// Their sequence numbers; 0 for one that was dropped as a duplicate.
+    sequence_numbers: Vec<u64>,
+}
+
+/// The application-properties that say why a message was dead-lettered.
+const REASON: &str = "DeadLetterReason";
+const DESCRIPTION: &str = "DeadLetterErrorDescription";
+/// Messages in one request to send.
+const SENT_MAX: usize = 1_000;
+
+/// Looks at messages of one queue. Nothing changes.
+#[utoipa::path(get, path = "/api/v1/entities/{entity}/messages", operation_id = "list_messages", tag = "messages",
+    params(("entity" = String, Path, description = "The path of a queue, a topic, a subscription, or one of their sub-queues: `orders/$DeadLetterQueue`, with slashes percent-encoded"), MessagesQuery),
+    responses((status = 200, body = Messages), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn list(call: &Call<'_>, entity: &str) -> Answer {
+    let query: MessagesQuery = call.query()?;
+    let limit = limited(query.limit)?;
+    let selection = MessageSelection {
+        states: query.state,
+        numbers: Vec::new(),
+        session_id: query.session_id,
+        enqueued_from: query.enqueued_from,
+        enqueued_before: query.enqueued_before,
+        message_id: query.message_id,
+        correlation_id: query.correlation_id,
+        reason: query.reason,
+        filter: query.filter,
+        text: query.text,
+        json_path: query.json_path,
+    };
+    let selection = selection.read()?;
+    let compiled = selection.compile();
+    let selector = compiled.map_err(|error| Problem::bad_request(format!("{error}.")))?;
+    let authority = call.authorize(entity).await?;
+    let mut found = Messages {
+        messages: Vec::new(),
+        next: Some(query.from),
+    };
+    // A search looks at some pages, and then says where to continue.
+    let mut pages = if selector.needs_bytes() {
+        limits::SEARCHED_PAGES
+    } else {
+        1
+    };
+    while let (Some(from), true) = (found.next, 0 < pages && found.messages.len() < limit) {
+        pages -= 1;
+        let operation = Operation::Inspect {
+            path: entity.to_owned(),
+            from: SequenceNumber(from),
+            conditions: selector.conditions.clone(),
+            most: limit - found.messages.len(),
+            with_bytes: query.body != BodyShown::None || query.encoded || selector.needs_bytes(),
+        };
+        let (operated, bodies) = call.operate(authority.clone(), operation).await?;
+        let Operated::Messages(view) = operated else {
+            return Err(Problem::stopping());
+        };
+        found.next = view.next.map(|next| next.0);
+        let shown = Shown {
+            body: query.body,
+            encoded: query.encoded,
+        };
+        found
+            .messages
+            .extend(shown.selected(view, bodies, &selector));
+    }
+    Ok(json(StatusCode::OK, &found))
+}
+
+/// Looks at one message.
+#[utoipa::path(get, path = "/api/v1/entities/{entity}/messages/{number}", operation_id = "get_message", tag = "messages",
+    params(("entity" = String, Path, description = "The path of a queue, a subscription, or one of their sub-queues"),
+        ("number" = u64, Path, description = "Its sequence number")),
+    responses((status = 200, body = MessageShown), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn get(call: &Call<'_>, entity: &str, number: &str) -> Answer {
+    let parsed = number.parse::<u64>();
+    let parsed =
+        parsed.map_err(|_| Problem::bad_request(format!("'{number}' is no sequence number.")))?;
+    let authority = call.authorize(entity).await?;
+    let selection = Selection {
+        numbers: vec![parsed],
+        ..Selection::default()
+    };
+    let compiled = selection.compile();
+    let selector = compiled.map_err(|error| Problem::bad_request(error.to_string()))?;
+    let operation = Operation::Inspect {
+        path: entity.to_owned(),
+        from: SequenceNumber(0),
+        conditions: selector.conditions.clone(),
+        most: 1,
+        with_bytes: true,
+    };
+    let (operated, bodies) = call.operate(authority, operation).await?;
+    let Operated::Messages(view) = operated else {
+        return Err(Problem::stopping());
+    };
+    let shown = Shown {
+        body: BodyShown::Full,
+        encoded: true,
+    };
+    let found = shown.selected(view, bodies, &selector).next();
+    let missing = || Problem::not_found(format!("'{entity}' has no message {number}."));
+    Ok(json(StatusCode::OK, &found.ok_or_else(missing)?))
+}
+
+/// Groups dead letters by reason and description: up to 10,000 messages in one answer.
+#[utoipa::path(get, path = "/api/v1/entities/{entity}/dead-letters", operation_id = "group_dead_letters", tag = "messages",
+    params(("entity" = String, Path, description = "The path of a queue or a subscription"), GroupsQuery),
+    responses((status = 200, body = DeadLetterGroups), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn dead_letters(call: &Call<'_>, entity: &str) -> Answer {
+    let query: GroupsQuery = call.query()?;
+    let authority = call.authorize(entity).await?;
+    let mut groups: BTreeMap<(Option<String>, Option<String>), DeadLetterGroup> = BTreeMap::new();
+    let (mut messages, mut next) = (0, Some(query.from));
+    for _ in 0..limits::SEARCHED_PAGES {
+        let Some(from) = next else { break };
+        let operation = Operation::Inspect {
+            path: format!("{}/$DeadLetterQueue", entity.trim_matches('/')),
+            from: SequenceNumber(from),
+            conditions: crate::queue::Conditions::default(),
+            most: limits::INSPECTED_MAX,
+            with_bytes: false,
+        };
+        let (operated, _) = call.operate(authority.clone(), operation).await?;
+        let Operated::Messages(view) = operated else {
+            return Err(Problem::stopping());
+        };
+        next = view.next.map(|next| next.0);
+        for message in view.messages {
+            messages += 1;
+            let changed = message.inspected.stamps.amendments.as_deref();
+            let text = |name| {
+                changed
+                    .cloned()
+                    .and_then(|mut changed| changed.take_string(name))
+            };
+            let (reason, description) = (text(REASON), text(DESCRIPTION));
+            let number = message.inspected.number.0;
+            let group = groups
+                .entry((reason.clone(), description.clone()))
+                .or_insert(DeadLetterGroup {
+                    reason,
+                    description,
+                    messages: 0,
+                    first_number: number,
+                    last_number: number,
+                });
+            group.messages += 1;
+            group.last_number = number;
+        }
+    }
+    let mut groups: Vec<DeadLetterGroup> = groups.into_values().collect();
+    groups.sort_by_key(|group| std::cmp::Reverse(group.messages));
+    Ok(json(
+        StatusCode::OK,
+        &DeadLetterGroups {
+            groups,
+            messages,
+            next,
+        },
+    ))
+}
+
+/// Sends messages to a queue or a topic, at once or for a later time: all of them, or none.
+#[utoipa::path(post, path = "/api/v1/entities/{entity}/send", operation_id = "send_messages", tag = "messages", request_body = SendRequest,
+    params(("entity" = String, Path, description = "The path of a queue or a topic")),
+    responses((status = 200, body = Sent), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn send(call: &Call<'_>, entity: &str, body: Body) -> Answer {
+    let authority = call.authorize(&format!("{entity}/messages")).await?;
+    let request: SendRequest = call.json(body).await?;
+    if request.messages.is_empty() || SENT_MAX < request.messages.len() {
+        let count = request.messages.len();
+        return Err(Problem::bad_request(format!(
+            "messages has {count} entries; 1 to {SENT_MAX} are allowed."
+        )));
+    }
+    let now = call.server.clock.now();
+    let messages = request.messages.into_iter().enumerate();
+    let messages = messages.map(|(at, message)| message.encode(at, now));
+    let messages = messages.collect::<Result<Vec<Message>, Problem>>()?;
+    let owner = call.server.shards.owner_of(&call.host);
+    let bytes = messages.iter().map(|message| message.bytes().len()).sum();
+    let permit = owner.reserve(bytes).await.ok_or_else(Problem::stopping)?;
+    let path = entity.to_owned();
+    let request = Box::new(MessageRequest {
+        host: Some(call.host.clone()),
+        authority,
+        operation: MessageOperation::Send { path, messages },
+    });
+    let done = owner
+        .ask(|answer| Mail::Message(request, answer, Some(permit)))
+        .await;
+    match done.ok_or_else(Problem::stopping)?? {
+        MessageOutcome::Taken(numbers) => {
+            let sequence_numbers = numbers.into_iter().map(|number| number.0).collect();
+            Ok(json(StatusCode::OK, &Sent { sequence_numbers }))
+        }
+        MessageOutcome::Completed | MessageOutcome::Renewed(_) => Err(Problem::stopping()),
+    }
+}
+
+impl NewMessage {
+    /// Makes the message that an AMQP client would send.
+    fn encode(self, at: usize, now: Timestamp) -> Result<Message, Problem> {
+        let wrong = |field: &str, why: &str| {
+            Problem::bad_request(format!("messages[{at}].{field}: {why}."))
+        };
+        let decoded = |field: &str, text: &str| {
+            STANDARD
+                .decode(text)
+                .map_err(|error| wrong(field, &error.to_string()))
+        };
+        let parse = |bytes: Vec<u8>| {
+            Message::parse(bytes.into()).map_err(|error| wrong("encoded", &error.to_string()))
+        };
+        if let Some(encoded) = &self.encoded {
+            return parse(decoded("encoded", encoded)?);
+        }
+        let body = match (&self.body, &self.body_base64) {
+            (Some(_), Some(_)) => return Err(wrong("body_base64", "body is given, too")),
+            (Some(text), None) => text.clone().into_bytes(),
+            (None, Some(text)) => decoded("body_base64", text)?,
+            (None, None) => Vec::new(),
+        };
+        let fields = [
+            (Field::MessageId, self.message_id),
+            (Field::CorrelationId, self.correlation_id),
+            (Field::SessionId, self.session_id),
+            (Field::Label, self.subject),
+            (Field::To, self.to),
+            (Field::ReplyTo, self.reply_to),
+            (Field::ReplyToSessionId, self.reply_to_session_id),
+            (Field::ContentType, self.content_type),
+        ];
+        let fields = fields.into_iter();
+        let fields = fields.filter_map(|(field, value)| Some((field, value?)));
+        let properties = self.properties.iter().map(|(name, value)| {
+            let read = property_of_json(value);
+            let why = format!("{value} is no text, number or boolean");
+            let read = read.ok_or_else(|| wrong(&format!("properties.{name}"), &why))?;
+            Ok((name.clone(), read))
+        });
+        let due = instant(&format!("messages[{at}].scheduled_for"), self.scheduled_for)?;
+        let life = span(&format!("messages[{at}].time_to_live"), self.time_to_live)?;
+        let draft = Draft {
+            fields: fields.collect(),
+            time_to_live: life.filter(|life| *life != Millis::MAX),
+            due,
+            partition_key: self.partition_key,
+            properties: properties.collect::<Result<Vec<_>, Problem>>()?,
+        };
+        let mut composer = draft.begin(now);
+        composer.push(&body);
+        parse(composer.finish().to_vec())
+    }
+}
+
+/// Reads a time.
+pub(super) fn instant(name: &str, text: Option<String>) -> Result<Option<Timestamp>, Problem> {
+    let Some(text) = text else {
+        return Ok(None);
+    };
+    let ticks = parse_time(&text);
+    let at = ticks.map(|ticks| Timestamp::from_millis(ticks.div_euclid(TICKS_PER_MILLI)));
+    at.map(Some).ok_or_else(|| {
+        let text = format!("{name} is '{text}'; a time such as 2026-11-23T12:00:00Z is allowed.");
+        Problem::bad_request(text)
+    })
+}
+
+impl MessageSelection {
+    /// Returns the form in which jobs have it.
+    pub(super) fn read(self) -> Result<Selection, Problem> {
+        Ok(Selection {
+            states: self.states.into_iter().map(Into::into).collect(),
+            numbers: self.numbers,
+            session_id: self.session_id,
+            enqueued_from: instant("enqueued_from", self.enqueued_from)?,
+            enqueued_before: instant("enqueued_before", self.enqueued_before)?,
+            message_id: self.message_id,
+            correlation_id: self.correlation_id,
+            reason: self.reason,
+            filter: self.filter,
+            text: self.text,
+            json_path: self.json_path,
+        })
+    }
+
+    pub(super) fn of(selection: &Selection) -> Self {
+        Self {
+            states: selection
+                .states
+                .iter()
+                .map(|state| (*state).into())
+                .collect(),
+            numbers: selection.numbers.clone(),
+            session_id: selection.session_id.clone(),
+            enqueued_from: selection.enqueued_from.map(time),
+            enqueued_before: selection.enqueued_before.map(time),
+            message_id: selection.message_id.clone(),
+            correlation_id: selection.correlation_id.clone(),
+            reason: selection.reason.clone(),
+            filter: selection.filter.clone(),
+            text: selection.text.clone(),
+            json_path: selection.json_path.clone(),
+        }
+    }
+}
+
+/// How much is shown of messages.
+#[derive(Debug, Clone, Copy)]
+struct Shown {
+    body: BodyShown,
+    encoded: bool,
+}
+
+impl Shown {
+    /// Returns the messages that are selected.
+    fn selected(
+        self,
+        view: MessagesView,
+        bodies: Vec<Option<Bytes>>,
+        selector: &Selector,
+    ) -> impl Iterator<Item = MessageShown> {
+        let bodies = bodies.into_iter().map(Some).chain(std::iter::repeat(None));
+        let all = view.messages.into_iter().zip(bodies);
+        all.filter_map(move |(message, bytes)| {
+            let is_damaged = matches!(bytes, Some(None));
+            let parsed = bytes.flatten().and_then(|bytes| Message::parse(bytes).ok());
+            if let Some(parsed) = &parsed {
+                let none = Amendments::default();
+                let stamps = &message.inspected.stamps;
+                let changed = stamps.amendments.as_deref().unwrap_or(&none);
+                let facts = Facts {
+                    sequence_number: message.inspected.number,
+                    enqueued_time: stamps.enqueued_time,
+                    time_to_live: stamps.time_to_live,
+                    seed: 0,
+                };
+                if !selector.selects(parsed, changed, &facts, &mut Share::default()) {
+                    return None;
+                }
+            } else if selector.needs_bytes() {
+                return None;
+            }
+            Some(self.show(&message, parsed.as_ref(), is_damaged))
+        })
+    }
+
+    fn show(self, view: &MessageView, message: Option<&Message>, damaged: bool) -> MessageShown {
+        let inspected = &view.inspected;
+        let stamps = &inspected.stamps;
+        let none = Amendments::default();
+        let changed = stamps.amendments.as_deref().unwrap_or(&none);
+        let field = |field| {
+            let value = message.and_then(|message| changed.field_of(message, field))?;
+            text_of(value)
+        };
+        let property = |name| {
+            let value = message.and_then(|message| changed.property_of(message, name));
+            value.and_then(|(_, value)| text_of(value))
+        };
+        let dead_letter = DeadLetter {
+            reason: property(REASON),
+            description: property(DESCRIPTION),
+            source: stamps.dead_letter_source.as_deref().map(ToOwned::to_owned),
+        };
+        let is_dead = dead_letter.reason.is_some() || dead_letter.source.is_some();
+        let enqueued = stamps.enqueued_sequence_number.cast_unsigned();
+        MessageShown {
+            sequence_number: inspected.number.0,
+            enqueued_sequence_number: (enqueued != 0).then_some(enqueued),
+            state: stamps.state.into(),
+            enqueued_at: time(stamps.enqueued_time),
+            scheduled_for: inspected.due.map(time),
+            expires_at: inspected.expires_at.map(time),
+            lock: inspected.is_locked.then(|| Lock {
+                until: stamps.locked_until.map(time),
+                holder: view.holder.as_ref().map(Holder::of),
+            }),
+            delivery_count: stamps.delivery_count,
+            size_bytes: inspected.body.length,
+            message_id: field(Field::MessageId),
+            correlation_id: field(Field::CorrelationId),
+            session_id: inspected.message_session.as_deref().map(ToOwned::to_owned),
+            subject: field(Field::Label),
+            to: field(Field::To),
+            reply_to: field(Field::ReplyTo),
+            content_type: field(Field::ContentType),
+            dead_letter: is_dead.then_some(dead_letter),
+            properties: message.map(|message| {
+                let all = changed.properties_of(message);
+                let all = all.map(|(name, value)| {
+                    (name.to_owned(), property_to_json(&Scalar::decode(value)))
+                });
+                all.collect()
+            }),
+            body: message.and_then(|message| self.body(message)),
+            encoded: message.filter(|_| self.encoded).map(|message| {
+                let mut rendered = Vec::new();
+                render(&mut rendered, message.bytes(), stamps);
+                STANDARD.encode(rendered)
+            }),
+            damaged,
+        }
+    }
+
+    fn body(self, message: &Message) -> Option<BodyContent> {
+        let whole = message.plain_body();
+        let shown = match self.body {
+            BodyShown::None => return None,
+            BodyShown::Preview => whole.get(..limits::PREVIEW_BYTES).unwrap_or(&whole),
+            BodyShown::Full => &whole,
+        };
+        let truncated = shown.len() < whole.len();
+        // A character that is cut through is no reason to show bytes.
+        let text = match str::from_utf8(shown) {
+            Ok(text) => Some(text.to_owned()),
+            Err(error) if truncated && error.error_len().is_none() => {
+                let (good, _) = shown.split_at(error.valid_up_to());
+                str::from_utf8(good).ok().map(ToOwned::to_owned)
+            }
+            Err(_) => None,
+        };
+        let base64 = text.is_none().then(|| STANDARD.encode(shown));
+        Some(BodyContent {
+            text,
+            base64,
+            size_bytes: whole.len(),
+            truncated,
+        })
+    }
+}
+
+/// Returns a simple value as a text; `None` for null.
+fn text_of(value: &[u8]) -> Option<String> {
+    match property_to_json(&Scalar::decode(value)) {
+        serde_json::Value::Null => None,
+        serde_json::Value::String(text) => Some(text),
+        other => Some(other.to_string()),
+    }
+}
+
+impl Holder {
+    pub(super) fn of(view: &HolderView) -> Self {
+        Self {
+            connection: view.connection.0,
+            container_id: view.container_id.clone(),
+            peer: view.peer.to_string(),
+        }
+    }
+}
+
+impl Lock {
+    pub(super) fn of(until: Timestamp, holder: Option<&HolderView>) -> Self {
+        Self {
+            until: Some(time(until)),
+            holder: holder.map(Holder::of),
+        }
+    }
+}
+
+impl From<MessageState> for State {
+    fn from(state: MessageState) -> Self {
+        match state {
+            MessageState::Active => Self::Active,
+            MessageState::Deferred => Self::Deferred,
+            MessageState::Scheduled => Self::Scheduled,
+        }
+    }
+}
+
+impl From<State> for MessageState {
+    fn from(state: State) -> Self {
+        match state {
+            State::Active => Self::Active,
+            State::Deferred => Self::Deferred,
+            State::Scheduled => Self::Scheduled,
+        }
+    }
+}

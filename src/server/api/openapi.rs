@@ -1,0 +1,45 @@
+//! The description of the API in OpenAPI 3.1, made from its types.
+
+use axum::http::StatusCode;
+use axum::response::Response;
+use utoipa::OpenApi;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+
+use super::problem::Problem;
+use super::{connections, entities, jobs, json, messages, rules, sessions};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Jitney",
+        description = "Look at a namespace, change it, and repair what went wrong in it. A request carries the operator's key (`Authorization: Bearer KEY`) or a token of the namespace (`Authorization: SharedAccessSignature ...`); in the development profile one from this machine needs none. The namespace is that of the `Host`, or of the query `namespace`."
+    ),
+    paths(
+        entities::list, entities::get, entities::put, entities::delete,
+        rules::list, rules::get, rules::put, rules::delete,
+        messages::list, messages::get, messages::send, messages::dead_letters,
+        sessions::list, sessions::get, sessions::put,
+        connections::list, connections::close,
+        jobs::list, jobs::start, jobs::get, jobs::cancel,
+    ),
+    components(schemas(Problem, messages::BodyShown)),
+    security(("operator" = []), ("token" = []))
+)]
+struct Api;
+
+/// Answers with the description.
+pub(super) fn answer() -> Response {
+    json(StatusCode::OK, &document())
+}
+
+/// Returns the description.
+pub(super) fn document() -> utoipa::openapi::OpenApi {
+    let mut api = Api::openapi();
+    let components = api.components.get_or_insert_default();
+    let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+    components.add_security_scheme("operator", bearer);
+    let header = utoipa::openapi::security::ApiKeyValue::new("Authorization");
+    let token = SecurityScheme::ApiKey(utoipa::openapi::security::ApiKey::Header(header));
+    components.add_security_scheme("token", token);
+    api
+}

@@ -1,0 +1,105 @@
+//! Errors of the JSON API: `application/problem+json` [RFC 9457].
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::namespace::{Denied, DeniedKind};
+
+/// Why a request was not carried out.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(super) struct Problem {
+    /// The HTTP status.
+    #[schema(example = 404)]
+    status: u16,
+    /// The status as a word.
+    #[schema(example = "Not Found")]
+    title: String,
+    /// What is wrong, where, and what would be right.
+    #[schema(example = "The messaging entity 'orders' could not be found.")]
+    detail: String,
+    /// The kind of the reason, as in the metric `jitney_refusals_total`.
+    #[schema(example = "not_found")]
+    reason: &'static str,
+}
+
+impl Problem {
+    pub(super) fn new(status: StatusCode, reason: &'static str, detail: impl Into<String>) -> Self {
+        Self {
+            status: status.as_u16(),
+            title: status.canonical_reason().unwrap_or_default().to_owned(),
+            detail: detail.into(),
+            reason,
+        }
+    }
+
+    /// The request is malformed.
+    pub(super) fn bad_request(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "argument", detail)
+    }
+
+    /// There is nothing at this path.
+    pub(super) fn not_found(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", detail)
+    }
+
+    /// The server ends before the request is carried out; its result is unknown.
+    pub(super) fn stopping() -> Self {
+        let text = "The broker is stopping, or another server serves the namespace now.";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "internal", text)
+    }
+}
+
+impl From<Denied> for Problem {
+    fn from(denied: Denied) -> Self {
+        let status = match denied.kind {
+            // What a request asks for in vain is no fault of the connection.
+            DeniedKind::Limit => StatusCode::TOO_MANY_REQUESTS,
+            DeniedKind::Deleted => StatusCode::NOT_FOUND,
+            DeniedKind::Argument
+            | DeniedKind::Changed
+            | DeniedKind::Decode
+            | DeniedKind::Disabled
+            | DeniedKind::Exists
+            | DeniedKind::Full
+            | DeniedKind::InUse
+            | DeniedKind::Internal
+            | DeniedKind::InvalidField
+            | DeniedKind::MessageNotFound
+            | DeniedKind::MessageLockLost
+            | DeniedKind::NotAllowed
+            | DeniedKind::NotFound
+            | DeniedKind::NotImplemented
+            | DeniedKind::SessionCannotBeLocked
+            | DeniedKind::SessionLockLost
+            | DeniedKind::Timeout
+            | DeniedKind::TooLarge
+            | DeniedKind::TransactionRollback
+            | DeniedKind::TransactionUnknown
+            | DeniedKind::Unauthorized => {
+                let status = StatusCode::from_u16(denied.kind.http_status());
+                status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+            }
+        };
+        Self::new(status, denied.kind.name(), denied.text)
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let body = serde_json::to_vec(&self).expect("texts are JSON");
+        let kind = HeaderValue::from_static("application/problem+json");
+        let mut response = (status, [(header::CONTENT_TYPE, kind)], body).into_response();
+        let headers = response.headers_mut();
+        if status == StatusCode::UNAUTHORIZED {
+            let schemes = HeaderValue::from_static("Bearer, SharedAccessSignature");
+            headers.insert(header::WWW_AUTHENTICATE, schemes);
+        }
+        if status == StatusCode::SERVICE_UNAVAILABLE || status == StatusCode::TOO_MANY_REQUESTS {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("2"));
+        }
+        response
+    }
+}

@@ -1,0 +1,264 @@
+//! Rules of subscriptions.
+
+use std::collections::BTreeMap;
+
+use axum::body::Body;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse as _;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{Answer, Call, Problem, json};
+use crate::gateway::admin::time;
+use crate::gateway::rest::{property_of_json, property_to_json};
+use crate::limits;
+use crate::message::Scalar;
+use crate::namespace::administration::{AdminAnswer, AdminOperation, Listed};
+use crate::rules::{
+    Action, CorrelationFields, CorrelationFilter, Filter, Rule as KeptRule, SqlFilter,
+    Value as KeptValue,
+};
+use crate::time::Timestamp;
+
+/// A rule.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Rule {
+    name: String,
+    filter: RuleFilter,
+    /// Statements that change the subscription's copy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    action: Option<String>,
+    created_at: String,
+}
+
+/// A rule to be made.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RuleRequest {
+    filter: RuleFilter,
+    #[serde(default)]
+    action: Option<String>,
+}
+
+/// Which messages a rule takes.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+enum RuleFilter {
+    /// All.
+    True,
+    /// None.
+    False,
+    /// Those for which an expression is true.
+    Sql {
+        #[schema(example = "color = 'red' AND sys.Label LIKE 'order%'")]
+        expression: String,
+    },
+    /// Those whose properties have these values.
+    Correlation(Correlation),
+}
+
+/// Values that a correlation filter compares.
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+struct Correlation {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    correlation_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reply_to: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subject: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reply_to_session_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content_type: Option<String>,
+    /// Texts, numbers, booleans.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    properties: BTreeMap<String, serde_json::Value>,
+}
+
+/// Rules of a subscription.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Rules {
+    rules: Vec<Rule>,
+}
+
+/// Lists the rules of a subscription.
+#[utoipa::path(get, path = "/api/v1/entities/{entity}/rules", operation_id = "list_rules", tag = "rules",
+    params(("entity" = String, Path, description = "The subscription's path, with slashes percent-encoded")),
+    responses((status = 200, body = Rules), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn list(call: &Call<'_>, entity: &str) -> Answer {
+    let authority = call.authorize(entity).await?;
+    let mut rules = Vec::new();
+    loop {
+        let operation = AdminOperation::List {
+            what: Listed::Rules(entity.to_owned()),
+            skip: rules.len(),
+            top: limits::LISTED_MAX,
+        };
+        let answer = call.administer(authority.clone(), operation).await?;
+        let AdminAnswer::Rules(found, more) = answer else {
+            return Err(Problem::stopping());
+        };
+        rules.extend(found.iter().map(|view| Rule::of(&view.rule)));
+        if more == crate::namespace::administration::More::No || found.is_empty() {
+            return Ok(json(StatusCode::OK, &Rules { rules }));
+        }
+    }
+}
+
+/// Returns a rule.
+#[utoipa::path(get, path = "/api/v1/entities/{entity}/rules/{rule}", operation_id = "get_rule", tag = "rules",
+    params(("entity" = String, Path, description = "The subscription's path"), ("rule" = String, Path, description = "Its name")),
+    responses((status = 200, body = Rule), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn get(call: &Call<'_>, entity: &str, rule: &str) -> Answer {
+    let authority = call.authorize(entity).await?;
+    let (subscription, name) = (entity.to_owned(), rule.to_owned());
+    let operation = AdminOperation::ReadRule { subscription, name };
+    shown(
+        StatusCode::OK,
+        &call.administer(authority, operation).await?,
+    )
+}
+
+/// Makes a rule, or with `If-Match: *` replaces one.
+#[utoipa::path(put, path = "/api/v1/entities/{entity}/rules/{rule}", operation_id = "put_rule", tag = "rules", request_body = RuleRequest,
+    params(("entity" = String, Path, description = "The subscription's path"), ("rule" = String, Path, description = "Its name"),
+        ("If-Match" = Option<String>, Header, description = "* to replace a rule; without it, the rule is made")),
+    responses((status = 200, body = Rule), (status = 201, body = Rule),
+        (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn put(call: &Call<'_>, entity: &str, rule: &str, body: Body) -> Answer {
+    let authority = call.authorize(entity).await?;
+    let request: RuleRequest = call.json(body).await?;
+    let rule = Box::new(request.read(rule)?);
+    let subscription = entity.to_owned();
+    let replaces = call.parts.headers.contains_key(header::IF_MATCH);
+    let (operation, status) = if replaces {
+        (
+            AdminOperation::UpdateRule { subscription, rule },
+            StatusCode::OK,
+        )
+    } else {
+        (
+            AdminOperation::CreateRule { subscription, rule },
+            StatusCode::CREATED,
+        )
+    };
+    shown(status, &call.administer(authority, operation).await?)
+}
+
+/// Deletes a rule.
+#[utoipa::path(delete, path = "/api/v1/entities/{entity}/rules/{rule}", operation_id = "delete_rule", tag = "rules",
+    params(("entity" = String, Path, description = "The subscription's path"), ("rule" = String, Path, description = "Its name")),
+    responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn delete(call: &Call<'_>, entity: &str, rule: &str) -> Answer {
+    let authority = call.authorize(entity).await?;
+    let (subscription, name) = (entity.to_owned(), rule.to_owned());
+    call.administer(authority, AdminOperation::DeleteRule { subscription, name })
+        .await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+fn shown(status: StatusCode, answer: &AdminAnswer) -> Answer {
+    match answer {
+        AdminAnswer::Rule(view) => Ok(json(status, &Rule::of(&view.rule))),
+        AdminAnswer::Namespace(_)
+        | AdminAnswer::Entity(_)
+        | AdminAnswer::Entities(..)
+        | AdminAnswer::Rules(..)
+        | AdminAnswer::Deleted => Err(Problem::stopping()),
+    }
+}
+
+impl Rule {
+    fn of(rule: &KeptRule) -> Self {
+        Self {
+            name: rule.name.clone(),
+            filter: match &rule.filter {
+                Filter::True => RuleFilter::True,
+                Filter::False => RuleFilter::False,
+                Filter::Sql(filter) => RuleFilter::Sql {
+                    expression: filter.text().to_owned(),
+                },
+                Filter::Correlation(filter) => {
+                    RuleFilter::Correlation(Correlation::of(filter.fields()))
+                }
+            },
+            action: rule.action.as_ref().map(|action| action.text().to_owned()),
+            created_at: time(rule.created_at),
+        }
+    }
+}
+
+impl Correlation {
+    fn of(fields: &CorrelationFields) -> Self {
+        let properties = fields.properties.iter();
+        let properties =
+            properties.map(|(name, value)| (name.clone(), property_to_json(value.scalar())));
+        Self {
+            correlation_id: fields.correlation_id.clone(),
+            message_id: fields.message_id.clone(),
+            to: fields.to.clone(),
+            reply_to: fields.reply_to.clone(),
+            subject: fields.label.clone(),
+            session_id: fields.session_id.clone(),
+            reply_to_session_id: fields.reply_to_session_id.clone(),
+            content_type: fields.content_type.clone(),
+            properties: properties.collect(),
+        }
+    }
+
+    fn read(self) -> Result<CorrelationFields, Problem> {
+        let properties = self.properties.into_iter().map(|(name, value)| {
+            let read =
+                property_of_json(&value).map(|scalar: Scalar<'static>| KeptValue::from(scalar));
+            let read = read.ok_or_else(|| {
+                Problem::bad_request(format!(
+                    "filter.properties.{name} is {value}; a text, a number or a boolean is allowed."
+                ))
+            });
+            Ok((name, read?))
+        });
+        Ok(CorrelationFields {
+            correlation_id: self.correlation_id,
+            message_id: self.message_id,
+            to: self.to,
+            reply_to: self.reply_to,
+            label: self.subject,
+            session_id: self.session_id,
+            reply_to_session_id: self.reply_to_session_id,
+            content_type: self.content_type,
+            properties: properties.collect::<Result<Vec<_>, Problem>>()?,
+        })
+    }
+}
+
+impl RuleRequest {
+    fn read(self, name: &str) -> Result<KeptRule, Problem> {
+        let wrong = |field: &str, why: String| Problem::bad_request(format!("{field}: {why}."));
+        let filter = match self.filter {
+            RuleFilter::True => Filter::True,
+            RuleFilter::False => Filter::False,
+            RuleFilter::Sql { expression } => {
+                let filter = SqlFilter::parse(&expression);
+                Filter::Sql(filter.map_err(|error| wrong("filter.expression", error.to_string()))?)
+            }
+            RuleFilter::Correlation(fields) => {
+                let filter = CorrelationFilter::new(fields.read()?);
+                Filter::Correlation(filter.map_err(|error| wrong("filter", error.to_string()))?)
+            }
+        };
+        let action = self.action.as_deref().map(Action::parse).transpose();
+        Ok(KeptRule {
+            name: name.to_owned(),
+            filter,
+            action: action.map_err(|error| wrong("action", error.to_string()))?,
+            created_at: Timestamp::EPOCH,
+        })
+    }
+}

@@ -1,0 +1,137 @@
+//! Message sessions.
+
+use axum::body::Body;
+use axum::http::StatusCode;
+use axum::response::IntoResponse as _;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::entities::limited;
+use super::messages::Lock;
+use super::{Answer, Call, Problem, json};
+use crate::gateway::operations::{Operated, Operation, SessionView};
+
+/// A message session.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Session {
+    id: String,
+    /// Its messages, in whatever state; 1,000 means 1,000 or more.
+    messages: usize,
+    /// Bytes of its state; without it, it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state_bytes: Option<usize>,
+    /// A receiver has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lock: Option<Lock>,
+    /// Its state in base64; in the answer about one session only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state_base64: Option<String>,
+}
+
+/// Message sessions, in the order of their ids.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Sessions {
+    sessions: Vec<Session>,
+    /// What `skip` is to be for the next page; without it there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_skip: Option<usize>,
+}
+
+/// A new state of a message session.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SessionStateRequest {
+    /// The state in base64; null clears it.
+    state_base64: Option<String>,
+}
+
+/// Which message sessions a list has.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct SessionsQuery {
+    /// So many are left out at the beginning.
+    #[serde(default)]
+    skip: usize,
+    /// As many at most, 100 if it is not given.
+    #[param(minimum = 1, maximum = 100)]
+    limit: Option<usize>,
+    /// The namespace, instead of that of the host.
+    #[serde(rename = "namespace")]
+    _namespace: Option<String>,
+}
+
+/// Lists message sessions that have messages or a state.
+#[utoipa::path(get, path = "/api/v1/entities/{entity}/sessions", operation_id = "list_sessions", tag = "sessions",
+    params(("entity" = String, Path, description = "The path of a queue or a subscription"), SessionsQuery),
+    responses((status = 200, body = Sessions), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn list(call: &Call<'_>, entity: &str) -> Answer {
+    let query: SessionsQuery = call.query()?;
+    let most = limited(query.limit)?;
+    let authority = call.authorize(entity).await?;
+    let (path, skip) = (entity.to_owned(), query.skip);
+    let (operated, _) = call
+        .operate(authority, Operation::Sessions { path, skip, most })
+        .await?;
+    let Operated::Sessions(found, has_more) = operated else {
+        return Err(Problem::stopping());
+    };
+    let next_skip = has_more.then_some(skip + found.len());
+    let sessions = found.iter().map(|view| Session::of(view, None)).collect();
+    Ok(json(
+        StatusCode::OK,
+        &Sessions {
+            sessions,
+            next_skip,
+        },
+    ))
+}
+
+/// Returns a message session with its state.
+#[utoipa::path(get, path = "/api/v1/entities/{entity}/sessions/{id}", operation_id = "get_session", tag = "sessions",
+    params(("entity" = String, Path, description = "The path of a queue or a subscription"), ("id" = String, Path, description = "Its id")),
+    responses((status = 200, body = Session), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn get(call: &Call<'_>, entity: &str, id: &str) -> Answer {
+    let authority = call.authorize(entity).await?;
+    let (path, id) = (entity.to_owned(), id.to_owned());
+    let (operated, _) = call
+        .operate(authority, Operation::Session { path, id })
+        .await?;
+    let Operated::Session(view, state) = operated else {
+        return Err(Problem::stopping());
+    };
+    Ok(json(StatusCode::OK, &Session::of(&view, state.as_deref())))
+}
+
+/// Sets or clears the state of a message session, whoever holds it.
+#[utoipa::path(put, path = "/api/v1/entities/{entity}/sessions/{id}", operation_id = "set_session_state", tag = "sessions", request_body = SessionStateRequest,
+    params(("entity" = String, Path, description = "The path of a queue or a subscription"), ("id" = String, Path, description = "Its id")),
+    responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn put(call: &Call<'_>, entity: &str, id: &str, body: Body) -> Answer {
+    let authority = call.authorize(entity).await?;
+    let request: SessionStateRequest = call.json(body).await?;
+    let state = request
+        .state_base64
+        .map(|text| STANDARD.decode(text))
+        .transpose();
+    let state = state.map_err(|error| Problem::bad_request(format!("state_base64: {error}.")))?;
+    let (path, id) = (entity.to_owned(), id.to_owned());
+    call.operate(authority, Operation::SetSessionState { path, id, state })
+        .await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+impl Session {
+    fn of(view: &SessionView, state: Option<&[u8]>) -> Self {
+        let lock = view.holder.as_ref();
+        Self {
+            id: view.id.clone(),
+            messages: view.inspected.messages,
+            state_bytes: view.inspected.state_bytes,
+            lock: lock.map(|(holder, until)| Lock::of(*until, Some(holder))),
+            state_base64: state.map(|state| STANDARD.encode(state)),
+        }
+    }
+}
