@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -141,10 +142,20 @@ pub(super) struct ListQuery {
     skip: usize,
     /// As many at most, 100 if it is not given.
     #[param(minimum = 1, maximum = 100)]
+    #[serde(default, deserialize_with = "number")]
     limit: Option<usize>,
     /// The namespace, instead of that of the host.
     #[serde(rename = "namespace")]
     _namespace: Option<String>,
+}
+
+/// Reads a number of a query that may be left out, but not be empty.
+pub(super) fn number<'de, D: Deserializer<'de>>(text: D) -> Result<Option<usize>, D::Error> {
+    let text = String::deserialize(text)?;
+    let number = text.parse();
+    number
+        .map(Some)
+        .map_err(|_| D::Error::custom(format!("'{text}' is no number")))
 }
 
 /// Reads `limit` of a query.
@@ -219,12 +230,13 @@ pub(super) async fn get(call: &Call<'_>, entity: &str) -> Answer {
         (status = "4XX", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn put(call: &Call<'_>, entity: &str, body: Body) -> Answer {
     let authority = call.authorize(entity).await?;
-    let revision = revision(call)?;
+    let version = Version::read(call)?;
     let request: EntityRequest = call.json(body).await?;
     let properties = Box::new(request.properties.read()?);
     let path = entity.to_owned();
-    let (operation, status) = match (revision, request.kind) {
-        (Some(revision), kind) => {
+    let (operation, status) = match (version, request.kind) {
+        (Version::Any | Version::Is(_), kind) => {
+            let revision = version.required();
             let kind = kind.into();
             let operation = AdminOperation::Update {
                 path,
@@ -234,7 +246,7 @@ pub(super) async fn put(call: &Call<'_>, entity: &str, body: Body) -> Answer {
             };
             (operation, StatusCode::OK)
         }
-        (None, Kind::Subscription) => {
+        (Version::Unsaid, Kind::Subscription) => {
             let rule = None;
             let operation = AdminOperation::CreateSubscription {
                 path,
@@ -243,7 +255,7 @@ pub(super) async fn put(call: &Call<'_>, entity: &str, body: Body) -> Answer {
             };
             (operation, StatusCode::CREATED)
         }
-        (None, kind) => {
+        (Version::Unsaid, kind) => {
             let is_topic = kind == Kind::Topic;
             let operation = AdminOperation::CreateEntity {
                 path,
@@ -263,28 +275,47 @@ pub(super) async fn put(call: &Call<'_>, entity: &str, body: Body) -> Answer {
     responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn delete(call: &Call<'_>, entity: &str) -> Answer {
     let authority = call.authorize(entity).await?;
-    let revision = revision(call)?.flatten();
+    let revision = Version::read(call)?.required();
     let path = entity.to_owned();
     call.administer(authority, AdminOperation::Delete { path, revision })
         .await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// Reads `If-Match`: none, any version, or one.
-fn revision(call: &Call<'_>) -> Result<Option<Option<u64>>, Problem> {
-    let Some(value) = call.parts.headers.get(header::IF_MATCH) else {
-        return Ok(None);
-    };
-    let text = value.to_str().unwrap_or_default().trim();
-    if text == "*" {
-        return Ok(Some(None));
+/// What a request says in `If-Match`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Version {
+    /// Nothing.
+    Unsaid,
+    /// Any version that is there.
+    Any,
+    /// This one.
+    Is(u64),
+}
+
+impl Version {
+    fn read(call: &Call<'_>) -> Result<Self, Problem> {
+        let Some(value) = call.parts.headers.get(header::IF_MATCH) else {
+            return Ok(Self::Unsaid);
+        };
+        let text = value.to_str().unwrap_or_default().trim();
+        if text == "*" {
+            return Ok(Self::Any);
+        }
+        let number = text.trim_start_matches("W/").trim_matches('"').parse();
+        number.map(Self::Is).map_err(|_| {
+            let text = format!("If-Match is '{text}'; a version as in ETag, or * is allowed.");
+            Problem::bad_request(text)
+        })
     }
-    let number = text.trim_start_matches("W/").trim_matches('"').parse();
-    let wrong = || {
-        let text = format!("If-Match is '{text}'; a version as in ETag, or * is allowed.");
-        Problem::new(StatusCode::PRECONDITION_FAILED, "changed", text)
-    };
-    number.map(|number| Some(Some(number))).map_err(|_| wrong())
+
+    /// Returns the version that must be there, if it must be a certain one.
+    const fn required(self) -> Option<u64> {
+        match self {
+            Self::Unsaid | Self::Any => None,
+            Self::Is(revision) => Some(revision),
+        }
+    }
 }
 
 fn shown(status: StatusCode, answer: AdminAnswer) -> Result<Response, Problem> {

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::entities::{limited, span};
-use super::{Answer, Call, Problem, json};
+use super::entities::{limited, number, span};
+use super::{Answer, Call, Object, Problem, from_number, json};
 use crate::gateway::admin::{parse_time, time};
 use crate::gateway::messages::{MessageOperation, MessageOutcome};
 use crate::gateway::operations::{HolderView, MessageView, MessagesView, Operated, Operation};
@@ -87,6 +87,7 @@ pub(super) struct MessagesQuery {
     from: u64,
     /// As many at most, 100 if it is not given.
     #[param(minimum = 1, maximum = 100)]
+    #[serde(default, deserialize_with = "number")]
     limit: Option<usize>,
     /// How much is shown of bodies: none of them, up to 4 KiB of each, or all. A page has 1 MiB of messages at most.
     #[serde(default)]
@@ -279,8 +280,8 @@ pub(super) struct GroupsQuery {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SendRequest {
-    #[schema(min_items = 1, max_items = 1000)]
-    messages: Vec<NewMessage>,
+    #[schema(min_items = 1, max_items = 1000, value_type = Vec<NewMessage>)]
+    messages: Vec<Object<NewMessage>>,
 }
 
 /// A message to be sent.
@@ -363,7 +364,7 @@ pub(super) async fn list(call: &Call<'_>, entity: &str) -> Answer {
         pages -= 1;
         let operation = Operation::Inspect {
             path: entity.to_owned(),
-            from: SequenceNumber(from),
+            from: from_number(from)?,
             conditions: selector.conditions.clone(),
             most: limit - found.messages.len(),
             with_bytes: query.body != BodyShown::None || query.encoded || selector.needs_bytes(),
@@ -433,7 +434,7 @@ pub(super) async fn dead_letters(call: &Call<'_>, entity: &str) -> Answer {
         let Some(from) = next else { break };
         let operation = Operation::Inspect {
             path: format!("{}/$DeadLetterQueue", entity.trim_matches('/')),
-            from: SequenceNumber(from),
+            from: from_number(from)?,
             conditions: crate::queue::Conditions::default(),
             most: limits::INSPECTED_MAX,
             with_bytes: false,
@@ -493,7 +494,7 @@ pub(super) async fn send(call: &Call<'_>, entity: &str, body: Body) -> Answer {
     }
     let now = call.server.clock.now();
     let messages = request.messages.into_iter().enumerate();
-    let messages = messages.map(|(at, message)| message.encode(at, now));
+    let messages = messages.map(|(at, Object(message))| message.encode(at, now));
     let messages = messages.collect::<Result<Vec<Message>, Problem>>()?;
     let owner = call.server.shards.owner_of(&call.host);
     let bytes = messages.iter().map(|message| message.bytes().len()).sum();
@@ -754,7 +755,10 @@ fn text_of(value: &[u8]) -> Option<String> {
     match property_to_json(&Scalar::decode(value)) {
         serde_json::Value::Null => None,
         serde_json::Value::String(text) => Some(text),
-        other => Some(other.to_string()),
+        other @ (serde_json::Value::Bool(_)
+        | serde_json::Value::Number(_)
+        | serde_json::Value::Array(_)
+        | serde_json::Value::Object(_)) => Some(other.to_string()),
     }
 }
 

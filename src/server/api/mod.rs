@@ -20,14 +20,19 @@ mod sessions;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
+use std::marker::PhantomData;
+
 use axum::body::Body;
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, Method, StatusCode, header};
-use axum::response::{IntoResponse as _, Response};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
 use percent_encoding::percent_decode_str;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::http::{self, Caller};
 use super::listener::ServerState;
@@ -37,6 +42,7 @@ use super::status;
 use crate::access::{Authority, Inquiry};
 use crate::gateway::operations::{Operated, Operation};
 use crate::gateway::rest::RestError;
+use crate::ids::SequenceNumber;
 use crate::limits;
 use crate::namespace::administration::{AdminAnswer, AdminOperation};
 use crate::shard::{Administration, OperationAnswer, OperationRequest};
@@ -68,7 +74,7 @@ pub(super) async fn answer(
         Ok(call) => call.dispatch(body).await,
         Err(problem) => Err(problem),
     };
-    answered.unwrap_or_else(|problem| problem.into_response())
+    answered.unwrap_or_else(IntoResponse::into_response)
 }
 
 /// A request.
@@ -118,82 +124,92 @@ impl<'a> Call<'a> {
 
     async fn dispatch(&self, body: Body) -> Answer {
         let segments: Vec<&str> = self.segments.iter().map(String::as_str).collect();
-        let method = &self.parts.method;
-        let is = |other: Method| *method == other;
-        match segments.as_slice() {
-            ["openapi.json"] if is(Method::GET) => Ok(openapi::answer()),
-            ["entities"] if is(Method::GET) => entities::list(self).await,
-            ["entities", entity] if is(Method::GET) => entities::get(self, entity).await,
-            ["entities", entity] if is(Method::PUT) => entities::put(self, entity, body).await,
-            ["entities", entity] if is(Method::DELETE) => entities::delete(self, entity).await,
-            ["entities", entity, "rules"] if is(Method::GET) => rules::list(self, entity).await,
-            ["entities", entity, "rules", rule] if is(Method::GET) => {
-                rules::get(self, entity, rule).await
-            }
-            ["entities", entity, "rules", rule] if is(Method::PUT) => {
-                rules::put(self, entity, rule, body).await
-            }
-            ["entities", entity, "rules", rule] if is(Method::DELETE) => {
-                rules::delete(self, entity, rule).await
-            }
-            ["entities", entity, "messages"] if is(Method::GET) => {
-                messages::list(self, entity).await
-            }
-            ["entities", entity, "messages", number] if is(Method::GET) => {
-                messages::get(self, entity, number).await
-            }
-            ["entities", entity, "send"] if is(Method::POST) => {
-                messages::send(self, entity, body).await
-            }
-            ["entities", entity, "dead-letters"] if is(Method::GET) => {
-                messages::dead_letters(self, entity).await
-            }
-            ["entities", entity, "sessions"] if is(Method::GET) => {
-                sessions::list(self, entity).await
-            }
-            ["entities", entity, "sessions", id] if is(Method::GET) => {
-                sessions::get(self, entity, id).await
-            }
-            ["entities", entity, "sessions", id] if is(Method::PUT) => {
-                sessions::put(self, entity, id, body).await
-            }
-            ["connections"] if is(Method::GET) => connections::list(self).await,
-            ["connections", id] if is(Method::DELETE) => connections::close(self, id).await,
-            ["jobs"] if is(Method::GET) => jobs::list(self).await,
-            ["jobs"] if is(Method::POST) => jobs::start(self, body).await,
-            ["jobs", id] if is(Method::GET) => jobs::get(self, id).await,
-            ["jobs", id] if is(Method::DELETE) => jobs::cancel(self, id).await,
-            _ => Err(self.nothing_here(&segments)),
+        let (method, rest) = (self.parts.method.as_str(), segments.as_slice());
+        match rest {
+            ["entities", entity, rest @ ..] => self.of_entity(entity, rest, body).await,
+            ["entities"] => match method {
+                "GET" => entities::list(self).await,
+                _ => Err(Problem::method(method, "GET")),
+            },
+            ["connections"] => match method {
+                "GET" => connections::list(self).await,
+                _ => Err(Problem::method(method, "GET")),
+            },
+            ["connections", id] => match method {
+                "DELETE" => connections::close(self, id).await,
+                _ => Err(Problem::method(method, "DELETE")),
+            },
+            ["jobs"] => match method {
+                "GET" => jobs::list(self).await,
+                "POST" => jobs::start(self, body).await,
+                _ => Err(Problem::method(method, "GET, POST")),
+            },
+            ["jobs", id] => match method {
+                "GET" => jobs::get(self, id).await,
+                "DELETE" => jobs::cancel(self, id).await,
+                _ => Err(Problem::method(method, "GET, DELETE")),
+            },
+            ["openapi.json"] => match method {
+                "GET" => Ok(openapi::answer()),
+                _ => Err(Problem::method(method, "GET")),
+            },
+            _ => Err(self.nothing_here()),
         }
     }
 
-    /// Says why there is no answer: another method is right, or nothing is at the path.
-    fn nothing_here(&self, segments: &[&str]) -> Problem {
-        let allowed = match segments {
-            ["openapi.json"]
-            | ["entities"]
-            | [
-                "entities",
-                _,
-                "rules" | "messages" | "dead-letters" | "sessions",
-            ]
-            | ["entities", _, "messages", _]
-            | ["connections"] => "GET",
-            ["entities", _] | ["entities", _, "rules", _] => "GET, PUT, DELETE",
-            ["entities", _, "send"] => "POST",
-            ["entities", _, "sessions", _] => "GET, PUT",
-            ["connections", _] => "DELETE",
-            ["jobs"] => "GET, POST",
-            ["jobs", _] => "GET, DELETE",
-            _ => {
-                let path = self.parts.uri.path();
-                return Problem::not_found(format!(
-                    "There is nothing at {path}; {PREFIX}openapi.json says what there is."
-                ));
-            }
-        };
-        let text = format!("{} is not allowed here; {allowed} is.", self.parts.method);
-        Problem::new(StatusCode::METHOD_NOT_ALLOWED, "not_allowed", text)
+    async fn of_entity(&self, entity: &str, rest: &[&str], body: Body) -> Answer {
+        let method = self.parts.method.as_str();
+        match rest {
+            [] => match method {
+                "GET" => entities::get(self, entity).await,
+                "PUT" => entities::put(self, entity, body).await,
+                "DELETE" => entities::delete(self, entity).await,
+                _ => Err(Problem::method(method, "GET, PUT, DELETE")),
+            },
+            ["rules"] => match method {
+                "GET" => rules::list(self, entity).await,
+                _ => Err(Problem::method(method, "GET")),
+            },
+            ["rules", rule] => match method {
+                "GET" => rules::get(self, entity, rule).await,
+                "PUT" => rules::put(self, entity, rule, body).await,
+                "DELETE" => rules::delete(self, entity, rule).await,
+                _ => Err(Problem::method(method, "GET, PUT, DELETE")),
+            },
+            ["messages"] => match method {
+                "GET" => messages::list(self, entity).await,
+                _ => Err(Problem::method(method, "GET")),
+            },
+            ["messages", number] => match method {
+                "GET" => messages::get(self, entity, number).await,
+                _ => Err(Problem::method(method, "GET")),
+            },
+            ["send"] => match method {
+                "POST" => messages::send(self, entity, body).await,
+                _ => Err(Problem::method(method, "POST")),
+            },
+            ["dead-letters"] => match method {
+                "GET" => messages::dead_letters(self, entity).await,
+                _ => Err(Problem::method(method, "GET")),
+            },
+            ["sessions"] => match method {
+                "GET" => sessions::list(self, entity).await,
+                _ => Err(Problem::method(method, "GET")),
+            },
+            ["sessions", id] => match method {
+                "GET" => sessions::get(self, entity, id).await,
+                "PUT" => sessions::put(self, entity, id, body).await,
+                _ => Err(Problem::method(method, "GET, PUT")),
+            },
+            _ => Err(self.nothing_here()),
+        }
+    }
+
+    fn nothing_here(&self) -> Problem {
+        let path = self.parts.uri.path();
+        Problem::not_found(format!(
+            "There is nothing at {path}; {PREFIX}openapi.json says what there is."
+        ))
     }
 
     /// Returns the rights of a request that is about an entity; about the namespace if the path is empty.
@@ -232,7 +248,8 @@ impl<'a> Call<'a> {
     async fn json<T: DeserializeOwned>(&self, body: Body) -> Result<T, Problem> {
         let bytes = self.bytes(body).await?;
         let mut json = serde_json::Deserializer::from_slice(&bytes);
-        serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let read: Result<Object<T>, _> = serde_path_to_error::deserialize(&mut json);
+        read.map(|Object(read)| read).map_err(|error| {
             let path = error.path().to_string();
             Problem::bad_request(format!("The body, at {path}: {}.", error.into_inner()))
         })
@@ -287,6 +304,39 @@ impl<'a> Call<'a> {
         let answer = owner.ask(|answer| Mail::Administer(request, answer)).await;
         Ok(answer.ok_or_else(Problem::stopping)??)
     }
+}
+
+/// A value that is read from an object: serde reads structs from arrays, too.
+#[derive(Debug, Default, ToSchema)]
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OfMap<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for OfMap<T> {
+            type Value = Object<T>;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("an object")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<Self::Value, M::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+            }
+        }
+        deserializer.deserialize_map(OfMap(PhantomData))
+    }
+}
+
+/// Reads a number of a query up to the largest that JSON's readers agree on: sequence numbers are smaller.
+fn from_number(from: u64) -> Result<SequenceNumber, Problem> {
+    let max = i64::MAX.unsigned_abs();
+    if max < from {
+        return Err(Problem::bad_request(format!(
+            "from is {from}; up to {max} is allowed."
+        )));
+    }
+    Ok(SequenceNumber(from))
 }
 
 /// Makes an answer of JSON.

@@ -1,4 +1,4 @@
-//! The description of the API in OpenAPI 3.1, made from its types.
+//! The description of the API in `OpenAPI` 3.1, made from its types.
 
 use axum::http::StatusCode;
 use axum::response::Response;

@@ -22,6 +22,9 @@ pub(super) struct Problem {
     /// The kind of the reason, as in the metric `jitney_refusals_total`.
     #[schema(example = "not_found")]
     reason: &'static str,
+    /// The methods that are allowed, if another was used.
+    #[serde(skip)]
+    allowed: Option<&'static str>,
 }
 
 impl Problem {
@@ -31,6 +34,16 @@ impl Problem {
             title: status.canonical_reason().unwrap_or_default().to_owned(),
             detail: detail.into(),
             reason,
+            allowed: None,
+        }
+    }
+
+    /// Another method is right.
+    pub(super) fn method(method: &str, allowed: &'static str) -> Self {
+        let text = format!("{method} is not allowed here; {allowed} is.");
+        Self {
+            allowed: Some(allowed),
+            ..Self::new(StatusCode::METHOD_NOT_ALLOWED, "not_allowed", text)
         }
     }
 
@@ -91,8 +104,12 @@ impl IntoResponse for Problem {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let body = serde_json::to_vec(&self).expect("texts are JSON");
         let kind = HeaderValue::from_static("application/problem+json");
+        let allowed = self.allowed.map(HeaderValue::from_static);
         let mut response = (status, [(header::CONTENT_TYPE, kind)], body).into_response();
         let headers = response.headers_mut();
+        if let Some(allowed) = allowed {
+            headers.insert(header::ALLOW, allowed);
+        }
         if status == StatusCode::UNAUTHORIZED {
             let schemes = HeaderValue::from_static("Bearer, SharedAccessSignature");
             headers.insert(header::WWW_AUTHENTICATE, schemes);

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::entities::limited;
+use super::entities::{limited, number};
 use super::messages::Lock;
 use super::{Answer, Call, Problem, json};
 use crate::gateway::operations::{Operated, Operation, SessionView};
@@ -57,6 +57,7 @@ pub(super) struct SessionsQuery {
     skip: usize,
     /// As many at most, 100 if it is not given.
     #[param(minimum = 1, maximum = 100)]
+    #[serde(default, deserialize_with = "number")]
     limit: Option<usize>,
     /// The namespace, instead of that of the host.
     #[serde(rename = "namespace")]

@@ -1,0 +1,409 @@
+#!/usr/bin/env python3
+"""The JSON API beside the Python SDK: what a failing consumer left is found, mended and sent again; who holds a message; purges that survive
+kill -9; rights; and requests of all kinds by Schemathesis, which reads the description of the API."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import traceback
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+
+from azure.servicebus import NEXT_AVAILABLE_SESSION, ServiceBusClient, ServiceBusMessage, ServiceBusReceiveMode
+from azure.servicebus.amqp import AmqpAnnotatedMessage, AmqpMessageProperties
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from broker import WORK, Broker  # noqa: E402
+
+DIRECTORY = Path(os.environ.get("JITNEY_WORK", WORK / "api")) / "own"
+# How long something may take to be done.
+DEADLINE = 60.0
+KEYS = {name: base64.b64encode(f"{name} key of a test, 32 bytes long".encode()[:32]).decode() for name in ("listen", "send", "manage")}
+
+CONFIG = {
+    "UserConfig": {
+        "Namespaces": [
+            {
+                "Name": "shop",
+                "Queues": [
+                    {"Name": "orders", "Properties": {"MaxDeliveryCount": 2}},
+                    {"Name": "bulk"},
+                    {"Name": "grouped", "Properties": {"RequiresSession": True}},
+                    {"Name": "api/v1/entities/x"},
+                ],
+                "Topics": [{"Name": "news", "Subscriptions": [{"Name": "one"}, {"Name": "two"}]}],
+            }
+        ]
+    }
+}
+
+
+class Api:
+    """The API of a broker."""
+
+    def __init__(self, port: int, authorization: str = ""):
+        self.base = f"http://127.0.0.1:{port}/api/v1/"
+        self.headers = {"Authorization": authorization} if authorization else {}
+
+    def ask(self, method: str, path: str, body: object = None, **headers: str) -> tuple[int, dict]:
+        data = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.base + path, data=data, method=method, headers={**self.headers, **headers})
+        try:
+            with urllib.request.urlopen(request, timeout=60) as response:
+                text = response.read()
+                return response.status, json.loads(text) if text else {}
+        except urllib.error.HTTPError as error:
+            assert error.headers["Content-Type"] == "application/problem+json", error.headers
+            return error.code, json.loads(error.read())
+
+    def __call__(self, method: str, path: str, body: object = None, **headers: str) -> dict:
+        status, answer = self.ask(method, path, body, **headers)
+        assert 200 <= status < 300, (method, path, status, answer)
+        return answer
+
+    def job(self, entity: str, action: dict, wait: int = 30, **selection: object) -> dict:
+        return self("POST", f"jobs?wait={wait}", {"entity": entity, "action": action, "selection": selection})
+
+    def messages(self, entity: str, **query: object) -> list[dict]:
+        found, start = [], 0
+        while start is not None:
+            words = urllib.parse.urlencode({**query, "from": start}, doseq=True)
+            page = self("GET", f"entities/{quoted(entity)}/messages?{words}")
+            found += page["messages"]
+            start = page.get("next")
+        return found
+
+
+def quoted(path: str) -> str:
+    return urllib.parse.quote(path, safe="")
+
+
+def token(rule: str, key: str) -> str:
+    """A token for a whole namespace."""
+    resource = urllib.parse.quote_plus("http://localhost/")
+    until = int(time.time()) + 3600
+    signed = hmac.new(key.encode(), f"{resource}\n{until}".encode(), hashlib.sha256).digest()
+    signature = urllib.parse.quote_plus(base64.b64encode(signed))
+    return f"SharedAccessSignature sr={resource}&sig={signature}&se={until}&skn={rule}"
+
+
+class World:
+    """A broker without keys and one with, and their APIs."""
+
+    def __init__(self, directory: Path):
+        directory.mkdir(parents=True, exist_ok=True)
+        config = directory / "Config.json"
+        config.write_text(json.dumps(CONFIG))
+        self.open = Broker.create(directory / "open", config)
+        ruled = json.loads(json.dumps(CONFIG))
+        ruled["UserConfig"]["Namespaces"][0]["AuthorizationRules"] = [
+            {"Name": name, "Rights": ["Manage", "Send", "Listen"] if name == "manage" else [name.title()], "PrimaryKey": key}
+            for name, key in KEYS.items()]
+        secured = directory / "Secured.json"
+        secured.write_text(json.dumps(ruled))
+        self.closed = Broker.create(directory / "closed", secured, ["--auth", "sas"])
+
+    @property
+    def api(self) -> Api:
+        return Api(self.open.http_port)
+
+    def client(self) -> ServiceBusClient:
+        return ServiceBusClient.from_connection_string(self.open.connection_string)
+
+
+def a_dead_letter_is_found_mended_and_sent_again(world: World) -> None:
+    api, dead = world.api, "orders/$DeadLetterQueue"
+    with world.client() as client:
+        with client.get_queue_sender("orders") as sender:
+            sender.send_messages([ServiceBusMessage(json.dumps({"id": number, "amount": "1,5" if number == 3 else 1.5}), message_id=f"order-{number}",
+                                                    application_properties={"region": "EU", "price": 1.5}) for number in range(5)])
+        with client.get_queue_receiver("orders") as receiver:
+            taken = 0
+            while taken < 5:
+                for message in receiver.receive_messages(5, max_wait_time=10):
+                    taken += 1
+                    if isinstance(json.loads(str(message))["amount"], str):
+                        receiver.dead_letter_message(message, reason="BadAmount", error_description="amount is a text")
+                    else:
+                        receiver.complete_message(message)
+        groups = api("GET", "entities/orders/dead-letters")["groups"]
+        assert [(group["reason"], group["description"], group["messages"]) for group in groups] == [("BadAmount", "amount is a text", 1)], groups
+        (found,) = api.messages(dead, json_path="$[?@ == '1,5']", body="full")
+        assert found["message_id"] == "order-3" and found["dead_letter"]["reason"] == "BadAmount", found
+        assert json.loads(found["body"]["text"])["amount"] == "1,5" and found["properties"]["region"] == "EU"
+        assert api("GET", f"entities/{quoted(dead)}/messages/{found['sequence_number']}")["message_id"] == "order-3"
+        job = api.job(dead, {"kind": "move", "action": "SET amount = 1.5; SET sys.Label = 'mended'"}, numbers=[found["sequence_number"]])
+        assert (job["state"], job["changed"], job["skipped"]) == ("completed", 1, 0), job
+        with client.get_queue_receiver("orders", receive_mode=ServiceBusReceiveMode.RECEIVE_AND_DELETE) as receiver:
+            (again,) = receiver.receive_messages(1, max_wait_time=10)
+            assert again.message_id == "order-3" and again.subject == "mended" and again.delivery_count == 0, again
+            assert again.application_properties == {b"region": b"EU", b"price": 1.5, b"amount": 1.5}, again.application_properties
+            assert again.dead_letter_reason is None and json.loads(str(again))["id"] == 3
+    assert api.messages(dead) == []
+
+
+def a_dead_letter_goes_back_to_the_subscription_that_failed(world: World) -> None:
+    api = world.api
+    with world.client() as client:
+        with client.get_topic_sender("news") as sender:
+            sender.send_messages(ServiceBusMessage("extra"))
+        with client.get_subscription_receiver("news", "one") as receiver:
+            (message,) = receiver.receive_messages(1, max_wait_time=10)
+            receiver.dead_letter_message(message, reason="Unknown")
+    job = api.job("news/Subscriptions/one/$DeadLetterQueue", {"kind": "move"}, reason="Unknown")
+    assert job["changed"] == 1, job
+    counts = {name: api("GET", f"entities/{quoted(f'news/Subscriptions/{name}')}")["counts"]["active"] for name in ("one", "two")}
+    assert counts == {"one": 1, "two": 1}, counts
+
+
+def the_holder_of_a_message_is_known_and_its_connection_closed(world: World) -> None:
+    api = world.api
+    with world.client() as client, client.get_queue_sender("bulk") as sender, client.get_queue_receiver("bulk") as receiver:
+        sender.send_messages(ServiceBusMessage("held"))
+        (message,) = receiver.receive_messages(1, max_wait_time=10)
+        (found,) = api.messages("bulk")
+        holder = found["lock"]["holder"]
+        assert found["lock"]["until"] > found["enqueued_at"] and holder["peer"].startswith("127."), found
+        links = {connection["id"]: connection["links"] for connection in api("GET", "connections")["connections"]}[holder["connection"]]
+        (link,) = [link for link in links if link["role"] == "receiver" and link["entity"] == "bulk"]
+        assert link["locked"] == 1, link
+        # What a receiver has is left alone.
+        job = api.job("bulk", {"kind": "delete"})
+        assert (job["matched"], job["changed"], job["skipped"]) == (1, 0, 1) and "locked" in job["last_skipped"], job
+        receiver.abandon_message(message)
+        api("DELETE", f"connections/{holder['connection']}")
+        deadline = time.monotonic() + DEADLINE
+        while holder["connection"] in {connection["id"] for connection in api("GET", "connections")["connections"]}:
+            assert time.monotonic() < deadline, "the connection is there still"
+            time.sleep(0.05)
+        # The client connects again by itself.
+        sender.send_messages(ServiceBusMessage("after"))
+    assert api.job("bulk", {"kind": "delete"})["changed"] == 2
+    assert api.ask("DELETE", "connections/4000000000")[0] == 404
+
+
+def a_purge_continues_after_kill_9(world: World) -> None:
+    api, count = world.api, 12_000
+    for _ in range(count // 1_000):
+        messages = [{"body": "x" * 100, "scheduled_for": "2100-01-01T00:00:00Z"} for _ in range(1_000)]
+        assert len(api("POST", "entities/bulk/send", {"messages": messages})["sequence_numbers"]) == 1_000
+    api("POST", "entities/bulk/send", {"messages": [{"body": "stays"}]})
+    job = api.job("bulk", {"kind": "delete"}, wait=0, states=["scheduled"])
+    world.open.kill()
+    world.open.start()
+    api = world.api
+    deadline = time.monotonic() + DEADLINE
+    while job["state"] == "running":
+        assert time.monotonic() < deadline, job
+        job = api("GET", f"jobs/{job['id']}?wait=5")
+    # What was deleted and not recorded before the kill was there again, and was deleted and recorded after it.
+    assert (job["state"], job["changed"], job["skipped"]) == ("completed", count, 0), job
+    counts = api("GET", "entities/bulk")["counts"]
+    assert (counts["scheduled"], counts["active"]) == (0, 1), counts
+    with world.client() as client, client.get_queue_receiver("bulk", receive_mode=ServiceBusReceiveMode.RECEIVE_AND_DELETE) as receiver:
+        (left,) = receiver.receive_messages(1, max_wait_time=10)
+        assert str(left) == "stays"
+
+
+def deferred_messages_are_put_back_and_scheduled_ones_put_off(world: World) -> None:
+    api = world.api
+    with world.client() as client:
+        with client.get_queue_sender("bulk") as sender:
+            sender.send_messages([ServiceBusMessage(f"{number}") for number in range(3)])
+        with client.get_queue_receiver("bulk") as receiver:
+            while api("GET", "entities/bulk/messages?state=deferred")["messages"][2:] == []:
+                for message in receiver.receive_messages(3, max_wait_time=10):
+                    receiver.defer_message(message)
+        (later,) = api("POST", "entities/bulk/send", {"messages": [{"body": "later", "scheduled_for": "2100-01-01T00:00:00Z"}]})["sequence_numbers"]
+        job = api.job("bulk", {"kind": "reschedule", "scheduled_for": "2101-01-01T00:00:00Z"}, numbers=[later])
+        assert job["changed"] == 1 and api.messages("bulk", state="scheduled")[0]["scheduled_for"].startswith("2101-"), job
+        assert api.job("bulk", {"kind": "activate"}, states=["deferred", "scheduled"])["changed"] == 4
+        with client.get_queue_receiver("bulk", receive_mode=ServiceBusReceiveMode.RECEIVE_AND_DELETE) as receiver:
+            words = []
+            while len(words) < 4:
+                words += [str(message) for message in receiver.receive_messages(4, max_wait_time=10)]
+    assert sorted(words) == ["0", "1", "2", "later"], words
+
+
+def the_state_of_a_session_is_seen_and_set(world: World) -> None:
+    api = world.api
+    with world.client() as client:
+        with client.get_queue_sender("grouped") as sender:
+            sender.send_messages([ServiceBusMessage("a", session_id="s/1"), ServiceBusMessage("b", session_id="s/1")])
+        with client.get_queue_receiver("grouped", session_id=NEXT_AVAILABLE_SESSION, max_wait_time=10) as receiver:
+            receiver.session.set_state("half done")
+            (session,) = api("GET", "entities/grouped/sessions")["sessions"]
+            assert (session["id"], session["messages"], session["state_bytes"]) == ("s/1", 2, 9), session
+            assert session["lock"]["holder"]["peer"].startswith("127."), session
+        whole = api("GET", f"entities/grouped/sessions/{quoted('s/1')}")
+        assert base64.b64decode(whole["state_base64"]) == b"half done", whole
+        api("PUT", f"entities/grouped/sessions/{quoted('s/1')}", {"state_base64": base64.b64encode(b"reset").decode()})
+        with client.get_queue_receiver("grouped", session_id="s/1", max_wait_time=10) as receiver:
+            assert receiver.session.get_state() == b"reset"
+        assert api.job("grouped", {"kind": "dead_letter", "reason": "Abandoned"}, session_id="s/1")["changed"] == 2
+    assert api("GET", "entities/grouped/dead-letters")["groups"][0]["messages"] == 2
+
+
+def entities_and_rules_are_made_changed_and_deleted(world: World) -> None:
+    api = world.api
+    made = api("PUT", "entities/fresh", {"kind": "queue", "properties": {"lock_duration": "PT30S", "max_delivery_count": 3}})
+    assert made["properties"]["lock_duration"] == "PT30S" and made["kind"] == "queue", made
+    assert api.ask("PUT", "entities/fresh", {"kind": "queue"})[0] == 409
+    status, problem = api.ask("PUT", "entities/fresh", {"kind": "queue"}, **{"If-Match": '"999"'})
+    assert status == 412 and problem["reason"] == "changed", problem
+    changed = api("PUT", "entities/fresh", {"kind": "queue", "properties": {"max_delivery_count": 4}}, **{"If-Match": "*"})
+    assert changed["properties"]["max_delivery_count"] == 4, changed
+    status, problem = api.ask("PUT", "entities/fresh", {"kind": "queue", "properties": {"lock_duration": "PT9H"}}, **{"If-Match": "*"})
+    assert status == 400 and "PT5M" in problem["detail"], problem
+    status, problem = api.ask("PUT", "entities/fresh", {"kind": "queue", "properties": {"lock_durations": 1}}, **{"If-Match": "*"})
+    assert status == 400 and "lock_durations" in problem["detail"], problem
+    api("DELETE", "entities/fresh")
+    assert api.ask("GET", "entities/fresh")[0] == 404
+    rules = f"entities/{quoted('news/Subscriptions/two')}/rules"
+    api("PUT", f"{rules}/red", {"filter": {"kind": "sql", "expression": "color = 'red'"}, "action": "SET seen = TRUE"})
+    api("PUT", f"{rules}/blue", {"filter": {"kind": "correlation", "properties": {"color": "blue", "size": 3}}})
+    names = {rule["name"]: rule["filter"]["kind"] for rule in api("GET", rules)["rules"]}
+    assert names == {"$Default": "true", "red": "sql", "blue": "correlation"}, names
+    status, problem = api.ask("PUT", f"{rules}/bad", {"filter": {"kind": "sql", "expression": "color = "}})
+    assert status == 400 and "filter.expression" in problem["detail"] and "character" in problem["detail"], problem
+    for name in ("red", "blue"):
+        api("DELETE", f"{rules}/{name}")
+    kinds = [api("GET", f"entities?kind={kind}")["entities"] for kind in ("queue", "topic")]
+    assert "orders" in {entity["path"] for entity in kinds[0]} and kinds[1][0]["subscriptions"] == 2, kinds
+
+
+def messages_are_carried_byte_for_byte(world: World) -> None:
+    api = world.api
+    with world.client() as client:
+        with client.get_queue_sender("bulk") as sender:
+            sender.send_messages(AmqpAnnotatedMessage(
+                data_body=[b"\x00\xff", b"second"], application_properties={"n": 2**30, "text": "ä", "yes": True}, properties=AmqpMessageProperties(message_id="whole")))
+        (found,) = api.messages("bulk", encoded="true", body="full")
+        assert found["body"] == {"base64": base64.b64encode(b"\x00\xffsecond").decode(), "size_bytes": 8}, found
+        assert api.job("bulk", {"kind": "delete"})["changed"] == 1
+        api("POST", "entities/bulk/send", {"messages": [{"encoded": found["encoded"]}]})
+        with client.get_queue_receiver("bulk", receive_mode=ServiceBusReceiveMode.RECEIVE_AND_DELETE) as receiver:
+            (again,) = receiver.receive_messages(1, max_wait_time=10)
+            assert list(again.body) == [b"\x00\xff", b"second"] and again.message_id == "whole"
+            assert again.application_properties == {b"n": 2**30, b"text": "ä".encode(), b"yes": True}, again.application_properties
+
+
+def each_right_allows_its_own(world: World) -> None:
+    port = world.closed.http_port
+    listen, send, manage = (Api(port, token(name, KEYS[name])) for name in ("listen", "send", "manage"))
+    operator = Api(port, "Bearer " + (Path(world.closed.state["data_dir"]) / "operator.key").read_text())
+    message, purge = {"messages": [{"body": "x"}]}, {"entity": "orders", "action": {"kind": "delete"}}
+    for api in (Api(port), Api(port, "Bearer wrong"), Api(port, token("listen", "wrong"))):
+        for method, path, body in (("GET", "entities/orders/messages", None), ("GET", "connections", None), ("POST", "jobs", purge),
+                                   ("POST", "entities/orders/send", message), ("GET", "entities?kind=queue", None)):
+            status, problem = api.ask(method, path, body)
+            assert status == 401 and problem["reason"] == "unauthorized", (method, path, status, problem)
+    assert listen.ask("POST", "entities/orders/send", message)[0] == 401
+    assert send.ask("POST", "entities/orders/send", message)[0] == 200
+    assert send.ask("GET", "entities/orders/messages")[0] == 401
+    assert len(listen.messages("orders")) == 1 and listen.ask("GET", "connections")[0] == 200
+    for api in (listen, send):
+        assert api.ask("POST", "jobs", purge)[0] == 401
+        assert api.ask("PUT", "entities/other", {"kind": "queue"})[0] == 401
+    assert manage.ask("POST", "jobs?wait=10", purge)[1]["changed"] == 1
+    for api in (manage, operator):
+        assert api.ask("GET", "jobs/0")[1]["state"] == "completed"
+        assert api.ask("GET", "entities?kind=queue")[0] == 200
+
+
+def what_rest_and_administration_say_is_theirs(world: World) -> None:
+    api = world.api
+    # An entity whose path begins as the API does is sent to by REST, and administered by its own API.
+    request = urllib.request.Request(api.base + "entities/x/messages", data=b"by REST", method="POST")
+    with urllib.request.urlopen(request, timeout=20) as response:
+        assert response.status == 201
+    assert len(api.messages("api/v1/entities/x")) == 1
+    with urllib.request.urlopen(api.base + "entities/x?api-version=2021-05", timeout=20) as response:
+        assert b"QueueDescription" in response.read()
+
+
+def bad_requests_are_told_what_is_wrong(world: World) -> None:
+    api = world.api
+    for method, path, body, expected, words in [
+        ("GET", "entities/orders/messages?limit=101", None, 400, "1 to 100"),
+        ("GET", "entities/orders/messages?stat=active", None, 400, "stat"),
+        ("GET", "entities/orders/messages?enqueued_from=yesterday", None, 400, "2026"),
+        ("GET", "entities/orders/messages/first", None, 400, "sequence number"),
+        ("GET", "entities/nowhere/messages", None, 404, "nowhere"),
+        ("GET", "entities/orders/messages?namespace=other", None, 404, "other"),
+        ("POST", "entities/orders/send", {"messages": []}, 400, "1 to 1000"),
+        ("POST", "entities/orders/send", {"messages": [{"properties": {"a": [1]}}]}, 400, "messages[0].properties.a"),
+        ("POST", "entities/orders/send", b"{", 400, "body"),
+        ("POST", "entities/orders/send", b" " * (4 * 1024 * 1024 + 1), 413, "4194304"),
+        ("POST", "jobs", {"entity": "orders", "action": {"kind": "explode"}}, 400, "explode"),
+        ("POST", "jobs", {"entity": "orders", "action": {"kind": "move", "to": "nowhere"}}, 400, "nowhere"),
+        ("POST", "jobs", {"entity": "orders", "action": {"kind": "delete"}, "selection": {"json_path": "$..a..b"}}, 400, "descendant"),
+        ("GET", "jobs/77777", None, 404, "77777"),
+        ("DELETE", "jobs", None, 405, "GET, POST"),
+        ("GET", "nothing", None, 404, "openapi.json"),
+    ]:
+        status, problem = api.ask(method, path, body)
+        assert status == expected == problem["status"] and words in problem["detail"], (method, path, status, problem)
+
+
+def any_request_gets_an_answer_that_is_described(world: World) -> None:
+    tool = Path(sys.executable).parent / "schemathesis"
+    base = f"http://127.0.0.1:{world.open.http_port}"
+    checks = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,negative_data_rejection"
+    done = subprocess.run(
+        [tool, "run", f"{base}/api/v1/openapi.json", "--url", base, "--checks", checks, "--phases", "examples,coverage,fuzzing",
+         "--max-time", "60", "--seed", "17", "--generation-database", "none", "--warnings", "off", "--no-color"],
+        capture_output=True, text=True, timeout=170, cwd=DIRECTORY,
+    )
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+
+
+TESTS = [
+    a_dead_letter_is_found_mended_and_sent_again, a_dead_letter_goes_back_to_the_subscription_that_failed,
+    the_holder_of_a_message_is_known_and_its_connection_closed, a_purge_continues_after_kill_9,
+    deferred_messages_are_put_back_and_scheduled_ones_put_off, the_state_of_a_session_is_seen_and_set,
+    entities_and_rules_are_made_changed_and_deleted, messages_are_carried_byte_for_byte, each_right_allows_its_own,
+    what_rest_and_administration_say_is_theirs, bad_requests_are_told_what_is_wrong, any_request_gets_an_answer_that_is_described,
+]
+
+
+def main(words: list[str]) -> int:
+    shutil.rmtree(DIRECTORY, ignore_errors=True)
+    world = World(DIRECTORY)
+    passed = failed = 0
+    try:
+        world.open.start()
+        world.closed.start()
+        for test in TESTS:
+            name = test.__name__.replace("_", " ")
+            if words and not any(word in name for word in words):
+                continue
+            try:
+                test(world)
+            except Exception:
+                failed += 1
+                print(f"FAILED: {name}\n{traceback.format_exc()}", flush=True)
+            else:
+                passed += 1
+                print(f"ok: {name}", flush=True)
+    finally:
+        for broker in (world.open, world.closed):
+            if broker.running():
+                broker.stop()
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
