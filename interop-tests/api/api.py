@@ -333,6 +333,53 @@ def what_rest_and_administration_say_is_theirs(world: World) -> None:
         assert b"QueueDescription" in response.read()
 
 
+def the_commands_do_what_the_api_does(world: World) -> None:
+    def run(broker: Broker, *words: str, **environment: str) -> subprocess.CompletedProcess:
+        command = [broker.state["binary"], *words, "--url", f"http://127.0.0.1:{broker.http_port}", "--data-dir", broker.state["data_dir"]]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, env={**os.environ, **environment})
+
+    def done(broker: Broker, *words: str, **environment: str) -> str:
+        ended = run(broker, *words, **environment)
+        assert ended.returncode == 0, ended
+        return ended.stdout
+
+    made = json.loads(done(world.open, "queues", "create", "tools", "--set", "max_delivery_count=7", "--output", "json"))
+    assert made["properties"]["max_delivery_count"] == 7, made
+    with world.client() as client:
+        with client.get_queue_sender("tools") as sender:
+            sender.send_messages([ServiceBusMessage(f"body {number}", message_id=f"id-{number}") for number in range(3)])
+        with client.get_queue_receiver("tools") as receiver:
+            (message,) = receiver.receive_messages(1, max_wait_time=10)
+            receiver.dead_letter_message(message, reason="Spoiled", error_description="a text with \x1b[31m in it")
+            assert "tools" in done(world.open, "connections", "list")
+    table = done(world.open, "dead-letters", "tools")
+    assert "Spoiled" in table and "\x1b" not in table, table
+    assert "id-0" in done(world.open, "peek", "tools", "--dead-letters", "--reason", "Spoiled")
+    assert [each["message_id"] for each in json.loads(done(world.open, "peek", "tools", "--text", "body 2", "--output", "json"))["messages"]] == ["id-2"]
+    # What destroys asks before.
+    asked = run(world.open, "purge", "tools")
+    assert asked.returncode == 2 and "--yes" in asked.stderr, asked
+    job = json.loads(done(world.open, "redrive", "tools", "--action", "SET sys.Label = 'again'", "--yes", "--output", "json"))
+    assert (job["state"], job["changed"]) == ("completed", 1), job
+    assert json.loads(done(world.open, "move", "tools", "--to", "bulk", "--filter", "sys.Label = 'again'", "--yes", "--output", "json"))["changed"] == 1
+    assert json.loads(done(world.open, "purge", "tools", "--yes", "--output", "json"))["changed"] == 2
+    assert json.loads(done(world.open, "purge", "bulk", "--yes", "--output", "json"))["changed"] == 1
+    for words, code in ((["queues", "show", "nowhere"], 4), (["queues", "create", "tools"], 1), (["jobs", "list", "--connection", "Endpoint=x"], 2)):
+        ended = run(world.open, *words)
+        assert ended.returncode == code and ended.stderr.startswith("jitney: "), ended
+    # With the operator's key from the data directory, or with the key of a connection string.
+    assert "orders" in done(world.closed, "queues", "list")
+    string = "Endpoint=sb://localhost;SharedAccessKeyName={0};SharedAccessKey={1}"
+    assert "orders" in done(world.closed, "queues", "list", SERVICEBUS_CONNECTION_STRING=string.format("manage", KEYS["manage"]))
+    refused = run(world.closed, "queues", "list", SERVICEBUS_CONNECTION_STRING=string.format("listen", KEYS["listen"]))
+    assert refused.returncode == 1, refused
+    # Over TLS, with the broker's own authority.
+    secured = ["--url", f"https://localhost:{world.closed.http_port}", "--data-dir", world.closed.state["data_dir"]]
+    authority = Path(world.closed.state["data_dir"]) / "certs" / "ca.pem"
+    ended = subprocess.run([world.closed.state["binary"], "queues", "list", *secured, "--ca", authority], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0 and "orders" in ended.stdout, ended
+
+
 def bad_requests_are_told_what_is_wrong(world: World) -> None:
     api = world.api
     for method, path, body, expected, words in [
@@ -374,7 +421,7 @@ TESTS = [
     the_holder_of_a_message_is_known_and_its_connection_closed, a_purge_continues_after_kill_9,
     deferred_messages_are_put_back_and_scheduled_ones_put_off, the_state_of_a_session_is_seen_and_set,
     entities_and_rules_are_made_changed_and_deleted, messages_are_carried_byte_for_byte, each_right_allows_its_own,
-    what_rest_and_administration_say_is_theirs, bad_requests_are_told_what_is_wrong, any_request_gets_an_answer_that_is_described,
+    what_rest_and_administration_say_is_theirs, the_commands_do_what_the_api_does, bad_requests_are_told_what_is_wrong, any_request_gets_an_answer_that_is_described,
 ]
 
 

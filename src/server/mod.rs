@@ -19,6 +19,7 @@ mod buffers;
 mod certs;
 pub mod cli;
 pub mod clock;
+mod commands;
 mod committer;
 mod connection;
 pub mod disk;

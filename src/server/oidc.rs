@@ -21,6 +21,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
+pub(super) use self::fetch::connector;
 use self::fetch::{FetchError, Fetcher, Url};
 use crate::access::{JwksError, TokenIssuer};
 use crate::limits;

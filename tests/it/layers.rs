@@ -47,7 +47,7 @@ const TABLE: [(&str, &str); 21] = [
 ];
 
 /// Names of other packages, and the places that may use them.
-const OTHERS: [(&str, &[&str]); 14] = [
+const OTHERS: [(&str, &[&str]); 17] = [
     ("tokio::", &["server"]),
     ("axum::", &["server"]),
     ("std::net", &["server"]),
@@ -68,6 +68,9 @@ const OTHERS: [(&str, &[&str]); 14] = [
     ),
     ("quick_xml::", &["gateway/admin"]),
     ("prometheus_client::", &["server"]),
+    ("serde_json_path::", &["namespace"]),
+    ("utoipa::", &["server"]),
+    ("comfy_table::", &["server"]),
 ];
 
 /// Returns the sources below a folder of the tree, by their path from there.

@@ -185,25 +185,32 @@ impl Fetcher {
             UrlScheme::Https => {
                 let name = ServerName::try_from(url.host.clone())
                     .map_err(|_| FetchError::Url(url.to_string()))?;
-                let stream = self.connector()?.connect(name, stream).await;
+                let stream = connector(self.authorities.as_deref())?
+                    .connect(name, stream)
+                    .await;
                 request(url, stream.map_err(failed)?).await
             }
         }
     }
+}
 
-    fn connector(&self) -> Result<TlsConnector, FetchError> {
-        let roots = match &self.authorities {
-            Some(path) => roots_of_file(path)?,
-            None => roots_of_system()?,
-        };
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let mut config = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(TlsConnector::from(Arc::new(config)))
-    }
+/// Makes a client of TLS that trusts a file of certificates, or the system's.
+///
+/// # Errors
+///
+/// If the certificates cannot be used.
+pub(in crate::server) fn connector(authorities: Option<&Path>) -> Result<TlsConnector, FetchError> {
+    let roots = match authorities {
+        Some(path) => roots_of_file(path)?,
+        None => roots_of_system()?,
+    };
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(TlsConnector::from(Arc::new(config)))
 }
 
 enum FetchOutcome {

@@ -1,0 +1,318 @@
+//! The client of the JSON API: which broker, with which credential.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use aws_lc_rs::hmac;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clap::Args;
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Bytes;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
+use hyper::{Method, Request, StatusCode, Uri};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+use crate::server::exchange::exchange;
+use crate::server::oidc;
+use crate::server::operator::{self, OperatorArgs};
+
+/// Which broker is asked, and with which credential.
+#[derive(Debug, Clone, Args)]
+pub(in crate::server) struct ClientArgs {
+    /// The broker's HTTP address. The default is that of the connection string, or port 5300 of this machine.
+    #[arg(long, value_name = "URL", env = "JITNEY_URL", global = true)]
+    url: Option<String>,
+    /// A connection string, whose key is used.
+    #[arg(
+        long,
+        value_name = "STRING",
+        env = "SERVICEBUS_CONNECTION_STRING",
+        hide_env_values = true,
+        global = true
+    )]
+    connection: Option<String>,
+    /// The namespace. The default is that of the address.
+    #[arg(long, value_name = "NAME", global = true)]
+    namespace: Option<String>,
+    /// The data directory of a broker on this machine, where the operator's key is found if there is no connection string.
+    #[arg(long, value_name = "DIR", default_value = "jitney-data", global = true)]
+    data_dir: PathBuf,
+    /// A file with the certificates of the authorities to trust, instead of the system's.
+    #[arg(long, value_name = "FILE", global = true)]
+    ca: Option<PathBuf>,
+    /// The operator's key.
+    #[command(flatten)]
+    operator: OperatorArgs,
+}
+
+/// Why a command has failed.
+#[derive(Debug)]
+pub(super) enum CommandError {
+    /// It was called wrongly.
+    Usage(String),
+    /// The broker cannot be reached, or does not answer as it should.
+    Unreachable(String),
+    /// There is no such thing.
+    NotFound(String),
+    /// The broker has refused it.
+    Refused(String),
+}
+
+impl fmt::Display for CommandError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Usage(text)
+        | Self::Unreachable(text)
+        | Self::NotFound(text)
+        | Self::Refused(text)) = self;
+        f.write_str(text)
+    }
+}
+
+impl CommandError {
+    /// Returns the exit code: 1 refused, 2 wrongly called, 3 unreachable, 4 not found.
+    pub(super) const fn exit_code(&self) -> u8 {
+        match self {
+            Self::Refused(_) => 1,
+            Self::Usage(_) => 2,
+            Self::Unreachable(_) => 3,
+            Self::NotFound(_) => 4,
+        }
+    }
+}
+
+/// A broker, and the credential for it.
+#[derive(Debug)]
+pub(super) struct Client {
+    is_tls: bool,
+    host: String,
+    port: u16,
+    namespace: Option<String>,
+    authorization: Option<String>,
+    ca: Option<PathBuf>,
+}
+
+/// Bytes of an answer that are read.
+const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Seconds for which a token is good.
+const TOKEN_SECONDS: u64 = 3_600;
+/// The port of the emulator's administration API, which is the broker's HTTP port.
+const EMULATOR_PORT: u16 = 5300;
+
+impl Client {
+    pub(super) fn new(args: &ClientArgs) -> Result<Self, CommandError> {
+        let connection = args
+            .connection
+            .as_deref()
+            .map(ConnectionString::parse)
+            .transpose()?;
+        let url = match (&args.url, &connection) {
+            (Some(url), _) => url.clone(),
+            (None, Some(connection)) => connection.url(),
+            (None, None) => format!("http://127.0.0.1:{EMULATOR_PORT}"),
+        };
+        let wrong = || {
+            let text =
+                format!("--url is '{url}'; an address such as http://127.0.0.1:5300 is allowed");
+            CommandError::Usage(text)
+        };
+        let uri: Uri = url.parse().map_err(|_| wrong())?;
+        let (is_tls, port) = match uri.scheme_str() {
+            Some("http") => (false, 80),
+            Some("https") => (true, 443),
+            _ => return Err(wrong()),
+        };
+        let host = uri
+            .host()
+            .ok_or_else(wrong)?
+            .trim_matches(['[', ']'])
+            .to_owned();
+        let authorization = match &connection {
+            Some(connection) => Some(connection.token()),
+            None => {
+                let key = operator::known(&args.operator, &args.data_dir);
+                let key = key.map_err(|error| CommandError::Usage(error.to_string()))?;
+                key.map(|key| format!("Bearer {}", key.expose()))
+            }
+        };
+        Ok(Self {
+            is_tls,
+            host,
+            port: uri.port_u16().unwrap_or(port),
+            namespace: args.namespace.clone(),
+            authorization,
+            ca: args.ca.clone(),
+        })
+    }
+
+    /// Asks the broker; the path is below `/api/v1/`.
+    pub(super) async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+        headers: &[(&'static str, &str)],
+    ) -> Result<Value, CommandError> {
+        let place = format!("{}:{}", self.host, self.port);
+        let failed =
+            |error: &dyn fmt::Display| CommandError::Unreachable(format!("{place}: {error}"));
+        let mut target = format!("/api/v1/{path}");
+        if let Some(namespace) = &self.namespace {
+            target.push(if target.contains('?') { '&' } else { '?' });
+            target.push_str("namespace=");
+            target.push_str(&encoded(namespace));
+        }
+        let mut request = Request::builder()
+            .method(method)
+            .uri(target)
+            .header(HOST, &place);
+        if let Some(authorization) = &self.authorization {
+            request = request.header(AUTHORIZATION, authorization);
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let request = request.header(CONTENT_TYPE, "application/json");
+        let request = request
+            .body(Full::new(Bytes::from(body)))
+            .map_err(|error| failed(&error))?;
+        let stream = TcpStream::connect((self.host.as_str(), self.port)).await;
+        let stream = stream.map_err(|error| failed(&error))?;
+        let read = async |response: hyper::Response<hyper::body::Incoming>| {
+            let status = response.status();
+            let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX);
+            body.collect().await.map(|body| (status, body.to_bytes()))
+        };
+        let answered = if self.is_tls {
+            let connector = oidc::connector(self.ca.as_deref()).map_err(|error| failed(&error))?;
+            let name = ServerName::try_from(self.host.clone()).map_err(|error| failed(&error))?;
+            let stream = connector
+                .connect(name, stream)
+                .await
+                .map_err(|error| failed(&error))?;
+            exchange(stream, request, read).await
+        } else {
+            exchange(stream, request, read).await
+        };
+        let (status, bytes) = answered
+            .map_err(|error| failed(&error))?
+            .map_err(|error| failed(&error))?;
+        if status == StatusCode::NO_CONTENT {
+            return Ok(Value::Null);
+        }
+        let answer: Value = serde_json::from_slice(&bytes).map_err(|_| {
+            failed(&format!(
+                "the answer ({status}) is not JSON: is this a broker?"
+            ))
+        })?;
+        if status.is_success() {
+            return Ok(answer);
+        }
+        let detail = answer.get("detail").and_then(Value::as_str);
+        let detail = detail.map_or_else(|| answer.to_string(), ToOwned::to_owned);
+        Err(match status {
+            StatusCode::NOT_FOUND => CommandError::NotFound(detail),
+            _ => CommandError::Refused(detail),
+        })
+    }
+}
+
+/// Encodes a segment of a path.
+pub(super) fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
+}
+
+/// The parts of a connection string that concern the API.
+struct ConnectionString {
+    host: String,
+    port: Option<u16>,
+    key_name: String,
+    key: String,
+    is_emulator: bool,
+}
+
+impl ConnectionString {
+    fn parse(text: &str) -> Result<Self, CommandError> {
+        let part = |wanted: &str| {
+            let mut parts = text.split(';').filter_map(|part| part.split_once('='));
+            parts
+                .find(|(name, _)| name.trim().eq_ignore_ascii_case(wanted))
+                .map(|(_, value)| value.trim())
+        };
+        let missing =
+            |name: &str| CommandError::Usage(format!("the connection string has no {name}"));
+        let endpoint = part("Endpoint").ok_or_else(|| missing("Endpoint"))?;
+        let uri: Option<Uri> = endpoint.parse().ok();
+        let host = uri
+            .as_ref()
+            .and_then(Uri::host)
+            .ok_or_else(|| missing("usable Endpoint"))?;
+        Ok(Self {
+            host: host.to_owned(),
+            port: uri.as_ref().and_then(Uri::port_u16),
+            key_name: part("SharedAccessKeyName")
+                .ok_or_else(|| missing("SharedAccessKeyName"))?
+                .to_owned(),
+            key: part("SharedAccessKey")
+                .ok_or_else(|| missing("SharedAccessKey"))?
+                .to_owned(),
+            is_emulator: part("UseDevelopmentEmulator")
+                .is_some_and(|is| is.eq_ignore_ascii_case("true")),
+        })
+    }
+
+    /// Returns where the API is: the emulator's HTTP port, or TLS.
+    fn url(&self) -> String {
+        if self.is_emulator {
+            format!("http://{}:{EMULATOR_PORT}", self.host)
+        } else {
+            format!("https://{}:{}", self.host, self.port.unwrap_or(443))
+        }
+    }
+
+    /// Makes a token of the key (`administration.md#headers`).
+    fn token(&self) -> String {
+        let resource = encoded(&format!("http://{}/", self.host));
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let until = now.as_secs() + TOKEN_SECONDS;
+        let key = hmac::Key::new(hmac::HMAC_SHA256, self.key.as_bytes());
+        let signature = hmac::sign(&key, format!("{resource}\n{until}").as_bytes());
+        let signature = encoded(&STANDARD.encode(signature));
+        let name = encoded(&self.key_name);
+        format!("SharedAccessSignature sr={resource}&sig={signature}&se={until}&skn={name}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_string_says_where_and_with_what() {
+        let text = "Endpoint=sb://localhost;SharedAccessKeyName=Root;SharedAccessKey=a=b=;UseDevelopmentEmulator=true;";
+        let parsed = ConnectionString::parse(text).ok().unwrap();
+        assert_eq!(parsed.url(), "http://localhost:5300");
+        assert_eq!(
+            (parsed.key_name.as_str(), parsed.key.as_str()),
+            ("Root", "a=b=")
+        );
+        let text = "Endpoint=sb://shop.example.com:8443/;SharedAccessKeyName=r;SharedAccessKey=k";
+        let parsed = ConnectionString::parse(text).ok().unwrap();
+        assert_eq!(parsed.url(), "https://shop.example.com:8443");
+        let error = ConnectionString::parse("Endpoint=sb://a;SharedAccessKeyName=r")
+            .err()
+            .unwrap();
+        assert_eq!(
+            error.to_string(),
+            "the connection string has no SharedAccessKey"
+        );
+        assert_eq!(error.exit_code(), 2);
+    }
+}

@@ -1,0 +1,221 @@
+//! Answers of the API as tables for people.
+
+use comfy_table::{CellAlignment, Table as Drawn, presets};
+use serde_json::Value;
+
+/// A table: its columns, each with the JSON pointer of its values [RFC 6901].
+#[derive(Debug)]
+pub(super) struct Table {
+    columns: &'static [(&'static str, &'static str)],
+}
+
+pub(super) const ENTITIES: Table = Table {
+    columns: &[
+        ("PATH", "/path"),
+        ("STATUS", "/properties/status"),
+        ("ACTIVE", "/counts/active"),
+        ("SCHEDULED", "/counts/scheduled"),
+        ("DEAD LETTERS", "/counts/dead_letters"),
+        ("BYTES", "/size_bytes"),
+    ],
+};
+pub(super) const RULES: Table = Table {
+    columns: &[
+        ("NAME", "/name"),
+        ("KIND", "/filter/kind"),
+        ("FILTER", "/filter/expression"),
+        ("ACTION", "/action"),
+    ],
+};
+pub(super) const SESSIONS: Table = Table {
+    columns: &[
+        ("SESSION", "/id"),
+        ("MESSAGES", "/messages"),
+        ("STATE BYTES", "/state_bytes"),
+        ("LOCKED UNTIL", "/lock/until"),
+        ("HOLDER", "/lock/holder/container_id"),
+    ],
+};
+pub(super) const JOBS: Table = Table {
+    columns: &[
+        ("ID", "/id"),
+        ("ENTITY", "/entity"),
+        ("ACTION", "/action/kind"),
+        ("STATE", "/state"),
+        ("CHANGED", "/changed"),
+        ("SKIPPED", "/skipped"),
+        ("BEGAN", "/created_at"),
+    ],
+};
+pub(super) const MESSAGES: Table = Table {
+    columns: &[
+        ("NUMBER", "/sequence_number"),
+        ("STATE", "/state"),
+        ("ENQUEUED", "/enqueued_at"),
+        ("DELIVERIES", "/delivery_count"),
+        ("MESSAGE ID", "/message_id"),
+        ("SESSION", "/session_id"),
+        ("LOCKED UNTIL", "/lock/until"),
+        ("REASON", "/dead_letter/reason"),
+        ("BODY", "/body/text"),
+    ],
+};
+pub(super) const DEAD_LETTERS: Table = Table {
+    columns: &[
+        ("MESSAGES", "/messages"),
+        ("REASON", "/reason"),
+        ("DESCRIPTION", "/description"),
+        ("FIRST", "/first_number"),
+        ("LAST", "/last_number"),
+    ],
+};
+const LINKS: Table = Table {
+    columns: &[
+        ("CONNECTION", "/connection"),
+        ("CLIENT", "/container_id"),
+        ("PEER", "/peer"),
+        ("ROLE", "/role"),
+        ("ENTITY", "/entity"),
+        ("CREDIT", "/credit"),
+        ("LOCKED", "/locked"),
+        ("SESSION", "/session_id"),
+    ],
+};
+
+/// Characters of a value that are shown in a table.
+const SHOWN_MAX: usize = 60;
+
+impl Table {
+    /// Draws rows; a column that has no value in any row is left out.
+    pub(super) fn render(&self, rows: &[Value]) -> String {
+        if rows.is_empty() {
+            return "nothing".to_owned();
+        }
+        let has_values = |pointer: &str| {
+            let mut values = rows.iter().filter_map(|row| row.pointer(pointer));
+            values.any(|value| !value.is_null())
+        };
+        let columns = self
+            .columns
+            .iter()
+            .filter(|(_, pointer)| has_values(pointer));
+        let columns: Vec<_> = columns.collect();
+        let mut drawn = Drawn::new();
+        drawn.load_style(presets::NOTHING);
+        drawn.set_header(columns.iter().map(|(name, _)| *name));
+        for row in rows {
+            drawn.add_row(
+                columns
+                    .iter()
+                    .map(|(_, pointer)| shown(row.pointer(pointer))),
+            );
+        }
+        for (at, (_, pointer)) in columns.iter().enumerate() {
+            let is_number = rows
+                .iter()
+                .any(|row| row.pointer(pointer).is_some_and(Value::is_number));
+            if let Some(column) = drawn.column_mut(at).filter(|_| is_number) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        trimmed(&drawn.to_string())
+    }
+}
+
+/// Draws connections with a row for each link.
+pub(super) fn connections(answer: &Value) -> String {
+    let connections = answer.get("connections").and_then(Value::as_array);
+    let mut rows = Vec::new();
+    for connection in connections.into_iter().flatten() {
+        let links = connection.get("links").and_then(Value::as_array);
+        let links = links.map(Vec::as_slice).unwrap_or_default();
+        let none = [Value::Object(serde_json::Map::new())];
+        for link in if links.is_empty() { &none } else { links } {
+            let mut row = link.clone();
+            if let Some(fields) = row.as_object_mut() {
+                for (name, of) in [
+                    ("connection", "id"),
+                    ("container_id", "container_id"),
+                    ("peer", "peer"),
+                ] {
+                    let value = connection.get(of).cloned();
+                    fields.insert(name.to_owned(), value.unwrap_or_default());
+                }
+            }
+            rows.push(row);
+        }
+    }
+    LINKS.render(&rows)
+}
+
+/// Draws one thing: a line for each of its fields, those of objects in it with a dot.
+pub(super) fn fields(thing: &Value) -> String {
+    let mut lines = Vec::new();
+    add_fields(&mut lines, "", thing);
+    let mut drawn = Drawn::new();
+    drawn.load_style(presets::NOTHING);
+    for (name, value) in lines {
+        drawn.add_row([name, value]);
+    }
+    trimmed(&drawn.to_string())
+}
+
+fn add_fields(lines: &mut Vec<(String, String)>, prefix: &str, value: &Value) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let dot = if prefix.is_empty() { "" } else { "." };
+                add_fields(lines, &format!("{prefix}{dot}{name}"), value);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            lines.push((prefix.to_owned(), shown(Some(value))));
+        }
+    }
+}
+
+/// Returns a value as one short line without control characters, which could steer a terminal.
+fn shown(value: Option<&Value>) -> String {
+    let text = match value {
+        None | Some(Value::Null) => return String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_))) => {
+            other.to_string()
+        }
+    };
+    let line = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    let mut line: String = line.take(SHOWN_MAX + 1).collect();
+    if let Some((end, _)) = line.char_indices().nth(SHOWN_MAX) {
+        line.truncate(end);
+        line.push_str("...");
+    }
+    line
+}
+
+fn trimmed(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn columns_without_values_are_left_out_and_nothing_steers_the_terminal() {
+        let rows =
+            [json!({"sequence_number": 7, "state": "active", "body": {"text": "a\u{1b}[2J\nb"}})];
+        let text = MESSAGES.render(&rows);
+        assert!(
+            text.contains("NUMBER") && !text.contains("SESSION"),
+            "{text}"
+        );
+        assert!(
+            !text.contains('\u{1b}') && text.lines().count() == 2,
+            "{text}"
+        );
+        assert_eq!(MESSAGES.render(&[]), "nothing");
+    }
+}
