@@ -397,8 +397,12 @@ pub const AUTHORIZATION_TEXT_MAX: usize = 256;
 pub const SELECTED_NUMBERS_MAX: usize = 1_000;
 /// Characters of a text in a selection of messages.
 pub const SELECTION_TEXT_MAX: usize = 1_024;
-/// Descendant segments of a `JSONPath`: each multiplies the time by the size of the document.
+/// Descendant segments of a `JSONPath` ("..", also in filters): each multiplies the time by the size of the document.
 pub const JSON_PATH_DESCENDANTS_MAX: usize = 1;
+/// Roots in a `JSONPath` ("$"): one in a filter multiplies the time by the size of the document.
+pub const JSON_PATH_ROOTS_MAX: usize = 1;
+/// Commas in a `JSONPath`: each may double what is found.
+pub const JSON_PATH_COMMAS_MAX: usize = 4;
 /// Bytes of a body that a search looks at: some milliseconds.
 pub const SEARCHED_BYTES_MAX: usize = 1024 * 1024;
 /// Messages that an operator's request looks at or returns at once.
@@ -419,6 +423,8 @@ pub const JOBS_RUNNING_MAX: usize = 16;
 pub const JOBS_ENDED_MAX: usize = 100;
 /// Messages that a job takes on in one turn: less than a millisecond.
 pub const JOB_MESSAGES: usize = 64;
+/// Bytes of messages that a job reads in one turn; one message may have more.
+pub const JOB_BYTES: u64 = 1024 * 1024;
 /// Entries that a job looks at in one turn, some 0.2 ms.
 pub const JOB_LOOKS: usize = 2_048;
 /// Entities or rules in one answer of the administration API: the service's page.

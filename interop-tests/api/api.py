@@ -367,6 +367,12 @@ def the_commands_do_what_the_api_does(world: World) -> None:
     for words, code in ((["queues", "show", "nowhere"], 4), (["queues", "create", "tools"], 1), (["jobs", "list", "--connection", "Endpoint=x"], 2)):
         ended = run(world.open, *words)
         assert ended.returncode == code and ended.stderr.startswith("jitney: "), ended
+    # What packagers install.
+    binary = world.open.state["binary"]
+    script = subprocess.run([binary, "completions", "bash"], capture_output=True, text=True, timeout=60)
+    assert script.returncode == 0 and "redrive" in script.stdout, script
+    subprocess.run([binary, "man", DIRECTORY / "man"], check=True, timeout=60)
+    assert ".TH jitney" in (DIRECTORY / "man" / "jitney.1").read_text() and (DIRECTORY / "man" / "jitney-redrive.1").is_file()
     # With the operator's key from the data directory, or with the key of a connection string.
     assert "orders" in done(world.closed, "queues", "list")
     string = "Endpoint=sb://localhost;SharedAccessKeyName={0};SharedAccessKey={1}"
@@ -395,7 +401,7 @@ def bad_requests_are_told_what_is_wrong(world: World) -> None:
         ("POST", "entities/orders/send", b" " * (4 * 1024 * 1024 + 1), 413, "4194304"),
         ("POST", "jobs", {"entity": "orders", "action": {"kind": "explode"}}, 400, "explode"),
         ("POST", "jobs", {"entity": "orders", "action": {"kind": "move", "to": "nowhere"}}, 400, "nowhere"),
-        ("POST", "jobs", {"entity": "orders", "action": {"kind": "delete"}, "selection": {"json_path": "$..a..b"}}, 400, "descendant"),
+        ("POST", "jobs", {"entity": "orders", "action": {"kind": "delete"}, "selection": {"json_path": "$..a..b"}}, 400, "2 of '..'"),
         ("GET", "jobs/77777", None, 404, "77777"),
         ("DELETE", "jobs", None, 405, "GET, POST"),
         ("GET", "nothing", None, 404, "openapi.json"),

@@ -42,8 +42,8 @@ pub enum Operation {
     Sessions {
         /// The path.
         path: String,
-        /// As many are skipped.
-        skip: usize,
+        /// Those behind this id; all if it is not given.
+        after: Option<String>,
         /// As many at most.
         most: usize,
     },
@@ -87,8 +87,8 @@ pub enum Operation {
 pub enum Operated {
     /// Messages, and the number to continue at, if there are more.
     Messages(MessagesView),
-    /// Message sessions, and whether there are more.
-    Sessions(Vec<SessionView>, bool),
+    /// Message sessions, and the id behind which there may be more.
+    Sessions(Vec<SessionView>, Option<String>),
     /// A message session with its state.
     Session(SessionView, Option<Vec<u8>>),
     /// Connections.
@@ -261,10 +261,10 @@ impl Gateway {
                 self.with_queue(cx, queue, |_, _| ());
                 Ok(self.inspect(queue, from, &conditions, most, with_bytes))
             }
-            Operation::Sessions { path, skip, most } => {
+            Operation::Sessions { path, after, most } => {
                 let (queue, _) = self.named(host, authority, &path, Right::Listen)?;
                 self.with_queue(cx, queue, |_, _| ());
-                Ok(self.list_sessions(queue, skip, most))
+                Ok(self.list_sessions(queue, after.as_deref(), most))
             }
             Operation::Session { path, id } => {
                 let (queue, _) = self.named(host, authority, &path, Right::Listen)?;
@@ -370,17 +370,22 @@ impl Gateway {
         })
     }
 
-    fn list_sessions(&self, queue: EntityId, skip: usize, most: usize) -> Operated {
-        let mut list = SessionList::new(skip, most.clamp(1, limits::INSPECTED_MAX) + 1);
+    fn list_sessions(&self, queue: EntityId, after: Option<&str>, most: usize) -> Operated {
+        let most = most.clamp(1, limits::INSPECTED_MAX);
+        let mut list = SessionList::behind(after, most + 1);
         if let Some(queue) = self.namespaces.queue(queue) {
             let mut looks = Looks::default();
             queue.list_sessions(None, &mut list, &mut looks);
         }
         let mut names = std::mem::take(&mut list.names);
-        let has_more = most < names.len() || !list.is_complete;
-        names.truncate(most);
+        let next = if most < names.len() {
+            names.truncate(most);
+            names.last().cloned()
+        } else {
+            list.continues_behind().map(ToOwned::to_owned)
+        };
         let views = names.into_iter().map(|id| self.session_view(queue, id));
-        Operated::Sessions(views.collect(), has_more)
+        Operated::Sessions(views.collect(), next)
     }
 
     fn session_view(&self, queue: EntityId, id: String) -> SessionView {

@@ -81,6 +81,22 @@ impl SessionList {
             ..Self::default()
         }
     }
+
+    /// Begins a list of `top` sessions, of those behind a name.
+    #[must_use]
+    pub fn behind(name: Option<&str>, top: usize) -> Self {
+        Self {
+            top,
+            after: name.map(Into::into),
+            ..Self::default()
+        }
+    }
+
+    /// Returns the session behind which the list continues when its share of looks is used up.
+    #[must_use]
+    pub fn continues_behind(&self) -> Option<&str> {
+        self.after.as_deref()
+    }
 }
 
 impl Queue {

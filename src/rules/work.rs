@@ -22,8 +22,8 @@ impl Share {
         self.left == 0
     }
 
-    /// The last filter of a share may take more than is left.
-    pub(super) const fn spend(&mut self, steps: u64) {
+    /// Takes steps from it. The last filter of a share may take more than is left.
+    pub const fn spend(&mut self, steps: u64) {
         self.left = self.left.saturating_sub(steps);
     }
 }

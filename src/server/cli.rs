@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 
 use super::certs::{self, CertsArgs};
 use super::commands::{
@@ -67,6 +68,16 @@ enum Command {
     Move(Remote<MoveArgs>),
     /// Send dead letters again, to where they were dead-lettered or to another entity.
     Redrive(Remote<RedriveArgs>),
+    /// Write the completions of a shell to standard output.
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+    /// Write manual pages, one for each command.
+    Man {
+        /// The directory for them.
+        directory: PathBuf,
+    },
 }
 
 /// A command for a broker that runs.
@@ -257,6 +268,25 @@ pub fn main() -> ExitCode {
         Command::Purge(it) => commands::run(&it.common, &ApiCommand::Purge(&it.command)),
         Command::Move(it) => commands::run(&it.common, &ApiCommand::Move(&it.command)),
         Command::Redrive(it) => commands::run(&it.common, &ApiCommand::Redrive(&it.command)),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "jitney", &mut script);
+            print::line(String::from_utf8_lossy(&script).trim_end());
+            ExitCode::SUCCESS
+        }
+        Command::Man { directory } => write_man(&directory),
+    }
+}
+
+fn write_man(directory: &Path) -> ExitCode {
+    let written = std::fs::create_dir_all(directory)
+        .and_then(|()| clap_mangen::generate_to(Cli::command().name("jitney"), directory));
+    match written {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            print::complain(format_args!("jitney: {}: {error}", directory.display()));
+            ExitCode::FAILURE
+        }
     }
 }
 

@@ -193,7 +193,7 @@ fn messages_are_seen_by_their_states_and_with_their_holders() {
 }
 
 #[test]
-fn a_purge_takes_one_state_and_goes_on_after_a_restart() {
+fn a_purge_takes_one_state_and_continues_after_a_restart() {
     let mut bench = Bench::new();
     for _ in 0..200 {
         bench.send("q", message("x"));
@@ -371,6 +371,35 @@ fn deferred_and_scheduled_messages_are_put_back_and_put_off() {
 }
 
 #[test]
+fn a_step_reads_a_bounded_number_of_bytes() {
+    let mut bench = Bench::new();
+    let large = "x".repeat(700 * 1024);
+    for body in [&large, &large, "small"] {
+        bench.send("q", with_property("n", "1", body));
+    }
+    let to = JobAction::Move {
+        to: Some("t".to_owned()),
+        action: None,
+    };
+    let id = start(&mut bench, "q", all(), to);
+    let mut steps = Vec::new();
+    while 0 < bench.gateway.namespaces().running_jobs() {
+        let page = bench.run(Gateway::job_page).unwrap();
+        let bodies = page.bodies();
+        steps.push(bodies.len());
+        let bodies: BTreeMap<BodyRef, _> = bodies
+            .into_iter()
+            .map(|body| (body, bench.bytes(body)))
+            .collect();
+        bench.run(|gateway, cx| gateway.work(cx, page, &|body| bodies.get(&body).cloned()));
+    }
+    assert_eq!(steps, [1, 2]);
+    let job = bench.gateway.namespaces().job(id).unwrap().1;
+    assert_eq!((job.changed, job.skipped), (3, 0), "{job:?}");
+    assert_eq!(look(&mut bench, "t/Subscriptions/b", &[]).len(), 3);
+}
+
+#[test]
 fn a_job_ends_when_it_is_cancelled_or_its_queue_is_gone() {
     let mut bench = Bench::new();
     bench.send("q", message("a"));
@@ -427,7 +456,14 @@ fn jobs_and_selections_are_bounded() {
         json_path: Some("$..a..b".to_owned()),
         ..all()
     };
-    assert!(refused(&mut bench, path, JobAction::Delete).contains("descendant"));
+    assert!(refused(&mut bench, path, JobAction::Delete).contains("2 of '..'"));
+    for costly in ["$.a[?$.b == @]", "$[*,*][*,*][*,*][*,*][*,*]"] {
+        let path = Selection {
+            json_path: Some(costly.to_owned()),
+            ..all()
+        };
+        assert!(refused(&mut bench, path, JobAction::Delete).contains("is the most"));
+    }
     let nowhere = JobAction::Move {
         to: Some("nowhere".to_owned()),
         action: None,
@@ -473,18 +509,18 @@ fn the_states_of_sessions_are_seen_and_set() {
         )
         .unwrap();
     }
-    let Ok(Operated::Sessions(found, has_more)) = perform(
+    let Ok(Operated::Sessions(found, next)) = perform(
         &mut bench,
         Operation::Sessions {
             path: path(),
-            skip: 0,
+            after: None,
             most: 2,
         },
     ) else {
         panic!("it may look");
     };
     let ids: Vec<_> = found.iter().map(|session| session.id.as_str()).collect();
-    assert_eq!((ids, has_more), (vec!["a", "b"], true));
+    assert_eq!((ids, next.as_deref()), (vec!["a", "b"], Some("b")));
     let id = "b".to_owned();
     let Ok(Operated::Session(view, state)) =
         perform(&mut bench, Operation::Session { path: path(), id })

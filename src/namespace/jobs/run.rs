@@ -114,19 +114,33 @@ impl Namespaces {
         let working = self.jobs.all.get(&id)?;
         let plan = working.plan.as_ref()?;
         let mut looks = Looks::of(limits::JOB_LOOKS);
-        let (messages, next) = self.queue(queue)?.inspect(
+        let needs_bytes = plan.needs_bytes(&working.job.description.action);
+        let (mut messages, mut next) = self.queue(queue)?.inspect(
             working.job.position,
             Some(&working.job.until),
             &plan.selector.conditions,
             limits::JOB_MESSAGES,
             &mut looks,
         );
+        if needs_bytes {
+            let mut bytes = 0_u64;
+            let fits = messages.iter().position(|message| {
+                bytes = bytes.saturating_add(u64::from(message.body.length));
+                limits::JOB_BYTES < bytes
+            });
+            // One message is taken on, however large it is.
+            let fits = fits.map(|fits| fits.max(1));
+            if let Some(first) = fits.and_then(|fits| messages.get(fits)) {
+                next = Some(self.queue(queue)?.position_of(first.number));
+                messages.truncate(fits?);
+            }
+        }
         Some(JobPage {
             job: id,
             queue,
             messages,
             next,
-            needs_bytes: plan.needs_bytes(&working.job.description.action),
+            needs_bytes,
         })
     }
 

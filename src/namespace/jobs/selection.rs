@@ -81,8 +81,17 @@ pub enum SelectionError {
         max: usize,
     },
     /// Its `JSONPath` would take too long.
-    #[error("json_path has {0} descendant segments ('..'), and {max} is the most", max = crate::limits::JSON_PATH_DESCENDANTS_MAX)]
-    TooDeep(usize),
+    #[error(
+        "json_path has {count} of '{what}', and {max} is the most: each multiplies the time that it takes"
+    )]
+    TooCostly {
+        /// What it has too often.
+        what: &'static str,
+        /// How often.
+        count: usize,
+        /// How often it may.
+        max: usize,
+    },
     /// It names too many messages.
     #[error("numbers has {0} numbers, and {max} are the most", max = crate::limits::SELECTED_NUMBERS_MAX)]
     TooMany(usize),
@@ -99,7 +108,8 @@ impl Selection {
     /// Which part of it cannot be read.
     pub fn compile(&self) -> Result<Selector, SelectionError> {
         use crate::limits::{
-            JSON_PATH_DESCENDANTS_MAX, SELECTED_NUMBERS_MAX, SELECTION_TEXT_MAX, SQL_LENGTH_MAX,
+            JSON_PATH_COMMAS_MAX, JSON_PATH_DESCENDANTS_MAX, JSON_PATH_ROOTS_MAX,
+            SELECTED_NUMBERS_MAX, SELECTION_TEXT_MAX, SQL_LENGTH_MAX,
         };
         let texts = [
             ("session_id", &self.session_id, SELECTION_TEXT_MAX),
@@ -119,12 +129,17 @@ impl Selection {
         if SELECTED_NUMBERS_MAX < self.numbers.len() {
             return Err(SelectionError::TooMany(self.numbers.len()));
         }
-        let descendants = self
-            .json_path
-            .as_deref()
-            .map_or(0, |path| path.matches("..").count());
-        if JSON_PATH_DESCENDANTS_MAX < descendants {
-            return Err(SelectionError::TooDeep(descendants));
+        let costs = [
+            ("..", JSON_PATH_DESCENDANTS_MAX),
+            ("$", JSON_PATH_ROOTS_MAX),
+            (",", JSON_PATH_COMMAS_MAX),
+        ];
+        for (what, max) in costs {
+            let path = self.json_path.as_deref().unwrap_or_default();
+            let count = path.matches(what).count();
+            if max < count {
+                return Err(SelectionError::TooCostly { what, count, max });
+            }
         }
         let mut numbers: Vec<_> = self
             .numbers
@@ -191,16 +206,18 @@ impl Selector {
             && self.reason.as_ref().is_none_or(has_reason)
             && (self.filter.as_ref())
                 .is_none_or(|filter| filter.is_true_of(message, changed, facts, share))
-            && self.is_in_body(message)
+            && self.is_in_body(message, share)
     }
 
-    fn is_in_body(&self, message: &Message) -> bool {
+    fn is_in_body(&self, message: &Message, share: &mut Share) -> bool {
         if self.text.is_none() && self.json_path.is_none() {
             return true;
         }
         let body = message.plain_body();
         let searched = body.len().min(limits::SEARCHED_BYTES_MAX);
         let body = body.get(..searched).unwrap_or_default();
+        // Reading a byte takes about a step.
+        share.spend(u64::try_from(body.len()).unwrap_or(u64::MAX));
         let has_text = |text: &String| String::from_utf8_lossy(body).contains(text.as_str());
         let has_node = |path: &JsonPath| {
             let document = serde_json::from_slice(body);

@@ -34,9 +34,9 @@ pub(super) struct Session {
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Sessions {
     sessions: Vec<Session>,
-    /// What `skip` is to be for the next page; without it there is none.
+    /// What `after` is to be for the next page; without it there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    next_skip: Option<usize>,
+    next_after: Option<String>,
 }
 
 /// A new state of a message session.
@@ -52,9 +52,8 @@ pub(super) struct SessionStateRequest {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct SessionsQuery {
-    /// So many are left out at the beginning.
-    #[serde(default)]
-    skip: usize,
+    /// Those behind this id.
+    after: Option<String>,
     /// As many at most, 100 if it is not given.
     #[param(minimum = 1, maximum = 100)]
     #[serde(default, deserialize_with = "number")]
@@ -72,20 +71,18 @@ pub(super) async fn list(call: &Call<'_>, entity: &str) -> Answer {
     let query: SessionsQuery = call.query()?;
     let most = limited(query.limit)?;
     let authority = call.authorize(entity).await?;
-    let (path, skip) = (entity.to_owned(), query.skip);
-    let (operated, _) = call
-        .operate(authority, Operation::Sessions { path, skip, most })
-        .await?;
-    let Operated::Sessions(found, has_more) = operated else {
+    let (path, after) = (entity.to_owned(), query.after);
+    let operation = Operation::Sessions { path, after, most };
+    let (operated, _) = call.operate(authority, operation).await?;
+    let Operated::Sessions(found, next_after) = operated else {
         return Err(Problem::stopping());
     };
-    let next_skip = has_more.then_some(skip + found.len());
     let sessions = found.iter().map(|view| Session::of(view, None)).collect();
     Ok(json(
         StatusCode::OK,
         &Sessions {
             sessions,
-            next_skip,
+            next_after,
         },
     ))
 }
@@ -106,7 +103,7 @@ pub(super) async fn get(call: &Call<'_>, entity: &str, id: &str) -> Answer {
     Ok(json(StatusCode::OK, &Session::of(&view, state.as_deref())))
 }
 
-/// Sets or clears the state of a message session, whoever holds it.
+/// Sets or clears the state of a message session, also while a receiver holds it.
 #[utoipa::path(put, path = "/api/v1/entities/{entity}/sessions/{id}", operation_id = "set_session_state", tag = "sessions", request_body = SessionStateRequest,
     params(("entity" = String, Path, description = "The path of a queue or a subscription"), ("id" = String, Path, description = "Its id")),
     responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json")))]

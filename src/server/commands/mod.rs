@@ -497,17 +497,20 @@ impl Shell {
 
     /// Returns a list with the entries of all its pages.
     async fn all_pages(&self, query: &str, list: &str) -> Result<Value, CommandError> {
+        let separator = if query.contains('?') { '&' } else { '?' };
         let mut all = Vec::new();
-        let mut skip = 0;
+        let mut next = String::new();
         loop {
-            let separator = if query.contains('?') { '&' } else { '?' };
-            let mut page = self.get(&format!("{query}{separator}skip={skip}")).await?;
+            let mut page = self.get(&format!("{query}{next}")).await?;
             let found = page.get_mut(list).and_then(Value::as_array_mut);
             all.append(found.unwrap_or(&mut Vec::new()));
-            match page.get("next_skip").and_then(Value::as_u64) {
-                Some(next) => skip = next,
-                None => return Ok(json!({ list: all })),
-            }
+            let skip = page.get("next_skip").and_then(Value::as_u64);
+            let after = page.get("next_after").and_then(Value::as_str);
+            next = match (skip, after) {
+                (Some(skip), _) => format!("{separator}skip={skip}"),
+                (None, Some(after)) => format!("{separator}after={}", encoded(after)),
+                (None, None) => return Ok(json!({ list: all })),
+            };
         }
     }
 
