@@ -11,7 +11,7 @@
 //! locked.
 //!
 //! Leaves to others: when a step is done and how bytes are read ([`crate::shard`]); rights
-//! ([`operations`](super::operations)).
+//! ([`crate::gateway::operations`]).
 
 mod run;
 mod selection;
