@@ -424,7 +424,7 @@ pub const JOBS_ENDED_MAX: usize = 100;
 /// Messages that a job takes on in one turn: less than a millisecond.
 pub const JOB_MESSAGES: usize = 64;
 /// Bytes of messages that a job reads in one turn; one message may have more.
-pub const JOB_BYTES: u64 = 1024 * 1024;
+pub const JOB_BYTES: usize = 1024 * 1024;
 /// Entries that a job looks at in one turn, some 0.2 ms.
 pub const JOB_LOOKS: usize = 2_048;
 /// Entities or rules in one answer of the administration API: the service's page.

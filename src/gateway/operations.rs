@@ -71,7 +71,7 @@ pub enum Operation {
     StartJob {
         /// The path.
         path: String,
-        /// What it is to do.
+        /// The messages that it means, and the change.
         description: Box<JobDescription>,
     },
     /// List the jobs of the namespace, the newest first.
@@ -137,7 +137,7 @@ pub struct HolderView {
 pub struct SessionView {
     /// Its id.
     pub id: String,
-    /// What it has.
+    /// Its messages, its state and its holder.
     pub inspected: SessionInspected,
     /// The client that holds it, and until when.
     pub holder: Option<(HolderView, Timestamp)>,
@@ -300,13 +300,13 @@ impl Gateway {
                 Ok(Operated::Jobs(views.collect()))
             }
             Operation::Job(id) => {
-                let (view, _) = self.job(host, authority, id, Right::Listen)?;
+                let view = self.job(host, authority, id, Right::Listen)?;
                 Ok(Operated::Job(Box::new(view)))
             }
             Operation::CancelJob(id) => {
                 self.job(host, authority, id, Right::Manage)?;
                 self.namespaces.cancel_job(cx, id);
-                let (view, _) = self.job(host, authority, id, Right::Manage)?;
+                let view = self.job(host, authority, id, Right::Manage)?;
                 Ok(Operated::Job(Box::new(view)))
             }
         }
@@ -342,20 +342,19 @@ impl Gateway {
             let most = most.clamp(1, limits::INSPECTED_MAX);
             let mut looks = Looks::default();
             let start = found.browse_start(from);
-            let (messages, next) = found.inspect(start, None, conditions, most, &mut looks);
+            let bytes_max = if with_bytes {
+                limits::PEEK_BYTES_MAX
+            } else {
+                usize::MAX
+            };
+            let bounds = (most, bytes_max);
+            let (messages, next) = found.inspect(start, None, conditions, bounds, &mut looks);
             view.next = next.map(|next| found.number_at(next));
-            let bytes =
-                |message: &Inspected| usize::try_from(message.body.length).unwrap_or(usize::MAX);
-            let mut total = 0_usize;
-            for inspected in messages {
-                total = total.saturating_add(bytes(&inspected));
-                if with_bytes && limits::PEEK_BYTES_MAX < total && !view.messages.is_empty() {
-                    view.next = Some(inspected.number);
-                    break;
-                }
-                let holder = inspected.holder.and_then(|holder| self.holder(holder));
-                view.messages.push(MessageView { inspected, holder });
-            }
+            let views = messages.into_iter().map(|inspected| MessageView {
+                holder: inspected.holder.and_then(|holder| self.holder(holder)),
+                inspected,
+            });
+            view.messages = views.collect();
         }
         Operated::Messages(view)
     }
@@ -573,7 +572,7 @@ impl Gateway {
         authority: &Authority,
         id: JobId,
         right: Right,
-    ) -> Result<(JobView, EntityId), Denied> {
+    ) -> Result<JobView, Denied> {
         let prefix = self.namespaces.directory().namespace_of(host);
         let found = self.namespaces.job(id);
         let found = found.filter(|(_, job)| {
@@ -588,7 +587,7 @@ impl Gateway {
             );
             Denied::new(DeniedKind::NotFound, text, "")
         })?;
-        Ok((job_view(id, queue, job), queue))
+        Ok(job_view(id, queue, job))
     }
 }
 

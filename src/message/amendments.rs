@@ -115,6 +115,12 @@ impl Amendments {
         self.fields.get(&field).map(|value| &value[..])
     }
 
+    /// Returns what a property is set to, if that is a string or a symbol.
+    #[must_use]
+    pub fn string(&self, name: &str) -> Option<&str> {
+        text(self.set.get(name)?.as_ref()?)
+    }
+
     /// Takes a property out if it is a string or a symbol; null is as good as none, and goes too.
     pub fn take_string(&mut self, name: &str) -> Option<String> {
         let value = self.set.get(name)?.as_ref()?;

@@ -112,17 +112,18 @@ impl Queue {
         Until(self.numbers.iter().collect())
     }
 
-    /// Returns messages from a position on that meet some conditions, up to `most`, and the position to continue at,
-    /// or `None` at the end. It stops when its share of entries is used up.
+    /// Returns messages from a position on that meet some conditions, up to a number of them and of their bytes but one at
+    /// least, and the position to continue at, or `None` at the end. It stops when its share of entries is used up.
     pub fn inspect(
         &self,
         start: u64,
         until: Option<&Until>,
         conditions: &Conditions,
-        most: usize,
+        (most, bytes_max): (usize, usize),
         looks: &mut Looks,
     ) -> (Vec<Inspected>, Option<LookOn>) {
         let mut found = Vec::new();
+        let mut bytes = 0_usize;
         let entries: Box<dyn Iterator<Item = Seen<'_>>> = if conditions.numbers.is_empty() {
             Box::new(self.index.from(start))
         } else {
@@ -137,9 +138,15 @@ impl Queue {
                 return (found, Some(LookOn(entry.ordinal)));
             }
             let is_covered = until.is_none_or(|until| until.covers(entry.ordinal));
-            if is_covered && conditions.hold_for(&entry) {
-                found.push(self.inspected(&entry));
+            if !is_covered || !conditions.hold_for(&entry) {
+                continue;
             }
+            bytes = bytes.saturating_add(usize::try_from(entry.body.length).unwrap_or(usize::MAX));
+            if bytes_max < bytes && !found.is_empty() {
+                self.tell_locks(&mut found, looks);
+                return (found, Some(LookOn(entry.ordinal)));
+            }
+            found.push(self.inspected(&entry));
         }
         self.tell_locks(&mut found, looks);
         (found, None)
@@ -221,7 +228,7 @@ impl Queue {
         states.collect()
     }
 
-    /// Returns a message session: whether it has messages or a state, its holder and when that lock ends.
+    /// Returns a message session: its messages, its state, its holder and the end of the lock.
     #[must_use]
     pub fn inspect_session(&self, id: &str) -> SessionInspected {
         let sessions = self.sessions.as_ref();

@@ -72,7 +72,10 @@ pub use forward::{Arriving, Departure};
 pub use inspect::{Conditions, Inspected, SessionInspected, Until};
 pub use message_session::MessageSession;
 pub use positions::Positions;
-pub use receive::{Changes, DeadLetter, DeferredRefused, LockLost, Settlement, SettlementRefused};
+pub use receive::{
+    Changes, DEAD_LETTER_DESCRIPTION, DEAD_LETTER_REASON, DeadLetter, DeferredRefused, LockLost,
+    Settlement, SettlementRefused,
+};
 pub use record::{Journal, Passage, Record, StoredState};
 pub use repair::without_dead_letter;
 pub use replay::{QueueSnapshot, Replayed};

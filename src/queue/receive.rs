@@ -94,11 +94,11 @@ pub enum SettlementRefused {
 pub struct DeferredRefused;
 
 /// The application-property that has the reason.
-const REASON: &str = "DeadLetterReason";
+pub const DEAD_LETTER_REASON: &str = "DeadLetterReason";
 /// The application-property that has the error description.
-const ERROR_DESCRIPTION: &str = "DeadLetterErrorDescription";
+pub const DEAD_LETTER_DESCRIPTION: &str = "DeadLetterErrorDescription";
 /// The application-properties that a dead letter has.
-pub(super) const DEAD_LETTER_PROPERTIES: [&str; 2] = [REASON, ERROR_DESCRIPTION];
+pub(super) const DEAD_LETTER_PROPERTIES: [&str; 2] = [DEAD_LETTER_REASON, DEAD_LETTER_DESCRIPTION];
 /// The reason of a dead letter whose bytes are damaged.
 const DAMAGED: &str = "MessageDamaged";
 
@@ -131,9 +131,10 @@ impl DeadLetter {
     /// Adds the existing reason of a message that was dead-lettered before.
     pub(super) fn after(mut self, amendments: Option<&Amendments>) -> Self {
         let mut amendments = amendments.cloned().unwrap_or_default();
-        if let (Some(earlier), Some(text)) =
-            (amendments.take_string(REASON), self.description.as_mut())
-        {
+        if let (Some(earlier), Some(text)) = (
+            amendments.take_string(DEAD_LETTER_REASON),
+            self.description.as_mut(),
+        ) {
             text.push_str(" It was dead-lettered before: ");
             text.push_str(&earlier);
         }
@@ -169,7 +170,10 @@ impl DeadLetter {
     #[must_use]
     pub fn into_amendments(self) -> Amendments {
         let mut amendments = self.amendments;
-        let texts = [(REASON, self.reason), (ERROR_DESCRIPTION, self.description)];
+        let texts = [
+            (DEAD_LETTER_REASON, self.reason),
+            (DEAD_LETTER_DESCRIPTION, self.description),
+        ];
         for (name, text) in texts {
             if let Some(text) = text.filter(|text| !text.is_empty()) {
                 let end = text.char_indices().nth(limits::DEAD_LETTER_TEXT_MAX);

@@ -1,13 +1,10 @@
 //! Actions: what a rule changes in its copy of a message (`rules.md#actions`).
 
-use std::cell::RefCell;
-
 use super::Facts;
-use super::evaluate::{EvaluationError, Expression, Property, View, kind, text};
+use super::evaluate::{EvaluationError, Expression, Property, View, evaluate_alone, kind, text};
 use super::parser::Parser;
 use super::sql::{Parameters, SqlError};
-use super::work::{Meter, Share};
-use crate::ids::Random;
+use super::work::Share;
 use crate::limits;
 use crate::message::{Amendments, Field, Message, Part, Scalar, same_name};
 
@@ -85,18 +82,7 @@ impl Action {
         facts: &Facts,
         share: &mut Share,
     ) -> Result<Amendments, String> {
-        let random = RefCell::new(Random::new(facts.seed));
-        let meter = Meter::default();
-        meter.begin(limits::FILTER_STEPS_MAX);
-        let view = View {
-            message,
-            changed,
-            facts,
-            random: &random,
-            meter: &meter,
-        };
-        let changes = self.apply(&view);
-        share.spend(meter.spent());
+        let changes = evaluate_alone(message, changed, facts, share, |view| self.apply(view));
         changes.map_err(|error| error.to_string())
     }
 

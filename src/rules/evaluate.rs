@@ -10,7 +10,7 @@ use super::Facts;
 use super::compare::{equal, is_nan, order};
 use super::like::is_like;
 use super::system::{System, hyphenated};
-use super::work::Meter;
+use super::work::{Meter, Share};
 use crate::ids::Random;
 use crate::limits;
 use crate::message::{Amendments, Message, Part, Scalar};
@@ -119,6 +119,27 @@ pub(super) struct View<'a> {
     pub(super) random: &'a RefCell<Random>,
     /// The meter of its evaluation.
     pub(super) meter: &'a Meter,
+}
+
+/// Evaluates one filter or action of a message, with the steps that one may take. They are taken from a share.
+pub(super) fn evaluate_alone<T>(
+    message: &Message,
+    changed: &Amendments,
+    facts: &Facts,
+    share: &mut Share,
+    evaluate: impl FnOnce(&View<'_>) -> T,
+) -> T {
+    let (random, meter) = (RefCell::new(Random::new(facts.seed)), Meter::default());
+    meter.begin(limits::FILTER_STEPS_MAX);
+    let result = evaluate(&View {
+        message,
+        changed,
+        facts,
+        random: &random,
+        meter: &meter,
+    });
+    share.spend(meter.spent());
+    result
 }
 
 /// Bytes of a text that are read, or compared with another, in one step.

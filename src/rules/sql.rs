@@ -1,14 +1,12 @@
 //! SQL filters, and the errors of texts that are none.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::evaluate::{EvaluationError, Expression, View};
+use super::evaluate::{EvaluationError, Expression, View, evaluate_alone};
 use super::parser::Parser;
-use super::work::{Meter, Share};
+use super::work::Share;
 use super::{Facts, Value};
-use crate::ids::Random;
 use crate::limits;
 use crate::message::{Amendments, Message, Scalar};
 
@@ -80,19 +78,8 @@ impl SqlFilter {
         facts: &Facts,
         share: &mut Share,
     ) -> bool {
-        let random = RefCell::new(Random::new(facts.seed));
-        let meter = Meter::default();
-        let view = View {
-            message,
-            changed,
-            facts,
-            random: &random,
-            meter: &meter,
-        };
-        meter.begin(limits::FILTER_STEPS_MAX);
-        let is_true = self.matches(&view).unwrap_or(false);
-        share.spend(meter.spent());
-        is_true
+        let is_true = evaluate_alone(message, changed, facts, share, |view| self.matches(view));
+        is_true.unwrap_or(false)
     }
 
     /// Returns whether the condition is true of a message: unknown is not.

@@ -51,7 +51,7 @@ pub(super) fn profile(
     config: &Configuration,
     listeners: &[Listener],
 ) -> Result<Profile, KeysError> {
-    // No key is accepted at the addresses of metrics: nothing is told there that one could open.
+    // The addresses of metrics accept no keys, and answer no request for messages or entities.
     let outside = listeners
         .iter()
         .filter(|listener| listener.flag != METRICS && !listener.address.ip().is_loopback());

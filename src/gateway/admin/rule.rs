@@ -303,7 +303,7 @@ fn plain_form(scalar: &Scalar<'_>) -> Option<(&'static str, String)> {
         Scalar::Ulong(value) => ("unsignedLong", value.to_string()),
         Scalar::Text(value) => ("string", value.to_string()),
         Scalar::Timestamp(ticks) => ("dateTime", text::ticks_as_time(*ticks)),
-        Scalar::Uuid(bytes) => ("guid", text::uuid(*bytes)),
+        Scalar::Uuid(bytes) => ("guid", crate::rules::hyphenated(*bytes)),
         Scalar::Null | Scalar::Opaque(_) => return None,
     })
 }

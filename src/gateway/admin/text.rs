@@ -199,20 +199,6 @@ pub(super) const fn status(status: Status) -> &'static str {
     }
 }
 
-/// Writes a uuid.
-pub(super) fn uuid(bytes: [u8; 16]) -> String {
-    let number = u128::from_be_bytes(bytes);
-    let part = |from: u32, digits: u32| number >> from & ((1 << (digits * 4)) - 1);
-    format!(
-        "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
-        part(96, 8),
-        part(80, 4),
-        part(64, 4),
-        part(48, 4),
-        part(0, 12)
-    )
-}
-
 /// Reads a uuid, in braces or not.
 pub(super) fn parse_uuid(text: &str) -> Option<[u8; 16]> {
     let text = match text.strip_prefix('{') {

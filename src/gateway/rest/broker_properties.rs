@@ -99,7 +99,7 @@ pub(super) fn write(message: &Message, amended: &Amendments, handover: &Handover
     set("EnqueuedTimeUtc", times::http(stamps.enqueued_time).into());
     set("SequenceNumber", stamps.sequence_number.into());
     if handover.mode == ReceiveMode::PeekLock {
-        let token = values::hyphenated(handover.token.to_uuid());
+        let token = crate::rules::hyphenated(handover.token.to_uuid());
         set("LockToken", token.into());
         let until = stamps.locked_until.map(times::http);
         set("LockedUntilUtc", until.into());
@@ -129,7 +129,7 @@ fn text_of(value: &Scalar<'_>) -> Option<String> {
         Scalar::Text(text) => text.clone().into_owned(),
         Scalar::Long(number) => number.to_string(),
         Scalar::Ulong(number) => number.to_string(),
-        Scalar::Uuid(bytes) => values::hyphenated(*bytes),
+        Scalar::Uuid(bytes) => crate::rules::hyphenated(*bytes),
         Scalar::Boolean(_)
         | Scalar::Double(_)
         | Scalar::Duration(_)

@@ -172,7 +172,7 @@ pub fn deliver(handover: &Handover, bytes: Bytes, entity: &str) -> RestResponse 
     let status = match handover.mode {
         ReceiveMode::PeekLock => {
             let number = handover.stamps.sequence_number;
-            let token = values::hyphenated(handover.token.to_uuid());
+            let token = crate::rules::hyphenated(handover.token.to_uuid());
             let location = format!("{entity}/messages/{number}/{token}");
             headers.push(("Location".to_owned(), location));
             201

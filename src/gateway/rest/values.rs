@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::times;
 use crate::message::Scalar;
+use crate::rules::hyphenated;
 use crate::time::Timestamp;
 
 /// Reads the value of a header: text is in double quotes, numbers, `true` and `false` are not.
@@ -113,19 +114,6 @@ pub(super) fn ascii(json: &str) -> String {
         for unit in c.encode_utf16(&mut units) {
             let _ = write!(out, "\\u{unit:04x}");
         }
-    }
-    out
-}
-
-/// Writes a UUID.
-pub(super) fn hyphenated(bytes: [u8; 16]) -> String {
-    let digits = format!("{:032x}", u128::from_be_bytes(bytes));
-    let mut out = String::with_capacity(36);
-    for (at, digit) in digits.chars().enumerate() {
-        if matches!(at, 8 | 12 | 16 | 20) {
-            out.push('-');
-        }
-        out.push(digit);
     }
     out
 }

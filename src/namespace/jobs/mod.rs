@@ -16,7 +16,7 @@
 mod run;
 mod selection;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -96,7 +96,7 @@ pub enum JobState {
 pub struct Job {
     /// The path of the queue, with the prefix of its namespace, as it was when the job began.
     pub path: String,
-    /// What it is to do.
+    /// The messages that it changes, and how.
     pub description: JobDescription,
     /// Its state.
     pub state: JobState,
@@ -123,14 +123,13 @@ pub struct Job {
     until: Until,
 }
 
-/// A job with what is known of it by heart.
+/// A job that runs.
 #[derive(Debug)]
-struct Working {
+struct Running {
     /// The queue.
     queue: EntityId,
     job: Job,
-    /// `None` once the job has ended.
-    plan: Option<Plan>,
+    plan: Plan,
 }
 
 /// A description, compiled.
@@ -188,15 +187,6 @@ impl JobDescription {
         };
         Ok(Plan { selector, action })
     }
-
-    /// Checks that it can be carried out somewhere.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with it.
-    pub fn check(&self) -> Result<(), JobRefused> {
-        self.compile().map(drop)
-    }
 }
 
 impl Plan {
@@ -209,7 +199,10 @@ impl Plan {
 /// The jobs of a shard.
 #[derive(Debug, Default)]
 pub(super) struct Jobs {
-    all: BTreeMap<JobId, Working>,
+    /// Asked about in every turn: those that have ended are apart.
+    running: BTreeMap<JobId, Running>,
+    /// With their queues.
+    ended: BTreeMap<JobId, (EntityId, Job)>,
     /// The number of the next.
     next: u64,
     /// The running job that had its turn last.
@@ -219,27 +212,34 @@ pub(super) struct Jobs {
 impl Jobs {
     /// Returns a job, and the queue that it is about.
     pub(super) fn get(&self, id: JobId) -> Option<(EntityId, &Job)> {
-        let working = self.all.get(&id)?;
-        Some((working.queue, &working.job))
+        let running = self.running.get(&id);
+        let running = running.map(|running| (running.queue, &running.job));
+        running.or_else(|| self.ended.get(&id).map(|(queue, job)| (*queue, job)))
     }
 
-    /// Returns all jobs, the newest first.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (JobId, EntityId, &Job)> {
-        let all = self.all.iter().rev();
-        all.map(|(&id, working)| (id, working.queue, &working.job))
+    /// Returns all jobs, the oldest first.
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = (JobId, EntityId, &Job)> {
+        let ids: BTreeSet<JobId> = self
+            .running
+            .keys()
+            .chain(self.ended.keys())
+            .copied()
+            .collect();
+        let all = ids.into_iter();
+        all.filter_map(|id| self.get(id).map(|(queue, job)| (id, queue, job)))
     }
 
     /// Returns how many run.
     pub(super) fn running(&self) -> usize {
-        self.all.values().filter(|it| it.plan.is_some()).count()
+        self.running.len()
     }
 
     /// Returns whose turn it is among those that run.
     fn next_running(&self) -> Option<JobId> {
-        let runs = |(&id, working): (&JobId, &Working)| working.plan.is_some().then_some(id);
         let after = self.last.map_or(JobId(0), |last| JobId(last.0 + 1));
-        let next = self.all.range(after..).find_map(runs);
-        next.or_else(|| self.all.iter().find_map(runs))
+        let next = self.running.range(after..).next();
+        next.or_else(|| self.running.first_key_value())
+            .map(|(&id, _)| id)
     }
 
     /// Takes a job as a record has it; `None` if it cannot be read.
@@ -250,31 +250,38 @@ impl Jobs {
         state: Option<&[u8]>,
     ) -> Option<()> {
         self.next = self.next.max(id.0 + 1);
+        self.running.remove(&id);
+        self.ended.remove(&id);
         let Some(state) = state else {
-            self.all.remove(&id);
             return Some(());
         };
         let job: Job = serde_json::from_slice(state).ok()?;
-        let plan = match job.state {
-            JobState::Running => Some(job.description.compile().ok()?),
-            JobState::Completed | JobState::Cancelled | JobState::Failed => None,
-        };
-        self.all.insert(id, Working { queue, job, plan });
+        match job.state {
+            JobState::Running => {
+                let plan = job.description.compile().ok()?;
+                self.running.insert(id, Running { queue, job, plan });
+            }
+            JobState::Completed | JobState::Cancelled | JobState::Failed => {
+                self.ended.insert(id, (queue, job));
+            }
+        }
         Some(())
     }
 
     /// Returns the records of all jobs.
     pub(super) fn snapshot(&self) -> Vec<(EntityId, JobId, Vec<u8>)> {
-        let all = self.all.iter();
-        all.map(|(&id, working)| (working.queue, id, working.job.to_json()))
+        self.iter()
+            .map(|(id, queue, job)| (queue, id, job.to_json()))
             .collect()
     }
 
-    /// Returns the job that has been remembered for longest of those that have ended, if there are too many.
-    fn oldest_ended(&self) -> Option<(JobId, EntityId)> {
-        let mut ended = self.all.iter().filter(|(_, it)| it.plan.is_none());
-        let oldest = ended.next().map(|(&id, working)| (id, working.queue))?;
-        (limits::JOBS_ENDED_MAX <= ended.count()).then_some(oldest)
+    /// Forgets the job that ended first, if there are too many.
+    fn forget_oldest(&mut self) -> Option<(JobId, EntityId)> {
+        if self.ended.len() <= limits::JOBS_ENDED_MAX {
+            return None;
+        }
+        let (id, (queue, _)) = self.ended.pop_first()?;
+        Some((id, queue))
     }
 }
 

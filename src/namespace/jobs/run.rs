@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::{Job, JobAction, JobDescription, JobRefused, JobState, Plan, Working};
+use super::{Job, JobAction, JobDescription, JobRefused, JobState, Plan, Running};
 use crate::address;
 use crate::ids::{BodyRef, EntityId, JobId};
 use crate::limits;
@@ -50,7 +50,7 @@ impl Namespaces {
 
     /// Returns all jobs, the newest first.
     pub(crate) fn jobs(&self) -> impl Iterator<Item = (JobId, EntityId, &Job)> {
-        self.jobs.iter()
+        self.jobs.iter().rev()
     }
 
     /// Begins a job on a queue. Its record is of this step.
@@ -84,19 +84,14 @@ impl Namespaces {
             position: 0,
             until: node.queue.until_now(),
         };
-        let working = Working {
-            queue,
-            job,
-            plan: Some(plan),
-        };
-        self.jobs.all.insert(id, working);
+        self.jobs.running.insert(id, Running { queue, job, plan });
         self.record_job(cx, id);
         Ok(id)
     }
 
-    /// Cancels a job; what it has done stays. Returns whether it ran.
-    pub(crate) fn cancel_job(&mut self, cx: &mut StepContext<'_>, id: JobId) -> bool {
-        self.end_job(cx, id, JobState::Cancelled, None)
+    /// Cancels a job, if it runs; the changes that it has made stay.
+    pub(crate) fn cancel_job(&mut self, cx: &mut StepContext<'_>, id: JobId) {
+        self.end_job(cx, id, JobState::Cancelled, None);
     }
 
     /// Returns the messages of the next step of some job.
@@ -111,30 +106,20 @@ impl Namespaces {
         }
         // What is due there is done first.
         self.poke(cx, queue);
-        let working = self.jobs.all.get(&id)?;
-        let plan = working.plan.as_ref()?;
-        let mut looks = Looks::of(limits::JOB_LOOKS);
-        let needs_bytes = plan.needs_bytes(&working.job.description.action);
-        let (mut messages, mut next) = self.queue(queue)?.inspect(
-            working.job.position,
-            Some(&working.job.until),
+        let Running { job, plan, .. } = self.jobs.running.get(&id)?;
+        let needs_bytes = plan.needs_bytes(&job.description.action);
+        let bytes_max = if needs_bytes {
+            limits::JOB_BYTES
+        } else {
+            usize::MAX
+        };
+        let (messages, next) = self.queue(queue)?.inspect(
+            job.position,
+            Some(&job.until),
             &plan.selector.conditions,
-            limits::JOB_MESSAGES,
-            &mut looks,
+            (limits::JOB_MESSAGES, bytes_max),
+            &mut Looks::of(limits::JOB_LOOKS),
         );
-        if needs_bytes {
-            let mut bytes = 0_u64;
-            let fits = messages.iter().position(|message| {
-                bytes = bytes.saturating_add(u64::from(message.body.length));
-                limits::JOB_BYTES < bytes
-            });
-            // One message is taken on, however large it is.
-            let fits = fits.map(|fits| fits.max(1));
-            if let Some(first) = fits.and_then(|fits| messages.get(fits)) {
-                next = Some(self.queue(queue)?.position_of(first.number));
-                messages.truncate(fits?);
-            }
-        }
         Some(JobPage {
             job: id,
             queue,
@@ -159,12 +144,8 @@ impl Namespaces {
             next,
             needs_bytes,
         } = page;
-        let Some(mut working) = self.jobs.all.remove(&id) else {
-            return;
-        };
-        let Some(plan) = working.plan.take() else {
-            // It was cancelled while its messages were read.
-            self.jobs.all.insert(id, working);
+        // It may have been cancelled while its messages were read.
+        let Some(mut running) = self.jobs.running.remove(&id) else {
             return;
         };
         let mut share = Share::default();
@@ -177,7 +158,7 @@ impl Namespaces {
                 break;
             }
             // It may have changed while its bytes were read.
-            let conditions = &plan.selector.conditions;
+            let conditions = &running.plan.selector.conditions;
             let now = self.queue(queue);
             let now = now.and_then(|queue| queue.inspect_one(seen.number, conditions));
             let Some(inspected) = now else {
@@ -186,7 +167,7 @@ impl Namespaces {
             let message = if needs_bytes {
                 let bytes = find(seen.body).and_then(|bytes| Message::parse(bytes).ok());
                 if bytes.is_none() {
-                    working.job.skip("the message's bytes are damaged");
+                    running.job.skip("the message's bytes are damaged");
                     continue;
                 }
                 bytes
@@ -198,20 +179,19 @@ impl Namespaces {
                 inspected,
                 message,
             };
-            self.work_on(cx, &mut working.job, &plan, &meant, &mut share);
-            if working.job.is_over() {
+            self.work_on(cx, &mut running.job, &running.plan, &meant, &mut share);
+            if running.job.is_over() {
                 position = None;
                 break;
             }
         }
-        match position {
-            Some(LookOn(position)) => {
-                working.job.position = position;
-                working.plan = Some(plan);
-            }
-            None => working.job.end(cx.now, JobState::Completed),
+        if let Some(LookOn(position)) = position {
+            running.job.position = position;
+            self.jobs.running.insert(id, running);
+        } else {
+            running.job.end(cx.now, JobState::Completed);
+            self.jobs.ended.insert(id, (queue, running.job));
         }
-        self.jobs.all.insert(id, working);
         self.record_job(cx, id);
     }
 
@@ -383,36 +363,30 @@ impl Namespaces {
         id: JobId,
         state: JobState,
         error: Option<String>,
-    ) -> bool {
-        let Some(working) = self.jobs.all.get_mut(&id).filter(|it| it.plan.is_some()) else {
-            return false;
+    ) {
+        let Some(Running { queue, mut job, .. }) = self.jobs.running.remove(&id) else {
+            return;
         };
-        working.plan = None;
-        working.job.error = error;
-        working.job.end(cx.now, state);
+        job.error = error;
+        job.end(cx.now, state);
+        self.jobs.ended.insert(id, (queue, job));
         self.record_job(cx, id);
-        true
     }
 
     /// Records a job as it is now, and forgets the oldest of too many that have ended.
     fn record_job(&mut self, cx: &mut StepContext<'_>, id: JobId) {
-        let Some(working) = self.jobs.all.get(&id) else {
+        let Some((entity, job)) = self.jobs.get(id) else {
             return;
         };
-        let json = working.job.to_json();
-        let entity = working.queue;
+        let state = Some(job.to_json());
         cx.journal.append(&Record::Job {
             entity,
             job: id,
-            state: Some(&json),
+            state: state.as_deref(),
         });
-        if let Some((job, entity)) = self.jobs.oldest_ended() {
-            self.jobs.all.remove(&job);
-            cx.journal.append(&Record::Job {
-                entity,
-                job,
-                state: None,
-            });
+        if let Some((job, entity)) = self.jobs.forget_oldest() {
+            let state = None;
+            cx.journal.append(&Record::Job { entity, job, state });
         }
     }
 }

@@ -5,7 +5,7 @@ use serde_json_path::JsonPath;
 
 use crate::limits;
 use crate::message::{Amendments, Field, Message, MessageState, Scalar};
-use crate::queue::Conditions;
+use crate::queue::{Conditions, DEAD_LETTER_REASON};
 use crate::rules::{Facts, Share, SqlFilter, hyphenated};
 use crate::time::Timestamp;
 
@@ -85,20 +85,17 @@ pub enum SelectionError {
         "json_path has {count} of '{what}', and {max} is the most: each multiplies the time that it takes"
     )]
     TooCostly {
-        /// What it has too often.
+        /// The part that occurs too often.
         what: &'static str,
-        /// How often.
+        /// How often it occurs.
         count: usize,
-        /// How often it may.
+        /// How often it may occur.
         max: usize,
     },
     /// It names too many messages.
     #[error("numbers has {0} numbers, and {max} are the most", max = crate::limits::SELECTED_NUMBERS_MAX)]
     TooMany(usize),
 }
-
-/// The application-property with the reason of a dead letter.
-const REASON: &str = "DeadLetterReason";
 
 impl Selection {
     /// Compiles it.
@@ -198,7 +195,7 @@ impl Selector {
             })
         };
         let has_reason = |wanted: &String| {
-            let value = changed.property_of(message, REASON);
+            let value = changed.property_of(message, DEAD_LETTER_REASON);
             value.is_some_and(|(_, value)| shown(value) == *wanted)
         };
         is_field(&self.message_id, Field::MessageId)

@@ -173,7 +173,7 @@ pub(super) async fn get(call: &Call<'_>, id: &str) -> Answer {
     .await
 }
 
-/// Cancels a job. What it has done stays.
+/// Cancels a job. The changes that it has made stay.
 #[utoipa::path(delete, path = "/api/v1/jobs/{id}", operation_id = "cancel_job", tag = "jobs", params(("id" = u64, Path, description = "Its id")),
     responses((status = 200, body = Job), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn cancel(call: &Call<'_>, id: &str) -> Answer {

@@ -20,6 +20,7 @@ use crate::ids::SequenceNumber;
 use crate::limits;
 use crate::message::{Amendments, Draft, Field, Message, MessageState, Scalar, render};
 use crate::namespace::{Selection, Selector};
+use crate::queue::{Conditions, DEAD_LETTER_DESCRIPTION, DEAD_LETTER_REASON};
 use crate::rules::{Facts, Share};
 use crate::server::mailbox::Mail;
 use crate::shard::MessageRequest;
@@ -320,9 +321,6 @@ pub(super) struct Sent {
     sequence_numbers: Vec<u64>,
 }
 
-/// The application-properties that say why a message was dead-lettered.
-const REASON: &str = "DeadLetterReason";
-const DESCRIPTION: &str = "DeadLetterErrorDescription";
 /// Messages in one request to send.
 const SENT_MAX: usize = 1_000;
 
@@ -331,6 +329,7 @@ const SENT_MAX: usize = 1_000;
     params(("entity" = String, Path, description = "The path of a queue, a topic, a subscription, or one of their sub-queues: `orders/$DeadLetterQueue`, with slashes percent-encoded"), MessagesQuery),
     responses((status = 200, body = Messages), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn list(call: &Call<'_>, entity: &str) -> Answer {
+    let authority = call.authorize(entity).await?;
     let query: MessagesQuery = call.query()?;
     let limit = limited(query.limit)?;
     let selection = MessageSelection {
@@ -349,7 +348,6 @@ pub(super) async fn list(call: &Call<'_>, entity: &str) -> Answer {
     let selection = selection.read()?;
     let compiled = selection.compile();
     let selector = compiled.map_err(|error| Problem::bad_request(format!("{error}.")))?;
-    let authority = call.authorize(entity).await?;
     let mut found = Messages {
         messages: Vec::new(),
         next: Some(query.from),
@@ -435,7 +433,7 @@ pub(super) async fn dead_letters(call: &Call<'_>, entity: &str) -> Answer {
         let operation = Operation::Inspect {
             path: format!("{}/$DeadLetterQueue", entity.trim_matches('/')),
             from: from_number(from)?,
-            conditions: crate::queue::Conditions::default(),
+            conditions: Conditions::default(),
             most: limits::INSPECTED_MAX,
             with_bytes: false,
         };
@@ -449,10 +447,10 @@ pub(super) async fn dead_letters(call: &Call<'_>, entity: &str) -> Answer {
             let changed = message.inspected.stamps.amendments.as_deref();
             let text = |name| {
                 changed
-                    .cloned()
-                    .and_then(|mut changed| changed.take_string(name))
+                    .and_then(|changed| changed.string(name))
+                    .map(ToOwned::to_owned)
             };
-            let (reason, description) = (text(REASON), text(DESCRIPTION));
+            let (reason, description) = (text(DEAD_LETTER_REASON), text(DEAD_LETTER_DESCRIPTION));
             let number = message.inspected.number.0;
             let group = groups
                 .entry((reason.clone(), description.clone()))
@@ -679,8 +677,8 @@ impl Shown {
             value.and_then(|(_, value)| text_of(value))
         };
         let dead_letter = DeadLetter {
-            reason: property(REASON),
-            description: property(DESCRIPTION),
+            reason: property(DEAD_LETTER_REASON),
+            description: property(DEAD_LETTER_DESCRIPTION),
             source: stamps.dead_letter_source.as_deref().map(ToOwned::to_owned),
         };
         let is_dead = dead_letter.reason.is_some() || dead_letter.source.is_some();
