@@ -409,6 +409,18 @@ pub const SEARCHED_BYTES_MAX: usize = 1024 * 1024;
 pub const INSPECTED_MAX: usize = 100;
 /// Messages of a message session that are counted for an operator.
 pub const SESSION_MESSAGES_COUNTED: usize = 1_000;
+/// Scheduled messages that are counted in one step: about a millisecond.
+pub const SCHEDULED_COUNTED: usize = 20_000;
+/// Steps of one request that counts scheduled messages.
+pub const SCHEDULED_STEPS_MAX: usize = 500;
+/// Spans of time in which scheduled messages are counted.
+pub const SCHEDULED_SPANS_MAX: usize = 1_000;
+/// Entities that one step of a search over a namespace looks at.
+pub const SEARCHED_ENTITIES: usize = 1_000;
+/// Subscriptions whose rules one request tests a message against.
+pub const TESTED_SUBSCRIPTIONS_MAX: usize = 100;
+/// Rules of one subscription that a message is tested against.
+pub const TESTED_RULES_MAX: usize = 1_000;
 /// Pages of messages that one request of a search looks at.
 pub const SEARCHED_PAGES: usize = 100;
 /// Bytes of a body that are shown of a message in a list.

@@ -283,6 +283,71 @@ def entities_and_rules_are_made_changed_and_deleted(world: World) -> None:
     assert "orders" in {entity["path"] for entity in kinds[0]} and kinds[1][0]["subscriptions"] == 2, kinds
 
 
+def a_message_is_searched_in_the_whole_namespace(world: World) -> None:
+    api = world.api
+    with world.client() as client:
+        with client.get_queue_sender("bulk") as sender:
+            sender.send_messages([ServiceBusMessage("one", message_id="wanted", correlation_id="c-1"), ServiceBusMessage("other")])
+        with client.get_topic_sender("news") as sender:
+            sender.send_messages(ServiceBusMessage("two", message_id="wanted"))
+        with client.get_subscription_receiver("news", "one") as receiver:
+            (message,) = receiver.receive_messages(1, max_wait_time=10)
+            receiver.dead_letter_message(message, reason="Bad")
+    found, cursor = [], ""
+    while True:
+        answer = api("GET", f"messages?message_id=wanted&limit=1{cursor}")
+        found += answer["messages"]
+        if "next_queue" not in answer:
+            break
+        cursor = f"&from_queue={quoted(answer['next_queue'])}&from_number={answer['next_number']}"
+    places = sorted((one["queue"], one["message"]["message_id"]) for one in found)
+    assert places == [(queue, "wanted") for queue in ("bulk", "news/Subscriptions/one/$DeadLetterQueue", "news/Subscriptions/two")], places
+    (one,) = api("GET", "messages?correlation_id=c-1")["messages"]
+    assert (one["queue"], one["message"]["body"]["text"]) == ("bulk", "one"), one
+    number = one["message"]["sequence_number"]
+    assert "bulk" in {one["queue"] for one in api("GET", f"messages?sequence_number={number}")["messages"]}
+    status, problem = api.ask("GET", "messages")
+    assert status == 400 and "no condition" in problem["detail"], problem
+    for queue in {one["queue"] for one in found}:
+        api.job(queue, {"kind": "delete"})
+
+
+def scheduled_messages_are_counted_over_time(world: World) -> None:
+    api = world.api
+    times = ["2100-01-01T00:00:00Z", "2100-01-01T00:00:01Z", "2100-01-01T01:59:00Z"]
+    api("POST", "entities/bulk/send", {"messages": [{"body": time, "scheduled_for": time} for time in times]})
+    day = api("GET", "entities/bulk/schedule?from=2100-01-01T00:00:00Z&before=2100-01-02T00:00:00Z&spans=24")
+    assert [span["messages"] for span in day["spans"]] == [2, 1] + [0] * 22 and day["total"] == 3, day
+    assert day["spans"][1]["from"].startswith("2100-01-01T01:00:00"), day
+    assert sum(span["messages"] for span in api("GET", "entities/bulk/schedule")["spans"]) == 3
+    assert api.job("bulk", {"kind": "delete"}, states=["scheduled"])["changed"] == 3
+
+
+def a_message_is_tested_against_the_rules_of_a_topic(world: World) -> None:
+    api = world.api
+    rules = f"entities/{quoted('news/Subscriptions/two')}/rules"
+    api("PUT", f"{rules}/red", {"filter": {"kind": "sql", "expression": "color = 'red' AND size > 5 AND missing = 1"}})
+    api("DELETE", f"{rules}/$Default")
+    try:
+        message = {"properties": {"color": "red", "size": 3}}
+        one, two = api("POST", "entities/news/rule-tests", {"message": message})["subscriptions"]
+        assert one["takes"] and not two["takes"], (one, two)
+        (rule,) = two["rules"]
+        assert (rule["name"], rule["result"]) == ("red", "false"), rule
+        assert [part["result"] for part in rule["parts"]] == ["true", "false", "unknown"], rule
+        assert rule["parts"][1] == {"text": "size > 5", "result": "false", "values": {"size": 3}}, rule
+        (number,) = api("POST", "entities/bulk/send", {"messages": [message]})["sequence_numbers"]
+        kept = api("POST", f"entities/{quoted('news/Subscriptions/two')}/rule-tests", {"kept": {"entity": "bulk", "sequence_number": number}})
+        assert [subscription["path"] for subscription in kept["subscriptions"]] == ["news/Subscriptions/two"], kept
+        assert kept["subscriptions"][0]["rules"] == [rule], kept
+        status, problem = api.ask("POST", "entities/bulk/rule-tests", {"message": {}})
+        assert status == 400 and "is a queue" in problem["detail"], problem
+    finally:
+        api("PUT", f"{rules}/$Default", {"filter": {"kind": "true"}})
+        api("DELETE", f"{rules}/red")
+        api.job("bulk", {"kind": "delete"})
+
+
 def messages_are_carried_byte_for_byte(world: World) -> None:
     api = world.api
     with world.client() as client:
@@ -426,7 +491,10 @@ TESTS = [
     a_dead_letter_is_found_mended_and_sent_again, a_dead_letter_goes_back_to_the_subscription_that_failed,
     the_holder_of_a_message_is_known_and_its_connection_closed, a_purge_continues_after_kill_9,
     deferred_messages_are_put_back_and_scheduled_ones_put_off, the_state_of_a_session_is_seen_and_set,
-    entities_and_rules_are_made_changed_and_deleted, messages_are_carried_byte_for_byte, each_right_allows_its_own,
+    entities_and_rules_are_made_changed_and_deleted, a_message_is_searched_in_the_whole_namespace,
+    scheduled_messages_are_counted_over_time,
+    a_message_is_tested_against_the_rules_of_a_topic,
+    messages_are_carried_byte_for_byte, each_right_allows_its_own,
     what_rest_and_administration_say_is_theirs, the_commands_do_what_the_api_does, bad_requests_are_told_what_is_wrong, any_request_gets_an_answer_that_is_described,
 ]
 

@@ -15,6 +15,7 @@ pub mod amqp;
 pub mod denied;
 pub mod messages;
 pub mod operations;
+pub mod request_log;
 pub mod rest;
 mod statistics;
 
@@ -181,6 +182,7 @@ impl Gateway {
     pub fn apply(&mut self, cx: &mut StepContext<'_>, connection: ConnectionId, report: Report) {
         self.end_transactions(cx.now);
         self.end_tokens(cx);
+        let before = self.replies.len();
         match report {
             Report::Event(event) => self.apply_event(cx, connection, event),
             Report::Returned { token, link } => self.returned(cx, connection, link, token),
@@ -192,6 +194,7 @@ impl Gateway {
                 self.authenticate(cx.now, connection, &identity, Attempt::OneOfSeveral);
             }
         }
+        self.log_links(before);
     }
 
     /// Does what is due, or some of it: then [`Gateway::poll_timeout`] stays where it is.

@@ -12,13 +12,15 @@ use super::amqp::{Link, ServiceNode, link_of};
 use super::denied::host_shown;
 use super::{Gateway, Reply, Routed};
 use crate::access::{Authority, PeerAddress};
-use crate::address::{self, EntityAddress};
+use crate::address::{self, Address, EntityAddress};
 use crate::amqp::{Condition, LinkId, Refusal};
 use crate::gateway::amqp::consumer_id;
 use crate::ids::{BodyRef, ConnectionId, EntityId, JobId, SequenceNumber};
 use crate::limits;
 use crate::namespace::{Denied, DeniedKind, Job, JobDescription, StepContext};
-use crate::queue::{Conditions, ConsumerId, Inspected, Looks, SessionInspected, SessionList};
+use crate::queue::{
+    Conditions, ConsumerId, Inspected, Looks, Schedule, SessionInspected, SessionList,
+};
 use crate::rights::Right;
 use crate::time::Timestamp;
 
@@ -37,6 +39,24 @@ pub enum Operation {
         most: usize,
         /// With their bytes.
         with_bytes: bool,
+    },
+    /// List the queues with messages of the namespace, in the order of their addresses.
+    Queues {
+        /// The address to begin at; the first if it is not given.
+        from: Option<String>,
+    },
+    /// Count scheduled messages by the time when they become active.
+    Schedule {
+        /// The path.
+        path: String,
+        /// From when on; from the first if it is not given.
+        from: Option<Timestamp>,
+        /// Until when; to the last if it is not given.
+        before: Option<Timestamp>,
+        /// Equal spans of that time.
+        spans: usize,
+        /// The position to continue at.
+        position: Option<(Timestamp, u64)>,
     },
     /// List message sessions that have messages or a state, in the order of their names.
     Sessions {
@@ -87,6 +107,10 @@ pub enum Operation {
 pub enum Operated {
     /// Messages, and the number to continue at, if there are more.
     Messages(MessagesView),
+    /// Addresses of queues, and the one to continue at.
+    Queues(Vec<String>, Option<String>),
+    /// Scheduled messages.
+    Schedule(Schedule),
     /// Message sessions, and the id behind which there may be more.
     Sessions(Vec<SessionView>, Option<String>),
     /// A message session with its state.
@@ -211,6 +235,8 @@ impl Operated {
         let messages = match self {
             Self::Messages(view) if view.with_bytes => view.messages.as_slice(),
             Self::Messages(_)
+            | Self::Queues(..)
+            | Self::Schedule(_)
             | Self::Sessions(..)
             | Self::Session(..)
             | Self::Connections(_)
@@ -256,24 +282,34 @@ impl Gateway {
                 most,
                 with_bytes,
             } => {
-                let (queue, _) = self.named(host, authority, &path, Right::Listen)?;
-                // What is due is done first: what has expired is not shown.
-                self.with_queue(cx, queue, |_, _| ());
+                let queue = self.looked_at(cx, host, authority, &path)?;
                 Ok(self.inspect(queue, from, &conditions, most, with_bytes))
             }
+            Operation::Queues { from } => {
+                let prefix = self.check_namespace(host, authority, Right::Listen)?;
+                self.queues_from(&prefix, from.as_deref())
+            }
+            Operation::Schedule {
+                path,
+                from,
+                before,
+                spans,
+                position,
+            } => {
+                let queue = self.looked_at(cx, host, authority, &path)?;
+                let queue = self.namespaces.queue(queue);
+                let queue = queue.ok_or_else(|| Denied::not_found("", &path))?;
+                let schedule = queue.schedule(from, before, spans, position);
+                Ok(Operated::Schedule(schedule))
+            }
             Operation::Sessions { path, after, most } => {
-                let (queue, _) = self.named(host, authority, &path, Right::Listen)?;
-                self.with_queue(cx, queue, |_, _| ());
+                let queue = self.looked_at(cx, host, authority, &path)?;
                 Ok(self.list_sessions(queue, after.as_deref(), most))
             }
             Operation::Session { path, id } => {
-                let (queue, _) = self.named(host, authority, &path, Right::Listen)?;
-                self.with_queue(cx, queue, |_, _| ());
-                let state = self
-                    .namespaces
-                    .queue(queue)
-                    .and_then(|queue| queue.session_state(&id));
-                let state = state.map(|state| state.to_vec());
+                let queue = self.looked_at(cx, host, authority, &path)?;
+                let found = self.namespaces.queue(queue);
+                let state = found.and_then(|queue| Some(queue.session_state(&id)?.to_vec()));
                 Ok(Operated::Session(self.session_view(queue, id), state))
             }
             Operation::SetSessionState { path, id, state } => {
@@ -294,10 +330,7 @@ impl Gateway {
             }
             Operation::Jobs => {
                 let prefix = self.check_namespace(host, authority, Right::Listen)?;
-                let jobs = self.namespaces.jobs();
-                let jobs = jobs.filter(|(_, _, job)| address::namespace_of(&job.path) == prefix);
-                let views = jobs.map(|(id, queue, job)| job_view(id, queue, job));
-                Ok(Operated::Jobs(views.collect()))
+                Ok(Operated::Jobs(self.job_views(&prefix)))
             }
             Operation::Job(id) => {
                 let view = self.job(host, authority, id, Right::Listen)?;
@@ -310,6 +343,26 @@ impl Gateway {
                 Ok(Operated::Job(Box::new(view)))
             }
         }
+    }
+
+    /// Finds a queue that a client may look at. What is due in it is done first: what has expired is not shown.
+    fn looked_at(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        host: Option<&str>,
+        authority: &Authority,
+        path: &str,
+    ) -> Result<EntityId, Denied> {
+        let (queue, _) = self.named(host, authority, path, Right::Listen)?;
+        self.with_queue(cx, queue, |_, _| ());
+        Ok(queue)
+    }
+
+    fn job_views(&self, prefix: &str) -> Vec<JobView> {
+        let jobs = self.namespaces.jobs();
+        let jobs = jobs.filter(|(_, _, job)| address::namespace_of(&job.path) == prefix);
+        jobs.map(|(id, queue, job)| job_view(id, queue, job))
+            .collect()
     }
 
     /// Checks a right to a whole namespace; returns the prefix of its entities' paths.
@@ -367,6 +420,24 @@ impl Gateway {
             container_id: connection.container_id.clone(),
             peer: connection.origin.peer,
         })
+    }
+
+    fn queues_from(&self, prefix: &str, from: Option<&str>) -> Result<Operated, Denied> {
+        let from = from.map(|path| match Address::of_path(path) {
+            Ok(Address::Entity(address)) => {
+                let path = format!("{prefix}{}", address.path);
+                Ok(EntityAddress { path, ..address })
+            }
+            Ok(Address::Cbs | Address::Management(_)) | Err(_) => {
+                let text = format!("'{path}' is no address of a queue.");
+                Err(Denied::new(DeniedKind::Argument, text, path))
+            }
+        });
+        let (found, next) = self
+            .namespaces
+            .queues_from(prefix, from.transpose()?.as_ref());
+        let shown = found.into_iter().map(|queue| self.shown(queue));
+        Ok(Operated::Queues(shown.collect(), next))
     }
 
     fn list_sessions(&self, queue: EntityId, after: Option<&str>, most: usize) -> Operated {
@@ -509,7 +580,7 @@ impl Gateway {
     }
 
     /// Returns the address of a queue as clients of its namespace write it.
-    fn shown(&self, queue: EntityId) -> String {
+    pub(super) fn shown(&self, queue: EntityId) -> String {
         let name = self.namespaces.name_of(queue);
         address::without_namespace(&name).to_owned()
     }
@@ -591,7 +662,7 @@ impl Gateway {
     }
 }
 
-fn node_shown(node: &ServiceNode) -> String {
+pub(super) fn node_shown(node: &ServiceNode) -> String {
     match node {
         ServiceNode::Cbs => "$cbs".to_owned(),
         ServiceNode::Management(address) => {

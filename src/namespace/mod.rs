@@ -31,7 +31,7 @@ pub(crate) mod transactions;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::address::{EntityAddress, SubQueue};
+use crate::address::{self, EntityAddress, SubQueue};
 use crate::ids::{BodyRef, EntityId, Random};
 use crate::limits;
 use crate::queue::{Arriving, Context, Delivery, Description, Effects, Journal, Queue, Record};
@@ -346,6 +346,41 @@ impl Namespaces {
             SubQueue::DeadLetter => base.dead_letters(),
             SubQueue::TransferDeadLetter => base.transfer_dead_letters(),
         })
+    }
+
+    /// Returns the queues with messages of a namespace, by the prefix of its paths, in the order of their addresses from
+    /// one on, and the path of the entity to continue at.
+    pub(crate) fn queues_from(
+        &self,
+        prefix: &str,
+        from: Option<&EntityAddress>,
+    ) -> (Vec<EntityId>, Option<String>) {
+        let start = from.map_or_else(|| address::key(prefix), |from| address::key(&from.path));
+        let mut found = Vec::new();
+        let entities = self.directory.entities_from(&start);
+        let is_of_namespace = |path: &str| address::namespace_of(path) == prefix;
+        // Entities of other namespaces come before those of the first one.
+        let of_namespace = entities
+            .skip_while(|(_, entity)| !is_of_namespace(&entity.path))
+            .take_while(|(_, entity)| is_of_namespace(&entity.path));
+        for (at, (key, entity)) in of_namespace.enumerate() {
+            if at == limits::SEARCHED_ENTITIES {
+                let path = address::without_namespace(&entity.path);
+                return (found, Some(path.to_owned()));
+            }
+            let subqueue = from.filter(|_| key == start).map(|from| from.queue);
+            let base = entity.base;
+            let queues = [base, base.dead_letters(), base.transfer_dead_letters()];
+            let skipped = match subqueue {
+                None | Some(SubQueue::Main) => 0,
+                Some(SubQueue::DeadLetter) => 1,
+                Some(SubQueue::TransferDeadLetter) => 2,
+            };
+            let queues = queues.into_iter().skip(skipped);
+            found
+                .extend(queues.filter(|&id| self.queue(id).is_some_and(|queue| !queue.is_empty())));
+        }
+        (found, None)
     }
 
     /// Returns whether there is an entity at a path as clients write it, in the namespace of a host name.

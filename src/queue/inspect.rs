@@ -67,8 +67,63 @@ pub struct SessionInspected {
     pub holder: Option<(ConsumerId, Timestamp)>,
 }
 
+/// Scheduled messages by the time when they become active.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Schedule {
+    /// The beginning of the first span.
+    pub from: Timestamp,
+    /// The end of the last span, which it does not contain.
+    pub before: Timestamp,
+    /// Messages that become active in each of the equal spans.
+    pub counts: Vec<usize>,
+    /// All scheduled messages of the queue.
+    pub total: usize,
+    /// The position to continue to count at; `None` if all are counted.
+    pub next: Option<(Timestamp, u64)>,
+}
+
 /// Locks that cost as much as one entry that is looked at.
 const LOCKS_PER_LOOK: usize = 8;
+
+impl Schedule {
+    /// Returns when a span begins: the first time that is counted in it.
+    #[must_use]
+    pub fn beginning_of(&self, span: usize) -> Timestamp {
+        let (length, spans) = self.scale();
+        let span = i128::try_from(span).unwrap_or(spans);
+        let offset = (length * span + spans - 1) / spans;
+        let offset = i64::try_from(offset).unwrap_or(i64::MAX);
+        self.from.after(Millis::from_millis(offset))
+    }
+
+    /// Counts a message in its span.
+    fn count(&mut self, due: Timestamp) {
+        let (length, spans) = self.scale();
+        let place = i128::from(due.since(self.from).as_millis()) * spans / length;
+        let place = usize::try_from(place).unwrap_or(usize::MAX);
+        if let Some(count) = self.counts.get_mut(place) {
+            *count += 1;
+        }
+    }
+
+    /// Returns the milliseconds of the whole time, and the number of spans; both at least 1.
+    fn scale(&self) -> (i128, i128) {
+        let length = i128::from(self.before.since(self.from).as_millis());
+        let spans = i128::try_from(self.counts.len()).unwrap_or(i128::MAX);
+        (length.max(1), spans.max(1))
+    }
+
+    /// Adds the counts of a further step.
+    #[must_use]
+    pub fn with(mut self, further: &Self) -> Self {
+        for (count, more) in self.counts.iter_mut().zip(&further.counts) {
+            *count += more;
+        }
+        self.total = further.total;
+        self.next = further.next;
+        self
+    }
+}
 
 impl Until {
     fn covers(&self, ordinal: u64) -> bool {
@@ -243,6 +298,41 @@ impl Queue {
             state_bytes: self.session_state(id).map(Bytes::len),
             holder: holder.map(|holder| (holder.consumer, holder.until)),
         }
+    }
+
+    /// Counts scheduled messages in equal spans of time, [`limits::SCHEDULED_COUNTED`] at most, from a position on. Without
+    /// a beginning and an end, the spans reach from the first of them to the last.
+    #[must_use]
+    pub fn schedule(
+        &self,
+        from: Option<Timestamp>,
+        before: Option<Timestamp>,
+        spans: usize,
+        position: Option<(Timestamp, u64)>,
+    ) -> Schedule {
+        let first = self.scheduled.first().map(|&(due, _)| due);
+        let last = self.scheduled.last().map(|&(due, _)| due);
+        let from = from.or(first).unwrap_or(Timestamp::EPOCH);
+        let behind_last = last.map_or(from, |last| last.after(Millis::from_millis(1)));
+        let before = before.unwrap_or(behind_last).max(from);
+        let mut schedule = Schedule {
+            from,
+            before,
+            counts: vec![0; spans],
+            total: self.scheduled.len(),
+            next: None,
+        };
+        let start = position.unwrap_or((from, 0));
+        let all = self.scheduled.range(start..);
+        let all = all.take_while(|(due, _)| *due < before);
+        for (looked, &(due, ordinal)) in all.enumerate() {
+            if looked == limits::SCHEDULED_COUNTED {
+                schedule.next = Some((due, ordinal));
+                break;
+            }
+            schedule.count(due);
+        }
+        schedule
     }
 
     /// Returns the position of a number.

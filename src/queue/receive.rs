@@ -415,6 +415,13 @@ impl Queue {
         }
     }
 
+    /// Returns the number of the message that a lock holds.
+    #[must_use]
+    pub fn number_of_lock(&self, token: LockToken) -> Option<SequenceNumber> {
+        let lock = self.locks.get(token)?;
+        Some(super::number(lock.ordinal))
+    }
+
     /// Returns whether a lock holds.
     #[must_use]
     pub fn is_locked(&self, token: LockToken) -> bool {

@@ -1,10 +1,13 @@
 //! Correlation filters: a message matches if its properties have given values.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::Value;
 use super::compare::same;
 use super::evaluate::{EvaluationError, View};
+use super::explain::Name;
 use super::system::System;
 use crate::message::{Field, Scalar};
 
@@ -82,11 +85,8 @@ impl CorrelationFilter {
     /// Returns whether a message with its amendments has all values of the filter.
     pub(super) fn matches(&self, view: &View<'_>) -> Result<bool, EvaluationError> {
         for (selector, wanted) in self.tests() {
-            let value = match selector {
-                Selector::Field(field) => view.system(System::Field(field))?,
-                Selector::Property(name) => view.user(name)?,
-            };
-            if !value.is_some_and(|value| same(&value, &wanted)) {
+            let (is_same, _) = selector.test(view, &wanted)?;
+            if !is_same {
                 return Ok(false);
             }
         }
@@ -114,5 +114,30 @@ impl CorrelationFilter {
         fields.chain(
             properties.map(|(name, value)| (Selector::Property(name), value.scalar().borrowed())),
         )
+    }
+}
+
+impl Selector<'_> {
+    /// Returns whether the property of a message has the value that is wanted, and its value.
+    pub(super) fn test<'v>(
+        self,
+        view: &View<'v>,
+        wanted: &Scalar<'_>,
+    ) -> Result<(bool, Option<Scalar<'v>>), EvaluationError> {
+        let value = match self {
+            Self::Field(field) => view.system(System::Field(field))?,
+            Self::Property(name) => view.user(name)?,
+        };
+        let is_same = value.as_ref().is_some_and(|value| same(value, wanted));
+        Ok((is_same, value))
+    }
+}
+
+impl fmt::Display for Selector<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Field(field) => write!(out, "sys.{}", System::Field(*field).name()),
+            Self::Property(name) => write!(out, "{}", Name(name)),
+        }
     }
 }

@@ -293,7 +293,10 @@ impl<'a> View<'a> {
         clippy::wildcard_enum_match_arm,
         reason = "a name is a text; any other value is an error"
     )]
-    fn property(&self, property: &'a Property) -> Result<Option<Scalar<'a>>, EvaluationError> {
+    pub(super) fn property(
+        &self,
+        property: &'a Property,
+    ) -> Result<Option<Scalar<'a>>, EvaluationError> {
         match property {
             Property::User(name) => self.user(name),
             Property::System(name) => self.system(*name),
@@ -455,14 +458,18 @@ impl Arithmetic {
     }
 
     fn unlike(self, a: &Scalar<'_>, b: &Scalar<'_>) -> EvaluationError {
-        let operator = match self {
+        EvaluationError::Unlike(kind(a), kind(b), self.symbol())
+    }
+
+    /// Returns the operator as SQL writes it.
+    pub(super) const fn symbol(self) -> &'static str {
+        match self {
             Self::Add => "+",
             Self::Divide => "/",
             Self::Multiply => "*",
             Self::Remainder => "%",
             Self::Subtract => "-",
-        };
-        EvaluationError::Unlike(kind(a), kind(b), operator)
+        }
     }
 }
 

@@ -11,6 +11,7 @@ mod action;
 mod compare;
 mod correlation;
 mod evaluate;
+mod explain;
 mod lexer;
 mod like;
 mod parser;
@@ -30,6 +31,7 @@ use crate::ids::SequenceNumber;
 
 pub use action::Action;
 pub use correlation::{CorrelationFields, CorrelationFilter, EmptyFilter};
+pub use explain::{Explanation, Truth};
 pub use selector::selector;
 pub use set::{Evaluation, Match, Progress, RuleRefused, RuleSet};
 pub use sql::{Parameters, SqlError, SqlFilter};

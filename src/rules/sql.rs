@@ -62,6 +62,11 @@ impl SqlFilter {
         &self.text
     }
 
+    /// Returns the condition.
+    pub(super) const fn condition(&self) -> &Expression {
+        &self.condition
+    }
+
     /// Returns the parameters.
     #[must_use]
     pub const fn parameters(&self) -> &Parameters {

@@ -7,8 +7,8 @@ use crate::time::{Millis, TICKS_PER_MILLI, Timestamp};
 /// A `sys.` property, by the names of .NET's `BrokeredMessage` and `ServiceBusMessage`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum System {
-    /// It has no value yet: it is given by a lock, or by the queue that gave the message up.
-    Absent,
+    /// One, by its name, that has no value yet: it is given by a lock, or by the queue that gave the message up.
+    Absent(&'static str),
     DeliveryCount,
     EnqueuedTime,
     ExpiresAt,
@@ -43,7 +43,7 @@ pub(super) enum Settable {
 const NAMES: [(&str, System); 31] = [
     ("ContentType", System::Field(Field::ContentType)),
     ("CorrelationId", System::Field(Field::CorrelationId)),
-    ("DeadLetterSource", System::Absent),
+    ("DeadLetterSource", System::Absent("DeadLetterSource")),
     ("DeliveryCount", System::DeliveryCount),
     ("EnqueuedSequenceNumber", System::SequenceNumber),
     ("EnqueuedTime", System::EnqueuedTime),
@@ -56,9 +56,9 @@ const NAMES: [(&str, System); 31] = [
     ("JMSPriority", System::JmsPriority),
     ("JMSTimestamp", System::JmsTimestamp),
     ("Label", System::Field(Field::Label)),
-    ("LockToken", System::Absent),
-    ("LockedUntil", System::Absent),
-    ("LockedUntilUtc", System::Absent),
+    ("LockToken", System::Absent("LockToken")),
+    ("LockedUntil", System::Absent("LockedUntil")),
+    ("LockedUntilUtc", System::Absent("LockedUntilUtc")),
     ("MessageId", System::Field(Field::MessageId)),
     ("PartitionKey", System::PartitionKey),
     ("ReplyTo", System::Field(Field::ReplyTo)),
@@ -86,12 +86,19 @@ impl System {
             .map(|(_, system)| *system)
     }
 
+    /// Returns its name.
+    pub(super) fn name(self) -> &'static str {
+        let mut names = NAMES.iter();
+        let found = names.find(|(_, system)| *system == self);
+        found.map_or("ViaPartitionKey", |(name, _)| *name)
+    }
+
     /// Returns the effect of a `SET` of it.
     pub(super) const fn settable(self) -> Settable {
         match self {
             Self::Field(field) => Settable::Changed(field),
             Self::ScheduledEnqueueTime => Settable::Ignored,
-            Self::Absent
+            Self::Absent(_)
             | Self::DeliveryCount
             | Self::EnqueuedTime
             | Self::ExpiresAt
@@ -115,7 +122,7 @@ impl System {
             Self::PartitionKey | Self::ScheduledEnqueueTime | Self::ViaPartitionKey => {
                 Part::MessageAnnotations
             }
-            Self::Absent
+            Self::Absent(_)
             | Self::DeliveryCount
             | Self::EnqueuedTime
             | Self::ExpiresAt
@@ -141,7 +148,7 @@ impl System {
     ) -> Scalar<'a> {
         let decoded = |value: Option<&'a [u8]>| value.map_or(Scalar::Null, Scalar::decode);
         match self {
-            Self::Absent => Scalar::Null,
+            Self::Absent(_) => Scalar::Null,
             Self::DeliveryCount | Self::State => Scalar::Long(0),
             Self::EnqueuedTime => facts.enqueued_time.into(),
             Self::ExpiresAt => facts

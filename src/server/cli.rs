@@ -168,9 +168,21 @@ pub struct ServeArgs {
     /// less.
     #[arg(long, value_name = "MIB")]
     pub cache_mb: Option<usize>,
+    /// Logs.
+    #[command(flatten)]
+    pub logs: LogArgs,
+}
+
+/// What is logged, and how.
+#[derive(Debug, Clone, Args)]
+pub struct LogArgs {
     /// The format of log lines.
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
+    /// Log a line for each message that is sent, delivered or settled, for each link and for each request: who, what, which
+    /// entity and sequence numbers, and the outcome.
+    #[arg(long)]
+    pub log_requests: bool,
 }
 
 /// Listeners. Every address takes every protocol: AMQP, TLS, HTTP and WebSockets are distinguished
@@ -239,7 +251,7 @@ pub fn main() -> ExitCode {
                     address.set_port(port);
                 }
             }
-            if let Err(error) = logging::start(args.log_format) {
+            if let Err(error) = logging::start(&args.logs) {
                 print::complain(error);
                 return ExitCode::FAILURE;
             }

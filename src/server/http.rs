@@ -15,7 +15,7 @@ use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{Extension, FromRequestParts as _, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use hyper::ext::ReasonPhrase;
@@ -25,7 +25,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 use tower_service::Service as _;
-use tracing::{debug, info};
+use tracing::{Level, debug, enabled, info};
 
 use super::admission::{ConnectionSlot, ConnectionSlots, ListenerKind, Permit};
 use super::api;
@@ -39,6 +39,7 @@ use super::websocket::ByteStream;
 use crate::access::{Authority, Fault, Inquiry, Origin, TokenRefused};
 use crate::gateway::Tracking;
 use crate::gateway::admin::{AdminError, AdminRequest, AdminResponse, RequestHead};
+use crate::gateway::request_log;
 use crate::gateway::rest::RequestLine;
 use crate::limits;
 use crate::namespace::{Denied, DeniedKind};
@@ -129,12 +130,16 @@ async fn answer_all(
         if request.uri().path().starts_with("/%24") {
             decode_dollar(request.uri_mut());
         }
+        let logged = LoggedRequest::begin(&request, &caller);
         request.extensions_mut().insert(caller.clone());
         request.extensions_mut().insert(head.take());
         let (answered, head) = (router.clone().call(request), head.clone());
         let refused = Arc::clone(&refused);
         async move {
             let mut response = answered.await?;
+            if let Some(logged) = logged {
+                logged.end(response.status());
+            }
             if let Some(messages::Spelled(names)) = response.extensions_mut().remove() {
                 head.spell(names).await;
             }
@@ -180,6 +185,37 @@ async fn answer_all(
     };
     if let Err(error) = ended {
         debug!(%error, "HTTP connection ended");
+    }
+}
+
+/// A request for the log of requests.
+struct LoggedRequest {
+    method: Method,
+    path: String,
+    client: String,
+    begun: Instant,
+}
+
+impl LoggedRequest {
+    /// Takes note of a request, if requests are logged. Its query is not logged: it may have a token.
+    fn begin<B>(request: &hyper::Request<B>, caller: &Caller) -> Option<Self> {
+        enabled!(target: request_log::TARGET, Level::INFO).then(|| Self {
+            method: request.method().clone(),
+            path: request.uri().path().to_owned(),
+            client: caller.address.to_string(),
+            begun: Instant::now(),
+        })
+    }
+
+    fn end(self, status: StatusCode) {
+        let Self {
+            method,
+            path,
+            client,
+            begun,
+        } = self;
+        let (status, milliseconds) = (status.as_u16(), begun.elapsed().as_millis());
+        info!(target: request_log::TARGET, %client, %method, ?path, status, milliseconds, "http");
     }
 }
 

@@ -7,7 +7,9 @@ use clap::ValueEnum;
 use tracing::{Level, enabled, error};
 use tracing_subscriber::EnvFilter;
 
+use super::cli::LogArgs;
 use super::print;
+use crate::gateway::request_log;
 
 /// How log lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -27,13 +29,18 @@ pub(super) fn fatal(text: impl Display) {
     }
 }
 
-/// Begins to write logs to standard error; `RUST_LOG` filters them, the default is `info`.
+/// Begins to write logs to standard error; `RUST_LOG` filters them, the default is `info`. Requests are logged only if that is
+/// asked for.
 ///
 /// # Errors
 ///
 /// The fault of `RUST_LOG`.
-pub(super) fn start(format: LogFormat) -> Result<(), String> {
-    let filter = match std::env::var("RUST_LOG") {
+pub(super) fn start(args: &LogArgs) -> Result<(), String> {
+    let directives = std::env::var("RUST_LOG");
+    let names_requests = directives
+        .as_ref()
+        .is_ok_and(|directives| directives.contains(request_log::TARGET));
+    let mut filter = match directives {
         Ok(directives) if !directives.is_empty() => {
             EnvFilter::try_new(&directives).map_err(|error| {
                 format!("RUST_LOG: {error}; for example: info,jitney::amqp::frame=trace")
@@ -41,13 +48,18 @@ pub(super) fn start(format: LogFormat) -> Result<(), String> {
         }
         Ok(_) | Err(_) => EnvFilter::new("info"),
     };
+    if args.log_requests || !names_requests {
+        let level = if args.log_requests { "info" } else { "off" };
+        let directive = format!("{}={level}", request_log::TARGET).parse();
+        filter = filter.add_directive(directive.expect("a target and a level are a directive"));
+    }
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
         // Standard error may be closed.
         .log_internal_errors(false);
-    match format {
+    match args.log_format {
         LogFormat::Json => subscriber.json().init(),
         LogFormat::Text => subscriber.init(),
     }

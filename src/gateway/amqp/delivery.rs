@@ -4,7 +4,7 @@ use super::links::session_accept;
 use super::windows::Load;
 use super::{Link, Reply, Routed, consumer_id, link_of};
 use crate::amqp::{LinkId, Tag};
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, request_log};
 use crate::ids::{ConnectionId, EntityId, LockToken};
 use crate::namespace::{Deliveries, StepContext};
 use crate::namespace::{Denied, DeniedKind};
@@ -14,6 +14,7 @@ impl Gateway {
     /// Passes what queues have handed out on to the links that it is for.
     pub(crate) fn deliver(&mut self, cx: &mut StepContext<'_>, deliveries: &mut Deliveries) {
         let mut filled = Vec::new();
+        let is_logged = request_log::is_on();
         for (rests_on, delivery) in deliveries.drain() {
             let (consumer, reply) = match delivery {
                 Delivery::Drained(consumer, limit) => {
@@ -21,6 +22,10 @@ impl Gateway {
                 }
                 Delivery::Message(consumer, handover) => {
                     let (connection, link) = link_of(consumer);
+                    if is_logged {
+                        let queue = self.link(connection, link).and_then(Link::queue);
+                        self.log_delivered(connection, queue, &handover);
+                    }
                     let load = Load::Messages(u64::from(handover.body.length));
                     if self.load(cx.now, connection, load) {
                         filled.push(connection);

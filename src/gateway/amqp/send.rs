@@ -9,6 +9,7 @@ use super::{Link, Reply, Routed};
 use crate::amqp::{DeliveryId, LinkId, Outcome};
 use crate::gateway::Gateway;
 use crate::gateway::denied::rejected;
+use crate::gateway::request_log::Numbers;
 use crate::ids::{ConnectionId, EntityId};
 use crate::message::{BATCH_FORMAT, Message, split_batch};
 use crate::namespace::{Operation, StepContext, is_ahead};
@@ -56,6 +57,9 @@ impl Gateway {
         let (outcome, rests_on) = match taken {
             Ok(taken) => taken,
             Err(denied) => {
+                if let Some(state) = self.link(connection, link) {
+                    self.log_not_taken(connection, state, &denied);
+                }
                 if let Some(id) = &incoming.transaction {
                     self.abort(connection, id, &denied.text);
                 }
@@ -128,11 +132,16 @@ impl Gateway {
             self.enlist(cx, connection, id, send, None)?;
             return Ok(provisionally(incoming, Outcome::Accepted));
         }
+        let mut numbers = Numbers::begin();
         self.with_namespaces(cx, |namespaces, cx| {
             namespaces.admit(cx, queue, messages.as_ref())?;
-            namespaces.put(cx, queue, destination.as_ref(), messages, |_| ());
-            Ok(Outcome::Accepted)
-        })
+            namespaces.put(cx, queue, destination.as_ref(), messages, |number| {
+                numbers.push(number);
+            });
+            Ok::<(), Denied>(())
+        })?;
+        self.log_taken(connection, queue, &numbers);
+        Ok(Outcome::Accepted)
     }
 }
 

@@ -61,10 +61,14 @@ impl Gateway {
         let (settlement, answer) = self.interpreted.interpret(outcome);
         let (result, answer) = match transaction {
             None => {
-                let settlement = self.with_namespaces(cx, |namespaces, cx| {
+                let logged = self.begin_settled(queue, token, &settlement);
+                let result = self.with_namespaces(cx, |namespaces, cx| {
                     namespaces.settle(cx, queue, token, LostLock::Message, settlement)
                 });
-                (settlement, answer)
+                if let Some(logged) = logged {
+                    self.log_settled(connection, queue, &logged, &result);
+                }
+                (result, answer)
             }
             Some(id) => {
                 let at_commit = Answer {

@@ -541,3 +541,53 @@ fn the_states_of_sessions_are_seen_and_set() {
     );
     assert_eq!(refused.unwrap_err().kind, DeniedKind::NotAllowed);
 }
+
+#[test]
+fn queues_with_messages_are_listed_from_any_of_them_on() {
+    let mut bench = Bench::new();
+    bench.send("q", message("a"));
+    bench.send("q", message("b"));
+    settle(&mut bench, dead_letter("Bad"));
+    let mut from = |from: Option<&str>| {
+        let from = from.map(ToOwned::to_owned);
+        match perform(&mut bench, Operation::Queues { from }) {
+            Ok(Operated::Queues(queues, None)) => queues,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(from(None), ["q", DEAD]);
+    assert_eq!(from(Some("q")), ["q", DEAD]);
+    assert_eq!(from(Some(DEAD)), [DEAD]);
+    assert_eq!(from(Some("r")), [""; 0]);
+}
+
+#[test]
+fn scheduled_messages_are_counted_in_spans_of_time() {
+    let mut bench = Bench::new();
+    for at in [10_000, 10_999, 11_000, 19_999] {
+        bench.send("q", scheduled(at, 1));
+    }
+    let mut count = |from: Option<i64>, before: Option<i64>, spans| {
+        let operation = Operation::Schedule {
+            path: "q".to_owned(),
+            from: from.map(Timestamp::from_millis),
+            before: before.map(Timestamp::from_millis),
+            spans,
+            position: None,
+        };
+        match perform(&mut bench, operation) {
+            Ok(Operated::Schedule(schedule)) => schedule,
+            other => panic!("{other:?}"),
+        }
+    };
+    let whole = count(None, None, 10);
+    assert_eq!(whole.counts, [2, 1, 0, 0, 0, 0, 0, 0, 0, 1]);
+    assert_eq!(whole.from, Timestamp::from_millis(10_000));
+    assert_eq!(whole.before, Timestamp::from_millis(20_000));
+    assert_eq!((whole.total, whole.next), (4, None));
+    assert_eq!(whole.beginning_of(1), Timestamp::from_millis(11_000));
+    let part = count(Some(10_500), Some(11_500), 3);
+    assert_eq!((part.counts, part.total), (vec![0, 2, 0], 4));
+    // A span that is no time at all has nothing in it.
+    assert_eq!(count(Some(10_000), Some(10_000), 2).counts, [0, 0]);
+}

@@ -3,6 +3,7 @@
 mod actions;
 mod cost;
 mod examples;
+mod explanations;
 mod laws;
 mod sets;
 mod work;

@@ -211,15 +211,10 @@ async fn wait(
 }
 
 fn view_of(operated: Operated) -> Result<JobView, Problem> {
-    match operated {
-        Operated::Job(view) => Ok(*view),
-        Operated::Messages(_)
-        | Operated::Sessions(..)
-        | Operated::Session(..)
-        | Operated::Connections(_)
-        | Operated::Jobs(_)
-        | Operated::Done => Err(Problem::stopping()),
-    }
+    let Operated::Job(view) = operated else {
+        return Err(Problem::stopping());
+    };
+    Ok(*view)
 }
 
 fn read_id(text: &str) -> Result<JobId, Problem> {

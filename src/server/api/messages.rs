@@ -39,7 +39,7 @@ pub(super) enum State {
 }
 
 /// Which messages.
-#[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
+#[derive(Debug, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct MessageSelection {
     /// States; none means all.
@@ -288,7 +288,7 @@ pub(super) struct SendRequest {
 /// A message to be sent.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
-struct NewMessage {
+pub(super) struct NewMessage {
     /// The body as a text.
     body: Option<String>,
     /// The body in base64, instead.
@@ -492,7 +492,8 @@ pub(super) async fn send(call: &Call<'_>, entity: &str, body: Body) -> Answer {
     }
     let now = call.server.clock.now();
     let messages = request.messages.into_iter().enumerate();
-    let messages = messages.map(|(at, Object(message))| message.encode(at, now));
+    let messages =
+        messages.map(|(at, Object(message))| message.encode(&format!("messages[{at}]"), now));
     let messages = messages.collect::<Result<Vec<Message>, Problem>>()?;
     let owner = call.server.shards.owner_of(&call.host);
     let bytes = messages.iter().map(|message| message.bytes().len()).sum();
@@ -517,10 +518,9 @@ pub(super) async fn send(call: &Call<'_>, entity: &str, body: Body) -> Answer {
 
 impl NewMessage {
     /// Makes the message that an AMQP client would send.
-    fn encode(self, at: usize, now: Timestamp) -> Result<Message, Problem> {
-        let wrong = |field: &str, why: &str| {
-            Problem::bad_request(format!("messages[{at}].{field}: {why}."))
-        };
+    pub(super) fn encode(self, name: &str, now: Timestamp) -> Result<Message, Problem> {
+        let wrong =
+            |field: &str, why: &str| Problem::bad_request(format!("{name}.{field}: {why}."));
         let decoded = |field: &str, text: &str| {
             STANDARD
                 .decode(text)
@@ -550,14 +550,14 @@ impl NewMessage {
         ];
         let fields = fields.into_iter();
         let fields = fields.filter_map(|(field, value)| Some((field, value?)));
-        let properties = self.properties.iter().map(|(name, value)| {
+        let properties = self.properties.iter().map(|(property, value)| {
             let read = property_of_json(value);
             let why = format!("{value} is no text, number or boolean");
-            let read = read.ok_or_else(|| wrong(&format!("properties.{name}"), &why))?;
-            Ok((name.clone(), read))
+            let read = read.ok_or_else(|| wrong(&format!("properties.{property}"), &why))?;
+            Ok((property.clone(), read))
         });
-        let due = instant(&format!("messages[{at}].scheduled_for"), self.scheduled_for)?;
-        let life = span(&format!("messages[{at}].time_to_live"), self.time_to_live)?;
+        let due = instant(&format!("{name}.scheduled_for"), self.scheduled_for)?;
+        let life = span(&format!("{name}.time_to_live"), self.time_to_live)?;
         let draft = Draft {
             fields: fields.collect(),
             time_to_live: life.filter(|life| *life != Millis::MAX),
@@ -625,14 +625,14 @@ impl MessageSelection {
 
 /// How much is shown of messages.
 #[derive(Debug, Clone, Copy)]
-struct Shown {
-    body: BodyShown,
-    encoded: bool,
+pub(super) struct Shown {
+    pub(super) body: BodyShown,
+    pub(super) encoded: bool,
 }
 
 impl Shown {
     /// Returns the messages that are selected.
-    fn selected(
+    pub(super) fn selected(
         self,
         view: MessagesView,
         bodies: Vec<Option<Bytes>>,

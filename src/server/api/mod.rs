@@ -15,7 +15,10 @@ mod jobs;
 mod messages;
 mod openapi;
 mod problem;
+mod rule_tests;
 mod rules;
+mod schedule;
+mod search;
 mod sessions;
 #[cfg(test)]
 mod tests;
@@ -131,6 +134,10 @@ impl<'a> Call<'a> {
                 "GET" => entities::list(self).await,
                 _ => Err(Problem::method(method, "GET")),
             },
+            ["messages"] => match method {
+                "GET" => search::search(self).await,
+                _ => Err(Problem::method(method, "GET")),
+            },
             ["connections"] => match method {
                 "GET" => connections::list(self).await,
                 _ => Err(Problem::method(method, "GET")),
@@ -187,6 +194,14 @@ impl<'a> Call<'a> {
             ["send"] => match method {
                 "POST" => messages::send(self, entity, body).await,
                 _ => Err(Problem::method(method, "POST")),
+            },
+            ["rule-tests"] => match method {
+                "POST" => rule_tests::test(self, entity, body).await,
+                _ => Err(Problem::method(method, "POST")),
+            },
+            ["schedule"] => match method {
+                "GET" => schedule::count(self, entity).await,
+                _ => Err(Problem::method(method, "GET")),
             },
             ["dead-letters"] => match method {
                 "GET" => messages::dead_letters(self, entity).await,

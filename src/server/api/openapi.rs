@@ -6,7 +6,9 @@ use utoipa::OpenApi;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 
 use super::problem::Problem;
-use super::{connections, entities, jobs, json, messages, rules, sessions};
+use super::{
+    connections, entities, jobs, json, messages, rule_tests, rules, schedule, search, sessions,
+};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -18,6 +20,7 @@ use super::{connections, entities, jobs, json, messages, rules, sessions};
         entities::list, entities::get, entities::put, entities::delete,
         rules::list, rules::get, rules::put, rules::delete,
         messages::list, messages::get, messages::send, messages::dead_letters,
+        search::search, schedule::count, rule_tests::test,
         sessions::list, sessions::get, sessions::put,
         connections::list, connections::close,
         jobs::list, jobs::start, jobs::get, jobs::cancel,

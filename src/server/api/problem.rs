@@ -57,6 +57,11 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, "not_found", detail)
     }
 
+    /// Returns whether there is nothing at this path.
+    pub(super) const fn is_not_found(&self) -> bool {
+        self.status == StatusCode::NOT_FOUND.as_u16()
+    }
+
     /// The server ends before the request is carried out; its result is unknown.
     pub(super) fn stopping() -> Self {
         let text = "The broker is stopping, or another server serves the namespace now.";

@@ -202,6 +202,7 @@ impl Gateway {
                     }
                 }
             };
+            self.log_answered(id, &node, &call.request.operation, status.shown());
             let response = Response::new(&call.request, status, body);
             let fills = self.load(cx.now, id, Load::Answers(response.bytes()));
             let reply = Reply::Respond(link, Box::new(response));

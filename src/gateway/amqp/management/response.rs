@@ -66,6 +66,11 @@ pub(crate) struct Carried {
 }
 
 impl Status {
+    /// Returns its code and its text.
+    pub(crate) fn shown(&self) -> (i32, &str) {
+        (self.code, &self.description)
+    }
+
     pub(crate) fn ok() -> Self {
         Self {
             code: 200,

@@ -1,0 +1,239 @@
+//! The log of requests: a line for each message that is sent, delivered or settled, for each request to a service node and
+//! for each link, with its outcome. It is off unless `--log-requests` turns it on.
+//!
+//! A line is written when the step is done. Its answer leaves when the step is durable.
+
+use tracing::{Level, enabled, info};
+
+use super::amqp::{Link, ServiceNode};
+use super::operations::node_shown;
+use super::{Gateway, Reply, Routed};
+use crate::ids::{ConnectionId, EntityId, LockToken, SequenceNumber};
+use crate::namespace::Denied;
+use crate::queue::{Handover, ReceiveMode, Settlement};
+
+/// The target of the lines. `RUST_LOG` may name it, too.
+pub const TARGET: &str = "jitney::requests";
+
+/// Sequence numbers that a line has at most.
+const NUMBERS_SHOWN: usize = 20;
+
+/// Sequence numbers for a line; nothing is collected while the log is off.
+#[derive(Debug)]
+pub(crate) struct Numbers {
+    is_on: bool,
+    first: Vec<u64>,
+    count: usize,
+}
+
+/// A settlement for a line.
+#[derive(Debug)]
+pub(crate) struct Settled {
+    outcome: &'static str,
+    number: Option<SequenceNumber>,
+}
+
+/// Returns whether lines are written.
+pub(crate) fn is_on() -> bool {
+    enabled!(target: TARGET, Level::INFO)
+}
+
+impl Numbers {
+    /// Begins to collect.
+    pub(crate) fn begin() -> Self {
+        Self {
+            is_on: is_on(),
+            first: Vec::new(),
+            count: 0,
+        }
+    }
+
+    /// Takes a number; 0 is that of a duplicate.
+    pub(crate) fn push(&mut self, number: SequenceNumber) {
+        if self.is_on {
+            self.count += 1;
+            if self.first.len() < NUMBERS_SHOWN {
+                self.first.push(number.0);
+            }
+        }
+    }
+}
+
+impl Gateway {
+    /// Logs messages that were taken. The number of a duplicate, which is dropped, is 0.
+    pub(crate) fn log_taken(&self, connection: ConnectionId, queue: EntityId, numbers: &Numbers) {
+        if !numbers.is_on {
+            return;
+        }
+        let (client, entity) = (self.client(connection), self.shown(queue));
+        let (messages, numbers) = (numbers.count, &numbers.first);
+        let connection = connection.0;
+        info!(target: TARGET, connection, ?client, ?entity, messages, ?numbers, outcome = "accepted", "send");
+    }
+
+    /// Logs messages that were not taken.
+    pub(crate) fn log_not_taken(&self, connection: ConnectionId, link: &Link, denied: &Denied) {
+        if !is_on() {
+            return;
+        }
+        let client = self.client(connection);
+        let (what, entity) = match link {
+            Link::Sender { queue, .. } => ("send", self.shown(*queue)),
+            Link::Requests { node, .. } => ("request", node_shown(node)),
+            Link::Receiver { .. }
+            | Link::Waiting { .. }
+            | Link::Coordinator { .. }
+            | Link::Responses(_) => ("transaction", String::new()),
+        };
+        let (connection, outcome) = (connection.0, denied.kind.condition());
+        let (outcome, reason) = (outcome.as_str(), &denied.text);
+        info!(target: TARGET, connection, ?client, ?entity, outcome, ?reason, "{what}");
+    }
+
+    /// Takes note of a settlement before it is carried out: then the lock has gone.
+    pub(crate) fn begin_settled(
+        &self,
+        queue: EntityId,
+        token: LockToken,
+        settlement: &Settlement,
+    ) -> Option<Settled> {
+        if !is_on() {
+            return None;
+        }
+        let queue = self.namespaces.queue(queue);
+        Some(Settled {
+            outcome: match settlement {
+                Settlement::Complete => "completed",
+                Settlement::Abandon(_) => "abandoned",
+                Settlement::DeadLetter(_) => "dead-lettered",
+                Settlement::Defer(_) => "deferred",
+                Settlement::Release => "released",
+            },
+            number: queue.and_then(|queue| queue.number_of_lock(token)),
+        })
+    }
+
+    /// Logs a settlement.
+    pub(crate) fn log_settled(
+        &self,
+        connection: ConnectionId,
+        queue: EntityId,
+        settled: &Settled,
+        result: &Result<(), Denied>,
+    ) {
+        let (client, entity) = (self.client(connection), self.shown(queue));
+        let (connection, number) = (connection.0, settled.number.map(|number| number.0));
+        match result {
+            Ok(()) => {
+                let outcome = settled.outcome;
+                info!(target: TARGET, connection, ?client, ?entity, number, outcome, "settle");
+            }
+            Err(denied) => {
+                let (asked, reason) = (settled.outcome, &denied.text);
+                let outcome = denied.kind.condition();
+                let outcome = outcome.as_str();
+                info!(target: TARGET, connection, ?client, ?entity, number, asked, outcome, ?reason, "settle");
+            }
+        }
+    }
+
+    /// Logs a message that is given to a receiver.
+    pub(crate) fn log_delivered(
+        &self,
+        connection: ConnectionId,
+        queue: Option<EntityId>,
+        handover: &Handover,
+    ) {
+        let client = self.client(connection);
+        let entity = queue.map(|queue| self.shown(queue)).unwrap_or_default();
+        let stamps = &handover.stamps;
+        let (number, delivery_count) = (stamps.sequence_number, stamps.delivery_count);
+        let outcome = match handover.mode {
+            ReceiveMode::PeekLock => "locked",
+            ReceiveMode::ReceiveAndDelete => "deleted",
+        };
+        let connection = connection.0;
+        info!(target: TARGET, connection, ?client, ?entity, number, delivery_count, outcome, "deliver");
+    }
+
+    /// Logs a request to a service node.
+    pub(crate) fn log_answered(
+        &self,
+        connection: ConnectionId,
+        node: &ServiceNode,
+        operation: &str,
+        (status, reason): (i32, &str),
+    ) {
+        if !is_on() {
+            return;
+        }
+        let (client, entity) = (self.client(connection), node_shown(node));
+        let connection = connection.0;
+        info!(target: TARGET, connection, ?client, ?entity, ?operation, status, ?reason, "request");
+    }
+
+    /// Logs what a step decided about links and connections.
+    pub(crate) fn log_links(&self, since: usize) {
+        if !is_on() {
+            return;
+        }
+        for routed in self.replies.iter().skip(since) {
+            self.log_link(routed);
+        }
+    }
+
+    fn log_link(&self, routed: &Routed) {
+        let client = self.client(routed.connection);
+        let connection = routed.connection.0;
+        let link = |link| self.link(routed.connection, link);
+        match &routed.reply {
+            Reply::AcceptLink(id, _) => {
+                let (role, entity) = link(*id)
+                    .map(|link| self.shown_link(link))
+                    .unwrap_or_default();
+                info!(target: TARGET, connection, ?client, link = id.0, role, ?entity, outcome = "attached", "attach");
+            }
+            Reply::RefuseLink(id, denied) => {
+                let outcome = denied.kind.condition();
+                let (outcome, reason) = (outcome.as_str(), &denied.text);
+                info!(target: TARGET, connection, ?client, link = id.0, outcome, ?reason, "attach");
+            }
+            Reply::Detach(id, denied) => {
+                let outcome = denied.kind.condition();
+                let (outcome, reason) = (outcome.as_str(), &denied.text);
+                info!(target: TARGET, connection, ?client, link = id.0, outcome, ?reason, "detach");
+            }
+            Reply::Close(refusal) => {
+                let (outcome, reason) = (refusal.condition.as_str(), &refusal.description);
+                info!(target: TARGET, connection, ?client, outcome, ?reason, "close");
+            }
+            Reply::Deliver(..)
+            | Reply::Drained(..)
+            | Reply::SettleIncoming { .. }
+            | Reply::SettleOutgoing(..)
+            | Reply::Respond(..)
+            | Reply::Authenticated(_)
+            | Reply::Admitted => {}
+        }
+    }
+
+    fn shown_link(&self, link: &Link) -> (&'static str, String) {
+        match link {
+            Link::Sender { queue, .. } => ("sender", self.shown(*queue)),
+            Link::Receiver { queue, .. } | Link::Waiting { queue, .. } => {
+                ("receiver", self.shown(*queue))
+            }
+            Link::Coordinator { .. } => ("coordinator", String::new()),
+            Link::Requests { node, .. } => ("requests", node_shown(node)),
+            Link::Responses(_) => ("responses", String::new()),
+        }
+    }
+
+    /// Returns the container-id and the address of a connection's peer.
+    fn client(&self, connection: ConnectionId) -> String {
+        let Some(known) = self.connections.get(connection) else {
+            return String::new();
+        };
+        format!("{} at {}", known.container_id, known.origin.peer)
+    }
+}
