@@ -564,6 +564,8 @@ pub const AUTHORITY_DAYS: u32 = 3_650;
 pub const CERTIFICATE_RENEWAL: Millis = Millis::from_secs(30 * 86_400);
 /// How long before its issue a certificate becomes valid: clocks of clients differ.
 pub const CERTIFICATE_SKEW: Millis = Millis::from_secs(3_600);
+/// How often the configuration file is read for changes.
+pub const CONFIG_CHECK_INTERVAL: Millis = Millis::from_secs(2);
 /// How often the files of certificates are checked for changes.
 pub const CERTIFICATE_CHECK_INTERVAL: Millis = Millis::from_secs(10);
 

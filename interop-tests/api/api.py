@@ -10,6 +10,7 @@ import hmac
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ import traceback
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 
 from azure.servicebus import NEXT_AVAILABLE_SESSION, ServiceBusClient, ServiceBusMessage, ServiceBusReceiveMode
@@ -290,9 +292,7 @@ def a_message_is_searched_in_the_whole_namespace(world: World) -> None:
             sender.send_messages([ServiceBusMessage("one", message_id="wanted", correlation_id="c-1"), ServiceBusMessage("other")])
         with client.get_topic_sender("news") as sender:
             sender.send_messages(ServiceBusMessage("two", message_id="wanted"))
-        with client.get_subscription_receiver("news", "one") as receiver:
-            (message,) = receiver.receive_messages(1, max_wait_time=10)
-            receiver.dead_letter_message(message, reason="Bad")
+    assert api.job("news/Subscriptions/one", {"kind": "dead_letter", "reason": "Bad"}, message_id="wanted")["changed"] == 1
     found, cursor = [], ""
     while True:
         answer = api("GET", f"messages?message_id=wanted&limit=1{cursor}")
@@ -451,6 +451,86 @@ def the_commands_do_what_the_api_does(world: World) -> None:
     assert ended.returncode == 0 and "orders" in ended.stdout, ended
 
 
+def the_configuration_is_read_again_while_clients_work(world: World) -> None:
+    file = DIRECTORY / "Reload.json"
+    queue = lambda name, **properties: {"Name": name, "Properties": properties}
+    def write(*queues: dict) -> None:
+        fresh = file.with_suffix(".new")
+        fresh.write_text(json.dumps({"UserConfig": {"Namespaces": [{"Name": "sbemulatorns", "Queues": list(queues)}]}}))
+        fresh.rename(file)
+    write(queue("first", MaxDeliveryCount=3), queue("second"))
+    broker = Broker.create(DIRECTORY / "reload", file)
+    broker.start()
+    try:
+        api = Api(broker.http_port)
+        def becomes(path: str, wanted: Callable[[int, dict], bool]) -> None:
+            for _ in range(300):
+                status, answer = api.ask("GET", f"entities/{path}")
+                if wanted(status, answer):
+                    return
+                time.sleep(0.1)
+            raise AssertionError((path, status, answer, broker.log_tail()))
+        def logged(text: str) -> None:
+            for _ in range(300):
+                if text in broker.log.read_text():
+                    return
+                time.sleep(0.1)
+            raise AssertionError((text, broker.log_tail()))
+        with ServiceBusClient.from_connection_string(broker.connection_string) as client, client.get_queue_sender("second") as sender:
+            sender.send_messages(ServiceBusMessage("kept"))
+            write(queue("first", MaxDeliveryCount=7), queue("third"))
+            becomes("third", lambda status, _: status == 200)
+            becomes("first", lambda _, answer: answer["properties"]["max_delivery_count"] == 7)
+            # An entity that the file names no longer stays, and its clients go on.
+            sender.send_messages(ServiceBusMessage("kept, too"))
+            assert api("GET", "entities/second")["counts"]["active"] == 2
+        file.write_text("{ not JSON")
+        logged("the previous one stays")
+        assert api.ask("GET", "entities/third")[0] == 200
+        api("DELETE", "entities/third")
+        write(queue("first", MaxDeliveryCount=7), queue("third"))
+        broker.running()
+        os.kill(broker.state["pid"], signal.SIGHUP)
+        becomes("third", lambda status, _: status == 200)
+        write(queue("first", MaxDeliveryCount=7), queue("third", RequiresSession=True), queue("fourth"))
+        becomes("fourth", lambda status, _: status == 200)
+        logged("cannot be applied in this part")
+        assert api("GET", "entities/third")["properties"]["requires_session"] is False
+    finally:
+        broker.stop()
+
+
+def every_request_is_logged_on_demand(world: World) -> None:
+    broker = Broker.create(DIRECTORY / "logged", DIRECTORY / "Config.json", ["--log-requests", "--log-format", "json"])
+    broker.start()
+    try:
+        with ServiceBusClient.from_connection_string(broker.connection_string) as client:
+            with client.get_queue_sender("orders") as sender:
+                sender.send_messages([ServiceBusMessage("a"), ServiceBusMessage("b")])
+            with client.get_queue_receiver("orders") as receiver:
+                messages = []
+                while len(messages) < 2:
+                    messages += receiver.receive_messages(2, max_wait_time=10)
+                first, second = messages
+                receiver.complete_message(first)
+                receiver.dead_letter_message(second, reason="Bad")
+                receiver.peek_messages(1)
+        Api(broker.http_port)("GET", "entities/orders")
+    finally:
+        broker.stop()
+    lines = [json.loads(line) for line in broker.log.read_text().splitlines() if '"jitney::requests"' in line]
+    seen = [line["fields"] for line in lines]
+    kinds = [(fields["message"], fields.get("entity"), fields.get("outcome")) for fields in seen]
+    for wanted in [("attach", '"orders"', "attached"), ("send", '"orders"', "accepted"), ("deliver", '"orders"', "locked"),
+                   ("settle", '"orders"', "completed"), ("settle", '"orders"', "dead-lettered")]:
+        assert wanted in kinds, (wanted, kinds)
+    (sent,) = [fields for fields in seen if fields["message"] == "send"]
+    assert sent["numbers"] == "[1, 2]" and sent["client"], sent
+    assert [fields["number"] for fields in seen if fields["message"] == "settle"] == [1, 2], seen
+    assert any(fields["message"] == "request" and "peek-message" in fields["operation"] and fields["status"] in (200, 204) for fields in seen), seen
+    assert any(fields["message"] == "http" and fields["path"].endswith('/entities/orders"') and fields["status"] == 200 for fields in seen), seen
+
+
 def bad_requests_are_told_what_is_wrong(world: World) -> None:
     api = world.api
     for method, path, body, expected, words in [
@@ -495,7 +575,8 @@ TESTS = [
     scheduled_messages_are_counted_over_time,
     a_message_is_tested_against_the_rules_of_a_topic,
     messages_are_carried_byte_for_byte, each_right_allows_its_own,
-    what_rest_and_administration_say_is_theirs, the_commands_do_what_the_api_does, bad_requests_are_told_what_is_wrong, any_request_gets_an_answer_that_is_described,
+    what_rest_and_administration_say_is_theirs, the_commands_do_what_the_api_does,
+    the_configuration_is_read_again_while_clients_work, every_request_is_logged_on_demand, bad_requests_are_told_what_is_wrong, any_request_gets_an_answer_that_is_described,
 ]
 
 

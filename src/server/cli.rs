@@ -119,6 +119,10 @@ pub struct ServeArgs {
     /// it exists, as in an image of the emulator, and else the emulator's default entities.
     #[arg(long, value_name = "FILE", env = "CONFIG_PATH")]
     pub config: Option<PathBuf>,
+    /// When the configuration file has changed while the broker runs, delete the entities that it named before and names no
+    /// longer, with their messages. Without this they stay.
+    #[arg(long)]
+    pub config_deletes: bool,
     /// The directory of the log and other data.
     #[arg(long, value_name = "DIR", default_value = "jitney-data")]
     pub data_dir: PathBuf,

@@ -10,6 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::outbox::Outbox;
+use super::reload::{Reload, Reloaded};
 use crate::access::{Authority, Inquiry, Origin, TokenRefused};
 use crate::histogram::Histogram;
 use crate::ids::ConnectionId;
@@ -47,6 +48,8 @@ pub(super) enum Mail {
     Report(usize, oneshot::Sender<ShardReport>),
     /// Say which of the entities at these paths do not exist, in the namespace of a host name.
     Missing(String, Vec<String>, oneshot::Sender<Vec<String>>),
+    /// Make and change the entities that the configuration names.
+    Reload(Box<Reload>, oneshot::Sender<Reloaded>),
     /// An input of the shard that needs nothing of the owner.
     Input(Input),
 }

@@ -44,6 +44,7 @@ mod placement;
 mod print;
 mod provision;
 mod reader;
+mod reload;
 mod root_key;
 mod runtime;
 mod serve;

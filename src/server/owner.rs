@@ -19,12 +19,13 @@ use super::committer::{CommitterHandle, LogCommand, SharedDisk, SyncProgress};
 use super::mailbox::{Mail, ShardReport, Vitals};
 use super::outbox::Outbox;
 use super::reader::Reader;
-use super::supervisor;
+use super::{provision, supervisor};
+use crate::gateway::Gateway;
 use crate::histogram::Histogram;
 use crate::ids::ConnectionId;
 use crate::journal;
 use crate::limits;
-use crate::namespace::Room;
+use crate::namespace::{Room, StepContext};
 use crate::shard::{
     Administered, Answer, CheckpointTask, Input, Messaged, OperationAnswer, Output, RequestId,
     Shard,
@@ -257,6 +258,14 @@ impl Owner {
                 paths.retain(|path| !namespaces.exists(Some(&host), path));
                 // The task that asked may have ended.
                 let _ = answer.send(paths);
+                return;
+            }
+            Mail::Reload(reload, answer) => {
+                let configure = |gateway: &mut Gateway, cx: &mut StepContext<'_>| {
+                    provision::reload(gateway, cx, &reload)
+                };
+                // The task that asked may have ended.
+                let _ = answer.send(self.shard.configure(now, configure));
                 return;
             }
             Mail::Administer(administration, answer) => {

@@ -6,8 +6,10 @@
 //! for which it has none. Of a subscription, the rules that it names are created or replaced, and
 //! others stay.
 
-use crate::address;
 use tracing::info;
+
+use super::reload::{Reload, Reloaded};
+use crate::address;
 
 use crate::config::{
     ConfiguredAuthorizationRule, ConfiguredCorrelationFilter, ConfiguredFilter, ConfiguredRight,
@@ -43,26 +45,12 @@ pub(super) fn provision(
         .namespaces_mut()
         .set_namespaces(absent.into_iter().chain(names));
     for namespace in namespaces {
-        let rules = namespace.authorization.iter();
-        let mut rules: Vec<_> = rules.map(authorization_rule).collect();
-        if rules.is_empty() {
-            rules.extend(root_key.map(root_rule));
-        }
-        gateway.set_authorization(&namespace.name, rules);
-        let tier = match namespace.sku {
-            Sku::Standard => Tier::Standard,
-            Sku::Premium => Tier::Premium,
-        };
-        gateway.set_tier(cx, &namespace.name, tier);
+        describe_namespace(gateway, cx, namespace, root_key);
     }
     for namespace in namespaces {
-        let prefix = gateway.namespaces().prefix_of(&namespace.name);
-        let mut scope = NamespaceScope {
-            gateway,
-            cx,
-            prefix,
-        };
-        scope.provision(namespace)?;
+        let mut scope = NamespaceScope::new(gateway, cx, namespace, false);
+        scope.provision(namespace);
+        scope.done.refused.into_iter().next().map_or(Ok(()), Err)?;
     }
     for namespace in namespaces {
         check_forwards(
@@ -72,6 +60,52 @@ pub(super) fn provision(
         )?;
     }
     Ok(())
+}
+
+/// Provisions the entities of namespaces while they are in use. What cannot be done is left out.
+pub(super) fn reload(gateway: &mut Gateway, cx: &mut StepContext<'_>, reload: &Reload) -> Reloaded {
+    let mut done = Reloaded::default();
+    for namespace in &reload.namespaces {
+        describe_namespace(gateway, cx, namespace, reload.root_key.as_ref());
+        let mut scope = NamespaceScope::new(gateway, cx, namespace, true);
+        scope.done = done;
+        scope.provision(namespace);
+        done = scope.done;
+        let prefix = gateway.namespaces().prefix_of(&namespace.name);
+        let checked = check_forwards(gateway, &prefix, namespace);
+        done.refused.extend(checked.err());
+    }
+    for (namespace, path) in &reload.deleted {
+        let prefix = gateway.namespaces().prefix_of(namespace);
+        if gateway.delete_entity(cx, &format!("{prefix}{path}")) {
+            info!(
+                namespace,
+                path, "deleted: the configuration names it no longer"
+            );
+            done.deleted += 1;
+        }
+    }
+    done
+}
+
+/// Sets the keys and the tier of a namespace.
+fn describe_namespace(
+    gateway: &mut Gateway,
+    cx: &mut StepContext<'_>,
+    namespace: &Namespace,
+    root_key: Option<&Key>,
+) {
+    let rules = namespace.authorization.iter();
+    let mut rules: Vec<_> = rules.map(authorization_rule).collect();
+    if rules.is_empty() {
+        rules.extend(root_key.map(root_rule));
+    }
+    gateway.set_authorization(&namespace.name, rules);
+    let tier = match namespace.sku {
+        Sku::Standard => Tier::Standard,
+        Sku::Premium => Tier::Premium,
+    };
+    gateway.set_tier(cx, &namespace.name, tier);
 }
 
 /// Checks the forwarding targets in the file. Entities that administrators made are not checked: if
@@ -96,24 +130,43 @@ struct NamespaceScope<'a, 'b> {
     gateway: &'a mut Gateway,
     cx: &'a mut StepContext<'b>,
     prefix: String,
+    /// Entities that are made are logged, too.
+    is_reload: bool,
+    done: Reloaded,
+}
+
+impl<'a, 'b> NamespaceScope<'a, 'b> {
+    fn new(
+        gateway: &'a mut Gateway,
+        cx: &'a mut StepContext<'b>,
+        namespace: &Namespace,
+        is_reload: bool,
+    ) -> Self {
+        Self {
+            prefix: gateway.namespaces().prefix_of(&namespace.name),
+            gateway,
+            cx,
+            is_reload,
+            done: Reloaded::default(),
+        }
+    }
 }
 
 impl NamespaceScope<'_, '_> {
-    fn provision(&mut self, namespace: &Namespace) -> Result<(), String> {
+    fn provision(&mut self, namespace: &Namespace) {
         for topic in &namespace.topics {
             let description = self.describe_topic(topic);
-            self.ensure(&topic.name, description, topic.authorization.as_deref())?;
+            self.ensure(&topic.name, description, topic.authorization.as_deref());
         }
         for queue in &namespace.queues {
             let description = self.describe(&queue.properties, EntityKind::Queue);
-            self.ensure(&queue.name, description, queue.authorization.as_deref())?;
+            self.ensure(&queue.name, description, queue.authorization.as_deref());
         }
         for topic in &namespace.topics {
             for subscription in &topic.subscriptions {
-                self.subscription(topic, subscription)?;
+                self.subscription(topic, subscription);
             }
         }
-        Ok(())
     }
 
     fn ensure(
@@ -121,14 +174,19 @@ impl NamespaceScope<'_, '_> {
         path: &str,
         mut description: Description,
         rules: Option<&[ConfiguredAuthorizationRule]>,
-    ) -> Result<(), String> {
+    ) {
         let path = format!("{}{path}", self.prefix);
         self.keep_unnamed(&path, &mut description);
         if let Some(rules) = rules {
             description.authorization = rules.iter().map(authorization_rule).collect();
         }
+        let is_new = !self.is_there(&path);
         let ensured = self.gateway.ensure_entity(self.cx, &path, description);
-        self.log_outcome(&path, ensured)
+        self.note(&path, is_new, ensured);
+    }
+
+    fn is_there(&self, path: &str) -> bool {
+        self.gateway.namespaces().description(path).is_some()
     }
 
     /// Keeps properties that the file cannot express.
@@ -146,32 +204,35 @@ impl NamespaceScope<'_, '_> {
         }
     }
 
-    /// Logs the changes.
-    fn log_outcome(&self, path: &str, ensured: Result<bool, EntityRefused>) -> Result<(), String> {
-        let changed = ensured.map_err(|error| error.to_string())?;
-        let history = self
-            .gateway
-            .namespaces()
-            .description(path)
-            .map(|it| it.history);
-        if changed && history.is_some_and(|it| it.created_at < it.updated_at) {
-            let path = address::without_namespace(path);
-            info!(path, "changed to match the configuration");
+    /// Counts and logs the outcome.
+    fn note(&mut self, path: &str, is_new: bool, ensured: Result<bool, EntityRefused>) {
+        let path = address::without_namespace(path);
+        match ensured {
+            Ok(true) if is_new => {
+                self.done.made += 1;
+                if self.is_reload {
+                    info!(path, "made to match the configuration");
+                }
+            }
+            Ok(true) => {
+                self.done.changed += 1;
+                info!(path, "changed to match the configuration");
+            }
+            Ok(false) => {}
+            Err(error) => self.done.refused.push(error.to_string()),
         }
-        Ok(())
     }
 
-    fn subscription(
-        &mut self,
-        topic: &ConfiguredTopic,
-        subscription: &Subscription,
-    ) -> Result<(), String> {
+    fn subscription(&mut self, topic: &ConfiguredTopic, subscription: &Subscription) {
         let path = address::subscription(&topic.name, &subscription.name);
         let rules = subscription.rules.iter().map(|rule| {
             let made = make_rule(rule, self.cx.now);
             made.map_err(|error| format!("the rule '{}' of '{path}': {error}", rule.name))
         });
-        let rules: Vec<Rule> = rules.collect::<Result<_, _>>()?;
+        let rules: Vec<Rule> = match rules.collect::<Result<_, _>>() {
+            Ok(rules) => rules,
+            Err(error) => return self.done.refused.push(error),
+        };
         let mut description = self.describe(&subscription.properties, EntityKind::Subscription);
         // The size of a subscription counts to its topic, which refuses messages when it is full.
         description.max_bytes = u64::MAX;
@@ -179,10 +240,11 @@ impl NamespaceScope<'_, '_> {
         description.partitioned = topic.properties.enable_partitioning;
         let path = format!("{}{path}", self.prefix);
         self.keep_unnamed(&path, &mut description);
+        let is_new = !self.is_there(&path);
         let ensured = self
             .gateway
             .ensure_subscription(self.cx, &path, description, rules);
-        self.log_outcome(&path, ensured)
+        self.note(&path, is_new, ensured);
     }
 
     fn describe_topic(&self, topic: &ConfiguredTopic) -> Description {

@@ -28,6 +28,7 @@ use super::operator::Operator;
 use super::owner::{Owner, OwnerParts};
 use super::placement::PlacementError;
 use super::reader::Reader;
+use super::reload::{self, WatchedConfig};
 use super::root_key;
 use super::runtime::ShardRuntime;
 use super::shards::{Member, Shards};
@@ -38,6 +39,7 @@ use crate::access::Profile;
 use crate::config::Configuration;
 use crate::journal;
 use crate::limits;
+use crate::rights::Key;
 use crate::shard::Input;
 use crate::shard::routing::Routes;
 
@@ -125,6 +127,7 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
         operator,
         profile,
         plan,
+        root_key,
     } = prepare(args, &config, &listeners)?;
     let Started {
         shards,
@@ -153,6 +156,17 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
         helpers.push(supervisor::spawn("identity keys", keep));
     }
     helpers.push(renew_certificates(&tls, &stopped)?);
+    if let Some(file) = cli::config_file(args.config.as_deref()) {
+        let watched = WatchedConfig {
+            file: file.to_owned(),
+            config,
+            root_key,
+            deletes: args.config_deletes,
+        };
+        let hangup = signal(SignalKind::hangup())?;
+        let watch = reload::watch(watched, Arc::clone(&shards), hangup, stopped.clone());
+        helpers.push(supervisor::spawn("configuration", watch));
+    }
     let server = Arc::new(ServerState {
         clock,
         shards: Arc::clone(&shards),
@@ -306,6 +320,7 @@ struct Prepared {
     operator: Operator,
     profile: Profile,
     plan: Plan,
+    root_key: Option<Key>,
 }
 
 fn prepare(
@@ -337,7 +352,7 @@ fn prepare(
         config,
         plan,
         profile,
-        root_key,
+        root_key: root_key.clone(),
         data,
     };
     let started = startup.run()?;
@@ -354,6 +369,7 @@ fn prepare(
         operator,
         profile,
         plan,
+        root_key,
     })
 }
 

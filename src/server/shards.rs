@@ -1,10 +1,12 @@
 //! The shards of this server, as connections and requests reach them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
 use super::mailbox::{Mail, Mailbox, PartialBytes, Partials, ShardReport, Vitals};
+use crate::config::Configuration;
 use crate::shard::Input;
 use crate::shard::routing::{Routes, ShardIndex};
 
@@ -74,6 +76,19 @@ impl Shards {
             .iter()
             .filter(|member| !member.vitals.are_good());
         stuck.map(|member| member.number).collect()
+    }
+
+    /// Returns the shards of the namespaces of a configuration, with the names of those that each has.
+    pub(super) fn by_namespaces(
+        &self,
+        config: &Configuration,
+    ) -> BTreeMap<ShardIndex, Vec<String>> {
+        let mut found: BTreeMap<ShardIndex, Vec<String>> = BTreeMap::new();
+        for namespace in &config.namespaces {
+            let shard = self.routes.shard_of(Some(&namespace.name));
+            found.entry(shard).or_default().push(namespace.name.clone());
+        }
+        found
     }
 
     /// Hands an input to every shard.

@@ -348,7 +348,7 @@ fn from_number(from: u64) -> Result<SequenceNumber, Problem> {
     let max = i64::MAX.unsigned_abs();
     if max < from {
         return Err(Problem::bad_request(format!(
-            "from is {from}; up to {max} is allowed."
+            "The sequence number {from} is too large; up to {max} is allowed."
         )));
     }
     Ok(SequenceNumber(from))

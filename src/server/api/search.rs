@@ -98,6 +98,7 @@ pub(super) async fn search(call: &Call<'_>) -> Answer {
     let query: SearchQuery = call.query()?;
     let authority = call.authorize("").await?;
     let limit = limited(query.limit)?;
+    let number = query.sequence_number.map(from_number).transpose()?;
     let mut position = Position {
         queues: Vec::new(),
         further: query.from_queue.map_or(Further::All, Further::From),
@@ -105,7 +106,7 @@ pub(super) async fn search(call: &Call<'_>) -> Answer {
     };
     let selection = MessageSelection {
         states: query.state,
-        numbers: query.sequence_number.into_iter().collect(),
+        numbers: number.into_iter().map(|number| number.0).collect(),
         session_id: query.session_id,
         message_id: query.message_id,
         correlation_id: query.correlation_id,

@@ -1,0 +1,226 @@
+//! The configuration file, read again while the server runs: after SIGHUP, and when its text has changed.
+//!
+//! What the file names is made and changed as at the start. What it names no longer stays, unless the operator has it deleted.
+//! The namespaces themselves, and whether keys are verified, are fixed until the next start.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::signal::unix::Signal;
+use tokio::sync::watch;
+use tokio::time::MissedTickBehavior;
+use tracing::{error, info, warn};
+
+use super::cli;
+use super::mailbox::Mail;
+use super::shards::Shards;
+use crate::address;
+use crate::config::{Configuration, Namespace};
+use crate::limits;
+use crate::rights::Key;
+
+/// The file, and what was read from it last.
+pub(super) struct WatchedConfig {
+    pub(super) file: PathBuf,
+    pub(super) config: Configuration,
+    /// For the namespaces that have no keys in the file.
+    pub(super) root_key: Option<Key>,
+    /// Entities that the file names no longer are deleted.
+    pub(super) deletes: bool,
+}
+
+/// The changes that a shard makes.
+#[derive(Debug)]
+pub(super) struct Reload {
+    pub(super) namespaces: Vec<Namespace>,
+    /// Namespaces and paths of entities that are to be deleted.
+    pub(super) deleted: Vec<(String, String)>,
+    pub(super) root_key: Option<Key>,
+}
+
+/// What a shard has done.
+#[derive(Debug, Default)]
+pub(super) struct Reloaded {
+    pub(super) made: usize,
+    pub(super) changed: usize,
+    pub(super) deleted: usize,
+    /// A sentence for each entity that could not be made or changed.
+    pub(super) refused: Vec<String>,
+}
+
+/// Follows the file until the stop: it is read periodically, and at once on SIGHUP, which is `hangup`.
+pub(super) async fn watch(
+    mut watched: WatchedConfig,
+    shards: Arc<Shards>,
+    mut hangup: Signal,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let mut looks = tokio::time::interval(limits::CONFIG_CHECK_INTERVAL.as_duration());
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut trouble = None;
+    loop {
+        let is_asked = tokio::select! {
+            _ = looks.tick() => false,
+            _ = hangup.recv() => true,
+            _ = stopped.wait_for(|stopped| *stopped) => return,
+        };
+        let file = watched.file.clone();
+        // A directory on a network may be slow.
+        let read = tokio::task::spawn_blocking(move || cli::load_config(Some(&file))).await;
+        let read = read.unwrap_or_else(|error| Err(error.to_string()));
+        match read {
+            Ok(config) if is_asked || config != watched.config => {
+                trouble = None;
+                watched.apply(config, &shards).await;
+            }
+            Ok(_) => trouble = None,
+            Err(mistakes) => {
+                // A file that is being written is read again soon.
+                let is_known = trouble.as_ref() == Some(&mistakes);
+                if is_asked || !is_known {
+                    error!("the configuration is not used, and the previous one stays: {mistakes}");
+                }
+                trouble = Some(mistakes);
+            }
+        }
+    }
+}
+
+impl WatchedConfig {
+    /// Brings what a configuration names about.
+    async fn apply(&mut self, mut config: Configuration, shards: &Shards) {
+        self.keep_fixed(&mut config, shards);
+        let gone = gone(&self.config, &config);
+        if !self.deletes {
+            for (namespace, path) in &gone {
+                info!(
+                    namespace,
+                    path, "the configuration names it no longer: it stays"
+                );
+            }
+        }
+        let deleted = if self.deletes { gone } else { Vec::new() };
+        let mut sum = Reloaded::default();
+        for (shard, names) in shards.by_namespaces(&config) {
+            let is_own = |name: &str| names.iter().any(|own| own == name);
+            let namespaces = config.namespaces.iter();
+            let deleted = deleted.iter().filter(|(name, _)| is_own(name));
+            let reload = Box::new(Reload {
+                namespaces: namespaces.filter(|it| is_own(&it.name)).cloned().collect(),
+                deleted: deleted.cloned().collect(),
+                root_key: self.root_key.clone(),
+            });
+            let owner = shards.owner(shard);
+            match owner.ask(|answer| Mail::Reload(reload, answer)).await {
+                Some(done) => sum.add(done),
+                None => return,
+            }
+        }
+        for refused in &sum.refused {
+            error!("the configuration cannot be applied in this part: {refused}");
+        }
+        let Reloaded {
+            made,
+            changed,
+            deleted,
+            refused,
+        } = sum;
+        let refused = refused.len();
+        info!(
+            made,
+            changed, deleted, refused, "the configuration was read again"
+        );
+        self.config = config;
+    }
+
+    /// Keeps what is fixed until the next start, and says so.
+    fn keep_fixed(&self, config: &mut Configuration, shards: &Shards) {
+        config.namespaces.retain(|namespace| {
+            let is_served = shards.routes().has(&namespace.name);
+            if !is_served {
+                let namespace = &namespace.name;
+                warn!(
+                    namespace,
+                    "the configuration has a new namespace: it is served from the next start on"
+                );
+            }
+            is_served
+        });
+        for namespace in &mut config.namespaces {
+            let known = self.config.namespaces.iter();
+            let known = known
+                .filter(|known| known.name == namespace.name)
+                .map(|known| &known.authorization);
+            let had_rules = known.clone().any(|rules| !rules.is_empty());
+            if namespace.authorization.is_empty() && had_rules {
+                let namespace_name = &namespace.name;
+                warn!(
+                    namespace = namespace_name,
+                    "the configuration has no AuthorizationRules for it any more: they stay until the next start"
+                );
+                namespace.authorization = known.flatten().cloned().collect();
+            }
+        }
+    }
+}
+
+impl Reloaded {
+    fn add(&mut self, other: Self) {
+        self.made += other.made;
+        self.changed += other.changed;
+        self.deleted += other.deleted;
+        self.refused.extend(other.refused);
+    }
+}
+
+/// Returns the namespaces and the paths of entities that the second configuration does not have.
+fn gone(before: &Configuration, after: &Configuration) -> Vec<(String, String)> {
+    let still: Vec<(String, String)> = named(after).collect();
+    let key = |(namespace, path): &(String, String)| (namespace.to_lowercase(), address::key(path));
+    let still: std::collections::BTreeSet<_> = still.iter().map(key).collect();
+    named(before)
+        .filter(|entity| !still.contains(&key(entity)))
+        .collect()
+}
+
+/// Returns the namespaces and the paths of all entities; subscriptions before their topics.
+fn named(config: &Configuration) -> impl Iterator<Item = (String, String)> {
+    config.namespaces.iter().flat_map(|namespace| {
+        let queues = namespace.queues.iter().map(|queue| queue.name.clone());
+        let topics = namespace.topics.iter().flat_map(|topic| {
+            let subscriptions = topic.subscriptions.iter();
+            let paths = subscriptions.map(|it| address::subscription(&topic.name, &it.name));
+            paths.chain([topic.name.clone()])
+        });
+        let paths = queues.chain(topics);
+        paths.map(|path| (namespace.name.clone(), path))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config;
+
+    #[test]
+    fn entities_that_a_file_names_no_longer_are_found() {
+        let parse = |queues: &str, topics: &str| {
+            let text = format!(
+                r#"{{"UserConfig": {{"Namespaces": [{{"Name": "ns", "Queues": [{queues}], "Topics": [{topics}]}}]}}}}"#
+            );
+            config::parse(&text).unwrap()
+        };
+        let before = parse(
+            r#"{"Name": "a"}, {"Name": "b"}"#,
+            r#"{"Name": "t", "Subscriptions": [{"Name": "x"}, {"Name": "y"}]}"#,
+        );
+        let after = parse(
+            r#"{"Name": "A"}"#,
+            r#"{"Name": "t", "Subscriptions": [{"Name": "x"}]}"#,
+        );
+        let wanted = [("ns", "b"), ("ns", "t/Subscriptions/y")];
+        let wanted = wanted.map(|(name, path)| (name.to_owned(), path.to_owned()));
+        assert_eq!(gone(&before, &after), wanted);
+        assert_eq!(gone(&after, &before), []);
+    }
+}
