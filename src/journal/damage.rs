@@ -29,6 +29,13 @@ impl DamagedBody {
     pub fn place(&self) -> String {
         place(self.body, "its checksum is wrong")
     }
+
+    /// Returns the segment of the damaged bytes, and their offset there.
+    #[must_use]
+    pub fn position(&self) -> (SegmentId, u64) {
+        let Position { segment, offset } = Position::of(self.body);
+        (segment, offset)
+    }
 }
 
 /// Returns where a body was that the log has lost, for people.

@@ -43,9 +43,9 @@ pub use damage::{Cut, DamagedBody, Loss, lost_place};
 pub use disk::{CheckpointSink, Disk, SegmentId};
 pub use error::Error;
 pub use reading::{Stretch, read_ahead};
-pub use recover::{Recovered, Replay, recover};
+pub use recover::{Older, Recovered, Replay, check_older, recover};
 pub use usage::LogStatistics;
-pub use writer::{CheckpointAt, Frame, Writer};
+pub use writer::{CheckpointAt, Frame, LogEnd, Writer};
 
 use crate::limits;
 

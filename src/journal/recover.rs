@@ -39,6 +39,8 @@ pub struct Recovered {
     pub last_frame: u64,
     /// Records that were replayed.
     pub records: u64,
+    /// Frames that were replayed.
+    pub frames: u64,
     /// Bytes after the end that a crash left and that were cut off.
     pub cut: Option<Cut>,
     /// Messages whose bodies are damaged, in frames whose records are good.
@@ -80,6 +82,7 @@ pub fn recover(
         appended,
         usage,
         current,
+        frames,
         ..
     } = recovery;
     let current = current.map(|found| found.id);
@@ -111,9 +114,91 @@ pub fn recover(
         newest,
         last_frame,
         records,
+        frames,
         cut,
         damaged,
         losses,
+    })
+}
+
+/// What the frames before the checkpoint were found to be, which a start does not read.
+#[derive(Debug, Default)]
+pub struct Older {
+    /// Frames with good records.
+    pub frames: u64,
+    /// Bodies that are damaged in frames whose records are good.
+    pub damaged: Vec<DamagedBody>,
+    /// Frames that are damaged.
+    pub losses: Vec<Loss>,
+}
+
+/// Checks the segments before that of the checkpoint, of which a start reads live bodies alone.
+///
+/// # Errors
+///
+/// A segment cannot be read.
+pub fn check_older(disk: &dyn Disk, recovered: &Recovered) -> Result<Older, Error> {
+    let checkpoint = recovered.writer.checkpoint();
+    let segments = disk.segments()?;
+    let count = segments.partition_point(|(id, _)| *id < checkpoint.position.segment);
+    let mut older = Older::default();
+    for (at, &(id, length)) in segments.iter().enumerate().take(count) {
+        let next = segments.get(at + 1).filter(|(next, _)| next.0 == id.0 + 1);
+        let next = next.map(|&(id, length)| first_frame(disk, checkpoint.store, id, length));
+        let next = next.transpose()?.flatten();
+        let Some(first) = first_frame(disk, checkpoint.store, id, length)? else {
+            let (segment, offset, what) = (id, 0, "its header is not whole");
+            older.losses.push(Loss {
+                segment,
+                offset,
+                what,
+            });
+            continue;
+        };
+        let mut recovery = Recovery::within(disk, checkpoint, id, first);
+        let mut window = Window::new(disk, id, length);
+        match recovery.replay_whole(&mut window, next, &mut |_, _| Ok(())) {
+            Ok(()) => {}
+            Err(Error::Corrupt {
+                segment,
+                offset,
+                what,
+            }) => recovery.losses.push(Loss {
+                segment,
+                offset,
+                what,
+            }),
+            Err(error) => return Err(error),
+        }
+        // A segment is begun only when the one before it is synced: nothing there may be torn.
+        if let Some(cut) = recovery.cut.filter(|_| recovery.losses.is_empty()) {
+            recovery.losses.push(Loss {
+                segment: cut.segment,
+                offset: cut.offset,
+                what: "a frame is damaged",
+            });
+        }
+        older.frames += recovery.frames;
+        older.damaged.append(&mut recovery.damaged);
+        older.losses.append(&mut recovery.losses);
+    }
+    Ok(older)
+}
+
+/// Returns the number of a segment's first frame, if its header is good.
+fn first_frame(
+    disk: &dyn Disk,
+    store: u64,
+    id: SegmentId,
+    length: u64,
+) -> Result<Option<u64>, Error> {
+    let mut window = Window::new(disk, id, length);
+    let header = SegmentHeader::decode(window.bytes(0, u64_of(SEGMENT_HEADER))?);
+    Ok(match header {
+        Header::Good(header) if header.segment == id && header.store == store => {
+            Some(header.first_frame)
+        }
+        Header::Good(_) | Header::Bad | Header::OtherFormat(_) => None,
     })
 }
 
@@ -126,6 +211,8 @@ struct Recovery<'a> {
     last_frame: u64,
     newest: Timestamp,
     appended: u64,
+    /// Frames that were replayed.
+    frames: u64,
     usage: Usage,
     /// The segment that is written on.
     current: Option<SearchResult>,
@@ -153,6 +240,32 @@ struct SearchResult {
 }
 
 impl<'a> Recovery<'a> {
+    /// Begins at the first frame of a segment, whose number is known; losses are collected.
+    fn within(disk: &'a dyn Disk, checkpoint: CheckpointAt, id: SegmentId, first: u64) -> Self {
+        let last_frame = first.saturating_sub(1);
+        Self {
+            disk,
+            store: checkpoint.store,
+            segments: Vec::new(),
+            end: Position::begin(id),
+            last_frame,
+            newest: checkpoint.newest,
+            appended: 0,
+            frames: 0,
+            usage: Usage::default(),
+            current: None,
+            stands_behind: None,
+            synced: last_frame,
+            unsynced: VecDeque::new(),
+            damaged: Vec::new(),
+            losses: Vec::new(),
+            accepts_loss: true,
+            cut: None,
+            never_begun: None,
+            short: Vec::new(),
+        }
+    }
+
     /// Looks at the headers of the segments that are to be replayed.
     fn new(
         disk: &'a dyn Disk,
@@ -177,6 +290,7 @@ impl<'a> Recovery<'a> {
             last_frame,
             newest: checkpoint.map_or(Timestamp::EPOCH, |at| at.newest),
             appended: 0,
+            frames: 0,
             usage,
             current: None,
             stands_behind: checkpoint.map(|at| at.position).filter(has_frames),
@@ -464,6 +578,7 @@ impl<'a> Recovery<'a> {
             .is_some()
         {}
         self.last_frame = header.number;
+        self.frames += 1;
         self.end.offset += header.span();
         self.appended += header.span();
         Ok(())

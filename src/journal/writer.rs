@@ -48,6 +48,19 @@ pub struct CheckpointAt {
     pub(super) bytes: u64,
 }
 
+/// The end of the durable log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogEnd {
+    /// The number of the log's store.
+    pub store: u64,
+    /// The newest durable frame.
+    pub frame: u64,
+    /// The segment in which it ends.
+    pub segment: SegmentId,
+    /// The offset of its end there, bytes.
+    pub offset: u64,
+}
+
 /// The writing end of the log.
 pub struct Writer {
     disk: Arc<dyn Disk>,
@@ -204,6 +217,24 @@ impl Writer {
     #[must_use]
     pub fn readable_until(&self) -> u64 {
         self.durable_end.to_u64()
+    }
+
+    /// Returns where the durable log ends: all that was acknowledged lies before it, and its bytes
+    /// do not change any more.
+    #[must_use]
+    pub fn durable_end(&self) -> LogEnd {
+        let Position { segment, offset } = self.durable_end;
+        LogEnd {
+            store: self.store,
+            frame: self.durable,
+            segment,
+            offset,
+        }
+    }
+
+    /// Returns the newest checkpoint that is on the disk.
+    pub(super) fn checkpoint(&self) -> CheckpointAt {
+        self.checkpoint
     }
 
     /// Returns whether messages are admitted; a full disk is left to records that free space.

@@ -44,6 +44,9 @@ enum Command {
     /// Check a configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Check the log in a data directory.
+    #[command(subcommand)]
+    Log(commands::log::LogCommand),
     /// Queues of a broker that runs.
     Queues(Remote<Sub<EntityCommand>>),
     /// Topics of a broker that runs.
@@ -264,6 +267,7 @@ pub fn main() -> ExitCode {
         Command::Certs(args) => certs::run(&args),
         Command::Health(args) => health::run(&args),
         Command::Config(ConfigCommand::Check { file }) => check(&file),
+        Command::Log(command) => commands::log::run(&command),
         Command::Queues(it) => commands::run(&it.common, &ApiCommand::Queues(&it.command.command)),
         Command::Topics(it) => commands::run(&it.common, &ApiCommand::Topics(&it.command.command)),
         Command::Subscriptions(it) => {

@@ -590,12 +590,12 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn number(name: &str, prefix: &str, suffix: &str, radix: u32) -> Option<u64> {
+pub(super) fn number(name: &str, prefix: &str, suffix: &str, radix: u32) -> Option<u64> {
     let digits = name.strip_prefix(prefix)?.strip_suffix(suffix)?;
     u64::from_str_radix(digits, radix).ok()
 }
 
-fn read_full(file: &File, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+pub(super) fn read_full(file: &File, offset: u64, into: &mut [u8]) -> io::Result<usize> {
     let (mut count, mut place) = (0, offset);
     while let Some(rest) = into.get_mut(count..).filter(|rest| !rest.is_empty()) {
         match file.read_at(rest, place) {
@@ -676,7 +676,7 @@ fn open_patiently(
     clippy::wildcard_enum_match_arm,
     reason = "io::ErrorKind is foreign, and gains variants"
 )]
-fn failure<'a>(what: &'static str, path: &'a Path) -> impl Fn(io::Error) -> Error + 'a {
+pub(super) fn failure<'a>(what: &'static str, path: &'a Path) -> impl Fn(io::Error) -> Error + 'a {
     move |source| match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::Full,
         io::ErrorKind::FileTooLarge => Error::Io {

@@ -43,6 +43,7 @@ mod page_file;
 mod placement;
 mod print;
 mod provision;
+mod read_only;
 mod reader;
 mod reload;
 mod root_key;

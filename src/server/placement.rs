@@ -19,7 +19,7 @@ use super::files::{self, NotReplaced, Readers};
 use crate::limits;
 
 /// The file, in the data directory.
-const FILE: &str = "shards.json";
+pub(super) const FILE: &str = "shards.json";
 /// The version of its format.
 const VERSION: u32 = 1;
 /// What the names of the other shards' directories begin with.
@@ -107,6 +107,11 @@ pub(super) fn directory_of(data: &Path, shard: u32) -> PathBuf {
     data.join(format!("{DIRECTORY}{shard}"))
 }
 
+/// Returns the shard whose directory has this name, of those that have one of their own.
+pub(super) fn number_of(name: &str) -> Option<u32> {
+    name.strip_prefix(DIRECTORY)?.parse().ok()
+}
+
 impl Placement {
     /// Reads the record of a data directory, and checks it against the directories that are there. A
     /// new one is written if there is none.
@@ -115,6 +120,25 @@ impl Placement {
     ///
     /// It cannot be read, or says what cannot be.
     pub(super) fn load(data: &Path) -> Result<Self, PlacementError> {
+        if let Some(placement) = Self::read(data)? {
+            return Ok(placement);
+        }
+        let placement = Self {
+            version: VERSION,
+            ..Self::default()
+        };
+        // Before the first directory of another shard.
+        placement.store(data)?;
+        Ok(placement)
+    }
+
+    /// Reads the record of a data directory as [`Placement::load`] does; `None` if there is none, and all
+    /// is in shard 0.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read, or says what cannot be.
+    pub(super) fn read(data: &Path) -> Result<Option<Self>, PlacementError> {
         let path = data.join(FILE);
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
@@ -125,13 +149,7 @@ impl Placement {
                         directory,
                     });
                 }
-                let placement = Self {
-                    version: VERSION,
-                    ..Self::default()
-                };
-                // Before the first directory of another shard.
-                placement.store(data)?;
-                return Ok(placement);
+                return Ok(None);
             }
             Err(source) => return Err(PlacementError::Io { path, source }),
         };
@@ -152,7 +170,28 @@ impl Placement {
                 });
             }
         }
-        Ok(placement)
+        Ok(Some(placement))
+    }
+
+    /// Checks the namespaces that the logs of shards have against the record, as a start does.
+    ///
+    /// # Errors
+    ///
+    /// They contradict each other.
+    pub(super) fn check(
+        &self,
+        data: &Path,
+        found: &BTreeMap<u32, BTreeSet<String>>,
+    ) -> Result<(), PlacementError> {
+        let Some(first) = &self.first else {
+            return Ok(());
+        };
+        let others = self.namespaces.keys().filter(|name| *name != first);
+        let names: Vec<&str> = std::iter::once(first)
+            .chain(others)
+            .map(|it| &it[..])
+            .collect();
+        self.clone().place(data, &names, 1, found).map(drop)
     }
 
     fn parse(text: &str) -> Result<Self, String> {
@@ -321,8 +360,7 @@ fn some_directory(data: &Path) -> Result<Option<PathBuf>, PlacementError> {
     for entry in fs::read_dir(data).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         let name = path.file_name().and_then(|name| name.to_str());
-        let number = name.and_then(|name| name.strip_prefix(DIRECTORY));
-        if number.is_some_and(|number| number.parse::<u32>().is_ok()) && path.is_dir() {
+        if name.and_then(number_of).is_some() && path.is_dir() {
             return Ok(Some(path));
         }
     }

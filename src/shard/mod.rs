@@ -22,6 +22,7 @@
 //! connection that rest on the same group leave in their order, and none overtakes one that waits for
 //! its bytes; the segment of a body that will be read stays until the read is done.
 
+mod check;
 mod damage;
 mod delivery;
 mod durability;
@@ -54,6 +55,7 @@ use crate::namespace::{Room, StepContext};
 use crate::time::{ClockStep, Timestamp};
 
 pub use crate::gateway::Report;
+pub use check::{Checked, Contents, Effect, Finding, Place, check};
 pub use delivery::Outgoing;
 pub use input::{
     Administered, Administration, Input, MessageRequest, Messaged, OperationAnswer,

@@ -92,6 +92,10 @@ impl Recovering {
         &self.recovered
     }
 
+    pub(super) fn gateway(&self) -> &Gateway {
+        &self.gateway
+    }
+
     /// Returns the namespaces that have entities, but for the first, in lower case.
     #[must_use]
     pub fn namespaces(&self) -> BTreeSet<String> {

@@ -1,6 +1,7 @@
 //! Commands for operators, over the JSON API of a broker that runs.
 
 mod client;
+pub(super) mod log;
 mod table;
 
 use std::io::{BufRead as _, IsTerminal as _};
