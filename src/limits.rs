@@ -484,6 +484,9 @@ pub const LAST_WRITE_WAIT: Millis = Millis::from_secs(5);
 pub const LAST_WRITE_PAUSE: Millis = Millis::from_secs(1);
 /// How long all connections may take to close when the server stops.
 pub const STOP_WAIT: Millis = Millis::from_secs(5);
+/// How long the shards may take to say where their logs end, for a backup: meanwhile removed segments are kept, and a full disk
+/// gets no space from them.
+pub const BACKUP_POSITION_WAIT: Millis = Millis::from_secs(10);
 /// Bytes of the rest of a message from which its frames are made in steps, and not all at once.
 pub const LARGE_REST_BYTES: usize = 256 * 1024;
 /// Bytes of a transfer's payload below which it is copied: a slice would keep its read buffer.

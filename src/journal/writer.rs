@@ -61,6 +61,17 @@ pub struct LogEnd {
     pub offset: u64,
 }
 
+impl LogEnd {
+    /// Returns whether a checkpoint, by its number, represents nothing after this end.
+    #[must_use]
+    pub fn has_checkpoint(&self, number: u64) -> bool {
+        let Self {
+            segment, offset, ..
+        } = *self;
+        Position::from_u64(number) <= Position { segment, offset }
+    }
+}
+
 /// The writing end of the log.
 pub struct Writer {
     disk: Arc<dyn Disk>,

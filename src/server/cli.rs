@@ -47,6 +47,10 @@ enum Command {
     /// Check the log in a data directory.
     #[command(subcommand)]
     Log(commands::log::LogCommand),
+    /// Back up a broker that runs.
+    Backup(Remote<commands::backup::BackupArgs>),
+    /// Make a data directory from a backup.
+    Restore(commands::backup::RestoreArgs),
     /// Queues of a broker that runs.
     Queues(Remote<Sub<EntityCommand>>),
     /// Topics of a broker that runs.
@@ -268,6 +272,8 @@ pub fn main() -> ExitCode {
         Command::Health(args) => health::run(&args),
         Command::Config(ConfigCommand::Check { file }) => check(&file),
         Command::Log(command) => commands::log::run(&command),
+        Command::Backup(it) => commands::run(&it.common, &ApiCommand::Backup(&it.command)),
+        Command::Restore(args) => commands::backup::restore(&args),
         Command::Queues(it) => commands::run(&it.common, &ApiCommand::Queues(&it.command.command)),
         Command::Topics(it) => commands::run(&it.common, &ApiCommand::Topics(&it.command.command)),
         Command::Subscriptions(it) => {

@@ -15,6 +15,9 @@
 //! The directory and the segment that is used next are open before they are needed. Where the process
 //! or the system has no descriptor for another file, opening it is tried again until there is one.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, IoSlice, Write};
@@ -43,8 +46,18 @@ pub struct FileDisk {
     shared: Arc<Shared>,
     helper: Option<Thread>,
     handles: Mutex<BTreeMap<SegmentId, Arc<File>>>,
+    /// What is kept while a copy is made.
+    kept: Mutex<Option<Kept>>,
     /// Locked until it is closed.
     _lock: File,
+}
+
+/// What was to be removed while a copy is made.
+struct Kept {
+    /// Those before are copied, and can be removed.
+    copied: SegmentId,
+    segments: Vec<SegmentId>,
+    checkpoints: Vec<u64>,
 }
 
 /// The state shared with the preparing thread.
@@ -158,6 +171,7 @@ impl FileDisk {
             shared,
             helper: Some(helper.map_err(failed)?),
             handles: Mutex::default(),
+            kept: Mutex::new(None),
             _lock: lock,
         }))
     }
@@ -195,6 +209,43 @@ impl FileDisk {
             handles.pop_first();
         }
         handles.insert(segment, Arc::clone(file));
+    }
+
+    /// Removes the file of a segment, or makes it a spare.
+    fn remove_file(&self, segment: SegmentId) -> Result<(), Error> {
+        let handle = locked(&self.handles).remove(&segment);
+        let path = self.segment_path(segment);
+        let failed = failure("remove", &path);
+        let metadata = match fs::metadata(&path) {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(failed(error)),
+        };
+        // Before the spares are locked: it may have to wait for a descriptor.
+        let file = match handle {
+            Some(file) => file,
+            None => {
+                let opened = self.shared.open(&path, || open_segment(&path));
+                Arc::new(opened.map_err(&failed)?)
+            }
+        };
+        let mut spares = locked(&self.shared.spares);
+        // A backup may have a hard link to the file: its bytes must stay as they are.
+        let fits = metadata.nlink() == 1 && self.shared.segment_bytes <= metadata.len();
+        spares.in_use = spares.in_use.saturating_sub(1);
+        let most = limits::SPARE_SEGMENTS_MAX.max(spares.in_use / 4);
+        if !fits || most <= spares.ready.len() {
+            drop(spares);
+            return fs::remove_file(&path).map_err(failed);
+        }
+        if self.shared.segment_bytes < metadata.len() {
+            file.set_len(self.shared.segment_bytes).map_err(&failed)?;
+        }
+        let spare = self.shared.name(&mut spares);
+        fs::rename(&path, &spare).map_err(failed)?;
+        let file = Some(file);
+        self.shared.add(&mut spares, Spare { path: spare, file });
+        Ok(())
     }
 
     /// Returns the numbers in the names with this suffix, in their order.
@@ -273,38 +324,43 @@ impl Disk for FileDisk {
     }
 
     fn remove_segment(&self, segment: SegmentId) -> Result<(), Error> {
-        let handle = locked(&self.handles).remove(&segment);
-        let path = self.segment_path(segment);
-        let failed = failure("remove", &path);
-        let metadata = match fs::metadata(&path) {
-            Ok(metadata) => metadata,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(failed(error)),
-        };
-        // Before the spares are locked: it may have to wait for a descriptor.
-        let file = match handle {
-            Some(file) => file,
-            None => {
-                let opened = self.shared.open(&path, || open_segment(&path));
-                Arc::new(opened.map_err(&failed)?)
-            }
-        };
-        let mut spares = locked(&self.shared.spares);
-        // A backup may have a hard link to the file: its bytes must stay as they are.
-        let fits = metadata.nlink() == 1 && self.shared.segment_bytes <= metadata.len();
-        spares.in_use = spares.in_use.saturating_sub(1);
-        let most = limits::SPARE_SEGMENTS_MAX.max(spares.in_use / 4);
-        if !fits || most <= spares.ready.len() {
-            drop(spares);
-            return fs::remove_file(&path).map_err(failed);
+        // Locked to the end: a copy begins when no removal is under way.
+        let mut kept = locked(&self.kept);
+        if let Some(kept) = kept.as_mut().filter(|kept| kept.copied <= segment) {
+            kept.segments.push(segment);
+            return Ok(());
         }
-        if self.shared.segment_bytes < metadata.len() {
-            file.set_len(self.shared.segment_bytes).map_err(&failed)?;
+        self.remove_file(segment)
+    }
+
+    fn keep_removed(&self) {
+        *locked(&self.kept) = Some(Kept {
+            copied: SegmentId(0),
+            segments: Vec::new(),
+            checkpoints: Vec::new(),
+        });
+    }
+
+    fn release(&self, before: Option<SegmentId>) -> Result<(), Error> {
+        let mut kept = locked(&self.kept);
+        let Some(now) = kept.as_mut() else {
+            return Ok(());
+        };
+        now.copied = before.unwrap_or(SegmentId(u64::MAX));
+        let copied = now.copied;
+        let released = now.segments.extract_if(.., |segment| *segment < copied);
+        let released: Vec<SegmentId> = released.collect();
+        let checkpoints = match before {
+            Some(_) => Vec::new(),
+            None => kept.take().map(|kept| kept.checkpoints).unwrap_or_default(),
+        };
+        for segment in released {
+            self.remove_file(segment)?;
         }
-        let spare = self.shared.name(&mut spares);
-        fs::rename(&path, &spare).map_err(failed)?;
-        let file = Some(file);
-        self.shared.add(&mut spares, Spare { path: spare, file });
+        drop(kept);
+        for number in checkpoints {
+            self.remove_checkpoint(number)?;
+        }
         Ok(())
     }
 
@@ -400,8 +456,18 @@ impl Disk for FileDisk {
     }
 
     fn remove_checkpoint(&self, number: u64) -> Result<(), Error> {
+        if let Some(kept) = &mut *locked(&self.kept) {
+            kept.checkpoints.push(number);
+            return Ok(());
+        }
         let path = self.checkpoint_path(number);
-        fs::remove_file(&path).map_err(failure("remove", &path))
+        match fs::remove_file(&path) {
+            // One that was kept may be removed twice.
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(failure("remove", &path)(error))
+            }
+            Ok(()) | Err(_) => Ok(()),
+        }
     }
 }
 
@@ -612,7 +678,7 @@ pub(super) fn read_full(file: &File, offset: u64, into: &mut [u8]) -> io::Result
 }
 
 /// Locks a directory for this process.
-fn lock(directory: &Path) -> Result<File, Error> {
+pub(super) fn lock(directory: &Path) -> Result<File, Error> {
     let path = directory.join("LOCK");
     let lock = files::private()
         .create(true)
@@ -692,189 +758,5 @@ pub(super) fn failure<'a>(what: &'static str, path: &'a Path) -> impl Fn(io::Err
             place: path.display().to_string(),
             source,
         },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
-
-    use super::*;
-    use crate::ids::{BodyRef, EntityId, SequenceNumber};
-    use crate::journal::{self, Options};
-    use crate::queue::{Journal, Record};
-
-    const SEGMENT_BYTES: u64 = 3 * 1024 * 1024 / 2;
-
-    fn names(directory: &Path) -> Vec<String> {
-        let entries = fs::read_dir(directory).unwrap();
-        let mut names: Vec<_> = entries
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
-        names.sort_unstable();
-        names
-    }
-
-    #[test]
-    fn bytes_are_read_as_they_were_written_and_zeros_behind_them() {
-        let directory = tempfile::tempdir().unwrap();
-        let disk = FileDisk::open_with(directory.path(), SEGMENT_BYTES).unwrap();
-        disk.start_segment(SegmentId(1)).unwrap();
-        let large = vec![5; 3 * limits::PREPARE_WRITE_BYTES / 2];
-        disk.write(SegmentId(1), 100, &[b"ab", &large, b"", b"cd"])
-            .unwrap();
-        disk.sync(SegmentId(1)).unwrap();
-        let length = 104 + large.len();
-        let mut read = vec![1; length + 100];
-        assert_eq!(disk.read(SegmentId(1), 0, &mut read).unwrap(), length);
-        let expected = [&[0; 100][..], b"ab", &large, b"cd"].concat();
-        assert!(read[..length] == expected[..]);
-        disk.truncate(SegmentId(1), 101).unwrap();
-        assert_eq!(disk.read(SegmentId(1), 0, &mut read).unwrap(), length);
-        assert!(read[..101] == expected[..101] && read[101..length].iter().all(|byte| *byte == 0));
-    }
-
-    #[test]
-    fn what_is_made_is_for_its_owner_only() {
-        let place = tempfile::tempdir().unwrap();
-        let directory = place.path().join("deep/data");
-        let disk = FileDisk::open_with(&directory, SEGMENT_BYTES).unwrap();
-        disk.start_segment(SegmentId(1)).unwrap();
-        disk.write_checkpoint(7).unwrap().finish().unwrap();
-        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
-        assert_eq!(mode(&directory), 0o700);
-        for entry in fs::read_dir(&directory).unwrap() {
-            let path = entry.unwrap().path();
-            assert_eq!(mode(&path), 0o600, "{}", path.display());
-        }
-        // A directory that an operator made readable stays so, and a warning is logged.
-        let open = fs::Permissions::from_mode(0o750);
-        fs::set_permissions(&directory, open).unwrap();
-        let found = files::make_private_directory(&directory).unwrap();
-        assert_eq!((found, mode(&directory)), (Some(0o750), 0o750));
-    }
-
-    #[test]
-    fn a_file_is_opened_as_soon_as_there_is_a_descriptor() {
-        let path = Path::new("of-the-log");
-        for none in [Errno::MFILE, Errno::NFILE] {
-            let mut left = 3;
-            let open = || {
-                left -= 1;
-                if 0 < left {
-                    return Err(none.into());
-                }
-                tempfile::tempfile()
-            };
-            assert!(open_patiently(path, open, || true).is_ok());
-            assert_eq!(left, 0);
-            let stopped = open_patiently(path, || Err(none.into()), || false);
-            assert!(stopped.is_err());
-        }
-        let other = open_patiently(path, || Err(Errno::ACCESS.into()), || panic!("it waits"));
-        assert!(other.is_err());
-    }
-
-    #[test]
-    fn a_directory_is_for_one_at_a_time() {
-        let directory = tempfile::tempdir().unwrap();
-        let disk = FileDisk::open_with(directory.path(), SEGMENT_BYTES).unwrap();
-        let second = FileDisk::open_with(directory.path(), SEGMENT_BYTES).map(|_| ());
-        assert!(matches!(second, Err(Error::Locked { .. })), "{second:?}");
-        drop(disk);
-        assert!(FileDisk::open_with(directory.path(), SEGMENT_BYTES).is_ok());
-    }
-
-    #[test]
-    fn a_removed_segment_becomes_a_spare_of_the_right_length_unless_a_backup_has_it() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path();
-        let disk = FileDisk::open_with(path, SEGMENT_BYTES).unwrap();
-        for id in 1..=2 {
-            disk.start_segment(SegmentId(id)).unwrap();
-            disk.write(SegmentId(id), SEGMENT_BYTES, &[b"longer"])
-                .unwrap();
-        }
-        assert_eq!(
-            disk.segments().unwrap(),
-            [
-                (SegmentId(1), SEGMENT_BYTES + 6),
-                (SegmentId(2), SEGMENT_BYTES + 6)
-            ]
-        );
-        fs::hard_link(path.join("0000000000000002.seg"), path.join("backup")).unwrap();
-        disk.remove_segment(SegmentId(1)).unwrap();
-        disk.remove_segment(SegmentId(2)).unwrap();
-        assert!(disk.segments().unwrap().is_empty());
-        drop(disk);
-        assert_eq!(
-            fs::metadata(path.join("backup")).unwrap().len(),
-            SEGMENT_BYTES + 6
-        );
-        let names = names(path);
-        let spares: Vec<_> = names
-            .iter()
-            .filter(|name| name.starts_with("spare-"))
-            .collect();
-        assert!(!spares.is_empty() && spares.len() <= 2, "{names:?}");
-        for spare in spares {
-            assert_eq!(fs::metadata(path.join(spare)).unwrap().len(), SEGMENT_BYTES);
-        }
-    }
-
-    #[test]
-    fn a_checkpoint_is_there_only_when_it_is_finished() {
-        let directory = tempfile::tempdir().unwrap();
-        let disk = FileDisk::open_with(directory.path(), SEGMENT_BYTES).unwrap();
-        let mut sink = disk.write_checkpoint(7).unwrap();
-        sink.write(b"abc").unwrap();
-        drop(sink);
-        assert!(disk.checkpoints().unwrap().is_empty());
-        let mut sink = disk.write_checkpoint(7).unwrap();
-        sink.write(b"abc").unwrap();
-        sink.finish().unwrap();
-        assert_eq!(disk.checkpoints().unwrap(), [7]);
-        let mut read = [0; 8];
-        assert_eq!(disk.read_checkpoint(7, 1, &mut read).unwrap(), 2);
-        assert_eq!(&read[..2], b"bc");
-        disk.remove_checkpoint(7).unwrap();
-        assert!(disk.checkpoints().unwrap().is_empty());
-    }
-
-    #[test]
-    fn a_log_in_files_is_found_again() {
-        let directory = tempfile::tempdir().unwrap();
-        let options = Options {
-            segment_bytes: SEGMENT_BYTES,
-            cache_bytes: 0,
-            store: 9,
-            accepts_loss: false,
-        };
-        let bytes = vec![3; 100_000];
-        let record = |number| Record::Relocated {
-            entity: EntityId(1),
-            number: SequenceNumber(number),
-            body: &bytes,
-        };
-        for life in 0..3 {
-            let disk = FileDisk::open_with(directory.path(), SEGMENT_BYTES).unwrap();
-            let mut found = Vec::new();
-            let mut replay = |_: &Record<'_>, body: Option<BodyRef>| {
-                found.extend(body);
-                Ok(())
-            };
-            let mut log = journal::recover(Arc::clone(&disk), options, &mut replay).unwrap();
-            assert_eq!(found.len(), life * 40);
-            for body in found {
-                let read = journal::read_ahead(&*disk, body, 1024, u64::MAX).unwrap();
-                assert!(read.body(body).unwrap() == vec![3; 100_000]);
-            }
-            for number in 0..40 {
-                log.writer.append(&record(number));
-                let frame = log.writer.seal().unwrap();
-                log.committer.write(&[frame]).unwrap();
-            }
-            log.committer.sync().unwrap();
-        }
     }
 }

@@ -19,6 +19,7 @@ use tracing::{debug, error, warn};
 use super::admission::{
     Admission, Admitted, ConnectionSlot, ConnectionSlots, ListenerKind, Permit, peer_of,
 };
+use super::backup::Backups;
 use super::clock::Clock;
 use super::connection::{self, AcceptedPeer};
 use super::http;
@@ -42,6 +43,7 @@ pub(super) struct ServerState {
     pub(super) administration_admission: Admission,
     pub(super) slots: ConnectionSlots,
     pub(super) operator: Operator,
+    pub(super) backups: Arc<Backups>,
     pub(super) metrics: Metrics,
     /// Every peer is authorized for everything (`--auth development`).
     pub(super) is_open: bool,

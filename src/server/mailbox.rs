@@ -14,6 +14,7 @@ use super::reload::{Reload, Reloaded};
 use crate::access::{Authority, Inquiry, Origin, TokenRefused};
 use crate::histogram::Histogram;
 use crate::ids::ConnectionId;
+use crate::journal::LogEnd;
 use crate::limits;
 use crate::shard::{
     Administered, Administration, Input, MessageRequest, Messaged, OperationAnswer,
@@ -46,6 +47,8 @@ pub(super) enum Mail {
     Operate(Box<OperationRequest>, oneshot::Sender<OperationAnswer>),
     /// Report what the shard has and has done, with so many entities one by one.
     Report(usize, oneshot::Sender<ShardReport>),
+    /// Say where the durable log ends.
+    LogEnd(oneshot::Sender<LogEnd>),
     /// Say which of the entities at these paths do not exist, in the namespace of a host name.
     Missing(String, Vec<String>, oneshot::Sender<Vec<String>>),
     /// Make and change the entities that the configuration names.

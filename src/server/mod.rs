@@ -15,6 +15,7 @@
 
 mod admission;
 mod api;
+mod backup;
 mod buffers;
 mod certs;
 pub mod cli;
@@ -46,6 +47,7 @@ mod provision;
 mod read_only;
 mod reader;
 mod reload;
+mod restore;
 mod root_key;
 mod runtime;
 mod serve;

@@ -253,6 +253,11 @@ impl Owner {
                 let _ = answer.send(report);
                 return;
             }
+            Mail::LogEnd(answer) => {
+                // The task that asked may have ended.
+                let _ = answer.send(self.shard.journal().durable_end());
+                return;
+            }
             Mail::Missing(host, mut paths, answer) => {
                 let namespaces = self.shard.gateway().namespaces();
                 paths.retain(|path| !namespaces.exists(Some(&host), path));

@@ -14,6 +14,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tracing::{info, warn};
 
 use super::admission::{Admission, ConnectionSlots, ListenerKind};
+use super::backup::Backups;
 use super::cli::{self, ListenArgs, ServeArgs};
 use super::clock::Clock;
 use super::committer::Sync;
@@ -136,6 +137,8 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
         memory,
     } = started;
     let slots = ConnectionSlots::new(descriptors_of_connections(descriptors, shards.len())?);
+    let disks = shards.iter().map(|it| (it.number, Arc::clone(&it.disk)));
+    let backups = Arc::new(Backups::new(directory(args), disks.collect()));
     let keys_wanted = Arc::new(Notify::new());
     let partials = PartialBytes::new(plan.partials);
     let Running {
@@ -175,15 +178,14 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
         administration_admission: Admission::new(slots.count()),
         slots,
         operator,
+        backups,
         metrics,
         is_open: profile == Profile::Development,
         stopped,
         refusals: AtomicU64::new(0),
     });
-    let acceptors: Vec<Task> = listeners
-        .into_iter()
-        .map(|listener| accept_at(listener, &server))
-        .collect();
+    let accept = |listener| accept_at(listener, &server);
+    let acceptors: Vec<Task> = listeners.into_iter().map(accept).collect();
     let mut signals = Signals::new()?;
     // The emulator's message: tools wait for this line (`emulator.md#ports-and-health`).
     info!("Emulator Service is Successfully Up!");

@@ -7,6 +7,7 @@ use tokio::runtime::Handle;
 
 use super::mailbox::{Mail, Mailbox, PartialBytes, Partials, ShardReport, Vitals};
 use crate::config::Configuration;
+use crate::journal::LogEnd;
 use crate::shard::Input;
 use crate::shard::routing::{Routes, ShardIndex};
 
@@ -106,6 +107,17 @@ impl Shards {
         for member in &self.members {
             let report = member.owner.ask(|answer| Mail::Report(most, answer));
             found.extend(report.await.map(|report| (member.number, report)));
+        }
+        found
+    }
+
+    /// Asks every shard where its durable log ends; returns that with the shards' numbers. A shard whose owner has stopped is
+    /// left out.
+    pub(super) async fn log_ends(&self) -> Vec<(u32, LogEnd)> {
+        let mut found = Vec::with_capacity(self.members.len());
+        for member in &self.members {
+            let end = member.owner.ask(Mail::LogEnd).await;
+            found.extend(end.map(|end| (member.number, end)));
         }
         found
     }

@@ -9,6 +9,7 @@
     reason = "the macro that describes a path writes the names of its parameters in full"
 )]
 
+mod backups;
 mod connections;
 mod entities;
 mod jobs;
@@ -155,6 +156,10 @@ impl<'a> Call<'a> {
                 "GET" => jobs::get(self, id).await,
                 "DELETE" => jobs::cancel(self, id).await,
                 _ => Err(Problem::method(method, "GET, DELETE")),
+            },
+            ["server", "backups"] => match method {
+                "POST" => backups::make(self, body).await,
+                _ => Err(Problem::method(method, "POST")),
             },
             ["openapi.json"] => match method {
                 "GET" => Ok(openapi::answer()),

@@ -7,7 +7,7 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 
 use super::problem::Problem;
 use super::{
-    connections, entities, jobs, json, messages, rule_tests, rules, schedule, search, sessions,
+    backups, connections, entities, jobs, json, messages, rule_tests, rules, schedule, search, sessions,
 };
 
 #[derive(OpenApi)]
@@ -24,6 +24,7 @@ use super::{
         sessions::list, sessions::get, sessions::put,
         connections::list, connections::close,
         jobs::list, jobs::start, jobs::get, jobs::cancel,
+        backups::make,
     ),
     components(schemas(Problem, messages::BodyShown)),
     security(("operator" = []), ("token" = []))

@@ -1,5 +1,6 @@
 //! Commands for operators, over the JSON API of a broker that runs.
 
+pub(super) mod backup;
 mod client;
 pub(super) mod log;
 mod table;
@@ -268,6 +269,7 @@ pub(super) enum ApiCommand<'a> {
     Purge(&'a PurgeArgs),
     Move(&'a MoveArgs),
     Redrive(&'a RedriveArgs),
+    Backup(&'a backup::BackupArgs),
 }
 
 /// Carries a command out. The exit code is 0 if it is done, 1 if the broker refuses it or a job leaves messages, 2 if it was
@@ -323,6 +325,7 @@ async fn carry_out(common: &Common, command: &ApiCommand<'_>) -> Result<ExitCode
             let action = moving(Some(&args.to), args.action.as_deref());
             shell.job(&args.selection, action, &args.job).await
         }
+        ApiCommand::Backup(args) => shell.back_up(args).await,
         ApiCommand::Redrive(args) => {
             let action = moving(args.to.as_deref(), args.action.as_deref());
             let selection = &args.selection;

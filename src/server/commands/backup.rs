@@ -1,0 +1,68 @@
+//! `jitney backup` and `jitney restore`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use hyper::Method;
+use serde_json::json;
+
+use super::Shell;
+use super::client::CommandError;
+use crate::server::{print, restore as restoring};
+
+/// Back up a broker that runs.
+#[derive(Debug, Args)]
+pub(in crate::server) struct BackupArgs {
+    /// The directory on the broker's machine: a new one, or one with a backup of this broker, which is replaced; files that it has
+    /// are not copied again.
+    directory: PathBuf,
+}
+
+/// Make a data directory from a backup.
+#[derive(Debug, Args)]
+pub(in crate::server) struct RestoreArgs {
+    /// The directory of the backup.
+    backup: PathBuf,
+    /// The data directory that is made; it must not exist, or be empty.
+    directory: PathBuf,
+}
+
+impl Shell {
+    /// Has the broker make a backup, and waits for it.
+    pub(super) async fn back_up(&self, args: &BackupArgs) -> Result<ExitCode, CommandError> {
+        let directory = std::path::absolute(&args.directory)
+            .map_err(|error| CommandError::Usage(error.to_string()))?;
+        let Some(directory) = directory.to_str() else {
+            let text = "the directory's name is not UTF-8";
+            return Err(CommandError::Usage(text.to_owned()));
+        };
+        let body = json!({"directory": directory});
+        let made = self
+            .client
+            .ask(Method::POST, "server/backups", Some(&body), &[])
+            .await?;
+        self.show_one(&made);
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Makes a data directory from a backup. The exit code is 0 if it is made, 1 if the backup is damaged or the directory not
+/// empty, and 2 if the system refuses something.
+pub(in crate::server) fn restore(args: &RestoreArgs) -> ExitCode {
+    match restoring::restore(&args.backup, &args.directory) {
+        Ok(manifest) => {
+            print::line(format_args!(
+                "{}: restored {} files of the backup of {}",
+                args.directory.display(),
+                manifest.files.len(),
+                manifest.made_at
+            ));
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            print::complain(format_args!("jitney: {error}"));
+            ExitCode::from(error.exit_code())
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! The making of a data directory from a backup.
+//!
+//! It is made beside its place, synced, and then gets its name: it is there wholly or not at all.
+
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+
+use super::backup::copy;
+use super::backup::manifest::{Manifest, StoredFile};
+use super::files;
+
+/// Why no data directory was made.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RestoreError {
+    #[error("{} has no manifest.json: it is no backup, or one that was never finished", .0.display())]
+    NoBackup(PathBuf),
+    #[error("{} is in use: a broker makes a backup there; try again when it has ended", .0.display())]
+    InUse(PathBuf),
+    #[error("{} exists and is not empty; an empty directory, or a name that is free, is allowed", .0.display())]
+    NotEmpty(PathBuf),
+    #[error("{} exists: another restore is under way, or one was ended; remove it if none is", .0.display())]
+    Left(PathBuf),
+    #[error("{} is damaged: its checksum is not that of the manifest. Nothing was restored; use another backup", .0.display())]
+    Damaged(PathBuf),
+    #[error("{place}: {source}")]
+    Io { place: String, source: io::Error },
+}
+
+impl RestoreError {
+    /// Returns the exit code: 1 if the backup or the directory is not as it must be, 2 if the system refuses something.
+    pub(super) fn exit_code(&self) -> u8 {
+        match self {
+            Self::NoBackup(_) | Self::NotEmpty(_) | Self::Damaged(_) => 1,
+            Self::InUse(_) | Self::Left(_) | Self::Io { .. } => 2,
+        }
+    }
+}
+
+fn failed(place: &Path) -> impl Fn(io::Error) -> RestoreError {
+    move |source| RestoreError::Io {
+        place: place.display().to_string(),
+        source,
+    }
+}
+
+/// Makes a data directory from a backup, and returns what it has.
+pub(super) fn restore(backup: &Path, data: &Path) -> Result<Manifest, RestoreError> {
+    let _lock = lock(backup)?;
+    let manifest = Manifest::read(backup).map_err(failed(backup))?;
+    let manifest = manifest.ok_or_else(|| RestoreError::NoBackup(backup.to_owned()))?;
+    let data = std::path::absolute(data).map_err(failed(data))?;
+    match fs::read_dir(&data) {
+        Ok(mut entries) => {
+            if entries.next().is_some() {
+                return Err(RestoreError::NotEmpty(data));
+            }
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(failed(&data)(error)),
+    }
+    let mut name = data.file_name().unwrap_or_default().to_owned();
+    name.push(".restoring");
+    let temporary = data.with_file_name(name);
+    let parent = data.parent().unwrap_or_else(|| Path::new("/"));
+    fs::create_dir_all(parent).map_err(failed(parent))?;
+    match DirBuilder::new().mode(0o700).create(&temporary) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            return Err(RestoreError::Left(temporary));
+        }
+        Err(error) => return Err(failed(&temporary)(error)),
+    }
+    let made = write(backup, &manifest, &temporary).and_then(|()| {
+        fs::rename(&temporary, &data).map_err(failed(&data))?;
+        files::sync_directory(parent).map_err(failed(parent))
+    });
+    if let Err(error) = made {
+        // It has another name already, or nothing in it is needed.
+        let _ = fs::remove_dir_all(&temporary);
+        return Err(error);
+    }
+    Ok(manifest)
+}
+
+/// Locks a backup against changes, if it is locked by brokers.
+fn lock(backup: &Path) -> Result<Option<File>, RestoreError> {
+    match File::open(backup.join("LOCK")) {
+        Ok(lock) => match flock(&lock, FlockOperation::NonBlockingLockShared) {
+            Ok(()) => Ok(Some(lock)),
+            Err(_) => Err(RestoreError::InUse(backup.to_owned())),
+        },
+        // A copy of a backup may be on a medium that cannot be written, without it.
+        Err(_) => Ok(None),
+    }
+}
+
+/// Writes all files of a backup, and syncs them and their directories.
+fn write(backup: &Path, manifest: &Manifest, directory: &Path) -> Result<(), RestoreError> {
+    let mut directories = vec![directory.to_owned()];
+    for file in &manifest.files {
+        let path = directory.join(&file.path);
+        let parent = path.parent().unwrap_or(directory);
+        if !directories.iter().any(|made| made == parent) {
+            let made = DirBuilder::new().mode(0o700).recursive(true).create(parent);
+            made.map_err(failed(parent))?;
+            directories.push(parent.to_owned());
+        }
+        write_one(backup, file, &path)?;
+    }
+    for shard in &manifest.shards {
+        // The directory of a shard without messages has no files.
+        let path = super::placement::directory_of(directory, shard.shard);
+        files::make_private_directory(&path).map_err(failed(&path))?;
+    }
+    for made in &directories {
+        files::sync_directory(made).map_err(failed(made))?;
+    }
+    Ok(())
+}
+
+fn write_one(backup: &Path, file: &StoredFile, to: &Path) -> Result<(), RestoreError> {
+    let from = file.place(backup);
+    let found = fs::metadata(&from).map_err(failed(&from))?.len();
+    if found != file.bytes {
+        return Err(RestoreError::Damaged(from));
+    }
+    let sum = copy::copy(&from, file.bytes, to, file.length).map_err(failed(&from))?;
+    if file.crc32c != format!("{sum:08x}") {
+        return Err(RestoreError::Damaged(from));
+    }
+    Ok(())
+}
