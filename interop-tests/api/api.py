@@ -561,6 +561,8 @@ def any_request_gets_an_answer_that_is_described(world: World) -> None:
     checks = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,negative_data_rejection"
     done = subprocess.run(
         [tool, "run", f"{base}/api/v1/openapi.json", "--url", base, "--checks", checks, "--phases", "examples,coverage,fuzzing",
+         # It would write the directories that it makes up.
+         "--exclude-path", "/api/v1/server/backups",
          "--max-time", "60", "--seed", "17", "--generation-database", "none", "--warnings", "off", "--no-color"],
         capture_output=True, text=True, timeout=170, cwd=DIRECTORY,
     )
