@@ -8,10 +8,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use super::certs::{self, CertsArgs};
-use super::commands::{
-    self, ApiCommand, Common, ConnectionCommand, EntityCommand, JobCommand, MoveArgs, PeekArgs,
-    PurgeArgs, RedriveArgs, RuleCommand, SessionCommand,
-};
+use super::commands::{self, BrokerCommand};
 use super::committer::Sync;
 use super::health::{self, HealthArgs};
 use super::logging::{self, LogFormat};
@@ -47,34 +44,10 @@ enum Command {
     /// Check the log in a data directory.
     #[command(subcommand)]
     Log(commands::log::LogCommand),
-    /// Back up a broker that runs.
-    Backup(Remote<commands::backup::BackupArgs>),
     /// Make a data directory from a backup.
     Restore(commands::backup::RestoreArgs),
-    /// Queues of a broker that runs.
-    Queues(Remote<Sub<EntityCommand>>),
-    /// Topics of a broker that runs.
-    Topics(Remote<Sub<EntityCommand>>),
-    /// Subscriptions of a topic.
-    Subscriptions(Remote<Sub<EntityCommand>>),
-    /// Rules of a subscription.
-    Rules(Remote<Sub<RuleCommand>>),
-    /// Connections and their links.
-    Connections(Remote<Sub<ConnectionCommand>>),
-    /// Message sessions of an entity.
-    Sessions(Remote<Sub<SessionCommand>>),
-    /// Jobs: changes of many messages.
-    Jobs(Remote<Sub<JobCommand>>),
-    /// Look at messages in whatever state; nothing changes.
-    Peek(Remote<PeekArgs>),
-    /// Count dead letters by reason.
-    DeadLetters(Remote<DeadLettersArgs>),
-    /// Delete messages: all, those of a state, or those that a filter selects.
-    Purge(Remote<PurgeArgs>),
-    /// Bring messages to another entity.
-    Move(Remote<MoveArgs>),
-    /// Send dead letters again, to where they were dead-lettered or to another entity.
-    Redrive(Remote<RedriveArgs>),
+    #[command(flatten)]
+    Broker(Box<BrokerCommand>),
     /// Write the completions of a shell to standard output.
     Completions {
         /// The shell.
@@ -85,29 +58,6 @@ enum Command {
         /// The directory for them.
         directory: PathBuf,
     },
-}
-
-/// A command for a broker that runs.
-#[derive(Debug, Args)]
-struct Remote<T: Args> {
-    #[command(flatten)]
-    command: T,
-    #[command(flatten)]
-    common: Common,
-}
-
-/// A command of several.
-#[derive(Debug, Args)]
-struct Sub<T: Subcommand> {
-    #[command(subcommand)]
-    command: T,
-}
-
-/// Count dead letters by reason.
-#[derive(Debug, Args)]
-struct DeadLettersArgs {
-    /// The queue or the subscription.
-    entity: String,
 }
 
 #[derive(Debug, Subcommand)]
@@ -121,6 +71,10 @@ enum ConfigCommand {
 
 /// The arguments of `jitney serve`.
 #[derive(Debug, Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the command line"
+)]
 pub struct ServeArgs {
     /// The emulator's Config.json. The default is `/ServiceBus_Emulator/ConfigFiles/Config.json` if
     /// it exists, as in an image of the emulator, and else the emulator's default entities.
@@ -272,28 +226,8 @@ pub fn main() -> ExitCode {
         Command::Health(args) => health::run(&args),
         Command::Config(ConfigCommand::Check { file }) => check(&file),
         Command::Log(command) => commands::log::run(&command),
-        Command::Backup(it) => commands::run(&it.common, &ApiCommand::Backup(&it.command)),
         Command::Restore(args) => commands::backup::restore(&args),
-        Command::Queues(it) => commands::run(&it.common, &ApiCommand::Queues(&it.command.command)),
-        Command::Topics(it) => commands::run(&it.common, &ApiCommand::Topics(&it.command.command)),
-        Command::Subscriptions(it) => {
-            commands::run(&it.common, &ApiCommand::Subscriptions(&it.command.command))
-        }
-        Command::Rules(it) => commands::run(&it.common, &ApiCommand::Rules(&it.command.command)),
-        Command::Connections(it) => {
-            commands::run(&it.common, &ApiCommand::Connections(&it.command.command))
-        }
-        Command::Sessions(it) => {
-            commands::run(&it.common, &ApiCommand::Sessions(&it.command.command))
-        }
-        Command::Jobs(it) => commands::run(&it.common, &ApiCommand::Jobs(&it.command.command)),
-        Command::Peek(it) => commands::run(&it.common, &ApiCommand::Peek(&it.command)),
-        Command::DeadLetters(it) => {
-            commands::run(&it.common, &ApiCommand::DeadLetters(&it.command.entity))
-        }
-        Command::Purge(it) => commands::run(&it.common, &ApiCommand::Purge(&it.command)),
-        Command::Move(it) => commands::run(&it.common, &ApiCommand::Move(&it.command)),
-        Command::Redrive(it) => commands::run(&it.common, &ApiCommand::Redrive(&it.command)),
+        Command::Broker(command) => commands::run(&command),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "jitney", &mut script);

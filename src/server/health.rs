@@ -14,6 +14,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use super::commands;
 use super::exchange::exchange;
 use super::operator::{self, OperatorArgs};
 use super::print;
@@ -49,14 +50,8 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 /// Asks once. The exit code is 0 if the broker is well.
 pub(super) fn run(args: &HealthArgs) -> ExitCode {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let asked = match runtime {
-        Ok(runtime) => runtime.block_on(ask(args)),
-        Err(error) => Err(error.to_string()),
-    };
-    match asked {
+    let asked = commands::block_on(ask(args));
+    match asked.unwrap_or_else(|error| Err(error.to_string())) {
         Ok((StatusCode::OK, text)) => {
             print::line(text);
             ExitCode::SUCCESS

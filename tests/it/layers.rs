@@ -47,7 +47,7 @@ const TABLE: [(&str, &str); 21] = [
 ];
 
 /// Names of other packages, and the places that may use them.
-const OTHERS: [(&str, &[&str]); 17] = [
+const OTHERS: [(&str, &[&str]); 19] = [
     ("tokio::", &["server"]),
     ("axum::", &["server"]),
     ("std::net", &["server"]),
@@ -64,8 +64,15 @@ const OTHERS: [(&str, &[&str]); 17] = [
     ),
     (
         "serde_amqp::",
-        &["amqp", "message", "gateway/amqp/management"],
+        &[
+            "amqp",
+            "message",
+            "gateway/amqp/management",
+            "server/commands/amqp",
+        ],
     ),
+    ("fe2o3_amqp::", &["server/commands/amqp"]),
+    ("indicatif::", &["server"]),
     ("quick_xml::", &["gateway/admin"]),
     ("prometheus_client::", &["server"]),
     ("serde_json_path::", &["namespace"]),

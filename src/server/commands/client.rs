@@ -2,11 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use aws_lc_rs::hmac;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Bytes;
@@ -17,6 +13,7 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio_rustls::rustls::pki_types::ServerName;
 
+use super::connection_string::{ConnectionString, EMULATOR_HTTP_PORT};
 use crate::server::exchange::exchange;
 use crate::server::oidc;
 use crate::server::operator::{self, OperatorArgs};
@@ -98,10 +95,6 @@ pub(super) struct Client {
 
 /// Bytes of an answer that are read.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Seconds for which a token is good.
-const TOKEN_SECONDS: u64 = 3_600;
-/// The port of the emulator's administration API, which is the broker's HTTP port.
-const EMULATOR_PORT: u16 = 5300;
 
 impl Client {
     pub(super) fn new(args: &ClientArgs) -> Result<Self, CommandError> {
@@ -112,8 +105,8 @@ impl Client {
             .transpose()?;
         let url = match (&args.url, &connection) {
             (Some(url), _) => url.clone(),
-            (None, Some(connection)) => connection.url(),
-            (None, None) => format!("http://127.0.0.1:{EMULATOR_PORT}"),
+            (None, Some(connection)) => connection.api_url(),
+            (None, None) => format!("http://127.0.0.1:{EMULATOR_HTTP_PORT}"),
         };
         let wrong = || {
             let text =
@@ -132,7 +125,7 @@ impl Client {
             .trim_matches(['[', ']'])
             .to_owned();
         let authorization = match &connection {
-            Some(connection) => Some(connection.token()),
+            Some(connection) => Some(connection.token("")),
             None => {
                 let key = operator::known(&args.operator, &args.data_dir);
                 let key = key.map_err(|error| CommandError::Usage(error.to_string()))?;
@@ -225,94 +218,4 @@ impl Client {
 /// Encodes a segment of a path.
 pub(super) fn encoded(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
-}
-
-/// The parts of a connection string that concern the API.
-struct ConnectionString {
-    host: String,
-    port: Option<u16>,
-    key_name: String,
-    key: String,
-    is_emulator: bool,
-}
-
-impl ConnectionString {
-    fn parse(text: &str) -> Result<Self, CommandError> {
-        let part = |wanted: &str| {
-            let mut parts = text.split(';').filter_map(|part| part.split_once('='));
-            parts
-                .find(|(name, _)| name.trim().eq_ignore_ascii_case(wanted))
-                .map(|(_, value)| value.trim())
-        };
-        let missing =
-            |name: &str| CommandError::Usage(format!("the connection string has no {name}"));
-        let endpoint = part("Endpoint").ok_or_else(|| missing("Endpoint"))?;
-        let uri: Option<Uri> = endpoint.parse().ok();
-        let host = uri
-            .as_ref()
-            .and_then(Uri::host)
-            .ok_or_else(|| missing("usable Endpoint"))?;
-        Ok(Self {
-            host: host.to_owned(),
-            port: uri.as_ref().and_then(Uri::port_u16),
-            key_name: part("SharedAccessKeyName")
-                .ok_or_else(|| missing("SharedAccessKeyName"))?
-                .to_owned(),
-            key: part("SharedAccessKey")
-                .ok_or_else(|| missing("SharedAccessKey"))?
-                .to_owned(),
-            is_emulator: part("UseDevelopmentEmulator")
-                .is_some_and(|is| is.eq_ignore_ascii_case("true")),
-        })
-    }
-
-    /// Returns where the API is: the emulator's HTTP port, or TLS.
-    fn url(&self) -> String {
-        if self.is_emulator {
-            format!("http://{}:{EMULATOR_PORT}", self.host)
-        } else {
-            format!("https://{}:{}", self.host, self.port.unwrap_or(443))
-        }
-    }
-
-    /// Makes a token of the key (`administration.md#headers`).
-    fn token(&self) -> String {
-        let resource = encoded(&format!("http://{}/", self.host));
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
-        let until = now.as_secs() + TOKEN_SECONDS;
-        let key = hmac::Key::new(hmac::HMAC_SHA256, self.key.as_bytes());
-        let signature = hmac::sign(&key, format!("{resource}\n{until}").as_bytes());
-        let signature = encoded(&STANDARD.encode(signature));
-        let name = encoded(&self.key_name);
-        format!("SharedAccessSignature sr={resource}&sig={signature}&se={until}&skn={name}")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_connection_string_says_where_and_with_what() {
-        let text = "Endpoint=sb://localhost;SharedAccessKeyName=Root;SharedAccessKey=a=b=;UseDevelopmentEmulator=true;";
-        let parsed = ConnectionString::parse(text).ok().unwrap();
-        assert_eq!(parsed.url(), "http://localhost:5300");
-        assert_eq!(
-            (parsed.key_name.as_str(), parsed.key.as_str()),
-            ("Root", "a=b=")
-        );
-        let text = "Endpoint=sb://shop.example.com:8443/;SharedAccessKeyName=r;SharedAccessKey=k";
-        let parsed = ConnectionString::parse(text).ok().unwrap();
-        assert_eq!(parsed.url(), "https://shop.example.com:8443");
-        let error = ConnectionString::parse("Endpoint=sb://a;SharedAccessKeyName=r")
-            .err()
-            .unwrap();
-        assert_eq!(
-            error.to_string(),
-            "the connection string has no SharedAccessKey"
-        );
-        assert_eq!(error.exit_code(), 2);
-    }
 }

@@ -60,6 +60,32 @@ pub(super) const MESSAGES: Table = Table {
         ("BODY", "/body/text"),
     ],
 };
+/// Messages that came over AMQP.
+pub(super) const RECEIVED: Table = Table {
+    columns: &[
+        ("NUMBER", "/sequence_number"),
+        ("STATE", "/state"),
+        ("ENQUEUED", "/enqueued_at"),
+        ("DELIVERIES", "/delivery_count"),
+        ("MESSAGE ID", "/message_id"),
+        ("SESSION", "/session_id"),
+        ("SUBJECT", "/subject"),
+        ("REASON", "/reason"),
+        ("BODY", "/shown"),
+    ],
+};
+pub(super) const STATS: Table = Table {
+    columns: &[
+        ("PATH", "/path"),
+        ("KIND", "/kind"),
+        ("ACTIVE", "/counts/active"),
+        ("SCHEDULED", "/counts/scheduled"),
+        ("DEAD LETTERS", "/counts/dead_letters"),
+        ("TRANSFER", "/counts/transfer"),
+        ("TRANSFER DEAD LETTERS", "/counts/transfer_dead_letters"),
+        ("BYTES", "/size_bytes"),
+    ],
+};
 pub(super) const DEAD_LETTERS: Table = Table {
     columns: &[
         ("MESSAGES", "/messages"),

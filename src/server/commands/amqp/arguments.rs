@@ -1,0 +1,273 @@
+//! Arguments of the commands over AMQP.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use jiff::{SignedDuration, Timestamp};
+
+use crate::server::commands::Output;
+use crate::server::commands::arguments::dead;
+use crate::server::commands::client::CommandError;
+
+/// Which namespace, with which credential.
+#[derive(Debug, Clone, Args)]
+pub(in crate::server) struct AmqpArgs {
+    /// A connection string. The default is the emulator's, for a broker on this machine that accepts any key.
+    #[arg(
+        long,
+        value_name = "STRING",
+        env = "SERVICEBUS_CONNECTION_STRING",
+        hide_env_values = true
+    )]
+    pub(super) connection: Option<String>,
+    /// A file with the certificates of the authorities to trust, instead of the system's.
+    #[arg(long, value_name = "FILE")]
+    pub(super) ca: Option<PathBuf>,
+    /// The form of the output; JSON has one line for a message.
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) output: Output,
+}
+
+/// What is sent.
+#[derive(Debug, Args)]
+pub(in crate::server) struct MessageArgs {
+    /// The queue or the topic.
+    pub(super) entity: String,
+    /// The body. Without --body and --file it is read from standard input.
+    #[arg(long, value_name = "TEXT", conflicts_with = "file")]
+    pub(super) body: Option<String>,
+    /// A file with the body.
+    #[arg(long, value_name = "FILE")]
+    pub(super) file: Option<PathBuf>,
+    /// Send each line as a message of its own.
+    #[arg(long, conflicts_with = "body")]
+    pub(super) lines: bool,
+    /// Send it so many times.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(super) count: usize,
+    /// The message id.
+    #[arg(long, value_name = "ID")]
+    pub(super) message_id: Option<String>,
+    /// The correlation id.
+    #[arg(long, value_name = "ID")]
+    pub(super) correlation_id: Option<String>,
+    /// The message session.
+    #[arg(long, value_name = "ID")]
+    pub(super) session: Option<String>,
+    /// The subject, also called label.
+    #[arg(long, value_name = "TEXT")]
+    pub(super) subject: Option<String>,
+    /// The property `to`.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(super) to: Option<String>,
+    /// The address for replies.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(super) reply_to: Option<String>,
+    /// The content type, such as application/json.
+    #[arg(long, value_name = "TYPE")]
+    pub(super) content_type: Option<String>,
+    /// The partition key.
+    #[arg(long, value_name = "KEY")]
+    pub(super) partition_key: Option<String>,
+    /// The time to live, such as 10m or PT10M.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(super) ttl: Option<SignedDuration>,
+    /// An application property; it may be given several times. true and false are booleans, 7 is a
+    /// long, 7.5 and 1e3 are doubles, all else is a string; so is what is in double quotes, as in 'NAME="7"'.
+    #[arg(long = "property", value_name = "NAME=VALUE")]
+    pub(super) properties: Vec<String>,
+}
+
+/// Send messages.
+#[derive(Debug, Args)]
+pub(in crate::server) struct SendArgs {
+    #[command(flatten)]
+    pub(super) message: MessageArgs,
+}
+
+/// Schedule messages.
+#[derive(Debug, Args)]
+pub(in crate::server) struct ScheduleArgs {
+    #[command(flatten)]
+    pub(super) message: MessageArgs,
+    /// When they are enqueued, such as 2030-01-01T12:00:00Z.
+    #[arg(long, value_name = "TIME", conflicts_with = "after", required_unless_present = "after", value_parser = time)]
+    at: Option<Timestamp>,
+    /// After which time they are enqueued, such as 10m or PT10M.
+    #[arg(long = "in", value_name = "DURATION", value_parser = duration)]
+    after: Option<SignedDuration>,
+}
+
+impl ScheduleArgs {
+    pub(super) fn time(&self) -> Result<Timestamp, CommandError> {
+        let after = self.after.unwrap_or_default();
+        let at = self.at.unwrap_or_else(Timestamp::now).checked_add(after);
+        at.map_err(|error| CommandError::Usage(format!("--in is too long: {error}")))
+    }
+}
+
+/// Cancel scheduled messages.
+#[derive(Debug, Args)]
+pub(in crate::server) struct CancelArgs {
+    /// The queue or the topic.
+    pub(super) entity: String,
+    /// Their sequence numbers.
+    #[arg(required = true, value_name = "NUMBER")]
+    pub(super) numbers: Vec<i64>,
+}
+
+/// What becomes of a message that was received.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Settle {
+    /// It is removed.
+    #[default]
+    Complete,
+    /// It is unlocked, and can be received again.
+    Abandon,
+    /// It becomes a dead letter.
+    DeadLetter,
+    /// It is deferred; `jitney deferred` receives it.
+    Defer,
+    /// Nothing: its lock ends at its time.
+    None,
+}
+
+/// How messages that were received are settled.
+#[derive(Debug, Args)]
+pub(in crate::server) struct SettleArgs {
+    /// What becomes of the messages.
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) settle: Settle,
+    /// The reason of --settle dead-letter.
+    #[arg(long, value_name = "TEXT")]
+    pub(super) reason: Option<String>,
+    /// The description of --settle dead-letter.
+    #[arg(long, value_name = "TEXT")]
+    pub(super) description: Option<String>,
+    /// Receive and delete: the broker removes a message when it sends it, and it is lost if this command fails.
+    #[arg(long, conflicts_with_all = ["settle", "reason", "description"])]
+    pub(super) delete: bool,
+}
+
+impl SettleArgs {
+    pub(super) fn check(&self) -> Result<(), CommandError> {
+        let has_reason = self.reason.is_some() || self.description.is_some();
+        if has_reason && self.settle != Settle::DeadLetter {
+            let text = "--reason and --description are given; they need --settle dead-letter";
+            return Err(CommandError::Usage(text.to_owned()));
+        }
+        Ok(())
+    }
+}
+
+/// Receive messages.
+#[derive(Debug, Args)]
+pub(in crate::server) struct ReceiveArgs {
+    /// The queue, or the subscription: TOPIC/Subscriptions/NAME.
+    entity: String,
+    /// Receive its dead letters.
+    #[arg(long)]
+    dead_letters: bool,
+    /// Receive from a message session.
+    #[arg(long, value_name = "ID", conflicts_with = "next_session")]
+    pub(super) session: Option<String>,
+    /// Receive from the next message session that has messages and no receiver.
+    #[arg(long)]
+    pub(super) next_session: bool,
+    /// Receive so many at most.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(super) count: usize,
+    /// End after so many seconds without a message.
+    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
+    pub(super) wait: u32,
+    #[command(flatten)]
+    pub(super) settling: SettleArgs,
+}
+
+/// Receive deferred messages.
+#[derive(Debug, Args)]
+pub(in crate::server) struct DeferredArgs {
+    /// The queue, or the subscription: TOPIC/Subscriptions/NAME.
+    entity: String,
+    /// Their sequence numbers; one that is no deferred message fails all.
+    #[arg(required = true, value_name = "NUMBER")]
+    pub(super) numbers: Vec<i64>,
+    /// They are dead letters.
+    #[arg(long)]
+    dead_letters: bool,
+    #[command(flatten)]
+    pub(super) settling: SettleArgs,
+}
+
+/// Show messages.
+#[derive(Debug, Args)]
+pub(in crate::server) struct PeekArgs {
+    /// The queue, or the subscription: TOPIC/Subscriptions/NAME.
+    entity: String,
+    /// Show its dead letters.
+    #[arg(long)]
+    dead_letters: bool,
+    /// Show the messages of a message session.
+    #[arg(long, value_name = "ID")]
+    pub(super) session: Option<String>,
+    /// The first sequence number.
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub(super) from: i64,
+    /// Show so many at most.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(super) limit: usize,
+}
+
+impl ReceiveArgs {
+    pub(super) fn place(&self) -> String {
+        place(&self.entity, self.dead_letters)
+    }
+}
+
+impl DeferredArgs {
+    pub(super) fn place(&self) -> String {
+        place(&self.entity, self.dead_letters)
+    }
+}
+
+impl PeekArgs {
+    pub(super) fn place(&self) -> String {
+        place(&self.entity, self.dead_letters)
+    }
+}
+
+fn place(entity: &str, dead_letters: bool) -> String {
+    if dead_letters {
+        dead(entity)
+    } else {
+        entity.to_owned()
+    }
+}
+
+fn duration(text: &str) -> Result<SignedDuration, String> {
+    let parsed: Option<SignedDuration> = text.parse().ok();
+    parsed
+        .filter(SignedDuration::is_positive)
+        .ok_or_else(|| "a positive duration such as 90s, 10m or PT10M is allowed".to_owned())
+}
+
+fn time(text: &str) -> Result<Timestamp, String> {
+    text.parse()
+        .map_err(|_| "a time such as 2030-01-01T12:00:00Z is allowed".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_iso_or_short() {
+        assert_eq!(duration("10m"), Ok(SignedDuration::from_mins(10)));
+        assert_eq!(duration("PT90S"), Ok(SignedDuration::from_secs(90)));
+        for wrong in ["", "10", "-5s", "soon"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+        assert!(time("2030-01-01T12:00:00Z").is_ok());
+        assert!(time("2030-01-01").is_err());
+    }
+}

@@ -1,0 +1,215 @@
+//! An authorized connection to a namespace.
+
+use std::fmt::{Debug, Display};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fe2o3_amqp::connection::{Connection, ConnectionHandle};
+use fe2o3_amqp::link::{
+    LinkStateError, ReceiverAttachError, RecvError, SendError, SenderAttachError,
+};
+use fe2o3_amqp::sasl_profile::SaslProfile;
+use fe2o3_amqp::session::{Session, SessionHandle};
+use fe2o3_amqp::types::definitions;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+use super::arguments::AmqpArgs;
+use super::management::{self, Requests};
+use crate::server::commands::client::CommandError;
+use crate::server::commands::connection_string::ConnectionString;
+use crate::server::oidc;
+
+/// How long one exchange with the broker may take.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+/// The emulator's connection string.
+const EMULATOR: &str = "Endpoint=sb://localhost;SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true";
+
+/// A connection that is authorized for an entity.
+#[derive(Debug)]
+pub(super) struct Connected {
+    connection: ConnectionHandle<()>,
+    pub(super) session: SessionHandle<()>,
+    pub(super) entity: String,
+    requests: Option<Requests>,
+}
+
+impl Connected {
+    /// Connects, and proves the right to an entity.
+    pub(super) async fn open(args: &AmqpArgs, entity: &str) -> Result<Self, CommandError> {
+        let string = ConnectionString::parse(args.connection.as_deref().unwrap_or(EMULATOR))?;
+        let entity = entity.trim_matches('/');
+        string.check_entity(entity)?;
+        let place = format!("{}:{}", string.host, string.amqp_port());
+        let opened = timeout(PATIENCE, connect(args, &string)).await;
+        let opened = opened.unwrap_or_else(|_| Err("no answer in 30 seconds".to_owned()));
+        let (connection, session) =
+            opened.map_err(|error| CommandError::Unreachable(format!("{place}: {error}")))?;
+        let mut connected = Self {
+            connection,
+            session,
+            entity: entity.to_owned(),
+            requests: None,
+        };
+        match management::put_token(&mut connected.session, &string, entity).await {
+            Ok(()) => Ok(connected),
+            Err(error) => {
+                connected.end().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Returns the links to the entity's management node.
+    pub(super) async fn management(&mut self) -> Result<&mut Requests, CommandError> {
+        if self.requests.is_none() {
+            let node = format!("{}/$management", self.entity);
+            self.requests = Some(Requests::open(&mut self.session, &node).await?);
+        }
+        let missing = || CommandError::Unreachable("there are no links".to_owned());
+        self.requests.as_mut().ok_or_else(missing)
+    }
+
+    /// Closes the connection, and returns the result of the command.
+    pub(super) async fn close(
+        mut self,
+        done: Result<ExitCode, CommandError>,
+    ) -> Result<ExitCode, CommandError> {
+        if let Some(requests) = self.requests.take() {
+            requests.close().await;
+        }
+        self.end().await;
+        done
+    }
+
+    /// Ends session and connection. The command is done: an error there changes nothing.
+    async fn end(mut self) {
+        let ending = async {
+            let _ = self.session.end().await;
+            let _ = self.connection.close().await;
+        };
+        let _ = timeout(Duration::from_secs(2), ending).await;
+    }
+}
+
+async fn connect(
+    args: &AmqpArgs,
+    string: &ConnectionString,
+) -> Result<(ConnectionHandle<()>, SessionHandle<()>), String> {
+    let stream = TcpStream::connect((string.host.as_str(), string.amqp_port())).await;
+    let stream = stream.map_err(|error| error.to_string())?;
+    // Without it, small frames wait for one another.
+    let _ = stream.set_nodelay(true);
+    if string.is_emulator {
+        return handshake(string, stream).await;
+    }
+    let connector = oidc::connector(args.ca.as_deref()).map_err(|error| error.to_string())?;
+    // That connector is made for HTTP.
+    let mut config = (**connector.config()).clone();
+    config.alpn_protocols.clear();
+    let name = ServerName::try_from(string.host.clone()).map_err(|error| error.to_string())?;
+    let stream = TlsConnector::from(Arc::new(config))
+        .connect(name, stream)
+        .await;
+    handshake(string, stream.map_err(|error| format!("TLS: {error}"))?).await
+}
+
+async fn handshake<S>(
+    string: &ConnectionString,
+    stream: S,
+) -> Result<(ConnectionHandle<()>, SessionHandle<()>), String>
+where
+    S: AsyncRead + AsyncWrite + Debug + Send + Unpin + 'static,
+{
+    let opened = Connection::builder()
+        .container_id(format!("jitney-{}", unique()))
+        .hostname(Some(string.host.as_str()))
+        .sasl_profile(SaslProfile::Anonymous)
+        .open_with_stream(stream)
+        .await;
+    let mut connection = opened.map_err(|error| error.to_string())?;
+    let session = Session::begin(&mut connection).await;
+    Ok((connection, session.map_err(|error| error.to_string())?))
+}
+
+/// Returns a name that no other has.
+pub(super) fn unique() -> String {
+    let mut bytes = [0; 16];
+    // A failure of the random source is fatal to TLS too; a repeated name fails at the broker.
+    let _ = aws_lc_rs::rand::fill(&mut bytes);
+    format!("{:032x}", u128::from_be_bytes(bytes))
+}
+
+/// Makes an error of what the broker said.
+pub(super) fn refusal(place: &str, condition: &str, text: &str) -> CommandError {
+    let line = format!("{place}: {condition}: {text}");
+    match condition {
+        "amqp:not-found" | "com.microsoft:message-not-found" => CommandError::NotFound(line),
+        _ => CommandError::Refused(line),
+    }
+}
+
+fn from_broker(place: &str, error: &definitions::Error) -> CommandError {
+    let condition = serde_json::to_value(&error.condition).ok();
+    let condition = condition.as_ref().and_then(serde_json::Value::as_str);
+    let text = error.description.as_deref().unwrap_or_default();
+    refusal(place, condition.unwrap_or("amqp:error"), text)
+}
+
+fn other(place: &str, error: impl Display) -> CommandError {
+    CommandError::Unreachable(format!("{place}: {error}"))
+}
+
+/// Makes an error of a failed attach of a sender.
+pub(super) fn of_sender(place: &str, error: &SenderAttachError) -> CommandError {
+    if let SenderAttachError::RemoteClosedWithError(error) = error {
+        return from_broker(place, error);
+    }
+    other(place, error)
+}
+
+/// Makes an error of a failed attach of a receiver.
+pub(super) fn of_receiver(place: &str, error: &ReceiverAttachError) -> CommandError {
+    if let ReceiverAttachError::RemoteClosedWithError(error) = error {
+        return from_broker(place, error);
+    }
+    other(place, error)
+}
+
+fn of_link(place: &str, error: &LinkStateError) -> CommandError {
+    if let LinkStateError::RemoteClosedWithError(error)
+    | LinkStateError::RemoteDetachedWithError(error) = error
+    {
+        return from_broker(place, error);
+    }
+    other(place, error)
+}
+
+/// Makes an error of a failed send.
+pub(super) fn of_send(place: &str, error: &SendError) -> CommandError {
+    if let SendError::LinkStateError(error) = error {
+        return of_link(place, error);
+    }
+    // Else the message cannot be sent: it is too large, for example.
+    CommandError::Refused(format!("{place}: {error}"))
+}
+
+/// Makes an error of a failed receive.
+pub(super) fn of_recv(place: &str, error: &RecvError) -> CommandError {
+    if let RecvError::LinkStateError(error) = error {
+        return of_link(place, error);
+    }
+    other(place, error)
+}
+
+/// Makes an error of the state that a send ended in.
+pub(super) fn of_rejection(place: &str, error: Option<&definitions::Error>) -> CommandError {
+    match error {
+        Some(error) => from_broker(place, error),
+        None => CommandError::Refused(format!("{place}: the message is not accepted")),
+    }
+}

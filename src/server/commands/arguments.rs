@@ -1,0 +1,278 @@
+//! Arguments of the commands over the JSON API.
+
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+
+/// What can be done with the entities of one kind.
+#[derive(Debug, Subcommand)]
+pub(in crate::server) enum EntityCommand {
+    /// List them; subscriptions of a topic.
+    List {
+        /// The topic of subscriptions.
+        topic: Option<String>,
+    },
+    /// Show one.
+    Show {
+        /// Its path; of a subscription TOPIC/Subscriptions/NAME.
+        path: String,
+    },
+    /// Make one.
+    Create {
+        /// Its path.
+        path: String,
+        /// A property, such as `lock_duration=PT30S`; it may be given several times.
+        #[arg(long = "set", value_name = "NAME=VALUE")]
+        properties: Vec<String>,
+    },
+    /// Replace the properties of one; those that are not given get their defaults.
+    Update {
+        /// Its path.
+        path: String,
+        /// A property, such as `lock_duration=PT30S`; it may be given several times.
+        #[arg(long = "set", value_name = "NAME=VALUE")]
+        properties: Vec<String>,
+    },
+    /// Delete one with all its messages.
+    Delete {
+        /// Its path.
+        path: String,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+/// What can be done with rules.
+#[derive(Debug, Subcommand)]
+pub(in crate::server) enum RuleCommand {
+    /// List the rules of a subscription.
+    List {
+        /// The subscription: TOPIC/Subscriptions/NAME.
+        subscription: String,
+    },
+    /// Make a rule.
+    Create {
+        /// The subscription: TOPIC/Subscriptions/NAME.
+        subscription: String,
+        /// The rule's name.
+        name: String,
+        /// The SQL filter.
+        #[arg(long, value_name = "EXPRESSION")]
+        filter: String,
+        /// The SQL action.
+        #[arg(long, value_name = "STATEMENTS")]
+        action: Option<String>,
+    },
+    /// Delete a rule.
+    Delete {
+        /// The subscription: TOPIC/Subscriptions/NAME.
+        subscription: String,
+        /// The rule's name.
+        name: String,
+    },
+}
+
+/// What can be done with connections.
+#[derive(Debug, Subcommand)]
+pub(in crate::server) enum ConnectionCommand {
+    /// List them with their links.
+    List,
+    /// Close one; its client may connect again.
+    Close {
+        /// Its id.
+        id: u32,
+    },
+}
+
+/// What can be done with message sessions.
+#[derive(Debug, Subcommand)]
+pub(in crate::server) enum SessionCommand {
+    /// List those that have messages or a state.
+    List {
+        /// The queue or the subscription.
+        entity: String,
+    },
+    /// Show one with its state.
+    Show {
+        /// The queue or the subscription.
+        entity: String,
+        /// Its id.
+        id: String,
+    },
+}
+
+/// What can be done with jobs.
+#[derive(Debug, Subcommand)]
+pub(in crate::server) enum JobCommand {
+    /// List them, the newest first.
+    List,
+    /// Show one.
+    Show {
+        /// Its id.
+        id: u64,
+    },
+    /// Cancel one; what it has done stays.
+    Cancel {
+        /// Its id.
+        id: u64,
+    },
+}
+
+/// Which messages.
+#[derive(Debug, Args)]
+pub(in crate::server) struct SelectionArgs {
+    /// The queue, the topic or the subscription.
+    pub(super) entity: String,
+    /// Its dead letters, and not its messages.
+    #[arg(long)]
+    pub(super) dead_letters: bool,
+    /// Those in a state: active, deferred or scheduled; it may be given several times.
+    #[arg(long = "state", value_name = "STATE")]
+    pub(super) states: Vec<String>,
+    /// Those of a message session.
+    #[arg(long, value_name = "ID")]
+    pub(super) session: Option<String>,
+    /// The one with an id.
+    #[arg(long, value_name = "ID")]
+    pub(super) message_id: Option<String>,
+    /// Those with a correlation id.
+    #[arg(long, value_name = "ID")]
+    pub(super) correlation_id: Option<String>,
+    /// Those that were dead-lettered for a reason.
+    #[arg(long, value_name = "REASON")]
+    pub(super) reason: Option<String>,
+    /// Those for which a SQL expression is true.
+    #[arg(long, value_name = "EXPRESSION")]
+    pub(super) filter: Option<String>,
+    /// Those whose body has a text.
+    #[arg(long, value_name = "TEXT")]
+    pub(super) text: Option<String>,
+    /// Those in whose body a `JSONPath` finds something.
+    #[arg(long, value_name = "PATH")]
+    pub(super) json_path: Option<String>,
+}
+
+/// What can be seen of messages.
+#[derive(Debug, Subcommand)]
+pub(in crate::server) enum MessageCommand {
+    /// List messages in whatever state; nothing changes.
+    List(Box<ListArgs>),
+    /// Show the state of one message, its properties and its body.
+    Show {
+        /// The queue or the subscription.
+        entity: String,
+        /// Its sequence number.
+        number: u64,
+        /// It is a dead letter.
+        #[arg(long)]
+        dead_letter: bool,
+    },
+}
+
+/// List messages.
+#[derive(Debug, Args)]
+pub(in crate::server) struct ListArgs {
+    #[command(flatten)]
+    pub(super) selection: SelectionArgs,
+    /// The first sequence number to look at.
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub(super) from: u64,
+    /// As many at most.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(super) limit: usize,
+}
+
+/// Delete messages.
+#[derive(Debug, Args)]
+pub(in crate::server) struct PurgeArgs {
+    #[command(flatten)]
+    pub(super) selection: SelectionArgs,
+    #[command(flatten)]
+    pub(super) job: JobArgs,
+}
+
+/// Bring messages to another entity.
+#[derive(Debug, Args)]
+pub(in crate::server) struct MoveArgs {
+    #[command(flatten)]
+    pub(super) selection: SelectionArgs,
+    /// The queue, the topic or the subscription that gets them.
+    #[arg(long, value_name = "ENTITY")]
+    pub(super) to: String,
+    /// SQL statements that change their properties first: SET color = 'red'; REMOVE attempts.
+    #[arg(long, value_name = "STATEMENTS")]
+    pub(super) action: Option<String>,
+    #[command(flatten)]
+    pub(super) job: JobArgs,
+}
+
+/// Bring dead letters back.
+#[derive(Debug, Args)]
+pub(in crate::server) struct RedriveArgs {
+    #[command(flatten)]
+    pub(super) selection: SelectionArgs,
+    /// The entity that gets them. The default is the one that they were dead-lettered in; of a topic, the subscription.
+    #[arg(long, value_name = "ENTITY")]
+    pub(super) to: Option<String>,
+    /// SQL statements that change their properties first: SET color = 'red'; REMOVE attempts.
+    #[arg(long, value_name = "STATEMENTS")]
+    pub(super) action: Option<String>,
+    #[command(flatten)]
+    pub(super) job: JobArgs,
+}
+
+/// How a job is done.
+#[derive(Debug, Args)]
+pub(in crate::server) struct JobArgs {
+    /// Do not ask.
+    #[arg(long)]
+    pub(super) yes: bool,
+    /// End when so many were changed.
+    #[arg(long = "most", value_name = "N")]
+    pub(super) most: Option<u64>,
+    /// Begin the job, and do not wait for its end.
+    #[arg(long)]
+    pub(super) detach: bool,
+}
+
+/// Returns the path of an entity's dead letters.
+pub(super) fn dead(entity: &str) -> String {
+    format!("{}/$DeadLetterQueue", entity.trim_end_matches('/'))
+}
+
+impl SelectionArgs {
+    pub(super) fn place(&self) -> String {
+        if self.dead_letters {
+            dead(&self.entity)
+        } else {
+            self.entity.clone()
+        }
+    }
+
+    /// Returns the conditions by their names in the API.
+    pub(super) fn conditions(&self) -> Vec<(&'static str, &str)> {
+        let all = [
+            ("session_id", &self.session),
+            ("message_id", &self.message_id),
+            ("correlation_id", &self.correlation_id),
+            ("reason", &self.reason),
+            ("filter", &self.filter),
+            ("text", &self.text),
+            ("json_path", &self.json_path),
+        ];
+        let all = all.into_iter();
+        all.filter_map(|(name, value)| Some((name, value.as_deref()?)))
+            .collect()
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        let conditions = self.conditions().into_iter();
+        let mut selection: Map<String, Value> = conditions
+            .map(|(name, value)| (name.to_owned(), value.into()))
+            .collect();
+        if !self.states.is_empty() {
+            selection.insert("states".to_owned(), json!(self.states));
+        }
+        Value::Object(selection)
+    }
+}

@@ -1,0 +1,149 @@
+//! Commands that change many messages: jobs, and the wait for their end.
+
+use std::io::{BufRead as _, IsTerminal as _};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use hyper::Method;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+
+use super::Shell;
+use super::arguments::{JobArgs, MoveArgs, PurgeArgs, RedriveArgs, SelectionArgs, dead};
+use super::client::CommandError;
+use crate::server::print;
+
+fn moving(to: Option<&str>, action: Option<&str>) -> Value {
+    let mut moving = json!({"kind": "move"});
+    for (name, value) in [("to", to), ("action", action)] {
+        if let (Some(value), Some(fields)) = (value, moving.as_object_mut()) {
+            fields.insert(name.to_owned(), value.into());
+        }
+    }
+    moving
+}
+
+/// Asks before something that cannot be undone, unless `--yes` answers.
+pub(super) fn confirm(yes: bool, question: &str) -> Result<(), CommandError> {
+    if yes {
+        return Ok(());
+    }
+    if !std::io::stdin().is_terminal() {
+        let text = format!("{question} Say so with --yes.");
+        return Err(CommandError::Usage(text));
+    }
+    print::complain(format_args!("{question} [y/N]"));
+    let mut answer = String::new();
+    // An end of the input is no yes.
+    let _ = std::io::stdin().lock().read_line(&mut answer);
+    match answer.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err(CommandError::Usage("nothing was done".to_owned())),
+    }
+}
+
+/// The progress of a job: in place on a terminal, else a line a second.
+struct Progress {
+    bar: Option<ProgressBar>,
+}
+
+impl Progress {
+    fn new() -> Self {
+        Self {
+            bar: std::io::stderr().is_terminal().then(ProgressBar::no_length),
+        }
+    }
+
+    /// Shows what a job has done; `most` is where it ends at the latest.
+    fn show(&self, changed: u64, skipped: u64, most: Option<u64>) {
+        let text = format!("{changed} changed, {skipped} skipped");
+        let Some(bar) = &self.bar else {
+            print::complain(format_args!("{text} ..."));
+            return;
+        };
+        let template = match most {
+            Some(most) => {
+                bar.set_length(most);
+                "{spinner} [{bar:30}] {percent}% {msg}, {per_sec}, {elapsed}"
+            }
+            None => "{spinner} {msg}, {per_sec}, {elapsed}",
+        };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        bar.enable_steady_tick(Duration::from_millis(100));
+        bar.set_message(text);
+        bar.set_position(changed);
+    }
+
+    fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Shell {
+    pub(super) async fn purge(&self, args: &PurgeArgs) -> Result<ExitCode, CommandError> {
+        let place = args.selection.place();
+        confirm(args.job.yes, &format!("Delete messages of {place}?"))?;
+        let action = json!({"kind": "delete"});
+        self.job(&place, &args.selection, action, &args.job).await
+    }
+
+    pub(super) async fn move_messages(&self, args: &MoveArgs) -> Result<ExitCode, CommandError> {
+        let place = args.selection.place();
+        let question = format!("Move messages of {place} to {}?", args.to);
+        confirm(args.job.yes, &question)?;
+        let action = moving(Some(&args.to), args.action.as_deref());
+        self.job(&place, &args.selection, action, &args.job).await
+    }
+
+    pub(super) async fn redrive(&self, args: &RedriveArgs) -> Result<ExitCode, CommandError> {
+        let entity = &args.selection.entity;
+        confirm(
+            args.job.yes,
+            &format!("Send dead letters of {entity} again?"),
+        )?;
+        let action = moving(args.to.as_deref(), args.action.as_deref());
+        self.job(&dead(entity), &args.selection, action, &args.job)
+            .await
+    }
+
+    /// Begins a job, waits for its end, and shows its progress.
+    async fn job(
+        &self,
+        place: &str,
+        selection: &SelectionArgs,
+        action: Value,
+        args: &JobArgs,
+    ) -> Result<ExitCode, CommandError> {
+        let mut body = json!({"entity": place, "selection": selection.to_json(), "action": action});
+        if let (Some(most), Some(fields)) = (args.most, body.as_object_mut()) {
+            fields.insert("limit".to_owned(), most.into());
+        }
+        let wait = u64::from(!args.detach);
+        let mut job = self
+            .client
+            .ask(Method::POST, &format!("jobs?wait={wait}"), Some(&body), &[])
+            .await?;
+        let count =
+            |job: &Value, name: &str| job.get(name).and_then(Value::as_u64).unwrap_or_default();
+        let progress = Progress::new();
+        while !args.detach && job.get("state").and_then(Value::as_str) == Some("running") {
+            progress.show(count(&job, "changed"), count(&job, "skipped"), args.most);
+            job = self
+                .get(&format!("jobs/{}?wait=1", count(&job, "id")))
+                .await?;
+        }
+        progress.clear();
+        self.show_one(&job);
+        let is_done = job.get("state").and_then(Value::as_str) == Some("completed");
+        let is_whole = args.detach || is_done && count(&job, "skipped") == 0;
+        Ok(if is_whole {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        })
+    }
+}
