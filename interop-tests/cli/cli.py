@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""The commands that send, receive and manage messages, against a broker of their own: what they print, and their exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import traceback
+import urllib.request
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from broker import WORK, Broker, binary  # noqa: E402
+
+DIRECTORY = Path(os.environ.get("JITNEY_WORK", WORK / "cli")) / "own"
+QUEUES = ["plain", "lines", "settled", "deferred", "scheduled", "secure", "wrong", "counted"]
+CONFIG = {
+    "UserConfig": {
+        "Namespaces": [
+            {
+                "Name": "sbemulatorns",
+                "Queues": [{"Name": name} for name in QUEUES] + [{"Name": "grouped", "Properties": {"RequiresSession": True}}],
+                "Topics": [{"Name": "news", "Subscriptions": [{"Name": "one"}]}],
+            }
+        ]
+    }
+}
+
+
+class Cli:
+    """The command line, with the connection string of a broker."""
+
+    def __init__(self, broker: Broker):
+        self.broker = broker
+        url = f"http://127.0.0.1:{broker.http_port}"
+        self.environment = {**os.environ, "SERVICEBUS_CONNECTION_STRING": broker.connection_string, "JITNEY_URL": url}
+
+    def run(self, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess:
+        command = [str(binary()), *arguments]
+        return subprocess.run(command, input=stdin, capture_output=True, env=self.environment, timeout=60)
+
+    def __call__(self, *arguments: str, stdin: bytes = b"") -> str:
+        done = self.run(*arguments, stdin=stdin)
+        assert done.returncode == 0, (arguments, done.returncode, done.stderr)
+        return done.stdout.decode()
+
+    def rows(self, *arguments: str) -> list[dict]:
+        return [json.loads(line) for line in self(*arguments, "--output", "json").splitlines()]
+
+    def fails(self, code: int, *arguments: str) -> str:
+        done = self.run(*arguments)
+        assert done.returncode == code, (arguments, done.returncode, done.stderr)
+        return done.stderr.decode()
+
+
+def test_a_message_arrives_as_it_was_sent(cli: Cli) -> None:
+    given = ["--message-id", "m1", "--correlation-id", "c1", "--subject", "s", "--to", "t", "--reply-to", "r", "--ttl", "10m"]
+    typed = ["n=7", "f=1.5", "b=true", 't="7"', "word=red"]
+    cli("send", "plain", "--body", "hello", *given, *(word for pair in typed for word in ("--property", pair)))
+    (seen,) = cli.rows("peek", "plain")
+    (row,) = cli.rows("receive", "plain")
+    assert row["body"] == {"kind": "data", "text": "hello"} == seen["body"], row
+    assert row["properties"] == {"n": 7, "f": 1.5, "b": True, "t": "7", "word": "red"}, row
+    assert [row[name] for name in ("message_id", "correlation_id", "subject", "to", "reply_to", "ttl_ms")] == ["m1", "c1", "s", "t", "r", 600000]
+    assert cli.rows("receive", "plain", "--wait", "1") == []
+
+
+def test_lines_files_and_bytes_are_bodies(cli: Cli) -> None:
+    cli("send", "lines", "--lines", "--content-type", "application/json", stdin=b'{"a": 1}\nno json\n')
+    cli("send", "lines", stdin=bytes([255, 0]))
+    bodies = [row["body"] for row in cli.rows("receive", "lines", "--count", "9", "--wait", "1", "--delete")]
+    assert bodies == [{"kind": "data", "json": {"a": 1}}, {"kind": "data", "text": "no json"}, {"kind": "data", "base64": "/wA="}], bodies
+
+
+def test_a_message_is_settled_as_wanted(cli: Cli) -> None:
+    cli("send", "settled", "--body", "x")
+    assert cli.rows("receive", "settled", "--settle", "abandon")[0]["delivery_count"] == 0
+    assert cli.rows("receive", "settled", "--settle", "dead-letter", "--reason", "Bad", "--description", "why")[0]["delivery_count"] == 1
+    (row,) = cli.rows("peek", "settled", "--dead-letters")
+    assert row["properties"] == {"DeadLetterReason": "Bad", "DeadLetterErrorDescription": "why"}, row
+    assert "Bad" in cli("messages", "list", "settled", "--dead-letters", "--reason", "Bad")
+    assert len(cli.rows("receive", "settled", "--dead-letters")) == 1
+    assert "nothing" in cli("peek", "settled", "--dead-letters")
+
+
+def test_deferred_messages_are_received_by_number(cli: Cli) -> None:
+    cli("send", "deferred", "--body", "x")
+    (row,) = cli.rows("receive", "deferred", "--settle", "defer")
+    number = str(row["sequence_number"])
+    assert cli.rows("deferred", "deferred", number)[0]["state"] == "deferred"
+    assert "message-not-found" in cli.fails(4, "deferred", "deferred", number)
+
+
+def test_scheduled_messages_are_cancelled(cli: Cli) -> None:
+    first, second = cli("schedule", "scheduled", "--in", "1h", "--body", "later", "--count", "2").split()
+    cli("schedule", "scheduled", "--at", "2020-01-01T00:00:00Z", "--body", "now")
+    cli("cancel", "scheduled", first)
+    cli.fails(4, "cancel", "scheduled", first)
+    assert cli.rows("receive", "scheduled")[0]["body"]["text"] == "now"
+    assert [row["sequence_number"] for row in cli.rows("peek", "scheduled")] == [int(second)]
+    assert '"state": "scheduled"' in cli("messages", "show", "scheduled", second, "--output", "json")
+
+
+def test_sessions_are_named_or_next(cli: Cli) -> None:
+    cli.fails(1, "send", "grouped", "--body", "x")
+    for session in "ABC":
+        cli("send", "grouped", "--body", session, "--session", session)
+    assert [row["body"]["text"] for row in cli.rows("peek", "grouped", "--session", "C")] == ["C"]
+    assert cli.rows("receive", "grouped", "--session", "B", "--wait", "1")[0]["session_id"] == "B"
+    assert {cli.rows("receive", "grouped", "--next-session", "--wait", "1")[0]["session_id"] for _ in range(2)} == {"A", "C"}
+    assert cli.rows("receive", "grouped", "--next-session", "--wait", "1") == []
+
+
+def test_a_subscription_gets_what_its_topic_is_sent(cli: Cli) -> None:
+    cli("send", "news", "--body", "x")
+    assert cli.rows("receive", "news/Subscriptions/one")[0]["body"]["text"] == "x"
+
+
+def test_tls_trusts_the_authority_that_is_named(cli: Cli) -> None:
+    authority = DIRECTORY / "ca.pem"
+    with urllib.request.urlopen(f"http://127.0.0.1:{cli.broker.http_port}/ca.pem", timeout=10) as answer:
+        authority.write_bytes(answer.read())
+    text = f"Endpoint=sb://localhost:{cli.broker.amqp_port};SharedAccessKeyName=R;SharedAccessKey=k;EntityPath=secure"
+    over = ["--connection", text, "--ca", str(authority)]
+    cli("send", "secure", "--body", "x", *over)
+    assert cli.rows("receive", "secure", *over)[0]["body"]["text"] == "x"
+    assert "EntityPath" in cli.fails(2, "send", "plain", "--body", "x", *over)
+    cli.fails(3, "send", "secure", "--body", "x", "--connection", text)
+
+
+def test_mistakes_have_exit_codes(cli: Cli) -> None:
+    assert "not-found" in cli.fails(4, "send", "nowhere", "--body", "x")
+    assert "SharedAccessKey" in cli.fails(2, "send", "wrong", "--body", "x", "--connection", "Endpoint=sb://a;SharedAccessKeyName=r")
+    cli.fails(3, "receive", "wrong", "--connection", "Endpoint=sb://localhost:1;SharedAccessKeyName=r;SharedAccessKey=k;UseDevelopmentEmulator=true")
+    cli.fails(2, "receive", "wrong", "--reason", "Bad")
+    cli.fails(2, "send", "wrong", "--body", "x", "--property", "color")
+
+
+def test_stats_count_messages_by_state(cli: Cli) -> None:
+    cli("send", "counted", "--body", "x", "--count", "200")
+    cli("schedule", "counted", "--in", "1h", "--body", "x")
+    (entity,) = json.loads(cli("stats", "counted", "--output", "json"))["entities"]
+    assert (entity["counts"]["active"], entity["counts"]["scheduled"]) == (200, 1), entity
+    assert "news/Subscriptions/one" in cli("stats")
+    assert len(cli.rows("receive", "counted", "--count", "200")) == 200
+
+
+def main() -> int:
+    shutil.rmtree(DIRECTORY, ignore_errors=True)
+    DIRECTORY.mkdir(parents=True)
+    config = DIRECTORY / "config.json"
+    config.write_text(json.dumps(CONFIG))
+    broker = Broker.create(DIRECTORY / "broker", config)
+    broker.start()
+    passed = failed = 0
+    for name, test in list(globals().items()):
+        if not name.startswith("test_") or not all(word in name for word in sys.argv[1:]):
+            continue
+        try:
+            test(Cli(broker))
+            passed += 1
+            print(f"ok   {name}", flush=True)
+        except Exception:
+            failed += 1
+            print(f"FAIL {name}\n{traceback.format_exc()}", flush=True)
+    wrong = broker.finish()
+    if wrong:
+        failed += 1
+        print(wrong)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
