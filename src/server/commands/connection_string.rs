@@ -22,7 +22,7 @@ pub(super) struct ConnectionString {
     credential: Credential,
     /// The entity that it is limited to.
     entity_path: Option<String>,
-    /// TLS is off (`protocol.md#emulator-mode`).
+    /// It is for the emulator: AMQP is without TLS.
     pub(super) is_emulator: bool,
 }
 
