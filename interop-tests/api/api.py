@@ -419,8 +419,8 @@ def the_commands_do_what_the_api_does(world: World) -> None:
             assert "tools" in done(world.open, "connections", "list")
     table = done(world.open, "dead-letters", "tools")
     assert "Spoiled" in table and "\x1b" not in table, table
-    assert "id-0" in done(world.open, "peek", "tools", "--dead-letters", "--reason", "Spoiled")
-    assert [each["message_id"] for each in json.loads(done(world.open, "peek", "tools", "--text", "body 2", "--output", "json"))["messages"]] == ["id-2"]
+    assert "id-0" in done(world.open, "messages", "list", "tools", "--dead-letters", "--reason", "Spoiled")
+    assert [each["message_id"] for each in json.loads(done(world.open, "messages", "list", "tools", "--text", "body 2", "--output", "json"))["messages"]] == ["id-2"]
     # What destroys asks before.
     asked = run(world.open, "purge", "tools")
     assert asked.returncode == 2 and "--yes" in asked.stderr, asked

@@ -147,29 +147,18 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
         runtimes,
     } = run_shards(shards, routes, &clock, &keys_wanted, partials)?;
     let metrics = Metrics::new(&args.metrics, memory.clone());
-    let mut helpers = Vec::new();
+    let (stop, stopped) = watch::channel(false);
+    let mut helpers = vec![renew_certificates(&tls, &stopped)?];
     if let Some(limit) = plan.limit {
         let watch = memory::watch(limit, plan, memory, Arc::clone(&shards));
         helpers.push(supervisor::spawn("memory", watch));
     }
-    let (stop, stopped) = watch::channel(false);
     if let Some(source) = key_source {
         let publish = publisher(Arc::clone(&shards));
         let keep = oidc::keep_keys(source, publish, keys_wanted, stopped.clone());
         helpers.push(supervisor::spawn("identity keys", keep));
     }
-    helpers.push(renew_certificates(&tls, &stopped)?);
-    if let Some(file) = cli::config_file(args.config.as_deref()) {
-        let watched = WatchedConfig {
-            file: file.to_owned(),
-            config,
-            root_key,
-            deletes: args.config_deletes,
-        };
-        let hangup = signal(SignalKind::hangup())?;
-        let watch = reload::watch(watched, Arc::clone(&shards), hangup, stopped.clone());
-        helpers.push(supervisor::spawn("configuration", watch));
-    }
+    helpers.extend(follow_config(args, config, root_key, &shards, &stopped)?);
     let server = Arc::new(ServerState {
         clock,
         shards: Arc::clone(&shards),
@@ -186,10 +175,9 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     });
     let accept = |listener| accept_at(listener, &server);
     let acceptors: Vec<Task> = listeners.into_iter().map(accept).collect();
-    let mut signals = Signals::new()?;
     // The emulator's message: tools wait for this line (`emulator.md#ports-and-health`).
     info!("Emulator Service is Successfully Up!");
-    signals.next().await;
+    Signals::new()?.next().await;
     end_at_next_signal()?;
     let tasks = helpers.iter().chain(&acceptors).chain(&owners);
     tasks.for_each(Task::allow_end);
@@ -207,6 +195,28 @@ fn renew_certificates(tls: &Arc<Tls>, stopped: &watch::Receiver<bool>) -> Result
     let hangup = signal(SignalKind::hangup())?;
     let watch = tls::watch(Arc::clone(tls), hangup, stopped.clone());
     Ok(supervisor::spawn("certificates", watch))
+}
+
+/// Starts the task that follows the configuration file, if there is one.
+fn follow_config(
+    args: &ServeArgs,
+    config: Configuration,
+    root_key: Option<Key>,
+    shards: &Arc<Shards>,
+    stopped: &watch::Receiver<bool>,
+) -> Result<Option<Task>, StartError> {
+    let Some(file) = cli::config_file(args.config.as_deref()) else {
+        return Ok(None);
+    };
+    let watched = WatchedConfig {
+        file: file.to_owned(),
+        config,
+        root_key,
+        deletes: args.config_deletes,
+    };
+    let hangup = signal(SignalKind::hangup())?;
+    let watch = reload::watch(watched, Arc::clone(shards), hangup, stopped.clone());
+    Ok(Some(supervisor::spawn("configuration", watch)))
 }
 
 /// The shards that run, with their tasks and threads.

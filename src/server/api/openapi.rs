@@ -7,7 +7,8 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 
 use super::problem::Problem;
 use super::{
-    backups, connections, entities, jobs, json, messages, rule_tests, rules, schedule, search, sessions,
+    backups, connections, entities, jobs, json, messages, rule_tests, rules, schedule, search,
+    sessions,
 };
 
 #[derive(OpenApi)]
