@@ -83,7 +83,7 @@ fn every_source_is_of_a_size_to_read() {
 
 /// Sources of the server that start tasks or threads besides its supervisor, how often, and how their
 /// ends are noticed.
-const STARTED: [(&str, usize, &str); 8] = [
+const STARTED: [(&str, usize, &str); 9] = [
     (
         "connection.rs",
         1,
@@ -100,6 +100,11 @@ const STARTED: [(&str, usize, &str); 8] = [
         "it tells the owner that a connection has gone",
     ),
     ("oidc.rs", 1, "the reading of a file is awaited"),
+    (
+        "reload.rs",
+        1,
+        "the reading of the configuration is awaited",
+    ),
     (
         "serve.rs",
         2,
