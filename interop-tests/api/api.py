@@ -387,6 +387,25 @@ def each_right_allows_its_own(world: World) -> None:
         assert api.ask("GET", "entities?kind=queue")[0] == 200
 
 
+def the_operator_works_in_every_namespace(world: World) -> None:
+    config = DIRECTORY / "Two.json"
+    config.write_text(json.dumps({"UserConfig": {"Namespaces": [{"Name": name, "Queues": [{"Name": "orders"}]} for name in ("first", "second")]}}))
+    broker = Broker.create(DIRECTORY / "two", config, ["--shards", "2", "--auth", "sas"])
+    broker.start()
+    try:
+        operator = Api(broker.http_port, "Bearer " + (Path(broker.state["data_dir"]) / "operator.key").read_text())
+        for name in ("first", "second"):
+            operator("POST", f"entities/orders/send?namespace={name}", {"messages": [{"body": name}]})
+            (found,) = operator("GET", f"messages?namespace={name}&state=active")["messages"]
+            assert found["message"]["body"]["text"] == name, found
+            job = operator("POST", f"jobs?wait=30&namespace={name}", {"entity": "orders", "action": {"kind": "delete"}})
+            assert job["changed"] == 1, job
+        for path in ("entities/orders", "connections"):
+            assert Api(broker.http_port).ask("GET", f"{path}?namespace=second")[0] == 401
+    finally:
+        broker.stop()
+
+
 def what_rest_and_administration_say_is_theirs(world: World) -> None:
     api = world.api
     # An entity whose path begins as the API does is sent to by REST, and administered by its own API.
@@ -577,7 +596,7 @@ TESTS = [
     scheduled_messages_are_counted_over_time,
     a_message_is_tested_against_the_rules_of_a_topic,
     messages_are_carried_byte_for_byte, each_right_allows_its_own,
-    what_rest_and_administration_say_is_theirs, the_commands_do_what_the_api_does,
+    the_operator_works_in_every_namespace, what_rest_and_administration_say_is_theirs, the_commands_do_what_the_api_does,
     the_configuration_is_read_again_while_clients_work, every_request_is_logged_on_demand, bad_requests_are_told_what_is_wrong, any_request_gets_an_answer_that_is_described,
 ]
 

@@ -367,6 +367,7 @@ impl Access {
                 ..Grant::all()
             };
             return Ok(Authority {
+                is_operator: false,
                 owner: grant.scope.clone(),
                 target_grants: vec![grant.clone()],
                 grant,
@@ -396,6 +397,7 @@ impl Access {
             target_grants.extend(verified.map(|verified| verified.grant));
         }
         Ok(Authority {
+            is_operator: false,
             grant: verified.grant,
             owner: verified.owner,
             target_grants,
