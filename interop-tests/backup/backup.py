@@ -13,7 +13,6 @@ import subprocess
 import sys
 import threading
 import time
-import traceback
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -22,6 +21,7 @@ from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusRece
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
+import checks  # noqa: E402
 from broker import WORK, Broker, binary  # noqa: E402
 
 DIRECTORY = Path(os.environ.get("JITNEY_WORK", WORK / "backup")) / "own"
@@ -337,26 +337,7 @@ class World:
 def main(words: list[str]) -> int:
     shutil.rmtree(DIRECTORY, ignore_errors=True)
     world = World(DIRECTORY)
-    passed = failed = 0
-    try:
-        world.broker.start()
-        for test in TESTS:
-            name = test.__name__.replace("_", " ")
-            if words and not any(word in name for word in words):
-                continue
-            try:
-                test(world)
-            except Exception:
-                failed += 1
-                print(f"FAILED: {name}\n{traceback.format_exc()}", flush=True)
-            else:
-                passed += 1
-                print(f"ok: {name}", flush=True)
-    finally:
-        if world.broker.running():
-            world.broker.stop()
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed or not passed else 0
+    return checks.run(TESTS, world, [world.broker], words)
 
 
 if __name__ == "__main__":

@@ -8,12 +8,12 @@ import os
 import shutil
 import subprocess
 import sys
-import traceback
 import urllib.request
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
+import checks  # noqa: E402
 from broker import WORK, Broker, binary  # noqa: E402
 
 DIRECTORY = Path(os.environ.get("JITNEY_WORK", WORK / "cli")) / "own"
@@ -57,7 +57,7 @@ class Cli:
         return done.stderr.decode()
 
 
-def test_a_message_arrives_as_it_was_sent(cli: Cli) -> None:
+def a_message_arrives_as_it_was_sent(cli: Cli) -> None:
     given = ["--message-id", "m1", "--correlation-id", "c1", "--subject", "s", "--to", "t", "--reply-to", "r", "--ttl", "10m"]
     typed = ["n=7", "f=1.5", "b=true", 't="7"', "word=red"]
     cli("send", "plain", "--body", "hello", *given, *(word for pair in typed for word in ("--property", pair)))
@@ -69,14 +69,14 @@ def test_a_message_arrives_as_it_was_sent(cli: Cli) -> None:
     assert cli.rows("receive", "plain", "--wait", "1") == []
 
 
-def test_lines_files_and_bytes_are_bodies(cli: Cli) -> None:
+def lines_files_and_bytes_are_bodies(cli: Cli) -> None:
     cli("send", "lines", "--lines", "--content-type", "application/json", stdin=b'{"a": 1}\nno json\n')
     cli("send", "lines", stdin=bytes([255, 0]))
     bodies = [row["body"] for row in cli.rows("receive", "lines", "--count", "9", "--wait", "1", "--delete")]
     assert bodies == [{"kind": "data", "json": {"a": 1}}, {"kind": "data", "text": "no json"}, {"kind": "data", "base64": "/wA="}], bodies
 
 
-def test_a_message_is_settled_as_wanted(cli: Cli) -> None:
+def a_message_is_settled_as_wanted(cli: Cli) -> None:
     cli("send", "settled", "--body", "x")
     assert cli.rows("receive", "settled", "--settle", "abandon")[0]["delivery_count"] == 0
     assert cli.rows("receive", "settled", "--settle", "dead-letter", "--reason", "Bad", "--description", "why")[0]["delivery_count"] == 1
@@ -87,7 +87,7 @@ def test_a_message_is_settled_as_wanted(cli: Cli) -> None:
     assert "nothing" in cli("peek", "settled", "--dead-letters")
 
 
-def test_deferred_messages_are_received_by_number(cli: Cli) -> None:
+def deferred_messages_are_received_by_number(cli: Cli) -> None:
     cli("send", "deferred", "--body", "x")
     (row,) = cli.rows("receive", "deferred", "--settle", "defer")
     number = str(row["sequence_number"])
@@ -95,7 +95,7 @@ def test_deferred_messages_are_received_by_number(cli: Cli) -> None:
     assert "message-not-found" in cli.fails(4, "deferred", "deferred", number)
 
 
-def test_scheduled_messages_are_cancelled(cli: Cli) -> None:
+def scheduled_messages_are_cancelled(cli: Cli) -> None:
     first, second = cli("schedule", "scheduled", "--in", "1h", "--body", "later", "--count", "2").split()
     cli("schedule", "scheduled", "--at", "2020-01-01T00:00:00Z", "--body", "now")
     cli("cancel", "scheduled", first)
@@ -105,7 +105,7 @@ def test_scheduled_messages_are_cancelled(cli: Cli) -> None:
     assert '"state": "scheduled"' in cli("messages", "show", "scheduled", second, "--output", "json")
 
 
-def test_sessions_are_named_or_next(cli: Cli) -> None:
+def sessions_are_named_or_next(cli: Cli) -> None:
     cli.fails(1, "send", "grouped", "--body", "x")
     for session in "ABC":
         cli("send", "grouped", "--body", session, "--session", session)
@@ -115,12 +115,12 @@ def test_sessions_are_named_or_next(cli: Cli) -> None:
     assert cli.rows("receive", "grouped", "--next-session", "--wait", "1") == []
 
 
-def test_a_subscription_gets_what_its_topic_is_sent(cli: Cli) -> None:
+def a_subscription_gets_what_its_topic_is_sent(cli: Cli) -> None:
     cli("send", "news", "--body", "x")
     assert cli.rows("receive", "news/Subscriptions/one")[0]["body"]["text"] == "x"
 
 
-def test_tls_trusts_the_authority_that_is_named(cli: Cli) -> None:
+def tls_trusts_the_authority_that_is_named(cli: Cli) -> None:
     authority = DIRECTORY / "ca.pem"
     with urllib.request.urlopen(f"http://127.0.0.1:{cli.broker.http_port}/ca.pem", timeout=10) as answer:
         authority.write_bytes(answer.read())
@@ -132,7 +132,7 @@ def test_tls_trusts_the_authority_that_is_named(cli: Cli) -> None:
     cli.fails(3, "send", "secure", "--body", "x", "--connection", text)
 
 
-def test_mistakes_have_exit_codes(cli: Cli) -> None:
+def mistakes_have_exit_codes(cli: Cli) -> None:
     assert "not-found" in cli.fails(4, "send", "nowhere", "--body", "x")
     assert "SharedAccessKey" in cli.fails(2, "send", "wrong", "--body", "x", "--connection", "Endpoint=sb://a;SharedAccessKeyName=r")
     cli.fails(3, "receive", "wrong", "--connection", "Endpoint=sb://localhost:1;SharedAccessKeyName=r;SharedAccessKey=k;UseDevelopmentEmulator=true")
@@ -140,7 +140,7 @@ def test_mistakes_have_exit_codes(cli: Cli) -> None:
     cli.fails(2, "send", "wrong", "--body", "x", "--property", "color")
 
 
-def test_stats_count_messages_by_state(cli: Cli) -> None:
+def stats_count_messages_by_state(cli: Cli) -> None:
     cli("send", "counted", "--body", "x", "--count", "200")
     cli("schedule", "counted", "--in", "1h", "--body", "x")
     (entity,) = json.loads(cli("stats", "counted", "--output", "json"))["entities"]
@@ -149,31 +149,28 @@ def test_stats_count_messages_by_state(cli: Cli) -> None:
     assert len(cli.rows("receive", "counted", "--count", "200")) == 200
 
 
-def main() -> int:
+TESTS = [
+    a_message_arrives_as_it_was_sent,
+    lines_files_and_bytes_are_bodies,
+    a_message_is_settled_as_wanted,
+    deferred_messages_are_received_by_number,
+    scheduled_messages_are_cancelled,
+    sessions_are_named_or_next,
+    a_subscription_gets_what_its_topic_is_sent,
+    tls_trusts_the_authority_that_is_named,
+    mistakes_have_exit_codes,
+    stats_count_messages_by_state,
+]
+
+
+def main(words: list[str]) -> int:
     shutil.rmtree(DIRECTORY, ignore_errors=True)
     DIRECTORY.mkdir(parents=True)
     config = DIRECTORY / "config.json"
     config.write_text(json.dumps(CONFIG))
     broker = Broker.create(DIRECTORY / "broker", config)
-    broker.start()
-    passed = failed = 0
-    for name, test in list(globals().items()):
-        if not name.startswith("test_") or not all(word in name for word in sys.argv[1:]):
-            continue
-        try:
-            test(Cli(broker))
-            passed += 1
-            print(f"ok   {name}", flush=True)
-        except Exception:
-            failed += 1
-            print(f"FAIL {name}\n{traceback.format_exc()}", flush=True)
-    wrong = broker.finish()
-    if wrong:
-        failed += 1
-        print(wrong)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed or not passed else 0
+    return checks.run(TESTS, Cli(broker), [broker], words)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -13,7 +13,6 @@ import socket
 import subprocess
 import sys
 import time
-import traceback
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -26,6 +25,7 @@ from prometheus_client.parser import text_string_to_metric_families as read_prom
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
+import checks  # noqa: E402
 from broker import ROOT, WORK, Broker, free_ports  # noqa: E402
 
 PROMTOOL = os.environ["PROMTOOL"]
@@ -350,28 +350,7 @@ TESTS = [
 def main(words: list[str]) -> int:
     shutil.rmtree(DIRECTORY, ignore_errors=True)
     world = World(DIRECTORY)
-    passed = failed = 0
-    try:
-        world.open.start()
-        world.closed.start()
-        for test in TESTS:
-            name = test.__name__.replace("_", " ")
-            if words and not any(word in name for word in words):
-                continue
-            try:
-                test(world)
-            except Exception:
-                failed += 1
-                print(f"FAILED: {name}\n{traceback.format_exc()}", flush=True)
-            else:
-                passed += 1
-                print(f"ok: {name}", flush=True)
-    finally:
-        for broker in (world.open, world.closed):
-            if broker.running():
-                broker.stop()
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed or not passed else 0
+    return checks.run(TESTS, world, [world.open, world.closed], words)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ use super::work::Share;
 use super::{CorrelationFilter, Facts, Filter};
 use crate::message::{Amendments, Message, Scalar};
 
-/// What a condition, or a part of one, is for a message.
+/// The value of a condition, or of a part of one, for a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Truth {
     /// It holds.
@@ -21,12 +21,12 @@ pub enum Truth {
     Failed(String),
 }
 
-/// A condition, and what it is for a message.
+/// A condition, and its value for a message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
     /// The condition as SQL; the short form of its parts is not that of its author.
     pub text: String,
-    /// What it is.
+    /// Its value for the message.
     pub truth: Truth,
     /// The conditions that `AND`, `OR` or `NOT` makes it of. All are evaluated, also those that the broker leaves out
     /// because those before them decide.

@@ -359,7 +359,7 @@ impl Copying<'_> {
         let before_end = |number: &u64| end.has_checkpoint(*number);
         match checkpoints.iter().rev().copied().find(before_end) {
             Some(number) => {
-                self.copy_whole(&directory.join(format!("{number:016x}.checkpoint")))?;
+                self.copy_whole(&directory.join(disk::checkpoint_name(number)))?;
             }
             None if checkpoints.is_empty() => {}
             None => {
@@ -369,7 +369,7 @@ impl Copying<'_> {
             }
         }
         for (segment, length) in disk.segments()? {
-            let path = directory.join(format!("{segment}.seg"));
+            let path = directory.join(disk::segment_name(segment));
             if segment < end.segment {
                 self.copy(&path, length, length)?;
                 disk.release(Some(SegmentId(segment.0 + 1)))?;

@@ -290,9 +290,26 @@ pub(super) fn load_config(file: Option<&Path>) -> Result<Configuration, String> 
     let Some(file) = file else {
         return Ok(Configuration::default());
     };
+    parse_config(file, &read_config(file)?)
+}
+
+/// Reads the text of a configuration.
+///
+/// # Errors
+///
+/// The system's, prefixed with the file name.
+pub(super) fn read_config(file: &Path) -> Result<String, String> {
+    std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))
+}
+
+/// Parses the text of a configuration's file.
+///
+/// # Errors
+///
+/// All mistakes, a line each, prefixed with file name, line and column as compilers do.
+pub(super) fn parse_config(file: &Path, text: &str) -> Result<Configuration, String> {
     let name = file.display();
-    let text = std::fs::read_to_string(file).map_err(|error| format!("{name}: {error}"))?;
-    config::parse(&text).map_err(|mistakes| {
+    config::parse(text).map_err(|mistakes| {
         let lines = mistakes.iter().map(|mistake| {
             let (line, column) = (mistake.line, mistake.column);
             format!("{name}:{line}:{column}: {mistake}")

@@ -177,15 +177,11 @@ impl FileDisk {
     }
 
     fn segment_path(&self, segment: SegmentId) -> PathBuf {
-        self.shared
-            .directory
-            .join(format!("{:016x}.seg", segment.0))
+        self.shared.directory.join(segment_name(segment))
     }
 
     fn checkpoint_path(&self, number: u64) -> PathBuf {
-        self.shared
-            .directory
-            .join(format!("{number:016x}.checkpoint"))
+        self.shared.directory.join(checkpoint_name(number))
     }
 
     fn handle(&self, segment: SegmentId) -> Result<Arc<File>, Error> {
@@ -247,18 +243,6 @@ impl FileDisk {
         self.shared.add(&mut spares, Spare { path: spare, file });
         Ok(())
     }
-
-    /// Returns the numbers in the names with this suffix, in their order.
-    fn numbered(&self, suffix: &str) -> Result<Vec<u64>, Error> {
-        let directory = &self.shared.directory;
-        let mut numbers = Vec::new();
-        for entry in fs::read_dir(directory).map_err(failure("list", directory))? {
-            let name = entry.map_err(failure("list", directory))?.file_name();
-            numbers.extend(name.to_str().and_then(|name| number(name, "", suffix, 16)));
-        }
-        numbers.sort_unstable();
-        Ok(numbers)
-    }
 }
 
 impl Drop for FileDisk {
@@ -275,13 +259,7 @@ impl Drop for FileDisk {
 
 impl Disk for FileDisk {
     fn segments(&self) -> Result<Vec<(SegmentId, u64)>, Error> {
-        let numbers = self.numbered(".seg")?;
-        let segments = numbers.into_iter().map(|number| {
-            let path = self.segment_path(SegmentId(number));
-            let metadata = fs::metadata(&path).map_err(failure("read", &path))?;
-            Ok((SegmentId(number), metadata.len()))
-        });
-        segments.collect()
+        segments(&self.shared.directory)
     }
 
     fn start_segment(&self, segment: SegmentId) -> Result<(), Error> {
@@ -445,7 +423,7 @@ impl Disk for FileDisk {
     }
 
     fn checkpoints(&self) -> Result<Vec<u64>, Error> {
-        self.numbered(".checkpoint")
+        checkpoints(&self.shared.directory)
     }
 
     fn read_checkpoint(&self, number: u64, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
@@ -677,6 +655,43 @@ pub(super) fn read_full(file: &File, offset: u64, into: &mut [u8]) -> io::Result
     Ok(count)
 }
 
+/// Returns the name of a segment's file.
+pub(super) fn segment_name(segment: SegmentId) -> String {
+    format!("{segment}.seg")
+}
+
+/// Returns the name of a checkpoint's file.
+pub(super) fn checkpoint_name(number: u64) -> String {
+    format!("{number:016x}.checkpoint")
+}
+
+/// Returns the segments in a directory with their lengths, in their order.
+pub(super) fn segments(directory: &Path) -> Result<Vec<(SegmentId, u64)>, Error> {
+    let found = numbered(directory, ".seg")?.into_iter().map(|number| {
+        let segment = SegmentId(number);
+        let path = directory.join(segment_name(segment));
+        let metadata = fs::metadata(&path).map_err(failure("read", &path))?;
+        Ok((segment, metadata.len()))
+    });
+    found.collect()
+}
+
+/// Returns the numbers of the checkpoints in a directory, in their order.
+pub(super) fn checkpoints(directory: &Path) -> Result<Vec<u64>, Error> {
+    numbered(directory, ".checkpoint")
+}
+
+/// Returns the numbers in the names with this suffix, in their order.
+fn numbered(directory: &Path, suffix: &str) -> Result<Vec<u64>, Error> {
+    let mut numbers = Vec::new();
+    for entry in fs::read_dir(directory).map_err(failure("list", directory))? {
+        let name = entry.map_err(failure("list", directory))?.file_name();
+        numbers.extend(name.to_str().and_then(|name| number(name, "", suffix, 16)));
+    }
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
 /// Locks a directory for this process.
 pub(super) fn lock(directory: &Path) -> Result<File, Error> {
     let path = directory.join("LOCK");
@@ -686,12 +701,18 @@ pub(super) fn lock(directory: &Path) -> Result<File, Error> {
         .write(true)
         .open(&path)
         .map_err(failure("open", &path))?;
-    match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(lock),
+    lock_file(&lock, FlockOperation::NonBlockingLockExclusive, &path)?;
+    Ok(lock)
+}
+
+/// Locks a directory's file, unless another process has a lock that excludes this one.
+pub(super) fn lock_file(lock: &File, operation: FlockOperation, path: &Path) -> Result<(), Error> {
+    match flock(lock, operation) {
+        Ok(()) => Ok(()),
         Err(Errno::WOULDBLOCK) => Err(Error::Locked {
             place: path.display().to_string(),
         }),
-        Err(error) => Err(failure("lock", &path)(error.into())),
+        Err(error) => Err(failure("lock", path)(error.into())),
     }
 }
 

@@ -1,13 +1,12 @@
 //! The disk of a log that is only looked at: the recovery of the journal reads it, and what it would
 //! change stays as it is.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
+use rustix::fs::FlockOperation;
 
-use super::disk::{failure, number, read_full};
+use super::disk::{self, failure, read_full};
 use crate::journal::{CheckpointSink, Disk, Error, SegmentId};
 
 /// Files in a directory, of which none is changed.
@@ -31,14 +30,7 @@ impl ReadOnlyDisk {
             Err(error) => return Err(failure("open", &path)(error)),
         };
         if let Some(lock) = &lock {
-            match flock(lock, FlockOperation::NonBlockingLockShared) {
-                Ok(()) => {}
-                Err(Errno::WOULDBLOCK) => {
-                    let place = path.display().to_string();
-                    return Err(Error::Locked { place });
-                }
-                Err(error) => return Err(failure("lock", &path)(error.into())),
-            }
+            disk::lock_file(lock, FlockOperation::NonBlockingLockShared, &path)?;
         }
         Ok(Self {
             directory: directory.to_owned(),
@@ -46,18 +38,7 @@ impl ReadOnlyDisk {
         })
     }
 
-    fn numbered(&self, suffix: &str) -> Result<Vec<u64>, Error> {
-        let directory = &self.directory;
-        let mut numbers = Vec::new();
-        for entry in fs::read_dir(directory).map_err(failure("list", directory))? {
-            let name = entry.map_err(failure("list", directory))?.file_name();
-            numbers.extend(name.to_str().and_then(|name| number(name, "", suffix, 16)));
-        }
-        numbers.sort_unstable();
-        Ok(numbers)
-    }
-
-    fn read_at(&self, name: String, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
+    fn read_at(&self, name: &str, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
         let path = self.directory.join(name);
         let file = File::open(&path).map_err(failure("open", &path))?;
         read_full(&file, offset, into).map_err(failure("read", &path))
@@ -66,13 +47,7 @@ impl ReadOnlyDisk {
 
 impl Disk for ReadOnlyDisk {
     fn segments(&self) -> Result<Vec<(SegmentId, u64)>, Error> {
-        let numbers = self.numbered(".seg")?;
-        let segments = numbers.into_iter().map(|number| {
-            let path = self.directory.join(format!("{number:016x}.seg"));
-            let metadata = fs::metadata(&path).map_err(failure("read", &path))?;
-            Ok((SegmentId(number), metadata.len()))
-        });
-        segments.collect()
+        disk::segments(&self.directory)
     }
 
     fn start_segment(&self, _: SegmentId) -> Result<(), Error> {
@@ -92,7 +67,7 @@ impl Disk for ReadOnlyDisk {
     }
 
     fn read(&self, segment: SegmentId, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
-        self.read_at(format!("{:016x}.seg", segment.0), offset, into)
+        self.read_at(&disk::segment_name(segment), offset, into)
     }
 
     fn truncate(&self, _: SegmentId, _: u64) -> Result<(), Error> {
@@ -109,11 +84,11 @@ impl Disk for ReadOnlyDisk {
     }
 
     fn checkpoints(&self) -> Result<Vec<u64>, Error> {
-        self.numbered(".checkpoint")
+        disk::checkpoints(&self.directory)
     }
 
     fn read_checkpoint(&self, number: u64, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
-        self.read_at(format!("{number:016x}.checkpoint"), offset, into)
+        self.read_at(&disk::checkpoint_name(number), offset, into)
     }
 
     fn remove_checkpoint(&self, _: u64) -> Result<(), Error> {

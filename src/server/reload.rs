@@ -57,7 +57,7 @@ pub(super) async fn watch(
 ) {
     let mut looks = tokio::time::interval(limits::CONFIG_CHECK_INTERVAL.as_duration());
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut trouble = None;
+    let mut seen = None;
     loop {
         let is_asked = tokio::select! {
             _ = looks.tick() => false,
@@ -66,21 +66,20 @@ pub(super) async fn watch(
         };
         let file = watched.file.clone();
         // A directory on a network may be slow.
-        let read = tokio::task::spawn_blocking(move || cli::load_config(Some(&file))).await;
+        let read = tokio::task::spawn_blocking(move || cli::read_config(&file)).await;
         let read = read.unwrap_or_else(|error| Err(error.to_string()));
-        match read {
+        if seen.as_ref() == Some(&read) && !is_asked {
+            continue;
+        }
+        let parsed = read.clone();
+        seen = Some(read);
+        match parsed.and_then(|text| cli::parse_config(&watched.file, &text)) {
             Ok(config) if is_asked || config != watched.config => {
-                trouble = None;
                 watched.apply(config, &shards).await;
             }
-            Ok(_) => trouble = None,
+            Ok(_) => {}
             Err(mistakes) => {
-                // A file that is being written is read again soon.
-                let is_known = trouble.as_ref() == Some(&mistakes);
-                if is_asked || !is_known {
-                    error!("the configuration is not used, and the previous one stays: {mistakes}");
-                }
-                trouble = Some(mistakes);
+                error!("the configuration is not used, and the previous one stays: {mistakes}");
             }
         }
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::messages::NewMessage;
-use super::{Answer, Call, Object, Problem, json};
+use super::{Answer, Call, Object, Problem, json, rules};
 use crate::access::Authority;
 use crate::gateway::operations::{Operated, Operation};
 use crate::gateway::rest::property_to_json;
@@ -223,21 +223,9 @@ impl Tested<'_> {
         authority: &Authority,
         path: String,
     ) -> Result<SubscriptionTest, Problem> {
-        let mut rules = Vec::new();
-        let mut more = More::Yes;
-        while more == More::Yes && rules.len() < limits::TESTED_RULES_MAX {
-            let operation = AdminOperation::List {
-                what: Listed::Rules(path.clone()),
-                skip: rules.len(),
-                top: limits::LISTED_MAX,
-            };
-            let answer = call.administer(authority.clone(), operation).await?;
-            let AdminAnswer::Rules(found, further) = answer else {
-                return Err(Problem::stopping());
-            };
-            more = if found.is_empty() { More::No } else { further };
-            rules.extend(found.iter().map(|view| self.against_rule(&view.rule)));
-        }
+        let most = limits::TESTED_RULES_MAX;
+        let test = |rule: &Rule| self.against_rule(rule);
+        let (rules, more) = rules::of_subscription(call, authority, &path, most, test).await?;
         Ok(SubscriptionTest {
             takes: rules
                 .iter()

@@ -9,11 +9,12 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{Answer, Call, Problem, json};
+use crate::access::Authority;
 use crate::gateway::admin::time;
 use crate::gateway::rest::{property_of_json, property_to_json};
 use crate::limits;
 use crate::message::Scalar;
-use crate::namespace::administration::{AdminAnswer, AdminOperation, Listed};
+use crate::namespace::administration::{AdminAnswer, AdminOperation, Listed, More};
 use crate::rules::{
     Action, CorrelationFields, CorrelationFilter, Filter, Rule as KeptRule, SqlFilter,
     Value as KeptValue,
@@ -94,22 +95,35 @@ pub(super) struct Rules {
     responses((status = 200, body = Rules), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn list(call: &Call<'_>, entity: &str) -> Answer {
     let authority = call.authorize(entity).await?;
+    let (rules, _) = of_subscription(call, &authority, entity, usize::MAX, Rule::of).await?;
+    Ok(json(StatusCode::OK, &Rules { rules }))
+}
+
+/// Returns something about each rule of a subscription, and whether it has more. It ends with the page that has brought the
+/// number of rules to `most`.
+pub(super) async fn of_subscription<T>(
+    call: &Call<'_>,
+    authority: &Authority,
+    subscription: &str,
+    most: usize,
+    of: impl Fn(&KeptRule) -> T,
+) -> Result<(Vec<T>, More), Problem> {
     let mut rules = Vec::new();
-    loop {
+    let mut more = More::Yes;
+    while more == More::Yes && rules.len() < most {
         let operation = AdminOperation::List {
-            what: Listed::Rules(entity.to_owned()),
+            what: Listed::Rules(subscription.to_owned()),
             skip: rules.len(),
             top: limits::LISTED_MAX,
         };
         let answer = call.administer(authority.clone(), operation).await?;
-        let AdminAnswer::Rules(found, more) = answer else {
+        let AdminAnswer::Rules(found, further) = answer else {
             return Err(Problem::stopping());
         };
-        rules.extend(found.iter().map(|view| Rule::of(&view.rule)));
-        if more == crate::namespace::administration::More::No || found.is_empty() {
-            return Ok(json(StatusCode::OK, &Rules { rules }));
-        }
+        more = if found.is_empty() { More::No } else { further };
+        rules.extend(found.iter().map(|view| of(&view.rule)));
     }
+    Ok((rules, more))
 }
 
 /// Returns a rule.

@@ -14,6 +14,7 @@ use super::Output;
 use crate::access::Profile;
 use crate::gateway::Gateway;
 use crate::journal::{self, Cut, Disk, Error};
+use crate::server::disk;
 use crate::server::placement::{self, Placement, PlacementError};
 use crate::server::print;
 use crate::server::read_only::ReadOnlyDisk;
@@ -225,7 +226,7 @@ fn file_of(shard: u32, name: &str) -> String {
 impl Torn {
     fn new(shard: u32, cut: Cut) -> Self {
         Self {
-            file: file_of(shard, &format!("{}.seg", cut.segment)),
+            file: file_of(shard, &disk::segment_name(cut.segment)),
             offset: cut.offset,
             bytes: cut.bytes,
             groups: cut.frames,
@@ -237,8 +238,8 @@ impl Torn {
 impl Damage {
     fn new(shard: u32, found: Finding) -> Self {
         let (name, offset) = match found.place {
-            Place::Checkpoint(number) => (format!("{number:016x}.checkpoint"), 0),
-            Place::Segment(segment, offset) => (format!("{segment}.seg"), offset),
+            Place::Checkpoint(number) => (disk::checkpoint_name(number), 0),
+            Place::Segment(segment, offset) => (disk::segment_name(segment), offset),
             Place::Records => ("*.seg".to_owned(), 0),
         };
         let advice = match found.effect {
