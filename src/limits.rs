@@ -425,6 +425,14 @@ pub const TESTED_RULES_MAX: usize = 1_000;
 pub const SEARCHED_PAGES: usize = 100;
 /// Bytes of a body that are shown of a message in a list.
 pub const PREVIEW_BYTES: usize = 4 * 1024;
+/// The time between two looks at the counters of all entities, for their history.
+pub const HISTORY_INTERVAL: Millis = Millis::from_secs(10);
+/// Intervals in the history: an hour.
+pub const HISTORY_INTERVALS: usize = 360;
+/// Entities that have a history. Each takes 16 KiB at most: 36 bytes for each interval in which something happened.
+pub const HISTORY_ENTITIES_MAX: usize = 1_000;
+/// Intervals over which rates are taken: a minute.
+pub const RATE_INTERVALS: usize = 6;
 /// Bytes of the body of a request of the JSON API.
 pub const API_BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Seconds for which a request may wait for the end of a job.

@@ -40,6 +40,11 @@ pub enum Operation {
         /// With their bytes.
         with_bytes: bool,
     },
+    /// Return the name of the namespace, and the path of an entity as its creator spelled it.
+    Name {
+        /// The path; without one, the namespace is meant.
+        path: Option<String>,
+    },
     /// List the queues with messages of the namespace, in the order of their addresses.
     Queues {
         /// The address to begin at; the first if it is not given.
@@ -107,6 +112,13 @@ pub enum Operation {
 pub enum Operated {
     /// Messages, and the number to continue at, if there are more.
     Messages(MessagesView),
+    /// Names.
+    Name {
+        /// That of the namespace, in lower case.
+        namespace: String,
+        /// The path of the entity; empty without one.
+        path: String,
+    },
     /// Addresses of queues, and the one to continue at.
     Queues(Vec<String>, Option<String>),
     /// Scheduled messages.
@@ -235,6 +247,7 @@ impl Operated {
         let messages = match self {
             Self::Messages(view) if view.with_bytes => view.messages.as_slice(),
             Self::Messages(_)
+            | Self::Name { .. }
             | Self::Queues(..)
             | Self::Schedule(_)
             | Self::Sessions(..)
@@ -284,6 +297,15 @@ impl Gateway {
             } => {
                 let queue = self.looked_at(cx, host, authority, &path)?;
                 Ok(self.inspect(queue, from, &conditions, most, with_bytes))
+            }
+            Operation::Name { path: None } => {
+                let prefix = self.check_namespace(host, authority, Right::Listen)?;
+                Ok(self.names(&prefix, String::new()))
+            }
+            Operation::Name { path: Some(path) } => {
+                let (queue, address) = self.named(host, authority, &path, Right::Listen)?;
+                let path = self.shown(queue.base());
+                Ok(self.names(&address.path, path))
             }
             Operation::Queues { from } => {
                 let prefix = self.check_namespace(host, authority, Right::Listen)?;
@@ -356,6 +378,12 @@ impl Gateway {
         let (queue, _) = self.named(host, authority, path, Right::Listen)?;
         self.with_queue(cx, queue, |_, _| ());
         Ok(queue)
+    }
+
+    /// Returns the names of the namespace of a path with its prefix, and of an entity.
+    fn names(&self, in_namespace: &str, path: String) -> Operated {
+        let namespace = self.namespaces.directory().name_of(in_namespace);
+        Operated::Name { namespace, path }
     }
 
     fn job_views(&self, prefix: &str) -> Vec<JobView> {

@@ -65,7 +65,7 @@ impl Directory {
     }
 
     /// Returns the name of the namespace of a path, in lower case; empty if the first has none.
-    pub(super) fn name_of(&self, path: &str) -> String {
+    pub(crate) fn name_of(&self, path: &str) -> String {
         let prefix = address::namespace_of(path);
         if prefix.is_empty() {
             return self.first_name().unwrap_or_default().to_owned();

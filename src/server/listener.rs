@@ -22,6 +22,7 @@ use super::admission::{
 use super::backup::Backups;
 use super::clock::Clock;
 use super::connection::{self, AcceptedPeer};
+use super::history::History;
 use super::http;
 use super::metrics::Metrics;
 use super::operator::Operator;
@@ -45,6 +46,7 @@ pub(super) struct ServerState {
     pub(super) operator: Operator,
     pub(super) backups: Arc<Backups>,
     pub(super) metrics: Metrics,
+    pub(super) history: Arc<History>,
     /// Every peer is authorized for everything (`--auth development`).
     pub(super) is_open: bool,
     pub(super) stopped: watch::Receiver<bool>,

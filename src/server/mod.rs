@@ -28,6 +28,7 @@ mod exchange;
 mod files;
 mod header_case;
 mod health;
+mod history;
 mod http;
 mod listener;
 mod logging;

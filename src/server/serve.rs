@@ -19,6 +19,7 @@ use super::cli::{self, ListenArgs, ServeArgs};
 use super::clock::Clock;
 use super::committer::Sync;
 use super::disk::FileDisk;
+use super::history::{self, History};
 use super::listener::{self, ServerState};
 use super::logging;
 use super::mailbox::{Mailbox, PartialBytes, Vitals};
@@ -158,6 +159,8 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
         let keep = oidc::keep_keys(source, publish, keys_wanted, stopped.clone());
         helpers.push(supervisor::spawn("identity keys", keep));
     }
+    let history = Arc::new(History::default());
+    helpers.push(record_history(&history, &clock, &shards));
     helpers.extend(follow_config(args, config, root_key, &shards, &stopped)?);
     let server = Arc::new(ServerState {
         clock,
@@ -169,6 +172,7 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
         operator,
         backups,
         metrics,
+        history,
         is_open: profile == Profile::Development,
         stopped,
         refusals: AtomicU64::new(0),
@@ -195,6 +199,12 @@ fn renew_certificates(tls: &Arc<Tls>, stopped: &watch::Receiver<bool>) -> Result
     let hangup = signal(SignalKind::hangup())?;
     let watch = tls::watch(Arc::clone(tls), hangup, stopped.clone());
     Ok(supervisor::spawn("certificates", watch))
+}
+
+/// Starts the task that takes the history of the entities.
+fn record_history(history: &Arc<History>, clock: &Arc<Clock>, shards: &Arc<Shards>) -> Task {
+    let (history, clock, shards) = (Arc::clone(history), Arc::clone(clock), Arc::clone(shards));
+    supervisor::spawn("history", history::record(history, clock, shards))
 }
 
 /// Starts the task that follows the configuration file, if there is one.

@@ -12,6 +12,7 @@
 mod backups;
 mod connections;
 mod entities;
+mod history;
 mod jobs;
 mod messages;
 mod openapi;
@@ -147,6 +148,10 @@ impl<'a> Call<'a> {
                 "DELETE" => connections::close(self, id).await,
                 _ => Err(Problem::method(method, "DELETE")),
             },
+            ["history"] => match method {
+                "GET" => history::of_namespace(self).await,
+                _ => Err(Problem::method(method, "GET")),
+            },
             ["jobs"] => match method {
                 "GET" => jobs::list(self).await,
                 "POST" => jobs::start(self, body).await,
@@ -206,6 +211,10 @@ impl<'a> Call<'a> {
             },
             ["schedule"] => match method {
                 "GET" => schedule::count(self, entity).await,
+                _ => Err(Problem::method(method, "GET")),
+            },
+            ["history"] => match method {
+                "GET" => history::of_entity(self, entity).await,
                 _ => Err(Problem::method(method, "GET")),
             },
             ["dead-letters"] => match method {
