@@ -433,6 +433,22 @@ pub const HISTORY_INTERVALS: usize = 360;
 pub const HISTORY_ENTITIES_MAX: usize = 1_000;
 /// Intervals over which rates are taken: a minute.
 pub const RATE_INTERVALS: usize = 6;
+/// The time between two looks at what clients follow.
+pub const CHANGES_INTERVAL: Millis = Millis::from_secs(1);
+/// Clients that follow changes at once.
+pub const CHANGES_STREAMS_MAX: usize = 64;
+/// Entities of all namespaces, and connections of one, whose changes can be followed.
+pub const CHANGES_ENTITIES_MAX: usize = 10_000;
+/// Things that have gone and are remembered for clients that were away.
+pub const CHANGES_GONE_MAX: usize = 10_000;
+/// Seconds until a client that follows changes has to ask again, and to show its token.
+pub const CHANGES_STREAM_SECONDS_MAX: usize = 600;
+/// The longest time without anything for a client that follows changes: proxies close what is quiet.
+pub const CHANGES_QUIET_MAX: Millis = Millis::from_secs(15);
+/// Entries of the audit log of a shard.
+pub const AUDIT_ENTRIES: usize = 1_000;
+/// Characters of what an entry of the audit log says of a change.
+pub const AUDIT_DETAIL_LENGTH: usize = 1_000;
 /// Bytes of the body of a request of the JSON API.
 pub const API_BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Seconds for which a request may wait for the end of a job.

@@ -1,5 +1,7 @@
 //! Grants: rights on entities, for a time.
 
+use serde::{Deserialize, Serialize};
+
 use super::PeerAddress;
 use crate::address;
 use crate::rights::{AuthorizationRule, Right, Rights};
@@ -32,6 +34,15 @@ pub struct Inquiry {
     pub supplementary: Vec<String>,
 }
 
+/// A client, as the audit log names it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Actor {
+    /// Whose credentials it has: `operator`, `key NAME`, `identity SUBJECT`; `anyone` if none are verified.
+    pub name: String,
+    /// Its machine, if it is a client on the network.
+    pub peer: String,
+}
+
 /// The rights of a client that makes a request over HTTP.
 ///
 /// Clients sign a token for the URL of one request, or for anything above it. Whatever a request is
@@ -48,6 +59,7 @@ pub struct Authority {
     /// Where its tokens hold, for entities that another forwards to: that of the request, and those
     /// that clients send for the targets.
     pub(super) target_grants: Vec<Grant>,
+    pub(super) actor: Actor,
 }
 
 impl Grant {
@@ -101,7 +113,24 @@ impl Authority {
             grant: Grant::all(),
             owner: String::new(),
             target_grants: Vec::new(),
+            actor: Actor {
+                name: "operator".to_owned(),
+                peer: String::new(),
+            },
         }
+    }
+
+    /// Names the machine of its client.
+    #[must_use]
+    pub fn from_peer(mut self, peer: PeerAddress) -> Self {
+        self.actor.peer = peer.to_string();
+        self
+    }
+
+    /// Returns its client.
+    #[must_use]
+    pub const fn actor(&self) -> &Actor {
+        &self.actor
     }
 
     /// Checks that its token gives a right on what a request names.
@@ -175,6 +204,7 @@ impl Authority {
             owner: grant.scope.clone(),
             target_grants: vec![grant.clone()],
             grant,
+            actor: Actor::default(),
         }
     }
 }

@@ -16,11 +16,11 @@ use std::fmt;
 use tracing::debug;
 
 use crate::address;
-use crate::rights::{AuthorizationRule, Rights};
+use crate::rights::AuthorizationRule;
 use crate::time::{ClockStep, Millis, Timestamp};
 
 use grant::is_within;
-pub use grant::{Authority, Grant, Inquiry};
+pub use grant::{Actor, Authority, Grant, Inquiry};
 pub use jwt::{JwksError, TokenIssuer};
 pub(crate) use sas::audience_path;
 use sas::{Resource, SasToken};
@@ -361,6 +361,10 @@ impl Access {
         inquiry: &Inquiry,
     ) -> Result<Authority, TokenRefused> {
         let host = inquiry.host.as_deref();
+        let actor = |name| Actor {
+            name,
+            peer: inquiry.peer.to_string(),
+        };
         if !self.verifies() {
             let grant = Grant {
                 scope: prefix.to_owned(),
@@ -371,6 +375,7 @@ impl Access {
                 owner: grant.scope.clone(),
                 target_grants: vec![grant.clone()],
                 grant,
+                actor: actor("anyone".to_owned()),
             });
         }
         let Some(token) = &inquiry.token else {
@@ -401,6 +406,7 @@ impl Access {
             grant: verified.grant,
             owner: verified.owner,
             target_grants,
+            actor: actor(verified.name),
         })
     }
 
@@ -489,18 +495,18 @@ impl Access {
         };
         let scope = format!("{prefix}{path}");
         // All keys of the name are tried, that the time tells nothing of which there are.
-        let mut proved: Option<(&str, Rights)> = None;
+        let mut proved: Option<(&str, &AuthorizationRule)> = None;
         for (owner, rule) in self.rules_for(source, prefix, &scope) {
             if !token.names(&rule.name) {
                 continue;
             }
             for key in rule.keys() {
                 if token.is_signed_with(key) {
-                    proved = proved.or(Some((owner, rule.rights)));
+                    proved = proved.or(Some((owner, rule)));
                 }
             }
         }
-        let Some((owner, rights)) = proved else {
+        let Some((owner, rule)) = proved else {
             return Err(TokenRefused::new(
                 Fault::Signature,
                 "The token has an invalid signature.".to_owned(),
@@ -525,13 +531,14 @@ impl Access {
             ));
         }
         let owner = owner.to_owned();
+        let (rights, name) = (rule.rights, format!("key {}", rule.name));
         let grant = Grant {
             scope,
             rights,
             expires_at: token.expires_at,
             is_of_token: true,
         };
-        Ok(Verified { grant, owner })
+        Ok(Verified { grant, owner, name })
     }
 
     /// An identity token holds for a whole namespace.
@@ -558,7 +565,8 @@ impl Access {
             is_of_token: true,
         };
         let owner = prefix.to_owned();
-        Ok(Verified { grant, owner })
+        let name = format!("identity {}", claims.subject);
+        Ok(Verified { grant, owner, name })
     }
 
     /// Returns the rules whose keys may sign for a resource, and what each is for: those of the
@@ -618,6 +626,8 @@ fn resolve_host(
 struct Verified {
     grant: Grant,
     owner: String,
+    /// Whose it is, for the audit log.
+    name: String,
 }
 
 /// Takes `Bearer` from an authorization.

@@ -17,7 +17,7 @@ use crate::amqp::{Condition, LinkId, Refusal};
 use crate::gateway::amqp::consumer_id;
 use crate::ids::{BodyRef, ConnectionId, EntityId, JobId, SequenceNumber};
 use crate::limits;
-use crate::namespace::{Denied, DeniedKind, Job, JobDescription, StepContext};
+use crate::namespace::{AuditEntry, Denied, DeniedKind, Job, JobDescription, StepContext};
 use crate::queue::{
     Conditions, ConsumerId, Inspected, Looks, Schedule, SessionInspected, SessionList,
 };
@@ -105,6 +105,13 @@ pub enum Operation {
     Job(JobId),
     /// Cancel a job.
     CancelJob(JobId),
+    /// List the audit log of the namespace, the newest first.
+    Audit {
+        /// Entries with smaller numbers only.
+        before: u64,
+        /// As many at most.
+        most: usize,
+    },
 }
 
 /// The result of an operation.
@@ -133,6 +140,8 @@ pub enum Operated {
     Jobs(Vec<JobView>),
     /// A job.
     Job(Box<JobView>),
+    /// Entries of the audit log with their numbers.
+    Audit(Vec<(u64, AuditEntry)>),
     /// It is done.
     Done,
 }
@@ -255,6 +264,7 @@ impl Operated {
             | Self::Connections(_)
             | Self::Jobs(_)
             | Self::Job(_)
+            | Self::Audit(_)
             | Self::Done => &[],
         };
         messages.iter().map(|message| message.inspected.body)
@@ -298,15 +308,7 @@ impl Gateway {
                 let queue = self.looked_at(cx, host, authority, &path)?;
                 Ok(self.inspect(queue, from, &conditions, most, with_bytes))
             }
-            Operation::Name { path: None } => {
-                let prefix = self.check_namespace(host, authority, Right::Listen)?;
-                Ok(self.names(&prefix, String::new()))
-            }
-            Operation::Name { path: Some(path) } => {
-                let (queue, address) = self.named(host, authority, &path, Right::Listen)?;
-                let path = self.shown(queue.base());
-                Ok(self.names(&address.path, path))
-            }
+            Operation::Name { path } => self.names(host, authority, path.as_deref()),
             Operation::Queues { from } => {
                 let prefix = self.check_namespace(host, authority, Right::Listen)?;
                 self.queues_from(&prefix, from.as_deref())
@@ -336,16 +338,15 @@ impl Gateway {
             }
             Operation::SetSessionState { path, id, state } => {
                 let (queue, address) = self.named(host, authority, &path, Right::Manage)?;
-                self.set_state_of_session(cx, queue, &address, &id, state)
+                self.set_state_of_session(cx, queue, &address, &id, state)?;
+                self.audit(cx, authority, "set_session_state", &address.path, &id);
+                Ok(Operated::Done)
             }
             Operation::Connections => {
                 let prefix = self.check_namespace(host, authority, Right::Listen)?;
                 Ok(Operated::Connections(self.connection_views(&prefix)))
             }
-            Operation::CloseConnection(id) => {
-                let prefix = self.check_namespace(host, authority, Right::Manage)?;
-                self.close_for_operator(&prefix, id)
-            }
+            Operation::CloseConnection(id) => self.close_for_operator(cx, host, authority, id),
             Operation::StartJob { path, description } => {
                 let (queue, address) = self.named(host, authority, &path, Right::Manage)?;
                 self.start_job(cx, authority, queue, &address, *description)
@@ -359,12 +360,38 @@ impl Gateway {
                 Ok(Operated::Job(Box::new(view)))
             }
             Operation::CancelJob(id) => {
-                self.job(host, authority, id, Right::Manage)?;
-                self.namespaces.cancel_job(cx, id);
-                let view = self.job(host, authority, id, Right::Manage)?;
+                let view = self.cancel_job(cx, host, authority, id)?;
                 Ok(Operated::Job(Box::new(view)))
             }
+            Operation::Audit { before, most } => self.list_audit(host, authority, before, most),
         }
+    }
+
+    fn list_audit(
+        &self,
+        host: Option<&str>,
+        authority: &Authority,
+        before: u64,
+        most: usize,
+    ) -> Result<Operated, Denied> {
+        let prefix = self.check_namespace(host, authority, Right::Manage)?;
+        let entries = self.namespaces.audit_entries(&prefix, before);
+        let entries = entries.take(most);
+        let entries = entries.map(|(number, entry)| (number, entry.clone()));
+        Ok(Operated::Audit(entries.collect()))
+    }
+
+    /// Adds an entry to the audit log.
+    fn audit(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        authority: &Authority,
+        operation: &str,
+        path: &str,
+        detail: &str,
+    ) {
+        let actor = authority.actor();
+        self.namespaces.audit(cx, actor, operation, path, detail);
     }
 
     /// Finds a queue that a client may look at. What is due in it is done first: what has expired is not shown.
@@ -380,10 +407,24 @@ impl Gateway {
         Ok(queue)
     }
 
-    /// Returns the names of the namespace of a path with its prefix, and of an entity.
-    fn names(&self, in_namespace: &str, path: String) -> Operated {
-        let namespace = self.namespaces.directory().name_of(in_namespace);
-        Operated::Name { namespace, path }
+    fn names(
+        &self,
+        host: Option<&str>,
+        authority: &Authority,
+        path: Option<&str>,
+    ) -> Result<Operated, Denied> {
+        let (prefix, path) = match path {
+            None => {
+                let prefix = self.check_namespace(host, authority, Right::Listen)?;
+                (prefix, String::new())
+            }
+            Some(path) => {
+                let (queue, address) = self.named(host, authority, path, Right::Listen)?;
+                (address.path, self.shown(queue.base()))
+            }
+        };
+        let namespace = self.namespaces.directory().name_of(&prefix);
+        Ok(Operated::Name { namespace, path })
     }
 
     fn job_views(&self, prefix: &str) -> Vec<JobView> {
@@ -613,12 +654,36 @@ impl Gateway {
         address::without_namespace(&name).to_owned()
     }
 
-    fn close_for_operator(&mut self, prefix: &str, id: ConnectionId) -> Result<Operated, Denied> {
+    fn cancel_job(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        host: Option<&str>,
+        authority: &Authority,
+        id: JobId,
+    ) -> Result<JobView, Denied> {
+        self.job(host, authority, id, Right::Manage)?;
+        self.namespaces.cancel_job(cx, id);
+        let view = self.job(host, authority, id, Right::Manage)?;
+        let detail = format!("job {}", id.0);
+        self.audit(cx, authority, "cancel_job", &view.job.path, &detail);
+        Ok(view)
+    }
+
+    fn close_for_operator(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        host: Option<&str>,
+        authority: &Authority,
+        id: ConnectionId,
+    ) -> Result<Operated, Denied> {
+        let prefix = self.check_namespace(host, authority, Right::Manage)?;
         let connection = self.connections.get(id);
         if connection.is_none_or(|connection| connection.prefix != prefix) {
             let text = format!("There is no connection {}.", id.0);
             return Err(Denied::new(DeniedKind::NotFound, text, ""));
         }
+        let detail = format!("connection {}: {}", id.0, self.client(id));
+        self.audit(cx, authority, "close_connection", &prefix, &detail);
         let refusal = Refusal {
             condition: Condition::ConnectionForced,
             description: "An operator has closed the connection.".to_owned(),
@@ -656,9 +721,13 @@ impl Gateway {
                 return Err(Denied::new(DeniedKind::Argument, text, &address.path));
             }
         }
+        let detail = serde_json::to_string(&description).unwrap_or_default();
         let started = self.namespaces.start_job(cx, queue, description);
         let refused = |error| Denied::new(DeniedKind::Argument, format!("{error}."), &address.path);
         let id = started.map_err(refused)?;
+        let detail = format!("job {}: {detail}", id.0);
+        let path = self.namespaces.name_of(queue);
+        self.audit(cx, authority, "start_job", &path, &detail);
         let job = self.namespaces.job(id);
         let view = job.map(|(queue, job)| job_view(id, queue, job));
         view.map(|view| Operated::Job(Box::new(view)))

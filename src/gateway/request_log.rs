@@ -8,6 +8,7 @@ use tracing::{Level, enabled, info};
 use super::amqp::{Link, ServiceNode};
 use super::operations::node_shown;
 use super::{Gateway, Reply, Routed};
+use crate::access::Actor;
 use crate::ids::{ConnectionId, EntityId, LockToken, SequenceNumber};
 use crate::namespace::Denied;
 use crate::queue::{Handover, ReceiveMode, Settlement};
@@ -229,8 +230,17 @@ impl Gateway {
         }
     }
 
+    /// Returns the client of a connection, for the audit log.
+    pub(super) fn actor(&self, connection: ConnectionId) -> Actor {
+        let known = self.connections.get(connection);
+        known.map_or_else(Actor::default, |known| Actor {
+            name: format!("client {}", known.container_id),
+            peer: known.origin.peer.to_string(),
+        })
+    }
+
     /// Returns the container-id and the address of a connection's peer.
-    fn client(&self, connection: ConnectionId) -> String {
+    pub(super) fn client(&self, connection: ConnectionId) -> String {
         let Some(known) = self.connections.get(connection) else {
             return String::new();
         };

@@ -26,6 +26,7 @@ const RULE: u8 = 13;
 const SEEN: u8 = 14;
 const ENQUEUED_AMENDED: u8 = 15;
 const JOB: u8 = 16;
+const AUDIT: u8 = 17;
 
 const ACTIVE: u8 = 0;
 const DEFERRED: u8 = 1;
@@ -103,6 +104,7 @@ pub(super) fn encode(out: &mut BytesMut, record: &Record<'_>) -> Option<Body> {
         Record::SessionState { .. }
         | Record::Rule { .. }
         | Record::Job { .. }
+        | Record::Audit { .. }
         | Record::Seen { .. } => {
             beside(out, record);
         }
@@ -169,6 +171,11 @@ fn beside(out: &mut BytesMut, record: &Record<'_>) {
             head(out, JOB, entity);
             varint(out, job.0);
             optional(out, state);
+        }
+        Record::Audit { number, entry } => {
+            head(out, AUDIT, EntityId(0));
+            varint(out, number);
+            slice(out, entry);
         }
         Record::Seen { entity, at, key } => {
             head(out, SEEN, entity);
@@ -243,6 +250,7 @@ pub(super) fn happened_at(record: &Record<'_>) -> Option<Timestamp> {
         | Record::SameBody { .. }
         | Record::Rule { .. }
         | Record::Job { .. }
+        | Record::Audit { .. }
         | Record::Counter { .. } => None,
     }
 }
@@ -437,6 +445,10 @@ impl<'a> Decoder<'a> {
                 entity,
                 job: JobId(self.varint()?),
                 state: self.optional()?,
+            }),
+            AUDIT => Ok(Record::Audit {
+                number: self.varint()?,
+                entry: self.slice()?.0,
             }),
             SEEN => {
                 let at = self.timestamp()?;

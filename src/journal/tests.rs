@@ -399,6 +399,7 @@ proptest! {
             Record::SameBody { entity, number, of: to, of_number: number },
             Record::SessionState { entity, message_session: "s", at, state: amendments },
             Record::Rule { entity, name: "r", rule: amendments },
+            Record::Audit { number: number.0, entry: body },
             Record::Job { entity, job: JobId(number.0), state: amendments },
             Record::Seen { entity, at, key: u128::from(number.0) << 7 },
             Record::Relocated { entity, number, body },

@@ -78,6 +78,7 @@ impl Salvage {
             | Record::SessionState { .. }
             | Record::Rule { .. }
             | Record::Job { .. }
+            | Record::Audit { .. }
             | Record::Seen { .. }
             | Record::Counter { .. }
             | Record::Alive { .. } => return,

@@ -9,6 +9,7 @@
 //! that became due before is done first.
 
 pub mod administration;
+mod audit;
 mod bodies;
 mod checks;
 mod damage;
@@ -38,6 +39,7 @@ use crate::queue::{Arriving, Context, Delivery, Description, Effects, Journal, Q
 use crate::rules::RuleSet;
 use crate::time::{ClockStep, Timestamp};
 
+pub use audit::{AuditEntry, TARGET as AUDIT_TARGET};
 pub use damage::{Contained, Damage};
 pub use denied::{Denied, DeniedKind};
 pub use entities::EntityRefused;
@@ -58,6 +60,7 @@ pub(crate) use send::is_ahead;
 pub(crate) use settle::LostLock;
 pub(crate) use transactions::{Operation, Transactions};
 
+use audit::Audit;
 use bodies::SharedBodies;
 use forwarding::Forwarding;
 use jobs::Jobs;
@@ -86,6 +89,7 @@ pub struct Namespaces {
     forwarding: Forwarding,
     transactions: Transactions,
     jobs: Jobs,
+    audit: Audit,
     random: Random,
     room: Room,
     shares: Shares,
@@ -160,6 +164,7 @@ impl Namespaces {
             forwarding: Forwarding::default(),
             transactions: Transactions::default(),
             jobs: Jobs::default(),
+            audit: Audit::default(),
             random: Random::new(seed),
             room: Room::Enough,
             shares: Shares::default(),

@@ -17,6 +17,7 @@ pub struct Snapshot {
     entities: Vec<(EntityId, String, Description)>,
     rules: Vec<(EntityId, String, Vec<u8>)>,
     jobs: Vec<(EntityId, JobId, Vec<u8>)>,
+    audit: Vec<(u64, Vec<u8>)>,
     queues: Vec<QueueSnapshot>,
 }
 
@@ -82,6 +83,14 @@ impl Namespaces {
                     entity: entity.0,
                     number: 0,
                     what: "its job cannot be read",
+                });
+            }
+            Record::Audit { number, entry } => {
+                let restored = self.audit.restore(number, entry);
+                return restored.ok_or(Replayed::Malformed {
+                    entity: 0,
+                    number,
+                    what: "an entry of the audit log cannot be read",
                 });
             }
             Record::Enqueued { entity, .. }
@@ -173,6 +182,7 @@ impl Namespaces {
             entities,
             rules: rules.collect(),
             jobs: self.jobs.snapshot(),
+            audit: self.audit.snapshot(),
             queues: queues.collect(),
         }
     }
@@ -380,6 +390,12 @@ impl Snapshot {
                 entity: *entity,
                 job: *job,
                 state: Some(state),
+            });
+        }
+        for (number, entry) in &self.audit {
+            emit(&Record::Audit {
+                number: *number,
+                entry,
             });
         }
         for queue in &self.queues {

@@ -132,6 +132,13 @@ pub enum Record<'a> {
         /// The job as it is now (opaque here; JSON of the owner's), or `None` if it is forgotten.
         state: Option<&'a [u8]>,
     },
+    /// An administrative operation was carried out.
+    Audit {
+        /// Its number among those of the shard.
+        number: u64,
+        /// The entry of the audit log (opaque here; JSON of the owner's).
+        entry: &'a [u8],
+    },
     /// A message was forwarded into an entity that detects duplicates, or (in a checkpoint) was
     /// accepted before; duplicates of it are dropped.
     Seen {

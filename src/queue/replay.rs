@@ -131,7 +131,8 @@ impl Queue {
             | Record::Copied(_)
             | Record::SameBody { .. }
             | Record::Rule { .. }
-            | Record::Job { .. } => {}
+            | Record::Job { .. }
+            | Record::Audit { .. } => {}
         }
         Ok(())
     }

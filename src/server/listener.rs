@@ -19,6 +19,7 @@ use tracing::{debug, error, warn};
 use super::admission::{
     Admission, Admitted, ConnectionSlot, ConnectionSlots, ListenerKind, Permit, peer_of,
 };
+use super::api::Changes;
 use super::backup::Backups;
 use super::clock::Clock;
 use super::connection::{self, AcceptedPeer};
@@ -47,6 +48,7 @@ pub(super) struct ServerState {
     pub(super) backups: Arc<Backups>,
     pub(super) metrics: Metrics,
     pub(super) history: Arc<History>,
+    pub(super) changes: Arc<Changes>,
     /// Every peer is authorized for everything (`--auth development`).
     pub(super) is_open: bool,
     pub(super) stopped: watch::Receiver<bool>,

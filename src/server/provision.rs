@@ -9,6 +9,7 @@
 use tracing::info;
 
 use super::reload::{Reload, Reloaded};
+use crate::access::Actor;
 use crate::address;
 
 use crate::config::{
@@ -77,15 +78,29 @@ pub(super) fn reload(gateway: &mut Gateway, cx: &mut StepContext<'_>, reload: &R
     }
     for (namespace, path) in &reload.deleted {
         let prefix = gateway.namespaces().prefix_of(namespace);
-        if gateway.delete_entity(cx, &format!("{prefix}{path}")) {
-            info!(
-                namespace,
-                path, "deleted: the configuration names it no longer"
-            );
+        let path = format!("{prefix}{path}");
+        let before = gateway.namespaces().description(&path).cloned();
+        if gateway.delete_entity(cx, &path) {
+            note_reload(gateway, cx, &path, before.as_ref(), None);
             done.deleted += 1;
         }
     }
     done
+}
+
+/// Adds to the audit log what a new configuration has done to an entity.
+fn note_reload(
+    gateway: &mut Gateway,
+    cx: &mut StepContext<'_>,
+    path: &str,
+    before: Option<&Description>,
+    after: Option<&Description>,
+) {
+    let actor = Actor {
+        name: "the configuration file".to_owned(),
+        peer: String::new(),
+    };
+    gateway.audit_entity(cx, &actor, path, before, after);
 }
 
 /// Sets the keys and the tier of a namespace.
@@ -180,13 +195,13 @@ impl NamespaceScope<'_, '_> {
         if let Some(rules) = rules {
             description.authorization = rules.iter().map(authorization_rule).collect();
         }
-        let is_new = !self.is_there(&path);
+        let before = self.described(&path);
         let ensured = self.gateway.ensure_entity(self.cx, &path, description);
-        self.note(&path, is_new, ensured);
+        self.note(&path, before.as_ref(), ensured);
     }
 
-    fn is_there(&self, path: &str) -> bool {
-        self.gateway.namespaces().description(path).is_some()
+    fn described(&self, path: &str) -> Option<Description> {
+        self.gateway.namespaces().description(path).cloned()
     }
 
     /// Keeps properties that the file cannot express.
@@ -204,19 +219,24 @@ impl NamespaceScope<'_, '_> {
         }
     }
 
-    /// Counts and logs the outcome.
-    fn note(&mut self, path: &str, is_new: bool, ensured: Result<bool, EntityRefused>) {
-        let path = address::without_namespace(path);
+    /// Counts and logs the outcome; `before` describes the entity if it was there.
+    fn note(
+        &mut self,
+        path: &str,
+        before: Option<&Description>,
+        ensured: Result<bool, EntityRefused>,
+    ) {
         match ensured {
-            Ok(true) if is_new => {
-                self.done.made += 1;
-                if self.is_reload {
-                    info!(path, "made to match the configuration");
-                }
-            }
             Ok(true) => {
-                self.done.changed += 1;
-                info!(path, "changed to match the configuration");
+                self.done.made += usize::from(before.is_none());
+                self.done.changed += usize::from(before.is_some());
+                let after = self.described(path).unwrap_or_default();
+                if self.is_reload {
+                    note_reload(self.gateway, self.cx, path, before, Some(&after));
+                } else if before.is_some() {
+                    let path = address::without_namespace(path);
+                    info!(path, "changed to match the configuration");
+                }
             }
             Ok(false) => {}
             Err(error) => self.done.refused.push(error.to_string()),
@@ -240,11 +260,11 @@ impl NamespaceScope<'_, '_> {
         description.partitioned = topic.properties.enable_partitioning;
         let path = format!("{}{path}", self.prefix);
         self.keep_unnamed(&path, &mut description);
-        let is_new = !self.is_there(&path);
+        let before = self.described(&path);
         let ensured = self
             .gateway
             .ensure_subscription(self.cx, &path, description, rules);
-        self.note(&path, is_new, ensured);
+        self.note(&path, before.as_ref(), ensured);
     }
 
     fn describe_topic(&self, topic: &ConfiguredTopic) -> Description {

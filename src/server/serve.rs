@@ -14,6 +14,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tracing::{info, warn};
 
 use super::admission::{Admission, ConnectionSlots, ListenerKind};
+use super::api::{self, Changes};
 use super::backup::Backups;
 use super::cli::{self, ListenArgs, ServeArgs};
 use super::clock::Clock;
@@ -41,6 +42,7 @@ use crate::access::Profile;
 use crate::config::Configuration;
 use crate::journal;
 use crate::limits;
+use crate::memory::Memory;
 use crate::rights::Key;
 use crate::shard::Input;
 use crate::shard::routing::Routes;
@@ -150,17 +152,13 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     let metrics = Metrics::new(&args.metrics, memory.clone());
     let (stop, stopped) = watch::channel(false);
     let mut helpers = vec![renew_certificates(&tls, &stopped)?];
-    if let Some(limit) = plan.limit {
-        let watch = memory::watch(limit, plan, memory, Arc::clone(&shards));
-        helpers.push(supervisor::spawn("memory", watch));
-    }
-    if let Some(source) = key_source {
-        let publish = publisher(Arc::clone(&shards));
-        let keep = oidc::keep_keys(source, publish, keys_wanted, stopped.clone());
-        helpers.push(supervisor::spawn("identity keys", keep));
-    }
+    helpers.extend(watch_memory(plan, memory, &shards));
+    let keep = |source| keep_keys(source, &shards, keys_wanted, &stopped);
+    helpers.extend(key_source.map(keep));
     let history = Arc::new(History::default());
     helpers.push(record_history(&history, &clock, &shards));
+    let changes = Arc::new(Changes::new(clock.now()));
+    helpers.push(follow_changes(&changes, &shards));
     helpers.extend(follow_config(args, config, root_key, &shards, &stopped)?);
     let server = Arc::new(ServerState {
         clock,
@@ -173,6 +171,7 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
         backups,
         metrics,
         history,
+        changes,
         is_open: profile == Profile::Development,
         stopped,
         refusals: AtomicU64::new(0),
@@ -199,6 +198,30 @@ fn renew_certificates(tls: &Arc<Tls>, stopped: &watch::Receiver<bool>) -> Result
     let hangup = signal(SignalKind::hangup())?;
     let watch = tls::watch(Arc::clone(tls), hangup, stopped.clone());
     Ok(supervisor::spawn("certificates", watch))
+}
+
+/// Starts the task that checks the size of the process, if it has a limit.
+fn watch_memory(plan: Plan, memory: Memory, shards: &Arc<Shards>) -> Option<Task> {
+    let watch = memory::watch(plan.limit?, plan, memory, Arc::clone(shards));
+    Some(supervisor::spawn("memory", watch))
+}
+
+/// Starts the task that keeps the keys of identity tokens.
+fn keep_keys(
+    source: KeySource,
+    shards: &Arc<Shards>,
+    wanted: Arc<Notify>,
+    stopped: &watch::Receiver<bool>,
+) -> Task {
+    let publish = publisher(Arc::clone(shards));
+    let keep = oidc::keep_keys(source, publish, wanted, stopped.clone());
+    supervisor::spawn("identity keys", keep)
+}
+
+/// Starts the task that looks at what clients follow.
+fn follow_changes(changes: &Arc<Changes>, shards: &Arc<Shards>) -> Task {
+    let follow = api::follow(Arc::clone(changes), Arc::clone(shards));
+    supervisor::spawn("changes", follow)
 }
 
 /// Starts the task that takes the history of the entities.

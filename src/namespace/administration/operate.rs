@@ -222,7 +222,16 @@ impl Administration<'_, '_> {
             .make_entity(self.cx, &full, description, rules);
         let base = made.map_err(Denied::from)?;
         self.namespaces.warn_of_forwards(base);
+        let (described, _) = self.described(base)?;
+        self.note(&full, None, Some(&described));
         Ok(AdminAnswer::Entity(Box::new(self.view(base)?)))
+    }
+
+    /// Adds to the audit log what became of an entity.
+    fn note(&mut self, path: &str, before: Option<&Description>, after: Option<&Description>) {
+        let actor = self.authority.actor();
+        self.namespaces
+            .audit_entity(self.cx, actor, path, before, after);
     }
 
     fn update(
@@ -256,6 +265,8 @@ impl Administration<'_, '_> {
         let changed = self.namespaces.change_entity(self.cx, base, description);
         if changed.map_err(Denied::from)? {
             self.namespaces.warn_of_forwards(base);
+            let (after, _) = self.described(base)?;
+            self.note(&full, Some(&before), Some(&after));
         }
         Ok(AdminAnswer::Entity(Box::new(self.view(base)?)))
     }
@@ -265,6 +276,7 @@ impl Administration<'_, '_> {
         self.check_revision(base, revision)?;
         let (_, full) = self.described(base)?;
         self.namespaces.delete_entity(self.cx, &full);
+        self.note(&full, None, None);
         Ok(AdminAnswer::Deleted)
     }
 
@@ -275,7 +287,14 @@ impl Administration<'_, '_> {
         let name = rule.name.clone();
         let kept = self.namespaces.keep_rule(self.cx, topic, base, rule);
         kept.map_err(|why| Denied::rule(subscription, &name, why))?;
+        self.note_rule("create_rule", topic, base, &name);
         self.rule(topic, base, &name)
+    }
+
+    fn note_rule(&mut self, operation: &str, topic: EntityId, base: EntityId, name: &str) {
+        let actor = self.authority.actor();
+        self.namespaces
+            .audit_rule(self.cx, actor, operation, (topic, base), name);
     }
 
     fn update_rule(&mut self, subscription: &str, rule: Rule) -> Outcome {
@@ -293,12 +312,14 @@ impl Administration<'_, '_> {
         let name = rule.name.clone();
         let put = self.namespaces.put_rule(self.cx, topic, base, rule);
         put.map_err(|why| Denied::rule(subscription, &name, why))?;
+        self.note_rule("update_rule", topic, base, &name);
         self.rule(topic, base, &name)
     }
 
     fn delete_rule(&mut self, subscription: &str, name: &str) -> Outcome {
         let (topic, base) = self.subscription(subscription)?;
         if self.namespaces.drop_rule(self.cx, topic, base, name) {
+            self.note_rule("delete_rule", topic, base, name);
             return Ok(AdminAnswer::Deleted);
         }
         Err(no_rule(subscription, name))

@@ -94,7 +94,7 @@ pub(super) async fn close(call: &Call<'_>, id: &str) -> Answer {
 }
 
 impl Connection {
-    fn of(view: ConnectionView) -> Self {
+    pub(super) fn of(view: ConnectionView) -> Self {
         Self {
             id: view.id.0,
             container_id: view.container_id,

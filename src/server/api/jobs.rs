@@ -223,7 +223,7 @@ fn read_id(text: &str) -> Result<JobId, Problem> {
 }
 
 impl Job {
-    fn of(view: JobView) -> Self {
+    pub(super) fn of(view: JobView) -> Self {
         let job = view.job;
         Self {
             id: view.id.0,

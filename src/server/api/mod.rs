@@ -9,7 +9,9 @@
     reason = "the macro that describes a path writes the names of its parameters in full"
 )]
 
+mod audit;
 mod backups;
+mod changes;
 mod connections;
 mod entities;
 mod history;
@@ -51,7 +53,10 @@ use crate::ids::SequenceNumber;
 use crate::limits;
 use crate::namespace::administration::{AdminAnswer, AdminOperation};
 use crate::shard::{Administration, OperationAnswer, OperationRequest};
+use entities::Kind;
 use problem::Problem;
+
+pub(super) use changes::{Changes, follow};
 
 /// The beginning of the paths of the API.
 const PREFIX: &str = "/api/v1/";
@@ -147,6 +152,14 @@ impl<'a> Call<'a> {
             ["connections", id] => match method {
                 "DELETE" => connections::close(self, id).await,
                 _ => Err(Problem::method(method, "DELETE")),
+            },
+            ["audit"] => match method {
+                "GET" => audit::list(self).await,
+                _ => Err(Problem::method(method, "GET")),
+            },
+            ["changes"] => match method {
+                "GET" => changes::events(self).await,
+                _ => Err(Problem::method(method, "GET")),
             },
             ["history"] => match method {
                 "GET" => history::of_namespace(self).await,
@@ -251,7 +264,7 @@ impl<'a> Call<'a> {
             .is_ok()
         {
             self.caller.authorized();
-            return Ok(Authority::everything());
+            return Ok(Authority::everything().from_peer(self.caller.origin.peer));
         }
         let token = headers.get(header::AUTHORIZATION);
         let inquiry = Inquiry {

@@ -7,8 +7,8 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 
 use super::problem::Problem;
 use super::{
-    backups, connections, entities, history, jobs, json, messages, rule_tests, rules, schedule,
-    search, sessions,
+    audit, backups, changes, connections, entities, history, jobs, json, messages, rule_tests,
+    rules, schedule, search, sessions,
 };
 
 #[derive(OpenApi)]
@@ -23,7 +23,7 @@ use super::{
         messages::list, messages::get, messages::send, messages::dead_letters,
         search::search, schedule::count, rule_tests::test,
         sessions::list, sessions::get, sessions::put,
-        history::of_entity, history::of_namespace,
+        history::of_entity, history::of_namespace, changes::events, audit::list,
         connections::list, connections::close,
         jobs::list, jobs::start, jobs::get, jobs::cancel,
         backups::make,

@@ -77,6 +77,7 @@ impl Model {
             | Record::Entity { .. }
             | Record::Rule { .. }
             | Record::Job { .. }
+            | Record::Audit { .. }
             | Record::Seen { .. }
             | Record::SessionState { .. } => {}
         }

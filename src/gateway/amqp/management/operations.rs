@@ -119,7 +119,7 @@ impl Gateway {
 pub(super) struct Operation<'a, 'b> {
     pub(super) gateway: &'a mut Gateway,
     pub(super) cx: &'a mut StepContext<'b>,
-    connection: ConnectionId,
+    pub(super) connection: ConnectionId,
     pub(super) queue: EntityId,
     pub(super) address: &'a EntityAddress,
     /// The name of the link that it is about.

@@ -53,6 +53,7 @@ impl Operation<'_, '_> {
             .keep_rule(self.cx, topic, subscription, rule);
         let path = self.address.to_string();
         kept.map_err(|why| Denied::rule(&path, &name, why))?;
+        self.note_rule("create_rule", topic, subscription, &name);
         Ok((Status::ok(), Body::Empty))
     }
 
@@ -64,6 +65,7 @@ impl Operation<'_, '_> {
             .namespaces
             .drop_rule(self.cx, topic, subscription, name)
         {
+            self.note_rule("delete_rule", topic, subscription, name);
             return Ok((Status::ok(), Body::Empty));
         }
         let text = format!(
@@ -71,6 +73,13 @@ impl Operation<'_, '_> {
             self.address
         );
         Err(self.deny(DeniedKind::NotFound, &text))
+    }
+
+    fn note_rule(&mut self, operation: &str, topic: EntityId, subscription: EntityId, name: &str) {
+        let actor = self.gateway.actor(self.connection);
+        let place = (topic, subscription);
+        let namespaces = &mut self.gateway.namespaces;
+        namespaces.audit_rule(self.cx, &actor, operation, place, name);
     }
 
     pub(super) fn enumerate_rules(&mut self, map: Map<'_>) -> Answer {
