@@ -708,6 +708,8 @@ def any_request_gets_an_answer_that_is_described(world: World) -> None:
          "--exclude-path", "/api/v1/server/backups",
          # Its answer has no end for minutes.
          "--exclude-path", "/api/v1/changes",
+         # Two names in one path: the tool drops many that it makes up itself, and would call that an error.
+         "--suppress-health-check", "filter_too_much",
          "--max-time", "60", "--seed", "17", "--generation-database", "none", "--warnings", "off", "--no-color"],
         capture_output=True, text=True, timeout=170, cwd=DIRECTORY,
     )

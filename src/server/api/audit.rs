@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::entities::{limited, number};
-use super::{Answer, Call, Problem, json};
+use super::{Answer, Call, Problem, from_number, json};
 use crate::gateway::admin::time;
 use crate::gateway::operations::{Operated, Operation};
 use crate::namespace::AuditEntry;
@@ -63,7 +63,8 @@ pub(super) async fn list(call: &Call<'_>) -> Answer {
     let query: AuditQuery = call.query()?;
     let most = limited(query.limit)?;
     let authority = call.authorize("").await?;
-    let before = query.before.unwrap_or(u64::MAX);
+    let before = query.before.map(from_number).transpose()?;
+    let before = before.map_or(u64::MAX, |before| before.0);
     let operation = Operation::Audit {
         before,
         most: most + 1,

@@ -375,7 +375,7 @@ fn from_number(from: u64) -> Result<SequenceNumber, Problem> {
     let max = i64::MAX.unsigned_abs();
     if max < from {
         return Err(Problem::bad_request(format!(
-            "The sequence number {from} is too large; up to {max} is allowed."
+            "The number {from} is too large; up to {max} is allowed."
         )));
     }
     Ok(SequenceNumber(from))
