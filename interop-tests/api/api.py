@@ -91,9 +91,9 @@ def quoted(path: str) -> str:
     return urllib.parse.quote(path, safe="")
 
 
-def token(rule: str, key: str) -> str:
-    """A token for a whole namespace."""
-    resource = urllib.parse.quote_plus("http://localhost/")
+def token(rule: str, key: str, path: str = "") -> str:
+    """A token for a whole namespace, or for an entity."""
+    resource = urllib.parse.quote_plus(f"http://localhost/{path}")
     until = int(time.time()) + 3600
     signed = hmac.new(key.encode(), f"{resource}\n{until}".encode(), hashlib.sha256).digest()
     signature = urllib.parse.quote_plus(base64.b64encode(signed))
@@ -193,6 +193,167 @@ def the_holder_of_a_message_is_known_and_its_connection_closed(world: World) -> 
         sender.send_messages(ServiceBusMessage("after"))
     assert api.job("bulk", {"kind": "delete"})["changed"] == 2
     assert api.ask("DELETE", "connections/4000000000")[0] == 404
+
+
+def a_link_is_detached_and_its_client_attaches_again(world: World) -> None:
+    api = world.api
+    with world.client() as client, client.get_queue_sender("bulk") as sender, client.get_queue_receiver("bulk") as receiver:
+        sender.send_messages(ServiceBusMessage("first"))
+        (message,) = receiver.receive_messages(1, max_wait_time=10)
+        receiver.complete_message(message)
+
+        def receivers() -> list[tuple[int, int]]:
+            return [(connection["id"], link["id"]) for connection in api("GET", "connections")["connections"]
+                    for link in connection["links"] if link["role"] == "receiver" and link["entity"] == "bulk"]
+
+        ((connection, link),) = receivers()
+        api("DELETE", f"connections/{connection}/links/{link}")
+        assert receivers() == []
+        assert connection in {one["id"] for one in api("GET", "connections")["connections"]}
+        # The SDK attaches again.
+        sender.send_messages(ServiceBusMessage("second"))
+        (message,) = receiver.receive_messages(1, max_wait_time=20)
+        assert str(message) == "second"
+        receiver.complete_message(message)
+        status, problem = api.ask("DELETE", f"connections/{connection}/links/4000000000")
+        assert status == 404, problem
+    assert "close_link" in {one["operation"] for one in api("GET", "audit?limit=5")["entries"]}
+
+
+def deferred_messages_are_received_and_settled(world: World) -> None:
+    api = world.api
+    with world.client() as client, client.get_queue_sender("bulk") as sender, client.get_queue_receiver("bulk") as receiver:
+        sender.send_messages([ServiceBusMessage(f"later {n}", application_properties={"n": n}) for n in range(5)])
+        for message in receiver.receive_messages(5, max_wait_time=10):
+            receiver.defer_message(message)
+    numbers = [one["sequence_number"] for one in api.messages("bulk", state="deferred")]
+    assert len(numbers) == 5, numbers
+    received = api("POST", "entities/bulk/deferred", {"sequence_numbers": numbers[:4]})["messages"]
+    assert [one["sequence_number"] for one in received] == numbers[:4] and all(one["lock"] for one in received), received
+    assert [one["body"]["text"] for one in received] == [f"later {n}" for n in range(4)], received
+    status, problem = api.ask("POST", "entities/bulk/deferred", {"sequence_numbers": [numbers[0], numbers[4]]})
+    assert status == 404 and problem["reason"] == "message_not_found", problem
+    tokens = [one["lock_token"] for one in received]
+    unknown = "00000000-0000-0000-0000-000000000007"
+    results = api("POST", "entities/bulk/settle", {"settlements": [
+        {"lock_token": tokens[0], "outcome": "complete"},
+        {"lock_token": tokens[1], "outcome": "abandon", "properties": {"n": 7, "seen": True}},
+        {"lock_token": unknown, "outcome": "complete"},
+        {"lock_token": tokens[2], "outcome": "dead_letter", "reason": "odd", "description": "by hand"},
+        {"lock_token": tokens[3], "outcome": "defer"}]})["results"]
+    assert [one["settled"] for one in results] == [True, True, False, True, True], results
+    assert results[2]["lock_token"] == unknown and results[2]["code"] == "message_lock_lost" and results[2]["detail"], results
+    left = {one["sequence_number"]: one for one in api.messages("bulk")}
+    assert sorted(left) == [numbers[1], numbers[3], numbers[4]] and {one["state"] for one in left.values()} == {"deferred"}, left
+    assert left[numbers[1]]["properties"] == {"n": 7, "seen": True}, left
+    (dead,) = api.messages("bulk/$DeadLetterQueue")
+    assert dead["dead_letter"]["reason"] == "odd" and dead["dead_letter"]["description"] == "by hand", dead
+    world.open.kill()
+    world.open.start()
+    assert sorted(one["sequence_number"] for one in api.messages("bulk")) == [numbers[1], numbers[3], numbers[4]]
+    for wrong, text in (({"lock_token": "x", "outcome": "complete"}, "no UUID"), ({"lock_token": unknown, "outcome": "complete", "reason": "x"}, "dead-lettered"),
+                        ({"lock_token": unknown, "outcome": "drop"}, "drop")):
+        status, problem = api.ask("POST", "entities/bulk/settle", {"settlements": [wrong]})
+        assert status == 400 and text in problem["detail"], (wrong, problem)
+    status, problem = api.ask("POST", "entities/grouped/deferred", {"sequence_numbers": [1]})
+    assert status == 400 and "session" in problem["detail"], problem
+    assert api.ask("POST", "entities/bulk/deferred", {"sequence_numbers": []})[0] == 400
+    api.job("bulk", {"kind": "delete"})
+    api.job("bulk/$DeadLetterQueue", {"kind": "delete"})
+
+
+def keys_are_made_rotated_and_deleted(world: World) -> None:
+    port = world.closed.http_port
+    manage = Api(port, token("manage", KEYS["manage"]))
+    rules = "entities/orders/authorization-rules"
+    made = manage("PUT", f"{rules}/app", {"rights": ["send"]})
+    assert made["rights"] == ["send"] and made["primary_key"] != made["secondary_key"] and len(base64.b64decode(made["primary_key"])) == 32, made
+
+    def sends(key: str) -> bool:
+        by_key = Api(port, token("app", key, "orders"))
+        status, problem = by_key.ask("POST", "entities/orders/send", {"messages": [{"body": "by a key"}]})
+        assert status in (200, 401), problem
+        return status == 200
+
+    assert sends(made["primary_key"]) and sends(made["secondary_key"])
+    second = manage("POST", f"{rules}/app/rotate", {"key": "secondary"})
+    assert second["primary_key"] == made["primary_key"] and second["secondary_key"] != made["secondary_key"], second
+    assert sends(second["secondary_key"]) and not sends(made["secondary_key"])
+    first = manage("POST", f"{rules}/app/rotate", {"key": "primary"})
+    world.closed.kill()
+    world.closed.start()
+    assert sends(first["primary_key"]) and sends(first["secondary_key"]) and not sends(made["primary_key"])
+    # The SDK of Python sends with the new key.
+    connection = f"Endpoint=sb://localhost:{world.closed.amqp_port};SharedAccessKeyName=app;SharedAccessKey={first['primary_key']};UseDevelopmentEmulator=true"
+    with ServiceBusClient.from_connection_string(connection, retry_total=0) as client, client.get_queue_sender("orders") as sender:
+        sender.send_messages(ServiceBusMessage("by a key"))
+    changed = manage("PUT", f"{rules}/app", {"rights": ["listen"]})
+    assert changed["primary_key"] == first["primary_key"] and not sends(first["primary_key"]), changed
+    assert manage("GET", rules)["authorization_rules"] == [changed]
+    for name in ("listen", "send"):
+        assert Api(port, token(name, KEYS[name])).ask("GET", rules)[0] == 401
+    entries = manage("GET", "audit?limit=10")["entries"]
+    assert not any(key in json.dumps(entries) for key in (made["primary_key"], first["primary_key"], first["secondary_key"])), entries
+    status, problem = manage.ask("PUT", f"{rules}/none", {"rights": []})
+    assert status == 400 and "Rights" in problem["detail"], problem
+    assert manage.ask("POST", f"{rules}/absent/rotate", {"key": "primary"})[0] == 404
+    status, problem = manage.ask("PUT", f"entities/{quoted('news/Subscriptions/one')}/authorization-rules/app", {"rights": ["send"]})
+    assert status == 400 and "topic" in problem["detail"], problem
+    manage("DELETE", f"{rules}/app")
+    assert manage("GET", rules)["authorization_rules"] == []
+    manage.job("orders", {"kind": "delete"})
+
+
+def a_namespace_is_exported_and_imported(world: World) -> None:
+    api = world.api
+    api("PUT", "entities/exported", {"kind": "queue", "properties": {
+        "lock_duration": "PT30S", "max_delivery_count": 4, "forward_dead_letters_to": "bulk", "auto_delete_on_idle": "P1D"}})
+    rules = f"entities/{quoted('news/Subscriptions/two')}/rules"
+    api("PUT", f"{rules}/red", {"filter": {"kind": "sql", "expression": "color = 'red' AND n > 3"}, "action": "SET seen = TRUE"})
+    api("PUT", f"{rules}/like", {"filter": {"kind": "correlation", "subject": "s", "properties": {"n": 3, "yes": True, "text": "ä"}}})
+    api("DELETE", f"{rules}/{quoted('$Default')}")
+    config = api("GET", "configuration")
+    file = DIRECTORY / "exported.json"
+    file.write_text(json.dumps(config))
+    checked = subprocess.run([world.open.state["binary"], "config", "check", str(file)], capture_output=True, text=True, timeout=60)
+    assert checked.returncode == 0, checked.stderr
+    # A broker that starts with it has the same entities, and so has one that takes it while it runs.
+    copy = Broker.create(DIRECTORY / "copy", file)
+    copy.start()
+    try:
+        other = Api(copy.http_port)
+        assert other("GET", "configuration") == config
+        other("DELETE", "entities/exported")
+        other("DELETE", "entities/news")
+        # The name of the namespace does not matter if there is one only.
+        config["UserConfig"]["Namespaces"][0]["Name"] = "elsewhere"
+        applied = other("PUT", "configuration", config)
+        assert applied == {"made": 4, "changed": 0, "refused": []}, applied
+        config["UserConfig"]["Namespaces"][0]["Name"] = "shop"
+        assert other("GET", "configuration") == config
+        entries = other("GET", "audit")["entries"]
+        assert entries[0]["actor"] == "operator" and entries[0]["operation"] == "create", entries
+        config["UserConfig"]["Namespaces"][0]["Queues"][0]["Properties"]["MaxDeliveryCount"] = 9
+        assert other("PUT", "configuration", config) == {"made": 0, "changed": 1, "refused": []}
+        status, problem = other.ask("PUT", "configuration", b'{"UserConfig": {"Namespaces": [{"Queues": [{"Name": "x", "Properties": {"LockDuration": "PT9H"}}]}]}}')
+        assert status == 400 and "LockDuration" in problem["detail"] and "PT5M" in problem["detail"], problem
+        two = {"UserConfig": {"Namespaces": [{"Name": "a"}, {"Name": "b"}]}}
+        assert "'shop'" in other.ask("PUT", "configuration", two)[1]["detail"]
+    finally:
+        copy.kill()
+    port = world.closed.http_port
+    manage = Api(port, token("manage", KEYS["manage"]))
+    made = manage("PUT", "entities/orders/authorization-rules/app", {"rights": ["send"]})
+    assert made["primary_key"] not in json.dumps(manage("GET", "configuration"))
+    assert made["primary_key"] in json.dumps(manage("GET", "configuration?keys=true"))
+    manage("DELETE", "entities/orders/authorization-rules/app")
+    for name in ("listen", "send"):
+        for method, body in (("GET", None), ("PUT", CONFIG)):
+            assert Api(port, token(name, KEYS[name])).ask(method, "configuration", body)[0] == 401
+    api("DELETE", "entities/exported")
+    api("PUT", f"{rules}/{quoted('$Default')}", {"filter": {"kind": "true"}})
+    api("DELETE", f"{rules}/red")
+    api("DELETE", f"{rules}/like")
 
 
 def a_purge_continues_after_kill_9(world: World) -> None:
@@ -719,6 +880,8 @@ def any_request_gets_an_answer_that_is_described(world: World) -> None:
 TESTS = [
     a_dead_letter_is_found_mended_and_sent_again, a_dead_letter_goes_back_to_the_subscription_that_failed,
     the_holder_of_a_message_is_known_and_its_connection_closed, a_purge_continues_after_kill_9,
+    a_link_is_detached_and_its_client_attaches_again, deferred_messages_are_received_and_settled,
+    keys_are_made_rotated_and_deleted, a_namespace_is_exported_and_imported,
     deferred_messages_are_put_back_and_scheduled_ones_put_off, the_state_of_a_session_is_seen_and_set,
     entities_and_rules_are_made_changed_and_deleted, a_message_is_searched_in_the_whole_namespace,
     scheduled_messages_are_counted_over_time, the_last_hour_is_kept, changes_are_followed_and_resumed,

@@ -43,6 +43,7 @@ impl DeniedKind {
             Self::Changed => Condition::PreconditionFailed,
             Self::Decode => Condition::DecodeError,
             Self::Deleted => Condition::ResourceDeleted,
+            Self::Detached => Condition::DetachForced,
             Self::Disabled => Condition::EntityDisabled,
             Self::Exists => Condition::AlreadyExists,
             Self::Full | Self::Limit => Condition::ResourceLimitExceeded,
@@ -71,6 +72,7 @@ impl DeniedKind {
         match self {
             Self::Argument
             | Self::Decode
+            | Self::Detached
             | Self::InUse
             | Self::InvalidField
             | Self::NotAllowed
@@ -98,6 +100,7 @@ impl DeniedKind {
             Self::Argument
             | Self::Decode
             | Self::Deleted
+            | Self::Detached
             | Self::Disabled
             | Self::InUse
             | Self::InvalidField

@@ -3,6 +3,7 @@
 //!
 //! A client with `Listen` sees, one with `Manage` changes. What concerns no entity needs the right to the namespace.
 
+mod locks;
 #[cfg(test)]
 mod tests;
 
@@ -15,11 +16,12 @@ use crate::access::{Authority, PeerAddress};
 use crate::address::{self, Address, EntityAddress};
 use crate::amqp::{Condition, LinkId, Refusal};
 use crate::gateway::amqp::consumer_id;
-use crate::ids::{BodyRef, ConnectionId, EntityId, JobId, SequenceNumber};
+use crate::ids::{BodyRef, ConnectionId, EntityId, JobId, LockToken, SequenceNumber};
 use crate::limits;
 use crate::namespace::{AuditEntry, Denied, DeniedKind, Job, JobDescription, StepContext};
 use crate::queue::{
-    Conditions, ConsumerId, Inspected, Looks, Schedule, SessionInspected, SessionList,
+    Conditions, ConsumerId, Inspected, Looks, Schedule, SessionInspected, SessionList, Settlement,
+    Spans,
 };
 use crate::rights::Right;
 use crate::time::Timestamp;
@@ -44,6 +46,8 @@ pub enum Operation {
     Name {
         /// The path; without one, the namespace is meant.
         path: Option<String>,
+        /// The right that the client must have.
+        right: Right,
     },
     /// List the queues with messages of the namespace, in the order of their addresses.
     Queues {
@@ -54,14 +58,8 @@ pub enum Operation {
     Schedule {
         /// The path.
         path: String,
-        /// From when on; from the first if it is not given.
-        from: Option<Timestamp>,
-        /// Until when; to the last if it is not given.
-        before: Option<Timestamp>,
-        /// Equal spans of that time.
-        spans: usize,
-        /// The position to continue at.
-        position: Option<(Timestamp, u64)>,
+        /// The spans of time.
+        spans: Spans,
     },
     /// List message sessions that have messages or a state, in the order of their names.
     Sessions {
@@ -90,8 +88,22 @@ pub enum Operation {
     },
     /// List the connections of the namespace with their links.
     Connections,
-    /// Close a connection.
-    CloseConnection(ConnectionId),
+    /// Close a connection, or detach one of its links.
+    Close(ConnectionId, Option<LinkId>),
+    /// Lock deferred messages: all of them, or none.
+    ReceiveDeferred {
+        /// The path.
+        path: String,
+        /// Their numbers.
+        numbers: Vec<SequenceNumber>,
+    },
+    /// Settle locked messages, each for itself.
+    Settle {
+        /// The path.
+        path: String,
+        /// Locks, and how their messages are settled.
+        settlements: Vec<(LockToken, Settlement)>,
+    },
     /// Begin a job on one queue.
     StartJob {
         /// The path.
@@ -142,6 +154,10 @@ pub enum Operated {
     Job(Box<JobView>),
     /// Entries of the audit log with their numbers.
     Audit(Vec<(u64, AuditEntry)>),
+    /// Messages that are locked now, in the order of their numbers.
+    Locked(Vec<(SequenceNumber, LockToken)>),
+    /// The result of each settlement.
+    Settled(Vec<Result<(), Denied>>),
     /// It is done.
     Done,
 }
@@ -265,6 +281,8 @@ impl Operated {
             | Self::Jobs(_)
             | Self::Job(_)
             | Self::Audit(_)
+            | Self::Locked(_)
+            | Self::Settled(_)
             | Self::Done => &[],
         };
         messages.iter().map(|message| message.inspected.body)
@@ -308,23 +326,16 @@ impl Gateway {
                 let queue = self.looked_at(cx, host, authority, &path)?;
                 Ok(self.inspect(queue, from, &conditions, most, with_bytes))
             }
-            Operation::Name { path } => self.names(host, authority, path.as_deref()),
+            Operation::Name { path, right } => self.names(host, authority, path.as_deref(), right),
             Operation::Queues { from } => {
                 let prefix = self.check_namespace(host, authority, Right::Listen)?;
                 self.queues_from(&prefix, from.as_deref())
             }
-            Operation::Schedule {
-                path,
-                from,
-                before,
-                spans,
-                position,
-            } => {
+            Operation::Schedule { path, spans } => {
                 let queue = self.looked_at(cx, host, authority, &path)?;
                 let queue = self.namespaces.queue(queue);
                 let queue = queue.ok_or_else(|| Denied::not_found("", &path))?;
-                let schedule = queue.schedule(from, before, spans, position);
-                Ok(Operated::Schedule(schedule))
+                Ok(Operated::Schedule(queue.schedule(spans)))
             }
             Operation::Sessions { path, after, most } => {
                 let queue = self.looked_at(cx, host, authority, &path)?;
@@ -346,7 +357,13 @@ impl Gateway {
                 let prefix = self.check_namespace(host, authority, Right::Listen)?;
                 Ok(Operated::Connections(self.connection_views(&prefix)))
             }
-            Operation::CloseConnection(id) => self.close_for_operator(cx, host, authority, id),
+            Operation::Close(id, link) => self.close_for_operator(cx, host, authority, (id, link)),
+            Operation::ReceiveDeferred { path, numbers } => {
+                self.lock_deferred(cx, host, authority, &path, &numbers)
+            }
+            Operation::Settle { path, settlements } => {
+                self.settle_locked(cx, host, authority, &path, settlements)
+            }
             Operation::StartJob { path, description } => {
                 let (queue, address) = self.named(host, authority, &path, Right::Manage)?;
                 self.start_job(cx, authority, queue, &address, *description)
@@ -412,14 +429,15 @@ impl Gateway {
         host: Option<&str>,
         authority: &Authority,
         path: Option<&str>,
+        right: Right,
     ) -> Result<Operated, Denied> {
         let (prefix, path) = match path {
             None => {
-                let prefix = self.check_namespace(host, authority, Right::Listen)?;
+                let prefix = self.check_namespace(host, authority, right)?;
                 (prefix, String::new())
             }
             Some(path) => {
-                let (queue, address) = self.named(host, authority, path, Right::Listen)?;
+                let (queue, address) = self.named(host, authority, path, right)?;
                 (address.path, self.shown(queue.base()))
             }
         };
@@ -674,13 +692,16 @@ impl Gateway {
         cx: &mut StepContext<'_>,
         host: Option<&str>,
         authority: &Authority,
-        id: ConnectionId,
+        (id, link): (ConnectionId, Option<LinkId>),
     ) -> Result<Operated, Denied> {
         let prefix = self.check_namespace(host, authority, Right::Manage)?;
         let connection = self.connections.get(id);
         if connection.is_none_or(|connection| connection.prefix != prefix) {
             let text = format!("There is no connection {}.", id.0);
             return Err(Denied::new(DeniedKind::NotFound, text, ""));
+        }
+        if let Some(link) = link {
+            return self.detach_for_operator(cx, authority, &prefix, (id, link));
         }
         let detail = format!("connection {}: {}", id.0, self.client(id));
         self.audit(cx, authority, "close_connection", &prefix, &detail);
@@ -693,6 +714,32 @@ impl Gateway {
             rests_on: 0,
             reply: Reply::Close(refusal),
         });
+        Ok(Operated::Done)
+    }
+
+    fn detach_for_operator(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        authority: &Authority,
+        prefix: &str,
+        (id, link): (ConnectionId, LinkId),
+    ) -> Result<Operated, Denied> {
+        let Some(found) = self.link(id, link) else {
+            let text = format!("Connection {} has no link {}.", id.0, link.0);
+            return Err(Denied::new(DeniedKind::NotFound, text, ""));
+        };
+        let entity = self.link_view(link, found).entity;
+        let detail = format!(
+            "link {} of connection {}: {}",
+            link.0,
+            id.0,
+            self.client(id)
+        );
+        let path = format!("{prefix}{entity}");
+        self.audit(cx, authority, "close_link", &path, &detail);
+        let text = "An operator has detached the link.";
+        let denied = Denied::new(DeniedKind::Detached, text, &entity);
+        self.end_link(cx, id, link, denied);
         Ok(Operated::Done)
     }
 

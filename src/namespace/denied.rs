@@ -35,6 +35,8 @@ pub enum DeniedKind {
     Decode,
     /// The entity is deleted while it is in use.
     Deleted,
+    /// An operator has detached the link.
+    Detached,
     /// The entity's status forbids it.
     Disabled,
     /// There is such an entity or rule already.
@@ -77,11 +79,12 @@ pub enum DeniedKind {
 
 impl DeniedKind {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::Argument,
         Self::Changed,
         Self::Decode,
         Self::Deleted,
+        Self::Detached,
         Self::Disabled,
         Self::Exists,
         Self::Full,
@@ -111,6 +114,7 @@ impl DeniedKind {
             Self::Changed => "changed",
             Self::Decode => "decode",
             Self::Deleted => "deleted",
+            Self::Detached => "detached",
             Self::Disabled => "disabled",
             Self::Exists => "exists",
             Self::Full => "full",

@@ -67,6 +67,19 @@ pub struct SessionInspected {
     pub holder: Option<(ConsumerId, Timestamp)>,
 }
 
+/// Equal spans of time in which scheduled messages are counted.
+#[derive(Debug, Clone, Copy)]
+pub struct Spans {
+    /// The beginning; that of the first message if it is not given.
+    pub from: Option<Timestamp>,
+    /// The end; behind the last message if it is not given.
+    pub before: Option<Timestamp>,
+    /// As many spans.
+    pub count: usize,
+    /// The position to continue at.
+    pub position: Option<(Timestamp, u64)>,
+}
+
 /// Scheduled messages by the time when they become active.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schedule {
@@ -303,13 +316,13 @@ impl Queue {
     /// Counts scheduled messages in equal spans of time, [`limits::SCHEDULED_COUNTED`] at most, from a position on. Without
     /// a beginning and an end, the spans reach from the first of them to the last.
     #[must_use]
-    pub fn schedule(
-        &self,
-        from: Option<Timestamp>,
-        before: Option<Timestamp>,
-        spans: usize,
-        position: Option<(Timestamp, u64)>,
-    ) -> Schedule {
+    pub fn schedule(&self, spans: Spans) -> Schedule {
+        let Spans {
+            from,
+            before,
+            count,
+            position,
+        } = spans;
         let first = self.scheduled.first().map(|&(due, _)| due);
         let last = self.scheduled.last().map(|&(due, _)| due);
         let from = from.or(first).unwrap_or(Timestamp::EPOCH);
@@ -318,7 +331,7 @@ impl Queue {
         let mut schedule = Schedule {
             from,
             before,
-            counts: vec![0; spans],
+            counts: vec![0; count],
             total: self.scheduled.len(),
             next: None,
         };

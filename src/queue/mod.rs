@@ -69,7 +69,7 @@ pub use consumers::{Allowance, ConsumerId, ReceiveMode};
 pub use counters::{Counters, DeadLetterCause};
 pub use description::{Description, EntityKind, History, Status};
 pub use forward::{Arriving, Departure};
-pub use inspect::{Conditions, Inspected, Schedule, SessionInspected, Until};
+pub use inspect::{Conditions, Inspected, Schedule, SessionInspected, Spans, Until};
 pub use message_session::MessageSession;
 pub use positions::Positions;
 pub use receive::{

@@ -49,7 +49,7 @@ pub(super) fn provision(
         describe_namespace(gateway, cx, namespace, root_key);
     }
     for namespace in namespaces {
-        let mut scope = NamespaceScope::new(gateway, cx, namespace, false);
+        let mut scope = NamespaceScope::new(gateway, cx, namespace, None);
         scope.provision(namespace);
         scope.done.refused.into_iter().next().map_or(Ok(()), Err)?;
     }
@@ -67,8 +67,10 @@ pub(super) fn provision(
 pub(super) fn reload(gateway: &mut Gateway, cx: &mut StepContext<'_>, reload: &Reload) -> Reloaded {
     let mut done = Reloaded::default();
     for namespace in &reload.namespaces {
-        describe_namespace(gateway, cx, namespace, reload.root_key.as_ref());
-        let mut scope = NamespaceScope::new(gateway, cx, namespace, true);
+        if let Some(keys) = &reload.keys {
+            describe_namespace(gateway, cx, namespace, keys.root_key.as_ref());
+        }
+        let mut scope = NamespaceScope::new(gateway, cx, namespace, Some(&reload.actor));
         scope.done = done;
         scope.provision(namespace);
         done = scope.done;
@@ -81,26 +83,11 @@ pub(super) fn reload(gateway: &mut Gateway, cx: &mut StepContext<'_>, reload: &R
         let path = format!("{prefix}{path}");
         let before = gateway.namespaces().description(&path).cloned();
         if gateway.delete_entity(cx, &path) {
-            note_reload(gateway, cx, &path, before.as_ref(), None);
+            gateway.audit_entity(cx, &reload.actor, &path, before.as_ref(), None);
             done.deleted += 1;
         }
     }
     done
-}
-
-/// Adds to the audit log what a new configuration has done to an entity.
-fn note_reload(
-    gateway: &mut Gateway,
-    cx: &mut StepContext<'_>,
-    path: &str,
-    before: Option<&Description>,
-    after: Option<&Description>,
-) {
-    let actor = Actor {
-        name: "the configuration file".to_owned(),
-        peer: String::new(),
-    };
-    gateway.audit_entity(cx, &actor, path, before, after);
 }
 
 /// Sets the keys and the tier of a namespace.
@@ -145,8 +132,8 @@ struct NamespaceScope<'a, 'b> {
     gateway: &'a mut Gateway,
     cx: &'a mut StepContext<'b>,
     prefix: String,
-    /// Entities that are made are logged, too.
-    is_reload: bool,
+    /// The one who changes entities while the broker runs; at the start there is none.
+    actor: Option<&'a Actor>,
     done: Reloaded,
 }
 
@@ -155,13 +142,13 @@ impl<'a, 'b> NamespaceScope<'a, 'b> {
         gateway: &'a mut Gateway,
         cx: &'a mut StepContext<'b>,
         namespace: &Namespace,
-        is_reload: bool,
+        actor: Option<&'a Actor>,
     ) -> Self {
         Self {
             prefix: gateway.namespaces().prefix_of(&namespace.name),
             gateway,
             cx,
-            is_reload,
+            actor,
             done: Reloaded::default(),
         }
     }
@@ -231,8 +218,9 @@ impl NamespaceScope<'_, '_> {
                 self.done.made += usize::from(before.is_none());
                 self.done.changed += usize::from(before.is_some());
                 let after = self.described(path).unwrap_or_default();
-                if self.is_reload {
-                    note_reload(self.gateway, self.cx, path, before, Some(&after));
+                if let Some(actor) = self.actor {
+                    self.gateway
+                        .audit_entity(self.cx, actor, path, before, Some(&after));
                 } else if before.is_some() {
                     let path = address::without_namespace(path);
                     info!(path, "changed to match the configuration");

@@ -14,6 +14,7 @@ use tracing::{error, info, warn};
 use super::cli;
 use super::mailbox::Mail;
 use super::shards::Shards;
+use crate::access::Actor;
 use crate::address;
 use crate::config::{Configuration, Namespace};
 use crate::limits;
@@ -35,6 +36,15 @@ pub(super) struct Reload {
     pub(super) namespaces: Vec<Namespace>,
     /// Namespaces and paths of entities that are to be deleted.
     pub(super) deleted: Vec<(String, String)>,
+    /// The keys and the tier of the namespaces change, too.
+    pub(super) keys: Option<NamespaceKeys>,
+    /// For the audit log.
+    pub(super) actor: Actor,
+}
+
+/// The key of namespaces that have none in the file.
+#[derive(Debug)]
+pub(super) struct NamespaceKeys {
     pub(super) root_key: Option<Key>,
 }
 
@@ -107,7 +117,13 @@ impl WatchedConfig {
             let reload = Box::new(Reload {
                 namespaces: namespaces.filter(|it| is_own(&it.name)).cloned().collect(),
                 deleted: deleted.cloned().collect(),
-                root_key: self.root_key.clone(),
+                keys: Some(NamespaceKeys {
+                    root_key: self.root_key.clone(),
+                }),
+                actor: Actor {
+                    name: "the configuration file".to_owned(),
+                    peer: String::new(),
+                },
             });
             let owner = shards.owner(shard);
             match owner.ask(|answer| Mail::Reload(reload, answer)).await {

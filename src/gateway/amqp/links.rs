@@ -512,7 +512,7 @@ impl Gateway {
     }
 
     /// Detaches a link; one that is not accepted yet is refused.
-    pub(super) fn end_link(
+    pub(in crate::gateway) fn end_link(
         &mut self,
         cx: &mut StepContext<'_>,
         connection: ConnectionId,

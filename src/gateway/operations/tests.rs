@@ -570,10 +570,13 @@ fn scheduled_messages_are_counted_in_spans_of_time() {
     let mut count = |from: Option<i64>, before: Option<i64>, spans| {
         let operation = Operation::Schedule {
             path: "q".to_owned(),
-            from: from.map(Timestamp::from_millis),
-            before: before.map(Timestamp::from_millis),
-            spans,
-            position: None,
+            spans: Spans {
+                from: from.map(Timestamp::from_millis),
+                before: before.map(Timestamp::from_millis),
+                count: spans,
+                    position: None,
+            },
+            },
         };
         match perform(&mut bench, operation) {
             Ok(Operated::Schedule(schedule)) => schedule,

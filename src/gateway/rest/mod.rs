@@ -27,7 +27,7 @@ use crate::time::Millis;
 
 pub use refusal::RestError;
 pub use send::{Content, batch, content, draft};
-pub use values::{of_json as property_of_json, to_json as property_to_json};
+pub use values::{of_json as property_of_json, to_json as property_to_json, uuid};
 
 /// The operation in a request's line. Paths are encoded as they are in the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,7 +114,7 @@ impl RequestLine {
             "PUT" => LockAction::Unlock,
             _ => return Ok(None),
         };
-        let token = values::uuid(&percent_decode_str(last).decode_utf8_lossy());
+        let token = uuid(&percent_decode_str(last).decode_utf8_lossy());
         match token {
             Some(token) if is_messages(messages) && !entity.is_empty() => Ok(Some(Self::Locked {
                 path: entity.to_owned(),

@@ -240,7 +240,7 @@ fn a_batch_that_is_none_is_refused() {
 }
 
 fn handover(mode: ReceiveMode, amendments: Option<Amendments>) -> Handover {
-    let token = values::uuid(TOKEN).unwrap();
+    let token = uuid(TOKEN).unwrap();
     let locked = mode == ReceiveMode::PeekLock;
     Handover {
         token: LockToken::from_uuid(token),

@@ -119,7 +119,8 @@ pub(super) fn ascii(json: &str) -> String {
 }
 
 /// Reads a UUID, with hyphens or without.
-pub(super) fn uuid(text: &str) -> Option<[u8; 16]> {
+#[must_use]
+pub fn uuid(text: &str) -> Option<[u8; 16]> {
     let text = text.trim_matches(['{', '}']);
     let digits: String = text.chars().filter(|c| *c != '-').collect();
     let is_one = digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());

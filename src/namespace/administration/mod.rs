@@ -4,6 +4,7 @@
 //! An operation is one step: its records are one group with all others of that moment, and its
 //! answer may leave when that group is durable.
 
+mod authorization;
 mod operate;
 mod properties;
 #[cfg(test)]
@@ -13,6 +14,7 @@ use std::borrow::Cow;
 
 use super::Tier;
 use crate::queue::Description;
+use crate::rights::{Key, Rights};
 use crate::rules::Rule;
 use crate::time::Timestamp;
 
@@ -77,6 +79,15 @@ pub enum AdminOperation {
         /// The version that must be there: any, if `None`.
         revision: Option<u64>,
     },
+    /// Make, change or delete an authorization rule of a queue or a topic.
+    ChangeAuthorization {
+        /// The entity's path.
+        path: String,
+        /// The rule's name.
+        name: String,
+        /// The change.
+        change: Box<AuthorizationChange>,
+    },
     /// Tell of a rule.
     ReadRule {
         /// Its subscription's path.
@@ -124,6 +135,7 @@ impl AdminOperation {
             | Self::CreateEntity { path, .. }
             | Self::CreateSubscription { path, .. }
             | Self::Update { path, .. }
+            | Self::ChangeAuthorization { path, .. }
             | Self::Delete { path, .. } => Cow::Borrowed(path),
             Self::ReadRule { subscription, name } | Self::DeleteRule { subscription, name } => {
                 Cow::Owned(of_rule(subscription, name))
@@ -133,6 +145,31 @@ impl AdminOperation {
             }
         }
     }
+}
+
+/// A change of an authorization rule. New keys are arguments: they are random.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AuthorizationChange {
+    /// Give it these rights, and these keys where they are given. What it does not have yet gets a new key.
+    Put {
+        /// Its rights.
+        rights: Rights,
+        /// Its primary key.
+        primary_key: Option<Key>,
+        /// Its secondary key.
+        secondary_key: Option<Key>,
+        /// For keys that are missing.
+        new_keys: [Key; 2],
+    },
+    /// Replace one of its keys.
+    Rotate {
+        /// The secondary key, and not the primary one.
+        is_secondary: bool,
+        /// The new key.
+        new_key: Key,
+    },
+    /// Delete it.
+    Delete,
 }
 
 /// A kind of list.

@@ -12,8 +12,9 @@ use crate::namespace::{Denied, DeniedKind, Namespaces, StepContext};
 use crate::queue::{Description, EntityKind, Queue};
 use crate::rights::Right;
 use crate::rules::{Filter, Rule};
+use crate::time::Timestamp;
 
-type Outcome = Result<AdminAnswer, Denied>;
+pub(super) type Outcome = Result<AdminAnswer, Denied>;
 
 impl Namespaces {
     /// Carries an operation out, in the namespace of a host name, for a client with these
@@ -43,7 +44,7 @@ impl Namespaces {
 }
 
 /// The context of an operation.
-struct Administration<'a, 'b> {
+pub(super) struct Administration<'a, 'b> {
     namespaces: &'a mut Namespaces,
     cx: &'a mut StepContext<'b>,
     prefix: String,
@@ -87,6 +88,9 @@ impl Administration<'_, '_> {
                 properties,
                 revision,
             } => self.update(&path, kind, &properties, revision),
+            AdminOperation::ChangeAuthorization { path, name, change } => {
+                self.change_authorization(&path, &name, *change)
+            }
             AdminOperation::Delete { path, revision } => self.delete(&path, revision),
             AdminOperation::ReadRule { subscription, name } => {
                 let (topic, base) = self.subscription(&subscription)?;
@@ -242,7 +246,7 @@ impl Administration<'_, '_> {
         revision: Option<u64>,
     ) -> Outcome {
         let base = self.find(path)?;
-        self.namespaces.check_room(CHANGED)?;
+        self.check_room_for_change()?;
         self.check_revision(base, revision)?;
         let (before, full) = self.described(base)?;
         if before.kind != kind {
@@ -262,13 +266,35 @@ impl Administration<'_, '_> {
         );
         let mut description = described.map_err(invalid)?;
         self.resolve_forwards(&full, &mut description)?;
+        self.replace(base, &full, &before, description)?;
+        Ok(AdminAnswer::Entity(Box::new(self.view(base)?)))
+    }
+
+    /// Replaces the description of an entity, and notes the change in the audit log.
+    pub(super) fn replace(
+        &mut self,
+        base: EntityId,
+        full: &str,
+        before: &Description,
+        description: Description,
+    ) -> Result<(), Denied> {
         let changed = self.namespaces.change_entity(self.cx, base, description);
         if changed.map_err(Denied::from)? {
             self.namespaces.warn_of_forwards(base);
             let (after, _) = self.described(base)?;
-            self.note(&full, Some(&before), Some(&after));
+            self.note(full, Some(before), Some(&after));
         }
-        Ok(AdminAnswer::Entity(Box::new(self.view(base)?)))
+        Ok(())
+    }
+
+    /// Checks that there is memory for a changed entity.
+    pub(super) fn check_room_for_change(&self) -> Result<(), Denied> {
+        self.namespaces.check_room(CHANGED)
+    }
+
+    /// Returns the time of the step.
+    pub(super) fn now(&self) -> Timestamp {
+        self.cx.now
     }
 
     fn delete(&mut self, path: &str, revision: Option<u64>) -> Outcome {
@@ -429,7 +455,7 @@ impl Administration<'_, '_> {
         Ok(())
     }
 
-    fn find(&self, path: &str) -> Result<EntityId, Denied> {
+    pub(super) fn find(&self, path: &str) -> Result<EntityId, Denied> {
         self.check_right(path)?;
         let full = format!("{}{path}", self.prefix);
         self.namespaces.resolve_path(&full).ok_or_else(|| {
@@ -458,7 +484,7 @@ impl Administration<'_, '_> {
         Some(self.namespaces.queue(base)?.description().kind)
     }
 
-    fn described(&self, base: EntityId) -> Result<(Description, String), Denied> {
+    pub(super) fn described(&self, base: EntityId) -> Result<(Description, String), Denied> {
         let node = self.namespaces.node(base).ok_or_else(|| Denied::gone(""))?;
         Ok((node.queue.description().clone(), node.address.path.clone()))
     }
@@ -470,7 +496,7 @@ impl Administration<'_, '_> {
         address::without_namespace(path).to_owned()
     }
 
-    fn view(&self, base: EntityId) -> Result<EntityView, Denied> {
+    pub(super) fn view(&self, base: EntityId) -> Result<EntityView, Denied> {
         let node = self.namespaces.node(base).ok_or_else(|| Denied::gone(""))?;
         let mut description = node.queue.description().clone();
         for way in [
@@ -582,9 +608,9 @@ fn denied(operation: &AdminOperation, host: Option<&str>) -> String {
         AdminOperation::Update { path, .. } if is_part(path) => {
             of_part("CreateOrUpdateSubscription", path)
         }
-        AdminOperation::CreateEntity { .. } | AdminOperation::Update { .. } => {
-            of_entity("EntityWrite")
-        }
+        AdminOperation::CreateEntity { .. }
+        | AdminOperation::Update { .. }
+        | AdminOperation::ChangeAuthorization { .. } => of_entity("EntityWrite"),
         AdminOperation::Delete { path, .. } if is_part(path) => of_part("DeleteSubscription", path),
         AdminOperation::Delete { .. } => of_entity("EntityDelete"),
         AdminOperation::ReadRule { subscription, .. } => of_part("GetRule", subscription),
@@ -596,7 +622,7 @@ fn denied(operation: &AdminOperation, host: Option<&str>) -> String {
     }
 }
 
-fn invalid(text: String) -> Denied {
+pub(super) fn invalid(text: String) -> Denied {
     Denied::new(DeniedKind::InvalidField, text, "")
 }
 

@@ -55,7 +55,7 @@ pub struct Properties {
 }
 
 /// The problem of a property: its element, what was found, and what is allowed.
-struct Wrong(String);
+pub(super) struct Wrong(pub(super) String);
 
 impl Wrong {
     fn new(element: &str, found: impl Display, allowed: &str) -> Self {
@@ -246,19 +246,25 @@ impl Properties {
         let Some(wanted) = &self.authorization else {
             return Ok(before.authorization.clone());
         };
+        Self::check_authorization(wanted)?;
+        Ok(wanted.clone())
+    }
+
+    /// Checks the authorization rules of an entity.
+    pub(super) fn check_authorization(wanted: &[AuthorizationRule]) -> Result<(), Wrong> {
         let max = limits::AUTHORIZATION_RULES_MAX;
         if max < wanted.len() {
             let found = format!("{} rules", wanted.len());
             let allowed = format!("{max} rules or less");
             return Err(Wrong::new("AuthorizationRules", found, &allowed));
         }
-        let mut rules: Vec<AuthorizationRule> = Vec::new();
-        for rule in wanted {
+        for (at, rule) in wanted.iter().enumerate() {
             let fits = |text: &str| {
                 let length = text.chars().count();
                 (1..=limits::AUTHORIZATION_TEXT_MAX).contains(&length)
             };
-            if !fits(&rule.name) || rules.iter().any(|other| other.name == rule.name) {
+            let before = wanted.iter().take(at);
+            if !fits(&rule.name) || before.clone().any(|other| other.name == rule.name) {
                 return Err(Wrong::new(
                     "KeyName",
                     &rule.name,
@@ -272,8 +278,7 @@ impl Properties {
             if rule.rights == Rights::default() {
                 return Err(Wrong::new("Rights", "none", "Send, Listen and Manage"));
             }
-            rules.push(rule.clone());
         }
-        Ok(rules)
+        Ok(())
     }
 }

@@ -6,6 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{Answer, Call, Problem, json};
+use crate::amqp::LinkId;
 use crate::gateway::operations::{ConnectionView, LinkRole, LinkView, Operated, Operation};
 use crate::ids::ConnectionId;
 
@@ -84,13 +85,30 @@ pub(super) async fn list(call: &Call<'_>) -> Answer {
     params(("id" = u32, Path, description = "Its id")),
     responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn close(call: &Call<'_>, id: &str) -> Answer {
-    let parsed = id.parse().map(ConnectionId);
-    let parsed =
-        parsed.map_err(|_| Problem::bad_request(format!("'{id}' is no id of a connection.")))?;
+    let parsed = connection_id(id)?;
     let authority = call.authorize("").await?;
-    call.operate(authority, Operation::CloseConnection(parsed))
+    call.operate(authority, Operation::Close(parsed, None))
         .await?;
     Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Detaches a link. Its client may attach it again.
+#[utoipa::path(delete, path = "/api/v1/connections/{id}/links/{link}", operation_id = "close_link", tag = "connections",
+    params(("id" = u32, Path, description = "The id of the connection"), ("link" = u32, Path, description = "The id of the link on that connection")),
+    responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn close_link(call: &Call<'_>, id: &str, link: &str) -> Answer {
+    let connection = connection_id(id)?;
+    let parsed = link.parse().map(LinkId);
+    let link = parsed.map_err(|_| Problem::bad_request(format!("'{link}' is no id of a link.")))?;
+    let authority = call.authorize("").await?;
+    call.operate(authority, Operation::Close(connection, Some(link)))
+        .await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+fn connection_id(text: &str) -> Result<ConnectionId, Problem> {
+    let id = text.parse().map(ConnectionId);
+    id.map_err(|_| Problem::bad_request(format!("'{text}' is no id of a connection.")))
 }
 
 impl Connection {

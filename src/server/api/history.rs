@@ -9,6 +9,7 @@ use super::{Answer, Call, Problem, json};
 use crate::gateway::admin::time;
 use crate::gateway::operations::{Operated, Operation};
 use crate::limits;
+use crate::rights::Right;
 use crate::server::history::{Point, Rates};
 use crate::time::Timestamp;
 
@@ -83,7 +84,15 @@ async fn show(call: &Call<'_>, entity: Option<&str>) -> Answer {
     let after = instant("after", query.after)?;
     let authority = call.authorize(entity.unwrap_or_default()).await?;
     let path = entity.map(ToOwned::to_owned);
-    let (operated, _) = call.operate(authority, Operation::Name { path }).await?;
+    let (operated, _) = call
+        .operate(
+            authority,
+            Operation::Name {
+                path,
+                right: Right::Listen,
+            },
+        )
+        .await?;
     let Operated::Name { namespace, path } = operated else {
         return Err(Problem::stopping());
     };

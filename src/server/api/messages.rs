@@ -314,6 +314,13 @@ pub(super) struct NewMessage {
     properties: BTreeMap<String, serde_json::Value>,
 }
 
+impl MessageShown {
+    /// Returns its number.
+    pub(super) const fn sequence_number(&self) -> u64 {
+        self.sequence_number
+    }
+}
+
 /// Messages that were sent.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Sent {

@@ -10,12 +10,15 @@
 )]
 
 mod audit;
+mod authorization_rules;
 mod backups;
 mod changes;
+mod configuration;
 mod connections;
 mod entities;
 mod history;
 mod jobs;
+mod locks;
 mod messages;
 mod openapi;
 mod problem;
@@ -153,6 +156,15 @@ impl<'a> Call<'a> {
                 "DELETE" => connections::close(self, id).await,
                 _ => Err(Problem::method(method, "DELETE")),
             },
+            ["connections", id, "links", link] => match method {
+                "DELETE" => connections::close_link(self, id, link).await,
+                _ => Err(Problem::method(method, "DELETE")),
+            },
+            ["configuration"] => match method {
+                "GET" => configuration::get(self).await,
+                "PUT" => configuration::put(self, body).await,
+                _ => Err(Problem::method(method, "GET, PUT")),
+            },
             ["audit"] => match method {
                 "GET" => audit::list(self).await,
                 _ => Err(Problem::method(method, "GET")),
@@ -195,6 +207,17 @@ impl<'a> Call<'a> {
                 "PUT" => entities::put(self, entity, body).await,
                 "DELETE" => entities::delete(self, entity).await,
                 _ => Err(Problem::method(method, "GET, PUT, DELETE")),
+            },
+            ["authorization-rules", rest @ ..] => {
+                authorization_rules::answer(self, entity, rest, body).await
+            }
+            ["deferred"] => match method {
+                "POST" => locks::receive_deferred(self, entity, body).await,
+                _ => Err(Problem::method(method, "POST")),
+            },
+            ["settle"] => match method {
+                "POST" => locks::settle(self, entity, body).await,
+                _ => Err(Problem::method(method, "POST")),
             },
             ["rules"] => match method {
                 "GET" => rules::list(self, entity).await,

@@ -7,8 +7,8 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 
 use super::problem::Problem;
 use super::{
-    audit, backups, changes, connections, entities, history, jobs, json, messages, rule_tests,
-    rules, schedule, search, sessions,
+    audit, authorization_rules, backups, changes, configuration, connections, entities, history,
+    jobs, json, locks, messages, rule_tests, rules, schedule, search, sessions,
 };
 
 #[derive(OpenApi)]
@@ -19,14 +19,16 @@ use super::{
     ),
     paths(
         entities::list, entities::get, entities::put, entities::delete,
+        authorization_rules::list, authorization_rules::put, authorization_rules::delete, authorization_rules::rotate,
         rules::list, rules::get, rules::put, rules::delete,
         messages::list, messages::get, messages::send, messages::dead_letters,
+        locks::receive_deferred, locks::settle,
         search::search, schedule::count, rule_tests::test,
         sessions::list, sessions::get, sessions::put,
         history::of_entity, history::of_namespace, changes::events, audit::list,
-        connections::list, connections::close,
+        connections::list, connections::close, connections::close_link,
         jobs::list, jobs::start, jobs::get, jobs::cancel,
-        backups::make,
+        configuration::get, configuration::put, backups::make,
     ),
     components(schemas(Problem, messages::BodyShown)),
     security(("operator" = []), ("token" = []))

@@ -78,6 +78,7 @@ impl From<Denied> for Problem {
             DeniedKind::Argument
             | DeniedKind::Changed
             | DeniedKind::Decode
+            | DeniedKind::Detached
             | DeniedKind::Disabled
             | DeniedKind::Exists
             | DeniedKind::Full

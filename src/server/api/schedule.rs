@@ -10,7 +10,7 @@ use super::{Answer, Call, Problem, json};
 use crate::gateway::admin::time;
 use crate::gateway::operations::{Operated, Operation};
 use crate::limits;
-use crate::queue::Schedule;
+use crate::queue::{Schedule, Spans};
 
 /// Which time, in how many spans.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -76,10 +76,12 @@ pub(super) async fn count(call: &Call<'_>, entity: &str) -> Answer {
     for _ in 0..limits::SCHEDULED_STEPS_MAX {
         let operation = Operation::Schedule {
             path: entity.to_owned(),
-            from,
-            before,
-            spans,
-            position,
+            spans: Spans {
+                from,
+                before,
+                count: spans,
+                position,
+            },
         };
         let (operated, _) = call.operate(authority.clone(), operation).await?;
         let Operated::Schedule(counted) = operated else {

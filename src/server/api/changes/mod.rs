@@ -30,6 +30,7 @@ use crate::address::SubQueue;
 use crate::gateway::operations::{Operated, Operation};
 use crate::limits;
 use crate::namespace::{EntityStatistics, QueueStatistics};
+use crate::rights::Right;
 use crate::server::mailbox::{Mail, ShardReport};
 use crate::server::shards::Shards;
 use crate::shard::{OperationAnswer, OperationRequest};
@@ -239,7 +240,13 @@ pub(super) async fn events(call: &Call<'_>) -> Answer {
     }
     let authority = call.authorize("").await?;
     let (operated, _) = call
-        .operate(authority, Operation::Name { path: None })
+        .operate(
+            authority,
+            Operation::Name {
+                path: None,
+                right: Right::Listen,
+            },
+        )
         .await?;
     let Operated::Name { namespace, .. } = operated else {
         return Err(Problem::stopping());

@@ -1,0 +1,76 @@
+//! Deferred messages that an operator locks, and locked messages that he settles.
+
+use super::Operated;
+use crate::access::Authority;
+use crate::gateway::Gateway;
+use crate::ids::{LockToken, SequenceNumber};
+use crate::namespace::{Denied, DeniedKind, LostLock, StepContext};
+use crate::queue::{Queue, ReceiveMode, Settlement};
+use crate::rights::Right;
+
+impl Gateway {
+    /// Locks deferred messages: all of them, or none. No link holds the locks.
+    pub(super) fn lock_deferred(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        host: Option<&str>,
+        authority: &Authority,
+        path: &str,
+        numbers: &[SequenceNumber],
+    ) -> Result<Operated, Denied> {
+        let (queue, address) = self.named(host, authority, path, Right::Manage)?;
+        self.namespaces.check_status_receives(queue, &address)?;
+        if self
+            .namespaces
+            .queue(queue)
+            .is_some_and(Queue::has_sessions)
+        {
+            let text = "The entity has message sessions: a client that holds the session can \
+                        receive its deferred messages, and a job can activate them.";
+            return Err(Denied::new(DeniedKind::NotAllowed, text, &address.path));
+        }
+        self.namespaces.record_access(cx.now, queue);
+        let received = self.with_queue(cx, queue, |queue, cx| {
+            queue.receive_deferred(cx, numbers, ReceiveMode::PeekLock, None)
+        });
+        let received = received.ok_or_else(|| Denied::gone(&address.path))?;
+        let received = received.map_err(|refused| {
+            Denied::new(
+                DeniedKind::MessageNotFound,
+                refused.to_string(),
+                &address.path,
+            )
+        })?;
+        let locked = received.into_iter().map(|handover| {
+            let number = handover.stamps.sequence_number.cast_unsigned();
+            (SequenceNumber(number), handover.token)
+        });
+        let locked: Vec<(SequenceNumber, LockToken)> = locked.collect();
+        let detail = format!("{} messages", locked.len());
+        self.audit(cx, authority, "receive_deferred", &address.path, &detail);
+        Ok(Operated::Locked(locked))
+    }
+
+    /// Settles locked messages. One that cannot be settled does not hinder the others.
+    pub(super) fn settle_locked(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        host: Option<&str>,
+        authority: &Authority,
+        path: &str,
+        settlements: Vec<(LockToken, Settlement)>,
+    ) -> Result<Operated, Denied> {
+        let (queue, address) = self.named(host, authority, path, Right::Manage)?;
+        self.namespaces.record_access(cx.now, queue);
+        let results = settlements.into_iter().map(|(token, settlement)| {
+            self.with_namespaces(cx, |namespaces, cx| {
+                namespaces.settle(cx, queue, token, LostLock::Session, settlement)
+            })
+        });
+        let results: Vec<Result<(), Denied>> = results.collect();
+        let done = results.iter().filter(|result| result.is_ok()).count();
+        let detail = format!("{done} messages");
+        self.audit(cx, authority, "settle", &address.path, &detail);
+        Ok(Operated::Settled(results))
+    }
+}

@@ -1,0 +1,411 @@
+//! A namespace as the emulator's `Config.json`, and such a file applied to a namespace.
+
+use axum::body::Body;
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json as object};
+use utoipa::{IntoParams, ToSchema};
+
+use super::{Answer, Call, Problem, json, rules};
+use crate::access::Authority;
+use crate::address;
+use crate::config::{self, Configuration, Namespace};
+use crate::gateway::admin::duration;
+use crate::gateway::operations::{Operated, Operation};
+use crate::gateway::rest::property_to_json;
+use crate::limits;
+use crate::namespace::Tier;
+use crate::namespace::administration::{AdminAnswer, AdminOperation, EntityView, Listed, More};
+use crate::queue::{Description, Status};
+use crate::rights::{AuthorizationRule, Right};
+use crate::rules::{CorrelationFields, Filter, Rule};
+use crate::server::mailbox::Mail;
+use crate::server::reload::{Reload, Reloaded};
+use crate::time::Millis;
+
+/// What a configuration has.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ConfigurationQuery {
+    /// With the authorization rules of queues and topics, and so with their keys.
+    #[serde(default)]
+    keys: bool,
+    /// The namespace, instead of that of the host.
+    #[serde(rename = "namespace")]
+    _namespace: Option<String>,
+}
+
+/// A `Config.json` of the emulator.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(value_type = Object)]
+pub(super) struct ConfigJson(Value);
+
+/// The changes that a configuration has made.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Applied {
+    made: usize,
+    changed: usize,
+    /// A sentence for each entity that could not be made or changed.
+    refused: Vec<String>,
+}
+
+/// Returns the entities of the namespace as a `Config.json` of the emulator, which a broker can be started with.
+#[utoipa::path(get, path = "/api/v1/configuration", operation_id = "get_configuration", tag = "configuration", params(ConfigurationQuery),
+    responses((status = 200, body = ConfigJson), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn get(call: &Call<'_>) -> Answer {
+    let query: ConfigurationQuery = call.query()?;
+    let authority = call.authorize("").await?;
+    let name = namespace_name(call, &authority).await?;
+    let export = Export {
+        call,
+        authority,
+        keys: query.keys,
+    };
+    let answer = call
+        .administer(export.authority.clone(), AdminOperation::Namespace)
+        .await?;
+    let AdminAnswer::Namespace(view) = answer else {
+        return Err(Problem::stopping());
+    };
+    let namespace = object!({
+        "Name": name,
+        "Sku": match view.tier {
+            Tier::Standard => "Standard",
+            Tier::Premium => "Premium",
+        },
+        "Queues": export.queues().await?,
+        "Topics": export.topics().await?,
+    });
+    let config = object!({
+        "UserConfig": {"Namespaces": [namespace], "Logging": {"Type": "Console"}}
+    });
+    Ok(json(StatusCode::OK, &ConfigJson(config)))
+}
+
+/// Makes and changes the entities that a `Config.json` of the emulator names. Other entities stay as they are, and so do the
+/// keys of the namespace. If the file has several namespaces, it is the one with the name of this namespace that counts.
+#[utoipa::path(put, path = "/api/v1/configuration", operation_id = "put_configuration", tag = "configuration", request_body = ConfigJson,
+    responses((status = 200, body = Applied), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn put(call: &Call<'_>, body: Body) -> Answer {
+    let authority = call.authorize("").await?;
+    let name = namespace_name(call, &authority).await?;
+    let bytes = call.bytes(body).await?;
+    let text = str::from_utf8(&bytes);
+    let text = text.map_err(|_| Problem::bad_request("The body is not UTF-8."))?;
+    let config = config::parse(text).map_err(|mistakes| {
+        let lines = mistakes.iter().map(|mistake| {
+            let (line, column) = (mistake.line, mistake.column);
+            format!("{line}:{column}: {mistake}")
+        });
+        Problem::bad_request(lines.collect::<Vec<_>>().join("\n"))
+    })?;
+    let reload = Box::new(Reload {
+        namespaces: vec![chosen(config, &name)?],
+        deleted: Vec::new(),
+        keys: None,
+        actor: authority.actor().clone(),
+    });
+    let owner = call.server.shards.owner_of(&call.host);
+    let done = owner.ask(|answer| Mail::Reload(reload, answer)).await;
+    let Reloaded {
+        made,
+        changed,
+        refused,
+        ..
+    } = done.ok_or_else(Problem::stopping)?;
+    Ok(json(
+        StatusCode::OK,
+        &Applied {
+            made,
+            changed,
+            refused,
+        },
+    ))
+}
+
+/// Returns the namespace of a configuration that is meant for the one with this name.
+fn chosen(config: Configuration, name: &str) -> Result<Namespace, Problem> {
+    let mut namespaces = config.namespaces;
+    let found = match namespaces.len() {
+        1 => namespaces.pop(),
+        _ => {
+            let mut all = namespaces.into_iter();
+            all.find(|namespace| namespace.name.eq_ignore_ascii_case(name))
+        }
+    };
+    let missing = || {
+        Problem::bad_request(format!(
+            "UserConfig.Namespaces: none of them has the name '{name}'."
+        ))
+    };
+    let found = found.ok_or_else(missing)?;
+    Ok(Namespace {
+        name: name.to_owned(),
+        ..found
+    })
+}
+
+/// Returns the name of the namespace, for a client that may manage all of it.
+async fn namespace_name(call: &Call<'_>, authority: &Authority) -> Result<String, Problem> {
+    let operation = Operation::Name {
+        path: None,
+        right: Right::Manage,
+    };
+    let (operated, _) = call.operate(authority.clone(), operation).await?;
+    let Operated::Name { namespace, .. } = operated else {
+        return Err(Problem::stopping());
+    };
+    Ok(namespace)
+}
+
+/// The entities of a namespace, read page by page.
+struct Export<'a> {
+    call: &'a Call<'a>,
+    authority: Authority,
+    keys: bool,
+}
+
+impl Export<'_> {
+    async fn entities(&self, what: Listed) -> Result<Vec<EntityView>, Problem> {
+        let (mut all, mut more) = (Vec::new(), More::Yes);
+        while more == More::Yes {
+            let operation = AdminOperation::List {
+                what: what.clone(),
+                skip: all.len(),
+                top: limits::LISTED_MAX,
+            };
+            let answer = self.call.administer(self.authority.clone(), operation);
+            let AdminAnswer::Entities(found, further) = answer.await? else {
+                return Err(Problem::stopping());
+            };
+            all.extend(found);
+            more = further;
+        }
+        Ok(all)
+    }
+
+    async fn queues(&self) -> Result<Vec<Value>, Problem> {
+        let found = self.entities(Listed::Queues).await?;
+        let queues = found.iter().map(|view| {
+            let mut properties = common(&view.description);
+            properties.extend(of_receivers(&view.description));
+            self.entity(view, properties)
+        });
+        Ok(queues.collect())
+    }
+
+    async fn topics(&self) -> Result<Vec<Value>, Problem> {
+        let mut topics = Vec::new();
+        for view in self.entities(Listed::Topics).await? {
+            let mut topic = self.entity(&view, common(&view.description));
+            let found = self.entities(Listed::Subscriptions(view.path)).await?;
+            let mut subscriptions = Vec::new();
+            for subscription in found {
+                subscriptions.push(self.subscription(&subscription).await?);
+            }
+            if let Some(fields) = topic.as_object_mut() {
+                fields.insert("Subscriptions".to_owned(), subscriptions.into());
+            }
+            topics.push(topic);
+        }
+        Ok(topics)
+    }
+
+    fn entity(&self, view: &EntityView, properties: Map<String, Value>) -> Value {
+        let mut entity = object!({"Name": view.path, "Properties": properties});
+        let rules = &view.description.authorization;
+        if let Some(fields) = entity
+            .as_object_mut()
+            .filter(|_| self.keys && !rules.is_empty())
+        {
+            let rules: Vec<Value> = rules.iter().map(authorization_rule).collect();
+            fields.insert("AuthorizationRules".to_owned(), rules.into());
+        }
+        entity
+    }
+
+    async fn subscription(&self, view: &EntityView) -> Result<Value, Problem> {
+        let mut properties = common(&view.description);
+        for of_topic in [
+            "MaxSizeInMegabytes",
+            "MaxMessageSizeInKilobytes",
+            "EnablePartitioning",
+            "RequiresDuplicateDetection",
+            "DuplicateDetectionHistoryTimeWindow",
+        ] {
+            properties.remove(of_topic);
+        }
+        properties.extend(of_receivers(&view.description));
+        let on_filter_error = view.description.dead_letter_on_filter_error;
+        properties.insert(
+            "EnableDeadLetteringOnFilterEvaluationExceptions".to_owned(),
+            on_filter_error.into(),
+        );
+        let (kept, _) = rules::of_subscription(
+            self.call,
+            &self.authority,
+            &view.path,
+            usize::MAX,
+            Rule::clone,
+        )
+        .await?;
+        let exported = rules_of(&view.path, &kept)?;
+        let name = address::split_subscription(&view.path).map_or("", |(_, name)| name);
+        Ok(object!({"Name": name, "Properties": properties, "Rules": exported}))
+    }
+}
+
+/// Returns the rules of a subscription. Without any, a subscription of the file takes every message.
+fn rules_of(path: &str, kept: &[Rule]) -> Result<Vec<Value>, Problem> {
+    if let [rule] = kept
+        && rule.name == "$Default"
+        && rule.filter == Filter::True
+        && rule.action.is_none()
+    {
+        return Ok(Vec::new());
+    }
+    if kept.is_empty() {
+        let filter = object!({"FilterType": "Sql", "SqlFilter": {"SqlExpression": "1=0"}});
+        return Ok(vec![object!({"Name": "None", "Properties": filter})]);
+    }
+    kept.iter().map(|rule| exported_rule(path, rule)).collect()
+}
+
+fn exported_rule(path: &str, rule: &Rule) -> Result<Value, Problem> {
+    let sql = |text: &str| object!({"FilterType": "Sql", "SqlFilter": {"SqlExpression": text}});
+    let mut properties = match &rule.filter {
+        Filter::True => sql("1=1"),
+        Filter::False => sql("1=0"),
+        Filter::Sql(filter) if filter.parameters().is_empty() => sql(filter.text()),
+        Filter::Sql(_) => return Err(has_parameters(path, &rule.name)),
+        Filter::Correlation(filter) => {
+            object!({"FilterType": "Correlation", "CorrelationFilter": correlation(filter.fields())})
+        }
+    };
+    if let Some(action) = &rule.action {
+        if !action.parameters().is_empty() {
+            return Err(has_parameters(path, &rule.name));
+        }
+        let fields = properties.as_object_mut();
+        let fields = fields.ok_or_else(Problem::stopping)?;
+        let action = object!({"SqlExpression": action.text()});
+        fields.insert("Action".to_owned(), action);
+    }
+    Ok(object!({"Name": rule.name, "Properties": properties}))
+}
+
+fn has_parameters(path: &str, rule: &str) -> Problem {
+    let text = format!(
+        "The rule '{rule}' of '{path}' has parameters, which Config.json cannot express: replace the rule by one with \
+         literals."
+    );
+    Problem::new(StatusCode::CONFLICT, "not_allowed", text)
+}
+
+fn correlation(fields: &CorrelationFields) -> Value {
+    let texts = [
+        ("ContentType", &fields.content_type),
+        ("CorrelationId", &fields.correlation_id),
+        ("Label", &fields.label),
+        ("MessageId", &fields.message_id),
+        ("ReplyTo", &fields.reply_to),
+        ("ReplyToSessionId", &fields.reply_to_session_id),
+        ("SessionId", &fields.session_id),
+        ("To", &fields.to),
+    ];
+    let texts = texts.into_iter();
+    let texts = texts.filter_map(|(name, text)| Some((name.to_owned(), text.clone()?.into())));
+    let mut filter: Map<String, Value> = texts.collect();
+    if !fields.properties.is_empty() {
+        let properties = fields.properties.iter();
+        let properties =
+            properties.map(|(name, value)| (name.clone(), property_to_json(value.scalar())));
+        let properties: Map<String, Value> = properties.collect();
+        filter.insert("Properties".to_owned(), properties.into());
+    }
+    filter.into()
+}
+
+/// Returns the properties that every kind of entity has.
+fn common(description: &Description) -> Map<String, Value> {
+    let times = if description.partitioned {
+        limits::PARTITIONED_SIZES
+    } else {
+        1
+    };
+    let megabytes = description.max_bytes / (1024 * 1024) / times;
+    let status = match description.status {
+        Status::Active => "Active",
+        Status::Disabled => "Disabled",
+        Status::ReceiveDisabled => "ReceiveDisabled",
+        Status::SendDisabled => "SendDisabled",
+    };
+    let mut properties = Map::new();
+    let mut set = |name: &str, value: Value| properties.insert(name.to_owned(), value);
+    let live = description.default_time_to_live;
+    set("DefaultMessageTimeToLive", duration(live).into());
+    set("MaxSizeInMegabytes", megabytes.into());
+    if description.max_message_bytes != limits::MESSAGE_SIZE_DEFAULT {
+        let kilobytes = description.max_message_bytes / 1024;
+        set("MaxMessageSizeInKilobytes", kilobytes.into());
+    }
+    if description.status != Status::Active {
+        set("Status", status.into());
+    }
+    let detects = description.detects_duplicates;
+    set("RequiresDuplicateDetection", detects.into());
+    let window = duration(description.duplicate_window);
+    set("DuplicateDetectionHistoryTimeWindow", window.into());
+    if description.partitioned {
+        set("EnablePartitioning", true.into());
+    }
+    if description.auto_delete_on_idle != Millis::MAX {
+        let idle = duration(description.auto_delete_on_idle);
+        set("AutoDeleteOnIdle", idle.into());
+    }
+    properties
+}
+
+/// Returns the properties of entities that messages are received from.
+fn of_receivers(description: &Description) -> Map<String, Value> {
+    let mut properties = Map::new();
+    let mut set = |name: &str, value: Value| properties.insert(name.to_owned(), value);
+    set("LockDuration", duration(description.lock_duration).into());
+    set("MaxDeliveryCount", description.max_delivery_count.into());
+    let on_expiration = description.dead_letter_on_expiration;
+    set("DeadLetteringOnMessageExpiration", on_expiration.into());
+    set("RequiresSession", description.requires_session.into());
+    let forwards = [
+        ("ForwardTo", &description.forward_to),
+        (
+            "ForwardDeadLetteredMessagesTo",
+            &description.forward_dead_letters_to,
+        ),
+    ];
+    for (name, to) in forwards {
+        if let Some(to) = to {
+            set(name, to.clone().into());
+        }
+    }
+    properties
+}
+
+fn authorization_rule(rule: &AuthorizationRule) -> Value {
+    let rights = [
+        (rule.rights.send, "Send"),
+        (rule.rights.listen, "Listen"),
+        (rule.rights.manage, "Manage"),
+    ];
+    let rights = rights.into_iter().filter(|(has, _)| *has);
+    let rights: Vec<&str> = rights.map(|(_, name)| name).collect();
+    let mut shown = object!({
+        "Name": rule.name,
+        "Rights": rights,
+        "PrimaryKey": rule.primary_key.expose(),
+    });
+    if let (Some(fields), Some(key)) = (shown.as_object_mut(), &rule.secondary_key) {
+        fields.insert("SecondaryKey".to_owned(), key.expose().into());
+    }
+    shown
+}

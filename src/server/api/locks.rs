@@ -1,0 +1,271 @@
+//! Deferred messages that are locked by their numbers, and the settlement of locked messages.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::messages::{BodyShown, MessageShown, Shown};
+use super::{Answer, Call, Object, Problem, from_number, json};
+use crate::gateway::operations::{Operated, Operation};
+use crate::gateway::rest::{property_of_json, uuid};
+use crate::ids::{LockToken, SequenceNumber};
+use crate::limits;
+use crate::message::Amendments;
+use crate::namespace::{Denied, Selection};
+use crate::queue::{DeadLetter, Settlement};
+use crate::rules::hyphenated;
+
+/// Deferred messages to be received.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DeferredRequest {
+    /// Their sequence numbers.
+    #[schema(min_items = 1, max_items = 100)]
+    sequence_numbers: Vec<u64>,
+}
+
+/// Messages that are locked now.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Received {
+    messages: Vec<LockedMessage>,
+}
+
+/// A locked message.
+#[derive(Debug, Serialize, ToSchema)]
+struct LockedMessage {
+    /// By this it is settled, here or by a client.
+    lock_token: String,
+    #[serde(flatten)]
+    message: MessageShown,
+}
+
+/// Locked messages to be settled.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SettleRequest {
+    #[schema(min_items = 1, max_items = 1000, value_type = Vec<SettlementRequest>)]
+    settlements: Vec<Object<SettlementRequest>>,
+}
+
+/// How one message is settled.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct SettlementRequest {
+    #[schema(example = "8b1f6f0e-5a55-4f0c-9a3e-0c1c5a7e2f11")]
+    lock_token: String,
+    outcome: Outcome,
+    /// Why it is dead-lettered.
+    #[serde(default)]
+    reason: Option<String>,
+    /// More about that.
+    #[serde(default)]
+    description: Option<String>,
+    /// Application-properties that are set; not of a message that is completed.
+    #[serde(default)]
+    properties: BTreeMap<String, serde_json::Value>,
+}
+
+/// The outcome of a settlement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum Outcome {
+    /// The message is removed.
+    Complete,
+    /// It is given back, and the delivery counts as failed. A deferred message stays deferred.
+    Abandon,
+    /// It goes to the dead-letter queue.
+    DeadLetter,
+    /// It can be received by its number only.
+    Defer,
+}
+
+/// The results of settlements, in the order of the request.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Settlements {
+    results: Vec<SettlementResult>,
+}
+
+/// The result of a settlement.
+#[derive(Debug, Serialize, ToSchema)]
+struct SettlementResult {
+    lock_token: String,
+    settled: bool,
+    /// Why it is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
+}
+
+/// Settlements in one request.
+const SETTLED_MAX: usize = 1_000;
+
+/// Locks deferred messages, and returns them: all of them, or none if one is not there. The locks last as long as those of
+/// receivers; a message that is not settled until then stays deferred.
+#[utoipa::path(post, path = "/api/v1/entities/{entity}/deferred", operation_id = "receive_deferred", tag = "messages", request_body = DeferredRequest,
+    params(("entity" = String, Path, description = "The path of a queue or a subscription without message sessions")),
+    responses((status = 200, body = Received), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn receive_deferred(call: &Call<'_>, entity: &str, body: Body) -> Answer {
+    let authority = call.authorize(entity).await?;
+    let request: DeferredRequest = call.json(body).await?;
+    let wanted = request.sequence_numbers;
+    let max = limits::INSPECTED_MAX;
+    if wanted.is_empty() || max < wanted.len() {
+        let count = wanted.len();
+        return Err(Problem::bad_request(format!(
+            "sequence_numbers has {count} entries; 1 to {max} are allowed."
+        )));
+    }
+    let numbers = wanted.iter().map(|&number| from_number(number));
+    let operation = Operation::ReceiveDeferred {
+        path: entity.to_owned(),
+        numbers: numbers.collect::<Result<_, Problem>>()?,
+    };
+    let (operated, _) = call.operate(authority.clone(), operation).await?;
+    let Operated::Locked(locked) = operated else {
+        return Err(Problem::stopping());
+    };
+    let tokens: BTreeMap<u64, LockToken> = locked
+        .into_iter()
+        .map(|(number, token)| (number.0, token))
+        .collect();
+    let selection = Selection {
+        numbers: wanted,
+        ..Selection::default()
+    };
+    let compiled = selection.compile();
+    let selector = compiled.map_err(|error| Problem::bad_request(format!("{error}.")))?;
+    let shown = Shown {
+        body: BodyShown::Full,
+        encoded: true,
+    };
+    let mut messages = Vec::new();
+    let mut next = Some(SequenceNumber(0));
+    while let Some(from) = next {
+        let operation = Operation::Inspect {
+            path: entity.to_owned(),
+            from,
+            conditions: selector.conditions.clone(),
+            most: max,
+            with_bytes: true,
+        };
+        let (operated, bodies) = call.operate(authority.clone(), operation).await?;
+        let Operated::Messages(view) = operated else {
+            return Err(Problem::stopping());
+        };
+        next = view.next;
+        for message in shown.selected(view, bodies, &selector) {
+            if let Some(token) = tokens.get(&message.sequence_number()) {
+                messages.push(LockedMessage {
+                    lock_token: hyphenated(token.to_uuid()),
+                    message,
+                });
+            }
+        }
+    }
+    Ok(json(StatusCode::OK, &Received { messages }))
+}
+
+/// Settles locked messages, whichever client has locked them. Each has a result of its own.
+#[utoipa::path(post, path = "/api/v1/entities/{entity}/settle", operation_id = "settle_messages", tag = "messages", request_body = SettleRequest,
+    params(("entity" = String, Path, description = "The path of a queue, a subscription, or one of their sub-queues")),
+    responses((status = 200, body = Settlements), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn settle(call: &Call<'_>, entity: &str, body: Body) -> Answer {
+    let authority = call.authorize(entity).await?;
+    let request: SettleRequest = call.json(body).await?;
+    let count = request.settlements.len();
+    if count == 0 || SETTLED_MAX < count {
+        return Err(Problem::bad_request(format!(
+            "settlements has {count} entries; 1 to {SETTLED_MAX} are allowed."
+        )));
+    }
+    let (mut settlements, mut seen) = (Vec::new(), BTreeSet::new());
+    for (at, Object(settlement)) in request.settlements.into_iter().enumerate() {
+        let read = settlement.read(&format!("settlements[{at}]"))?;
+        if !seen.insert(read.0) {
+            return Err(Problem::bad_request(format!(
+                "settlements[{at}].lock_token: another entry has it, too."
+            )));
+        }
+        settlements.push(read);
+    }
+    let weight: usize = settlements.iter().map(|(_, it)| it.size()).sum();
+    if limits::DISPOSITION_BYTES_MAX < weight {
+        let max = limits::DISPOSITION_BYTES_MAX;
+        return Err(Problem::bad_request(format!(
+            "The properties and texts of all settlements have more than {max} bytes: settle fewer at a time."
+        )));
+    }
+    let tokens: Vec<LockToken> = settlements.iter().map(|&(token, _)| token).collect();
+    let path = entity.to_owned();
+    let operation = Operation::Settle { path, settlements };
+    let (operated, _) = call.operate(authority, operation).await?;
+    let Operated::Settled(results) = operated else {
+        return Err(Problem::stopping());
+    };
+    let results = tokens.into_iter().zip(results);
+    let results = results.map(|(token, result)| SettlementResult::of(token, result));
+    let results = results.collect();
+    Ok(json(StatusCode::OK, &Settlements { results }))
+}
+
+impl SettlementRequest {
+    fn read(self, name: &str) -> Result<(LockToken, Settlement), Problem> {
+        let wrong =
+            |field: &str, why: &str| Problem::bad_request(format!("{name}.{field}: {why}."));
+        let token = uuid(&self.lock_token).ok_or_else(|| {
+            let why = format!("'{}' is no UUID", self.lock_token);
+            wrong("lock_token", &why)
+        })?;
+        let mut changes = Amendments::default();
+        for (property, value) in &self.properties {
+            let read = property_of_json(value);
+            let why = format!("{value} is no text, number or boolean");
+            let read = read.ok_or_else(|| wrong(&format!("properties.{property}"), &why))?;
+            let mut encoded = Vec::new();
+            read.encode(&mut encoded);
+            changes.set_encoded(property, encoded);
+        }
+        let is_dead = self.outcome == Outcome::DeadLetter;
+        if !is_dead && (self.reason.is_some() || self.description.is_some()) {
+            return Err(wrong(
+                "reason",
+                "only a message that is dead-lettered has one",
+            ));
+        }
+        if self.outcome == Outcome::Complete && !self.properties.is_empty() {
+            return Err(wrong("properties", "a completed message is removed"));
+        }
+        let changed = (!self.properties.is_empty()).then(|| Arc::new(changes.clone()));
+        let settlement = match self.outcome {
+            Outcome::Complete => Settlement::Complete,
+            Outcome::Abandon => Settlement::Abandon(changed),
+            Outcome::Defer => Settlement::Defer(changed),
+            Outcome::DeadLetter => {
+                let reason = DeadLetter {
+                    reason: self.reason,
+                    description: self.description,
+                    amendments: changes,
+                };
+                Settlement::DeadLetter(Some(reason.amended()))
+            }
+        };
+        Ok((LockToken::from_uuid(token), settlement))
+    }
+}
+
+impl SettlementResult {
+    fn of(token: LockToken, result: Result<(), Denied>) -> Self {
+        let denied = result.err();
+        Self {
+            lock_token: hyphenated(token.to_uuid()),
+            settled: denied.is_none(),
+            code: denied.as_ref().map(|denied| denied.kind.name()),
+            detail: denied.map(|denied| denied.text),
+        }
+    }
+}
