@@ -574,8 +574,7 @@ fn scheduled_messages_are_counted_in_spans_of_time() {
                 from: from.map(Timestamp::from_millis),
                 before: before.map(Timestamp::from_millis),
                 count: spans,
-                    position: None,
-            },
+                position: None,
             },
         };
         match perform(&mut bench, operation) {

@@ -1,7 +1,11 @@
 //! Arguments of the commands over the JSON API.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
+
+use super::client::encoded;
 
 /// What can be done with the entities of one kind.
 #[derive(Debug, Subcommand)]
@@ -70,6 +74,140 @@ pub(in crate::server) enum RuleCommand {
         /// The rule's name.
         name: String,
     },
+    /// Test which rules take a message, and why others do not. Nothing is sent.
+    Test {
+        /// The topic, or one subscription of it.
+        entity: String,
+        /// The message, in the form in which the API sends one: {"subject": "s", "properties": {"color": "red"}}.
+        #[arg(long, value_name = "JSON", conflicts_with = "kept")]
+        message: Option<String>,
+        /// A message that is in a queue, instead: the queue's path, a colon, and the sequence number.
+        #[arg(long, value_name = "ENTITY:NUMBER")]
+        kept: Option<String>,
+    },
+}
+
+/// What can be done with the authorization rules of queues and topics.
+#[derive(Debug, Subcommand)]
+pub(in crate::server) enum KeyCommand {
+    /// List authorization rules with their keys.
+    List {
+        /// The queue or the topic.
+        entity: String,
+    },
+    /// Make an authorization rule with random keys, or change the rights of one.
+    Create {
+        /// The queue or the topic.
+        entity: String,
+        /// The rule's name.
+        name: String,
+        /// A right: send, listen or manage; it may be given several times.
+        #[arg(long = "right", value_name = "RIGHT", required = true)]
+        rights: Vec<String>,
+    },
+    /// Replace a key of an authorization rule by a random one.
+    Rotate {
+        /// The queue or the topic.
+        entity: String,
+        /// The rule's name.
+        name: String,
+        /// The key to be replaced: primary or secondary.
+        #[arg(long, value_name = "KEY")]
+        key: String,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Delete an authorization rule.
+    Delete {
+        /// The queue or the topic.
+        entity: String,
+        /// The rule's name.
+        name: String,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+/// What can be exported.
+#[derive(Debug, Subcommand)]
+pub(in crate::server) enum ExportCommand {
+    /// Write the entities of the namespace as a Config.json of the emulator.
+    Config {
+        /// The file. The default is standard output.
+        #[arg(long, value_name = "FILE")]
+        file: Option<PathBuf>,
+        /// With the authorization rules of queues and topics, and so with their keys.
+        #[arg(long)]
+        keys: bool,
+    },
+    /// Write messages as JSON lines, each with the message as AMQP encodes it. Nothing changes.
+    Messages {
+        #[command(flatten)]
+        selection: Box<SelectionArgs>,
+        /// The file. The default is standard output.
+        #[arg(long, value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+}
+
+/// What can be imported.
+#[derive(Debug, Subcommand)]
+pub(in crate::server) enum ImportCommand {
+    /// Make and change the entities that a Config.json names, while the broker runs. Others stay.
+    Config {
+        /// The file; - for standard input.
+        file: PathBuf,
+    },
+    /// Send the messages of JSON lines. They are new messages: they get new numbers, and are active or scheduled.
+    Messages {
+        /// The queue or the topic.
+        entity: String,
+        /// The file; - for standard input. A line without `encoded` is a message in the form in which the API sends one.
+        file: PathBuf,
+        /// The first line to send, counted from 1.
+        #[arg(long, value_name = "LINE", default_value_t = 1)]
+        from_line: usize,
+    },
+}
+
+/// Search messages in all queues of the namespace.
+#[derive(Debug, Args)]
+pub(in crate::server) struct SearchArgs {
+    #[command(flatten)]
+    pub(super) conditions: ConditionArgs,
+    /// The one with a sequence number.
+    #[arg(long, value_name = "NUMBER")]
+    pub(super) number: Option<u64>,
+    /// As many at most.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(super) limit: usize,
+}
+
+/// Show the last hour.
+#[derive(Debug, Args)]
+pub(in crate::server) struct HistoryArgs {
+    /// A queue, a topic or a subscription. The default is the whole namespace.
+    pub(super) entity: Option<String>,
+}
+
+/// Show the last administrative operations.
+#[derive(Debug, Args)]
+pub(in crate::server) struct AuditArgs {
+    /// As many at most.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(super) limit: usize,
+}
+
+/// Count scheduled messages.
+#[derive(Debug, Args)]
+pub(in crate::server) struct ScheduledArgs {
+    /// The queue or the topic.
+    pub(super) entity: String,
+    /// Equal spans of time.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(super) spans: usize,
 }
 
 /// What can be done with connections.
@@ -77,10 +215,13 @@ pub(in crate::server) enum RuleCommand {
 pub(in crate::server) enum ConnectionCommand {
     /// List them with their links.
     List,
-    /// Close one; its client may connect again.
+    /// Close one, or detach one of its links; its client may connect or attach again.
     Close {
         /// Its id.
         id: u32,
+        /// The id of the link.
+        #[arg(long, value_name = "ID")]
+        link: Option<u32>,
     },
 }
 
@@ -126,6 +267,13 @@ pub(in crate::server) struct SelectionArgs {
     /// Its dead letters, and not its messages.
     #[arg(long)]
     pub(super) dead_letters: bool,
+    #[command(flatten)]
+    pub(super) conditions: ConditionArgs,
+}
+
+/// Conditions that messages meet.
+#[derive(Debug, Args)]
+pub(in crate::server) struct ConditionArgs {
     /// Those in a state: active, deferred or scheduled; it may be given several times.
     #[arg(long = "state", value_name = "STATE")]
     pub(super) states: Vec<String>,
@@ -248,7 +396,9 @@ impl SelectionArgs {
             self.entity.clone()
         }
     }
+}
 
+impl ConditionArgs {
     /// Returns the conditions by their names in the API.
     pub(super) fn conditions(&self) -> Vec<(&'static str, &str)> {
         let all = [
@@ -263,6 +413,18 @@ impl SelectionArgs {
         let all = all.into_iter();
         all.filter_map(|(name, value)| Some((name, value.as_deref()?)))
             .collect()
+    }
+
+    /// Returns the conditions as further parameters of a query.
+    pub(super) fn to_query(&self) -> String {
+        let mut query = String::new();
+        for state in &self.states {
+            query.extend(["&state=", &encoded(state)]);
+        }
+        for (name, value) in self.conditions() {
+            query.extend(["&", name, "=", &encoded(value)]);
+        }
+        query
     }
 
     pub(super) fn to_json(&self) -> Value {

@@ -71,6 +71,16 @@ impl fmt::Display for CommandError {
 }
 
 impl CommandError {
+    /// Adds to its text.
+    pub(super) fn with(self, more: &str) -> Self {
+        match self {
+            Self::Usage(text) => Self::Usage(text + more),
+            Self::Unreachable(text) => Self::Unreachable(text + more),
+            Self::NotFound(text) => Self::NotFound(text + more),
+            Self::Refused(text) => Self::Refused(text + more),
+        }
+    }
+
     /// Returns the exit code: 1 refused, 2 wrongly called, 3 unreachable, 4 not found.
     pub(super) const fn exit_code(&self) -> u8 {
         match self {
@@ -150,6 +160,27 @@ impl Client {
         body: Option<&Value>,
         headers: &[(&'static str, &str)],
     ) -> Result<Value, CommandError> {
+        let body = body.map(Value::to_string).unwrap_or_default();
+        self.exchange(method, path, body, headers).await
+    }
+
+    /// Sends a text; the path is below `/api/v1/`.
+    pub(super) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        text: String,
+    ) -> Result<Value, CommandError> {
+        self.exchange(method, path, text, &[]).await
+    }
+
+    async fn exchange(
+        &self,
+        method: Method,
+        path: &str,
+        body: String,
+        headers: &[(&'static str, &str)],
+    ) -> Result<Value, CommandError> {
         let place = format!("{}:{}", self.host, self.port);
         let failed =
             |error: &dyn fmt::Display| CommandError::Unreachable(format!("{place}: {error}"));
@@ -169,7 +200,6 @@ impl Client {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let body = body.map(Value::to_string).unwrap_or_default();
         let request = request.header(CONTENT_TYPE, "application/json");
         let request = request
             .body(Full::new(Bytes::from(body)))

@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use hyper::Method;
 use serde_json::{Map, Value, json};
 
-use super::arguments::{ConnectionCommand, EntityCommand, JobCommand, RuleCommand, SessionCommand};
+use super::arguments::{
+    ConnectionCommand, EntityCommand, JobCommand, KeyCommand, RuleCommand, SessionCommand,
+};
 use super::client::{CommandError, encoded};
 use super::jobs::confirm;
 use super::{Output, Shell, table};
@@ -101,6 +103,88 @@ impl Shell {
                 let path = format!("entities/{}/rules/{}", encoded(subscription), encoded(name));
                 self.client.ask(Method::DELETE, &path, None, &[]).await?;
             }
+            RuleCommand::Test {
+                entity,
+                message,
+                kept,
+            } => {
+                let body = tested(message.as_deref(), kept.as_deref())?;
+                self.test_rules(entity, body).await?;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Tests a message against all rules of a topic or a subscription.
+    async fn test_rules(&self, entity: &str, mut body: Value) -> Result<(), CommandError> {
+        let path = format!("entities/{}/rule-tests", encoded(entity));
+        let mut all = Vec::new();
+        loop {
+            let mut page = self
+                .client
+                .ask(Method::POST, &path, Some(&body), &[])
+                .await?;
+            let found = page.get_mut("subscriptions").and_then(Value::as_array_mut);
+            all.append(found.unwrap_or(&mut Vec::new()));
+            let (Some(next), Some(fields)) = (page.get("next_skip"), body.as_object_mut()) else {
+                break;
+            };
+            fields.insert("skip".to_owned(), next.clone());
+        }
+        let answer = json!({"subscriptions": all});
+        if self.output == Output::Json {
+            self.show_one(&answer);
+        } else {
+            print::line(table::rule_tests(&answer));
+        }
+        Ok(())
+    }
+
+    pub(super) async fn keys(&self, command: &KeyCommand) -> Result<ExitCode, CommandError> {
+        let rule = |entity: &str, name: &str| {
+            let (entity, name) = (encoded(entity), encoded(name));
+            format!("entities/{entity}/authorization-rules/{name}")
+        };
+        match command {
+            KeyCommand::List { entity } => {
+                let path = format!("entities/{}/authorization-rules", encoded(entity));
+                let answer = self.get(&path).await?;
+                self.show(&answer, "authorization_rules", &table::KEYS);
+            }
+            KeyCommand::Create {
+                entity,
+                name,
+                rights,
+            } => {
+                let body = json!({"rights": rights});
+                let made = self
+                    .client
+                    .ask(Method::PUT, &rule(entity, name), Some(&body), &[])
+                    .await?;
+                self.show_one(&made);
+            }
+            KeyCommand::Rotate {
+                entity,
+                name,
+                key,
+                yes,
+            } => {
+                let question = format!("Replace the {key} key of {name}? Clients that use it end.");
+                confirm(*yes, &question)?;
+                let path = format!("{}/rotate", rule(entity, name));
+                let body = json!({"key": key});
+                let rotated = self
+                    .client
+                    .ask(Method::POST, &path, Some(&body), &[])
+                    .await?;
+                self.show_one(&rotated);
+            }
+            KeyCommand::Delete { entity, name, yes } => {
+                confirm(*yes, &format!("Delete {name} with its keys?"))?;
+                self.client
+                    .ask(Method::DELETE, &rule(entity, name), None, &[])
+                    .await?;
+            }
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -118,10 +202,12 @@ impl Shell {
                     print::line(table::connections(&answer));
                 }
             }
-            ConnectionCommand::Close { id } => {
-                self.client
-                    .ask(Method::DELETE, &format!("connections/{id}"), None, &[])
-                    .await?;
+            ConnectionCommand::Close { id, link } => {
+                let path = match link {
+                    Some(link) => format!("connections/{id}/links/{link}"),
+                    None => format!("connections/{id}"),
+                };
+                self.client.ask(Method::DELETE, &path, None, &[]).await?;
             }
         }
         Ok(ExitCode::SUCCESS)
@@ -158,6 +244,32 @@ impl Shell {
             }
         }
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Returns the message of a test of rules, as the API takes it.
+fn tested(message: Option<&str>, kept: Option<&str>) -> Result<Value, CommandError> {
+    let wrong = |text: String| CommandError::Usage(text);
+    match (message, kept) {
+        (Some(text), _) => {
+            let read: Result<Value, _> = serde_json::from_str(text);
+            let read = read.map_err(|error| wrong(format!("--message: {error}")))?;
+            Ok(json!({"message": read}))
+        }
+        (None, Some(text)) => {
+            let split = text.rsplit_once(':');
+            let read =
+                split.and_then(|(entity, number)| Some((entity, number.parse::<u64>().ok()?)));
+            let (entity, number) = read.ok_or_else(|| {
+                wrong(format!(
+                    "--kept is '{text}'; ENTITY:NUMBER is allowed, such as orders:7"
+                ))
+            })?;
+            Ok(json!({"kept": {"entity": entity, "sequence_number": number}}))
+        }
+        (None, None) => Err(wrong(
+            "give the message with --message or --kept".to_owned(),
+        )),
     }
 }
 

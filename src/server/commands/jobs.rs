@@ -118,7 +118,8 @@ impl Shell {
         action: Value,
         args: &JobArgs,
     ) -> Result<ExitCode, CommandError> {
-        let mut body = json!({"entity": place, "selection": selection.to_json(), "action": action});
+        let mut body =
+            json!({"entity": place, "selection": selection.conditions.to_json(), "action": action});
         if let (Some(most), Some(fields)) = (args.most, body.as_object_mut()) {
             fields.insert("limit".to_owned(), most.into());
         }

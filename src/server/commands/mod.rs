@@ -3,6 +3,7 @@
 mod amqp;
 mod arguments;
 pub(super) mod backup;
+mod carry;
 mod client;
 mod connection_string;
 mod entities;
@@ -20,8 +21,9 @@ use serde_json::{Value, json};
 
 use super::print;
 use arguments::{
-    ConnectionCommand, EntityCommand, JobCommand, MessageCommand, MoveArgs, PurgeArgs, RedriveArgs,
-    RuleCommand, SessionCommand,
+    AuditArgs, ConnectionCommand, EntityCommand, ExportCommand, HistoryArgs, ImportCommand,
+    JobCommand, KeyCommand, MessageCommand, MoveArgs, PurgeArgs, RedriveArgs, RuleCommand,
+    ScheduledArgs, SearchArgs, SessionCommand,
 };
 use client::{Client, ClientArgs, CommandError, encoded};
 use table::Table;
@@ -37,6 +39,8 @@ pub(super) enum BrokerCommand {
     Subscriptions(Remote<Sub<EntityCommand>>),
     /// Rules of a subscription.
     Rules(Remote<Sub<RuleCommand>>),
+    /// Authorization rules of queues and topics, and their keys.
+    Keys(Remote<Sub<KeyCommand>>),
     /// Connections and their links.
     Connections(Remote<Sub<ConnectionCommand>>),
     /// Message sessions of an entity.
@@ -45,6 +49,18 @@ pub(super) enum BrokerCommand {
     Jobs(Remote<Sub<JobCommand>>),
     /// List messages by state, property or body, or show one; nothing changes.
     Messages(Remote<Sub<MessageCommand>>),
+    /// Search messages in all queues of the namespace, dead letters among them.
+    Search(Remote<SearchArgs>),
+    /// Count scheduled messages by the time when they become active.
+    Scheduled(Remote<ScheduledArgs>),
+    /// Show the last hour: messages that came, were completed and were dead-lettered.
+    History(Remote<HistoryArgs>),
+    /// Show the last administrative operations.
+    Audit(Remote<AuditArgs>),
+    /// Write entities as a Config.json, or messages as JSON lines.
+    Export(Remote<Sub<ExportCommand>>),
+    /// Read entities from a Config.json, or send messages of JSON lines.
+    Import(Remote<Sub<ImportCommand>>),
     /// Count dead letters by reason.
     DeadLetters(Remote<EntityArgs>),
     /// Delete messages: all, those of a state, or those that a filter selects.
@@ -141,6 +157,13 @@ impl BrokerCommand {
                 shell.entities("subscription", &it.command.command).await
             }
             Self::Rules(it) => of(&it.common)?.rules(&it.command.command).await,
+            Self::Keys(it) => of(&it.common)?.keys(&it.command.command).await,
+            Self::Search(it) => of(&it.common)?.search(&it.command).await,
+            Self::Scheduled(it) => of(&it.common)?.scheduled(&it.command).await,
+            Self::History(it) => of(&it.common)?.history(&it.command).await,
+            Self::Audit(it) => of(&it.common)?.audit(&it.command).await,
+            Self::Export(it) => of(&it.common)?.export(&it.command.command).await,
+            Self::Import(it) => of(&it.common)?.import(&it.command.command).await,
             Self::Connections(it) => of(&it.common)?.connections(&it.command.command).await,
             Self::Sessions(it) => of(&it.common)?.sessions(&it.command.command).await,
             Self::Jobs(it) => of(&it.common)?.jobs(&it.command.command).await,

@@ -60,6 +60,64 @@ pub(super) const MESSAGES: Table = Table {
         ("BODY", "/body/text"),
     ],
 };
+/// Messages of many queues.
+pub(super) const FOUND: Table = Table {
+    columns: &[
+        ("QUEUE", "/queue"),
+        ("NUMBER", "/message/sequence_number"),
+        ("STATE", "/message/state"),
+        ("ENQUEUED", "/message/enqueued_at"),
+        ("DELIVERIES", "/message/delivery_count"),
+        ("MESSAGE ID", "/message/message_id"),
+        ("SESSION", "/message/session_id"),
+        ("REASON", "/message/dead_letter/reason"),
+        ("BODY", "/message/body/text"),
+    ],
+};
+pub(super) const SCHEDULED: Table = Table {
+    columns: &[("FROM", "/from"), ("MESSAGES", "/messages")],
+};
+pub(super) const HISTORY: Table = Table {
+    columns: &[
+        ("UNTIL", "/at"),
+        ("INCOMING", "/incoming"),
+        ("COMPLETED", "/completed"),
+        ("DEAD-LETTERED", "/dead_lettered"),
+        ("ACTIVE", "/active"),
+        ("DEFERRED", "/deferred"),
+        ("SCHEDULED", "/scheduled"),
+        ("DEAD LETTERS", "/dead_letters"),
+    ],
+};
+pub(super) const AUDIT: Table = Table {
+    columns: &[
+        ("AT", "/at"),
+        ("ACTOR", "/actor"),
+        ("PEER", "/peer"),
+        ("OPERATION", "/operation"),
+        ("ENTITY", "/entity"),
+        ("DETAIL", "/detail"),
+    ],
+};
+pub(super) const KEYS: Table = Table {
+    columns: &[
+        ("NAME", "/name"),
+        ("RIGHTS", "/rights"),
+        ("PRIMARY KEY", "/primary_key"),
+        ("SECONDARY KEY", "/secondary_key"),
+    ],
+};
+/// Rules that a message was tested against.
+pub(super) const TESTS: Table = Table {
+    columns: &[
+        ("SUBSCRIPTION", "/subscription"),
+        ("RULE", "/rule"),
+        ("CONDITION", "/text"),
+        ("RESULT", "/result"),
+        ("VALUES", "/values"),
+        ("ERROR", "/error"),
+    ],
+};
 /// Messages that came over AMQP.
 pub(super) const RECEIVED: Table = Table {
     columns: &[
@@ -172,6 +230,38 @@ pub(super) fn connections(answer: &Value) -> String {
         }
     }
     LINKS.render(&rows)
+}
+
+/// Draws tests of rules: a line for each condition, and for its parts below it.
+pub(super) fn rule_tests(answer: &Value) -> String {
+    fn add(rows: &mut Vec<Value>, row: &Value, condition: &Value, depth: usize) {
+        let mut row = row.clone();
+        if let (Some(fields), Some(condition)) = (row.as_object_mut(), condition.as_object()) {
+            let parts = ["text", "result", "values", "error"].into_iter();
+            let known =
+                parts.filter_map(|name| Some((name.to_owned(), condition.get(name)?.clone())));
+            fields.extend(known);
+            if let Some(Value::String(text)) = fields.get_mut("text") {
+                text.insert_str(0, &"  ".repeat(depth));
+            }
+        }
+        rows.push(row);
+        let empty = Value::Object(serde_json::Map::new());
+        let parts = condition.get("parts").and_then(Value::as_array);
+        for part in parts.into_iter().flatten() {
+            add(rows, &empty, part, depth + 1);
+        }
+    }
+    let mut rows = Vec::new();
+    let subscriptions = answer.get("subscriptions").and_then(Value::as_array);
+    for subscription in subscriptions.into_iter().flatten() {
+        let rules = subscription.get("rules").and_then(Value::as_array);
+        for rule in rules.into_iter().flatten() {
+            let row = serde_json::json!({"subscription": subscription.get("path"), "rule": rule.get("name")});
+            add(&mut rows, &row, rule, 0);
+        }
+    }
+    TESTS.render(&rows)
 }
 
 /// Draws one thing: a line for each of its fields, those of objects in it with a dot.
