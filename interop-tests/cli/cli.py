@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import urllib.request
 from pathlib import Path
 
@@ -132,6 +134,86 @@ def tls_trusts_the_authority_that_is_named(cli: Cli) -> None:
     cli.fails(3, "send", "secure", "--body", "x", "--connection", text)
 
 
+def messages_are_exported_and_imported(cli: Cli) -> None:
+    bodies = [json.dumps({"body": f"line {n} ä", "properties": {"n": n}}) for n in range(230)]
+    cli("import", "messages", "plain", "-", stdin="\n".join(bodies).encode())
+    blob = bytes(range(256)) * 40
+    with tempfile.TemporaryDirectory() as directory:
+        first, second = Path(directory) / "first.jsonl", Path(directory) / "second.jsonl"
+        cli("send", "plain", "--file", str(write(Path(directory) / "blob", blob)))
+        cli("export", "messages", "plain", "--file", str(first))
+        lines = [json.loads(line) for line in first.read_text().splitlines()]
+        assert len(lines) == 231 and all(line["encoded"] and "body" not in line for line in lines)
+        assert cli("export", "messages", "plain", "--filter", "n >= 225").count("\n") == 5
+        cli("purge", "plain", "--yes")
+        cli("import", "messages", "plain", str(first))
+        cli("export", "messages", "plain", "--file", str(second))
+        before, after = ([kept(line) for line in file.read_text().splitlines()] for file in (first, second))
+        assert before == after, (before[:2], after[:2])
+        shown = json.loads(cli("messages", "list", "plain", "--limit", "300", "--output", "json"))["messages"]
+        assert [one["body"].get("text") for one in shown[:230]] == [f"line {n} ä" for n in range(230)] and shown[7]["properties"] == {"n": 7}
+        # A wrong line is named, and the lines before it are sent once.
+        cli("purge", "plain", "--yes")
+        broken = bodies[:150] + ["{"] + bodies[150:]
+        failed = cli.run("import", "messages", "plain", "-", stdin="\n".join(broken).encode())
+        assert failed.returncode == 2 and b"line 151" in failed.stderr and b"--from-line 101" in failed.stderr, failed.stderr
+        mended = bodies[:150] + [""] + bodies[150:]
+        cli("import", "messages", "plain", "-", "--from-line", "101", stdin="\n".join(mended).encode())
+        shown = json.loads(cli("messages", "list", "plain", "--limit", "300", "--output", "json"))["messages"]
+        assert [one["properties"]["n"] for one in shown] == list(range(230))
+        cli("purge", "plain", "--yes")
+        cli.fails(2, "import", "messages", "plain", str(Path(directory) / "none"))
+        config = Path(directory) / "Config.json"
+        cli("export", "config", "--file", str(config))
+        assert {queue["Name"] for queue in json.loads(config.read_text())["UserConfig"]["Namespaces"][0]["Queues"]} >= set(QUEUES)
+        cli("queues", "delete", "wrong", "--yes")
+        assert json.loads(cli("import", "config", str(config), "--output", "json")) == {"made": 1, "changed": 0, "refused": []}
+        cli("queues", "show", "wrong")
+
+
+def write(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path
+
+
+def kept(line: str) -> bytes:
+    """The bytes of a message from the application-properties on: the broker sets times before these, and a missing message id."""
+    encoded = base64.b64decode(json.loads(line)["encoded"])
+    return encoded[min(at for at in (encoded.find(b"\x00\x53\x74"), encoded.find(b"\x00\x53\x75")) if at != -1):]
+
+
+def keys_are_rotated_and_looks_are_printed(cli: Cli) -> None:
+    made = json.loads(cli("keys", "create", "plain", "app", "--right", "send", "--output", "json"))
+    rotated = json.loads(cli("keys", "rotate", "plain", "app", "--key", "primary", "--yes", "--output", "json"))
+    assert rotated["secondary_key"] == made["secondary_key"] and rotated["primary_key"] != made["primary_key"]
+    assert "app" in cli("keys", "list", "plain") and "send" in cli("keys", "list", "plain")
+    cli.fails(2, "keys", "delete", "plain", "app")
+    cli("keys", "delete", "plain", "app", "--yes")
+    assert cli("keys", "list", "plain").strip() == "nothing"
+    cli("send", "counted", "--body", "a needle in the hay", "--message-id", "needle")
+    found = json.loads(cli("search", "--text", "needle", "--output", "json"))["messages"]
+    assert [(one["queue"], one["message"]["message_id"]) for one in found] == [("counted", "needle")], found
+    assert "counted" in cli("search", "--message-id", "needle")
+    cli("schedule", "scheduled", "--body", "later", "--in", "1h")
+    assert sum(span["messages"] for span in json.loads(cli("scheduled", "scheduled", "--output", "json"))["spans"]) >= 1
+    assert "points" in json.loads(cli("history", "--output", "json")) and "points" in json.loads(cli("history", "counted", "--output", "json"))
+    assert "put" in cli("audit") or "create" in cli("audit") or "update" in cli("audit")
+    cli("rules", "create", "news/Subscriptions/one", "red", "--filter", "color = 'red' AND n > 3")
+    tested = cli("rules", "test", "news", "--message", json.dumps({"properties": {"color": "red"}}))
+    assert "unknown" in tested and "n > 3" in tested and "true" in tested, tested
+    cli("rules", "delete", "news/Subscriptions/one", "red")
+    number = found[0]["message"]["sequence_number"]
+    assert "$Default" in cli("rules", "test", "news/Subscriptions/one", "--kept", f"counted:{number}")
+    cli.fails(2, "rules", "test", "news", "--kept", "counted")
+    first, second = (json.loads(line) for line in cli("top", "--count", "2", "--interval", "1", "--output", "json").splitlines())
+    (counted,) = [one for one in first["entities"] if one["path"] == "counted"]
+    assert counted["active"] == 1 and {one["path"] for one in second["entities"]} >= {"counted", "news", "news/Subscriptions/one"}, counted
+    assert "IN/S" in cli("top", "--count", "1")
+    cli.fails(4, "connections", "close", "4000000000", "--link", "1")
+    cli("purge", "counted", "--yes")
+    cli("purge", "scheduled", "--yes")
+
+
 def mistakes_have_exit_codes(cli: Cli) -> None:
     assert "not-found" in cli.fails(4, "send", "nowhere", "--body", "x")
     assert "SharedAccessKey" in cli.fails(2, "send", "wrong", "--body", "x", "--connection", "Endpoint=sb://a;SharedAccessKeyName=r")
@@ -158,6 +240,8 @@ TESTS = [
     sessions_are_named_or_next,
     a_subscription_gets_what_its_topic_is_sent,
     tls_trusts_the_authority_that_is_named,
+    messages_are_exported_and_imported,
+    keys_are_rotated_and_looks_are_printed,
     mistakes_have_exit_codes,
     stats_count_messages_by_state,
 ]

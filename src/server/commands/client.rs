@@ -174,6 +174,21 @@ impl Client {
         self.exchange(method, path, text, &[]).await
     }
 
+    /// Returns an answer that is no JSON; the path is below `/api/v1/`.
+    pub(super) async fn text(
+        &self,
+        path: &str,
+        headers: &[(&'static str, &str)],
+    ) -> Result<String, CommandError> {
+        let (status, bytes) = self
+            .request(Method::GET, path, String::new(), headers)
+            .await?;
+        if status.is_success() {
+            return Ok(String::from_utf8_lossy(&bytes).into_owned());
+        }
+        Err(refused(status, &bytes))
+    }
+
     async fn exchange(
         &self,
         method: Method,
@@ -181,6 +196,24 @@ impl Client {
         body: String,
         headers: &[(&'static str, &str)],
     ) -> Result<Value, CommandError> {
+        let (status, bytes) = self.request(method, path, body, headers).await?;
+        if status == StatusCode::NO_CONTENT {
+            return Ok(Value::Null);
+        }
+        if status.is_success() {
+            let answer = serde_json::from_slice(&bytes);
+            return answer.map_err(|_| not_json(status));
+        }
+        Err(refused(status, &bytes))
+    }
+
+    async fn request(
+        &self,
+        method: Method,
+        path: &str,
+        body: String,
+        headers: &[(&'static str, &str)],
+    ) -> Result<(StatusCode, Bytes), CommandError> {
         let place = format!("{}:{}", self.host, self.port);
         let failed =
             |error: &dyn fmt::Display| CommandError::Unreachable(format!("{place}: {error}"));
@@ -222,27 +255,28 @@ impl Client {
         } else {
             exchange(stream, request, read).await
         };
-        let (status, bytes) = answered
+        answered
             .map_err(|error| failed(&error))?
-            .map_err(|error| failed(&error))?;
-        if status == StatusCode::NO_CONTENT {
-            return Ok(Value::Null);
-        }
-        let answer: Value = serde_json::from_slice(&bytes).map_err(|_| {
-            failed(&format!(
-                "the answer ({status}) is not JSON: is this a broker?"
-            ))
-        })?;
-        if status.is_success() {
-            return Ok(answer);
-        }
-        let detail = answer.get("detail").and_then(Value::as_str);
-        let detail = detail.map_or_else(|| answer.to_string(), ToOwned::to_owned);
-        Err(match status {
-            StatusCode::NOT_FOUND => CommandError::NotFound(detail),
-            _ => CommandError::Refused(detail),
-        })
+            .map_err(|error| failed(&error))
     }
+}
+
+/// Says what a problem that the broker answers with says.
+fn refused(status: StatusCode, bytes: &[u8]) -> CommandError {
+    let Ok(problem) = serde_json::from_slice::<Value>(bytes) else {
+        return not_json(status);
+    };
+    let detail = problem.get("detail").and_then(Value::as_str);
+    let detail = detail.map_or_else(|| problem.to_string(), ToOwned::to_owned);
+    match status {
+        StatusCode::NOT_FOUND => CommandError::NotFound(detail),
+        _ => CommandError::Refused(detail),
+    }
+}
+
+fn not_json(status: StatusCode) -> CommandError {
+    let text = format!("the answer ({status}) is not JSON: is this a broker?");
+    CommandError::Unreachable(text)
 }
 
 /// Encodes a segment of a path.

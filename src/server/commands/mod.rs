@@ -12,6 +12,7 @@ pub(super) mod log;
 mod messages;
 mod stats;
 mod table;
+mod top;
 
 use std::process::ExitCode;
 
@@ -71,6 +72,8 @@ pub(super) enum BrokerCommand {
     Redrive(Remote<RedriveArgs>),
     /// Count the messages of entities by state.
     Stats(Remote<stats::StatsArgs>),
+    /// Show entities, their messages and their rates, live in the terminal.
+    Top(Remote<top::TopArgs>),
     /// Back up a broker that runs.
     Backup(Remote<backup::BackupArgs>),
     #[command(flatten)]
@@ -173,6 +176,7 @@ impl BrokerCommand {
             Self::Move(it) => of(&it.common)?.move_messages(&it.command).await,
             Self::Redrive(it) => of(&it.common)?.redrive(&it.command).await,
             Self::Stats(it) => of(&it.common)?.stats(&it.command).await,
+            Self::Top(it) => of(&it.common)?.top(&it.command).await,
             Self::Backup(it) => of(&it.common)?.back_up(&it.command).await,
             Self::Amqp(command) => Box::pin(command.carry_out()).await,
         }

@@ -144,6 +144,20 @@ pub(super) const STATS: Table = Table {
         ("BYTES", "/size_bytes"),
     ],
 };
+pub(super) const TOP: Table = Table {
+    columns: &[
+        ("PATH", "/path"),
+        ("ACTIVE", "/active"),
+        ("LOCKED", "/locked"),
+        ("DEFERRED", "/deferred"),
+        ("SCHEDULED", "/scheduled"),
+        ("DEAD LETTERS", "/dead_letters"),
+        ("RECEIVERS", "/receivers"),
+        ("IN/S", "/incoming_rate"),
+        ("COMPLETED/S", "/completed_rate"),
+        ("DEAD-LETTERED/S", "/dead_lettered_rate"),
+    ],
+};
 pub(super) const DEAD_LETTERS: Table = Table {
     columns: &[
         ("MESSAGES", "/messages"),
