@@ -451,6 +451,10 @@ pub const AUDIT_ENTRIES: usize = 1_000;
 pub const AUDIT_DETAIL_LENGTH: usize = 1_000;
 /// Bytes of the body of a request of the JSON API.
 pub const API_BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Bytes of the template of a body.
+pub const TEMPLATE_BYTES_MAX: usize = 64 * 1024;
+/// Placeholders of the template of a body.
+pub const TEMPLATE_PLACEHOLDERS_MAX: usize = 100;
 /// Seconds for which a request may wait for the end of a job.
 pub const JOB_WAIT_SECONDS_MAX: u64 = 30;
 /// Jobs of a shard that run at once.

@@ -32,7 +32,7 @@ pub use compose::{Composer, Draft};
 pub use control::Control;
 pub use parse::Message;
 pub use properties::{Field, Part, same_name};
-pub use render::{render, render_front};
+pub use render::{render, render_front, render_with_body};
 pub use scalar::Scalar;
 
 /// Message-format of a batch: its data sections hold whole messages (`messaging.md#batches`).

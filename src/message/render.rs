@@ -5,7 +5,7 @@ use super::{Amendments, Field, Malformed, MessageState, Stamps};
 use crate::codec::descriptor;
 use crate::codec::value::{elements, entries, extent, is_called, text};
 use crate::codec::write::{
-    begin_list, begin_map, end_compound, write_descriptor, write_null, write_string,
+    begin_list, begin_map, end_compound, write_binary, write_descriptor, write_null, write_string,
     write_timestamp, write_uint,
 };
 use crate::time::{Millis, Timestamp};
@@ -34,6 +34,19 @@ pub fn render(out: &mut Vec<u8>, message: &[u8], stamps: &Stamps) {
     out.extend_from_slice(rest);
 }
 
+/// Appends a message as [`render`] does, with other bytes as its body, in one data section. A footer is left out: it may sign
+/// the body.
+pub fn render_with_body(out: &mut Vec<u8>, message: &[u8], stamps: &Stamps, body: &[u8]) {
+    let trusted = |_, value: &[u8]| extent(value).ok_or_else(cut);
+    if let Ok(sections) = Sections::find(message, trusted) {
+        front_of(&sections, message).write(out, stamps);
+        let own = sections.application_properties.of(message);
+        application_properties(out, own, stamps.amendments.as_deref());
+    }
+    write_descriptor(out, descriptor::DATA);
+    write_binary(out, body);
+}
+
 /// Appends the front of a message as [`render`] does, and returns the rest: bytes of the sender's
 /// that need not be copied.
 pub fn render_front<'m>(out: &mut Vec<u8>, message: &'m [u8], stamps: &Stamps) -> &'m [u8] {
@@ -47,14 +60,7 @@ pub fn render_front<'m>(out: &mut Vec<u8>, message: &'m [u8], stamps: &Stamps) -
     let Ok(sections) = Sections::find(message, trusted) else {
         return message;
     };
-    let front = Front {
-        header: sections.header.of(message),
-        delivery_annotations: sections.delivery_annotations.of(message),
-        message_annotations: sections.message_annotations.of(message),
-        properties: sections.properties.of(message),
-        rest: &[],
-    };
-    front.write(out, stamps);
+    front_of(&sections, message).write(out, stamps);
     let own = sections.application_properties.of(message);
     application_properties(out, own, amended);
     let own = sections.body.of(message).unwrap_or_default();
@@ -68,6 +74,17 @@ pub fn render_front<'m>(out: &mut Vec<u8>, message: &'m [u8], stamps: &Stamps) -
         out.extend_from_slice(own);
     }
     &[]
+}
+
+/// Returns the front of a message whose sections are known.
+fn front_of<'m>(sections: &Sections, message: &'m [u8]) -> Front<'m> {
+    Front {
+        header: sections.header.of(message),
+        delivery_annotations: sections.delivery_annotations.of(message),
+        message_annotations: sections.message_annotations.of(message),
+        properties: sections.properties.of(message),
+        rest: &[],
+    }
 }
 
 /// The part of a message that a delivery encodes anew, and the rest.

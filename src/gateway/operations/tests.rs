@@ -94,6 +94,7 @@ fn redrive() -> JobAction {
     JobAction::Move {
         to: None,
         action: None,
+        body: None,
     }
 }
 
@@ -226,6 +227,62 @@ fn a_purge_takes_one_state_and_continues_after_a_restart() {
 }
 
 #[test]
+fn a_body_is_made_of_a_template_and_a_message_without_what_it_needs_stays() {
+    let mut bench = Bench::new();
+    let first = r#"{"order": {"id": 7}, "amount": "1,5"}"#;
+    bench.send("q", with_property("color", "blue", first));
+    bench.send("q", with_property("color", "red", "no JSON"));
+    settle(&mut bench, dead_letter("BadAmount"));
+    settle(&mut bench, dead_letter("BadAmount"));
+    let body = r#"{"amount": 1.5, "order": {{body:/order}}, "color": "{{property:color}}"}"#;
+    let action = JobAction::Move {
+        to: None,
+        action: Some("SET color = 'green'".to_owned()),
+        body: Some(body.to_owned()),
+    };
+    let job = done(&mut bench, DEAD, all(), action);
+    assert_eq!(
+        (job.matched, job.changed, job.skipped),
+        (2, 1, 1),
+        "{job:?}"
+    );
+    assert!(job.last_skipped.unwrap().contains("no JSON"));
+    assert_eq!(numbers(&look(&mut bench, DEAD, &[])), [2]);
+    let found = look(&mut bench, "q", &[]);
+    assert_eq!(numbers(&found), [3]);
+    assert_eq!(found[0].stamps.delivery_count, 0);
+    let rewritten = Message::parse(bench.bytes(found[0].body)).unwrap();
+    let made = r#"{"amount": 1.5, "order": {"id":7}, "color": "green"}"#;
+    assert_eq!(&rewritten.plain_body()[..], made.as_bytes());
+    let none = crate::message::Amendments::default();
+    let properties: Vec<_> = none.properties_of(&rewritten).collect();
+    assert_eq!(properties.len(), 1, "{properties:?}");
+    let here = JobAction::Move {
+        to: Some("q".to_owned()),
+        action: None,
+        body: Some("x".to_owned()),
+    };
+    let job = done(&mut bench, "q", all(), here);
+    assert_eq!((job.changed, job.skipped), (0, 1), "{job:?}");
+    let wrong = JobAction::Move {
+        to: None,
+        action: None,
+        body: Some("{{subject}}".to_owned()),
+    };
+    let description = Box::new(JobDescription {
+        selection: all(),
+        action: wrong,
+        most: None,
+    });
+    let path = "q".to_owned();
+    let denied = perform(&mut bench, Operation::StartJob { path, description }).unwrap_err();
+    assert!(
+        denied.text.contains("action.body: '{{subject}}'"),
+        "{denied:?}"
+    );
+}
+
+#[test]
 fn dead_letters_go_back_mended_and_leave_their_reasons_behind() {
     let mut bench = Bench::new();
     bench.send("q", with_property("color", "blue", "one"));
@@ -243,6 +300,7 @@ fn dead_letters_go_back_mended_and_leave_their_reasons_behind() {
     let action = JobAction::Move {
         to: None,
         action: Some("SET color = 'green'; SET sys.Label = 'mended'".to_owned()),
+        body: None,
     };
     let job = done(&mut bench, DEAD, path, action);
     assert_eq!(
@@ -311,6 +369,7 @@ fn what_cannot_be_moved_stays_and_the_job_says_why() {
     let to = |to: &str| JobAction::Move {
         to: Some(to.to_owned()),
         action: None,
+        body: None,
     };
     let job = done(&mut bench, "q", all(), to("sessions"));
     assert_eq!((job.changed, job.skipped), (0, 2));
@@ -380,6 +439,7 @@ fn a_step_reads_a_bounded_number_of_bytes() {
     let to = JobAction::Move {
         to: Some("t".to_owned()),
         action: None,
+        body: None,
     };
     let id = start(&mut bench, "q", all(), to);
     let mut steps = Vec::new();
@@ -467,6 +527,7 @@ fn jobs_and_selections_are_bounded() {
     let nowhere = JobAction::Move {
         to: Some("nowhere".to_owned()),
         action: None,
+        body: None,
     };
     assert!(refused(&mut bench, all(), nowhere).contains("no entity 'nowhere'"));
     for _ in 0..limits::JOBS_RUNNING_MAX {

@@ -15,6 +15,7 @@
 
 mod run;
 mod selection;
+mod template;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,6 +26,7 @@ use crate::limits;
 use crate::queue::Until;
 use crate::rules::{Action, SqlError};
 use crate::time::Timestamp;
+use template::{Template, TemplateError};
 
 pub use run::JobPage;
 pub use selection::{Selection, SelectionError, Selector};
@@ -44,6 +46,9 @@ pub enum JobAction {
         /// Statements that change its properties first, as the action of a rule does.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         action: Option<String>,
+        /// A template of its new body: `{{body}}`, `{{body:/a/0}}`, `{{property:NAME}}`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        body: Option<String>,
     },
     /// It becomes a dead letter.
     DeadLetter {
@@ -137,6 +142,7 @@ struct Running {
 struct Plan {
     selector: Selector,
     action: Option<Action>,
+    template: Option<Template>,
 }
 
 /// Why a description is none.
@@ -148,6 +154,9 @@ pub enum JobRefused {
     /// Its statements cannot be read.
     #[error("action.action: {0}")]
     Action(#[from] SqlError),
+    /// The template of a body cannot be read.
+    #[error("action.body: {0}")]
+    Template(#[from] TemplateError),
     /// Its statements are too long.
     #[error("action.action has {0} characters, and {max} are the most", max = limits::SQL_LENGTH_MAX)]
     TooLong(usize),
@@ -185,7 +194,21 @@ impl JobDescription {
             | JobAction::Activate
             | JobAction::Reschedule { .. } => None,
         };
-        Ok(Plan { selector, action })
+        let template = match &self.action {
+            JobAction::Move {
+                body: Some(text), ..
+            } => Some(Template::parse(text)?),
+            JobAction::Move { .. }
+            | JobAction::Delete
+            | JobAction::DeadLetter { .. }
+            | JobAction::Activate
+            | JobAction::Reschedule { .. } => None,
+        };
+        Ok(Plan {
+            selector,
+            action,
+            template,
+        })
     }
 }
 

@@ -1,15 +1,19 @@
 //! The steps of jobs.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
+use super::template::Template;
 use super::{Job, JobAction, JobDescription, JobRefused, JobState, Plan, Running};
 use crate::address;
-use crate::ids::{BodyRef, EntityId, JobId};
+use crate::ids::{BodyRef, EntityId, JobId, SequenceNumber};
 use crate::limits;
-use crate::message::{Amendments, Field, Message};
+use crate::message::{Amendments, Field, Message, Stamps, render_with_body};
 use crate::namespace::{Namespaces, StepContext};
 use crate::queue::{
-    Arrival, Arriving, DeadLetter, Inspected, LookOn, Looks, Record, without_dead_letter,
+    Arrival, Arriving, Conditions, DeadLetter, Inspected, LookOn, Looks, Queue, Record,
+    without_dead_letter,
 };
 use crate::rules::{Facts, Share};
 
@@ -290,6 +294,9 @@ impl Namespaces {
             let changed = action.changes(message, &changes, facts, share);
             changes = changed.map_err(|error| format!("action: {error}"))?;
         }
+        if let Some(template) = &plan.template {
+            return self.rewrite_one(cx, template, meant, (message, changes), target);
+        }
         let session = changes.field(Field::SessionId);
         let session = if session.is_some() {
             changes.group_id()
@@ -327,6 +334,52 @@ impl Namespaces {
         };
         self.record_access(cx.now, target);
         self.arrive(cx, departure, arriving);
+        Ok(())
+    }
+
+    /// Puts a message with a new body into another entity, and removes the one that it was.
+    fn rewrite_one(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        template: &Template,
+        meant: &Meant,
+        (message, changes): (&Message, Amendments),
+        target: EntityId,
+    ) -> Result<(), Left> {
+        let Meant {
+            queue: from,
+            inspected,
+            ..
+        } = meant;
+        if target == *from {
+            return Err("body: the destination is the queue that the message is in".to_owned());
+        }
+        // What is due in either is done first, so that nothing but this step removes the message.
+        self.poke(cx, target);
+        self.poke(cx, *from);
+        let number = inspected.number;
+        let there = self.queue(*from);
+        let there = there.and_then(|queue| queue.inspect_one(number, &Conditions::default()));
+        if there.is_none_or(|there| there.is_locked) {
+            return Err("the message is gone".to_owned());
+        }
+        let description = self.queue(target).map(Queue::description);
+        let max = description.map_or(0, |description| description.max_message_bytes);
+        let body = template.fill(message, &changes, max)?;
+        let stamps = Stamps {
+            amendments: Some(Arc::new(changes)),
+            ..inspected.stamps.clone()
+        };
+        let mut bytes = Vec::new();
+        render_with_body(&mut bytes, message.bytes(), &stamps, body.as_bytes());
+        let rewritten = Message::parse(bytes.into()).map_err(|error| error.to_string())?;
+        let taken = self.take_messages(cx, target, vec![rewritten]);
+        if taken.map_err(|denied| denied.text)? == [SequenceNumber(0)] {
+            let text = "the destination has had a message with this id, and drops duplicates";
+            return Err(text.to_owned());
+        }
+        let is_removed = self.with_queue(cx, *from, |queue, cx| queue.delete_one(cx, number));
+        debug_assert_eq!(is_removed, Some(true), "it was there, and not locked");
         Ok(())
     }
 

@@ -70,6 +70,11 @@ enum Action {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schema(example = "SET color = 'red'; REMOVE attempts")]
         action: Option<String>,
+        /// A template of its new body. `{{body}}` is the body, `{{body:/a/0}}` what a JSON pointer finds in it, as JSON, and
+        /// `{{property:NAME}}` an application-property.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(example = "{\"amount\": 1.5, \"customer\": {{body:/customer}}}")]
+        body: Option<String>,
     },
     /// It becomes a dead letter.
     DeadLetter {
@@ -252,7 +257,7 @@ impl Action {
     fn read(self) -> Result<JobAction, Problem> {
         Ok(match self {
             Self::Delete {} => JobAction::Delete,
-            Self::Move { to, action } => JobAction::Move { to, action },
+            Self::Move { to, action, body } => JobAction::Move { to, action, body },
             Self::DeadLetter {
                 reason,
                 description,
@@ -273,7 +278,7 @@ impl Action {
     fn of(action: JobAction) -> Self {
         match action {
             JobAction::Delete => Self::Delete {},
-            JobAction::Move { to, action } => Self::Move { to, action },
+            JobAction::Move { to, action, body } => Self::Move { to, action, body },
             JobAction::DeadLetter {
                 reason,
                 description,

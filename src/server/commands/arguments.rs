@@ -350,6 +350,10 @@ pub(in crate::server) struct MoveArgs {
     /// SQL statements that change their properties first: SET color = 'red'; REMOVE attempts.
     #[arg(long, value_name = "STATEMENTS")]
     pub(super) action: Option<String>,
+    /// A template of their new body: `{{body}}` is the body, `{{body:/a/0}}` what a JSON pointer finds in it, as JSON, and
+    /// `{{property:NAME}}` a property.
+    #[arg(long, value_name = "TEMPLATE")]
+    pub(super) body: Option<String>,
     #[command(flatten)]
     pub(super) job: JobArgs,
 }
@@ -365,6 +369,10 @@ pub(in crate::server) struct RedriveArgs {
     /// SQL statements that change their properties first: SET color = 'red'; REMOVE attempts.
     #[arg(long, value_name = "STATEMENTS")]
     pub(super) action: Option<String>,
+    /// A template of their new body: `{{body}}` is the body, `{{body:/a/0}}` what a JSON pointer finds in it, as JSON, and
+    /// `{{property:NAME}}` a property.
+    #[arg(long, value_name = "TEMPLATE")]
+    pub(super) body: Option<String>,
     #[command(flatten)]
     pub(super) job: JobArgs,
 }

@@ -13,9 +13,9 @@ use super::arguments::{JobArgs, MoveArgs, PurgeArgs, RedriveArgs, SelectionArgs,
 use super::client::CommandError;
 use crate::server::print;
 
-fn moving(to: Option<&str>, action: Option<&str>) -> Value {
+fn moving(to: Option<&str>, action: Option<&str>, body: Option<&str>) -> Value {
     let mut moving = json!({"kind": "move"});
-    for (name, value) in [("to", to), ("action", action)] {
+    for (name, value) in [("to", to), ("action", action), ("body", body)] {
         if let (Some(value), Some(fields)) = (value, moving.as_object_mut()) {
             fields.insert(name.to_owned(), value.into());
         }
@@ -95,7 +95,7 @@ impl Shell {
         let place = args.selection.place();
         let question = format!("Move messages of {place} to {}?", args.to);
         confirm(args.job.yes, &question)?;
-        let action = moving(Some(&args.to), args.action.as_deref());
+        let action = moving(Some(&args.to), args.action.as_deref(), args.body.as_deref());
         self.job(&place, &args.selection, action, &args.job).await
     }
 
@@ -105,7 +105,11 @@ impl Shell {
             args.job.yes,
             &format!("Send dead letters of {entity} again?"),
         )?;
-        let action = moving(args.to.as_deref(), args.action.as_deref());
+        let action = moving(
+            args.to.as_deref(),
+            args.action.as_deref(),
+            args.body.as_deref(),
+        );
         self.job(&dead(entity), &args.selection, action, &args.job)
             .await
     }
