@@ -155,6 +155,33 @@ def a_dead_letter_is_found_mended_and_sent_again(world: World) -> None:
     assert api.messages(dead) == []
 
 
+def bodies_are_rewritten_and_sent_again(world: World) -> None:
+    api, dead = world.api, "orders/$DeadLetterQueue"
+    with world.client() as client, client.get_queue_sender("orders") as sender, client.get_queue_receiver("orders") as receiver:
+        for n, body in enumerate(['{"amount": "1,5", "customer": {"id": 7}}', "no JSON"]):
+            sender.send_messages(ServiceBusMessage(body, message_id=f"m{n}", subject="order", content_type="application/json", application_properties={"region": "EU", "n": n}))
+        for message in receiver.receive_messages(2, max_wait_time=10):
+            receiver.dead_letter_message(message, reason="BadAmount")
+        template = '{"amount": 1.5, "customer": {{body:/customer}}, "region": "{{property:region}}"}'
+        job = api.job(dead, {"kind": "move", "action": "SET mended = TRUE", "body": template})
+        assert (job["matched"], job["changed"], job["skipped"]) == (2, 1, 1) and "no JSON" in job["last_skipped"], job
+        (message,) = receiver.receive_messages(1, max_wait_time=10)
+        assert json.loads(str(message)) == {"amount": 1.5, "customer": {"id": 7}, "region": "EU"}, str(message)
+        assert (message.message_id, message.subject, message.content_type, message.delivery_count) == ("m0", "order", "application/json", 0)
+        assert message.application_properties == {b"region": b"EU", b"n": 0, b"mended": True}, message.application_properties
+        receiver.complete_message(message)
+        (left,) = api.messages(dead)
+        assert left["message_id"] == "m1" and left["body"]["text"] == "no JSON", left
+        status, problem = api.ask("POST", "jobs", {"entity": dead, "action": {"kind": "move", "body": "{{subject}}"}})
+        assert status == 400 and "{{subject}}" in problem["detail"] and "property:NAME" in problem["detail"], problem
+        done = subprocess.run([world.open.state["binary"], "redrive", "orders", "--body", "was: {{body}}", "--yes", "--url", f"http://127.0.0.1:{world.open.http_port}"],
+                              capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        (message,) = receiver.receive_messages(1, max_wait_time=10)
+        assert str(message) == "was: no JSON"
+        receiver.complete_message(message)
+
+
 def a_dead_letter_goes_back_to_the_subscription_that_failed(world: World) -> None:
     api = world.api
     with world.client() as client:
@@ -880,7 +907,7 @@ def any_request_gets_an_answer_that_is_described(world: World) -> None:
 TESTS = [
     a_dead_letter_is_found_mended_and_sent_again, a_dead_letter_goes_back_to_the_subscription_that_failed,
     the_holder_of_a_message_is_known_and_its_connection_closed, a_purge_continues_after_kill_9,
-    a_link_is_detached_and_its_client_attaches_again, deferred_messages_are_received_and_settled,
+    bodies_are_rewritten_and_sent_again, a_link_is_detached_and_its_client_attaches_again, deferred_messages_are_received_and_settled,
     keys_are_made_rotated_and_deleted, a_namespace_is_exported_and_imported,
     deferred_messages_are_put_back_and_scheduled_ones_put_off, the_state_of_a_session_is_seen_and_set,
     entities_and_rules_are_made_changed_and_deleted, a_message_is_searched_in_the_whole_namespace,
