@@ -153,8 +153,7 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     let (stop, stopped) = watch::channel(false);
     let mut helpers = vec![renew_certificates(&tls, &stopped)?];
     helpers.extend(watch_memory(plan, memory, &shards));
-    let keep = |source| keep_keys(source, &shards, keys_wanted, &stopped);
-    helpers.extend(key_source.map(keep));
+    helpers.extend(key_source.map(|it| keep_keys(it, &shards, keys_wanted, &stopped)));
     let history = Arc::new(History::default());
     helpers.push(record_history(&history, &clock, &shards));
     let changes = Arc::new(Changes::new(clock.now()));
@@ -176,11 +175,12 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
         stopped,
         refusals: AtomicU64::new(0),
     });
-    let accept = |listener| accept_at(listener, &server);
-    let acceptors: Vec<Task> = listeners.into_iter().map(accept).collect();
-    // The emulator's message: tools wait for this line (`emulator.md#ports-and-health`).
+    let acceptors = listeners.into_iter();
+    let acceptors: Vec<Task> = acceptors.map(|it| accept_at(it, &server)).collect();
+    let mut signals = Signals::new()?;
+    // The emulator's message: tools wait for this line (`emulator.md#ports-and-health`), and may send a signal then.
     info!("Emulator Service is Successfully Up!");
-    Signals::new()?.next().await;
+    signals.next().await;
     end_at_next_signal()?;
     let tasks = helpers.iter().chain(&acceptors).chain(&owners);
     tasks.for_each(Task::allow_end);
