@@ -21,7 +21,7 @@ mod statistics;
 
 use std::collections::VecDeque;
 
-use crate::access::{Access, Actor, Attempt, Authority, Profile, one_way};
+use crate::access::{Access, Attempt, Authority, Profile, one_way};
 use crate::amqp::{Accept, DeliveryId, Event, Identity, LinkId, Outcome, Refusal};
 use crate::ids::{BodyRef, ConnectionId, EntityId, LockToken, Random};
 use crate::memory::Memory;
@@ -323,18 +323,6 @@ impl Gateway {
         });
         self.count_if_refused(&done);
         done
-    }
-
-    /// Adds an entry to the audit log about an entity that was made, changed or deleted.
-    pub(crate) fn audit_entity(
-        &mut self,
-        cx: &mut StepContext<'_>,
-        actor: &Actor,
-        path: &str,
-        before: Option<&Description>,
-        after: Option<&Description>,
-    ) {
-        self.namespaces.audit_entity(cx, actor, path, before, after);
     }
 
     /// Returns the messages of the next step of some job.

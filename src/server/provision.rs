@@ -83,7 +83,8 @@ pub(super) fn reload(gateway: &mut Gateway, cx: &mut StepContext<'_>, reload: &R
         let path = format!("{prefix}{path}");
         let before = gateway.namespaces().description(&path).cloned();
         if gateway.delete_entity(cx, &path) {
-            gateway.audit_entity(cx, &reload.actor, &path, before.as_ref(), None);
+            let namespaces = gateway.namespaces_mut();
+            namespaces.audit_entity(cx, &reload.actor, &path, before.as_ref(), None);
             done.deleted += 1;
         }
     }
@@ -219,8 +220,8 @@ impl NamespaceScope<'_, '_> {
                 self.done.changed += usize::from(before.is_some());
                 let after = self.described(path).unwrap_or_default();
                 if let Some(actor) = self.actor {
-                    self.gateway
-                        .audit_entity(self.cx, actor, path, before, Some(&after));
+                    let namespaces = self.gateway.namespaces_mut();
+                    namespaces.audit_entity(self.cx, actor, path, before, Some(&after));
                 } else if before.is_some() {
                     let path = address::without_namespace(path);
                     info!(path, "changed to match the configuration");

@@ -25,7 +25,7 @@ use crate::namespace::administration::{
 use crate::queue::EntityKind;
 
 pub use refusal::AdminError;
-pub use text::{duration, parse_duration, parse_time, time};
+pub use text::{duration, parse_duration, parse_time, status, time};
 
 use entry::Resource;
 use target::Target;

@@ -190,7 +190,8 @@ pub(super) fn parse_status(text: &str) -> Option<Status> {
 }
 
 /// Writes a status.
-pub(super) const fn status(status: Status) -> &'static str {
+#[must_use]
+pub const fn status(status: Status) -> &'static str {
     match status {
         Status::Active => "Active",
         Status::Disabled => "Disabled",

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{Answer, Call, Problem, json};
+use crate::access::Authority;
 use crate::gateway::admin::time;
 use crate::namespace::administration::{AdminAnswer, AdminOperation, AuthorizationChange};
 use crate::rights::{AuthorizationRule, Key, Rights};
@@ -119,7 +120,8 @@ pub(super) async fn list(call: &Call<'_>, entity: &str) -> Answer {
     params(("entity" = String, Path, description = "The path of a queue or a topic"), ("name" = String, Path, description = "The name of the rule")),
     responses((status = 200, body = AuthorizationRuleShown), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn put(call: &Call<'_>, entity: &str, name: &str, body: Body) -> Answer {
-    let request: AuthorizationRuleRequest = read(call, entity, body).await?;
+    let authority = call.authorize(entity).await?;
+    let request: AuthorizationRuleRequest = call.json(body).await?;
     let has = |right| request.rights.contains(&right);
     let change = AuthorizationChange::Put {
         rights: Rights {
@@ -131,7 +133,7 @@ pub(super) async fn put(call: &Call<'_>, entity: &str, name: &str, body: Body) -
         secondary_key: request.secondary_key.map(Key::new),
         new_keys: [new_key()?, new_key()?],
     };
-    changed(call, entity, name, change).await
+    changed(call, authority, entity, name, change).await
 }
 
 /// Deletes an authorization rule. What its keys have granted ends when the tokens that were made with them do.
@@ -139,7 +141,8 @@ pub(super) async fn put(call: &Call<'_>, entity: &str, name: &str, body: Body) -
     params(("entity" = String, Path, description = "The path of a queue or a topic"), ("name" = String, Path, description = "The name of the rule")),
     responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn delete(call: &Call<'_>, entity: &str, name: &str) -> Answer {
-    change(call, entity, name, AuthorizationChange::Delete).await?;
+    let authority = call.authorize(entity).await?;
+    change(call, authority, entity, name, AuthorizationChange::Delete).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -150,31 +153,22 @@ pub(super) async fn delete(call: &Call<'_>, entity: &str, name: &str) -> Answer 
     params(("entity" = String, Path, description = "The path of a queue or a topic"), ("name" = String, Path, description = "The name of the rule")),
     responses((status = 200, body = AuthorizationRuleShown), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn rotate(call: &Call<'_>, entity: &str, name: &str, body: Body) -> Answer {
-    let request: RotateRequest = read(call, entity, body).await?;
+    let authority = call.authorize(entity).await?;
+    let request: RotateRequest = call.json(body).await?;
     let change = AuthorizationChange::Rotate {
         is_secondary: request.key == Which::Secondary,
         new_key: new_key()?,
     };
-    changed(call, entity, name, change).await
-}
-
-/// Reads the body of a request that is authorized.
-async fn read<T: serde::de::DeserializeOwned>(
-    call: &Call<'_>,
-    entity: &str,
-    body: Body,
-) -> Result<T, Problem> {
-    call.authorize(entity).await?;
-    call.json(body).await
+    changed(call, authority, entity, name, change).await
 }
 
 async fn change(
     call: &Call<'_>,
+    authority: Authority,
     entity: &str,
     name: &str,
     change: AuthorizationChange,
 ) -> Result<Vec<AuthorizationRule>, Problem> {
-    let authority = call.authorize(entity).await?;
     let operation = AdminOperation::ChangeAuthorization {
         path: entity.to_owned(),
         name: name.to_owned(),
@@ -184,8 +178,14 @@ async fn change(
 }
 
 /// Carries a change out, and answers with the rule.
-async fn changed(call: &Call<'_>, entity: &str, name: &str, wanted: AuthorizationChange) -> Answer {
-    let rules = change(call, entity, name, wanted).await?;
+async fn changed(
+    call: &Call<'_>,
+    authority: Authority,
+    entity: &str,
+    name: &str,
+    wanted: AuthorizationChange,
+) -> Answer {
+    let rules = change(call, authority, entity, name, wanted).await?;
     let rule = rules.iter().find(|rule| rule.name == name);
     let rule = rule.ok_or_else(Problem::stopping)?;
     Ok(json(StatusCode::OK, &AuthorizationRuleShown::of(rule)))

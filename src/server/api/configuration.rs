@@ -10,7 +10,7 @@ use super::{Answer, Call, Problem, json, rules};
 use crate::access::Authority;
 use crate::address;
 use crate::config::{self, Configuration, Namespace};
-use crate::gateway::admin::duration;
+use crate::gateway::admin::{duration, status};
 use crate::gateway::operations::{Operated, Operation};
 use crate::gateway::rest::property_to_json;
 use crate::limits;
@@ -335,12 +335,6 @@ fn common(description: &Description) -> Map<String, Value> {
         1
     };
     let megabytes = description.max_bytes / (1024 * 1024) / times;
-    let status = match description.status {
-        Status::Active => "Active",
-        Status::Disabled => "Disabled",
-        Status::ReceiveDisabled => "ReceiveDisabled",
-        Status::SendDisabled => "SendDisabled",
-    };
     let mut properties = Map::new();
     let mut set = |name: &str, value: Value| properties.insert(name.to_owned(), value);
     let live = description.default_time_to_live;
@@ -351,7 +345,7 @@ fn common(description: &Description) -> Map<String, Value> {
         set("MaxMessageSizeInKilobytes", kilobytes.into());
     }
     if description.status != Status::Active {
-        set("Status", status.into());
+        set("Status", status(description.status).into());
     }
     let detects = description.detects_duplicates;
     set("RequiresDuplicateDetection", detects.into());

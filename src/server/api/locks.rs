@@ -8,10 +8,10 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::messages::{BodyShown, MessageShown, Shown};
+use super::messages::{BodyShown, MessageShown, Shown, property_value};
 use super::{Answer, Call, Object, Problem, from_number, json};
 use crate::gateway::operations::{Operated, Operation};
-use crate::gateway::rest::{property_of_json, uuid};
+use crate::gateway::rest::uuid;
 use crate::ids::{LockToken, SequenceNumber};
 use crate::limits;
 use crate::message::Amendments;
@@ -223,9 +223,7 @@ impl SettlementRequest {
         })?;
         let mut changes = Amendments::default();
         for (property, value) in &self.properties {
-            let read = property_of_json(value);
-            let why = format!("{value} is no text, number or boolean");
-            let read = read.ok_or_else(|| wrong(&format!("properties.{property}"), &why))?;
+            let read = property_value(name, property, value)?;
             let mut encoded = Vec::new();
             read.encode(&mut encoded);
             changes.set_encoded(property, encoded);

@@ -558,9 +558,7 @@ impl NewMessage {
         let fields = fields.into_iter();
         let fields = fields.filter_map(|(field, value)| Some((field, value?)));
         let properties = self.properties.iter().map(|(property, value)| {
-            let read = property_of_json(value);
-            let why = format!("{value} is no text, number or boolean");
-            let read = read.ok_or_else(|| wrong(&format!("properties.{property}"), &why))?;
+            let read = property_value(name, property, value)?;
             Ok((property.clone(), read))
         });
         let due = instant(&format!("{name}.scheduled_for"), self.scheduled_for)?;
@@ -576,6 +574,19 @@ impl NewMessage {
         composer.push(&body);
         parse(composer.finish().to_vec())
     }
+}
+
+/// Reads the value of an application-property of the thing with this name in the body.
+pub(super) fn property_value(
+    name: &str,
+    property: &str,
+    value: &serde_json::Value,
+) -> Result<Scalar<'static>, Problem> {
+    let wrong = || {
+        let why = format!("{value} is no text, number or boolean");
+        Problem::bad_request(format!("{name}.properties.{property}: {why}."))
+    };
+    property_of_json(value).ok_or_else(wrong)
 }
 
 /// Reads a time.
