@@ -548,10 +548,25 @@ pub const INPUT_BYTES: usize = 64 * 1024;
 pub const OUTPUT_KEPT_BYTES: usize = 4 * 1024;
 /// Entities that one request for health may name.
 pub const HEALTH_ENTITIES_MAX: usize = 100;
-/// Bytes of a document of an OIDC issuer: key sets have some KiB.
-pub const ISSUER_BYTES_MAX: usize = 1024 * 1024;
-/// Redirects of an OIDC issuer that are followed.
-pub const ISSUER_REDIRECTS_MAX: usize = 5;
+/// Bytes of an answer that the server fetches: key sets of an issuer have some KiB.
+pub const FETCHED_BYTES_MAX: usize = 1024 * 1024;
+/// Redirects that are followed to fetch a document.
+pub const FETCH_REDIRECTS_MAX: usize = 5;
+
+/// Deliveries of a shard whose settlement a trace waits for; beyond that, the oldest has no span of its settlement.
+pub const TRACED_DELIVERIES_MAX: usize = 50_000;
+/// Spans of a shard that wait for the disk; beyond that, messages have none.
+pub const TRACED_GROUPS_SPANS_MAX: usize = 50_000;
+/// Spans that wait to be sent to the collector; beyond that they are dropped.
+pub const SPANS_WAITING_MAX: usize = 65_536;
+/// Spans in one request to the collector.
+pub const SPANS_IN_REQUEST_MAX: usize = 2_048;
+/// How often spans are sent to the collector.
+pub const SPANS_INTERVAL: Millis = Millis::from_secs(2);
+/// How long the collector may take to answer.
+pub const COLLECTOR_WAIT: Millis = Millis::from_secs(10);
+/// How long a stop waits for the last spans to be sent.
+pub const SPANS_STOP_WAIT: Millis = Millis::from_secs(3);
 
 /// How long to wait before a segment is prepared again after the disk was full.
 pub const PREPARE_RETRY: Millis = Millis::from_secs(1);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What an operator sees of a broker that the Python SDK uses: metrics in both text formats, by the parsers of Prometheus's own client;
-who may see them; and the alerts and the dashboard of docs/monitoring, by promtool."""
+who may see them; the alerts and the dashboard of docs/monitoring, by promtool; and traces (traces.py)."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from prometheus_client.parser import text_string_to_metric_families as read_prom
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import checks  # noqa: E402
+import traces  # noqa: E402
 from broker import ROOT, WORK, Broker, free_ports  # noqa: E402
 
 PROMTOOL = os.environ["PROMTOOL"]
@@ -112,6 +113,9 @@ class World:
         (self.alone,) = free_ports(1)
         arguments = ["--auth", "sas", "--metrics", f"127.0.0.1:{self.alone}", "--metrics-entities", "2"]
         self.closed = Broker.create(directory / "closed", config, arguments)
+        self.collector = traces.Collector()
+        arguments = ["--traces", self.collector.url, "--traces-header", "X-Api-Key=of the test"]
+        self.traced = Broker.create(directory / "traced", config, arguments)
 
     def client(self) -> ServiceBusClient:
         return ServiceBusClient.from_connection_string(self.open.connection_string)
@@ -344,13 +348,14 @@ TESTS = [
     metrics_count_what_a_client_does, metrics_count_expiry_sessions_topics_and_refusals, both_formats_are_read_by_their_parsers,
     an_entity_may_be_named_metrics, the_operators_key_is_needed, the_address_of_metrics_is_for_them_alone,
     entities_beyond_the_bound_are_added_up, health_says_what_is_missing, the_command_asks_for_health, alerts_are_right, what_is_queried_is_reported,
+    *traces.TESTS,
 ]
 
 
 def main(words: list[str]) -> int:
     shutil.rmtree(DIRECTORY, ignore_errors=True)
     world = World(DIRECTORY)
-    return checks.run(TESTS, world, [world.open, world.closed], words)
+    return checks.run(TESTS, world, [world.open, world.closed, world.traced], words)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ mod scalar;
 mod scalar_tests;
 #[cfg(test)]
 mod tests;
+mod trace_context;
 
 use crate::time::{Millis, Timestamp};
 
@@ -34,6 +35,7 @@ pub use parse::Message;
 pub use properties::{Field, Part, same_name};
 pub use render::{render, render_front, render_with_body};
 pub use scalar::Scalar;
+pub use trace_context::TraceContext;
 
 /// Message-format of a batch: its data sections hold whole messages (`messaging.md#batches`).
 pub const BATCH_FORMAT: u32 = 0x8001_3700;

@@ -27,6 +27,7 @@ mod send;
 mod settle;
 mod statistics;
 mod tier;
+mod traces;
 mod transaction_scope;
 pub(crate) mod transactions;
 
@@ -52,6 +53,7 @@ pub use loss::{Salvage, Salvaged};
 pub use recovery::{FoundBody, SearchPosition, Snapshot};
 pub use statistics::{EntityStatistics, QueueStatistics, Statistics};
 pub use tier::Tier;
+pub use traces::{HandedOut, TraceEvent};
 
 pub(crate) use directory::Directory;
 pub(crate) use forwarding::ForwardingTarget;
@@ -99,6 +101,8 @@ pub struct Namespaces {
     groups: Vec<(usize, u64)>,
     /// Entities that were changed or deleted since it was taken.
     changes: VecDeque<EntityChange>,
+    /// What has happened to messages since it was taken; none unless messages are traced.
+    trace_events: Option<Vec<TraceEvent>>,
 }
 
 /// The room of the store for more messages.
@@ -171,6 +175,7 @@ impl Namespaces {
             effects: Effects::default(),
             groups: Vec::new(),
             changes: VecDeque::new(),
+            trace_events: None,
         }
     }
 

@@ -72,10 +72,16 @@ impl Namespaces {
         let selects = node.queue.has_scans();
         let mut loaded = std::mem::take(&mut self.forwarding.loaded);
         let mut leaving: Vec<Taken> = Vec::new();
+        let is_traced = self.is_traced();
+        let mut accepted = Vec::new();
         self.step(cx, id, |queue, cx| {
             for message in messages {
                 let arrival = Arrival::of(&message, queue.description());
                 let taken = queue.enqueue(cx, arrival);
+                if is_traced && let (Some(taken), Some(context)) = (taken, message.trace_context())
+                {
+                    accepted.push((context, taken.number));
+                }
                 numbered(taken.map_or(SequenceNumber(0), |taken| taken.number));
                 if let Some(taken) = taken.filter(|_| keeps || selects) {
                     loaded.insert(taken.body.position, message);
@@ -86,6 +92,7 @@ impl Namespaces {
                 queue.dispatch(cx);
             }
         });
+        self.trace_accepted(cx.group, id, accepted);
         self.forwarding.loaded = loaded;
         match destination {
             Some(path) => {
@@ -114,6 +121,10 @@ impl Namespaces {
             let arrival = Arrival::of(&message, queue.description());
             queue.enqueue_reserved(cx, arrival, number)
         });
+        if self.is_traced() {
+            let accepted = message.trace_context().map(|context| (context, number));
+            self.trace_accepted(cx.group, id, accepted.into_iter().collect());
+        }
     }
 }
 

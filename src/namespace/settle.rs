@@ -1,6 +1,6 @@
 //! Messages are settled by those who hold their locks.
 
-use super::{Denied, DeniedKind, Namespaces, StepContext, transactions};
+use super::{Denied, DeniedKind, Namespaces, StepContext, traces, transactions};
 use crate::ids::{EntityId, LockToken};
 use crate::queue::{Queue, SessionLost, Settlement, SettlementRefused};
 
@@ -24,8 +24,24 @@ impl Namespaces {
         settlement: Settlement,
     ) -> Result<(), Denied> {
         self.check_not_enlisted(queue, token)?;
-        let result = self.with_queue(cx, queue, |queue, cx| queue.settle(cx, token, settlement));
+        let result = self.settle_now(cx, queue, token, settlement);
         self.settled(queue, lost, result)
+    }
+
+    /// Settles a message, whose transaction is committed if it has one.
+    pub(super) fn settle_now(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        queue: EntityId,
+        token: LockToken,
+        settlement: Settlement,
+    ) -> Option<Result<(), SettlementRefused>> {
+        let disposition = traces::disposition(&settlement);
+        let result = self.with_queue(cx, queue, |queue, cx| queue.settle(cx, token, settlement));
+        if self.is_traced() && result == Some(Ok(())) {
+            self.trace_settled(queue, token, disposition);
+        }
+        result
     }
 
     /// Says in the service's words why a settlement did not happen.

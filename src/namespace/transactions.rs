@@ -487,8 +487,7 @@ impl Namespaces {
                 settlement,
                 ..
             } => {
-                let result =
-                    self.with_queue(cx, queue, |queue, cx| queue.settle(cx, token, settlement));
+                let result = self.settle_now(cx, queue, token, settlement);
                 debug_assert_eq!(result, Some(Ok(())), "it was checked");
             }
             Operation::Cancel { queue, mut numbers } => {

@@ -19,6 +19,7 @@ use super::operator::OperatorArgs;
 use super::print;
 use super::serve;
 use super::tls::TlsArgs;
+use super::traces::TracesArgs;
 use crate::config::{self, Configuration, Namespace};
 use crate::limits;
 
@@ -117,6 +118,9 @@ pub struct ServeArgs {
     /// Metrics.
     #[command(flatten)]
     pub metrics: MetricsArgs,
+    /// Traces.
+    #[command(flatten)]
+    pub traces: TracesArgs,
     /// When records are synced to the disk.
     #[arg(long, value_enum, default_value_t = SyncArg::Always)]
     pub sync: SyncArg,

@@ -39,6 +39,11 @@ struct Line {
 #[derive(Debug, Default)]
 pub struct Seen(i64);
 
+/// Returns the system's time as it is, with its full precision: for spans, which other machines compare with theirs.
+pub(super) fn system_time() -> SystemTime {
+    SystemTime::now()
+}
+
 impl Clock {
     /// Starts at the system's time; at `newest`, the newest time of the log, if that lies ahead by no
     /// more than a step that is held.

@@ -6,7 +6,6 @@
 //! Leaves to others: what a key set means and what a token allows, which
 //! [`TokenIssuer`] knows.
 
-mod fetch;
 #[cfg(test)]
 mod tests;
 
@@ -21,8 +20,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-pub(super) use self::fetch::connector;
-use self::fetch::{FetchError, Fetcher, Url};
+use super::fetch::{FetchError, Fetcher, PlainHttp, Url};
 use crate::access::{JwksError, TokenIssuer};
 use crate::limits;
 
@@ -62,7 +60,9 @@ impl OidcArgs {
         let fetcher = Fetcher::new(self.oidc_ca.clone())?;
         let place = match &self.oidc_jwks {
             None => KeyLocation::Discovery(issuer.clone(), discovery_url(issuer)?),
-            Some(text) if is_url(text) => KeyLocation::Url(Url::parse(text)?),
+            Some(text) if is_url(text) => {
+                KeyLocation::Url(Url::parse(text, PlainHttp::ThisMachine)?)
+            }
             Some(file) => KeyLocation::File(PathBuf::from(file)),
         };
         let source = KeySource { place, fetcher };
@@ -88,7 +88,7 @@ pub(super) enum OidcError {
         path: PathBuf,
         source: std::io::Error,
     },
-    #[error("{0} is longer than {max} bytes", max = limits::ISSUER_BYTES_MAX)]
+    #[error("{0} is longer than {max} bytes", max = limits::FETCHED_BYTES_MAX)]
     FileTooLong(PathBuf),
     #[error("{url} is not the configuration of an issuer: {source}")]
     Discovery {
@@ -345,7 +345,7 @@ fn discovery_url(issuer: &str) -> Result<Url, OidcError> {
     }
     let base = issuer.strip_suffix('/').unwrap_or(issuer);
     let url = format!("{base}/.well-known/openid-configuration");
-    Ok(Url::parse(&url)?)
+    Ok(Url::parse(&url, PlainHttp::ThisMachine)?)
 }
 
 async fn read_file(path: PathBuf) -> Result<String, OidcError> {
@@ -355,7 +355,7 @@ async fn read_file(path: PathBuf) -> Result<String, OidcError> {
     });
     let read = read.await.unwrap_or_else(|error| Err(error.into()));
     match read {
-        Ok(text) if text.len() <= limits::ISSUER_BYTES_MAX => Ok(text),
+        Ok(text) if text.len() <= limits::FETCHED_BYTES_MAX => Ok(text),
         Ok(_) => Err(OidcError::FileTooLong(path)),
         Err(source) => Err(OidcError::File { path, source }),
     }
@@ -364,7 +364,7 @@ async fn read_file(path: PathBuf) -> Result<String, OidcError> {
 /// Reads a file, up to one byte beyond the bound.
 fn read_bounded(path: &Path) -> std::io::Result<String> {
     let mut text = String::new();
-    let bytes_max = u64::try_from(limits::ISSUER_BYTES_MAX).unwrap_or(u64::MAX);
+    let bytes_max = u64::try_from(limits::FETCHED_BYTES_MAX).unwrap_or(u64::MAX);
     let file = std::fs::File::open(path)?;
     file.take(bytes_max.saturating_add(1))
         .read_to_string(&mut text)?;

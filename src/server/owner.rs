@@ -12,13 +12,14 @@ use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use super::clock::{Clock, Seen};
+use super::clock::{self, Clock, Seen};
 use super::committer::{CommitterHandle, LogCommand, SharedDisk, SyncProgress};
 use super::mailbox::{Mail, ShardReport, Vitals};
 use super::outbox::Outbox;
 use super::reader::Reader;
+use super::traces::ShardTraces;
 use super::{provision, supervisor};
 use crate::gateway::Gateway;
 use crate::histogram::Histogram;
@@ -57,6 +58,16 @@ pub(super) struct Owner {
     /// Notified when an identity token was signed with a key that is not known.
     keys_wanted: Arc<Notify>,
     vitals: Arc<Vitals>,
+    traces: Option<Tracing>,
+}
+
+/// Makes spans of the shard's events.
+struct Tracing {
+    traces: ShardTraces,
+    /// When the turn began.
+    turn: SystemTime,
+    /// The newest group that is durable.
+    durable: u64,
 }
 
 /// The parts of an owner.
@@ -70,6 +81,7 @@ pub(super) struct OwnerParts {
     pub(super) disk: SharedDisk,
     pub(super) keys_wanted: Arc<Notify>,
     pub(super) vitals: Arc<Vitals>,
+    pub(super) traces: Option<ShardTraces>,
 }
 
 /// The task that waits for the answer to a request.
@@ -101,7 +113,7 @@ fn start_thread(work: Work, panicked: Panicked) -> io::Result<()> {
 impl Owner {
     pub(super) fn new(parts: OwnerParts) -> Self {
         let OwnerParts {
-            shard,
+            mut shard,
             clock,
             sender,
             mailbox,
@@ -110,7 +122,14 @@ impl Owner {
             disk,
             keys_wanted,
             vitals,
+            traces,
         } = parts;
+        shard.set_traced(traces.is_some());
+        let traces = traces.map(|traces| Tracing {
+            traces,
+            turn: clock::system_time(),
+            durable: 0,
+        });
         Self {
             shard,
             clock,
@@ -129,6 +148,7 @@ impl Owner {
             next_request: 0,
             keys_wanted,
             vitals,
+            traces,
         }
     }
 
@@ -179,6 +199,9 @@ impl Owner {
 
     /// One turn of the shard.
     fn turn(&mut self, now: Timestamp, mail: &mut Vec<Mail>) {
+        if let Some(tracing) = &mut self.traces {
+            tracing.turn = clock::system_time();
+        }
         let progress = *self.progress.borrow_and_update();
         self.learn(now, progress);
         for mail in mail.drain(..) {
@@ -201,6 +224,10 @@ impl Owner {
 
     fn learn(&mut self, now: Timestamp, progress: SyncProgress) {
         let SyncProgress { durable, synced } = progress;
+        if let Some(tracing) = &mut self.traces {
+            tracing.durable = durable;
+            tracing.traces.durable(durable);
+        }
         let mut done = None;
         while let Some((_, since)) = self.commits.pop_front_if(|(group, _)| *group <= durable) {
             let done = *done.get_or_insert_with(Instant::now);
@@ -307,6 +334,9 @@ impl Owner {
     fn carry_out(&mut self, now: Timestamp, output: Output) {
         match output {
             Output::Commit(frame) => {
+                if let Some(tracing) = &mut self.traces {
+                    tracing.traces.committed(frame.number);
+                }
                 self.commits.push_back((frame.number, Instant::now()));
                 self.committer.order(LogCommand::Commit(frame));
             }
@@ -330,6 +360,12 @@ impl Owner {
             // Its task sees that the channel is closed.
             Output::Abandon(request) => drop(self.requests.remove(&request)),
             Output::FetchIdentityKeys => self.keys_wanted.notify_one(),
+            Output::Trace(event) => {
+                if let Some(tracing) = &mut self.traces {
+                    let (begun, durable) = (tracing.turn, tracing.durable);
+                    tracing.traces.happened(event, begun, durable);
+                }
+            }
         }
     }
 

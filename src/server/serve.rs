@@ -9,6 +9,7 @@ use std::thread;
 
 use rustix::process::{Resource, Signal, getrlimit, setrlimit};
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal as Signalled, SignalKind, signal};
 use tokio::sync::{Notify, mpsc, watch};
 use tracing::{info, warn};
@@ -38,6 +39,7 @@ use super::shards::{Member, Shards};
 use super::startup::{Started, StartedShard, Startup};
 use super::supervisor::{self, Task};
 use super::tls::{self, Tls, TlsError};
+use super::traces::{Traces, TracesError};
 use crate::access::Profile;
 use crate::config::Configuration;
 use crate::journal;
@@ -101,6 +103,8 @@ pub(super) enum StartError {
     Oidc(#[from] OidcError),
     #[error(transparent)]
     Tls(#[from] TlsError),
+    #[error(transparent)]
+    Traces(#[from] TracesError),
     #[error("the entities of the configuration cannot be provisioned: {0}")]
     Entities(String),
     #[error(transparent)]
@@ -142,22 +146,21 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     let slots = ConnectionSlots::new(descriptors_of_connections(descriptors, shards.len())?);
     let disks = shards.iter().map(|it| (it.number, Arc::clone(&it.disk)));
     let backups = Arc::new(Backups::new(directory(args), disks.collect()));
-    let keys_wanted = Arc::new(Notify::new());
     let partials = PartialBytes::new(plan.partials);
+    let common = OfAllShards::new(args, &clock)?;
     let Running {
         shards,
         owners,
         runtimes,
-    } = run_shards(shards, routes, &clock, &keys_wanted, partials)?;
-    let metrics = Metrics::new(&args.metrics, memory.clone());
+    } = run_shards(shards, routes, &common, partials)?;
     let (stop, stopped) = watch::channel(false);
     let mut helpers = vec![renew_certificates(&tls, &stopped)?];
-    helpers.extend(watch_memory(plan, memory, &shards));
-    helpers.extend(key_source.map(|it| keep_keys(it, &shards, keys_wanted, &stopped)));
+    helpers.extend(watch_memory(plan, memory.clone(), &shards));
+    helpers.extend(key_source.map(|it| keep_keys(it, &shards, &common, &stopped)));
     let history = Arc::new(History::default());
-    helpers.push(record_history(&history, &clock, &shards));
     let changes = Arc::new(Changes::new(clock.now()));
-    helpers.push(follow_changes(&changes, &shards));
+    let recorder = record_history(&history, &clock, &shards);
+    helpers.extend([recorder, follow_changes(&changes, &shards)]);
     helpers.extend(follow_config(args, config, root_key, &shards, &stopped)?);
     let server = Arc::new(ServerState {
         clock,
@@ -168,28 +171,28 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
         slots,
         operator,
         backups,
-        metrics,
+        metrics: Metrics::new(&args.metrics, memory),
         history,
         changes,
         is_open: profile == Profile::Development,
         stopped,
         refusals: AtomicU64::new(0),
     });
-    let acceptors = listeners.into_iter();
-    let acceptors: Vec<Task> = acceptors.map(|it| accept_at(it, &server)).collect();
+    let accept = |listener| accept_at(listener, &server);
+    let acceptors: Vec<Task> = listeners.into_iter().map(accept).collect();
     let mut signals = Signals::new()?;
-    // The emulator's message: tools wait for this line (`emulator.md#ports-and-health`), and may send a signal then.
+    // The emulator's message: tools wait for it (`emulator.md#ports-and-health`), and may send a signal then.
     info!("Emulator Service is Successfully Up!");
     signals.next().await;
     end_at_next_signal()?;
     let tasks = helpers.iter().chain(&acceptors).chain(&owners);
     tasks.for_each(Task::allow_end);
     shards.send_all(|| Input::Stop).await;
-    // Receivers of the notice are gone only if they ended by themselves.
-    let _ = stop.send(true);
+    stop.send_replace(true);
     take_leave(acceptors, owners).await;
     // Nothing is served any more.
     drop(runtimes);
+    common.stop().await;
     Ok(())
 }
 
@@ -210,10 +213,11 @@ fn watch_memory(plan: Plan, memory: Memory, shards: &Arc<Shards>) -> Option<Task
 fn keep_keys(
     source: KeySource,
     shards: &Arc<Shards>,
-    wanted: Arc<Notify>,
+    common: &OfAllShards,
     stopped: &watch::Receiver<bool>,
 ) -> Task {
     let publish = publisher(Arc::clone(shards));
+    let wanted = Arc::clone(&common.keys_wanted);
     let keep = oidc::keep_keys(source, publish, wanted, stopped.clone());
     supervisor::spawn("identity keys", keep)
 }
@@ -259,17 +263,43 @@ struct Running {
     runtimes: Vec<ShardRuntime>,
 }
 
+/// What all shards use.
+struct OfAllShards {
+    clock: Arc<Clock>,
+    /// Notified when a token was signed with a key that is not known.
+    keys_wanted: Arc<Notify>,
+    traces: Option<Traces>,
+}
+
+impl OfAllShards {
+    fn new(args: &ServeArgs, clock: &Arc<Clock>) -> Result<Self, TracesError> {
+        Ok(Self {
+            clock: Arc::clone(clock),
+            keys_wanted: Arc::default(),
+            traces: Traces::start(&args.traces, Handle::current())?,
+        })
+    }
+
+    /// Sends the last spans.
+    async fn stop(self) {
+        if let Some(traces) = self.traces {
+            // Not on this thread, which runs the requests to the collector.
+            let stopped = tokio::task::spawn_blocking(move || traces.stop()).await;
+            stopped.expect("it does not panic");
+        }
+    }
+}
+
 fn run_shards(
     started: Vec<StartedShard>,
     routes: Routes,
-    clock: &Arc<Clock>,
-    keys_wanted: &Arc<Notify>,
+    common: &OfAllShards,
     partials: PartialBytes,
 ) -> Result<Running, StartError> {
     let bytes = limits::MAILBOX_BYTES_MAX / started.len();
     let (mut owners, mut runtimes, mut members) = (Vec::new(), Vec::new(), Vec::new());
     for shard in started {
-        let (owner, runtime, member) = run_shard(shard, bytes, clock, keys_wanted)?;
+        let (owner, runtime, member) = run_shard(shard, bytes, common)?;
         owners.push(owner);
         runtimes.push(runtime);
         members.push(member);
@@ -285,8 +315,7 @@ fn run_shards(
 fn run_shard(
     started: StartedShard,
     bytes: usize,
-    clock: &Arc<Clock>,
-    keys_wanted: &Arc<Notify>,
+    common: &OfAllShards,
 ) -> Result<(Task, ShardRuntime, Member), StartError> {
     let StartedShard {
         number,
@@ -298,14 +327,15 @@ fn run_shard(
     let vitals = Arc::new(Vitals::new());
     let parts = OwnerParts {
         shard,
-        clock: Arc::clone(clock),
+        clock: Arc::clone(&common.clock),
         sender: sender.clone(),
         mailbox,
         committer,
         reader: Reader::start(Arc::clone(&disk), sender.clone())?,
         disk,
-        keys_wanted: Arc::clone(keys_wanted),
+        keys_wanted: Arc::clone(&common.keys_wanted),
         vitals: Arc::clone(&vitals),
+        traces: common.traces.as_ref().map(Traces::of_shard),
     };
     let name = format!("owner of shard {number}");
     let runtime = ShardRuntime::start()?;

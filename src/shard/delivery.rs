@@ -9,6 +9,8 @@ use crate::ids::BodyRef;
 use crate::ids::ConnectionId;
 use crate::journal::Writer;
 use crate::limits;
+use crate::message::Message;
+use crate::namespace::TraceEvent;
 use crate::queue::{Handover, ReceiveMode};
 
 /// A reply with the bytes that it needs.
@@ -47,6 +49,19 @@ pub(super) fn locked(routed: &Routed) -> Option<(LinkId, Tag)> {
 
 fn locked_by(link: LinkId, handover: &Handover) -> Option<(LinkId, Tag)> {
     (handover.mode == ReceiveMode::PeekLock).then(|| (link, handover.token.to_tag()))
+}
+
+/// Returns what a trace has of a reply that leaves.
+pub(super) fn traced(outgoing: &Outgoing) -> Option<TraceEvent> {
+    let Outgoing::Deliver(_, handover, bytes) = outgoing else {
+        return None;
+    };
+    // What is kept was parsed when it came.
+    let message = Message::parse(bytes.clone()).ok();
+    Some(TraceEvent::Released {
+        token: handover.token,
+        context: message.and_then(|message| message.trace_context()),
+    })
 }
 
 impl Shard {

@@ -205,12 +205,13 @@ impl Inline {
                     }
                 }
                 // Everything is synced at once, and clients read what they are sent; requests come over
-                // connections only, and no client has an identity token.
+                // connections only, no client has an identity token, and nothing is traced.
                 Output::Sync
                 | Output::Close(_)
                 | Output::Answer(..)
                 | Output::Abandon(_)
-                | Output::FetchIdentityKeys => {}
+                | Output::FetchIdentityKeys
+                | Output::Trace(_) => {}
             }
         }
         is_busy

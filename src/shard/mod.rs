@@ -474,6 +474,8 @@ impl Shard {
                 journal: &self.journal,
             });
         }
+        let events = self.gateway.namespaces_mut().take_trace_events();
+        self.outputs.extend(events.map(Output::Trace));
         let newest = self.newest_group();
         for routed in replies.drain(..) {
             let group = routed.rests_on.min(newest);
@@ -485,6 +487,11 @@ impl Shard {
         }
         self.replies = replies;
         result
+    }
+
+    /// Says whether there is an [`Output::Trace`] for what happens to messages.
+    pub fn set_traced(&mut self, is_traced: bool) {
+        self.gateway.namespaces_mut().set_traced(is_traced);
     }
 
     /// Returns the newest group that has records: one without any is never sealed.
@@ -576,6 +583,10 @@ impl Shard {
     }
 
     fn queue(&mut self, id: ConnectionId, outgoing: Outgoing) {
+        if self.gateway.namespaces().is_traced() {
+            self.outputs
+                .extend(delivery::traced(&outgoing).map(Output::Trace));
+        }
         if let Some(connection) = self.connections.get_mut(&id) {
             if connection.outgoing.is_empty() {
                 self.unsent.push(id);

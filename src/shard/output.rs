@@ -3,6 +3,7 @@
 use super::{Administered, CheckpointTask, Messaged, OperationAnswer, ReadRequest};
 use crate::ids::ConnectionId;
 use crate::journal::{Frame, SegmentId};
+use crate::namespace::TraceEvent;
 
 /// A request that is answered once; never used twice in the life of a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,6 +34,8 @@ pub enum Output {
     Abandon(RequestId),
     /// Fetch the keys that sign identity tokens: a token was signed with one that is not known.
     FetchIdentityKeys,
+    /// Something has happened to a message: only if [`Shard::set_traced`](super::Shard::set_traced) was called.
+    Trace(TraceEvent),
 }
 
 /// The answer to a request.

@@ -47,7 +47,7 @@ const TABLE: [(&str, &str); 21] = [
 ];
 
 /// Names of other packages, and the places that may use them.
-const OTHERS: [(&str, &[&str]); 19] = [
+const OTHERS: [(&str, &[&str]); 20] = [
     ("tokio::", &["server"]),
     ("axum::", &["server"]),
     ("std::net", &["server"]),
@@ -77,6 +77,7 @@ const OTHERS: [(&str, &[&str]); 19] = [
     ("prometheus_client::", &["server"]),
     ("serde_json_path::", &["namespace"]),
     ("utoipa::", &["server"]),
+    ("opentelemetry", &["server"]),
     ("comfy_table::", &["server"]),
 ];
 

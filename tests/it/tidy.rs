@@ -83,7 +83,7 @@ fn every_source_is_of_a_size_to_read() {
 
 /// Sources of the server that start tasks or threads besides its supervisor, how often, and how their
 /// ends are noticed.
-const STARTED: [(&str, usize, &str); 9] = [
+const STARTED: [(&str, usize, &str); 10] = [
     (
         "connection.rs",
         1,
@@ -107,12 +107,13 @@ const STARTED: [(&str, usize, &str); 9] = [
     ),
     (
         "serve.rs",
-        2,
-        "a start joins one; the other sends keys to the owner",
+        3,
+        "a start joins one; another sends keys to the owner; the sending of the last spans is awaited",
     ),
     ("startup.rs", 1, "a start joins the threads that read logs"),
     ("supervisor.rs", 3, "the supervisor itself"),
     ("tls.rs", 1, "the reading of certificates is awaited"),
+    ("traces.rs", 1, "the request to a collector is awaited"),
 ];
 
 #[test]

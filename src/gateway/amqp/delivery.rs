@@ -15,6 +15,7 @@ impl Gateway {
     pub(crate) fn deliver(&mut self, cx: &mut StepContext<'_>, deliveries: &mut Deliveries) {
         let mut filled = Vec::new();
         let is_logged = request_log::is_on();
+        let is_traced = self.namespaces.is_traced();
         for (rests_on, delivery) in deliveries.drain() {
             let (consumer, reply) = match delivery {
                 Delivery::Drained(consumer, limit) => {
@@ -25,6 +26,10 @@ impl Gateway {
                     if is_logged {
                         let queue = self.link(connection, link).and_then(Link::queue);
                         self.log_delivered(connection, queue, &handover);
+                    }
+                    if is_traced {
+                        let queue = self.link(connection, link).and_then(Link::queue);
+                        self.namespaces.trace_handed_out(queue, &handover);
                     }
                     let load = Load::Messages(u64::from(handover.body.length));
                     if self.load(cx.now, connection, load) {

@@ -15,7 +15,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::connection_string::{ConnectionString, EMULATOR_HTTP_PORT};
 use crate::server::exchange::exchange;
-use crate::server::oidc;
+use crate::server::fetch;
 use crate::server::operator::{self, OperatorArgs};
 
 /// Which broker is asked, and with which credential.
@@ -245,7 +245,7 @@ impl Client {
             body.collect().await.map(|body| (status, body.to_bytes()))
         };
         let answered = if self.is_tls {
-            let connector = oidc::connector(self.ca.as_deref()).map_err(|error| failed(&error))?;
+            let connector = fetch::connector(self.ca.as_deref()).map_err(|error| failed(&error))?;
             let name = ServerName::try_from(self.host.clone()).map_err(|error| failed(&error))?;
             let stream = connector
                 .connect(name, stream)

@@ -335,10 +335,10 @@ async fn redirects_are_followed_within_a_scheme() {
 async fn an_answer_has_bounds() {
     let server = Server::start(|_| {
         Box::new(|path| match path {
-            "/huge" => ok(&" ".repeat(limits::ISSUER_BYTES_MAX + 1)),
+            "/huge" => ok(&" ".repeat(limits::FETCHED_BYTES_MAX + 1)),
             "/full" => {
                 let keys = jwks("a");
-                ok(&(" ".repeat(limits::ISSUER_BYTES_MAX - keys.len()) + &keys))
+                ok(&(" ".repeat(limits::FETCHED_BYTES_MAX - keys.len()) + &keys))
             }
             "/short" => b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{}".to_vec(),
             "/binary" => b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n\xff\xfe".to_vec(),
@@ -478,7 +478,7 @@ async fn a_file_is_bounded_too() {
         text.starts_with(&format!("cannot read {name}: No such file")),
         "{text}"
     );
-    std::fs::write(&file, " ".repeat(limits::ISSUER_BYTES_MAX + 1)).unwrap();
+    std::fs::write(&file, " ".repeat(limits::FETCHED_BYTES_MAX + 1)).unwrap();
     let text = text_of(keys_of(&source).await);
     assert_eq!(text, format!("{name} is longer than 1048576 bytes"));
     std::fs::write(&file, jwks("a")).unwrap();

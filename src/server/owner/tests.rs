@@ -39,6 +39,7 @@ fn owner() -> Owner {
         disk,
         keys_wanted: Arc::default(),
         vitals: Arc::new(Vitals::new()),
+        traces: None,
     })
 }
 

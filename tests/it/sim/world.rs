@@ -496,7 +496,8 @@ impl World {
                 Output::Close(_)
                 | Output::Answer(..)
                 | Output::Abandon(_)
-                | Output::FetchIdentityKeys => {
+                | Output::FetchIdentityKeys
+                | Output::Trace(_) => {
                     return Err(Stop::Wrong(format!("nobody asked for {output:?}")));
                 }
             }

@@ -22,7 +22,7 @@ use super::arguments::AmqpArgs;
 use super::management::{self, Requests};
 use crate::server::commands::client::CommandError;
 use crate::server::commands::connection_string::ConnectionString;
-use crate::server::oidc;
+use crate::server::fetch;
 
 /// How long one exchange with the broker may take.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
@@ -107,7 +107,7 @@ async fn connect(
     if string.is_emulator {
         return handshake(string, stream).await;
     }
-    let connector = oidc::connector(args.ca.as_deref()).map_err(|error| error.to_string())?;
+    let connector = fetch::connector(args.ca.as_deref()).map_err(|error| error.to_string())?;
     // That connector is made for HTTP.
     let mut config = (**connector.config()).clone();
     config.alpn_protocols.clear();

@@ -1,16 +1,15 @@
-//! One GET over HTTP(S): bounded bytes, redirects that keep the scheme, plain HTTP to this machine
-//! only. Small on purpose: it runs once an hour.
+//! Requests of the server to others over HTTP(S): the keys of an issuer, and traces for a collector. Each has a connection
+//! of its own and a bounded answer.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use http_body_util::{BodyExt as _, Empty, Limited};
+use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{ACCEPT, ACCEPT_ENCODING, CONNECTION, HOST, LOCATION, USER_AGENT};
+use hyper::header::{ACCEPT, ACCEPT_ENCODING, CONNECTION, HOST, HeaderValue, LOCATION, USER_AGENT};
 use hyper::{Request, Response, StatusCode, Uri};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls;
@@ -20,12 +19,12 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use crate::limits;
 use crate::server::exchange::exchange;
 
-/// Why a document could not be fetched.
+/// Why a request had no usable answer.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::server) enum FetchError {
+pub(super) enum FetchError {
     #[error("'{0}' is not a URL with http or https and a host")]
     Url(String),
-    #[error("{0} must be https: plain http is for issuers on this machine only")]
+    #[error("{0} must be https: plain http is for this machine only")]
     Plain(String),
     #[error("{from} redirects to {to}, which has another scheme")]
     OtherScheme { from: String, to: String },
@@ -39,22 +38,32 @@ pub(in crate::server) enum FetchError {
     Http { url: String, source: hyper::Error },
     #[error("{url} answered {status}")]
     Status { url: String, status: StatusCode },
-    #[error("the answer of {0} is longer than {max} bytes, or incomplete", max = limits::ISSUER_BYTES_MAX)]
+    #[error("the answer of {0} is longer than {max} bytes, or incomplete", max = limits::FETCHED_BYTES_MAX)]
     Body(String),
     #[error("the answer of {0} is not UTF-8")]
     Text(String),
     #[error("{path} holds no certificate that can be used: {reason}")]
     Certificates { path: PathBuf, reason: String },
-    #[error("the system has no certificates to trust; --oidc-ca names others")]
+    #[error("the system has no certificates to trust: name a file of others")]
     NoCertificates,
     #[error("TLS cannot be set up: {0}")]
     Tls(#[from] rustls::Error),
 }
 
-/// A URL that may be fetched.
+/// Where plain http may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PlainHttp {
+    /// To this machine only: what is asked for is trusted.
+    ThisMachine,
+    /// To any machine.
+    Anywhere,
+}
+
+/// A URL that may be asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Url {
     scheme: UrlScheme,
+    plain: PlainHttp,
     /// A name, or an address without brackets.
     host: String,
     port: u16,
@@ -75,8 +84,8 @@ impl Url {
     ///
     /// # Errors
     ///
-    /// If it is none, or if it is plain http and not of this machine.
-    pub(super) fn parse(text: &str) -> Result<Self, FetchError> {
+    /// If it is none, or if it is plain http where that may not go.
+    pub(super) fn parse(text: &str, plain: PlainHttp) -> Result<Self, FetchError> {
         let no_url = || FetchError::Url(text.to_owned());
         let uri: Uri = text.parse().map_err(|_| no_url())?;
         let (scheme, port) = match uri.scheme_str() {
@@ -90,11 +99,13 @@ impl Url {
             return Err(no_url());
         }
         let host = authority.host().trim_matches(['[', ']']).to_owned();
-        if scheme == UrlScheme::Http && !is_this_machine(&host) {
+        let is_bound = scheme == UrlScheme::Http && plain == PlainHttp::ThisMachine;
+        if is_bound && !is_this_machine(&host) {
             return Err(FetchError::Plain(text.to_owned()));
         }
         Ok(Self {
             scheme,
+            plain,
             host,
             port: authority.port_u16().unwrap_or(port),
             authority: authority.to_string(),
@@ -104,12 +115,18 @@ impl Url {
         })
     }
 
+    /// Returns the path and the query.
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
     /// Returns the target of a redirect: another URL with the same scheme, or a path on this host.
     pub(super) fn lead_to(&self, place: &str) -> Result<Self, FetchError> {
         let next = if place.starts_with('/') && !place.starts_with("//") {
-            Self::parse(&format!("{}://{}{place}", self.scheme, self.authority))?
+            let url = format!("{}://{}{place}", self.scheme, self.authority);
+            Self::parse(&url, self.plain)?
         } else {
-            Self::parse(place)?
+            Self::parse(place, self.plain)?
         };
         if next.scheme == self.scheme {
             Ok(next)
@@ -143,7 +160,7 @@ fn is_this_machine(host: &str) -> bool {
 }
 
 /// The client.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Fetcher {
     /// Certificates to trust, instead of the system's. Read for each fetch, because files change.
     authorities: Option<PathBuf>,
@@ -165,7 +182,7 @@ impl Fetcher {
     /// Returns the document at a URL.
     pub(super) async fn get(&self, url: &Url) -> Result<String, FetchError> {
         let mut place = url.clone();
-        for _ in 0..=limits::ISSUER_REDIRECTS_MAX {
+        for _ in 0..=limits::FETCH_REDIRECTS_MAX {
             match self.ask(&place).await? {
                 FetchOutcome::Document(text) => return Ok(text),
                 FetchOutcome::Elsewhere(next) => place = place.lead_to(&next)?,
@@ -174,23 +191,51 @@ impl Fetcher {
         Err(FetchError::Redirects(url.to_string()))
     }
 
-    async fn ask(&self, url: &Url) -> Result<FetchOutcome, FetchError> {
+    /// Sends a request to a URL, and returns what `read` makes of the answer.
+    pub(super) async fn send<T>(
+        &self,
+        url: &Url,
+        mut request: Request<Full<Bytes>>,
+        read: impl AsyncFnOnce(Response<Incoming>) -> Result<T, FetchError>,
+    ) -> Result<T, FetchError> {
+        const AGENT: &str = concat!("jitney/", env!("CARGO_PKG_VERSION"));
         let failed = |source| FetchError::Connect {
             url: url.to_string(),
             source,
         };
+        let host = HeaderValue::from_str(&url.authority);
+        let host = host.map_err(|_| FetchError::Url(url.to_string()))?;
+        let path = url.path.parse::<Uri>();
+        *request.uri_mut() = path.map_err(|_| FetchError::Url(url.to_string()))?;
+        let headers = request.headers_mut();
+        headers.insert(HOST, host);
+        headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
         let stream = connect(url).await.map_err(failed)?;
-        match url.scheme {
-            UrlScheme::Http => request(url, stream).await,
+        let answer = match url.scheme {
+            UrlScheme::Http => exchange(stream, request, read).await,
             UrlScheme::Https => {
                 let name = ServerName::try_from(url.host.clone())
                     .map_err(|_| FetchError::Url(url.to_string()))?;
                 let stream = connector(self.authorities.as_deref())?
                     .connect(name, stream)
                     .await;
-                request(url, stream.map_err(failed)?).await
+                exchange(stream.map_err(failed)?, request, read).await
             }
-        }
+        };
+        answer.map_err(|source| FetchError::Http {
+            url: url.to_string(),
+            source,
+        })?
+    }
+
+    async fn ask(&self, url: &Url) -> Result<FetchOutcome, FetchError> {
+        let mut request = Request::new(Full::default());
+        let json = HeaderValue::from_static("application/json");
+        request.headers_mut().insert(ACCEPT, json);
+        self.send(url, request, async |response| read(url, response).await)
+            .await
     }
 }
 
@@ -199,7 +244,7 @@ impl Fetcher {
 /// # Errors
 ///
 /// If the certificates cannot be used.
-pub(in crate::server) fn connector(authorities: Option<&Path>) -> Result<TlsConnector, FetchError> {
+pub(super) fn connector(authorities: Option<&Path>) -> Result<TlsConnector, FetchError> {
     let roots = match authorities {
         Some(path) => roots_of_file(path)?,
         None => roots_of_system()?,
@@ -250,29 +295,10 @@ fn roots_of_system() -> Result<rustls::RootCertStore, FetchError> {
 async fn connect(url: &Url) -> std::io::Result<TcpStream> {
     let found = tokio::net::lookup_host((url.host.as_str(), url.port)).await?;
     // A name may resolve to anything, even "localhost".
-    let fits = |address: &SocketAddr| url.scheme == UrlScheme::Https || address.ip().is_loopback();
+    let is_bound = url.scheme == UrlScheme::Http && url.plain == PlainHttp::ThisMachine;
+    let fits = |address: &SocketAddr| !is_bound || address.ip().is_loopback();
     let addresses: Vec<SocketAddr> = found.filter(fits).collect();
     TcpStream::connect(addresses.as_slice()).await
-}
-
-/// Sends the request on a connection, which is not reused.
-async fn request<S>(url: &Url, stream: S) -> Result<FetchOutcome, FetchError>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    let request = Request::get(&url.path)
-        .header(HOST, &url.authority)
-        .header(USER_AGENT, concat!("jitney/", env!("CARGO_PKG_VERSION")))
-        .header(ACCEPT, "application/json")
-        .header(ACCEPT_ENCODING, "identity")
-        .header(CONNECTION, "close")
-        .body(Empty::<Bytes>::new())
-        .map_err(|_| FetchError::Url(url.to_string()))?;
-    let answer = exchange(stream, request, async |response| read(url, response).await);
-    answer.await.map_err(|source| FetchError::Http {
-        url: url.to_string(),
-        source,
-    })?
 }
 
 async fn read(url: &Url, response: Response<Incoming>) -> Result<FetchOutcome, FetchError> {
@@ -290,10 +316,16 @@ async fn read(url: &Url, response: Response<Incoming>) -> Result<FetchOutcome, F
             status,
         });
     }
-    let body = Limited::new(response.into_body(), limits::ISSUER_BYTES_MAX);
-    let body = body.collect().await;
-    let body = body.map_err(|_| FetchError::Body(url.to_string()))?;
-    String::from_utf8(body.to_bytes().into())
+    let body = body(url, response).await?;
+    String::from_utf8(body.into())
         .map(FetchOutcome::Document)
         .map_err(|_| FetchError::Text(url.to_string()))
+}
+
+/// Reads the body of an answer.
+pub(super) async fn body(url: &Url, response: Response<Incoming>) -> Result<Bytes, FetchError> {
+    let body = Limited::new(response.into_body(), limits::FETCHED_BYTES_MAX);
+    let body = body.collect().await;
+    let body = body.map_err(|_| FetchError::Body(url.to_string()))?;
+    Ok(body.to_bytes())
 }
