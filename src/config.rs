@@ -32,6 +32,12 @@ pub struct Configuration {
     pub namespaces: Vec<Namespace>,
 }
 
+/// Returns whether a namespace may have this name: the first label of host names.
+#[must_use]
+pub fn fits_namespace(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+}
+
 /// The entities of a namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Namespace {
@@ -45,6 +51,20 @@ pub struct Namespace {
     pub topics: Vec<ConfiguredTopic>,
     /// `AuthorizationRules`: our extension of the emulator's file.
     pub authorization: Vec<ConfiguredAuthorizationRule>,
+}
+
+impl Namespace {
+    /// Returns a namespace without entities and authorization rules.
+    #[must_use]
+    pub fn empty(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            sku: Sku::default(),
+            queues: Vec::new(),
+            topics: Vec::new(),
+            authorization: Vec::new(),
+        }
+    }
 }
 
 /// The tier of a namespace, which decides how large messages may be.
@@ -384,8 +404,7 @@ impl ConfigReader {
             return None;
         }
         let name = self.string(at, ALLOWED)?;
-        let fits = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
-        if !fits || !names.insert(address::key(name)) {
+        if !fits_namespace(name) || !names.insert(address::key(name)) {
             self.mistake(at, ALLOWED);
             return None;
         }

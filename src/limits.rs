@@ -425,6 +425,8 @@ pub const TESTED_RULES_MAX: usize = 1_000;
 pub const SEARCHED_PAGES: usize = 100;
 /// Bytes of a body that are shown of a message in a list.
 pub const PREVIEW_BYTES: usize = 4 * 1024;
+/// Bytes that are shown of a compressed body after its decompression, and that are decompressed at all.
+pub const DECODED_BYTES_MAX: usize = 256 * 1024;
 /// The time between two looks at the counters of all entities, for their history.
 pub const HISTORY_INTERVAL: Millis = Millis::from_secs(10);
 /// Intervals in the history: an hour.
@@ -567,6 +569,15 @@ pub const SPANS_INTERVAL: Millis = Millis::from_secs(2);
 pub const COLLECTOR_WAIT: Millis = Millis::from_secs(10);
 /// How long a stop waits for the last spans to be sent.
 pub const SPANS_STOP_WAIT: Millis = Millis::from_secs(3);
+
+/// Namespaces of a server.
+pub const NAMESPACES_MAX: usize = 1_000;
+/// Characters of the name of a namespace that the operator makes.
+pub const NAMESPACE_NAME_LENGTH: usize = 50;
+/// Entities that one step of the dropping of a namespace deletes.
+pub const DROPPED_ENTITIES: usize = 10;
+/// How long the connections of a namespace that is dropped may take to close.
+pub const DROP_WAIT: Millis = Millis::from_secs(20);
 
 /// How long to wait before a segment is prepared again after the disk was full.
 pub const PREPARE_RETRY: Millis = Millis::from_secs(1);

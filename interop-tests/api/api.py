@@ -26,6 +26,7 @@ from azure.servicebus.amqp import AmqpAnnotatedMessage, AmqpMessageProperties
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import checks  # noqa: E402
+import server  # noqa: E402
 from broker import WORK, Broker  # noqa: E402
 
 DIRECTORY = Path(os.environ.get("JITNEY_WORK", WORK / "api")) / "own"
@@ -255,10 +256,10 @@ def deferred_messages_are_received_and_settled(world: World) -> None:
             receiver.defer_message(message)
     numbers = [one["sequence_number"] for one in api.messages("bulk", state="deferred")]
     assert len(numbers) == 5, numbers
-    received = api("POST", "entities/bulk/deferred", {"sequence_numbers": numbers[:4]})["messages"]
+    received = api("POST", "entities/bulk/lock", {"sequence_numbers": numbers[:4]})["messages"]
     assert [one["sequence_number"] for one in received] == numbers[:4] and all(one["lock"] for one in received), received
     assert [one["body"]["text"] for one in received] == [f"later {n}" for n in range(4)], received
-    status, problem = api.ask("POST", "entities/bulk/deferred", {"sequence_numbers": [numbers[0], numbers[4]]})
+    status, problem = api.ask("POST", "entities/bulk/lock", {"sequence_numbers": [numbers[0], numbers[4]]})
     assert status == 404 and problem["reason"] == "message_not_found", problem
     tokens = [one["lock_token"] for one in received]
     unknown = "00000000-0000-0000-0000-000000000007"
@@ -282,9 +283,9 @@ def deferred_messages_are_received_and_settled(world: World) -> None:
                         ({"lock_token": unknown, "outcome": "drop"}, "drop")):
         status, problem = api.ask("POST", "entities/bulk/settle", {"settlements": [wrong]})
         assert status == 400 and text in problem["detail"], (wrong, problem)
-    status, problem = api.ask("POST", "entities/grouped/deferred", {"sequence_numbers": [1]})
+    status, problem = api.ask("POST", "entities/grouped/lock", {"sequence_numbers": [1]})
     assert status == 400 and "session" in problem["detail"], problem
-    assert api.ask("POST", "entities/bulk/deferred", {"sequence_numbers": []})[0] == 400
+    assert api.ask("POST", "entities/bulk/lock", {"sequence_numbers": []})[0] == 400
     api.job("bulk", {"kind": "delete"})
     api.job("bulk/$DeadLetterQueue", {"kind": "delete"})
 
@@ -916,6 +917,7 @@ TESTS = [
     a_message_is_tested_against_the_rules_of_a_topic,
     messages_are_carried_byte_for_byte, each_right_allows_its_own,
     the_operator_works_in_every_namespace, what_rest_and_administration_say_is_theirs, the_commands_do_what_the_api_does,
+    *server.TESTS,
     the_configuration_is_read_again_while_clients_work, every_request_is_logged_on_demand, bad_requests_are_told_what_is_wrong, any_request_gets_an_answer_that_is_described,
 ]
 

@@ -105,6 +105,12 @@ impl Grant {
 }
 
 impl Authority {
+    /// Returns whether they are the operator's.
+    #[must_use]
+    pub const fn is_operator(&self) -> bool {
+        self.is_operator
+    }
+
     /// Returns the rights of the operator: everything in every namespace.
     #[must_use]
     pub fn everything() -> Self {

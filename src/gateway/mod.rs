@@ -496,6 +496,10 @@ impl Gateway {
         self.connections.get(connection)?.links.get(&link)
     }
 
+    fn link_mut(&mut self, connection: ConnectionId, link: LinkId) -> Option<&mut Link> {
+        self.connections.get_mut(connection)?.links.get_mut(&link)
+    }
+
     /// Returns the host by which a connection's peer calls its namespace.
     fn host_of(&self, connection: ConnectionId) -> String {
         let known = self.connections.get(connection);

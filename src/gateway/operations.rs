@@ -4,6 +4,7 @@
 //! A client with `Listen` sees, one with `Manage` changes. What concerns no entity needs the right to the namespace.
 
 mod locks;
+mod namespaces;
 #[cfg(test)]
 mod tests;
 
@@ -23,7 +24,7 @@ use crate::queue::{
     Conditions, ConsumerId, Inspected, Looks, Schedule, SessionInspected, SessionList, Settlement,
     Spans,
 };
-use crate::rights::Right;
+use crate::rights::{AuthorizationRule, Right};
 use crate::time::Timestamp;
 
 /// An operation. Paths are as clients write them: `orders`, `orders/$DeadLetterQueue`, `news/Subscriptions/eu`.
@@ -90,8 +91,8 @@ pub enum Operation {
     Connections,
     /// Close a connection, or detach one of its links.
     Close(ConnectionId, Option<LinkId>),
-    /// Lock deferred messages: all of them, or none.
-    ReceiveDeferred {
+    /// Lock active or deferred messages: all of them, or none.
+    Lock {
         /// The path.
         path: String,
         /// Their numbers.
@@ -117,6 +118,19 @@ pub enum Operation {
     Job(JobId),
     /// Cancel a job.
     CancelJob(JobId),
+    /// Make a namespace, for the operator. It is not recorded here: the server knows which namespaces a shard has.
+    MakeNamespace {
+        /// Its name.
+        name: String,
+        /// Its authorization rules.
+        rules: Vec<AuthorizationRule>,
+    },
+    /// Take a step of the dropping of a namespace, for the operator: delete some of its entities, with their messages, and
+    /// close its connections. If it has none left, it is gone.
+    DropNamespace {
+        /// Its name.
+        name: String,
+    },
     /// List the audit log of the namespace, the newest first.
     Audit {
         /// Entries with smaller numbers only.
@@ -158,6 +172,8 @@ pub enum Operated {
     Locked(Vec<(SequenceNumber, LockToken)>),
     /// The result of each settlement.
     Settled(Vec<Result<(), Denied>>),
+    /// Whether a namespace that is dropped is gone.
+    Dropped(bool),
     /// It is done.
     Done,
 }
@@ -251,8 +267,14 @@ pub struct LinkView {
     pub credit: Option<u32>,
     /// How many messages a receiver has locked.
     pub locked: Option<usize>,
+    /// The lowest number of the messages that a receiver has locked.
+    pub oldest_locked: Option<SequenceNumber>,
+    /// The text of a receiver's selector.
+    pub selector: Option<String>,
     /// The message session that a receiver holds.
     pub session: Option<String>,
+    /// Deliveries that have come over a sender's link, or messages that were handed to a receiver.
+    pub deliveries: Option<u64>,
 }
 
 /// A job.
@@ -283,6 +305,7 @@ impl Operated {
             | Self::Audit(_)
             | Self::Locked(_)
             | Self::Settled(_)
+            | Self::Dropped(_)
             | Self::Done => &[],
         };
         messages.iter().map(|message| message.inspected.body)
@@ -333,9 +356,7 @@ impl Gateway {
             }
             Operation::Schedule { path, spans } => {
                 let queue = self.looked_at(cx, host, authority, &path)?;
-                let queue = self.namespaces.queue(queue);
-                let queue = queue.ok_or_else(|| Denied::not_found("", &path))?;
-                Ok(Operated::Schedule(queue.schedule(spans)))
+                self.count_scheduled(queue, &path, spans)
             }
             Operation::Sessions { path, after, most } => {
                 let queue = self.looked_at(cx, host, authority, &path)?;
@@ -358,8 +379,8 @@ impl Gateway {
                 Ok(Operated::Connections(self.connection_views(&prefix)))
             }
             Operation::Close(id, link) => self.close_for_operator(cx, host, authority, (id, link)),
-            Operation::ReceiveDeferred { path, numbers } => {
-                self.lock_deferred(cx, host, authority, &path, &numbers)
+            Operation::Lock { path, numbers } => {
+                self.lock_by_number(cx, host, authority, &path, &numbers)
             }
             Operation::Settle { path, settlements } => {
                 self.settle_locked(cx, host, authority, &path, settlements)
@@ -380,8 +401,23 @@ impl Gateway {
                 let view = self.cancel_job(cx, host, authority, id)?;
                 Ok(Operated::Job(Box::new(view)))
             }
+            Operation::MakeNamespace { name, rules } => {
+                self.make_namespace(cx, authority, &name, rules)
+            }
+            Operation::DropNamespace { name } => self.drop_namespace(cx, authority, &name),
             Operation::Audit { before, most } => self.list_audit(host, authority, before, most),
         }
+    }
+
+    fn count_scheduled(
+        &self,
+        queue: EntityId,
+        path: &str,
+        spans: Spans,
+    ) -> Result<Operated, Denied> {
+        let queue = self.namespaces.queue(queue);
+        let queue = queue.ok_or_else(|| Denied::not_found("", path))?;
+        Ok(Operated::Schedule(queue.schedule(spans)))
     }
 
     fn list_audit(
@@ -622,13 +658,24 @@ impl Gateway {
             Link::Requests { node, .. } => (LinkRole::Requests, node_shown(node)),
             Link::Responses(_) => (LinkRole::Responses, String::new()),
         };
+        let deliveries = match link {
+            Link::Sender { deliveries, .. } => Some(*deliveries),
+            Link::Receiver { .. }
+            | Link::Waiting { .. }
+            | Link::Coordinator { .. }
+            | Link::Requests { .. }
+            | Link::Responses(_) => None,
+        };
         LinkView {
             id,
             role,
             entity,
             credit: None,
             locked: None,
+            oldest_locked: None,
+            selector: None,
             session: None,
+            deliveries,
         }
     }
 
@@ -655,11 +702,14 @@ impl Gateway {
             };
             let ids: Vec<ConsumerId> = receivers.iter().map(|&(_, _, id)| id).collect();
             let states = queue.receiver_states(&ids);
-            for ((at, index, id), (credit, locked)) in receivers.into_iter().zip(states) {
+            for ((at, index, id), state) in receivers.into_iter().zip(states) {
                 let link = views.get_mut(at).and_then(|view| view.links.get_mut(index));
                 if let Some(link) = link {
-                    link.credit = Some(credit);
-                    link.locked = Some(locked);
+                    link.credit = Some(state.credit);
+                    link.locked = Some(state.locked);
+                    link.oldest_locked = state.oldest_locked;
+                    link.selector = state.selector;
+                    link.deliveries = Some(state.delivered);
                     link.session = queue.session_held_by(id).map(ToOwned::to_owned);
                 }
             }

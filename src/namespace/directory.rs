@@ -44,6 +44,28 @@ impl Directory {
         self.names = names.map(str::to_lowercase).collect();
     }
 
+    /// Adds a namespace, which is not there.
+    pub(super) fn add_name(&mut self, name: &str) {
+        let name = name.to_lowercase();
+        debug_assert!(!self.names.contains(&name), "a name is unique");
+        self.names.push(name);
+    }
+
+    /// Removes a namespace that has no entities, and its tier. The first stays.
+    pub(super) fn remove_name(&mut self, name: &str) {
+        let name = name.to_lowercase();
+        let first = self.names.first().cloned();
+        self.names
+            .retain(|other| *other != name || first.as_ref() == Some(other));
+        self.standard.remove(&address::namespace_prefix(&name));
+    }
+
+    /// Returns whether there is a namespace of this name besides the first.
+    pub(super) fn has_name(&self, name: &str) -> bool {
+        let name = name.to_lowercase();
+        self.names.iter().skip(1).any(|other| *other == name)
+    }
+
     /// Returns the name of the first namespace, if it has one.
     pub(super) fn first_name(&self) -> Option<&str> {
         self.names.first().map(String::as_str)
@@ -57,9 +79,8 @@ impl Directory {
 
     /// Returns the prefix of the paths of a namespace's entities; of an unknown one, that of the first.
     pub(crate) fn prefix_of(&self, namespace: &str) -> String {
-        let name = namespace.to_lowercase();
-        if self.names.iter().skip(1).any(|other| *other == name) {
-            return address::namespace_prefix(&name);
+        if self.has_name(namespace) {
+            return address::namespace_prefix(&namespace.to_lowercase());
         }
         String::new()
     }

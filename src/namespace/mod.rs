@@ -204,6 +204,30 @@ impl Namespaces {
         self.directory.set_names(names);
     }
 
+    /// Adds a namespace without entities, unless it is there.
+    pub fn add_namespace(&mut self, name: &str) {
+        if !self.directory.has_name(name) {
+            self.directory.add_name(name);
+        }
+    }
+
+    /// Removes a namespace that has no entities; the first stays.
+    pub(crate) fn remove_namespace(&mut self, name: &str) {
+        self.directory.remove_name(name);
+    }
+
+    /// Returns the paths of up to `most` entities of a namespace besides the first; of a topic also its subscriptions.
+    pub(crate) fn some_entities(&self, name: &str, most: usize) -> Vec<String> {
+        if !self.directory.has_name(name) {
+            return Vec::new();
+        }
+        let prefix = self.directory.prefix_of(name);
+        let below = self.directory.entities_from(&prefix);
+        let below = below.take_while(|(key, _)| key.starts_with(&prefix));
+        let paths = below.map(|(_, entity)| entity.path.clone());
+        paths.take(most).collect()
+    }
+
     /// Returns the prefix of the paths of a namespace's entities: of one that is not known, that of the
     /// first.
     #[must_use]

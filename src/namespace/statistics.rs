@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::Namespaces;
 use crate::address::{self, SubQueue};
-use crate::queue::{Counters, EntityKind, Queue};
+use crate::queue::{Counters, EntityKind, Queue, Status};
+use crate::time::Timestamp;
 
 /// The entities of a shard's namespaces.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub struct EntityStatistics {
     pub path: String,
     /// Its kind.
     pub kind: EntityKind,
+    /// What clients may do with it.
+    pub status: Status,
     /// Its queues; of sub-queues only those that have or had messages.
     pub queues: Vec<(SubQueue, QueueStatistics)>,
 }
@@ -43,6 +46,10 @@ pub struct QueueStatistics {
     pub bytes: u64,
     /// Receivers.
     pub receivers: usize,
+    /// How many more messages they take, together.
+    pub credit: u64,
+    /// When the oldest message was enqueued that waits for a receiver.
+    pub oldest: Option<Timestamp>,
     /// Message sessions that have messages, a state or a holder.
     pub sessions: usize,
     /// Message sessions that a receiver holds.
@@ -62,6 +69,8 @@ impl QueueStatistics {
             locked: queue.locked(),
             bytes: queue.bytes(),
             receivers: queue.receivers(),
+            credit: queue.credit(),
+            oldest: queue.oldest_waiting(),
             sessions,
             sessions_held,
             counters: queue.counters().copied().unwrap_or_default(),
@@ -76,6 +85,11 @@ impl QueueStatistics {
         self.locked += other.locked;
         self.bytes += other.bytes;
         self.receivers += other.receivers;
+        self.credit += other.credit;
+        self.oldest = match (self.oldest, other.oldest) {
+            (Some(one), Some(two)) => Some(one.min(two)),
+            (one, two) => one.or(two),
+        };
         self.sessions += other.sessions;
         self.sessions_held += other.sessions_held;
         self.counters.add(&other.counters);
@@ -112,6 +126,9 @@ impl Namespaces {
                     namespace,
                     path: address::without_namespace(&entity.path).to_owned(),
                     kind: entity.kind,
+                    status: self
+                        .queue(entity.base)
+                        .map_or(Status::Active, |queue| queue.description().status),
                     queues: queues.collect(),
                 });
             } else {

@@ -41,6 +41,8 @@ struct Consumer {
     limit: u32,
     /// Deliveries made; a serial number.
     delivered: u32,
+    /// Messages that were handed to it.
+    handed_out: u64,
     drain: bool,
     /// Bytes that may still be handed to it before some are written to its peer.
     window: i64,
@@ -65,6 +67,11 @@ impl Consumer {
         // A limit below the deliveries made already is no error, and grants no credit [2.6.7].
         let credit = self.limit.wrapping_sub(self.delivered);
         if credit < 1 << 31 { credit } else { 0 }
+    }
+
+    fn hand_out(&mut self) {
+        self.delivered = self.delivered.wrapping_add(1);
+        self.handed_out += 1;
     }
 
     fn can_take(&self) -> bool {
@@ -99,6 +106,7 @@ impl Consumers {
             mode,
             limit: 0,
             delivered: 0,
+            handed_out: 0,
             drain: false,
             window: limits::RECEIVER_WINDOW_BYTES,
             allowance: Allowance::UpTo(limits::RECEIVER_WINDOW_BYTES),
@@ -200,7 +208,7 @@ impl Consumers {
                 self.turns.pop_front();
                 continue;
             }
-            consumer.delivered = consumer.delivered.wrapping_add(1);
+            consumer.hand_out();
             consumer.window -= i64::from(bytes);
             let mode = consumer.mode;
             if self.turns.len() > 1 {
@@ -229,7 +237,7 @@ impl Consumers {
             .all
             .get_mut(id.0)
             .filter(|consumer| consumer.can_take() && consumer.fits(bytes))?;
-        consumer.delivered = consumer.delivered.wrapping_add(1);
+        consumer.hand_out();
         consumer.window -= i64::from(bytes);
         Some(consumer.mode)
     }
@@ -238,6 +246,7 @@ impl Consumers {
     pub(super) fn return_credit(&mut self, id: ConsumerId) {
         if let Some(consumer) = self.all.get_mut(id.0) {
             consumer.delivered = consumer.delivered.wrapping_sub(1);
+            consumer.handed_out -= 1;
             self.enlist(id);
         }
     }
@@ -294,6 +303,17 @@ impl Consumers {
             .wrapping_sub(consumer.delivered)
             .cast_signed();
         Some(u32::try_from(left).unwrap_or_default())
+    }
+
+    /// Returns how many messages were handed to a receiver.
+    pub(super) fn handed_out(&self, id: ConsumerId) -> u64 {
+        self.all.get(id.0).map_or(0, |consumer| consumer.handed_out)
+    }
+
+    /// Returns how many more messages all receivers take.
+    pub(super) fn credits(&self) -> u64 {
+        let all = self.ids().filter_map(|id| self.credit(id));
+        all.map(u64::from).sum()
     }
 
     pub(super) fn len(&self) -> usize {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::consumers::NO_ONE;
+use super::scan::Scan;
 use super::{
     BodyRef, ConsumerId, LookOn, Looks, MessageSession, Millis, Queue, Seen, SequenceNumber,
     Stamps, StoredState, Timestamp, number, numbers, stamps,
@@ -49,6 +50,21 @@ pub struct Inspected {
     pub message_session: Option<Arc<str>>,
     /// How often it was forwarded.
     pub hops: u8,
+}
+
+/// A receiver as an operator sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReceiverState {
+    /// How many more messages it takes.
+    pub credit: u32,
+    /// How many messages were handed to it.
+    pub delivered: u64,
+    /// How many messages it has locked.
+    pub locked: usize,
+    /// The lowest number of these.
+    pub oldest_locked: Option<SequenceNumber>,
+    /// The text of its selector.
+    pub selector: Option<String>,
 }
 
 /// Up to where a long look goes: the numbers that the queue had given when it began.
@@ -278,20 +294,30 @@ impl Queue {
         }
     }
 
-    /// Returns how many more messages a receiver takes, and how many it has locked, in one look at all locks for all of
-    /// these receivers.
+    /// Returns the states of receivers, in their order: all locks are looked at once.
     #[must_use]
-    pub fn receiver_states(&self, receivers: &[ConsumerId]) -> Vec<(u32, usize)> {
-        let mut locked: BTreeMap<ConsumerId, usize> =
-            receivers.iter().map(|&receiver| (receiver, 0)).collect();
+    pub fn receiver_states(&self, receivers: &[ConsumerId]) -> Vec<ReceiverState> {
+        let mut locks: BTreeMap<ConsumerId, (usize, u64)> = receivers
+            .iter()
+            .map(|&receiver| (receiver, (0, u64::MAX)))
+            .collect();
         for lock in self.locks.iter() {
-            if let Some(count) = locked.get_mut(&lock.holder) {
+            if let Some((count, oldest)) = locks.get_mut(&lock.holder) {
                 *count += 1;
+                *oldest = lock.ordinal.min(*oldest);
             }
         }
         let states = receivers.iter().map(|receiver| {
-            let credit = self.consumers.credit(*receiver).unwrap_or_default();
-            (credit, locked.get(receiver).copied().unwrap_or_default())
+            let (locked, oldest) = locks.get(receiver).copied().unwrap_or_default();
+            let selection = self.consumers.scans().get(receiver).map(Scan::selection);
+            let selector = selection.and_then(|it| it.selector.as_deref());
+            ReceiverState {
+                credit: self.consumers.credit(*receiver).unwrap_or_default(),
+                delivered: self.consumers.handed_out(*receiver),
+                locked,
+                oldest_locked: (locked != 0).then(|| number(oldest)),
+                selector: selector.map(|selector| selector.text().to_owned()),
+            }
         });
         states.collect()
     }

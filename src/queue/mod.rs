@@ -69,7 +69,7 @@ pub use consumers::{Allowance, ConsumerId, ReceiveMode};
 pub use counters::{Counters, DeadLetterCause};
 pub use description::{Description, EntityKind, History, Status};
 pub use forward::{Arriving, Departure};
-pub use inspect::{Conditions, Inspected, Schedule, SessionInspected, Spans, Until};
+pub use inspect::{Conditions, Inspected, ReceiverState, Schedule, SessionInspected, Spans, Until};
 pub use message_session::MessageSession;
 pub use positions::Positions;
 pub use receive::{
@@ -77,7 +77,7 @@ pub use receive::{
     Settlement, SettlementRefused,
 };
 pub use record::{Journal, Passage, Record, StoredState};
-pub use repair::without_dead_letter;
+pub use repair::{NotLockable, without_dead_letter};
 pub use replay::{QueueSnapshot, Replayed};
 pub use scan::{LoadedMessage, ScanMode, Selection};
 pub use send::{Arrival, SendRefused, Taken};
@@ -374,6 +374,26 @@ impl Queue {
     #[must_use]
     pub fn receivers(&self) -> usize {
         self.consumers.len()
+    }
+
+    /// Returns how many more messages all receivers take.
+    #[must_use]
+    pub fn credit(&self) -> u64 {
+        self.consumers.credits()
+    }
+
+    /// Returns when the first message was enqueued that may be given to a receiver and that none has locked.
+    #[must_use]
+    pub fn oldest_waiting(&self) -> Option<Timestamp> {
+        let has_cursor = self.sessions.is_none() && !self.description.partitioned;
+        // With a cursor, all that is available below it was returned.
+        let first = match self.returned.first() {
+            _ if !has_cursor => 0,
+            Some(&ordinal) => ordinal,
+            None => self.cursor,
+        };
+        let entry = self.index.available(first).next()?;
+        Some(entry.enqueued_at)
     }
 
     /// Returns the number of message sessions that have a message, a state or a holder, and of those with a holder.

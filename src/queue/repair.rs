@@ -2,16 +2,61 @@
 
 use std::sync::Arc;
 
+use super::consumers::NO_ONE;
 use super::{
-    Amendments, Changes, Context, DeadLetterCause, Departure, EntityId, Entry, Kind, Millis, Queue,
-    SequenceNumber, StoredState, Timestamp,
+    Amendments, Changes, Context, DeadLetterCause, Departure, EntityId, Entry, Handover, Kind,
+    Millis, Queue, ReceiveMode, SequenceNumber, StoredState, Timestamp, number,
 };
+
+/// A message that cannot be locked by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("The message {number} {why}.", number = number.0)]
+pub struct NotLockable {
+    /// Its number.
+    pub number: SequenceNumber,
+    /// Why.
+    pub why: &'static str,
+}
 
 impl Queue {
     /// Returns whether there is a message with this number that no receiver has locked.
     fn is_free(&self, number: SequenceNumber) -> bool {
         let entry = self.index.get(self.ordinal(number));
         entry.is_some_and(|entry| !entry.locked)
+    }
+
+    /// Locks active or deferred messages for no receiver: all of them, or none.
+    ///
+    /// # Errors
+    ///
+    /// The first that cannot be locked, and why.
+    pub fn lock_by_number(
+        &mut self,
+        cx: &mut Context<'_>,
+        numbers: &[SequenceNumber],
+    ) -> Result<Vec<Handover>, NotLockable> {
+        let mut ordinals: Vec<u64> = numbers.iter().map(|&it| self.ordinal(it)).collect();
+        ordinals.sort_unstable();
+        ordinals.dedup();
+        for &ordinal in &ordinals {
+            let why = match self.index.get(ordinal) {
+                None => "is not there",
+                Some(entry) if entry.locked => "is locked by a receiver",
+                Some(entry) => match entry.state {
+                    StoredState::Scheduled { .. } => "is scheduled: activate it first",
+                    StoredState::Active | StoredState::Deferred => continue,
+                },
+            };
+            let number = number(ordinal);
+            return Err(NotLockable { number, why });
+        }
+        let locked = ordinals.into_iter().filter_map(|ordinal| {
+            self.returned.remove(&ordinal);
+            self.hand_over(cx, ordinal, (NO_ONE, ReceiveMode::PeekLock))
+        });
+        let locked = locked.collect();
+        self.check();
+        Ok(locked)
     }
 
     /// Deletes a message; returns whether it was there and free.

@@ -70,6 +70,10 @@ impl Scan {
         }
     }
 
+    pub(super) const fn selection(&self) -> &Selection {
+        &self.choice
+    }
+
     pub(super) fn is_undecided(&self) -> bool {
         self.undecided
     }

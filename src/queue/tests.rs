@@ -420,6 +420,57 @@ fn deferred_messages_are_received_by_number_only_and_do_not_expire() {
 }
 
 #[test]
+fn an_operator_locks_active_and_deferred_messages_by_their_numbers() {
+    let mut bench = Bench::new(description());
+    for _ in 0..4 {
+        bench.send(None, None);
+    }
+    let first = bench.receive(1).remove(0);
+    bench.settle(first.token, Settlement::Defer(None)).unwrap();
+    let lock = |bench: &mut Bench, numbers: &[u64]| {
+        let numbers: Vec<_> = numbers.iter().copied().map(SequenceNumber).collect();
+        bench.step(|queue, cx| queue.lock_by_number(cx, &numbers)).0
+    };
+    let refused = lock(&mut bench, &[3, 9]).unwrap_err();
+    assert_eq!(refused.to_string(), "The message 9 is not there.");
+    let locked = lock(&mut bench, &[3, 1, 3]).unwrap();
+    assert_eq!(numbers(&locked), [1, 3]);
+    let refused = lock(&mut bench, &[3]).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "The message 3 is locked by a receiver."
+    );
+    // Receivers get the others, and what is given back.
+    assert_eq!(numbers(&bench.receive(4)), [2, 4]);
+    bench
+        .settle(locked[1].token, Settlement::Abandon(None))
+        .unwrap();
+    let again = bench.receive(1).remove(0);
+    assert_eq!(again.stamps.sequence_number, 3);
+    assert_eq!(again.stamps.delivery_count, 1);
+    bench.settle(locked[0].token, Settlement::Complete).unwrap();
+    assert!(lock(&mut bench, &[1]).is_err());
+}
+
+#[test]
+fn the_oldest_message_that_waits_is_known() {
+    let mut bench = Bench::new(description());
+    let oldest = |bench: &mut Bench| bench.step(|queue, _| queue.oldest_waiting()).0;
+    assert_eq!(oldest(&mut bench), None);
+    bench.send(None, None);
+    let one = oldest(&mut bench);
+    bench.wait(1_000);
+    bench.send(None, None);
+    assert!(one.is_some() && oldest(&mut bench) == one);
+    let taken = bench.receive(1).remove(0);
+    assert!(one < oldest(&mut bench));
+    bench
+        .settle(taken.token, Settlement::Abandon(None))
+        .unwrap();
+    assert_eq!(oldest(&mut bench), one);
+}
+
+#[test]
 fn a_message_that_is_deferred_was_delivered() {
     let mut bench = Bench::new(description());
     bench.send(None, None);

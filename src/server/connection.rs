@@ -198,7 +198,7 @@ impl<S: Stream> ConnectionTask<S> {
         self.peer.take_events();
         let mut reports = self.peer.take_reports();
         if self.routing.is_over() {
-            self.routing.route(self.shards.routes(), &mut reports);
+            self.routing.route(&self.shards.routes(), &mut reports);
         }
         // The last of them say that the engine has ended.
         if let Some(membership) = self.membership {
@@ -290,7 +290,7 @@ impl<S: Stream> ConnectionTask<S> {
 
     /// Reports to the shard that the peer has named, if it has named one; `None` if that has ended.
     async fn report(&mut self, mut reports: Vec<Report>, bytes: usize) -> Option<()> {
-        let Some(shard) = self.routing.route(self.shards.routes(), &mut reports) else {
+        let Some(shard) = self.routing.route(&self.shards.routes(), &mut reports) else {
             return Some(());
         };
         self.enter(shard).await;
@@ -361,7 +361,7 @@ impl<S: Stream> ConnectionTask<S> {
         if self.peer.outgoing.is_empty() && !self.peer.is_closed() {
             self.outbox.take(&mut self.peer.outgoing);
             let routes = self.shards.routes();
-            self.asks = self.routing.ask_next(routes, &mut self.peer.outgoing);
+            self.asks = self.routing.ask_next(&routes, &mut self.peer.outgoing);
         }
         if self.output.len() < limits::OUTPUT_BYTES {
             self.peer.engine.go_on();

@@ -295,6 +295,7 @@ fn narrow(count: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::queue::Status;
 
     fn at(step: i64) -> Timestamp {
         Timestamp::from_millis(1_000_000 + step * 10_000)
@@ -312,6 +313,7 @@ mod tests {
                 namespace: "ns".to_owned(),
                 path: path.to_owned(),
                 kind: EntityKind::Queue,
+                status: Status::Active,
                 queues: vec![(SubQueue::Main, queue)],
             }
         });

@@ -26,6 +26,7 @@ use super::connection::{self, AcceptedPeer};
 use super::history::History;
 use super::http;
 use super::metrics::Metrics;
+use super::namespaces::ServerNamespaces;
 use super::operator::Operator;
 use super::shards::Shards;
 use super::socket::{Socket, Stream};
@@ -46,6 +47,7 @@ pub(super) struct ServerState {
     pub(super) slots: ConnectionSlots,
     pub(super) operator: Operator,
     pub(super) backups: Arc<Backups>,
+    pub(super) namespaces: ServerNamespaces,
     pub(super) metrics: Metrics,
     pub(super) history: Arc<History>,
     pub(super) changes: Arc<Changes>,

@@ -38,6 +38,7 @@ mod membership;
 mod memory;
 mod messages;
 mod metrics;
+mod namespaces;
 mod oidc;
 mod operator;
 mod outbox;

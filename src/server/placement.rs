@@ -32,8 +32,11 @@ pub(super) struct Placement {
     version: u32,
     /// The namespace whose entities have no namespace in their paths. It is always in shard 0.
     first: Option<String>,
-    /// All namespaces that ever were in the configuration, in lower case.
+    /// All namespaces that ever were in the configuration, and those that the operator has made, in lower case.
     namespaces: BTreeMap<String, u32>,
+    /// Those that the operator has made: they are served whether the configuration names them or not.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    made: BTreeSet<String>,
 }
 
 /// Why the server does not start.
@@ -217,6 +220,10 @@ impl Placement {
                 return Err(format!("'{namespace}' is not in lower case"));
             }
         }
+        let is_placed = |name: &&String| placement.namespaces.contains_key(*name);
+        if let Some(name) = placement.made.iter().find(|name| !is_placed(name)) {
+            return Err(format!("'{name}' was made, and has no shard"));
+        }
         let first = placement.first.as_ref();
         if let Some(first) = first.filter(|first| placement.namespaces.get(*first) != Some(&0)) {
             return Err(format!(
@@ -342,6 +349,26 @@ impl Placement {
     fn emptiest(&self, count: u32) -> u32 {
         let namespaces = |shard: &u32| self.namespaces.values().filter(|it| *it == shard).count();
         (0..count.max(1)).min_by_key(namespaces).unwrap_or(0)
+    }
+
+    /// Returns the namespaces that the operator has made.
+    pub(super) fn made(&self) -> impl Iterator<Item = &str> {
+        self.made.iter().map(String::as_str)
+    }
+
+    /// Adds a namespace that the operator makes, and returns its shard: the one that it had, or of the first `count` the one
+    /// with the fewest namespaces.
+    pub(super) fn make(&mut self, namespace: &str, count: u32) -> u32 {
+        let namespace = namespace.to_lowercase();
+        let emptiest = self.emptiest(count);
+        self.made.insert(namespace.clone());
+        *self.namespaces.entry(namespace).or_insert(emptiest)
+    }
+
+    /// Forgets a namespace that was dropped.
+    pub(super) fn forget(&mut self, namespace: &str) {
+        self.made.remove(namespace);
+        self.namespaces.remove(namespace);
     }
 
     /// Returns the shard of a namespace.

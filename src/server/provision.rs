@@ -337,7 +337,8 @@ fn authorization_rule(rule: &ConfiguredAuthorizationRule) -> AuthorizationRule {
 }
 
 /// The rule with the key that was made for the namespaces without rules.
-fn root_rule(key: &Key) -> AuthorizationRule {
+/// Returns the rule of the root key.
+pub(super) fn root_rule(key: &Key) -> AuthorizationRule {
     AuthorizationRule {
         name: super::root_key::ROOT.to_owned(),
         rights: Rights::ALL,

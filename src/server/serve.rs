@@ -27,6 +27,7 @@ use super::logging;
 use super::mailbox::{Mailbox, PartialBytes, Vitals};
 use super::memory::{self, Plan};
 use super::metrics::Metrics;
+use super::namespaces::ServerNamespaces;
 use super::oidc::{self, KeySource, OidcError};
 use super::operator::Operator;
 use super::owner::{Owner, OwnerParts};
@@ -128,49 +129,83 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
     survive_long_files()?;
     // Ports first: a second process that cannot have them must not touch the data of the first.
     let listeners = listen_all(&args.listeners, &args.metrics.metrics).await?;
+    let prepared = prepare(args, &config, &listeners)?;
+    let serving = start(args, config, prepared, (listeners, descriptors))?;
+    let mut signals = Signals::new()?;
+    // The emulator's message: tools wait for it (`emulator.md#ports-and-health`), and may send a signal then.
+    info!("Emulator Service is Successfully Up!");
+    signals.next().await;
+    end_at_next_signal()?;
+    serving.stop().await;
+    Ok(())
+}
+
+/// What runs until the stop.
+struct Serving {
+    running: Running,
+    /// Tasks that last as long as the server.
+    helpers: Vec<Task>,
+    acceptors: Vec<Task>,
+    common: OfAllShards,
+    stop: watch::Sender<bool>,
+}
+
+/// Starts all tasks, the listeners last.
+fn start(
+    args: &ServeArgs,
+    config: Configuration,
+    prepared: Prepared,
+    (listeners, descriptors): (Vec<Listener>, usize),
+) -> Result<Serving, StartError> {
     let Prepared {
-        started,
+        started:
+            Started {
+                shards,
+                routes,
+                placement,
+                clock,
+                memory,
+            },
         tls,
         key_source,
         operator,
         profile,
         plan,
         root_key,
-    } = prepare(args, &config, &listeners)?;
-    let Started {
-        shards,
-        routes,
-        clock,
-        memory,
-    } = started;
+    } = prepared;
     let slots = ConnectionSlots::new(descriptors_of_connections(descriptors, shards.len())?);
     let disks = shards.iter().map(|it| (it.number, Arc::clone(&it.disk)));
     let backups = Arc::new(Backups::new(directory(args), disks.collect()));
     let partials = PartialBytes::new(plan.partials);
     let common = OfAllShards::new(args, &clock)?;
-    let Running {
-        shards,
-        owners,
-        runtimes,
-    } = run_shards(shards, routes, &common, partials)?;
+    let running = run_shards(shards, routes, &common, partials)?;
+    let shards = &running.shards;
     let (stop, stopped) = watch::channel(false);
     let mut helpers = vec![renew_certificates(&tls, &stopped)?];
-    helpers.extend(watch_memory(plan, memory.clone(), &shards));
-    helpers.extend(key_source.map(|it| keep_keys(it, &shards, &common, &stopped)));
+    helpers.extend(watch_memory(plan, memory.clone(), shards));
+    helpers.extend(key_source.map(|it| keep_keys(it, shards, &common, &stopped)));
     let history = Arc::new(History::default());
     let changes = Arc::new(Changes::new(clock.now()));
-    let recorder = record_history(&history, &clock, &shards);
-    helpers.extend([recorder, follow_changes(&changes, &shards)]);
-    helpers.extend(follow_config(args, config, root_key, &shards, &stopped)?);
+    let recorder = record_history(&history, &clock, shards);
+    helpers.extend([recorder, follow_changes(&changes, shards)]);
+    let namespaces = ServerNamespaces::new(
+        Arc::clone(shards),
+        placement,
+        args,
+        &config,
+        root_key.as_ref(),
+    );
+    helpers.extend(follow_config(args, config, root_key, shards, &stopped)?);
     let server = Arc::new(ServerState {
         clock,
-        shards: Arc::clone(&shards),
+        shards: Arc::clone(shards),
         tls,
         admission: Admission::new(slots.count()),
         administration_admission: Admission::new(slots.count()),
         slots,
         operator,
         backups,
+        namespaces,
         metrics: Metrics::new(&args.metrics, memory),
         history,
         changes,
@@ -179,21 +214,32 @@ async fn serve(args: &ServeArgs) -> Result<(), StartError> {
         refusals: AtomicU64::new(0),
     });
     let accept = |listener| accept_at(listener, &server);
-    let acceptors: Vec<Task> = listeners.into_iter().map(accept).collect();
-    let mut signals = Signals::new()?;
-    // The emulator's message: tools wait for it (`emulator.md#ports-and-health`), and may send a signal then.
-    info!("Emulator Service is Successfully Up!");
-    signals.next().await;
-    end_at_next_signal()?;
-    let tasks = helpers.iter().chain(&acceptors).chain(&owners);
-    tasks.for_each(Task::allow_end);
-    shards.send_all(|| Input::Stop).await;
-    stop.send_replace(true);
-    take_leave(acceptors, owners).await;
-    // Nothing is served any more.
-    drop(runtimes);
-    common.stop().await;
-    Ok(())
+    Ok(Serving {
+        helpers,
+        acceptors: listeners.into_iter().map(accept).collect(),
+        running,
+        common,
+        stop,
+    })
+}
+
+impl Serving {
+    /// Stops the shards, then the rest.
+    async fn stop(self) {
+        let Running {
+            shards,
+            owners,
+            runtimes,
+        } = self.running;
+        let tasks = self.helpers.iter().chain(&self.acceptors).chain(&owners);
+        tasks.for_each(Task::allow_end);
+        shards.send_all(|| Input::Stop).await;
+        self.stop.send_replace(true);
+        take_leave(self.acceptors, owners).await;
+        // Nothing is served any more.
+        drop(runtimes);
+        self.common.stop().await;
+    }
 }
 
 /// Starts the task that takes certificates that were replaced, at once after SIGHUP.
@@ -383,7 +429,7 @@ async fn take_leave(acceptors: Vec<Task>, owners: Vec<Task>) {
 }
 
 /// Returns the data directory, if messages are stored.
-fn directory(args: &ServeArgs) -> Option<&Path> {
+pub(super) fn directory(args: &ServeArgs) -> Option<&Path> {
     (!args.ephemeral).then_some(args.data_dir.as_path())
 }
 

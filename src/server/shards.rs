@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use arc_swap::{ArcSwap, Guard};
 use tokio::runtime::Handle;
 
 use super::mailbox::{Mail, Mailbox, PartialBytes, Partials, ShardReport, Vitals};
@@ -14,7 +15,7 @@ use crate::shard::routing::{Routes, ShardIndex};
 /// All shards of this server.
 #[derive(Debug)]
 pub(super) struct Shards {
-    routes: Routes,
+    routes: ArcSwap<Routes>,
     members: Vec<Member>,
     partials: PartialBytes,
 }
@@ -34,15 +35,31 @@ impl Shards {
     /// Takes the shards in the order of their indexes in `routes`.
     pub(super) fn new(routes: Routes, members: Vec<Member>, partials: PartialBytes) -> Self {
         Self {
-            routes,
+            routes: ArcSwap::from_pointee(routes),
             members,
             partials,
         }
     }
 
     /// Returns which shard serves which namespace.
-    pub(super) fn routes(&self) -> &Routes {
-        &self.routes
+    pub(super) fn routes(&self) -> Guard<Arc<Routes>> {
+        self.routes.load()
+    }
+
+    /// Replaces the routes, after a namespace was made or dropped.
+    pub(super) fn set_routes(&self, routes: Routes) {
+        self.routes.store(Arc::new(routes));
+    }
+
+    /// Returns the number of a shard in the data directory.
+    pub(super) fn number(&self, shard: ShardIndex) -> u32 {
+        self.member(shard).number
+    }
+
+    /// Returns the shard with a number.
+    pub(super) fn index_of(&self, number: u32) -> ShardIndex {
+        let found = self.members.iter().position(|it| it.number == number);
+        ShardIndex(found.expect("namespaces are placed in shards that are there"))
     }
 
     /// Returns where a shard's owner is reached.
@@ -62,7 +79,7 @@ impl Shards {
 
     /// Returns where the owner of the shard is reached that serves a host.
     pub(super) fn owner_of(&self, host: &str) -> &Mailbox {
-        self.owner(self.routes.shard_of(Some(host)))
+        self.owner(self.routes.load().shard_of(Some(host)))
     }
 
     /// Returns a new connection's part of what all have of messages that are not whole yet.
@@ -86,7 +103,7 @@ impl Shards {
     ) -> BTreeMap<ShardIndex, Vec<String>> {
         let mut found: BTreeMap<ShardIndex, Vec<String>> = BTreeMap::new();
         for namespace in &config.namespaces {
-            let shard = self.routes.shard_of(Some(&namespace.name));
+            let shard = self.routes.load().shard_of(Some(&namespace.name));
             found.entry(shard).or_default().push(namespace.name.clone());
         }
         found

@@ -37,6 +37,7 @@ pub(super) struct Started {
     /// At least one; in the order of their indexes in `routes`.
     pub(super) shards: Vec<StartedShard>,
     pub(super) routes: Routes,
+    pub(super) placement: Placement,
     pub(super) clock: Arc<Clock>,
     pub(super) memory: Memory,
 }
@@ -85,9 +86,9 @@ impl Startup<'_> {
         self.report_further(&numbers);
         let memory = self.memory()?;
         let recovered = self.recover(&numbers, &memory)?;
-        self.place(&mut placement, &recovered)?;
+        let namespaces = self.namespaces(&placement);
+        self.place(&mut placement, &namespaces, &recovered)?;
         let clock = follow(&recovered);
-        let namespaces = &self.config.namespaces;
         let index = |namespace: &Namespace| {
             let number = placement.shard_of(&namespace.name);
             let at = recovered.iter().position(|shard| shard.number == number);
@@ -130,9 +131,21 @@ impl Startup<'_> {
         Ok(Started {
             shards,
             routes,
+            placement,
             clock,
             memory,
         })
+    }
+
+    /// Returns the namespaces of the configuration, and those that the operator has made.
+    fn namespaces(&self, placement: &Placement) -> Vec<Namespace> {
+        let mut all = self.config.namespaces.clone();
+        for name in placement.made() {
+            if !all.iter().any(|it| it.name.eq_ignore_ascii_case(name)) {
+                all.push(Namespace::empty(name));
+            }
+        }
+        all
     }
 
     /// Reports that more shards are served than were asked for.
@@ -228,14 +241,14 @@ impl Startup<'_> {
     fn place(
         &self,
         placement: &mut Placement,
+        namespaces: &[Namespace],
         recovered: &[RecoveredShard],
     ) -> Result<(), StartError> {
         let found = recovered
             .iter()
             .map(|shard| (shard.number, shard.recovering.namespaces()));
         let found: BTreeMap<u32, BTreeSet<String>> = found.collect();
-        let names = self.config.namespaces.iter();
-        let names: Vec<&str> = names.map(|namespace| &namespace.name[..]).collect();
+        let names: Vec<&str> = namespaces.iter().map(|it| &it.name[..]).collect();
         let directory = self.data.as_ref().map(|(directory, _)| *directory);
         let place = directory.unwrap_or_else(|| Path::new(""));
         let has_changed = placement.place(place, &names, self.args.shards, &found)?;

@@ -11,7 +11,7 @@
 //!  Closed ──────────► the shard that has the connection, if any has
 //! ```
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use super::{Outgoing, Report};
 use crate::address;
@@ -28,19 +28,19 @@ impl ShardIndex {
     pub const FIRST: Self = Self(0);
 }
 
-/// Which shard serves which namespace. It is fixed when the server starts.
-#[derive(Debug, Default)]
+/// Which shard serves which namespace.
+#[derive(Debug, Clone, Default)]
 pub struct Routes {
-    /// By the name in lower case; those of the first shard are left out.
+    /// By the name in lower case.
     by_namespace: BTreeMap<String, ShardIndex>,
-    /// The names of all namespaces, in lower case.
-    names: BTreeSet<String>,
+    /// The name of the first namespace.
+    first: String,
     /// How many shards there are.
     shards: usize,
 }
 
 impl Routes {
-    /// Takes the namespaces and their shards, of which there are so many.
+    /// Takes the namespaces and their shards, of which there are so many. The first answers to every host that is no other's.
     pub fn new<'n>(
         shards: usize,
         namespaces: impl IntoIterator<Item = (&'n str, ShardIndex)>,
@@ -51,32 +51,71 @@ impl Routes {
         };
         for (name, shard) in namespaces {
             let name = name.to_lowercase();
-            routes.names.insert(name.clone());
-            if shard != ShardIndex::FIRST {
-                routes.by_namespace.insert(name, shard);
+            if routes.by_namespace.is_empty() {
+                routes.first.clone_from(&name);
             }
+            routes.by_namespace.insert(name, shard);
         }
         routes
+    }
+
+    /// Returns the routes with another namespace, whose name is in lower case.
+    #[must_use]
+    pub fn with(&self, namespace: &str, shard: ShardIndex) -> Self {
+        let mut routes = self.clone();
+        routes.by_namespace.insert(namespace.to_owned(), shard);
+        routes
+    }
+
+    /// Returns the routes without a namespace, whose name is in lower case.
+    #[must_use]
+    pub fn without(&self, namespace: &str) -> Self {
+        let mut routes = self.clone();
+        routes.by_namespace.remove(namespace);
+        routes
+    }
+
+    /// Returns the namespaces by their names in lower case, and their shards.
+    pub fn namespaces(&self) -> impl Iterator<Item = (&str, ShardIndex)> {
+        let all = self.by_namespace.iter();
+        all.map(|(name, shard)| (name.as_str(), *shard))
+    }
+
+    /// Returns the name of the first namespace, in lower case.
+    #[must_use]
+    pub fn first(&self) -> &str {
+        &self.first
     }
 
     /// Returns whether there is a namespace of this name, whatever its case.
     #[must_use]
     pub fn has(&self, namespace: &str) -> bool {
-        self.names.contains(&namespace.to_lowercase())
+        self.by_namespace.contains_key(&namespace.to_lowercase())
     }
 
-    /// Returns the shard of the namespace that a host names by its first label. A host that names none
-    /// means the first namespace.
+    /// Returns the name, in lower case, of the namespace that a host names by its first label. A host that names none means the
+    /// first namespace.
+    #[must_use]
+    pub fn namespace_of(&self, host: Option<&str>) -> &str {
+        self.found(host).map_or(&*self.first, |(name, _)| name)
+    }
+
+    /// Returns the shard of the namespace that a host names.
     #[must_use]
     pub fn shard_of(&self, host: Option<&str>) -> ShardIndex {
+        self.found(host)
+            .map_or(ShardIndex::FIRST, |(_, shard)| shard)
+    }
+
+    fn found(&self, host: Option<&str>) -> Option<(&str, ShardIndex)> {
         let label = address::namespace_label(host);
         // Without capitals, which hosts seldom have, nothing is allocated.
         let found = if label.chars().any(char::is_uppercase) || !label.is_ascii() {
-            self.by_namespace.get(&label.to_lowercase())
+            self.by_namespace.get_key_value(&label.to_lowercase())
         } else {
-            self.by_namespace.get(label)
+            self.by_namespace.get_key_value(label)
         };
-        found.copied().unwrap_or(ShardIndex::FIRST)
+        found.map(|(name, shard)| (name.as_str(), *shard))
     }
 
     /// Returns the shard that an identity is shown to after this one, if it began at `first`.

@@ -83,7 +83,7 @@ fn every_source_is_of_a_size_to_read() {
 
 /// Sources of the server that start tasks or threads besides its supervisor, how often, and how their
 /// ends are noticed.
-const STARTED: [(&str, usize, &str); 10] = [
+const STARTED: [(&str, usize, &str); 11] = [
     (
         "connection.rs",
         1,
@@ -98,6 +98,11 @@ const STARTED: [(&str, usize, &str); 10] = [
         "membership.rs",
         1,
         "it tells the owner that a connection has gone",
+    ),
+    (
+        "namespaces.rs",
+        1,
+        "the writing of the record of namespaces is awaited",
     ),
     ("oidc.rs", 1, "the reading of a file is awaited"),
     (

@@ -471,6 +471,7 @@ fn what_goes_on_to_another_entity_ends_with_the_token_for_that() {
     }
     bench.told.clear();
     let link = Link::Sender {
+        deliveries: 0,
         queue: bench.gateway.namespaces().resolve_path("q").unwrap(),
         destination: Some("two".into()),
         group: None,

@@ -151,6 +151,7 @@ impl Gateway {
             queue: id,
             destination: destination.transpose()?,
             group: None,
+            deliveries: 0,
         };
         Ok((link, Some(accept)))
     }

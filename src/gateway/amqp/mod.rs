@@ -51,6 +51,8 @@ pub(crate) enum Link {
         /// The entity by way of which it sends in transactions, if a coordinator was attached to its session
         /// before.
         group: Option<EntityId>,
+        /// Deliveries that have come over it.
+        deliveries: u64,
     },
     /// A client receives messages of a queue.
     Receiver {

@@ -33,12 +33,14 @@ impl Gateway {
         incoming: Incoming,
     ) {
         let (link, delivery) = (incoming.link, incoming.delivery);
-        let taken = match self.link(connection, link) {
+        let taken = match self.link_mut(connection, link) {
             Some(Link::Sender {
                 queue,
                 destination,
                 group,
+                deliveries,
             }) => {
+                *deliveries += 1;
                 let queue = *queue;
                 let to = (queue, destination.clone(), *group);
                 let taken = self.take_delivery(cx, connection, to, &incoming);

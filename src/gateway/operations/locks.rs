@@ -1,16 +1,16 @@
-//! Deferred messages that an operator locks, and locked messages that he settles.
+//! Messages that an operator locks by their numbers, and locked messages that he settles.
 
 use super::Operated;
 use crate::access::Authority;
 use crate::gateway::Gateway;
 use crate::ids::{LockToken, SequenceNumber};
 use crate::namespace::{Denied, DeniedKind, LostLock, StepContext};
-use crate::queue::{Queue, ReceiveMode, Settlement};
+use crate::queue::{Queue, Settlement};
 use crate::rights::Right;
 
 impl Gateway {
-    /// Locks deferred messages: all of them, or none. No link holds the locks.
-    pub(super) fn lock_deferred(
+    /// Locks active or deferred messages: all of them, or none. No link holds the locks.
+    pub(super) fn lock_by_number(
         &mut self,
         cx: &mut StepContext<'_>,
         host: Option<&str>,
@@ -26,20 +26,15 @@ impl Gateway {
             .is_some_and(Queue::has_sessions)
         {
             let text = "The entity has message sessions: a client that holds the session can \
-                        receive its deferred messages, and a job can activate them.";
+                        receive its messages, and a job can activate, move or delete them.";
             return Err(Denied::new(DeniedKind::NotAllowed, text, &address.path));
         }
         self.namespaces.record_access(cx.now, queue);
-        let received = self.with_queue(cx, queue, |queue, cx| {
-            queue.receive_deferred(cx, numbers, ReceiveMode::PeekLock, None)
-        });
+        let received = self.with_queue(cx, queue, |queue, cx| queue.lock_by_number(cx, numbers));
         let received = received.ok_or_else(|| Denied::gone(&address.path))?;
         let received = received.map_err(|refused| {
-            Denied::new(
-                DeniedKind::MessageNotFound,
-                refused.to_string(),
-                &address.path,
-            )
+            let text = refused.to_string();
+            Denied::new(DeniedKind::MessageNotFound, text, &address.path)
         })?;
         let locked = received.into_iter().map(|handover| {
             let number = handover.stamps.sequence_number.cast_unsigned();
@@ -47,7 +42,7 @@ impl Gateway {
         });
         let locked: Vec<(SequenceNumber, LockToken)> = locked.collect();
         let detail = format!("{} messages", locked.len());
-        self.audit(cx, authority, "receive_deferred", &address.path, &detail);
+        self.audit(cx, authority, "lock", &address.path, &detail);
         Ok(Operated::Locked(locked))
     }
 

@@ -37,7 +37,7 @@ pub(super) struct AuthorizationRules {
 /// A right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-enum RightName {
+pub(super) enum RightName {
     Send,
     Listen,
     /// Includes the others.

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use axum::body::Body;
 use axum::http::StatusCode;
@@ -50,13 +49,7 @@ struct ShardBackup {
     responses((status = 200, body = BackupMade), (status = "4XX", body = Problem, content_type = "application/problem+json"),
         (status = "5XX", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn make(call: &Call<'_>, body: Body) -> Answer {
-    let headers = &call.parts.headers;
-    if let Err(text) = call.server.operator.check(call.caller.address, headers) {
-        call.caller.refused.fetch_add(1, Ordering::Relaxed);
-        let status = StatusCode::UNAUTHORIZED;
-        return Err(Problem::new(status, "unauthorized", text.trim_end()));
-    }
-    call.caller.authorized();
+    call.authorize_operator()?;
     let request: BackupRequest = call.json(body).await?;
     let (shards, now) = (Arc::clone(&call.server.shards), call.server.clock.now());
     let target = PathBuf::from(&request.directory);

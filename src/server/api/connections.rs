@@ -38,9 +38,19 @@ struct Link {
     /// How many messages a receiver has locked.
     #[serde(skip_serializing_if = "Option::is_none")]
     locked: Option<usize>,
+    /// The lowest sequence number of the messages that a receiver has locked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    oldest_locked: Option<u64>,
+    /// The selector of a receiver: it takes only what matches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    selector: Option<String>,
     /// The message session that a receiver holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     session_id: Option<String>,
+    /// Deliveries since the attach: those that a sender has made, each with one message or a batch, or messages that were
+    /// handed to a receiver.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deliveries: Option<u64>,
 }
 
 /// The purpose of a link.
@@ -139,7 +149,10 @@ impl Link {
             entity: view.entity,
             credit: view.credit,
             locked: view.locked,
+            oldest_locked: view.oldest_locked.map(|number| number.0),
+            selector: view.selector,
             session_id: view.session,
+            deliveries: view.deliveries,
         }
     }
 }

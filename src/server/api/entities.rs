@@ -7,6 +7,7 @@ use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::history::RatesShown;
 use super::{Answer, Call, Problem, json, with_version};
 use crate::gateway::admin::{duration, parse_duration, time};
 use crate::limits;
@@ -45,6 +46,9 @@ pub(super) struct Entity {
     counts: Counts,
     /// Bytes of its messages and dead letters, as their senders encoded them.
     size_bytes: u64,
+    /// Of the last minute; absent until the history has two intervals of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rates: Option<RatesShown>,
     /// A topic's subscriptions.
     #[serde(skip_serializing_if = "Option::is_none")]
     subscriptions: Option<usize>,
@@ -198,7 +202,9 @@ pub(super) async fn list(call: &Call<'_>) -> Answer {
         return Err(Problem::stopping());
     };
     let next_skip = (more == More::Yes).then_some(skip + found.len());
-    let entities = found.iter().map(Entity::of).collect();
+    let namespace = call.namespace();
+    let shown = |view| Entity::of(call, &namespace, view);
+    let entities = found.iter().map(shown).collect();
     Ok(json(
         StatusCode::OK,
         &Entities {
@@ -219,7 +225,7 @@ pub(super) async fn get(call: &Call<'_>, entity: &str) -> Answer {
     let answer = call
         .administer(authority, AdminOperation::Read { path })
         .await?;
-    shown(StatusCode::OK, answer)
+    shown(call, StatusCode::OK, answer)
 }
 
 /// Makes an entity, or with `If-Match` replaces the properties of one.
@@ -265,7 +271,8 @@ pub(super) async fn put(call: &Call<'_>, entity: &str, body: Body) -> Answer {
             (operation, StatusCode::CREATED)
         }
     };
-    shown(status, call.administer(authority, operation).await?)
+    let answer = call.administer(authority, operation).await?;
+    shown(call, status, answer)
 }
 
 /// Deletes an entity with all its messages; a topic with its subscriptions.
@@ -318,17 +325,19 @@ impl Version {
     }
 }
 
-fn shown(status: StatusCode, answer: AdminAnswer) -> Result<Response, Problem> {
+fn shown(call: &Call<'_>, status: StatusCode, answer: AdminAnswer) -> Result<Response, Problem> {
     let AdminAnswer::Entity(view) = answer else {
         return Err(Problem::stopping());
     };
-    let response = json(status, &Entity::of(&view));
+    let entity = Entity::of(call, &call.namespace(), &view);
+    let response = json(status, &entity);
     Ok(with_version(response, view.description.history.revision))
 }
 
 impl Entity {
-    fn of(view: &EntityView) -> Self {
+    fn of(call: &Call<'_>, namespace: &str, view: &EntityView) -> Self {
         let description = &view.description;
+        let rates = call.server.history.rates(namespace, &view.path);
         Self {
             path: view.path.clone(),
             kind: description.kind.into(),
@@ -341,6 +350,7 @@ impl Entity {
                 transfer_dead_letters: view.counts.transfer_dead_letters,
             },
             size_bytes: view.bytes,
+            rates: rates.map(RatesShown::of),
             subscriptions: (description.kind == EntityKind::Topic).then_some(view.subscriptions),
             created_at: time(description.history.created_at),
             updated_at: time(description.history.updated_at),

@@ -34,7 +34,7 @@ pub(super) struct HourShown {
     /// Of the last minute; absent until there are two intervals.
     #[serde(skip_serializing_if = "Option::is_none")]
     rates: Option<RatesShown>,
-    /// The intervals, the oldest first.
+    /// The intervals, the oldest first; none of an entity that was just made, or beyond the 1,000 entities that have a history.
     points: Vec<PointShown>,
 }
 
@@ -98,13 +98,8 @@ async fn show(call: &Call<'_>, entity: Option<&str>) -> Answer {
     };
     let history = &call.server.history;
     let after = after.unwrap_or(Timestamp::EPOCH);
-    let points = history.of(&namespace, &path, after).ok_or_else(|| {
-        let max = limits::HISTORY_ENTITIES_MAX;
-        Problem::not_found(format!(
-            "'{path}' has no history: it was made less than {} seconds ago, or is not among the {max} entities that have one.",
-            limits::HISTORY_INTERVAL.as_duration().as_secs()
-        ))
-    })?;
+    // What is new, or is not among the entities that have a history, has none yet.
+    let points = history.of(&namespace, &path, after).unwrap_or_default();
     let shown = HourShown {
         interval_seconds: limits::HISTORY_INTERVAL.as_duration().as_secs(),
         rates: history.rates(&namespace, &path).map(RatesShown::of),

@@ -1,4 +1,4 @@
-//! Deferred messages that are locked by their numbers, and the settlement of locked messages.
+//! Messages that are locked by their numbers, and the settlement of locked messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use crate::namespace::{Denied, Selection};
 use crate::queue::{DeadLetter, Settlement};
 use crate::rules::hyphenated;
 
-/// Deferred messages to be received.
+/// Messages to be locked.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct DeferredRequest {
+pub(super) struct LockRequest {
     /// Their sequence numbers.
     #[schema(min_items = 1, max_items = 100)]
     sequence_numbers: Vec<u64>,
@@ -104,14 +104,15 @@ struct SettlementResult {
 /// Settlements in one request.
 const SETTLED_MAX: usize = 1_000;
 
-/// Locks deferred messages, and returns them: all of them, or none if one is not there. The locks last as long as those of
-/// receivers; a message that is not settled until then stays deferred.
-#[utoipa::path(post, path = "/api/v1/entities/{entity}/deferred", operation_id = "receive_deferred", tag = "messages", request_body = DeferredRequest,
-    params(("entity" = String, Path, description = "The path of a queue or a subscription without message sessions")),
+/// Locks active or deferred messages by their numbers, and returns them: all of them, or none if one cannot be locked. The
+/// locks last as long as those of receivers. A message that is not settled until then counts a failed delivery; a deferred one
+/// stays deferred.
+#[utoipa::path(post, path = "/api/v1/entities/{entity}/lock", operation_id = "lock_messages", tag = "messages", request_body = LockRequest,
+    params(("entity" = String, Path, description = "The path of a queue or a subscription without message sessions, or of one of their sub-queues")),
     responses((status = 200, body = Received), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub(super) async fn receive_deferred(call: &Call<'_>, entity: &str, body: Body) -> Answer {
+pub(super) async fn lock(call: &Call<'_>, entity: &str, body: Body) -> Answer {
     let authority = call.authorize(entity).await?;
-    let request: DeferredRequest = call.json(body).await?;
+    let request: LockRequest = call.json(body).await?;
     let wanted = request.sequence_numbers;
     let max = limits::INSPECTED_MAX;
     if wanted.is_empty() || max < wanted.len() {
@@ -121,7 +122,7 @@ pub(super) async fn receive_deferred(call: &Call<'_>, entity: &str, body: Body) 
         )));
     }
     let numbers = wanted.iter().map(|&number| from_number(number));
-    let operation = Operation::ReceiveDeferred {
+    let operation = Operation::Lock {
         path: entity.to_owned(),
         numbers: numbers.collect::<Result<_, Problem>>()?,
     };

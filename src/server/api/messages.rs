@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::entities::{limited, number, span};
-use super::{Answer, Call, Object, Problem, from_number, json};
+use super::{Answer, Call, Object, Problem, decoding, from_number, json};
 use crate::gateway::admin::{parse_time, time};
 use crate::gateway::messages::{MessageOperation, MessageOutcome};
 use crate::gateway::operations::{HolderView, MessageView, MessagesView, Operated, Operation};
@@ -237,6 +237,26 @@ struct BodyContent {
     /// Its bytes.
     size_bytes: usize,
     /// Only the beginning is shown.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
+    /// What a compressed body has in it, where whole bodies are shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decoded: Option<DecodedContent>,
+}
+
+/// The content of a compressed body.
+#[derive(Debug, Serialize, ToSchema)]
+struct DecodedContent {
+    /// How it is compressed: `gzip`, `deflate`, `zip` (the first file), or `brotli` if the application-property
+    /// `content-encoding` says `br`.
+    format: &'static str,
+    /// The text, if the content is UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    /// The bytes in base64, if it is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base64: Option<String>,
+    /// Only the first 256 KiB are shown.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     truncated: bool,
 }
@@ -747,23 +767,46 @@ impl Shown {
             BodyShown::Full => &whole,
         };
         let truncated = shown.len() < whole.len();
-        // A character that is cut through is no reason to show bytes.
-        let text = match str::from_utf8(shown) {
-            Ok(text) => Some(text.to_owned()),
-            Err(error) if truncated && error.error_len().is_none() => {
-                let (good, _) = shown.split_at(error.valid_up_to());
-                str::from_utf8(good).ok().map(ToOwned::to_owned)
-            }
-            Err(_) => None,
-        };
-        let base64 = text.is_none().then(|| STANDARD.encode(shown));
+        let (text, base64) = text_or_base64(shown, truncated);
+        let decoded = (self.body == BodyShown::Full).then(|| {
+            let decoded = decoding::decode(&whole, content_encoding(message).as_deref())?;
+            let (text, base64) = text_or_base64(&decoded.bytes, decoded.truncated);
+            Some(DecodedContent {
+                format: decoded.format,
+                text,
+                base64,
+                truncated: decoded.truncated,
+            })
+        });
         Some(BodyContent {
             text,
             base64,
             size_bytes: whole.len(),
             truncated,
+            decoded: decoded.flatten(),
         })
     }
+}
+
+/// Returns bytes as a text if they are UTF-8, else in base64. A character that is cut through is no reason to show bytes.
+fn text_or_base64(shown: &[u8], truncated: bool) -> (Option<String>, Option<String>) {
+    let text = match str::from_utf8(shown) {
+        Ok(text) => Some(text.to_owned()),
+        Err(error) if truncated && error.error_len().is_none() => {
+            let (good, _) = shown.split_at(error.valid_up_to());
+            str::from_utf8(good).ok().map(ToOwned::to_owned)
+        }
+        Err(_) => None,
+    };
+    let base64 = text.is_none().then(|| STANDARD.encode(shown));
+    (text, base64)
+}
+
+/// Returns what a sender says of its body in an application-property: SDKs have no field for it.
+fn content_encoding(message: &Message) -> Option<String> {
+    let mut all = message.application_properties();
+    let (_, value) = all.find(|(name, _)| name.eq_ignore_ascii_case("content-encoding"))?;
+    text_of(value)
 }
 
 /// Returns a simple value as a text; `None` for null.

@@ -15,23 +15,27 @@ mod backups;
 mod changes;
 mod configuration;
 mod connections;
+mod decoding;
 mod entities;
 mod history;
 mod jobs;
 mod locks;
 mod messages;
+mod namespaces;
 mod openapi;
 mod problem;
 mod rule_tests;
 mod rules;
 mod schedule;
 mod search;
+mod server;
 mod sessions;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::atomic::Ordering;
 
 use axum::body::Body;
 use axum::http::request::Parts;
@@ -42,7 +46,7 @@ use percent_encoding::percent_decode_str;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::http::{self, Caller};
 use super::listener::ServerState;
@@ -50,6 +54,7 @@ use super::mailbox::Mail;
 use super::messages as messages_of_rest;
 use super::status;
 use crate::access::{Authority, Inquiry};
+use crate::address;
 use crate::gateway::operations::{Operated, Operation};
 use crate::gateway::rest::RestError;
 use crate::ids::SequenceNumber;
@@ -187,6 +192,31 @@ impl<'a> Call<'a> {
                 "DELETE" => jobs::cancel(self, id).await,
                 _ => Err(Problem::method(method, "GET, DELETE")),
             },
+            _ => self.of_server(rest, body).await,
+        }
+    }
+
+    /// Answers what is about the server.
+    async fn of_server(&self, rest: &[&str], body: Body) -> Answer {
+        let method = self.parts.method.as_str();
+        match rest {
+            ["session"] => match method {
+                "GET" => namespaces::session(self).await,
+                _ => Err(Problem::method(method, "GET")),
+            },
+            ["namespaces"] => match method {
+                "GET" => namespaces::list(self),
+                _ => Err(Problem::method(method, "GET")),
+            },
+            ["namespaces", name] => match method {
+                "PUT" => namespaces::make(self, name).await,
+                "DELETE" => namespaces::drop_one(self, name).await,
+                _ => Err(Problem::method(method, "PUT, DELETE")),
+            },
+            ["server"] => match method {
+                "GET" => server::get(self).await,
+                _ => Err(Problem::method(method, "GET")),
+            },
             ["server", "backups"] => match method {
                 "POST" => backups::make(self, body).await,
                 _ => Err(Problem::method(method, "POST")),
@@ -211,8 +241,8 @@ impl<'a> Call<'a> {
             ["authorization-rules", rest @ ..] => {
                 authorization_rules::answer(self, entity, rest, body).await
             }
-            ["deferred"] => match method {
-                "POST" => locks::receive_deferred(self, entity, body).await,
+            ["lock"] => match method {
+                "POST" => locks::lock(self, entity, body).await,
                 _ => Err(Problem::method(method, "POST")),
             },
             ["settle"] => match method {
@@ -275,6 +305,35 @@ impl<'a> Call<'a> {
         Problem::not_found(format!(
             "There is nothing at {path}; {PREFIX}openapi.json says what there is."
         ))
+    }
+
+    /// Returns the name of the namespace, in lower case.
+    fn namespace(&self) -> String {
+        let routes = self.server.shards.routes();
+        routes.namespace_of(Some(&self.host)).to_owned()
+    }
+
+    /// Returns the prefix of the paths of the namespace's entities.
+    fn prefix(&self) -> String {
+        let routes = self.server.shards.routes();
+        let name = routes.namespace_of(Some(&self.host));
+        if name == routes.first() {
+            return String::new();
+        }
+        address::namespace_prefix(name)
+    }
+
+    /// Returns the operator's rights, if the request is the operator's.
+    fn authorize_operator(&self) -> Result<Authority, Problem> {
+        let headers = &self.parts.headers;
+        let checked = self.server.operator.check(self.caller.address, headers);
+        checked.map_err(|text| {
+            self.caller.refused.fetch_add(1, Ordering::Relaxed);
+            let status = StatusCode::UNAUTHORIZED;
+            Problem::new(status, "unauthorized", text.trim_end())
+        })?;
+        self.caller.authorized();
+        Ok(Authority::everything().from_peer(self.caller.origin.peer))
     }
 
     /// Returns the rights of a request that is about an entity; about the namespace if the path is empty.
@@ -369,6 +428,16 @@ impl<'a> Call<'a> {
         let answer = owner.ask(|answer| Mail::Administer(request, answer)).await;
         Ok(answer.ok_or_else(Problem::stopping)??)
     }
+}
+
+/// What every query may have.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct NamespaceQuery {
+    /// The namespace, instead of that of the host.
+    #[serde(rename = "namespace")]
+    _namespace: Option<String>,
 }
 
 /// A value that is read from an object: serde reads structs from arrays, too.

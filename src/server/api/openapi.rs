@@ -8,7 +8,7 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use super::problem::Problem;
 use super::{
     audit, authorization_rules, backups, changes, configuration, connections, entities, history,
-    jobs, json, locks, messages, rule_tests, rules, schedule, search, sessions,
+    jobs, json, locks, messages, namespaces, rule_tests, rules, schedule, search, server, sessions,
 };
 
 #[derive(OpenApi)]
@@ -22,13 +22,14 @@ use super::{
         authorization_rules::list, authorization_rules::put, authorization_rules::delete, authorization_rules::rotate,
         rules::list, rules::get, rules::put, rules::delete,
         messages::list, messages::get, messages::send, messages::dead_letters,
-        locks::receive_deferred, locks::settle,
+        locks::lock, locks::settle,
         search::search, schedule::count, rule_tests::test,
         sessions::list, sessions::get, sessions::put,
         history::of_entity, history::of_namespace, changes::events, audit::list,
         connections::list, connections::close, connections::close_link,
         jobs::list, jobs::start, jobs::get, jobs::cancel,
-        configuration::get, configuration::put, backups::make,
+        configuration::get, configuration::put,
+        namespaces::session, namespaces::list, namespaces::make, namespaces::drop_one, server::get, backups::make,
     ),
     components(schemas(Problem, messages::BodyShown)),
     security(("operator" = []), ("token" = []))

@@ -240,6 +240,15 @@ pub(in crate::server) enum SessionCommand {
         /// Its id.
         id: String,
     },
+    /// Set the state of one, or clear it.
+    SetState {
+        /// The queue or the subscription.
+        entity: String,
+        /// Its id.
+        id: String,
+        /// The state, as a text; without one, the state is cleared.
+        state: Option<String>,
+    },
 }
 
 /// What can be done with jobs.
@@ -377,9 +386,48 @@ pub(in crate::server) struct RedriveArgs {
     pub(super) job: JobArgs,
 }
 
+/// Send messages to the dead-letter queue.
+#[derive(Debug, Args)]
+pub(in crate::server) struct DeadLetterArgs {
+    #[command(flatten)]
+    pub(super) selection: SelectionArgs,
+    /// The reason that they get.
+    #[arg(long, value_name = "TEXT")]
+    pub(super) dead_letter_reason: Option<String>,
+    /// More about that.
+    #[arg(long, value_name = "TEXT")]
+    pub(super) dead_letter_description: Option<String>,
+    #[command(flatten)]
+    pub(super) job: JobArgs,
+}
+
+/// Let deferred or scheduled messages be received.
+#[derive(Debug, Args)]
+pub(in crate::server) struct ActivateArgs {
+    #[command(flatten)]
+    pub(super) selection: SelectionArgs,
+    #[command(flatten)]
+    pub(super) job: JobArgs,
+}
+
+/// Change the time of scheduled messages.
+#[derive(Debug, Args)]
+pub(in crate::server) struct RescheduleArgs {
+    #[command(flatten)]
+    pub(super) selection: SelectionArgs,
+    /// When they become active, such as 2026-11-23T12:00:00Z.
+    #[arg(long, value_name = "TIME")]
+    pub(super) at: String,
+    #[command(flatten)]
+    pub(super) job: JobArgs,
+}
+
 /// How a job is done.
 #[derive(Debug, Args)]
 pub(in crate::server) struct JobArgs {
+    /// Only the message with a sequence number; it may be given several times.
+    #[arg(long = "number", value_name = "NUMBER")]
+    pub(super) numbers: Vec<u64>,
     /// Do not ask.
     #[arg(long)]
     pub(super) yes: bool,

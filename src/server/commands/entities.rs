@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use hyper::Method;
 use serde_json::{Map, Value, json};
 
@@ -222,6 +224,14 @@ impl Shell {
                 let path = format!("entities/{}/sessions", encoded(entity));
                 let answer = self.all_pages(&path, "sessions").await?;
                 self.show(&answer, "sessions", &table::SESSIONS);
+            }
+            SessionCommand::SetState { entity, id, state } => {
+                let path = format!("entities/{}/sessions/{}", encoded(entity), encoded(id));
+                let state = state.as_ref().map(|state| STANDARD.encode(state));
+                let body = json!({"state_base64": state});
+                self.client
+                    .ask(Method::PUT, &path, Some(&body), &[])
+                    .await?;
             }
             SessionCommand::Show { entity, id } => {
                 let path = format!("entities/{}/sessions/{}", encoded(entity), encoded(id));

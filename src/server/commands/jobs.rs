@@ -9,7 +9,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
 use super::Shell;
-use super::arguments::{JobArgs, MoveArgs, PurgeArgs, RedriveArgs, SelectionArgs, dead};
+use super::arguments::{
+    ActivateArgs, DeadLetterArgs, JobArgs, MoveArgs, PurgeArgs, RedriveArgs, RescheduleArgs,
+    SelectionArgs, dead,
+};
 use super::client::CommandError;
 use crate::server::print;
 
@@ -114,6 +117,40 @@ impl Shell {
             .await
     }
 
+    pub(super) async fn dead_letter(
+        &self,
+        args: &DeadLetterArgs,
+    ) -> Result<ExitCode, CommandError> {
+        let place = args.selection.place();
+        confirm(args.job.yes, &format!("Dead-letter messages of {place}?"))?;
+        let mut action = json!({"kind": "dead_letter"});
+        let texts = [
+            ("reason", &args.dead_letter_reason),
+            ("description", &args.dead_letter_description),
+        ];
+        for (name, text) in texts {
+            if let (Some(text), Some(fields)) = (text, action.as_object_mut()) {
+                fields.insert(name.to_owned(), text.as_str().into());
+            }
+        }
+        self.job(&place, &args.selection, action, &args.job).await
+    }
+
+    pub(super) async fn activate(&self, args: &ActivateArgs) -> Result<ExitCode, CommandError> {
+        let place = args.selection.place();
+        confirm(args.job.yes, &format!("Activate messages of {place}?"))?;
+        let action = json!({"kind": "activate"});
+        self.job(&place, &args.selection, action, &args.job).await
+    }
+
+    pub(super) async fn reschedule(&self, args: &RescheduleArgs) -> Result<ExitCode, CommandError> {
+        let place = args.selection.place();
+        let question = format!("Reschedule messages of {place} to {}?", args.at);
+        confirm(args.job.yes, &question)?;
+        let action = json!({"kind": "reschedule", "scheduled_for": args.at});
+        self.job(&place, &args.selection, action, &args.job).await
+    }
+
     /// Begins a job, waits for its end, and shows its progress.
     async fn job(
         &self,
@@ -126,6 +163,11 @@ impl Shell {
             json!({"entity": place, "selection": selection.conditions.to_json(), "action": action});
         if let (Some(most), Some(fields)) = (args.most, body.as_object_mut()) {
             fields.insert("limit".to_owned(), most.into());
+        }
+        if !args.numbers.is_empty()
+            && let Some(selection) = body.get_mut("selection").and_then(Value::as_object_mut)
+        {
+            selection.insert("numbers".to_owned(), json!(args.numbers));
         }
         let wait = u64::from(!args.detach);
         let mut job = self

@@ -8,8 +8,10 @@ mod client;
 mod connection_string;
 mod entities;
 mod jobs;
+mod locks;
 pub(super) mod log;
 mod messages;
+mod server;
 mod stats;
 mod table;
 mod top;
@@ -22,9 +24,9 @@ use serde_json::{Value, json};
 
 use super::print;
 use arguments::{
-    AuditArgs, ConnectionCommand, EntityCommand, ExportCommand, HistoryArgs, ImportCommand,
-    JobCommand, KeyCommand, MessageCommand, MoveArgs, PurgeArgs, RedriveArgs, RuleCommand,
-    ScheduledArgs, SearchArgs, SessionCommand,
+    ActivateArgs, AuditArgs, ConnectionCommand, DeadLetterArgs, EntityCommand, ExportCommand,
+    HistoryArgs, ImportCommand, JobCommand, KeyCommand, MessageCommand, MoveArgs, PurgeArgs,
+    RedriveArgs, RescheduleArgs, RuleCommand, ScheduledArgs, SearchArgs, SessionCommand,
 };
 use client::{Client, ClientArgs, CommandError, encoded};
 use table::Table;
@@ -70,6 +72,20 @@ pub(super) enum BrokerCommand {
     Move(Remote<MoveArgs>),
     /// Send dead letters again, to where they were dead-lettered or to another entity.
     Redrive(Remote<RedriveArgs>),
+    /// Send messages to the dead-letter queue, such as the rest of a message session.
+    DeadLetter(Remote<DeadLetterArgs>),
+    /// Let deferred or scheduled messages be received as any others.
+    Activate(Remote<ActivateArgs>),
+    /// Change the time at which scheduled messages become active.
+    Reschedule(Remote<RescheduleArgs>),
+    /// Lock messages by their sequence numbers, and show them with their lock tokens.
+    Lock(Remote<locks::LockArgs>),
+    /// Settle locked messages, whichever client has locked them.
+    Settle(Remote<locks::SettleArgs>),
+    /// Namespaces of the server, for its operator.
+    Namespaces(Remote<Sub<server::NamespaceCommand>>),
+    /// Show the server: its version, its process and its shards, for its operator.
+    Server(Remote<server::ServerArgs>),
     /// Count the messages of entities by state.
     Stats(Remote<stats::StatsArgs>),
     /// Show entities, their messages and their rates, live in the terminal.
@@ -175,6 +191,13 @@ impl BrokerCommand {
             Self::Purge(it) => of(&it.common)?.purge(&it.command).await,
             Self::Move(it) => of(&it.common)?.move_messages(&it.command).await,
             Self::Redrive(it) => of(&it.common)?.redrive(&it.command).await,
+            Self::DeadLetter(it) => of(&it.common)?.dead_letter(&it.command).await,
+            Self::Activate(it) => of(&it.common)?.activate(&it.command).await,
+            Self::Reschedule(it) => of(&it.common)?.reschedule(&it.command).await,
+            Self::Lock(it) => of(&it.common)?.lock(&it.command).await,
+            Self::Settle(it) => of(&it.common)?.settle(&it.command).await,
+            Self::Namespaces(it) => of(&it.common)?.namespaces(&it.command.command).await,
+            Self::Server(it) => of(&it.common)?.server(&it.command).await,
             Self::Stats(it) => of(&it.common)?.stats(&it.command).await,
             Self::Top(it) => of(&it.common)?.top(&it.command).await,
             Self::Backup(it) => of(&it.common)?.back_up(&it.command).await,

@@ -89,6 +89,31 @@ pub(super) const HISTORY: Table = Table {
         ("DEAD LETTERS", "/dead_letters"),
     ],
 };
+pub(super) const NAMESPACES: Table = Table {
+    columns: &[
+        ("NAME", "/name"),
+        ("SHARD", "/shard"),
+        ("FIRST", "/first"),
+        ("IN THE CONFIGURATION", "/configured"),
+    ],
+};
+pub(super) const LOCKED: Table = Table {
+    columns: &[
+        ("NUMBER", "/sequence_number"),
+        ("LOCK TOKEN", "/lock_token"),
+        ("LOCKED UNTIL", "/lock/until"),
+        ("MESSAGE ID", "/message_id"),
+        ("REASON", "/dead_letter/reason"),
+        ("BODY", "/body/text"),
+    ],
+};
+pub(super) const SETTLED: Table = Table {
+    columns: &[
+        ("LOCK TOKEN", "/lock_token"),
+        ("SETTLED", "/settled"),
+        ("WHY NOT", "/detail"),
+    ],
+};
 pub(super) const AUDIT: Table = Table {
     columns: &[
         ("AT", "/at"),
@@ -177,6 +202,8 @@ const LINKS: Table = Table {
         ("CREDIT", "/credit"),
         ("LOCKED", "/locked"),
         ("SESSION", "/session_id"),
+        ("SELECTOR", "/selector"),
+        ("DELIVERIES", "/deliveries"),
     ],
 };
 

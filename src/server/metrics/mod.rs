@@ -17,6 +17,7 @@ use tokio::sync::Mutex;
 use super::shards::Shards;
 use crate::memory::Memory;
 use families::Kind;
+pub(super) use process::Usage;
 use scrape::{Scrape, ShardScrape};
 
 /// What metrics tell.
@@ -52,6 +53,11 @@ impl Metrics {
         }
     }
 
+    /// Returns the memory that is counted where it is kept.
+    pub(super) const fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
     /// Answers a request, in the format that its `Accept` asks for: OpenMetrics, or else Prometheus's own.
     pub(super) async fn answer(&self, shards: &Shards, headers: &HeaderMap) -> Response {
         let _turn = self.one_at_a_time.lock().await;
@@ -63,7 +69,7 @@ impl Metrics {
             report,
         });
         let scrape = Scrape {
-            process: process::Usage::now(),
+            process: Usage::now(),
             memory: self.memory.by_purpose(),
             shards: shards.collect(),
         };

@@ -7,20 +7,20 @@ use rustix::process::{Resource, getrlimit};
 
 /// What the process takes. What cannot be read is 0.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Usage {
-    pub(super) cpu_seconds: f64,
-    pub(super) resident_bytes: u64,
-    pub(super) virtual_bytes: u64,
-    pub(super) threads: u64,
-    pub(super) descriptors: u64,
-    pub(super) descriptors_max: u64,
+pub(in crate::server) struct Usage {
+    pub(in crate::server) cpu_seconds: f64,
+    pub(in crate::server) resident_bytes: u64,
+    pub(in crate::server) virtual_bytes: u64,
+    pub(in crate::server) threads: u64,
+    pub(in crate::server) descriptors: u64,
+    pub(in crate::server) descriptors_max: u64,
     /// Seconds since 1970.
-    pub(super) started_at: f64,
+    pub(in crate::server) started_at: f64,
 }
 
 impl Usage {
     /// Reads it.
-    pub(super) fn now() -> Self {
+    pub(in crate::server) fn now() -> Self {
         let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
         let system = fs::read_to_string("/proc/stat").unwrap_or_default();
         let descriptors = fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);

@@ -299,10 +299,12 @@ impl Scrape {
                 by.map(|(state, count)| (with(labels.clone(), "state", state), number(count)))
             }),
         )?;
-        let simple: [OfQueue; 3] = [
+        out.write(&families::OLDEST, self.oldest())?;
+        let simple: [OfQueue; 4] = [
             (&families::LOCKED, |queue| number(queue.locked)),
             (&families::SIZE, |queue| Sample::Number(queue.bytes)),
             (&families::RECEIVERS, |queue| number(queue.receivers)),
+            (&families::CREDIT, |queue| Sample::Number(queue.credit)),
         ];
         for (family, value) in simple {
             out.write(
@@ -391,6 +393,14 @@ impl Scrape {
     ) -> impl Iterator<Item = (Labels<'_>, Sample)> {
         let shards = self.shards.iter();
         shards.map(move |shard| (shard.labels(), value(&shard.report)))
+    }
+
+    /// Returns when the oldest message that waits was enqueued, of each queue that has one.
+    fn oldest(&self) -> impl Iterator<Item = (Labels<'_>, Sample)> {
+        self.queues().filter_map(|(labels, queue)| {
+            let seconds = queue.oldest?.as_millis() / 1_000;
+            Some((labels, Sample::Number(seconds.cast_unsigned())))
+        })
     }
 
     /// Returns the queues of all entities, and the sums of those that are not told one by one.

@@ -6,7 +6,7 @@ use crate::gateway;
 use crate::histogram::Histogram;
 use crate::journal::LogStatistics;
 use crate::namespace::{self, DeniedKind, EntityStatistics, QueueStatistics};
-use crate::queue::{Counters, DeadLetterCause, EntityKind};
+use crate::queue::{Counters, DeadLetterCause, EntityKind, Status};
 use crate::server::mailbox::ShardReport;
 use crate::shard::{MaintenanceCounters, Statistics};
 
@@ -30,6 +30,7 @@ fn report(paths: &[&str]) -> ShardReport {
         namespace: "one".to_owned(),
         path: (*path).to_owned(),
         kind: EntityKind::Queue,
+        status: Status::Active,
         queues: vec![(SubQueue::Main, queue), (SubQueue::DeadLetter, queue)],
     });
     let namespaces = namespace::Statistics {
@@ -63,7 +64,7 @@ fn report(paths: &[&str]) -> ShardReport {
 
 fn scrape(paths: &[&str]) -> Scrape {
     Scrape {
-        process: process::Usage::now(),
+        process: Usage::now(),
         memory: Memory::default().by_purpose(),
         shards: [report(paths), report(&[])]
             .into_iter()

@@ -23,10 +23,12 @@ use tokio::time::{Duration, Instant, MissedTickBehavior, interval, sleep_until};
 use utoipa::{IntoParams, ToSchema};
 
 use super::connections::Connection;
+use super::entities::EntityStatus;
 use super::jobs::Job;
 use super::{Answer, Call, Kind, Problem};
 use crate::access::Authority;
 use crate::address::SubQueue;
+use crate::gateway::admin::time;
 use crate::gateway::operations::{Operated, Operation};
 use crate::limits;
 use crate::namespace::{EntityStatistics, QueueStatistics};
@@ -78,6 +80,13 @@ pub(super) struct EntityNow {
     dead_letters: usize,
     size_bytes: u64,
     receivers: usize,
+    /// What clients may do with it.
+    status: EntityStatus,
+    /// When the oldest message was enqueued that waits for a receiver.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    oldest_enqueued_at: Option<String>,
+    /// Messages that could not be forwarded.
+    transfer_dead_letters: usize,
     /// Message sessions that have messages, a state or a holder.
     sessions: usize,
     sessions_held: usize,
@@ -200,6 +209,7 @@ impl EntityNow {
             found.map_or_else(QueueStatistics::default, |(_, queue)| *queue)
         };
         let (main, dead) = (queue(SubQueue::Main), queue(SubQueue::DeadLetter));
+        let failed = queue(SubQueue::TransferDeadLetter);
         Self {
             path: entity.path.clone(),
             kind: entity.kind.into(),
@@ -210,6 +220,9 @@ impl EntityNow {
             dead_letters: dead.active + dead.deferred,
             size_bytes: main.bytes + dead.bytes,
             receivers: main.receivers,
+            status: entity.status.into(),
+            oldest_enqueued_at: main.oldest.map(time),
+            transfer_dead_letters: failed.active + failed.deferred,
             sessions: main.sessions,
             sessions_held: main.sessions_held,
             incoming: main.counters.incoming,

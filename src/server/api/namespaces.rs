@@ -1,0 +1,138 @@
+//! The namespaces of the server, for its operator; and what a client may do, for itself.
+
+use axum::http::StatusCode;
+use axum::response::IntoResponse as _;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::authorization_rules::RightName;
+use super::{Answer, Call, Problem, json};
+use crate::rights::Right;
+use crate::server::namespaces::{NamespaceError, NamespaceInfo};
+
+/// A namespace.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Namespace {
+    /// Its name, in lower case: the first label of the host names that it answers to.
+    name: String,
+    /// The shard that it is in.
+    shard: u32,
+    /// It answers to every host that is no other's.
+    first: bool,
+    /// The configuration file names it: it cannot be dropped here.
+    configured: bool,
+}
+
+/// The namespaces of the server.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct NamespaceList {
+    namespaces: Vec<Namespace>,
+}
+
+/// A client, and what it may do.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Session {
+    /// As the audit log names it: `operator`, `key NAME`, `identity SUBJECT`, or `anyone` if no credentials are verified.
+    actor: String,
+    /// It may do everything, in every namespace.
+    operator: bool,
+    /// What it may do in the whole namespace.
+    rights: Vec<RightName>,
+    /// The namespace, in lower case.
+    namespace: String,
+    /// All namespaces, for the operator.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    namespaces: Option<Vec<String>>,
+    /// Any key is accepted (the development profile).
+    open: bool,
+    /// The version of the broker.
+    version: &'static str,
+}
+
+/// Lists the namespaces of the server. Only the operator may.
+#[utoipa::path(get, path = "/api/v1/namespaces", operation_id = "list_namespaces", tag = "server",
+    responses((status = 200, body = NamespaceList), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) fn list(call: &Call<'_>) -> Answer {
+    call.authorize_operator()?;
+    let all = call.server.namespaces.all().into_iter();
+    let namespaces = all.map(Namespace::of).collect();
+    Ok(json(StatusCode::OK, &NamespaceList { namespaces }))
+}
+
+/// Makes a namespace, in the shard with the fewest. The root key of the server is good in it, if there is one. Only the
+/// operator may.
+#[utoipa::path(put, path = "/api/v1/namespaces/{name}", operation_id = "make_namespace", tag = "server",
+    params(("name" = String, Path, description = "Its name: letters, digits and hyphens")),
+    responses((status = 201, body = Namespace), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn make(call: &Call<'_>, name: &str) -> Answer {
+    let authority = call.authorize_operator()?;
+    let made = call.server.namespaces.make(name, authority).await?;
+    Ok(json(StatusCode::CREATED, &Namespace::of(made)))
+}
+
+/// Drops a namespace with all its entities and messages, and closes its connections. Only the operator may.
+#[utoipa::path(delete, path = "/api/v1/namespaces/{name}", operation_id = "drop_namespace", tag = "server",
+    params(("name" = String, Path, description = "Its name")),
+    responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn drop_one(call: &Call<'_>, name: &str) -> Answer {
+    let authority = call.authorize_operator()?;
+    call.server.namespaces.drop(name, authority).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Says who the client is, and what it may do in the namespace.
+#[utoipa::path(get, path = "/api/v1/session", operation_id = "get_session", tag = "server", params(super::NamespaceQuery),
+    responses((status = 200, body = Session), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn session(call: &Call<'_>) -> Answer {
+    let _: super::NamespaceQuery = call.query()?;
+    let authority = call.authorize("").await?;
+    let names = call.server.namespaces.all().into_iter();
+    let is_operator = authority.is_operator();
+    let prefix = call.prefix();
+    let rights = [
+        (Right::Send, RightName::Send),
+        (Right::Listen, RightName::Listen),
+        (Right::Manage, RightName::Manage),
+    ];
+    let may = |right| authority.check(&prefix, right).is_ok();
+    let rights = rights.into_iter().filter(|(right, _)| may(*right));
+    let session = Session {
+        actor: authority.actor().name.clone(),
+        operator: is_operator,
+        rights: rights.map(|(_, name)| name).collect(),
+        namespace: call.namespace(),
+        namespaces: is_operator.then(|| names.map(|it| it.name).collect()),
+        open: call.server.is_open,
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    Ok(json(StatusCode::OK, &session))
+}
+
+impl Namespace {
+    fn of(info: NamespaceInfo) -> Self {
+        Self {
+            name: info.name,
+            shard: info.shard,
+            first: info.is_first,
+            configured: info.is_configured,
+        }
+    }
+}
+
+impl From<NamespaceError> for Problem {
+    fn from(error: NamespaceError) -> Self {
+        let (status, reason) = match &error {
+            NamespaceError::Name(_) => (StatusCode::BAD_REQUEST, "argument"),
+            NamespaceError::TooMany => (StatusCode::TOO_MANY_REQUESTS, "limit"),
+            NamespaceError::Exists(_) => (StatusCode::CONFLICT, "exists"),
+            NamespaceError::Unknown(_) => (StatusCode::NOT_FOUND, "not_found"),
+            NamespaceError::Configured(_) => (StatusCode::CONFLICT, "not_allowed"),
+            NamespaceError::Busy(_) => (StatusCode::CONFLICT, "in_use"),
+            NamespaceError::Denied(denied) => return denied.clone().into(),
+            NamespaceError::Stopping => return Self::stopping(),
+            NamespaceError::Record(_) => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
+        };
+        Self::new(status, reason, error.to_string())
+    }
+}

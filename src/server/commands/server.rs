@@ -1,0 +1,66 @@
+//! Commands about the server itself, for its operator.
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use hyper::Method;
+
+use super::client::{CommandError, encoded};
+use super::jobs::confirm;
+use super::{Shell, table};
+
+/// Show the server.
+#[derive(Debug, Args)]
+pub(in crate::server) struct ServerArgs {}
+
+/// What can be done with namespaces.
+#[derive(Debug, Subcommand)]
+pub(in crate::server) enum NamespaceCommand {
+    /// List them, with their shards.
+    List,
+    /// Make one. The root key is good in it, if the server has one.
+    Create {
+        /// Its name: letters, digits and hyphens.
+        name: String,
+    },
+    /// Drop one with all its entities and messages.
+    Delete {
+        /// Its name.
+        name: String,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+impl Shell {
+    pub(super) async fn server(&self, _: &ServerArgs) -> Result<ExitCode, CommandError> {
+        self.show_one(&self.get("server").await?);
+        Ok(ExitCode::SUCCESS)
+    }
+
+    pub(super) async fn namespaces(
+        &self,
+        command: &NamespaceCommand,
+    ) -> Result<ExitCode, CommandError> {
+        let path = |name: &str| format!("namespaces/{}", encoded(name));
+        match command {
+            NamespaceCommand::List => {
+                let answer = self.get("namespaces").await?;
+                self.show(&answer, "namespaces", &table::NAMESPACES);
+            }
+            NamespaceCommand::Create { name } => {
+                let made = self.client.ask(Method::PUT, &path(name), None, &[]).await?;
+                self.show_one(&made);
+            }
+            NamespaceCommand::Delete { name, yes } => {
+                let question = format!("Drop the namespace {name} with all its messages?");
+                confirm(*yes, &question)?;
+                self.client
+                    .ask(Method::DELETE, &path(name), None, &[])
+                    .await?;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,249 @@
+//! The namespaces of this server: those of the configuration, and those that the operator makes and drops while it runs.
+//!
+//! A namespace that is made is recorded before it is served, and one that is dropped is forgotten after it is gone: a crash in
+//! between leaves an empty namespace, or one that is still to be dropped.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Mutex, MutexGuard};
+use tokio::time::Instant;
+
+use super::cli::ServeArgs;
+use super::mailbox::Mail;
+use super::placement::{Placement, PlacementError};
+use super::provision::root_rule;
+use super::serve;
+use super::shards::Shards;
+use crate::access::Authority;
+use crate::config::{Configuration, fits_namespace};
+use crate::gateway::operations::{Operated, Operation};
+use crate::limits;
+use crate::namespace::Denied;
+use crate::rights::Key;
+use crate::shard::routing::ShardIndex;
+use crate::shard::{OperationAnswer, OperationRequest};
+
+/// The namespaces, and where they are recorded.
+#[derive(Debug)]
+pub(super) struct ServerNamespaces {
+    shards: Arc<Shards>,
+    /// Where the record is; without a data directory, nothing is recorded.
+    directory: Option<PathBuf>,
+    /// Those that the configuration names, in lower case.
+    configured: BTreeSet<String>,
+    /// The key of namespaces that are made.
+    root_key: Option<Key>,
+    /// How many shards get new namespaces.
+    shards_of_new: u32,
+    /// Held while one is made or dropped.
+    placement: Mutex<Placement>,
+}
+
+/// A namespace.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct NamespaceInfo {
+    /// In lower case.
+    pub(super) name: String,
+    /// The number of its shard.
+    pub(super) shard: u32,
+    /// It answers to every host that is no other's.
+    pub(super) is_first: bool,
+    /// The configuration names it.
+    pub(super) is_configured: bool,
+}
+
+/// Why a namespace was not made or dropped.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NamespaceError {
+    #[error("'{0}' is no name of a namespace: it has 1 to 50 letters, digits and hyphens.")]
+    Name(String),
+    #[error("There are {max} namespaces; more are not allowed.", max = limits::NAMESPACES_MAX)]
+    TooMany,
+    #[error("The namespace '{0}' is there.")]
+    Exists(String),
+    #[error("There is no namespace '{0}'.")]
+    Unknown(String),
+    #[error("The namespace '{0}' is in the configuration file: remove it there, and restart.")]
+    Configured(String),
+    #[error(
+        "The namespace '{0}' has connections that did not close in time. It is still there, without the entities that were deleted: try again."
+    )]
+    Busy(String),
+    #[error("{0}")]
+    Denied(Denied),
+    #[error("The broker is stopping.")]
+    Stopping,
+    #[error(transparent)]
+    Record(#[from] PlacementError),
+}
+
+impl ServerNamespaces {
+    /// Takes the namespaces that were placed at the start.
+    pub(super) fn new(
+        shards: Arc<Shards>,
+        placement: Placement,
+        args: &ServeArgs,
+        config: &Configuration,
+        root_key: Option<&Key>,
+    ) -> Self {
+        let configured = config.namespaces.iter().map(|it| it.name.to_lowercase());
+        Self {
+            shards,
+            directory: serve::directory(args).map(Path::to_owned),
+            configured: configured.collect(),
+            root_key: root_key.cloned(),
+            shards_of_new: args.shards,
+            placement: Mutex::new(placement),
+        }
+    }
+
+    /// Returns the data directory, if there is one.
+    pub(super) fn directory(&self) -> Option<&Path> {
+        self.directory.as_deref()
+    }
+
+    /// Returns all namespaces that are served, in the order of their names.
+    pub(super) fn all(&self) -> Vec<NamespaceInfo> {
+        let routes = self.shards.routes();
+        let all = routes.namespaces().map(|(name, shard)| NamespaceInfo {
+            name: name.to_owned(),
+            shard: self.shards.number(shard),
+            is_first: name == routes.first(),
+            is_configured: self.configured.contains(name),
+        });
+        all.collect()
+    }
+
+    /// Makes a namespace, and returns once it is recorded and served.
+    ///
+    /// # Errors
+    ///
+    /// Nothing has changed then, unless the record was written and the broker stops.
+    pub(super) async fn make(
+        &self,
+        name: &str,
+        authority: Authority,
+    ) -> Result<NamespaceInfo, NamespaceError> {
+        if !fits_namespace(name) || limits::NAMESPACE_NAME_LENGTH < name.len() {
+            let name: String = name.chars().take(limits::LOGGED_MAX).collect();
+            return Err(NamespaceError::Name(name));
+        }
+        let name = name.to_lowercase();
+        let mut placement = self.placement.lock().await;
+        let routes = self.shards.routes();
+        if routes.has(&name) {
+            return Err(NamespaceError::Exists(name));
+        }
+        if limits::NAMESPACES_MAX <= routes.namespaces().count() {
+            return Err(NamespaceError::TooMany);
+        }
+        let mut changed = placement.clone();
+        let number = changed.make(&name, self.shards_of_new);
+        self.record(&mut placement, changed).await?;
+        let shard = self.shards.index_of(number);
+        let operation = Operation::MakeNamespace {
+            name: name.clone(),
+            rules: self.root_key.iter().map(root_rule).collect(),
+        };
+        self.operate(shard, &name, authority, operation).await?;
+        self.shards.set_routes(routes.with(&name, shard));
+        Ok(NamespaceInfo {
+            shard: number,
+            is_first: false,
+            is_configured: false,
+            name,
+        })
+    }
+
+    /// Drops a namespace with its entities and their messages, and returns once that is durable.
+    ///
+    /// # Errors
+    ///
+    /// It is still there; some of its entities may have gone.
+    pub(super) async fn drop(
+        &self,
+        name: &str,
+        authority: Authority,
+    ) -> Result<(), NamespaceError> {
+        let name = name.to_lowercase();
+        let mut placement = self.placement.lock().await;
+        let routes = self.shards.routes();
+        if !routes.has(&name) {
+            return Err(NamespaceError::Unknown(name));
+        }
+        if self.configured.contains(&name) || name == routes.first() {
+            return Err(NamespaceError::Configured(name));
+        }
+        let shard = routes.shard_of(Some(&name));
+        // From now on no client finds it.
+        self.shards.set_routes(routes.without(&name));
+        let dropped = self.drop_in(shard, &name, authority).await;
+        if let Err(error) = dropped {
+            self.shards
+                .set_routes(self.shards.routes().with(&name, shard));
+            return Err(error);
+        }
+        let mut changed = placement.clone();
+        changed.forget(&name);
+        self.record(&mut placement, changed).await
+    }
+
+    async fn drop_in(
+        &self,
+        shard: ShardIndex,
+        name: &str,
+        authority: Authority,
+    ) -> Result<(), NamespaceError> {
+        let deadline = Instant::now() + limits::DROP_WAIT.as_duration();
+        loop {
+            let operation = Operation::DropNamespace {
+                name: name.to_owned(),
+            };
+            let done = self.operate(shard, name, authority.clone(), operation);
+            if matches!(done.await?, Operated::Dropped(true)) {
+                return Ok(());
+            }
+            if deadline < Instant::now() {
+                return Err(NamespaceError::Busy(name.to_owned()));
+            }
+            // Connections need a moment to close.
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    async fn operate(
+        &self,
+        shard: ShardIndex,
+        name: &str,
+        authority: Authority,
+        operation: Operation,
+    ) -> Result<Operated, NamespaceError> {
+        let request = Box::new(OperationRequest {
+            host: Some(name.to_owned()),
+            authority,
+            operation,
+        });
+        let owner = self.shards.owner(shard);
+        let answer = owner.ask(|answer| Mail::Operate(request, answer)).await;
+        let OperationAnswer { done, .. } = answer.ok_or(NamespaceError::Stopping)?;
+        done.map_err(NamespaceError::Denied)
+    }
+
+    /// Writes the record, and takes it.
+    async fn record(
+        &self,
+        placement: &mut MutexGuard<'_, Placement>,
+        changed: Placement,
+    ) -> Result<(), NamespaceError> {
+        if let Some(directory) = self.directory.clone() {
+            let written = changed.clone();
+            let stored = tokio::task::spawn_blocking(move || written.store(&directory)).await;
+            stored.map_err(|_| NamespaceError::Stopping)??;
+        }
+        **placement = changed;
+        Ok(())
+    }
+}
