@@ -19,11 +19,15 @@ impl Shard {
             && !self.is_stopping
     }
 
-    /// Does a step of a job, or asks for the bytes that it needs.
+    /// Does a step of a job, or asks for the bytes that it needs. Its records are sealed if a checkpoint may come next.
     pub(super) fn work(&mut self, now: Timestamp) {
-        if !self.may_work() {
-            return;
+        if self.may_work() {
+            self.begin_step(now);
+            self.seal_if_wanted(now);
         }
+    }
+
+    fn begin_step(&mut self, now: Timestamp) {
         let page = self.step(now, Cause::Job, Gateway::job_page);
         let Some(page) = page else {
             return;

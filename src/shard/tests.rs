@@ -6,9 +6,11 @@ use super::*;
 use crate::access::PeerAddress;
 use crate::access::Profile;
 use crate::amqp::{Event as Happened, LinkId};
+use crate::gateway::operations::Operation;
 use crate::journal::memory::MemoryDisk;
 use crate::journal::{self, Committer, Disk, Frame, Options};
 use crate::namespace::administration::AdminOperation;
+use crate::namespace::{JobAction, JobDescription, Selection};
 use crate::queue::Description;
 
 const NOW: Timestamp = Timestamp::EPOCH;
@@ -154,6 +156,32 @@ impl Bench {
         counts.collect()
     }
 
+    /// Begins a job that changes nothing.
+    fn begin_job(&mut self, request: RequestId) {
+        let inquiry = Inquiry {
+            peer: PeerAddress::default(),
+            host: None,
+            token: None,
+            path: String::new(),
+            supplementary: Vec::new(),
+        };
+        let description = JobDescription {
+            selection: Selection::default(),
+            action: JobAction::Delete,
+            most: None,
+        };
+        let operation = OperationRequest {
+            host: None,
+            authority: self.shard.authorize(NOW, &inquiry).unwrap(),
+            operation: Operation::StartJob {
+                path: "q".to_owned(),
+                description: Box::new(description),
+            },
+        };
+        self.shard
+            .handle(NOW, Input::Operate(request, Box::new(operation)));
+    }
+
     /// Changes an entity until a checkpoint is to be written.
     fn write_until_checkpoint(&mut self) -> CheckpointTask {
         for count in 1..10_000 {
@@ -190,6 +218,22 @@ fn a_checkpoint_that_fails_is_followed_by_another() {
     bench.shard.handle(NOW, Input::CheckpointWritten(written));
     assert_eq!(bench.disk.checkpoints().unwrap().len(), 1);
     drop(bench.write_until_checkpoint());
+}
+
+#[test]
+fn a_checkpoint_has_no_step_of_a_job_that_the_log_before_it_has_not() {
+    let mut bench = Bench::new();
+    for request in 1..10_000 {
+        bench.begin_job(RequestId(request));
+        // The job begins, and has its first step in the same turn.
+        bench.turn();
+        bench.sync();
+        let is_task = |output: &Output| matches!(output, Output::WriteCheckpoint(_));
+        if bench.outputs.iter().any(is_task) {
+            return;
+        }
+    }
+    panic!("no checkpoint is due");
 }
 
 #[test]
