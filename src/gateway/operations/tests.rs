@@ -283,6 +283,34 @@ fn a_body_is_made_of_a_template_and_a_message_without_what_it_needs_stays() {
 }
 
 #[test]
+fn a_message_with_a_new_body_lives_as_long_as_its_sender_said() {
+    let mut bench = Bench::new();
+    let life = Millis::from_millis(60_000);
+    for time_to_live in [Some(life), None] {
+        let draft = Draft {
+            time_to_live,
+            ..Draft::default()
+        };
+        let mut composer = draft.begin(bench.now);
+        composer.push(b"x");
+        bench.send("q", Message::parse(composer.finish()).unwrap());
+        settle(&mut bench, dead_letter("BadAmount"));
+    }
+    let action = JobAction::Move {
+        to: None,
+        action: None,
+        body: Some("y".to_owned()),
+    };
+    let job = done(&mut bench, DEAD, all(), action);
+    assert_eq!((job.changed, job.skipped), (2, 0), "{job:?}");
+    let lives: Vec<Millis> = look(&mut bench, "q", &[])
+        .iter()
+        .map(|found| found.stamps.time_to_live)
+        .collect();
+    assert_eq!(lives, [life, Millis::MAX]);
+}
+
+#[test]
 fn dead_letters_go_back_mended_and_leave_their_reasons_behind() {
     let mut bench = Bench::new();
     bench.send("q", with_property("color", "blue", "one"));

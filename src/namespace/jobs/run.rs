@@ -16,6 +16,7 @@ use crate::queue::{
     without_dead_letter,
 };
 use crate::rules::{Facts, Share};
+use crate::time::Millis;
 
 /// The messages of one step of a job.
 #[derive(Debug)]
@@ -368,6 +369,8 @@ impl Namespaces {
         let body = template.fill(message, &changes, max)?;
         let stamps = Stamps {
             amendments: Some(Arc::new(changes)),
+            // As its sender had it: a dead letter lives for ever, and the queue may have shortened it.
+            time_to_live: message.time_to_live().unwrap_or(Millis::MAX),
             ..inspected.stamps.clone()
         };
         let mut bytes = Vec::new();
