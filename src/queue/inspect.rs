@@ -196,6 +196,23 @@ impl Queue {
         Until(self.numbers.iter().collect())
     }
 
+    /// Returns the numbers that it had given, as [`Queue::until_now`] has told before a restart: how often numbers had rolled
+    /// over by then is not known any more.
+    #[must_use]
+    pub fn until_again(&self, until: &Until) -> Until {
+        let again = until.0.iter().map(|&next| self.ordinal(number(next)));
+        Until(again.collect())
+    }
+
+    /// Returns a position as it is after a restart; likewise.
+    #[must_use]
+    pub fn position_again(&self, LookOn(position): LookOn) -> LookOn {
+        match position {
+            0 => LookOn(0),
+            position => LookOn(self.ordinal(number(position))),
+        }
+    }
+
     /// Returns messages from a position on that meet some conditions, up to a number of them and of their bytes but one at
     /// least, and the position to continue at, or `None` at the end. It stops when its share of entries is used up.
     pub fn inspect(

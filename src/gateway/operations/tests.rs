@@ -4,7 +4,7 @@ use super::*;
 use crate::gateway::amqp::tests::{Bench, inquiry, message, scheduled};
 use crate::message::{Draft, Field, Message, MessageState, Scalar};
 use crate::namespace::{JobAction, JobState, Selection};
-use crate::queue::{DeadLetter, Description, ReceiveMode, Settlement};
+use crate::queue::{DeadLetter, Description, ReceiveMode, Record, Settlement};
 use crate::time::Millis;
 
 const CONNECTION: ConnectionId = ConnectionId(4);
@@ -308,6 +308,36 @@ fn a_message_with_a_new_body_lives_as_long_as_its_sender_said() {
         .map(|found| found.stamps.time_to_live)
         .collect();
     assert_eq!(lives, [life, Millis::MAX]);
+}
+
+#[test]
+fn a_job_continues_after_a_restart_though_numbers_have_rolled_over() {
+    let mut bench = Bench::new();
+    let last = SequenceNumber((1 << 48) - 1);
+    let entity = bench.id("q");
+    bench.run(|gateway, cx| {
+        let record = Record::Counter { entity, next: last };
+        cx.journal.append(&record);
+        gateway
+            .namespaces_mut()
+            .replay(&record, None)
+            .expect("a counter can be replayed");
+    });
+    for word in ["a", "b", "c"] {
+        bench.send("q", message(word));
+    }
+    let id = start(&mut bench, "q", all(), JobAction::Delete);
+    bench.send("q", message("later"));
+    // The second restart is from a checkpoint, which does not know of the roll-over.
+    let mut bench = bench.restarted().restarted();
+    while 0 < bench.gateway.namespaces().running_jobs() {
+        let page = bench.run(Gateway::job_page).unwrap();
+        bench.run(|gateway, cx| gateway.work(cx, page, &|_| None));
+    }
+    let job = bench.gateway.namespaces().job(id).unwrap().1.clone();
+    assert_eq!((job.matched, job.changed), (3, 3), "{job:?}");
+    let seen = bench.seen("q");
+    assert_eq!(seen, [(2, 0)]);
 }
 
 #[test]

@@ -99,6 +99,17 @@ impl Namespaces {
         self.end_job(cx, id, JobState::Cancelled, None);
     }
 
+    /// Lets jobs continue where they were after the last record was replayed.
+    pub(in crate::namespace) fn resume_jobs(&mut self) {
+        for Running { queue, job, .. } in self.jobs.running.values_mut() {
+            if let Some(node) = self.queues.get(*queue) {
+                let LookOn(position) = node.queue.position_again(LookOn(job.position));
+                job.position = position;
+                job.until = node.queue.until_again(&job.until);
+            }
+        }
+    }
+
     /// Returns the messages of the next step of some job.
     pub fn job_page(&mut self, cx: &mut StepContext<'_>) -> Option<JobPage> {
         let id = self.jobs.next_running()?;
