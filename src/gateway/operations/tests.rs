@@ -445,6 +445,36 @@ fn what_cannot_be_moved_stays_and_the_job_says_why() {
 }
 
 #[test]
+fn what_becomes_due_while_a_job_reads_is_forwarded() {
+    let mut bench = Bench::new();
+    bench.send("one", scheduled(2_000, 1));
+    bench.send("one", scheduled(9_000, 2));
+    let second = Selection {
+        numbers: vec![2],
+        ..all()
+    };
+    let action = JobAction::Move {
+        to: Some("t".to_owned()),
+        action: None,
+        body: None,
+    };
+    start(&mut bench, "one", second, action);
+    let page = bench.run(Gateway::job_page).unwrap();
+    let bodies: BTreeMap<BodyRef, _> = page
+        .bodies()
+        .into_iter()
+        .map(|body| (body, bench.bytes(body)))
+        .collect();
+    bench.run(|gateway, cx| {
+        cx.now = Timestamp::from_millis(2_000);
+        gateway.work(cx, page, &|body| bodies.get(&body).cloned());
+    });
+    assert_eq!(bench.seen("t/Subscriptions/a").len(), 1);
+    assert_eq!(bench.seen("one"), []);
+    assert_eq!(bench.seen("q").len(), 1);
+}
+
+#[test]
 fn deferred_and_scheduled_messages_are_put_back_and_put_off() {
     let mut bench = Bench::new();
     bench.send("q", message("a"));

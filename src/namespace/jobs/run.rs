@@ -316,8 +316,9 @@ impl Namespaces {
             message.group_id()
         };
         let session = session.map(ToOwned::to_owned);
-        // Expiry there may make room.
+        // What is due in either is done first, and forwarded: expiry there may make room.
         self.poke(cx, target);
+        self.poke(cx, *from);
         let description = self.queue(target).map(|queue| queue.description().clone());
         let description = description.ok_or_else(|| "the destination is gone".to_owned())?;
         if description.requires_session && session.is_none() {
