@@ -128,7 +128,9 @@ impl Clients {
             Doing::Schedule => self.schedule(now),
             Doing::Send => self.send(now, 1),
             Doing::SendBatch => {
-                let count = 1 + self.random.index(6);
+                let is_large = 6 < self.plan.batch && self.is_calm() && self.random.percent(25);
+                let most = if is_large { self.plan.batch } else { 6 };
+                let count = 1 + self.random.index(most);
                 self.send(now, count);
             }
             Doing::SessionWork => self.work_in_session(now),
@@ -160,6 +162,14 @@ impl Clients {
         self.connections
             .values()
             .any(|connection| !connection.inbox.is_empty())
+    }
+
+    /// Returns whether few inputs have not reached the broker: what they send may come to be due at once, and the broker
+    /// does so much in one step and no more.
+    fn is_calm(&self) -> bool {
+        let connections = self.connections.values();
+        let waiting: usize = connections.map(|connection| connection.inbox.len()).sum();
+        waiting < 30
     }
 
     /// The broker has gone, and with it all connections.
@@ -447,6 +457,7 @@ impl Clients {
             properties,
             session: session.map(|id| Session::try_from(id).expect("few")),
             padding: usize::try_from(random.below(self.plan.padding)).expect("it fits"),
+            tail: String::new(),
             malformed: random.percent(1),
             bare: false,
         }

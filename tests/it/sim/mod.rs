@@ -20,6 +20,8 @@ mod damaged;
 mod disk;
 mod ledger;
 mod loss;
+mod operations;
+mod operators;
 mod plan;
 mod random;
 mod recovery;

@@ -37,6 +37,12 @@ pub(super) struct Plan {
     pub(super) damage: u64,
     /// Connections go by bytes, through engines.
     pub(super) bytes: bool,
+    /// How often, in a thousand turns, an operator asks something.
+    pub(super) jobs: u64,
+    /// Messages in a batch at most.
+    pub(super) batch: usize,
+    /// Messages from which on no more are sent.
+    pub(super) crowd: usize,
 }
 
 /// An entity that there is to be.
@@ -214,7 +220,19 @@ impl Plan {
         } else {
             0
         };
+        let mut jobs = Stream::new(seed, "jobs plan");
+        let floods = !big && jobs.percent(30);
+        let jobs = if jobs.percent(25) {
+            20 + jobs.below(130)
+        } else {
+            0
+        };
+        // So many that a job has several turns.
+        let floods = floods && 0 < jobs;
         Self {
+            jobs,
+            batch: if floods { 100 } else { 6 },
+            crowd: if floods { 200 } else { 150 },
             damage,
             clock_steps,
             unreadable,
@@ -241,6 +259,14 @@ impl Plan {
             jump: *random.pick(&[5, 20, 50]).expect("some"),
             pump: *random.pick(&[1, 4, 16]).expect("some"),
         }
+    }
+}
+
+impl Plan {
+    /// Returns whether queues get new properties.
+    pub(super) fn describes(&self) -> bool {
+        let mut faults = FAULTS.iter().zip(&self.faults);
+        faults.any(|(fault, often)| *fault == Fault::Describe && 0 < *often)
     }
 }
 

@@ -8,6 +8,7 @@
 use super::audit::Auditor;
 use super::clients::Clients;
 use super::disk::{Change, FaultyDisk, Image};
+use super::operations::Request;
 use super::random::Stream;
 use super::run::Run;
 use super::world::{Mode, Stop, World};
@@ -66,7 +67,9 @@ impl Crashes {
         for act in clients.inspect() {
             world.step(&act)?;
         }
-        Ok(())
+        // A job may have its turn in this one.
+        world.operate(&Request::Jobs)?;
+        world.finish_turn()
     }
 }
 

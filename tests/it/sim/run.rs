@@ -2,6 +2,8 @@
 
 use super::acts::Act;
 use super::clients::Clients;
+use super::operations::Request;
+use super::operators::Operators;
 use super::plan::{self, FAULTS, Fault, Plan};
 use super::random::Stream;
 use super::world::{Mode, Stop, World};
@@ -12,6 +14,7 @@ pub(super) struct Run {
     pub(super) plan: Plan,
     pub(super) world: World,
     clients: Clients,
+    operators: Operators,
     random: Stream,
     /// When the clock is set, and by how much.
     clock: Stream,
@@ -46,6 +49,10 @@ pub(super) struct Figures {
     unsaid: usize,
     /// Things that were kept back because a window was closed, or a client did not read.
     kept_back: usize,
+    /// Jobs, messages that they changed, and messages that they left, of those that are remembered.
+    jobs: u64,
+    changed: u64,
+    skipped: u64,
 }
 
 impl Figures {
@@ -68,6 +75,9 @@ impl Figures {
         self.frames += other.frames;
         self.unsaid += other.unsaid;
         self.kept_back += other.kept_back;
+        self.jobs += other.jobs;
+        self.changed += other.changed;
+        self.skipped += other.skipped;
     }
 }
 
@@ -93,6 +103,7 @@ impl Run {
         Ok(Self {
             turn: 0,
             clients: Clients::new(seed, &plan),
+            operators: Operators::new(seed, &plan),
             random: Stream::new(seed, "run"),
             clock: Stream::new(seed, "clock"),
             damage: Stream::new(seed, "damage"),
@@ -147,6 +158,7 @@ impl Run {
         }
         self.account()?;
         let [frames, unsaid, kept_back] = self.world.by_bytes();
+        let [jobs, changed, skipped] = self.world.auditor.jobs_done();
         let [checkpoints, segments_removed, relocated, reads] = self.world.maintenance();
         Ok(Figures {
             runs: 1,
@@ -167,6 +179,9 @@ impl Run {
             frames,
             unsaid,
             kept_back,
+            jobs,
+            changed,
+            skipped,
         })
     }
 
@@ -194,9 +209,10 @@ impl Run {
             self.step(&Act::Timeout)?;
         }
         for _ in 0..self.random.below(4) {
-            let crowded = self.world.auditor.count() > 150;
+            let crowded = self.world.auditor.count() > self.plan.crowd;
             self.clients.act(self.world.now, crowded);
         }
+        self.operate()?;
         self.report()?;
         for _ in 0..self.random.below(self.plan.pump + 1) {
             if self.world.takes_input()
@@ -268,6 +284,15 @@ impl Run {
         Ok(())
     }
 
+    /// An operator may ask something.
+    fn operate(&mut self) -> Result<(), Stop> {
+        let request = self.operators.act(self.world.now, &self.world.auditor);
+        match request {
+            Some(request) if self.world.takes_input() => self.world.operate(&request),
+            Some(_) | None => Ok(()),
+        }
+    }
+
     fn step(&mut self, act: &Act) -> Result<(), Stop> {
         self.steps += 1;
         self.world.step(act)
@@ -287,6 +312,9 @@ impl Run {
     fn hear(&mut self) -> Result<(), Stop> {
         for (told, sight) in std::mem::take(&mut self.world.released) {
             self.clients.hear(told, sight)?;
+        }
+        for (_, outcome) in std::mem::take(&mut self.world.answers) {
+            self.operators.hear(outcome);
         }
         Ok(())
     }
@@ -409,6 +437,9 @@ impl Run {
         for act in self.clients.inspect() {
             self.step(&act)?;
         }
+        if 0 < self.plan.jobs {
+            self.world.operate(&Request::Jobs)?;
+        }
         Ok(())
     }
 
@@ -490,6 +521,10 @@ impl Run {
                     "message m{id} was accepted, and nobody knows where it is"
                 ));
             }
+        }
+        let running = self.world.auditor.running_jobs();
+        if !running.is_empty() {
+            return Err(format!("jobs that never end: {running:?}"));
         }
         let unanswered = self.world.auditor.unanswered();
         if unanswered.is_empty() {

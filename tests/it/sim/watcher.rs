@@ -53,7 +53,8 @@ pub(super) enum Why {
     /// With the ids of the messages whose bytes were not damaged before.
     Forward(Vec<(WantedBody, Option<u64>)>),
     Compaction(Vec<WantedBody>),
-    Other(String),
+    Request,
+    Job,
 }
 
 impl Seen {
@@ -203,6 +204,7 @@ fn why(cause: Cause<'_>) -> Why {
             Why::Compaction(found.collect())
         }
         Cause::Damage => Why::Damage,
-        Cause::Request | Cause::Job => Why::Other(format!("{cause:?}")),
+        Cause::Request => Why::Request,
+        Cause::Job => Why::Job,
     }
 }

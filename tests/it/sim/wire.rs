@@ -43,6 +43,8 @@ pub(super) struct Draft {
     pub(super) session: Option<Session>,
     /// Bytes of body behind the id.
     pub(super) padding: usize,
+    /// What jobs have added to the body.
+    pub(super) tail: String,
     /// It cannot be read.
     pub(super) malformed: bool,
     /// The broker has it without its bytes, which were damaged.
@@ -55,6 +57,8 @@ pub(super) struct Seen {
     pub(super) id: u64,
     pub(super) message_id: String,
     pub(super) padding: usize,
+    /// What is in the body behind that.
+    pub(super) tail: String,
     pub(super) number: i64,
     pub(super) enqueued_number: i64,
     pub(super) enqueued_at: i64,
@@ -87,6 +91,7 @@ impl fmt::Debug for Draft {
         note(f, "ttl", self.time_to_live)?;
         note(f, "due", self.due)?;
         note(f, "session", self.session)?;
+        f.write_str(&self.tail)?;
         if self.malformed {
             f.write_str(" malformed")?;
         }
@@ -102,8 +107,8 @@ impl fmt::Debug for Seen {
         let (id, number, state) = (self.id, self.number, self.state);
         write!(
             f,
-            "#{number} m{id} of {} bytes, state {state}",
-            self.padding
+            "#{number} m{id} of {} bytes{}, state {state}",
+            self.padding, self.tail
         )?;
         note(f, "number before", Some(self.enqueued_number))?;
         note(f, "at", Some(self.enqueued_at))?;
@@ -192,6 +197,7 @@ impl Draft {
             properties: BTreeMap::new(),
             session,
             padding: 0,
+            tail: String::new(),
             malformed: false,
             bare: true,
         }
@@ -201,11 +207,26 @@ impl Draft {
         format!("m{}", self.same_as.unwrap_or(self.id))
     }
 
-    fn body(&self) -> Vec<u8> {
+    pub(super) fn body(&self) -> Vec<u8> {
         let mut body = self.id.to_be_bytes().to_vec();
         body.resize(8 + self.padding, self.id.to_be_bytes()[7]);
+        body.extend_from_slice(self.tail.as_bytes());
         body
     }
+}
+
+/// Reads a body: the message's id, how many bytes are the last one of that, and what comes behind them.
+pub(super) fn read_body(body: &[u8]) -> Result<(u64, usize, String), String> {
+    let (id, rest) = match body.split_first_chunk() {
+        Some((id, rest)) => (*id, rest),
+        // What the broker has of a message whose bytes were damaged.
+        None if body.is_empty() => ([0; 8], &[][..]),
+        None => return Err("the body is cut".to_owned()),
+    };
+    let padding = rest.iter().take_while(|byte| **byte == id[7]).count();
+    let tail = str::from_utf8(&rest[padding..]);
+    let tail = tail.map_err(|_| "the body is not what was sent")?;
+    Ok((u64::from_be_bytes(id), padding, tail.to_owned()))
 }
 
 /// Returns the id of a message as its sender made it; `None` if its bytes were damaged.
@@ -296,16 +317,7 @@ pub(super) fn read_message(bytes: &[u8]) -> Result<Seen, String> {
     let Some(Value::Binary(body)) = sections.get(&0x75) else {
         return Err("no data in the body".to_owned());
     };
-    let (id, padding) = match body.split_first_chunk() {
-        Some((id, padding)) => (*id, padding),
-        // What the broker has of a message whose bytes were damaged.
-        None if body.is_empty() => ([0; 8], &[][..]),
-        None => return Err("the body is cut".to_owned()),
-    };
-    if padding.iter().any(|byte| *byte != id[7]) {
-        return Err("the body is not what was sent".to_owned());
-    }
-    let (id, padding) = (u64::from_be_bytes(id), padding.len());
+    let (id, padding, tail) = read_body(body)?;
     let Some(Value::String(message_id)) = properties.first() else {
         return Err(format!("the message-id is {:?}", properties.first()));
     };
@@ -349,6 +361,7 @@ pub(super) fn read_message(bytes: &[u8]) -> Result<Seen, String> {
         id,
         message_id: message_id.clone(),
         padding,
+        tail,
         number: long("x-opt-sequence-number")?,
         enqueued_number: match annotations.get("x-opt-enqueue-sequence-number") {
             None => 0,

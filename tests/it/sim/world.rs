@@ -2,7 +2,9 @@
 //! when the run says so: turns, writes, syncs, reads, checkpoints. Everything is shown to the auditor.
 
 mod damage;
+mod operators;
 mod store;
+mod trace;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -15,20 +17,24 @@ use jitney::journal::{Committer, Error, Frame};
 use jitney::namespace::{Room, WantedBody};
 use jitney::queue::Description;
 use jitney::shard::{
-    self, CheckpointTask, Input, Outgoing, Output, ReadPurpose, ReadRequest, Reason, Report, Shard,
+    self, CheckpointTask, Input, Outgoing, Output, ReadPurpose, ReadRequest, Reason, Report,
+    RequestId, Shard,
 };
 use jitney::time::{ClockStep, Timestamp};
 
 use super::acts::{Act, LinkKey, LinkKind, Place};
-use super::audit::{Amended, Auditor, Hit, Sight, Told, User};
+use super::audit::{Amended, Auditor, Due, Hit, Outcome, Sight, Told, User};
 use super::bytes::{Left, Wires};
 use super::disk::FaultyDisk;
+use super::operations::Request;
 use super::plan::Planned;
 use super::random::Stream;
 use super::sights::{at_of, is_silent, sent, token_of};
 use super::start::{READS_OF_BODIES, Unreadable, ensure, start};
 use super::watcher::{Happened, Met, Seen, Step, Why};
 use super::wire::Answer;
+
+use self::trace::Trace;
 
 /// Why a run ends early.
 #[derive(Debug)]
@@ -111,6 +117,11 @@ pub(super) struct World {
     pub(super) damage: [usize; 2],
     /// After so many changes of the disk, this group was known to be durable.
     known: Vec<(usize, u64)>,
+    /// What operators have asked since the start, and what there is to be answered.
+    asked: BTreeMap<RequestId, (Request, Due)>,
+    next_request: u64,
+    /// What operators were answered, for them to read.
+    pub(super) answers: Vec<(Request, Outcome)>,
 }
 
 /// Ends of the log, as positions in it.
@@ -139,38 +150,6 @@ struct Unreleased {
     is_drained: bool,
     /// The lock of a message whose receiver is to settle it.
     token: Option<LockToken>,
-}
-
-/// The last things that happened.
-#[derive(Debug, Default)]
-pub(super) struct Trace {
-    lines: VecDeque<String>,
-    /// Everything is printed at once.
-    pub(super) loud: bool,
-}
-
-impl Trace {
-    pub(super) fn note(&mut self, line: impl FnOnce() -> String) {
-        const LINES: usize = 60;
-        let line = line();
-        if self.loud {
-            println!("{line}");
-        }
-        if self.lines.len() == LINES {
-            self.lines.pop_front();
-        }
-        self.lines.push_back(line);
-    }
-
-    pub(super) fn tail(&self) -> String {
-        let mut text = String::new();
-        for line in &self.lines {
-            text.push_str("  ");
-            text.push_str(line);
-            text.push('\n');
-        }
-        text
-    }
 }
 
 impl World {
@@ -240,6 +219,9 @@ impl World {
             ends: Ends::default(),
             damage: [0; 2],
             known: Vec::new(),
+            asked: BTreeMap::new(),
+            next_request: 1,
+            answers: Vec::new(),
         };
         world.describe_all()?;
         world.finish_turn()?;
@@ -493,8 +475,8 @@ impl World {
                     let sent = self.shard.outgoing(id).map(std::mem::take);
                     self.send(id, sent.unwrap_or_default())?;
                 }
+                Output::Answer(request, answer) => self.answered(request, answer)?,
                 Output::Close(_)
-                | Output::Answer(..)
                 | Output::Abandon(_)
                 | Output::FetchIdentityKeys
                 | Output::Trace(_) => {
@@ -579,10 +561,16 @@ impl World {
                 self.auditor.read_back((now, group), queue, &ids, &sights)?
             }
             Why::Timeout => self.auditor.step(now, group, &Act::Timeout, &sights)?,
-            Why::Reports | Why::Configuration | Why::Damage => {
+            Why::Job => {
+                let judged = self.auditor.work((now, group), &sights);
+                let done = self.auditor.last_turn();
+                self.trace
+                    .note(|| format!("{now} group {group}: a job has its turn: {done}"));
+                judged?
+            }
+            Why::Reports | Why::Configuration | Why::Damage | Why::Request => {
                 return Err(Stop::Wrong("nobody did anything".to_owned()));
             }
-            Why::Other(cause) => return Err(Stop::Wrong(format!("{cause}: {sights:?}"))),
         };
         self.wait_for(&sights, &pins);
         Ok(())
@@ -829,6 +817,8 @@ impl World {
         self.moved.clear();
         self.moved_from.clear();
         self.amended.clear();
+        self.asked.clear();
+        self.answers.clear();
         let proved = self.ends.proved;
         self.ends = Ends {
             written: proved,
@@ -882,6 +872,9 @@ impl World {
 
     /// Says whether all that was told has left; the log is synced, and nothing is being read.
     pub(super) fn check_released(&self) -> Result<(), String> {
+        if let Some((request, due)) = self.asked.values().next() {
+            return Err(format!("{request:?} was never answered: {due:?}"));
+        }
         let left: usize = self.unreleased.values().map(VecDeque::len).sum();
         if left == 0 {
             return Ok(());

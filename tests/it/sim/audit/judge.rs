@@ -1,6 +1,7 @@
 //! What each act must lead to.
 
 mod asks;
+mod jobs;
 mod scopes;
 mod transactions;
 

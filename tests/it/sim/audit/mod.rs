@@ -20,12 +20,15 @@
 //!   clock was set ahead or back, all else by the clock;
 //! - nothing is told before its record is durable, and after a crash the broker is what it was at
 //!   the last group that is left: nothing of it is lost, and nothing else is there;
+//! - a job changes a message as a whole or leaves it, none that came after the job began and none that is
+//!   locked; it continues after a crash, and what is told of it is exact, and is kept;
 //! - a message whose bytes were damaged on the disk, and no other one, is a dead letter without them
 //!   from when they are read, and is reported once; until then it is what it was.
 
 mod damage;
 mod judge;
 mod model;
+mod operations;
 mod round;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,6 +44,7 @@ use super::plan::Planned;
 use super::wire::{Answer, Value, read_message};
 
 pub(in crate::sim) use self::damage::{Amended, Hit, Told, User};
+pub(in crate::sim) use self::operations::{Due, Outcome};
 pub(in crate::sim) use self::round::{Round, Sight};
 
 /// The auditor.

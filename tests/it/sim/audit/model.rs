@@ -1,6 +1,7 @@
 //! What the documentation says a namespace is: queues, messages, locks, receivers. No index, no
 //! cursor, no timer: everything is looked for.
 
+mod jobs;
 mod onward;
 mod sessions;
 mod shown;
@@ -17,6 +18,8 @@ use crate::sim::acts::{
     Ask, LinkKey, LinkKind, Part, Place, Session, TransactionId, Verdict, session_name,
 };
 use crate::sim::wire::{Draft, Seen};
+
+pub(super) use self::jobs::{Job, Jobs};
 
 /// A time to live, or a time, without end.
 pub(super) const NEVER: i64 = i64::MAX;
@@ -50,6 +53,7 @@ pub(in crate::sim) struct Model {
     /// The entity of the first link that came after a coordinator, by its connection: all links of one
     /// are in one AMQP session.
     pub(super) groups: BTreeMap<u32, usize>,
+    pub(super) jobs: Arc<Jobs>,
 }
 
 #[derive(Debug, Clone)]
@@ -385,6 +389,9 @@ impl Model {
         self.orphans.clear();
         self.transactions.clear();
         self.groups.clear();
+        // What was looked up is looked up again.
+        let jobs = Arc::make_mut(&mut self.jobs);
+        (jobs.last, jobs.page) = (None, None);
         for place in self.places() {
             let queue = self.queue_mut(place);
             queue.receivers.clear();
@@ -472,13 +479,7 @@ impl Model {
             .collect();
         ready.sort_unstable();
         for (_, ordinal) in ready {
-            let queue = self.queue_mut(place);
-            let mut message = queue.messages.remove(&ordinal).expect("it was found");
-            message.state = State::Active;
-            message.enqueued_at = now;
-            message.changed = round.group;
-            let ordinal = queue.take(ordinal >> PARTITION);
-            queue.messages.insert(ordinal, message);
+            self.activate(round, place, ordinal);
         }
         let expired: Vec<u64> = self
             .queue(place)
@@ -491,6 +492,17 @@ impl Model {
             self.end_of_life(round, place, ordinal);
         }
         self.dispatch(round, place, &BTreeSet::new())
+    }
+
+    /// A scheduled message becomes active, as if it were sent now.
+    pub(super) fn activate(&mut self, round: &Round, place: Place, ordinal: u64) {
+        let queue = self.queue_mut(place);
+        let mut message = queue.messages.remove(&ordinal).expect("it was found");
+        message.state = State::Active;
+        message.enqueued_at = round.now;
+        message.changed = round.group;
+        let ordinal = queue.take(ordinal >> PARTITION);
+        queue.messages.insert(ordinal, message);
     }
 
     /// Locks of message sessions end, and waits for them.
@@ -661,6 +673,7 @@ impl Model {
                     fresh.insert(*ordinal);
                     let dead = self.queue_mut(place);
                     dead.messages.insert(*ordinal, message.clone());
+                    dead.pass(*ordinal);
                     if goes_on {
                         self.go_on(round, place)?;
                     }

@@ -1,5 +1,7 @@
 //! What management operations do.
 
+use jitney::namespace::DeniedKind;
+
 use super::*;
 
 impl Model {
@@ -131,6 +133,75 @@ impl Model {
             }
         }
         Ok(Expected::deferred(shown, pin))
+    }
+
+    /// An operator locks deferred messages: all of them, or none. Returns the group with the newest change of them, and the
+    /// serial numbers of their locks.
+    pub(in crate::sim::audit) fn lock_by_number(
+        &mut self,
+        round: &mut Round,
+        place: Place,
+        numbers: &[i64],
+    ) -> Result<Result<(u64, Vec<(i64, u64)>), DeniedKind>, String> {
+        if !self.description(place).status.can_receive() {
+            return Ok(Err(DeniedKind::Disabled));
+        }
+        if self.has_sessions(place) {
+            return Ok(Err(DeniedKind::NotAllowed));
+        }
+        self.due(round, place)?;
+        let mut ordinals = BTreeSet::new();
+        let queue = self.queue(place);
+        for &wanted in numbers {
+            let found = queue.ordinal_of(wanted).filter(|at| {
+                let message = &queue.messages[at];
+                let is_scheduled = !matches!(message.state, State::Active | State::Deferred);
+                !is_scheduled && message.lock.is_none()
+            });
+            ordinals.extend(found.map(|at| (at, wanted)));
+        }
+        let is_found = |wanted: &i64| ordinals.iter().any(|(_, number)| number == wanted);
+        let mut result = Err(DeniedKind::MessageNotFound);
+        if numbers.iter().all(is_found) {
+            let (mut pin, mut locks) = (0, Vec::new());
+            for (ordinal, number) in ordinals {
+                pin = pin.max(self.queue(place).messages[&ordinal].changed);
+                let (_, serial) = self.lock(round.now, place, ordinal);
+                locks.push((number, serial));
+            }
+            result = Ok((pin, locks));
+        }
+        self.arrive(round)?;
+        self.go_on(round, place)?;
+        Ok(result)
+    }
+
+    /// An operator settles locked messages, each for itself.
+    pub(in crate::sim::audit) fn settle_locked(
+        &mut self,
+        round: &mut Round,
+        place: Place,
+        settlements: &[(LockToken, Verdict)],
+    ) -> Result<Vec<Result<(), DeniedKind>>, String> {
+        let mut results = Vec::new();
+        for (token, verdict) in settlements {
+            if self.is_enlisted(place, *token) {
+                results.push(Err(DeniedKind::NotAllowed));
+                continue;
+            }
+            self.due(round, place)?;
+            let lost = self.lost(place);
+            let result = self.decide(round, place, *token, verdict, lost);
+            self.dispatch(round, place, &BTreeSet::new())?;
+            self.arrive(round)?;
+            self.go_on(round, place)?;
+            results.push(result.map_err(|(_, condition)| match condition {
+                LOCK_LOST => DeniedKind::MessageLockLost,
+                SESSION_LOST => DeniedKind::SessionLockLost,
+                _ => DeniedKind::NotAllowed,
+            }));
+        }
+        Ok(results)
     }
 
     pub(super) fn peek(

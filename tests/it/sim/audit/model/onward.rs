@@ -127,7 +127,9 @@ impl Model {
                     ..place
                 };
                 self.due(round, place)?;
-                self.queue_mut(place).messages.insert(ordinal, message);
+                let queue = self.queue_mut(place);
+                queue.messages.insert(ordinal, message);
+                queue.pass(ordinal);
                 self.dispatch(round, place, &BTreeSet::from([ordinal]))
             }
         }
@@ -135,6 +137,28 @@ impl Model {
 
     /// A message comes from another entity: with a number, a time and a life of its own here.
     pub(super) fn settle_in(
+        &mut self,
+        round: &mut Round,
+        place: Place,
+        message: Message,
+        number: i64,
+    ) -> Result<(), String> {
+        self.due(round, place)?;
+        if self.duplicate(round, place, &message.draft).is_some() {
+            let another = self.places().any(|place| {
+                let mut messages = self.queue(place).messages.values();
+                messages.any(|other| other.draft.id == message.draft.id)
+            });
+            if !another {
+                self.gone.insert(message.draft.id);
+            }
+            return self.go_on(round, place);
+        }
+        self.add(round, place, message, number)
+    }
+
+    /// A message that is no duplicate comes from another queue.
+    pub(in crate::sim::audit) fn add(
         &mut self,
         round: &mut Round,
         place: Place,
@@ -159,16 +183,6 @@ impl Model {
             ..message
         };
         let lost = has_sessions && message.draft.session.is_none();
-        if self.duplicate(round, place, &message.draft).is_some() {
-            let another = self.places().any(|place| {
-                let mut messages = self.queue(place).messages.values();
-                messages.any(|other| other.draft.id == message.draft.id)
-            });
-            if !another {
-                self.gone.insert(message.draft.id);
-            }
-            return self.go_on(round, place);
-        }
         let partition = self.partition(place, &message.draft);
         let queue = self.queue_mut(place);
         let ordinal = queue.take(partition);

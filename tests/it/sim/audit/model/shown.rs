@@ -1,13 +1,15 @@
 //! What somebody who looks at a message must see.
 
 use super::*;
+use crate::sim::wire::read_body;
 
 impl Shown {
     pub(in crate::sim) fn check(&self, seen: &Seen) -> Result<(), String> {
         let mut expected = Seen {
             id: self.draft.id,
             message_id: self.draft.message_id(),
-            padding: self.draft.padding,
+            padding: 0,
+            tail: String::new(),
             number: self.number,
             enqueued_number: self.enqueued_number,
             enqueued_at: self.enqueued_at,
@@ -24,6 +26,9 @@ impl Shown {
         };
         if self.draft.bare {
             (expected.id, expected.message_id) = (0, seen.message_id.clone());
+        } else {
+            let (_, padding, tail) = read_body(&self.draft.body())?;
+            (expected.padding, expected.tail) = (padding, tail);
         }
         for (name, text) in &mut expected.properties {
             if let Some(found) = seen.properties.get(name).filter(|_| text == ANY) {
