@@ -248,6 +248,10 @@ pub struct EntityView {
 pub struct Counts {
     /// Those that are active, locked or deferred.
     pub active: usize,
+    /// Those of them that are received by their numbers only.
+    pub deferred: usize,
+    /// Those, in whatever state, that receivers have locked.
+    pub locked: usize,
     /// Dead letters.
     pub dead_letters: usize,
     /// Those that wait for their time.

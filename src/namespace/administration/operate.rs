@@ -528,6 +528,8 @@ impl Administration<'_, '_> {
             accessed_at: node.accessed_at,
             counts: Counts {
                 active: if forwards { 0 } else { waiting },
+                deferred: if forwards { 0 } else { node.queue.deferred() },
+                locked: node.queue.locked(),
                 dead_letters: length(base.dead_letters()),
                 scheduled,
                 transfer: if forwards { waiting } else { 0 },

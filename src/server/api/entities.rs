@@ -62,8 +62,12 @@ pub(super) struct Entity {
 /// Messages of an entity by state.
 #[derive(Debug, Serialize, ToSchema)]
 struct Counts {
-    /// Those that are active, locked or deferred.
+    /// Those that receivers may get, locked ones among them; not those that are deferred.
     active: usize,
+    /// Those that are received by their numbers only.
+    deferred: usize,
+    /// Those, active or deferred, that receivers have locked.
+    locked: usize,
     scheduled: usize,
     dead_letters: usize,
     /// On their way to the entity that this one forwards to.
@@ -343,7 +347,9 @@ impl Entity {
             kind: description.kind.into(),
             properties: EntityProperties::of(description),
             counts: Counts {
-                active: view.counts.active,
+                active: view.counts.active - view.counts.deferred,
+                deferred: view.counts.deferred,
+                locked: view.counts.locked,
                 scheduled: view.counts.scheduled,
                 dead_letters: view.counts.dead_letters,
                 transfer: view.counts.transfer,

@@ -46,6 +46,8 @@ fn view(path: &str, description: Description) -> EntityView {
         accessed_at: None,
         counts: Counts {
             active: 1,
+            deferred: 0,
+            locked: 0,
             dead_letters: 2,
             scheduled: 3,
             transfer: 4,
