@@ -107,12 +107,12 @@ def a_client_learns_what_it_may_do(world) -> None:
 
     port = world.closed.http_port
     for name, rights in (("manage", ["send", "listen", "manage"]), ("send", ["send"]), ("listen", ["listen"])):
-        session = Api(port, token(name, KEYS[name]))("GET", "session")
-        assert session["rights"] == rights and session["actor"] == f"key {name}" and not session["operator"], session
-        assert not session["open"] and session["version"] and "namespaces" not in session, session
-    session = world.api("GET", "session")
-    assert session["operator"] and session["open"] and session["namespace"] in session["namespaces"], session
-    status, _ = Api(port, token("send", "wrong")).ask("GET", "session")
+        access = Api(port, token(name, KEYS[name]))("GET", "access")
+        assert access["rights"] == rights and access["actor"] == f"key {name}" and not access["operator"], access
+        assert not access["open"] and access["version"] and "namespaces" not in access, access
+    access = world.api("GET", "access")
+    assert access["operator"] and access["open"] and access["namespace"] in access["namespaces"], access
+    status, _ = Api(port, token("send", "wrong")).ask("GET", "access")
     assert status == 401
 
 

@@ -200,8 +200,8 @@ impl<'a> Call<'a> {
     async fn of_server(&self, rest: &[&str], body: Body) -> Answer {
         let method = self.parts.method.as_str();
         match rest {
-            ["session"] => match method {
-                "GET" => namespaces::session(self).await,
+            ["access"] => match method {
+                "GET" => namespaces::access(self).await,
                 _ => Err(Problem::method(method, "GET")),
             },
             ["namespaces"] => match method {

@@ -31,7 +31,7 @@ pub(super) struct NamespaceList {
 
 /// A client, and what it may do.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Session {
+pub(super) struct Access {
     /// As the audit log names it: `operator`, `key NAME`, `identity SUBJECT`, or `anyone` if no credentials are verified.
     actor: String,
     /// It may do everything, in every namespace.
@@ -82,9 +82,9 @@ pub(super) async fn drop_one(call: &Call<'_>, name: &str) -> Answer {
 }
 
 /// Says who the client is, and what it may do in the namespace.
-#[utoipa::path(get, path = "/api/v1/session", operation_id = "get_session", tag = "server", params(super::NamespaceQuery),
-    responses((status = 200, body = Session), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub(super) async fn session(call: &Call<'_>) -> Answer {
+#[utoipa::path(get, path = "/api/v1/access", operation_id = "get_access", tag = "server", params(super::NamespaceQuery),
+    responses((status = 200, body = Access), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn access(call: &Call<'_>) -> Answer {
     let _: super::NamespaceQuery = call.query()?;
     let authority = call.authorize("").await?;
     let names = call.server.namespaces.all().into_iter();
@@ -97,7 +97,7 @@ pub(super) async fn session(call: &Call<'_>) -> Answer {
     ];
     let may = |right| authority.check(&prefix, right).is_ok();
     let rights = rights.into_iter().filter(|(right, _)| may(*right));
-    let session = Session {
+    let access = Access {
         actor: authority.actor().name.clone(),
         operator: is_operator,
         rights: rights.map(|(_, name)| name).collect(),
@@ -106,7 +106,7 @@ pub(super) async fn session(call: &Call<'_>) -> Answer {
         open: call.server.is_open,
         version: env!("CARGO_PKG_VERSION"),
     };
-    Ok(json(StatusCode::OK, &session))
+    Ok(json(StatusCode::OK, &access))
 }
 
 impl Namespace {

@@ -29,7 +29,7 @@ use super::{
         connections::list, connections::close, connections::close_link,
         jobs::list, jobs::start, jobs::get, jobs::cancel,
         configuration::get, configuration::put,
-        namespaces::session, namespaces::list, namespaces::make, namespaces::drop_one, server::get, backups::make,
+        namespaces::access, namespaces::list, namespaces::make, namespaces::drop_one, server::get, backups::make,
     ),
     components(schemas(Problem, messages::BodyShown)),
     security(("operator" = []), ("token" = []))
