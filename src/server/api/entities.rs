@@ -114,6 +114,15 @@ pub(super) struct EntityProperties {
     auto_delete_on_idle: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<EntityStatus>,
+    /// Kept and returned, without an effect.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    batched_operations: Option<bool>,
+    /// Likewise, of topics.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    supports_ordering: Option<bool>,
+    /// Likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    express: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     user_metadata: Option<String>,
 }
@@ -383,6 +392,9 @@ impl EntityProperties {
             forward_dead_letters_to: description.forward_dead_letters_to.clone(),
             auto_delete_on_idle: Some(duration(description.auto_delete_on_idle)),
             status: Some(description.status.into()),
+            batched_operations: Some(description.batched_operations),
+            supports_ordering: Some(description.supports_ordering),
+            express: Some(description.express),
             user_metadata: description.user_metadata.clone(),
         }
     }
@@ -402,6 +414,9 @@ impl EntityProperties {
             )?,
             max_delivery_count: self.max_delivery_count,
             status: self.status.map(Into::into),
+            batched_operations: self.batched_operations,
+            supports_ordering: self.supports_ordering,
+            express: self.express,
             forward_to: self.forward_to,
             forward_dead_letters_to: self.forward_dead_letters_to,
             user_metadata: self.user_metadata,
