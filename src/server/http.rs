@@ -1,4 +1,4 @@
-//! HTTP: the server's own pages, WebSockets, the administration API, and messages.
+//! HTTP: the server's own pages, the console, WebSockets, the administration API, and messages.
 //!
 //! A request of the administration API is checked for its rights before its body is read, and its
 //! body is read before it is parsed: an unauthenticated peer costs a bounded number of bytes, and no
@@ -29,6 +29,7 @@ use tracing::{Level, debug, enabled, info};
 
 use super::admission::{ConnectionSlot, ConnectionSlots, ListenerKind, Permit};
 use super::api;
+use super::console;
 use super::header_case::Head;
 use super::listener::{self, Scheme, ServerState};
 use super::mailbox::Mail;
@@ -339,6 +340,9 @@ async fn requested(
     if caller.kind == ListenerKind::Metrics {
         return status::not_here();
     }
+    if let Some(path) = console::path_of(&parts.method, uri) {
+        return console::answer(path, &parts);
+    }
     let line = RequestLine::read(method, uri.path(), uri.query()).transpose();
     if line.is_none() && api::is_for(&parts) {
         return api::answer(&server, &caller, &parts, body).await;
@@ -547,6 +551,11 @@ fn is_of_a_page(headers: &HeaderMap) -> bool {
     };
     let origin = origin.to_str().unwrap_or_default();
     let host = origin.split_once("://").map_or("", |(_, host)| host);
+    // The console's own requests have the host in both, and it is checked next.
+    let own = headers.get(header::HOST);
+    if own.is_some_and(|own| own.as_bytes() == host.as_bytes()) {
+        return false;
+    }
     let is_local = |name: &str| {
         let name = name.trim_matches(['[', ']']);
         name == "localhost" || name.parse().is_ok_and(|it: IpAddr| it.is_loopback())
@@ -599,6 +608,25 @@ pub(super) fn host(headers: &HeaderMap, origin: &Origin) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_page_of_another_host_is_foreign_and_the_consoles_is_not() {
+        for (origin, host, foreign) in [
+            ("http://localhost:3000", "localhost:5300", false),
+            ("http://[::1]:3000", "localhost:5300", false),
+            ("http://jitney:5300", "jitney:5300", false),
+            ("http://jitney:80", "jitney:5300", true),
+            ("http://evil.example", "jitney:5300", true),
+            ("http://localhost.evil.example", "localhost:5300", true),
+            ("null", "localhost:5300", true),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ORIGIN, HeaderValue::from_static(origin));
+            headers.insert(header::HOST, HeaderValue::from_static(host));
+            assert_eq!(is_of_a_page(&headers), foreign, "{origin} {host}");
+        }
+        assert!(!is_of_a_page(&HeaderMap::new()));
+    }
 
     #[test]
     fn a_host_that_somebody_else_may_own_is_foreign() {

@@ -23,6 +23,7 @@ pub mod clock;
 mod commands;
 mod committer;
 mod connection;
+mod console;
 pub mod disk;
 mod exchange;
 mod fetch;

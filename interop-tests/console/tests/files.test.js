@@ -1,0 +1,91 @@
+// The console's files: types, checksums, operations, size, headers.
+
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { readFile, readdir } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { describe, it } from "node:test";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { inBrowser, open, url } from "../harness.js";
+
+const run = promisify(execFile);
+const HERE = join(dirname(fileURLToPath(import.meta.url)), "..");
+const SOURCES = join(HERE, "../../src/server/console");
+/** Bytes of everything that the first page needs, compressed. */
+const BYTES_MAX = 150 * 1024;
+
+async function passes(...command) {
+  await run(process.execPath, command, { cwd: HERE }).catch(({ stdout, stderr }) => assert.fail(stdout + stderr));
+}
+
+async function sources() {
+  const entries = await readdir(SOURCES, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile() && /\.(js|css|html|svg)$/.test(entry.name));
+  return Promise.all(files.map(async (entry) => {
+    const path = join(entry.parentPath ?? entry.path, entry.name);
+    return { name: path.slice(SOURCES.length + 1), text: await readFile(path, "utf8") };
+  }));
+}
+
+describe("files", { concurrency: true }, () => {
+  it("the types are right", () => passes("node_modules/typescript/bin/tsc", "-p", "."));
+  it("vendored files are those of their packages", () => passes("vendor.mjs", "--check"));
+  it("operations and types are those of the broker's OpenAPI document", () => passes("generate.mjs", url, "--check"));
+
+  it("no source makes markup of texts, or code", async () => {
+    const forbidden = /innerHTML|outerHTML|insertAdjacentHTML|document\.write|dangerouslySetInnerHTML|\beval\(|new Function|DOMParser|srcdoc/;
+    for (const { name, text } of await sources()) {
+      if (!name.startsWith("vendor/")) assert(!forbidden.test(text), `${name}: ${forbidden.exec(text)}`);
+    }
+  });
+
+  it("every document has the policy, and a file that is known is not sent again", async () => {
+    for (const path of ["/", "/$console/app.js", "/%24console/styles/base.css", "/$console/nothing.js"]) {
+      const answer = await fetch(url + path);
+      const policy = answer.headers.get("content-security-policy");
+      if (!/\.(js|css)$/.test(path) || !answer.ok) {
+        assert.match(policy, /^default-src 'none'; script-src 'self'; style-src 'self';/);
+        assert.doesNotMatch(policy, /unsafe/);
+      }
+      for (const [name, value] of [["x-content-type-options", "nosniff"], ["referrer-policy", "no-referrer"], ["cross-origin-opener-policy", "same-origin"]]) {
+        assert.equal(answer.headers.get(name), value, path);
+      }
+      if (!answer.ok) continue;
+      const again = await fetch(url + path, { headers: { "If-None-Match": answer.headers.get("etag") } });
+      assert.equal(again.status, 304);
+      const head = await fetch(url + path, { method: "HEAD" });
+      assert.equal(head.status, 200);
+      assert.equal(await head.text(), "");
+    }
+  });
+
+  it("entities and the administration API keep their addresses", async () => {
+    const feed = await fetch(`${url}/$Resources/queues?api-version=2021-05`);
+    assert.match(await feed.text(), /<feed/);
+    assert.doesNotMatch(await (await fetch(`${url}/?api-version=2021-05`)).text(), /<html/);
+  });
+});
+
+inBrowser("first load", (test) => {
+  test("the page loads within its budget, and asks nothing but the broker", async (page, context) => {
+    const session = await context.newCDPSession(page);
+    await session.send("Network.enable");
+    let bytes = 0;
+    const hosts = new Set();
+    const files = new Map();
+    session.on("Network.requestWillBeSent", ({ requestId, request }) => {
+      hosts.add(new URL(request.url).origin);
+      files.set(requestId, new URL(request.url).pathname);
+    });
+    session.on("Network.loadingFinished", ({ requestId, encodedDataLength }) => {
+      if (!files.get(requestId)?.startsWith("/api/")) bytes += encodedDataLength;
+    });
+    await open(page);
+    await page.waitForLoadState("load");
+    // Other pages come when there is nothing else to do.
+    console.log(`first load: ${bytes} bytes with headers, ${files.size} requests`);
+    assert(0 < bytes && bytes <= BYTES_MAX, `${bytes} bytes`);
+    assert.deepEqual([...hosts], [url]);
+  });
+});

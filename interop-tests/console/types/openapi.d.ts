@@ -1,0 +1,2775 @@
+// Written by generate.mjs; do not edit.
+
+export interface paths {
+    "/api/v1/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the last administrative operations in the namespace. Needs `Manage`. */
+        get: operations["list_audit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follows the changes of the namespace as server-sent events: `entity`, `job` and `connection` with the newest state of one,
+         *     `entity_deleted`, `job_forgotten` and `connection_closed`. `current` ends what changed at one time, and has the id. `reset`
+         *     says that all that is known is to be forgotten: the whole state follows.
+         */
+        get: operations["follow_changes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/configuration": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns the entities of the namespace as a `Config.json` of the emulator, which a broker can be started with. */
+        get: operations["get_configuration"];
+        /**
+         * Makes and changes the entities that a `Config.json` of the emulator names. Other entities stay as they are, and so do the
+         *     keys of the namespace. If the file has several namespaces, it is the one with the name of this namespace that counts.
+         */
+        put: operations["put_configuration"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/connections": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the connections of the namespace with their links. */
+        get: operations["list_connections"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/connections/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Closes a connection. Its client may connect again. */
+        delete: operations["close_connection"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/connections/{id}/links/{link}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Detaches a link. Its client may attach it again. */
+        delete: operations["close_link"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/entities": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the entities of one kind, in the order of their names. */
+        get: operations["list_entities"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/entities/{entity}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns an entity. */
+        get: operations["get_entity"];
+        /** Makes an entity, or with `If-Match` replaces the properties of one. */
+        put: operations["put_entity"];
+        post?: never;
+        /** Deletes an entity with all its messages; a topic with its subscriptions. */
+        delete: operations["delete_entity"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/entities/{entity}/authorization-rules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the authorization rules of a queue or a topic, with their keys. */
+        get: operations["list_authorization_rules"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/entities/{entity}/authorization-rules/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Makes an authorization rule, or changes its rights and keys. */
+        put: operations["put_authorization_rule"];
+        post?: never;
+        /** Deletes an authorization rule. What its keys have granted ends when the tokens that were made with them do. */
+        delete: operations["delete_authorization_rule"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/entities/{entity}/authorization-rules/{name}/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Replaces a key of an authorization rule by a random one, and returns the rule. To change the key of clients that run,
+         *     rotate the secondary key, give it to them, and then rotate the primary one.
+         */
+        post: operations["rotate_key"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/entities/{entity}/dead-letters": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Groups dead letters by reason and description: up to 10,000 messages in one answer. */
+        get: operations["group_dead_letters"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/entities/{entity}/deferred": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Locks deferred messages, and returns them: all of them, or none if one is not there. The locks last as long as those of
+         *     receivers; a message that is not settled until then stays deferred.
+         */
+        post: operations["receive_deferred"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/entities/{entity}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns the last hour of an entity. */
+        get: operations["get_entity_history"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/entities/{entity}/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Looks at messages of one queue. Nothing changes. */
+        get: operations["list_messages"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/entities/{entity}/messages/{number}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Looks at one message. */
+        get: operations["get_message"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/entities/{entity}/rule-tests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Tests a message against the rules of a subscription, or of all subscriptions of a topic. Nothing is sent. Facts that a topic
+         *     adds, such as the sequence number, are those of no message.
+         */
+        post: operations["test_rules"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/entities/{entity}/rules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the rules of a subscription. */
+        get: operations["list_rules"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/entities/{entity}/rules/{rule}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns a rule. */
+        get: operations["get_rule"];
+        /** Makes a rule, or with `If-Match: *` replaces one. */
+        put: operations["put_rule"];
+        post?: never;
+        /** Deletes a rule. */
+        delete: operations["delete_rule"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/entities/{entity}/schedule": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Counts scheduled messages by the time when they become active. */
+        get: operations["count_scheduled"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/entities/{entity}/send": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Sends messages to a queue or a topic, at once or for a later time: all of them, or none. */
+        post: operations["send_messages"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/entities/{entity}/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists message sessions that have messages or a state. */
+        get: operations["list_sessions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/entities/{entity}/sessions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns a message session with its state. */
+        get: operations["get_session"];
+        /** Sets or clears the state of a message session, also while a receiver holds it. */
+        put: operations["set_session_state"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/entities/{entity}/settle": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Settles locked messages, whichever client has locked them. Each has a result of its own. */
+        post: operations["settle_messages"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns the last hour of the namespace. */
+        get: operations["get_history"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the jobs of the namespace: those that run, and the last hundred of each shard. */
+        get: operations["list_jobs"];
+        put?: never;
+        /** Begins a job. Messages that come later are not changed, nor those that a receiver has locked. */
+        post: operations["start_job"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns a job. */
+        get: operations["get_job"];
+        put?: never;
+        post?: never;
+        /** Cancels a job. The changes that it has made stay. */
+        delete: operations["cancel_job"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Searches all queues of the namespace, dead letters among them. */
+        get: operations["search_messages"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/server/backups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Makes a backup of the whole server, and answers when it is durable. Only the operator may. */
+        post: operations["make_backup"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
+export type webhooks = Record<string, never>;
+export interface components {
+    schemas: {
+        /** @description What is done to each message. */
+        Action: {
+            /** @enum {string} */
+            kind: "delete";
+        } | {
+            /**
+             * @description Statements that change its properties first, as the action of a rule does.
+             * @example SET color = 'red'; REMOVE attempts
+             */
+            action?: string | null;
+            /**
+             * @description A template of its new body. `{{body}}` is the body, `{{body:/a/0}}` what a JSON pointer finds in it, as JSON, and
+             *     `{{property:NAME}}` an application-property.
+             * @example {"amount": 1.5, "customer": {{body:/customer}}}
+             */
+            body?: string | null;
+            /** @enum {string} */
+            kind: "move";
+            /** @description The path of the queue, the topic or the subscription that gets it; without one, where it was dead-lettered. */
+            to?: string | null;
+        } | {
+            description?: string | null;
+            /** @enum {string} */
+            kind: "dead_letter";
+            reason?: string | null;
+        } | {
+            /** @enum {string} */
+            kind: "activate";
+        } | {
+            /** @enum {string} */
+            kind: "reschedule";
+            /** @example 2026-11-23T12:00:00Z */
+            scheduled_for: string;
+        };
+        /** @description The changes that a configuration has made. */
+        Applied: {
+            changed: number;
+            made: number;
+            /** @description A sentence for each entity that could not be made or changed. */
+            refused: string[];
+        };
+        /** @description Entries of the audit log, the newest first. */
+        AuditLog: {
+            entries: components["schemas"]["Entry"][];
+            /**
+             * Format: int64
+             * @description What `before` is to be for the next page; without it there is none.
+             */
+            next_before?: number | null;
+        };
+        /** @description An authorization rule to be made or changed. */
+        AuthorizationRuleRequest: {
+            /** @description Without it, the rule keeps its key, or a new rule gets a random one. */
+            primary_key?: string | null;
+            rights: components["schemas"]["RightName"][];
+            /** @description Likewise. */
+            secondary_key?: string | null;
+        };
+        /** @description An authorization rule with its keys. */
+        AuthorizationRuleShown: {
+            created_at?: string | null;
+            modified_at?: string | null;
+            name: string;
+            primary_key: string;
+            rights: components["schemas"]["RightName"][];
+            secondary_key?: string | null;
+        };
+        /** @description Authorization rules. */
+        AuthorizationRules: {
+            authorization_rules: components["schemas"]["AuthorizationRuleShown"][];
+        };
+        /** @description A backup that was made. */
+        BackupMade: {
+            /** Format: int64 */
+            bytes: number;
+            /** Format: int64 */
+            copied_bytes: number;
+            /**
+             * Format: int64
+             * @description How many of them are new, and their bytes.
+             */
+            copied_files: number;
+            directory: string;
+            /** @description How many files it has, and their bytes. */
+            files: number;
+            /** @description When it was begun: all that was acknowledged before is in it. */
+            made_at: string;
+            shards: components["schemas"]["ShardBackup"][];
+        };
+        /** @description Where a backup is made. */
+        BackupRequest: {
+            /**
+             * @description A directory on the broker's machine, as an absolute path: a new one, or one with a backup of this broker, which is
+             *     replaced. Files that it has are not copied again.
+             */
+            directory: string;
+        };
+        /** @description The body of a message. */
+        BodyContent: {
+            /** @description The bytes in base64, if it is not. */
+            base64?: string | null;
+            /** @description Its bytes. */
+            size_bytes: number;
+            /** @description The text, if the body is UTF-8. */
+            text?: string | null;
+            /** @description Only the beginning is shown. */
+            truncated?: boolean;
+        };
+        /**
+         * @description How much is shown of bodies.
+         * @enum {string}
+         */
+        BodyShown: "none" | "preview" | "full";
+        /**
+         * @description The result of a condition.
+         * @enum {string}
+         */
+        ConditionResult: "true" | "false" | "unknown" | "failed";
+        /** @description A `Config.json` of the emulator. */
+        ConfigJson: Record<string, never>;
+        /** @description A connection. */
+        Connection: {
+            /** @description It was authorized for something. */
+            authorized: boolean;
+            /** @description The container-id of its `open`, which SDKs let applications choose. */
+            container_id: string;
+            /** @description The host by which it calls the namespace. */
+            host: string;
+            /** Format: int32 */
+            id: number;
+            links: components["schemas"]["Link"][];
+            /** @description Its address; of IPv6 the network. */
+            peer: string;
+        };
+        /** @description The connections of a namespace. */
+        Connections: {
+            connections: components["schemas"]["Connection"][];
+        };
+        /** @description Values that a correlation filter compares. */
+        Correlation: {
+            /** @default null */
+            content_type: string | null;
+            /** @default null */
+            correlation_id: string | null;
+            /** @default null */
+            message_id: string | null;
+            /**
+             * @description Texts, numbers, booleans.
+             * @default {}
+             */
+            properties: {
+                [key: string]: unknown;
+            };
+            /** @default null */
+            reply_to: string | null;
+            /** @default null */
+            reply_to_session_id: string | null;
+            /** @default null */
+            session_id: string | null;
+            /** @default null */
+            subject: string | null;
+            /** @default null */
+            to: string | null;
+        };
+        /** @description Messages of an entity by state. */
+        Counts: {
+            /** @description Those that are active, locked or deferred. */
+            active: number;
+            dead_letters: number;
+            scheduled: number;
+            /** @description On their way to the entity that this one forwards to. */
+            transfer: number;
+            /** @description Those that could not go there. */
+            transfer_dead_letters: number;
+        };
+        /** @description Why a message was dead-lettered. */
+        DeadLetter: {
+            description?: string | null;
+            reason?: string | null;
+            /** @description The entity whose dead letter it was, if it was forwarded from there. */
+            source?: string | null;
+        };
+        /** @description Dead letters with one reason and description. */
+        DeadLetterGroup: {
+            description?: string | null;
+            /** Format: int64 */
+            first_number: number;
+            /** Format: int64 */
+            last_number: number;
+            messages: number;
+            reason?: string | null;
+        };
+        /** @description Dead letters by reason. */
+        DeadLetterGroups: {
+            groups: components["schemas"]["DeadLetterGroup"][];
+            /** @description Messages that were looked at. */
+            messages: number;
+            /**
+             * Format: int64
+             * @description What `from` is to be to continue; without it, all were looked at.
+             */
+            next?: number | null;
+        };
+        /** @description Deferred messages to be received. */
+        DeferredRequest: {
+            /** @description Their sequence numbers. */
+            sequence_numbers: number[];
+        };
+        /** @description Entities of one kind. */
+        Entities: {
+            entities: components["schemas"]["Entity"][];
+            /** @description What `skip` is to be for the next page; without it there is none. */
+            next_skip?: number | null;
+        };
+        /** @description A queue, a topic or a subscription. */
+        Entity: {
+            /** @description When a client last used it, since the broker started. */
+            accessed_at?: string | null;
+            counts: components["schemas"]["Counts"];
+            created_at: string;
+            kind: components["schemas"]["Kind"];
+            /** @description Its path: `orders`, `news/Subscriptions/eu`. */
+            path: string;
+            properties: components["schemas"]["EntityProperties"];
+            /**
+             * Format: int64
+             * @description Bytes of its messages and dead letters, as their senders encoded them.
+             */
+            size_bytes: number;
+            /** @description A topic's subscriptions. */
+            subscriptions?: number | null;
+            updated_at: string;
+        };
+        /** @description An entity as the event `entity` has it. Counts of what happened begin with the process. */
+        EntityNow: {
+            /** Format: int64 */
+            abandoned: number;
+            active: number;
+            /**
+             * Format: int64
+             * @description Messages that were completed, or received and deleted.
+             */
+            completed: number;
+            /** Format: int64 */
+            dead_lettered: number;
+            dead_letters: number;
+            deferred: number;
+            /** Format: int64 */
+            expired: number;
+            /** Format: int64 */
+            incoming: number;
+            kind: components["schemas"]["Kind"];
+            /** @description Messages that receivers have locked, in whatever state. */
+            locked: number;
+            /** Format: int64 */
+            locks_expired: number;
+            path: string;
+            receivers: number;
+            scheduled: number;
+            /** @description Message sessions that have messages, a state or a holder. */
+            sessions: number;
+            sessions_held: number;
+            /** Format: int64 */
+            size_bytes: number;
+        };
+        /** @description Properties of an entity. What is left out of a request has the service's default. Times are ISO 8601 durations. */
+        EntityProperties: {
+            /**
+             * @default null
+             * @example P1D
+             */
+            auto_delete_on_idle: string | null;
+            /** @default null */
+            dead_letter_on_expiration: boolean | null;
+            /** @default null */
+            dead_letter_on_filter_error: boolean | null;
+            /**
+             * @default null
+             * @example P14D
+             */
+            default_time_to_live: string | null;
+            /**
+             * @default null
+             * @example PT10M
+             */
+            duplicate_detection_window: string | null;
+            /** @default null */
+            forward_dead_letters_to: string | null;
+            /** @default null */
+            forward_to: string | null;
+            /**
+             * @default null
+             * @example PT1M
+             */
+            lock_duration: string | null;
+            /**
+             * Format: int32
+             * @default null
+             */
+            max_delivery_count: number | null;
+            /**
+             * Format: int64
+             * @default null
+             */
+            max_message_kilobytes: number | null;
+            /**
+             * Format: int64
+             * @default null
+             */
+            max_size_megabytes: number | null;
+            /** @default null */
+            partitioned: boolean | null;
+            /** @default null */
+            requires_duplicate_detection: boolean | null;
+            /** @default null */
+            requires_session: boolean | null;
+            /** @default null */
+            status: components["schemas"]["EntityStatus"] | null;
+            /** @default null */
+            user_metadata: string | null;
+        };
+        /** @description An entity to be made or changed. */
+        EntityRequest: {
+            kind: components["schemas"]["Kind"];
+            properties?: components["schemas"]["EntityProperties"];
+        };
+        /**
+         * @description What an entity's status allows.
+         * @enum {string}
+         */
+        EntityStatus: "active" | "disabled" | "receive_disabled" | "send_disabled";
+        /** @description An administrative operation that was carried out. */
+        Entry: {
+            /**
+             * @description `operator`, `key NAME`, `identity SUBJECT`, `client CONTAINER-ID` of a connection, or `the configuration file`; `anyone` if
+             *     no credentials are verified.
+             */
+            actor: string;
+            at: string;
+            /** @description What it changed. Keys are left out. */
+            detail?: string;
+            /** @description The path of the entity; absent if it is about none. */
+            entity?: string;
+            /** Format: int64 */
+            number: number;
+            /** @example update */
+            operation: string;
+            /** @description The address of the client; of IPv6 the network. */
+            peer?: string;
+        };
+        /** @description Messages that were found. */
+        Found: {
+            messages: components["schemas"]["FoundMessage"][];
+            /**
+             * Format: int64
+             * @description What `from_number` is to be to continue.
+             */
+            next_number?: number | null;
+            /**
+             * @description What `from_queue` is to be to continue; without it, all queues were looked at. An answer may be empty and have it: one
+             *     request looks at a bounded number of messages.
+             */
+            next_queue?: string | null;
+        };
+        /** @description A message that was found. */
+        FoundMessage: {
+            message: components["schemas"]["MessageShown"];
+            /** @description The address of its queue: `orders`, `orders/$DeadLetterQueue`, `news/Subscriptions/eu`. */
+            queue: string;
+        };
+        /** @description A client that holds a lock. */
+        Holder: {
+            /** Format: int32 */
+            connection: number;
+            /** @description The container-id of its connection. */
+            container_id: string;
+            peer: string;
+        };
+        /** @description The last hour, in equal intervals. It begins with the process. */
+        HourShown: {
+            /**
+             * Format: int64
+             * @description The length of an interval. One that the broker ended late is longer.
+             */
+            interval_seconds: number;
+            /** @description The intervals, the oldest first. */
+            points: components["schemas"]["PointShown"][];
+            rates?: components["schemas"]["RatesShown"] | null;
+        };
+        /** @description A job. */
+        Job: {
+            action: components["schemas"]["Action"];
+            /**
+             * Format: int64
+             * @description Messages that were changed so far.
+             */
+            changed: number;
+            created_at: string;
+            ended_at?: string | null;
+            /** @description The path of its queue: `orders`, `orders/$DeadLetterQueue`. */
+            entity: string;
+            /** @description Why it failed. */
+            error?: string | null;
+            /** Format: int64 */
+            id: number;
+            /** @description Why the last of these was. */
+            last_skipped?: string | null;
+            /** Format: int64 */
+            limit?: number | null;
+            /**
+             * Format: int64
+             * @description Messages that were selected so far.
+             */
+            matched: number;
+            selection: components["schemas"]["MessageSelection"];
+            /**
+             * Format: int64
+             * @description Messages that were left as they are.
+             */
+            skipped: number;
+            state: components["schemas"]["RunState"];
+        };
+        /** @description A job to be begun. */
+        JobRequest: {
+            action: components["schemas"]["Action"];
+            /**
+             * @description The path of a queue, a topic, a subscription, or one of their sub-queues.
+             * @example orders/$DeadLetterQueue
+             */
+            entity: string;
+            /**
+             * Format: int64
+             * @description It ends when it has changed so many.
+             */
+            limit?: number | null;
+            selection?: components["schemas"]["MessageSelection"];
+        };
+        /** @description Jobs, the newest first. */
+        Jobs: {
+            jobs: components["schemas"]["Job"][];
+        };
+        /** @description A message in a queue. */
+        KeptMessage: {
+            /** @description The path of the queue, the topic, the subscription, or of one of their sub-queues. */
+            entity: string;
+            /** Format: int64 */
+            sequence_number: number;
+        };
+        /**
+         * @description A kind of entity.
+         * @enum {string}
+         */
+        Kind: "queue" | "topic" | "subscription";
+        /** @description A link. */
+        Link: {
+            /**
+             * Format: int32
+             * @description How many more messages a receiver takes.
+             */
+            credit?: number | null;
+            /** @description The address of its entity; empty if it has none. */
+            entity: string;
+            /** Format: int32 */
+            id: number;
+            /** @description How many messages a receiver has locked. */
+            locked?: number | null;
+            role: components["schemas"]["Role"];
+            /** @description The message session that a receiver holds. */
+            session_id?: string | null;
+        };
+        /** @description The lock of a message or of a message session. */
+        Lock: {
+            holder?: components["schemas"]["Holder"] | null;
+            /** @description When it ends. */
+            until?: string | null;
+        };
+        /** @description A locked message. */
+        LockedMessage: components["schemas"]["MessageShown"] & {
+            /** @description By this it is settled, here or by a client. */
+            lock_token: string;
+        };
+        /** @description Which messages. */
+        MessageSelection: {
+            /** @default null */
+            correlation_id: string | null;
+            /**
+             * @description Enqueued before this time.
+             * @default null
+             */
+            enqueued_before: string | null;
+            /**
+             * @description Enqueued at this time or later.
+             * @default null
+             * @example 2026-11-23T12:00:00Z
+             */
+            enqueued_from: string | null;
+            /**
+             * @description A SQL filter over properties, as rules have.
+             * @default null
+             * @example color = 'red'
+             */
+            filter: string | null;
+            /**
+             * @description A `JSONPath` [RFC 9535] that finds something in the body, which must be JSON of at most a MiB.
+             * @default null
+             * @example $.order[?@.total > 100]
+             */
+            json_path: string | null;
+            /** @default null */
+            message_id: string | null;
+            /**
+             * @description Sequence numbers; none means all.
+             * @default []
+             */
+            numbers: number[];
+            /**
+             * @description The reason of a dead letter.
+             * @default null
+             */
+            reason: string | null;
+            /** @default null */
+            session_id: string | null;
+            /**
+             * @description States; none means all.
+             * @default []
+             */
+            states: components["schemas"]["State"][];
+            /**
+             * @description A text that the body contains, within its first MiB.
+             * @default null
+             */
+            text: string | null;
+        };
+        /** @description A message. */
+        MessageShown: {
+            body?: components["schemas"]["BodyContent"] | null;
+            content_type?: string | null;
+            correlation_id?: string | null;
+            /** @description Its bytes in the log are not what was written: it cannot be shown. */
+            damaged?: boolean;
+            dead_letter?: components["schemas"]["DeadLetter"] | null;
+            /**
+             * Format: int32
+             * @description Deliveries that failed.
+             */
+            delivery_count: number;
+            /** @description The message as AMQP encodes it, in base64. */
+            encoded?: string | null;
+            enqueued_at: string;
+            /**
+             * Format: int64
+             * @description The number that it had before it was forwarded.
+             */
+            enqueued_sequence_number?: number | null;
+            expires_at?: string | null;
+            lock?: components["schemas"]["Lock"] | null;
+            message_id?: string | null;
+            /** @description Application-properties. */
+            properties?: {
+                [key: string]: unknown;
+            } | null;
+            reply_to?: string | null;
+            /** @description When a scheduled message becomes active. */
+            scheduled_for?: string | null;
+            /** Format: int64 */
+            sequence_number: number;
+            session_id?: string | null;
+            /**
+             * Format: int32
+             * @description Bytes as its sender encoded it.
+             */
+            size_bytes: number;
+            state: components["schemas"]["State"];
+            subject?: string | null;
+            to?: string | null;
+        };
+        /** @description Messages of one queue, in the order of their numbers. */
+        Messages: {
+            messages: components["schemas"]["MessageShown"][];
+            /**
+             * Format: int64
+             * @description What `from` is to be for the next page; without it there is none. A page may be empty and have a next one: a
+             *     search looks at a bounded number of messages at a time.
+             */
+            next?: number | null;
+        };
+        /** @description A message to be sent. */
+        NewMessage: {
+            /**
+             * @description The body as a text.
+             * @default null
+             */
+            body: string | null;
+            /**
+             * @description The body in base64, instead.
+             * @default null
+             */
+            body_base64: string | null;
+            /** @default null */
+            content_type: string | null;
+            /** @default null */
+            correlation_id: string | null;
+            /**
+             * @description The whole message as AMQP encodes it, in base64, instead of everything else.
+             * @default null
+             */
+            encoded: string | null;
+            /** @default null */
+            message_id: string | null;
+            /** @default null */
+            partition_key: string | null;
+            /**
+             * @description Application-properties: texts, numbers, booleans.
+             * @default {}
+             */
+            properties: {
+                [key: string]: unknown;
+            };
+            /** @default null */
+            reply_to: string | null;
+            /** @default null */
+            reply_to_session_id: string | null;
+            /**
+             * @description When it becomes active.
+             * @default null
+             * @example 2026-11-23T12:00:00Z
+             */
+            scheduled_for: string | null;
+            /** @default null */
+            session_id: string | null;
+            /** @default null */
+            subject: string | null;
+            /**
+             * @description How long it lives, as an ISO 8601 duration.
+             * @default null
+             * @example PT1H
+             */
+            time_to_live: string | null;
+            /** @default null */
+            to: string | null;
+        };
+        /**
+         * @description The outcome of a settlement.
+         * @enum {string}
+         */
+        Outcome: "complete" | "abandon" | "dead_letter" | "defer";
+        /** @description What happened in an interval, and the messages at its end. */
+        PointShown: {
+            /** Format: int32 */
+            active: number;
+            /** @description Its end. */
+            at: string;
+            /**
+             * Format: int32
+             * @description Messages that were completed, or received and deleted.
+             */
+            completed: number;
+            /**
+             * Format: int32
+             * @description Messages that were dead-lettered.
+             */
+            dead_lettered: number;
+            /** Format: int32 */
+            dead_letters: number;
+            /** Format: int32 */
+            deferred: number;
+            /**
+             * Format: int32
+             * @description Messages that came in; for a namespace those of queues and topics.
+             */
+            incoming: number;
+            /** Format: int32 */
+            scheduled: number;
+        };
+        /** @description Why a request was not carried out. */
+        Problem: {
+            /**
+             * @description What is wrong, where, and what would be right.
+             * @example The messaging entity 'orders' could not be found.
+             */
+            detail: string;
+            /**
+             * @description The kind of the reason, as in the metric `jitney_refusals_total`.
+             * @example not_found
+             */
+            reason: string;
+            /**
+             * Format: int32
+             * @description The HTTP status.
+             * @example 404
+             */
+            status: number;
+            /**
+             * @description The status as a word.
+             * @example Not Found
+             */
+            title: string;
+        };
+        /** @description Messages per second. */
+        RatesShown: {
+            /**
+             * Format: double
+             * @description Those that were completed, or received and deleted.
+             */
+            completed: number;
+            /** Format: double */
+            dead_lettered: number;
+            /** Format: double */
+            incoming: number;
+        };
+        /** @description Messages that are locked now. */
+        Received: {
+            messages: components["schemas"]["LockedMessage"][];
+        };
+        /**
+         * @description A right.
+         * @enum {string}
+         */
+        RightName: "send" | "listen" | "manage";
+        /**
+         * @description The purpose of a link.
+         * @enum {string}
+         */
+        Role: "sender" | "receiver" | "waiting_receiver" | "coordinator" | "requests" | "responses";
+        /** @description The key to be replaced. */
+        RotateRequest: {
+            key: components["schemas"]["Which"];
+        };
+        /** @description A rule. */
+        Rule: {
+            /** @description Statements that change the subscription's copy. */
+            action?: string | null;
+            created_at: string;
+            filter: components["schemas"]["RuleFilter"];
+            name: string;
+        };
+        /** @description Which messages a rule takes. */
+        RuleFilter: {
+            /** @enum {string} */
+            kind: "true";
+        } | {
+            /** @enum {string} */
+            kind: "false";
+        } | {
+            /** @example color = 'red' AND sys.Label LIKE 'order%' */
+            expression: string;
+            /** @enum {string} */
+            kind: "sql";
+        } | (components["schemas"]["Correlation"] & {
+            /** @enum {string} */
+            kind: "correlation";
+        });
+        /** @description A rule to be made. */
+        RuleRequest: {
+            action?: string | null;
+            filter: components["schemas"]["RuleFilter"];
+        };
+        /** @description Whether one rule takes the message, and why. */
+        RuleTest: components["schemas"]["TestedCondition"] & {
+            name: string;
+        };
+        /** @description The message to test, and which subscriptions. */
+        RuleTestRequest: {
+            kept?: components["schemas"]["KeptMessage"] | null;
+            message?: components["schemas"]["NewMessage"] | null;
+            /** @description So many subscriptions of a topic are left out: `next_skip` of the answer before. */
+            skip?: number;
+        };
+        /** @description Which subscriptions take the message. */
+        RuleTests: {
+            /** @description What `skip` is to be for further subscriptions; without it there are none. */
+            next_skip?: number | null;
+            subscriptions: components["schemas"]["SubscriptionTest"][];
+        };
+        /** @description Rules of a subscription. */
+        Rules: {
+            rules: components["schemas"]["Rule"][];
+        };
+        /**
+         * @description The state of a job.
+         * @enum {string}
+         */
+        RunState: "running" | "completed" | "cancelled" | "failed";
+        /** @description Scheduled messages in spans of time. */
+        ScheduledCounts: {
+            before: string;
+            from: string;
+            /** @description More messages than one request counts are scheduled for this time: those behind are not counted. */
+            incomplete?: boolean;
+            /** @description Messages that become active in each span. */
+            spans: components["schemas"]["ScheduledSpan"][];
+            /** @description All scheduled messages of the entity. */
+            total: number;
+        };
+        /** @description One span of time. */
+        ScheduledSpan: {
+            from: string;
+            messages: number;
+        };
+        /** @description Messages to be sent, all or none. */
+        SendRequest: {
+            messages: components["schemas"]["NewMessage"][];
+        };
+        /** @description Messages that were sent. */
+        Sent: {
+            /** @description Their sequence numbers; 0 for one that was dropped as a duplicate. */
+            sequence_numbers: number[];
+        };
+        /** @description A message session. */
+        Session: {
+            id: string;
+            lock?: components["schemas"]["Lock"] | null;
+            /** @description Its messages, in whatever state; 1,000 means 1,000 or more. */
+            messages: number;
+            /** @description Its state in base64; in the answer about one session only. */
+            state_base64?: string | null;
+            /** @description Bytes of its state; without it, it has none. */
+            state_bytes?: number | null;
+        };
+        /** @description A new state of a message session. */
+        SessionStateRequest: {
+            /** @description The state in base64; null clears it. */
+            state_base64?: string | null;
+        };
+        /** @description Message sessions, in the order of their ids. */
+        Sessions: {
+            /** @description What `after` is to be for the next page; without it there is none. */
+            next_after?: string | null;
+            sessions: components["schemas"]["Session"][];
+        };
+        /** @description Locked messages to be settled. */
+        SettleRequest: {
+            settlements: components["schemas"]["SettlementRequest"][];
+        };
+        /** @description How one message is settled. */
+        SettlementRequest: {
+            /** @description More about that. */
+            description?: string | null;
+            /** @example 8b1f6f0e-5a55-4f0c-9a3e-0c1c5a7e2f11 */
+            lock_token: string;
+            outcome: components["schemas"]["Outcome"];
+            /** @description Application-properties that are set; not of a message that is completed. */
+            properties?: {
+                [key: string]: unknown;
+            };
+            /** @description Why it is dead-lettered. */
+            reason?: string | null;
+        };
+        /** @description The result of a settlement. */
+        SettlementResult: {
+            /** @description Why it is not. */
+            code?: string | null;
+            detail?: string | null;
+            lock_token: string;
+            settled: boolean;
+        };
+        /** @description The results of settlements, in the order of the request. */
+        Settlements: {
+            results: components["schemas"]["SettlementResult"][];
+        };
+        /** @description Up to where a backup has the log of a shard. */
+        ShardBackup: {
+            /**
+             * Format: int64
+             * @description The newest group of records.
+             */
+            group: number;
+            /** Format: int32 */
+            shard: number;
+        };
+        /**
+         * @description The state of a message.
+         * @enum {string}
+         */
+        State: "active" | "deferred" | "scheduled";
+        /** @description Whether one subscription takes the message. */
+        SubscriptionTest: {
+            /** @description It has more rules than one request tests. */
+            incomplete?: boolean;
+            /** @description Its path. */
+            path: string;
+            rules: components["schemas"]["RuleTest"][];
+            /** @description At least one of its rules takes the message. */
+            takes: boolean;
+        };
+        /** @description A condition with its parts. */
+        TestedCondition: {
+            /** @description Why it cannot be evaluated. */
+            error?: string | null;
+            /** @description The conditions that `AND`, `OR` or `NOT` makes it of. */
+            parts?: components["schemas"]["TestedCondition"][];
+            result: components["schemas"]["ConditionResult"];
+            /** @description The condition as SQL. */
+            text: string;
+            /** @description The properties that a condition without parts reads, with their values; null for those that are absent. */
+            values?: {
+                [key: string]: unknown;
+            };
+        };
+        /**
+         * @description One of the two keys of a rule.
+         * @enum {string}
+         */
+        Which: "primary" | "secondary";
+    };
+    responses: never;
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
+}
+export type $defs = Record<string, never>;
+export interface operations {
+    list_audit: {
+        parameters: {
+            query?: {
+                /** @description Entries with smaller numbers only: `next_before` of the page before. */
+                before?: number;
+                /** @description As many at most, 100 if it is not given. */
+                limit?: number;
+                /** @description The namespace, instead of that of the host. */
+                namespace?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditLog"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    follow_changes: {
+        parameters: {
+            query?: {
+                /** @description The stream ends after so many seconds, and the client continues with `Last-Event-ID`; 600 if it is not given. */
+                seconds?: number;
+                /** @description The namespace, instead of that of the host. */
+                namespace?: string;
+            };
+            header?: {
+                /** @description The id of the last event that the client has seen */
+                "Last-Event-ID"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The data of `entity`; that of `job` and `connection` is as in their lists. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": components["schemas"]["EntityNow"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_configuration: {
+        parameters: {
+            query?: {
+                /** @description With the authorization rules of queues and topics, and so with their keys. */
+                keys?: boolean;
+                /** @description The namespace, instead of that of the host. */
+                namespace?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConfigJson"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    put_configuration: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ConfigJson"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Applied"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_connections: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Connections"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    close_connection: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its id */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    close_link: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the connection */
+                id: number;
+                /** @description The id of the link on that connection */
+                link: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_entities: {
+        parameters: {
+            query: {
+                /** @description The kind. */
+                kind: components["schemas"]["Kind"];
+                /** @description The topic of subscriptions. */
+                topic?: string;
+                /** @description So many are left out at the beginning. */
+                skip?: number;
+                /** @description As many at most, 100 if it is not given. */
+                limit?: number;
+                /** @description The namespace, instead of that of the host. */
+                namespace?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Entities"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_entity: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its path, with slashes percent-encoded */
+                entity: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    /** @description Its version */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Entity"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    put_entity: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The version that is changed, or * for any; without it, the entity is made */
+                "If-Match"?: string | null;
+            };
+            path: {
+                /** @description Its path, with slashes percent-encoded */
+                entity: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EntityRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Entity"];
+                };
+            };
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Entity"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_entity: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The version that is deleted; without it, any */
+                "If-Match"?: string | null;
+            };
+            path: {
+                /** @description Its path, with slashes percent-encoded */
+                entity: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_authorization_rules: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The path of a queue or a topic */
+                entity: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuthorizationRules"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    put_authorization_rule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The path of a queue or a topic */
+                entity: string;
+                /** @description The name of the rule */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AuthorizationRuleRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuthorizationRuleShown"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_authorization_rule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The path of a queue or a topic */
+                entity: string;
+                /** @description The name of the rule */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    rotate_key: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The path of a queue or a topic */
+                entity: string;
+                /** @description The name of the rule */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RotateRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuthorizationRuleShown"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    group_dead_letters: {
+        parameters: {
+            query?: {
+                /** @description The first sequence number to look at: `next` of the answer before. */
+                from?: number;
+                /** @description The namespace, instead of that of the host. */
+                namespace?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The path of a queue or a subscription */
+                entity: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeadLetterGroups"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    receive_deferred: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The path of a queue or a subscription without message sessions */
+                entity: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DeferredRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Received"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_entity_history: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Intervals that ended after this time; all if it is not given.
+                 * @example 2026-11-23T12:00:00Z
+                 */
+                after?: string;
+                /** @description The namespace, instead of that of the host. */
+                namespace?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Its path */
+                entity: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HourShown"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_messages: {
+        parameters: {
+            query?: {
+                /** @description The first sequence number to look at: `next` of the page before. */
+                from?: number;
+                /** @description As many at most, 100 if it is not given. */
+                limit?: number;
+                /** @description How much is shown of bodies: none of them, up to 4 KiB of each, or all. A page has 1 MiB of messages at most. */
+                body?: components["schemas"]["BodyShown"];
+                /** @description Show the messages as AMQP encodes them, in base64, too. */
+                encoded?: boolean;
+                /** @description States; none means all. */
+                state?: components["schemas"]["State"][];
+                /** @description The message session. */
+                session_id?: string;
+                /** @description Enqueued at this time or later. */
+                enqueued_from?: string;
+                /** @description Enqueued before this time. */
+                enqueued_before?: string;
+                /** @description The message id. */
+                message_id?: string;
+                /** @description The correlation id. */
+                correlation_id?: string;
+                /** @description The reason of a dead letter. */
+                reason?: string;
+                /** @description A SQL filter over properties, as rules have. */
+                filter?: string;
+                /** @description A text that the body contains. */
+                text?: string;
+                /** @description A `JSONPath` that finds something in the body. */
+                json_path?: string;
+                /** @description The namespace, instead of that of the host. */
+                namespace?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The path of a queue, a topic, a subscription, or one of their sub-queues: `orders/$DeadLetterQueue`, with slashes percent-encoded */
+                entity: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Messages"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_message: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The path of a queue, a subscription, or one of their sub-queues */
+                entity: string;
+                /** @description Its sequence number */
+                number: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MessageShown"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    test_rules: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The path of a topic or a subscription */
+                entity: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RuleTestRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuleTests"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_rules: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The subscription's path, with slashes percent-encoded */
+                entity: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Rules"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_rule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The subscription's path */
+                entity: string;
+                /** @description Its name */
+                rule: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Rule"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    put_rule: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description * to replace a rule; without it, the rule is made */
+                "If-Match"?: string | null;
+            };
+            path: {
+                /** @description The subscription's path */
+                entity: string;
+                /** @description Its name */
+                rule: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RuleRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Rule"];
+                };
+            };
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Rule"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_rule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The subscription's path */
+                entity: string;
+                /** @description Its name */
+                rule: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    count_scheduled: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The beginning; that of the first scheduled message if it is not given.
+                 * @example 2026-11-23T12:00:00Z
+                 */
+                from?: string;
+                /** @description The end; behind the last scheduled message if it is not given. */
+                before?: string;
+                /** @description Equal spans of the time, 60 if it is not given. */
+                spans?: number;
+                /** @description The namespace, instead of that of the host. */
+                namespace?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The path of a queue or a topic */
+                entity: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ScheduledCounts"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    send_messages: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The path of a queue or a topic */
+                entity: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SendRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Sent"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_sessions: {
+        parameters: {
+            query?: {
+                /** @description Those behind this id. */
+                after?: string;
+                /** @description As many at most, 100 if it is not given. */
+                limit?: number;
+                /** @description The namespace, instead of that of the host. */
+                namespace?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The path of a queue or a subscription */
+                entity: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Sessions"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The path of a queue or a subscription */
+                entity: string;
+                /** @description Its id */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Session"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    set_session_state: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The path of a queue or a subscription */
+                entity: string;
+                /** @description Its id */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SessionStateRequest"];
+            };
+        };
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    settle_messages: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The path of a queue, a subscription, or one of their sub-queues */
+                entity: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SettleRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Settlements"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_history: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Intervals that ended after this time; all if it is not given.
+                 * @example 2026-11-23T12:00:00Z
+                 */
+                after?: string;
+                /** @description The namespace, instead of that of the host. */
+                namespace?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HourShown"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_jobs: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Jobs"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    start_job: {
+        parameters: {
+            query?: {
+                /** @description The answer comes when the job has ended, or after so many seconds. */
+                wait?: number;
+                /** @description The namespace, instead of that of the host. */
+                namespace?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["JobRequest"];
+            };
+        };
+        responses: {
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Job"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_job: {
+        parameters: {
+            query?: {
+                /** @description The answer comes when the job has ended, or after so many seconds. */
+                wait?: number;
+                /** @description The namespace, instead of that of the host. */
+                namespace?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Its id */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Job"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    cancel_job: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its id */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Job"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    search_messages: {
+        parameters: {
+            query?: {
+                /** @description The address of the queue to begin at: `next_queue` of the answer before. */
+                from_queue?: string;
+                /** @description The first sequence number to look at in that queue: `next_number` of the answer before. */
+                from_number?: number;
+                /** @description As many at most, 100 if it is not given. */
+                limit?: number;
+                /** @description A sequence number. Queues number their messages by themselves, so several messages may have it. */
+                sequence_number?: number;
+                /** @description The message id. */
+                message_id?: string;
+                /** @description The correlation id. */
+                correlation_id?: string;
+                /** @description The message session. */
+                session_id?: string;
+                /** @description States; none means all. */
+                state?: components["schemas"]["State"][];
+                /** @description A SQL filter over properties, as rules have. */
+                filter?: string;
+                /** @description A text that the body contains. */
+                text?: string;
+                /** @description A `JSONPath` that finds something in the body. */
+                json_path?: string;
+                /** @description The namespace, instead of that of the host. */
+                namespace?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Found"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    make_backup: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BackupRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BackupMade"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+}

@@ -1,0 +1,73 @@
+// A body as text, JSON or bytes: what is shown is bounded, what is downloaded is not.
+
+import { bytesOfBase64, bytesOfText, compressionOf, decoded, decompressed, download, hexDump } from "../lib/bytes.js";
+import { size } from "../lib/format.js";
+import { html, useEffect, useMemo, useState } from "../lib/html.js";
+import { laidOut } from "../lib/json.js";
+import { parts } from "../lib/visible.js";
+import { Choice } from "./field.js";
+import { Copy } from "./notice.js";
+import { Parts } from "./text.js";
+import { S } from "../strings/message.js";
+
+/** Bytes that are shown at first, and more each time the reader asks. */
+const SHOWN = 64 * 1024;
+/** JSON up to this size is laid out. */
+const JSON_MAX = 2 * 1024 * 1024;
+/** What is unpacked of a body, however much it would become. */
+const UNPACKED_MAX = 4 * 1024 * 1024;
+
+/** Shows a body.
+ * @param {{ body: Schemas["BodyContent"] | null | undefined, contentType?: string | null, name: string }} properties */
+export function Body({ body, contentType, name }) {
+  const bytes = useMemo(() => (body == null ? new Uint8Array() : body.text != null ? bytesOfText(body.text) : bytesOfBase64(body.base64 ?? "")), [body]);
+  const packed = useMemo(() => compressionOf(bytes), [bytes]);
+  const [as, setAs] = useState("");
+  if (body == null || bytes.length === 0) return html`<p class="muted">${S.noBody}</p>`;
+  const looksJson = bytes.length <= JSON_MAX && (/json/i.test(contentType ?? "") || /^\s*[{[]/.test(body.text?.slice(0, 100) ?? ""));
+  const current = as || (packed !== null && body.text == null ? "unpacked" : body.text == null ? "hex" : looksJson ? "json" : "text");
+  const options = [
+    { value: "text", label: S.text }, ...(bytes.length <= JSON_MAX ? [{ value: "json", label: S.json }] : []), { value: "hex", label: S.hex },
+    ...(packed !== null ? [{ value: "unpacked", label: S.unpacked }] : []),
+  ];
+  return html`<div class="tools"><${Choice} label=${S.as} value=${current} onChange=${setAs} options=${options} />
+      <span class="muted number">${size(body.size_bytes)}</span>
+      <span class="actions"><button type="button" class="quiet" onClick=${() => download(name, bytes)}>${S.download}</button>
+        ${body.text != null && html`<${Copy} text=${body.text} label=${S.copyBody} />`}</span></div>
+    ${current === "unpacked" && packed !== null ? html`<${Unpacked} bytes=${bytes} format=${packed} />` : html`<${Shown} key=${current} bytes=${bytes} as=${current} />`}`;
+}
+
+/** @param {{ bytes: Uint8Array, as: string }} properties */
+function Shown({ bytes, as }) {
+  const [most, setMost] = useState(SHOWN);
+  const shown = useMemo(() => {
+    if (as === "hex") return [{ text: hexDump(bytes.subarray(0, most / 4)), isEscape: false }];
+    if (as === "json") {
+      const text = laidOut(new TextDecoder().decode(bytes));
+      return text === null ? null : visibleParts(text.slice(0, 2 * most));
+    }
+    return decoded(bytes.subarray(0, most)).flatMap((part) => (part.isEscape ? [part] : visibleParts(part.text)));
+  }, [bytes, as, most]);
+  if (shown === null) return html`<p class="muted">${S.notJson}</p><${Shown} bytes=${bytes} as="text" />`;
+  const seen = as === "hex" ? most / 4 : most;
+  return html`<pre class="body" tabindex="0" aria-label=${S.body}><${Parts} parts=${shown} /></pre>
+    ${seen < bytes.length && html`<p class="muted">${S.truncated(size(seen), size(bytes.length))}
+      <button type="button" class="quiet" onClick=${() => setMost(most * 4)}>${S.more}</button></p>`}`;
+}
+
+/** Tabs and line feeds stay; the rest of what hides is shown.
+ * @param {string} text */
+const visibleParts = (text) => parts(text);
+
+/** @param {{ bytes: Uint8Array, format: CompressionFormat }} properties */
+function Unpacked({ bytes, format }) {
+  const [result, setResult] = useState(/** @type {{ bytes: Uint8Array, isTruncated: boolean } | null | undefined} */ (undefined));
+  useEffect(() => {
+    decompressed(bytes, format, UNPACKED_MAX).then(setResult, () => setResult(null));
+  }, [bytes, format]);
+  if (result === undefined) return null;
+  if (result === null) return html`<p class="muted">${S.notUnpacked}</p><${Shown} bytes=${bytes} as="hex" />`;
+  const isJson = /^\s*[{[]/.test(new TextDecoder().decode(result.bytes.subarray(0, 64)));
+  return html`<p class="muted">${format}, ${size(result.bytes.length)}${result.isTruncated && "…"}</p>
+    <${Shown} bytes=${result.bytes} as=${isJson && !result.isTruncated ? "json" : "text"} />`;
+}

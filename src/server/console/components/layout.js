@@ -1,0 +1,140 @@
+// The frame of every page: navigation, search, whether it is live, and the place of the page.
+
+import { href, route } from "../lib/router.js";
+import { Component, html, useEffect, useRef, useState } from "../lib/html.js";
+import { entities, refusal, returns, status, totals } from "../lib/live.js";
+import { isPlain, session, signOut } from "../lib/session.js";
+import { compact } from "../lib/format.js";
+import { NAVIGATION, PAGES, loadPage, pageAt } from "../pages/index.js";
+import { Dialogs, closeDialog } from "./dialog.js";
+import { Loading, Notice, Problem } from "./notice.js";
+import { Search } from "./search.js";
+import { Text } from "./text.js";
+import { Toasts, announce } from "./toast.js";
+import { S } from "../strings/common.js";
+
+export function Layout() {
+  const [isOpen, setOpen] = useState(false);
+  const { path } = route.value;
+  useEffect(() => setOpen(false), [path]);
+  const toMain = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    document.querySelector("main")?.focus();
+  };
+  return html`<div class="frame"><a class="skip" href="#main" onClick=${toMain}>${S.skip}</a>
+    <header class="top">
+      <button type="button" class="menu" aria-expanded=${isOpen} aria-controls="navigation" onClick=${() => setOpen(!isOpen)}>${S.menu}</button>
+      <a class="brand" href=${href([""])}>${S.product}</a>
+      <${Search} /><${LiveStatus} />
+    </header>
+    <${Navigation} isOpen=${isOpen} path=${path} />
+    <main id="main" tabindex="-1"><${Notices} /><${CurrentPage} /></main>
+    <${Dialogs} /><${Toasts} /></div>`;
+}
+
+/** @param {{ isOpen: boolean, path: string }} properties */
+function Navigation({ isOpen, path }) {
+  const current = pageAt(path)?.page.nav;
+  const { dead_letters: dead } = totals.value;
+  return html`<nav id="navigation" class=${isOpen ? "open" : ""} aria-label=${S.navigation}>
+    ${NAVIGATION.map((group, at) => html`<ul key=${at}>${group.map((name) => html`
+      <li key=${name}><a href=${addressOf(name)} aria-current=${name === current ? "page" : undefined}>${S.pages[name]}
+        ${name === "entities" && 0 < dead && html`<span class="badge" title=${`${dead}`}>${compact(dead)}</span>`}</a></li>`)}</ul>`)}
+    <${Account} /></nav>`;
+}
+
+/** @param {import("../pages/index.js").NavName} name */
+const addressOf = (name) => (name === "overview" ? href([""]) : href([name]));
+
+function Account() {
+  const signedIn = session.value;
+  if (signedIn === null) return null;
+  const { credential, namespace } = signedIn;
+  const who = credential.kind === "key" ? S.signedInAs.key(credential.name) : S.signedInAs[credential.kind];
+  return html`<div class="account"><span class="muted"><${Text} value=${namespace} /> ${who}</span>
+    ${credential.kind !== "open" && html`<button type="button" class="quiet" onClick=${signOut}>${S.signOut}</button>`}</div>`;
+}
+
+function LiveStatus() {
+  const now = status.value;
+  const before = useRef(now);
+  useEffect(() => {
+    if (now === "away") announce(S.awayAnnouncement);
+    else if (before.current === "away" && (now === "live" || now === "polling")) announce(S.backAnnouncement);
+    before.current = now;
+  }, [now]);
+  return html`<span class=${`status ${now}`} title=${refusal.value || `${entities.value.size}`}><i aria-hidden="true"></i>${S.status[now]}</span>`;
+}
+
+function Notices() {
+  const isOpen = session.value?.credential.kind === "open";
+  return html`${status.value === "away" && html`<${Notice} tone="alarm">${S.awayNotice}<//>`}
+    ${status.value === "refused" && html`<${Notice}><${Text} value=${refusal.value} /><//>`}
+    ${isPlain() && html`<${Notice} tone="alarm">${S.plainNotice}<//>`}
+    ${isOpen && route.value.path === "/" && html`<${Notice}>${S.openNotice}<//>`}`;
+}
+
+/** Shows the page of the address, and moves the focus to its heading when it changes. */
+function CurrentPage() {
+  const { path, query } = route.value;
+  const found = pageAt(path);
+  const [loaded, setLoaded] = useState(/** @type {{ page: any, Page: any } | null} */ (null));
+  const [error, setError] = useState(/** @type {any} */ (null));
+  const page = found?.page;
+  // A page whose code could not be loaded is loaded when the broker is back.
+  const returned = error === null ? 0 : returns.value;
+  useEffect(() => {
+    let isCurrent = true;
+    setError(null);
+    closeDialog();
+    if (page !== undefined) {
+      loadPage(page).then((Page) => isCurrent && setLoaded({ page, Page }), (reason) => isCurrent && setError(reason));
+    }
+    return () => {
+      isCurrent = false;
+    };
+  }, [page, returned]);
+  useHeadingFocus(path, loaded?.page === page);
+  if (found === null) return html`<h1 tabindex="-1">${S.notFound}</h1><p><a href=${href([""])}>${S.toOverview}</a></p>`;
+  if (error) return html`<h1 tabindex="-1">${S.pages[page?.nav ?? "overview"]}</h1><p class="muted">${S.notLoaded}</p>`;
+  if (loaded === null || loaded.page !== page) return html`<${Loading} />`;
+  return html`<${Boundary} key=${path}><${loaded.Page} parameters=${found.parameters} query=${query} /><//>`;
+}
+
+/** @param {string} path
+ * @param {boolean} isShown */
+function useHeadingFocus(path, isShown) {
+  const before = useRef(path);
+  useEffect(() => {
+    if (!isShown) return;
+    const heading = document.querySelector("main h1");
+    document.title = `${heading?.textContent?.trim() ?? ""} · ${S.product}`;
+    // The first page is read from the top by itself.
+    if (before.current !== path && heading instanceof HTMLElement) {
+      scrollTo(0, 0);
+      heading.focus({ preventScroll: true });
+    }
+    before.current = path;
+  }, [path, isShown]);
+}
+
+/** A page that fails leaves the frame as it is. */
+class Boundary extends Component {
+  /** @param {any} error */
+  componentDidCatch(error) {
+    console.error(error);
+    this.setState({ error });
+  }
+
+  render() {
+    const { error } = /** @type {any} */ (this.state);
+    return error ? html`<${Problem} error=${error} />` : this.props.children;
+  }
+}
+
+/** Loads the pages that were not shown yet, so that they are there when the broker is away. */
+export function loadOtherPages() {
+  setTimeout(async () => {
+    for (const page of PAGES) await loadPage(page).catch(() => {});
+  }, 500);
+}

@@ -1,0 +1,150 @@
+// Messages of one queue: filtered by the broker, read page by page, in the order of their numbers.
+
+import { call } from "../lib/api.js";
+import { digits, number } from "../lib/format.js";
+import { html, useEffect, useRef, useState } from "../lib/html.js";
+import { returns } from "../lib/live.js";
+import { messageHref } from "../lib/paths.js";
+import { route, setQuery } from "../lib/router.js";
+import { Choice, Field } from "./field.js";
+import { Empty, Loading, Problem } from "./notice.js";
+import { Table } from "./table.js";
+import { Text } from "./text.js";
+import { Size, Time } from "./time.js";
+import { S as C } from "../strings/common.js";
+import { S } from "../strings/entity.js";
+
+/** @typedef {Schemas["MessageShown"]} Message */
+
+/** What is searched by: names of the API's query. */
+const BY = /** @type {const} */ ({
+  message_id: S.byMessageId, correlation_id: S.byCorrelationId, session_id: S.bySession, text: S.byText, filter: S.byFilter, json_path: S.byJsonPath,
+});
+
+/** Reads messages until there are no more, a page at a time.
+ * @param {string} address
+ * @param {Record<string, unknown>} query
+ * @param {number} reloads */
+function usePages(address, query, reloads) {
+  /** @typedef {{ key: string, messages: Message[], next: number | null | undefined, error?: any, isBusy: boolean }} Pages */
+  const key = JSON.stringify([address, query, reloads, returns.value]);
+  const [pages, setPages] = useState(/** @type {Pages} */ ({ key: "", messages: [], next: 0, isBusy: false }));
+  const latest = useRef(pages);
+  latest.current = pages;
+  const aborted = useRef(new AbortController());
+  const set = (/** @type {Pages} */ next) => {
+    latest.current = next;
+    setPages(next);
+  };
+  const more = async () => {
+    const before = latest.current;
+    if (before.key !== key || before.isBusy || before.next == null || before.error) return;
+    set({ ...before, isBusy: true });
+    const { signal } = aborted.current;
+    try {
+      const found = await call("list_messages", { path: { entity: address }, query: { ...query, from: before.next, limit: 100 }, signal });
+      set({ key, messages: [...before.messages, ...found.messages], next: found.next, isBusy: false });
+    } catch (error) {
+      if (!signal.aborted) set({ ...before, error, isBusy: false });
+    }
+  };
+  useEffect(() => {
+    aborted.current = new AbortController();
+    set({ key, messages: [], next: 0, isBusy: false });
+    void more();
+    return () => aborted.current.abort();
+  }, [key]);
+  return { pages, more, isCurrent: pages.key === key };
+}
+
+/** `newest` is a number that changes when the queue does: with it the reader may refresh. `hasReasons` for dead letters.
+ * @param {{ address: string, newest?: number, hasReasons?: boolean }} properties */
+export function MessageList({ address, newest = 0, hasReasons = false }) {
+  const { state, by, value } = route.value.query;
+  const [reloads, setReloads] = useState(0);
+  const query = { body: "preview", ...(state ? { state: [state] } : {}), ...(by && value ? { [by]: value } : {}) };
+  const { pages, more, isCurrent } = usePages(address, query, reloads);
+  const seen = useRef(newest);
+  if (!isCurrent) seen.current = newest;
+  const isSearch = state !== undefined || (by !== undefined && value !== undefined);
+  const isEmpty = isCurrent && !pages.isBusy && pages.messages.length === 0 && pages.next == null && !pages.error;
+  const canGoOn = pages.next != null && !pages.isBusy && !pages.error;
+  return html`<${Filters} hasReasons=${hasReasons} canRefresh=${newest !== seen.current} onRefresh=${() => setReloads(reloads + 1)} />
+    <${Problem} error=${pages.error} />
+    ${isEmpty && html`<div class="card"><${Empty} title=${isSearch ? S.noMatch : S.noMessages} command=${isSearch || hasReasons ? undefined : S.sendCommand(address)} /></div>`}
+    ${pages.messages.length !== 0 && html`<${Table} label=${hasReasons ? S.dead : S.messages} columns=${hasReasons ? columnsOfDead(address) : columnsOf(address)} rows=${pages.messages}
+      keyOf=${(/** @type {Message} */ row) => String(row.sequence_number)} hrefOf=${(/** @type {Message} */ row) => messageHref(address, row.sequence_number)}
+      fills=${true} isSorted=${true} onEnd=${isSearch ? undefined : more} />`}
+    <p class="list-foot muted">${pages.isBusy && html`<${Loading} />`}${!pages.isBusy && !isEmpty && html`<span>${number(pages.messages.length)}${pages.next == null && `, ${S.listEnd}`}</span>`}
+      ${canGoOn && html` <button type="button" class="quiet" onClick=${more}>${isSearch ? S.continueSearch : C.more}</button>`}</p>`;
+}
+
+/** @param {{ hasReasons: boolean, canRefresh: boolean, onRefresh: () => void }} properties */
+function Filters({ hasReasons, canRefresh, onRefresh }) {
+  const { state = "", by = "", value = "" } = route.value.query;
+  const [draft, setDraft] = useState({ by, value });
+  useEffect(() => setDraft({ by, value }), [by, value]);
+  const submit = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    setQuery({ by: draft.value === "" ? undefined : draft.by || "message_id", value: draft.value });
+  };
+  const options = { ...(hasReasons ? { reason: S.byReason } : {}), ...BY };
+  return html`<form class="tools" onSubmit=${submit}>
+    ${!hasReasons && html`<${Choice} label=${S.state} value=${state} onChange=${(/** @type {string} */ next) => setQuery({ state: next })} options=${[
+      { value: "", label: S.anyState }, ...(/** @type {const} */ (["active", "scheduled", "deferred"])).map((each) => ({ value: each, label: S[each] }))]} />`}
+    <select aria-label=${S.by} value=${draft.by || "message_id"} onChange=${(/** @type {any} */ event) => setDraft({ ...draft, by: event.target.value })}>
+      ${Object.entries(options).map(([name, label]) => html`<option key=${name} value=${name} selected=${name === (draft.by || "message_id")}>${label}</option>`)}</select>
+    <input class="filter" type="search" aria-label=${S.value} placeholder=${S.value} value=${draft.value} spellcheck=${false}
+      onInput=${(/** @type {any} */ event) => setDraft({ ...draft, value: event.target.value })} />
+    <button type="submit">${S.search}</button>
+    ${value && html`<button type="button" class="quiet" onClick=${() => setQuery({ by: undefined, value: undefined })}>${C.clear}</button>`}
+    ${canRefresh && html`<button type="button" class="quiet" onClick=${onRefresh}>${S.refresh}</button>`}</form>`;
+}
+
+/** The state of a message in a word.
+ * @param {Message} message */
+export const stateOf = ({ state, lock }) => (lock == null ? C.states[state] : C.states.locked);
+
+/** @param {string} address
+ * @returns {import("./table.js").Column<Message>[]} */
+const columnsOf = (address) => [
+  numberColumn(address),
+  { id: "state", label: S.state, cell: (row) => html`<span class=${row.lock == null ? "tag" : "tag accent"}>${stateOf(row)}</span>` },
+  { id: "id", label: S.messageId, hide: "narrow", cell: (row) => html`<${Text} value=${row.message_id} max=${80} />` },
+  { id: "subject", label: S.subject, hide: "medium", cell: (row) => html`<${Text} value=${row.subject} max=${80} />` },
+  { id: "body", label: S.body, isWide: true, cell: (row) => html`<${Preview} message=${row} />` },
+  { id: "deliveries", label: S.deliveries, align: "end", hide: "medium", cell: (row) => number(row.delivery_count) },
+  ...endColumns,
+];
+
+/** @param {string} address
+ * @returns {import("./table.js").Column<Message>[]} */
+const columnsOfDead = (address) => [
+  numberColumn(address),
+  { id: "reason", label: S.reason, cell: (row) => html`<${Text} value=${row.dead_letter?.reason} max=${80} />` },
+  { id: "id", label: S.messageId, hide: "narrow", cell: (row) => html`<${Text} value=${row.message_id} max=${80} />` },
+  { id: "body", label: S.body, isWide: true, cell: (row) => html`<${Preview} message=${row} />` },
+  { id: "deliveries", label: S.deliveries, align: "end", hide: "medium", cell: (row) => number(row.delivery_count) },
+  ...endColumns,
+];
+
+/** @param {string} address
+ * @returns {import("./table.js").Column<Message>} */
+const numberColumn = (address) => ({
+  id: "number", label: S.number, align: "end", cell: (row) => html`<a class="number" href=${messageHref(address, row.sequence_number)}>${digits(row.sequence_number)}</a>`,
+});
+
+/** @type {import("./table.js").Column<Message>[]} */
+const endColumns = [
+  { id: "size", label: S.size, align: "end", hide: "medium", cell: (row) => html`<${Size} value=${row.size_bytes} />` },
+  { id: "enqueued", label: S.enqueued, align: "end", hide: "narrow", cell: (row) => html`<${Time} at=${row.enqueued_at} />` },
+];
+
+/** The beginning of a body, in one line.
+ * @param {{ message: Message }} properties */
+export function Preview({ message }) {
+  const { body } = message;
+  if (body == null) return null;
+  if (body.text == null) return html`<code class="muted">${(body.base64 ?? "").slice(0, 80)}</code>`;
+  return html`<code><${Text} value=${body.text.slice(0, 400).replace(/\s+/g, " ")} max=${200} /></code>`;
+}

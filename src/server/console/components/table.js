@@ -1,0 +1,121 @@
+// Tables of any length: only the rows in sight are elements. Sorting and the cursor work with the keyboard.
+
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../lib/html.js";
+import { S } from "../strings/common.js";
+
+/** A column. `cell` shows a row; `sort` makes what rows are compared by, without it there is no sorting. `hide` leaves the column
+ * out where there is no room: "narrow" below 600 px, "medium" below 1000 px. `align` is "end" for numbers.
+ * @template R
+ * @typedef {{ id: string, label: string, cell: (row: R) => any, sort?: (row: R) => string | number, hide?: "narrow" | "medium",
+ *   align?: "end", width?: string, isWide?: boolean }} Column */
+
+/** A table.
+ *
+ * `keyOf` tells rows apart. `sort` is `column` or `-column` (descending), usually kept in the address by `useQuery("sort")`.
+ * `hrefOf` makes Enter on a row go to its page; the first column should have a link to it, for the mouse. `fills` makes the table take the
+ * height that the page has left, else it is as high as its rows up to `heightMax`.
+ * @template R
+ * @param {{ label: string, columns: Column<R>[], rows: R[], keyOf: (row: R) => string | number, sort?: string,
+ *   onSort?: (sort: string) => void, hrefOf?: (row: R) => string, fills?: boolean, heightMax?: number, rowHeight?: number,
+ *   rowClass?: (row: R) => string, isSorted?: boolean, onEnd?: () => void }} properties */
+export function Table({
+  label, columns, rows, keyOf, sort = "", onSort, hrefOf, fills = false, heightMax = 480, rowHeight = 32, rowClass, isSorted = false, onEnd,
+}) {
+  /** @type {{ current: HTMLDivElement | null }} */
+  const box = useRef(null);
+  const [top, setTop] = useState(0);
+  const [height, setHeight] = useState(heightMax);
+  const [cursor, setCursor] = useState(-1);
+  const sorted = useMemo(() => (isSorted ? rows : inOrder(rows, columns, sort)), [rows, columns, sort, isSorted]);
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (element === null) return undefined;
+    const watch = new ResizeObserver(() => setHeight(element.clientHeight));
+    watch.observe(element);
+    return () => watch.disconnect();
+  }, []);
+  const first = Math.max(0, Math.min(Math.floor(top / rowHeight) - 8, sorted.length - 1));
+  const last = Math.min(sorted.length, Math.ceil((top + height) / rowHeight) + 8);
+  useEffect(() => {
+    if (onEnd !== undefined && last === sorted.length) onEnd();
+  }, [last, sorted.length]);
+  const move = (/** @type {KeyboardEvent} */ event) => {
+    const page = Math.max(1, Math.floor(height / rowHeight) - 2);
+    const steps = /** @type {Record<string, number>} */ ({
+      ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -sorted.length, End: sorted.length,
+    });
+    if (event.key === "Enter" && event.target === box.current && hrefOf && sorted[cursor] !== undefined) {
+      location.hash = hrefOf(sorted[cursor]);
+      return;
+    }
+    if (!(event.key in steps) || sorted.length === 0 || event.target instanceof HTMLInputElement) return;
+    event.preventDefault();
+    const next = Math.max(0, Math.min(sorted.length - 1, cursor + steps[event.key]));
+    setCursor(next);
+    box.current?.focus({ preventScroll: true });
+    reveal(box.current, next, rowHeight);
+  };
+  const id = `row-${label.replace(/\W/g, "")}`;
+  const shown = sorted.slice(first, last);
+  return html`<div ref=${box} class=${`table-box ${fills ? "fills" : ""}`} style=${fills ? {} : { maxHeight: `${heightMax}px` }} tabindex="0"
+      role="group" aria-label=${label} onKeyDown=${move} onScroll=${(/** @type {any} */ event) => setTop(event.currentTarget.scrollTop)}
+      aria-activedescendant=${0 <= cursor && first <= cursor && cursor < last ? `${id}-${cursor}` : undefined}>
+    <table aria-label=${label} aria-rowcount=${sorted.length + 1}>
+      <thead><tr aria-rowindex="1">${columns.map((column) => html`<${Head} key=${column.id} column=${column} sort=${sort} onSort=${onSort} />`)}</tr></thead>
+      <tbody>
+        ${first !== 0 && html`<tr class="space" aria-hidden="true" key="before"><td colspan=${columns.length} style=${{ height: `${first * rowHeight}px` }}></td></tr>`}
+        ${shown.map((row, at) => html`<tr key=${keyOf(row)} id=${`${id}-${first + at}`} aria-rowindex=${first + at + 2}
+            class=${`${first + at === cursor ? "cursor" : ""} ${rowClass ? rowClass(row) : ""}`} style=${{ height: `${rowHeight}px` }}
+            onClick=${() => setCursor(first + at)}>
+          ${columns.map((column) => html`<td key=${column.id} class=${classOf(column)}>${column.cell(row)}</td>`)}</tr>`)}
+        ${last < sorted.length && html`<tr class="space" aria-hidden="true" key="after"><td colspan=${columns.length} style=${{ height: `${(sorted.length - last) * rowHeight}px` }}></td></tr>`}
+      </tbody>
+    </table></div>`;
+}
+
+/** @param {{ column: Column<any>, sort: string, onSort: ((sort: string) => void) | undefined }} properties */
+function Head({ column, sort, onSort }) {
+  const [isUp, isDown] = [sort === column.id, sort === `-${column.id}`];
+  const order = isUp ? "ascending" : isDown ? "descending" : undefined;
+  if (column.sort === undefined || onSort === undefined) return html`<th scope="col" class=${classOf(column)} style=${{ width: column.width }}>${column.label}</th>`;
+  // Numbers are looked at from the largest on.
+  const next = isUp ? `-${column.id}` : isDown ? column.id : column.align === "end" ? `-${column.id}` : column.id;
+  return html`<th scope="col" class=${classOf(column)} style=${{ width: column.width }} aria-sort=${order}>
+    <button type="button" class="sort" title=${S.sortBy(column.label)} onClick=${() => onSort(next)}>${column.label}<span class="arrow" aria-hidden="true">${
+      isUp ? "↑" : isDown ? "↓" : ""}</span></button></th>`;
+}
+
+/** @param {Column<any>} column */
+const classOf = ({ align, hide, isWide }) => [align === "end" && "end", hide && `hide-${hide}`, isWide && "wide"].filter(Boolean).join(" ");
+
+const collator = new Intl.Collator(undefined, { numeric: true });
+
+/** Compares what columns sort by: numbers as numbers, texts as readers do.
+ * @param {string | number} a
+ * @param {string | number} b */
+export const compare = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : collator.compare(String(a), String(b)));
+
+/** Returns rows in the order of `column` or `-column`.
+ * @template R
+ * @param {R[]} rows
+ * @param {Column<R>[]} columns
+ * @param {string} sort */
+export function inOrder(rows, columns, sort) {
+  const isDown = sort.startsWith("-");
+  const of = columns.find(({ id }) => id === sort.replace(/^-/, ""))?.sort;
+  if (of === undefined) return rows;
+  const keyed = rows.map((row) => ({ row, key: of(row) }));
+  keyed.sort((a, b) => (isDown ? compare(b.key, a.key) : compare(a.key, b.key)));
+  return keyed.map(({ row }) => row);
+}
+
+/** @param {HTMLElement | null} element
+ * @param {number} index
+ * @param {number} rowHeight */
+function reveal(element, index, rowHeight) {
+  if (element === null) return;
+  const head = element.querySelector("thead")?.clientHeight ?? 0;
+  const [from, to] = [index * rowHeight, (index + 1) * rowHeight + head];
+  if (from < element.scrollTop) element.scrollTop = from;
+  else if (element.scrollTop + element.clientHeight < to) element.scrollTop = to - element.clientHeight;
+}

@@ -1,0 +1,55 @@
+// What an action has done: shown for some seconds, and announced.
+
+import { html, signal } from "../lib/html.js";
+import { Text } from "./text.js";
+import { S } from "../strings/common.js";
+
+/** @type {import("../lib/html.js").Signal<{ id: number, text: string, tone: string, href: string | undefined, linkText: string | undefined }[]>} */
+const toasts = signal([]);
+const announcement = signal("");
+let last = 0;
+
+/** Says something to readers of the screen only.
+ * @param {string} text */
+export function announce(text) {
+  // The same text twice is no change, and is not read.
+  announcement.value = announcement.peek() === text ? `${text}\u00a0` : text;
+}
+
+/** Shows and announces what was done, or why not.
+ * @param {string} text
+ * @param {{ tone?: "done" | "alarm", href?: string, linkText?: string }} [options] */
+export function toast(text, { tone = "done", href, linkText } = {}) {
+  last += 1;
+  const id = last;
+  toasts.value = [...toasts.peek().slice(-3), { id, text, tone, href, linkText }];
+  announce(text);
+  setTimeout(() => dismiss(id), tone === "alarm" ? 15_000 : 6_000);
+}
+
+/** @param {number} id */
+function dismiss(id) {
+  toasts.value = toasts.peek().filter((each) => each.id !== id);
+}
+
+/** Carries an action out: its result is a toast, an error too. Returns whether it was done.
+ * @param {() => Promise<unknown>} action
+ * @param {string} done what is said when it is */
+export async function attempt(action, done) {
+  try {
+    await action();
+    toast(done);
+    return true;
+  } catch (error) {
+    toast(error instanceof Error ? error.message : String(error), { tone: "alarm" });
+    return false;
+  }
+}
+
+export function Toasts() {
+  return html`<div class="toasts">${toasts.value.map(({ id, text, tone, href, linkText }) => html`
+      <div class=${`toast ${tone}`} key=${id}><span><${Text} value=${text} /></span>
+        ${href && html`<a href=${href}>${linkText}</a>`}
+        <button type="button" class="quiet" onClick=${() => dismiss(id)}>${S.close}</button></div>`)}</div>
+    <div class="announcements" role="status" aria-live="polite">${announcement}</div>`;
+}

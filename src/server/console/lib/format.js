@@ -1,0 +1,93 @@
+// Numbers, sizes and times as texts, in the reader's language and zone.
+
+import { now } from "./clock.js";
+import { S } from "../strings/common.js";
+
+const whole = new Intl.NumberFormat();
+const short = new Intl.NumberFormat(undefined, { notation: "compact", maximumFractionDigits: 1 });
+const tenth = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 });
+const dateTime = new Intl.DateTimeFormat(undefined, {
+  year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit",
+});
+const timeOnly = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+
+/** @param {number | bigint} value */
+export const number = (value) => whole.format(value);
+
+/** @param {number} value */
+export const compact = (value) => (Math.abs(value) < 10_000 ? tenth.format(value) : short.format(value));
+
+/** Sequence numbers and other names that are digits: without separators, to be copied.
+ * @param {number | bigint} value */
+export const digits = (value) => String(value);
+
+/** @param {number} perSecond */
+export function rate(perSecond) {
+  if (perSecond === 0) return "0";
+  if (perSecond < 0.1) return "< 0.1";
+  return perSecond < 100 ? tenth.format(perSecond) : compact(Math.round(perSecond));
+}
+
+/** @param {number} bytes */
+export function size(bytes) {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let [value, unit] = [bytes, 0];
+  while (1024 <= value && unit < units.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
+  return `${value < 10 && 0 < unit ? tenth.format(value) : whole.format(Math.round(value))} ${units[unit]}`;
+}
+
+/** @param {string} iso */
+export const utc = (iso) => `${new Date(iso).toISOString().replace("T", " ").replace(/\.?0*Z$/, "")} UTC`;
+
+/** @param {string | number} at */
+export const local = (at) => dateTime.format(new Date(at));
+
+/** @param {number} at milliseconds */
+export const clock = (at) => timeOnly.format(new Date(at));
+
+/** How long something lasts, in its two largest units at most.
+ * @param {number} milliseconds */
+export function span(milliseconds) {
+  const seconds = Math.round(Math.abs(milliseconds) / 1000);
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
+  return `${Math.floor(seconds / 86_400)} d ${Math.floor((seconds % 86_400) / 3600)} h`;
+}
+
+/** A time, relative to now if that is less than a day away.
+ * @param {string} iso */
+export function relative(iso) {
+  const ahead = Date.parse(iso) - now();
+  if (86_400_000 <= Math.abs(ahead)) return local(iso);
+  if (Math.abs(ahead) < 1500) return S.now;
+  return ahead < 0 ? S.ago(span(ahead)) : S.ahead(span(ahead));
+}
+
+/** Shows an ISO 8601 duration; the largest that the service has means never.
+ * @param {string} iso */
+export function duration(iso) {
+  const found = /^P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?)?$/.exec(iso);
+  if (found === null) return iso;
+  const [, days, hours, minutes, seconds] = found.map((part) => Number(part ?? 0));
+  if (3_650_000 < days) return S.never;
+  const parts = [[days, "d"], [hours, "h"], [minutes, "min"], [seconds, "s"]].filter(([count]) => count !== 0);
+  return parts.length === 0 ? "0 s" : parts.map(([count, unit]) => `${tenth.format(Number(count))} ${unit}`).join(" ");
+}
+
+/** Takes a path apart: what is shown of a subscription below its topic.
+ * @param {string} path */
+export function lastName(path) {
+  const at = path.toLowerCase().lastIndexOf("/subscriptions/");
+  return at === -1 ? path : path.slice(at + "/subscriptions/".length);
+}
+
+/** The topic of a subscription's path; null of others.
+ * @param {string} path */
+export function topicOf(path) {
+  const at = path.toLowerCase().lastIndexOf("/subscriptions/");
+  return at === -1 ? null : path.slice(0, at);
+}

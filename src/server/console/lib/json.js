@@ -1,0 +1,57 @@
+// JSON in which integers keep all digits: sequence numbers of partitioned entities are larger than 2^53.
+//
+// An integer that a number cannot hold is a BigInt. It may be shown (`${n}`), put into an address and sent again; for arithmetic
+// it must not be mixed with numbers.
+
+const INTEGER = /^-?\d+$/;
+// Digits outside of texts. A text is matched first, so that what looks like a number in it stays.
+const TOKENS = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
+const MARK = "\u0000bigint:";
+
+/** @param {string} digits */
+const isUnsafe = (digits) => INTEGER.test(digits) && !Number.isSafeInteger(Number(digits));
+
+/** Reads JSON.
+ * @param {string} text */
+export function parseJson(text) {
+  // Long digits are rare: without them the browser's own reader does it.
+  if (!/\d{16}/.test(text)) return JSON.parse(text);
+  const marked = text.replace(TOKENS, (token) => (token[0] !== '"' && isUnsafe(token) ? JSON.stringify(MARK + token) : token));
+  return JSON.parse(marked, (_, value) =>
+    typeof value === "string" && value.startsWith(MARK) ? BigInt(value.slice(MARK.length)) : value);
+}
+
+/** Writes JSON.
+ * @param {unknown} value
+ * @param {number} [indent] */
+export function writeJson(value, indent) {
+  const marked = JSON.stringify(value, (_, each) => (typeof each === "bigint" ? MARK + each : each), indent);
+  return marked.replace(/"\\u0000bigint:(-?\d+)"/g, "$1");
+}
+
+/** Lays JSON out with one value a line. Its tokens stay as they are: `1.0` and long numbers too. Returns null for other texts.
+ * @param {string} text */
+export function laidOut(text) {
+  try {
+    JSON.parse(text);
+  } catch {
+    return null;
+  }
+  let depth = 0;
+  let out = "";
+  const line = () => `\n${"  ".repeat(depth)}`;
+  const tokens = text.match(/"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g) ?? [];
+  tokens.forEach((token, at) => {
+    if (token === "{" || token === "[") {
+      const isEmpty = tokens[at + 1] === "}" || tokens[at + 1] === "]";
+      depth += 1;
+      out += isEmpty ? token : token + line();
+    } else if (token === "}" || token === "]") {
+      depth -= 1;
+      const isEmpty = tokens[at - 1] === "{" || tokens[at - 1] === "[";
+      out += isEmpty ? token : line() + token;
+    } else if (token === ",") out += token + line();
+    else out += token === ":" ? ": " : token;
+  });
+  return out;
+}

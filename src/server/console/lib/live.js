@@ -1,0 +1,217 @@
+// What changes, as it changes: entities, jobs and connections of the namespace.
+//
+// One tab of a browser has the stream; the others get from it what it gets. Browsers open six connections to a host and no more, so
+// that a stream for each tab would leave none for the rest. Where a page has no locks (plain HTTP to another machine), a tab has a
+// stream of its own while it is looked at.
+
+import { ApiError, AwayError } from "./api.js";
+import { second } from "./clock.js";
+import { batch, computed, effect, signal, untracked } from "./html.js";
+import { follow } from "./stream.js";
+
+/** @typedef {import("./stream.js").ServerEvent} ServerEvent */
+/** `polling` is live too, with pauses. `refused` has its reason in `refusal`.
+ * @typedef {"starting" | "live" | "polling" | "away" | "refused"} Status */
+
+/** @type {import("./html.js").Signal<Status>} */
+export const status = signal("starting");
+export const refusal = signal("");
+/** Counts how often the broker came back: what was read before may be old. */
+export const returns = signal(0);
+/** Entities by their path. @type {import("./html.js").Signal<Map<string, Schemas["EntityNow"]>>} */
+export const entities = signal(new Map());
+/** Jobs by their id. @type {import("./html.js").Signal<Map<number, Schemas["Job"]>>} */
+export const jobs = signal(new Map());
+/** Connections by their id. @type {import("./html.js").Signal<Map<number, Schemas["Connection"]>>} */
+export const connections = signal(new Map());
+/** Whether the state is whole: before that, what is missing may only not have come yet. */
+export const isKnown = signal(false);
+
+const RATE_SECONDS = 10;
+/** The entities of the last seconds, the oldest first. @type {{ at: number, entities: Map<string, Schemas["EntityNow"]> }[]} */
+let seconds = [];
+
+effect(() => {
+  second.value;
+  const known = untracked(() => isKnown.value);
+  const at = performance.now();
+  // A tab that was hidden has a gap, and no rates over it.
+  if (1_500 * RATE_SECONDS < at - (seconds[0]?.at ?? at) || !known) seconds = [];
+  if (known) seconds = [...seconds.slice(-RATE_SECONDS), { at, entities: entities.peek() }];
+});
+
+/** Messages a second of an entity, over the last seconds.
+ * @param {string} path
+ * @param {"incoming" | "completed" | "dead_lettered"} counter */
+export function rateOf(path, counter) {
+  second.value;
+  const then = seconds[0];
+  const [before, after] = [then?.entities.get(path), entities.peek().get(path)];
+  if (before === undefined || after === undefined || performance.now() - then.at < 900) return 0;
+  return Math.max(0, (after[counter] - before[counter]) / ((performance.now() - then.at) / 1000));
+}
+
+/** Counts over the namespace. Copies of a topic count where they are. */
+export const totals = computed(() => {
+  const sum = { active: 0, deferred: 0, scheduled: 0, locked: 0, dead_letters: 0, size_bytes: 0 };
+  for (const entity of entities.value.values()) {
+    for (const name of /** @type {(keyof typeof sum)[]} */ (Object.keys(sum))) sum[name] += entity[name];
+  }
+  return sum;
+});
+
+/** @param {ServerEvent[]} events */
+function apply(events) {
+  let [nextEntities, nextJobs, nextConnections] = [new Map(entities.peek()), new Map(jobs.peek()), new Map(connections.peek())];
+  for (const { event, data } of events) {
+    switch (event) {
+      case "reset": {
+        [nextEntities, nextJobs, nextConnections] = [new Map(), new Map(), new Map()];
+        seconds = [];
+        break;
+      }
+      case "entity": nextEntities.set(data.path, data); break;
+      case "entity_deleted": nextEntities.delete(data.path); break;
+      case "job": nextJobs.set(data.id, data); break;
+      case "job_forgotten": nextJobs.delete(data.id); break;
+      case "connection": nextConnections.set(data.id, data); break;
+      case "connection_closed": nextConnections.delete(data.id); break;
+    }
+  }
+  batch(() => {
+    const has = (/** @type {string} */ word) => events.some(({ event }) => event === "reset" || event.startsWith(word));
+    if (has("entity")) entities.value = nextEntities;
+    if (has("job")) jobs.value = nextJobs;
+    if (has("connection")) connections.value = nextConnections;
+    isKnown.value = true;
+  });
+}
+
+/** @param {Status} next */
+function setStatus(next) {
+  batch(() => {
+    // The first answer after an absence; the state of before is shown until then.
+    if (status.peek() === "away" && (next === "live" || next === "polling")) returns.value += 1;
+    status.value = next;
+  });
+}
+
+/** The whole state as events, for a tab that begins to listen.
+ * @returns {ServerEvent[]} */
+const everything = () => [
+  { event: "reset", data: {} },
+  ...Array.from(entities.peek().values(), (data) => ({ event: "entity", data })),
+  ...Array.from(jobs.peek().values(), (data) => ({ event: "job", data })),
+  ...Array.from(connections.peek().values(), (data) => ({ event: "connection", data })),
+];
+
+let lastId = "";
+
+/** Follows the namespace of a session until the returned function is called.
+ * @param {string} id tells sessions apart
+ * @returns {() => void} */
+export function begin(id) {
+  const ended = new AbortController();
+  const channel = new BroadcastChannel(`jitney-changes ${id}`);
+  let isLeader = false;
+  const post = (/** @type {object} */ message) => channel.postMessage(message);
+  lastId = "";
+  batch(() => {
+    status.value = "starting";
+    isKnown.value = false;
+  });
+  channel.onmessage = ({ data }) => {
+    if (data.kind === "hello" && isLeader) {
+      if (isKnown.peek()) post({ kind: "events", events: everything(), id: lastId, isWhole: true });
+      post({ kind: "status", status: status.peek(), refusal: refusal.peek() });
+    } else if (data.kind === "events" && !isLeader && (isKnown.peek() ? !data.isWhole : data.isWhole)) {
+      lastId = data.id;
+      apply(data.events);
+    } else if (data.kind === "status" && !isLeader) {
+      refusal.value = data.refusal;
+      setStatus(data.status);
+    }
+  };
+  const lead = async () => {
+    isLeader = true;
+    await keepFollowing(ended.signal, post);
+  };
+  if (navigator.locks === undefined) void lead();
+  else {
+    post({ kind: "hello" });
+    navigator.locks.request(`jitney-changes ${id}`, { signal: ended.signal }, lead).catch(() => {
+      // The session has ended before this tab was the one that follows.
+    });
+  }
+  return () => {
+    ended.abort();
+    channel.close();
+  };
+}
+
+/** Opens one stream after the other.
+ * @param {AbortSignal} signal
+ * @param {(message: object) => void} post */
+async function keepFollowing(signal, post) {
+  const say = (/** @type {Status} */ next, text = "") => {
+    refusal.value = text;
+    if (status.peek() === next) return;
+    setStatus(next);
+    post({ kind: "status", status: next, refusal: text });
+  };
+  let failures = 0;
+  let isPolling = false;
+  while (!signal.aborted) {
+    await untilSeen(signal);
+    let hasOpened = false;
+    const seconds = isPolling ? 1 : undefined;
+    try {
+      await follow({
+        lastId, seconds, signal,
+        onOpen: () => {
+          hasOpened = true;
+          failures = 0;
+          if (isKnown.peek()) say(isPolling ? "polling" : "live");
+        },
+        onEvents: (events, id) => {
+          lastId = id;
+          apply(events);
+          say(isPolling ? "polling" : "live");
+          post({ kind: "events", events, id });
+        },
+      });
+      if (isPolling) await pause(2_000, signal);
+    } catch (error) {
+      if (signal.aborted) return;
+      failures += 1;
+      if (error instanceof ApiError) {
+        say("refused", error.message);
+        await pause(error.status === 429 ? 3_000 : 10_000, signal);
+      } else {
+        // What breaks again and again between here and the broker may let short answers pass.
+        if (error instanceof AwayError && hasOpened && 3 < failures) isPolling = true;
+        say("away");
+        await pause(Math.min(500 * failures, 3_000), signal);
+      }
+    }
+  }
+}
+
+/** Without locks every tab has a stream, and only while it is looked at.
+ * @param {AbortSignal} signal */
+async function untilSeen(signal) {
+  while (navigator.locks === undefined && document.hidden && !signal.aborted) await pause(1_000, signal);
+}
+
+/** @param {number} milliseconds
+ * @param {AbortSignal} signal
+ * @returns {Promise<void>} */
+function pause(milliseconds, signal) {
+  return new Promise((done) => {
+    const timer = setTimeout(done, milliseconds);
+    signal.addEventListener("abort", () => {
+      clearTimeout(timer);
+      done();
+    }, { once: true });
+  });
+}

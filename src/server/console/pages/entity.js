@@ -1,0 +1,95 @@
+// One entity: what it has now, its messages and dead letters, who uses it, and how it is set.
+
+import { call } from "../lib/api.js";
+import { startJob } from "../lib/actions.js";
+import { lastName, number, topicOf } from "../lib/format.js";
+import { html } from "../lib/html.js";
+import { entities, isKnown } from "../lib/live.js";
+import { deadLettersOf, entityHref } from "../lib/paths.js";
+import { go, href } from "../lib/router.js";
+import { can } from "../lib/session.js";
+import { confirm } from "../components/dialog.js";
+import { MessageList } from "../components/message-list.js";
+import { Empty, Loading } from "../components/notice.js";
+import { Tabs } from "../components/tabs.js";
+import { Text } from "../components/text.js";
+import { toast } from "../components/toast.js";
+import { DeadLetters } from "./entity/dead-letters.js";
+import { Consumers, linksTo } from "./entity/consumers.js";
+import { Now } from "./entity/now.js";
+import { Properties } from "./entity/properties.js";
+import { Rules, Subscriptions } from "./entity/rules.js";
+import { visible } from "../lib/visible.js";
+import { S as C } from "../strings/common.js";
+import { S } from "../strings/entity.js";
+
+/** @param {import("./index.js").PageProperties} properties */
+export default function Entity({ parameters, query }) {
+  const entity = entities.value.get(parameters.path);
+  if (entity === undefined) return html`<${Heading} path=${parameters.path} />${isKnown.value ? html`<${Empty} title=${S.gone}>
+    <a href=${href(["entities"])}>${S.toEntities}</a><//>` : html`<${Loading} />`}`;
+  const tabs = tabsOf(entity);
+  const current = tabs.some(({ id }) => id === query.tab) ? query.tab : "now";
+  return html`<${Heading} path=${entity.path} entity=${entity} /><${Tabs} label=${S.tabs} tabs=${tabs} current=${current} />
+    <${Part} key=${current} entity=${entity} tab=${current} />`;
+}
+
+/** @param {Schemas["EntityNow"]} entity */
+function tabsOf(entity) {
+  const { kind, path } = entity;
+  const dead = { id: "dead-letters", label: S.dead, count: entity.dead_letters === 0 ? undefined : html`<span class="alarm-text">${number(entity.dead_letters)}</span>` };
+  return [
+    { id: "now", label: S.now },
+    { id: "messages", label: kind === "topic" ? S.scheduled : S.messages, count: number(entity.active + entity.scheduled + entity.deferred) },
+    ...(kind === "topic" ? [{ id: "subscriptions", label: S.subscriptions }] : [dead]),
+    ...(kind === "subscription" ? [{ id: "rules", label: S.rules }] : []),
+    { id: "consumers", label: S.consumers, count: number(linksTo(path).length) },
+    { id: "properties", label: S.properties },
+  ];
+}
+
+/** @param {{ entity: Schemas["EntityNow"], tab: string }} properties */
+function Part({ entity, tab }) {
+  switch (tab) {
+    case "messages": return html`<${MessageList} address=${entity.path} newest=${entity.incoming + entity.completed} />`;
+    case "dead-letters": return html`<${DeadLetters} entity=${entity} />`;
+    case "subscriptions": return html`<${Subscriptions} topic=${entity.path} />`;
+    case "rules": return html`<${Rules} path=${entity.path} />`;
+    case "consumers": return html`<${Consumers} path=${entity.path} />`;
+    case "properties": return html`<${Properties} path=${entity.path} />`;
+    default: return html`<${Now} entity=${entity} />`;
+  }
+}
+
+/** @param {{ path: string, entity?: Schemas["EntityNow"] }} properties */
+function Heading({ path, entity }) {
+  const topic = topicOf(path);
+  return html`<div class="page-head">
+    <p class="crumbs"><a href=${href(["entities"])}>${C.pages.entities}</a>${topic !== null && html` / <a href=${entityHref(topic)}><${Text} value=${topic} max=${260} /></a>`}</p>
+    <h1 tabindex="-1"><${Text} value=${lastName(path)} max=${260} /></h1>
+    ${entity && html`<span class="tag">${C.kinds[entity.kind]}</span><${Actions} entity=${entity} />`}</div>`;
+}
+
+/** @param {{ entity: Schemas["EntityNow"] }} properties */
+function Actions({ entity }) {
+  const { path, kind } = entity;
+  const name = visible(path);
+  const purge = () => confirm({
+    title: S.purgeTitle(name), text: S.purgeText(number(entity.active + entity.scheduled + entity.deferred)), name: path, action: S.purgeAction,
+    run: async () => {
+      const job = await startJob(path, {}, { kind: "delete" });
+      toast(S.jobStarted(String(job.id)), { href: href(["jobs"]), linkText: S.toJobs });
+    },
+  });
+  const remove = () => confirm({
+    title: S.removeTitle(name), text: S.removeText, name: path, action: S.removeAction,
+    run: async () => {
+      await call("delete_entity", { path: { entity: path } });
+      toast(S.removed(name));
+      go(href(["entities"]));
+    },
+  });
+  return html`<div class="actions">
+    ${kind !== "subscription" && can("send") && html`<a class="button" href=${href(["send"], { entity: path })}>${S.send}</a>`}
+    ${can("manage") && html`<button type="button" onClick=${purge}>${S.purge}</button><button type="button" onClick=${remove}>${S.remove}</button>`}</div>`;
+}

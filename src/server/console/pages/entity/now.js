@@ -1,0 +1,60 @@
+// Counts of an entity by state, and its last hour.
+
+import { linesOf, useHistory } from "../../lib/history.js";
+import { rate } from "../../lib/format.js";
+import { html, useMemo } from "../../lib/html.js";
+import { rateOf } from "../../lib/live.js";
+import { Chart } from "../../components/chart.js";
+import { Loaded } from "../../components/notice.js";
+import { Count, Size } from "../../components/time.js";
+import { S } from "../../strings/entity.js";
+import { S as O } from "../../strings/overview.js";
+
+/** @param {{ entity: Schemas["EntityNow"] }} properties */
+export function Now({ entity }) {
+  const history = useHistory(entity.path);
+  return html`<dl class="figures">
+      <div><dt>${S.in}</dt><dd>${rate(rateOf(entity.path, "incoming"))}<small> ${O.perSecond}</small></dd></div>
+      <div><dt>${S.out}</dt><dd>${rate(rateOf(entity.path, "completed"))}<small> ${O.perSecond}</small></dd></div>
+      <div><dt>${S.active}</dt><dd><${Count} value=${entity.active} /></dd></div>
+      <div><dt>${S.locked}</dt><dd><${Count} value=${entity.locked} /></dd></div>
+      <div><dt>${S.scheduled}</dt><dd><${Count} value=${entity.scheduled} /></dd></div>
+      <div><dt>${S.deferred}</dt><dd><${Count} value=${entity.deferred} /></dd></div>
+      <div><dt>${S.dead}</dt><dd><${Count} value=${entity.dead_letters} tone="alarm" /></dd></div>
+      <div><dt>${S.size}</dt><dd><${Size} value=${entity.size_bytes} /></dd></div>
+      <div><dt>${S.receivers}</dt><dd><${Count} value=${entity.receivers} /></dd></div>
+      <div><dt>${S.sessions}</dt><dd><${Count} value=${entity.sessions} />${0 < entity.sessions && html`<small> ${entity.sessions_held} ${S.heldSessions}</small>`}</dd></div>
+    </dl>
+    <${Loaded} of=${history}>${(/** @type {Schemas["HourShown"]} */ hour) => html`<${Charts} hour=${hour} />`}<//>
+    <section class="card"><div class="card-head"><h2>${S.totals}</h2></div><dl class="pairs totals">
+      <dt>${S.incomingTotal}</dt><dd><${Count} value=${entity.incoming} /></dd>
+      <dt>${S.completedTotal}</dt><dd><${Count} value=${entity.completed} /></dd>
+      <dt>${S.abandonedTotal}</dt><dd><${Count} value=${entity.abandoned} /></dd>
+      <dt>${S.locksExpiredTotal}</dt><dd><${Count} value=${entity.locks_expired} /></dd>
+      <dt>${S.expiredTotal}</dt><dd><${Count} value=${entity.expired} /></dd>
+      <dt>${S.deadTotal}</dt><dd><${Count} value=${entity.dead_lettered} /></dd></dl></section>`;
+}
+
+/** @param {{ hour: Schemas["HourShown"] }} properties */
+function Charts({ hour }) {
+  const { times, traffic, backlog } = useMemo(() => {
+    const lines = linesOf(hour);
+    return {
+      times: lines.times,
+      traffic: [
+        { label: S.in, values: lines.rate("incoming"), tone: "accent" },
+        { label: S.out, values: lines.rate("completed"), tone: "quiet" },
+        { label: S.deadLettered, values: lines.rate("dead_lettered"), tone: "alarm" },
+      ],
+      backlog: [
+        { label: S.active, values: lines.count("active"), tone: "accent" },
+        { label: S.scheduled, values: lines.count("scheduled"), tone: "quiet", isDashed: true },
+        { label: S.deferred, values: lines.count("deferred"), tone: "quiet" },
+        { label: S.dead, values: lines.count("dead_letters"), tone: "alarm" },
+      ],
+    };
+  }, [hour]);
+  return html`<div class="columns">
+    <div class="card"><${Chart} title=${S.traffic} times=${times} lines=${traffic} format=${rate} /></div>
+    <div class="card"><${Chart} title=${S.backlog} times=${times} lines=${backlog} /></div></div>`;
+}

@@ -1,0 +1,99 @@
+// The first page: is the namespace well, what comes in and goes out, and what needs a person.
+
+import { html, useMemo } from "../lib/html.js";
+import { matters } from "../lib/attention.js";
+import { number, rate } from "../lib/format.js";
+import { linesOf, useHistory } from "../lib/history.js";
+import { entities, isKnown, rateOf, totals } from "../lib/live.js";
+import { entityHref } from "../lib/paths.js";
+import { href } from "../lib/router.js";
+import { Chart } from "../components/chart.js";
+import { Empty, Loaded } from "../components/notice.js";
+import { Table } from "../components/table.js";
+import { Text } from "../components/text.js";
+import { Count, Rate, Size } from "../components/time.js";
+import { S as C } from "../strings/common.js";
+import { S } from "../strings/overview.js";
+
+const MATTERS_MAX = 8;
+const BUSIEST_MAX = 8;
+
+export default function Overview() {
+  const history = useHistory(undefined);
+  return html`<div class="page-head"><h1 tabindex="-1">${C.pages.overview}</h1></div>
+    <${Figures} rates=${history.data?.rates} />
+    <${FirstSteps} />
+    <div class="columns"><${Attention} /><${Busiest} /></div>
+    <${Loaded} of=${history}>${(/** @type {Schemas["HourShown"]} */ hour) => html`<${Charts} hour=${hour} />`}<//>`;
+}
+
+/** @param {{ rates: Schemas["RatesShown"] | null | undefined }} properties */
+function Figures({ rates }) {
+  const sum = totals.value;
+  return html`<dl class="figures">
+    <div><dt>${S.in}</dt><dd>${rate(rates?.incoming ?? 0)}<small> ${S.perSecond}</small></dd></div>
+    <div><dt>${S.out}</dt><dd>${rate(rates?.completed ?? 0)}<small> ${S.perSecond}</small></dd></div>
+    <div><dt>${S.active}</dt><dd><${Count} value=${sum.active} /></dd></div>
+    <div><dt>${S.locked}</dt><dd><${Count} value=${sum.locked} /></dd></div>
+    <div><dt>${S.scheduled}</dt><dd><${Count} value=${sum.scheduled} /></dd></div>
+    <div><dt>${S.deferred}</dt><dd><${Count} value=${sum.deferred} /></dd></div>
+    <div><dt>${S.dead}</dt><dd><${Count} value=${sum.dead_letters} tone="alarm" /></dd></div>
+    <div><dt>${S.size}</dt><dd><${Size} value=${sum.size_bytes} /></dd></div></dl>`;
+}
+
+/** Says what to do next in a namespace in which nothing has happened. */
+function FirstSteps() {
+  if (!isKnown.value) return null;
+  if (entities.value.size === 0) return html`<div class="card"><${Empty} title=${S.emptyTitle} text=${S.emptyText} command=${S.emptyCommand} /></div>`;
+  const isQuiet = ![...entities.value.values()].some((entity) => 0 < entity.incoming + entity.active + entity.scheduled + entity.dead_letters);
+  return isQuiet ? html`<div class="card"><${Empty} title=${S.quietTitle} command=${S.quietCommand} /></div>` : null;
+}
+
+function Attention() {
+  const found = matters.value;
+  return html`<section class="card" aria-labelledby="attention"><div class="card-head"><h2 id="attention">${S.attention}</h2></div>
+    ${isKnown.value && found.length === 0 && html`<p class="muted">${S.attentionNone}</p>`}
+    <ul class="matters">${found.slice(0, MATTERS_MAX).map(({ id, name, why, address, isAlarm }) => html`
+      <li key=${id}><a href=${address}><${Text} value=${name} max=${200} /></a><span class=${isAlarm ? "alarm-text" : "muted"}><${Text} value=${why} max=${300} /></span></li>`)}</ul>
+    ${MATTERS_MAX < found.length && html`<p><a href=${href(["entities"], { sort: "-dead" })}>${S.moreAttention(number(found.length - MATTERS_MAX))}</a></p>`}</section>`;
+}
+
+function Busiest() {
+  const busy = [];
+  for (const { path } of entities.value.values()) {
+    const [incoming, completed] = [rateOf(path, "incoming"), rateOf(path, "completed")];
+    if (0 < incoming + completed) busy.push({ path, incoming, completed });
+  }
+  busy.sort((a, b) => b.incoming + b.completed - a.incoming - a.completed);
+  const columns = [
+    { id: "path", label: S.entity, isWide: true, cell: (/** @type {any} */ row) => html`<a href=${entityHref(row.path)}><${Text} value=${row.path} max=${200} /></a>` },
+    { id: "in", label: `${S.in} ${S.perSecond}`, align: /** @type {const} */ ("end"), cell: (/** @type {any} */ row) => html`<${Rate} value=${row.incoming} />` },
+    { id: "out", label: `${S.out} ${S.perSecond}`, align: /** @type {const} */ ("end"), cell: (/** @type {any} */ row) => html`<${Rate} value=${row.completed} />` },
+    { id: "active", label: S.active, align: /** @type {const} */ ("end"), cell: (/** @type {any} */ row) => html`<${Count} value=${entities.value.get(row.path)?.active ?? 0} />` },
+  ];
+  return html`<section class="card" aria-labelledby="busiest"><div class="card-head"><h2 id="busiest">${S.busiest}</h2></div>
+    ${busy.length === 0 ? html`<p class="muted">${S.busiestNone}</p>`
+      : html`<${Table} label=${S.busiest} columns=${columns} rows=${busy.slice(0, BUSIEST_MAX)} keyOf=${(/** @type {any} */ row) => row.path} />`}</section>`;
+}
+
+/** @param {{ hour: Schemas["HourShown"] }} properties */
+function Charts({ hour }) {
+  const { times, traffic, backlog } = useMemo(() => {
+    const lines = linesOf(hour);
+    return {
+      times: lines.times,
+      traffic: [
+        { label: S.in, values: lines.rate("incoming"), tone: "accent" },
+        { label: S.out, values: lines.rate("completed"), tone: "quiet" },
+      ],
+      backlog: [
+        { label: S.active, values: lines.count("active"), tone: "accent" },
+        { label: S.scheduled, values: lines.count("scheduled"), tone: "quiet", isDashed: true },
+        { label: S.dead, values: lines.count("dead_letters"), tone: "alarm" },
+      ],
+    };
+  }, [hour]);
+  return html`<div class="columns">
+    <div class="card"><${Chart} title=${S.traffic} times=${times} lines=${traffic} format=${rate} /></div>
+    <div class="card"><${Chart} title=${S.backlog} times=${times} lines=${backlog} /></div></div>`;
+}

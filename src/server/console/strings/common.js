@@ -1,0 +1,90 @@
+// Texts of the frame and of the shared components. Each feature has a file of its own beside this one.
+
+export const S = {
+  product: "Jitney",
+  skip: "Skip to the content",
+  menu: "Pages",
+  navigation: "Pages",
+  now: "just now",
+  never: "never",
+  none: "none",
+  yes: "yes",
+  no: "no",
+  loading: "Loading",
+  retry: "Try again",
+  close: "Close",
+  cancel: "Cancel",
+  copy: "Copy",
+  copied: "Copied",
+  more: "Show more",
+  unknown: "unknown",
+  filter: "Filter",
+  clear: "Clear",
+  notLoaded: "This page could not be loaded. It comes when the broker answers.",
+  notFound: "There is no such page.",
+  toOverview: "Go to the overview",
+  chartEmpty: "The history begins with the broker's start; the first values come after twenty seconds.",
+  /** @param {string} span */
+  ago: (span) => `${span} ago`,
+  /** @param {string} span */
+  ahead: (span) => `in ${span}`,
+  /** @param {string} name */
+  typeName: (name) => `Type ${name} to confirm`,
+  /** @param {string} column */
+  sortBy: (column) => `Sort by ${column}`,
+  /** @param {string} shown @param {string} all */
+  rows: (shown, all) => (shown === all ? `${all}` : `${shown} of ${all}`),
+
+  status: {
+    starting: "Connecting",
+    live: "Live",
+    polling: "Live, polled",
+    away: "The broker is away",
+    refused: "Not followed",
+  },
+  awayNotice: "The broker does not answer. What is shown is the last that it said; this page continues by itself when it is back.",
+  backAnnouncement: "The broker is back.",
+  awayAnnouncement: "The broker does not answer.",
+  openNotice: "Development profile: no keys are verified, and anyone on this machine may do everything.",
+  plainNotice: "This page came over plain HTTP from another machine: whoever is on the way can read and change everything. Use HTTPS.",
+  signOut: "Sign out",
+  signedInAs: {
+    open: "no credentials needed",
+    operator: "operator",
+    signature: "shared access signature",
+    /** @param {string} name */
+    key: (name) => `key ${name}`,
+  },
+
+  pages: {
+    overview: "Overview",
+    entities: "Entities",
+    entity: "Entity",
+    message: "Message",
+    messages: "Messages",
+    sessions: "Sessions",
+    connections: "Connections",
+    schedule: "Schedule",
+    jobs: "Jobs",
+    send: "Send",
+    audit: "Audit log",
+    settings: "Settings",
+  },
+
+  search: {
+    label: "Search entities, pages and messages",
+    placeholder: "Search",
+    hint: "Entities, pages, message ids",
+    results: "Results",
+    /** @param {string} text */
+    messageId: (text) => `Messages with message id “${text}”`,
+    /** @param {string} text */
+    correlationId: (text) => `Messages with correlation id “${text}”`,
+    /** @param {string} text */
+    number: (text) => `Messages with sequence number ${text}`,
+    page: "page",
+  },
+
+  kinds: { queue: "queue", topic: "topic", subscription: "subscription" },
+  states: { active: "active", deferred: "deferred", scheduled: "scheduled", locked: "locked" },
+};

@@ -1,0 +1,90 @@
+// Texts of the page of a message.
+
+export const S = {
+  /** @param {string} number */
+  title: (number) => `Message ${number}`,
+  situation: "Situation",
+  gone: "This queue has no such message now. It was settled, moved, deleted, or its number has changed: a scheduled message gets another when it becomes active.",
+  back: "Messages of this queue",
+  state: {
+    active: "Active: the next receiver that asks gets it.",
+    noReceiver: "Active, and no receiver is attached.",
+    deferred: "Deferred: it is received by its number only.",
+    scheduled: "Scheduled: it becomes active at its time, and gets another number then.",
+    dead: "A dead letter: it stays here until it is received, sent again or deleted.",
+    locked: "Locked: a receiver has it, and no other gets it until the lock ends.",
+    session: "It waits for a receiver that holds its session.",
+    damaged: "Its bytes in the log are not what was written: it cannot be shown.",
+  },
+  heldBy: "Held by",
+  holderUnknown: "a client that is not known any more",
+  lockedUntil: "Until",
+  scheduledFor: "Becomes active",
+  expires: "Expires",
+  never: "never",
+  reason: "Reason",
+  description: "Description",
+  source: "Dead-lettered in",
+  deliveries: "Failed deliveries",
+  enqueued: "Enqueued",
+  number: "Sequence number",
+  enqueuedNumber: "Enqueued number",
+  size: "Size",
+  properties: "Properties",
+  application: "Application properties",
+  noApplication: "none",
+  fields: {
+    message_id: "Message id", correlation_id: "Correlation id", session_id: "Session id", subject: "Subject", to: "To", reply_to: "Reply to",
+    content_type: "Content type",
+  },
+  body: "Body",
+  noBody: "The message has no body.",
+  as: "Show the body as",
+  text: "Text",
+  json: "JSON",
+  hex: "Hex",
+  unpacked: "Unpacked",
+  notJson: "It is no JSON.",
+  notUnpacked: "It cannot be unpacked.",
+  download: "Download",
+  copyBody: "Copy",
+  wrap: "Wrap lines",
+  /** @param {string} shown @param {string} all */
+  truncated: (shown, all) => `The first ${shown} of ${all} are shown.`,
+  more: "Show more",
+
+  resend: "Send again",
+  repair: "Repair",
+  deadLetter: "Dead-letter",
+  activate: "Put back",
+  sendNow: "Send now",
+  cancel: "Cancel",
+  remove: "Delete",
+  /** @param {string} number */
+  resentDone: (number) => `Message ${number} was sent again.`,
+  /** @param {string} number */
+  deadDone: (number) => `Message ${number} was dead-lettered.`,
+  /** @param {string} number */
+  activeDone: (number) => `Message ${number} is active now.`,
+  /** @param {string} number */
+  removedDone: (number) => `Message ${number} was deleted.`,
+  /** @param {string} number */
+  resendTitle: (number) => `Send message ${number} again?`,
+  resendText: "It goes back to where it was dead-lettered, as a new message: its reason, its delivery count and its number stay behind. Of a topic only the one subscription gets it.",
+  /** @param {string} number */
+  deadTitle: (number) => `Dead-letter message ${number}?`,
+  deadText: "Receivers do not get it any more. It can be sent again from the dead letters.",
+  /** @param {string} number */
+  removeTitle: (number) => `Delete message ${number}?`,
+  removeText: "It is deleted. This cannot be undone.",
+  lockedActions: "A receiver has locked it: nothing can be changed until the lock ends.",
+
+  repairTitle: "Repair and send again",
+  repairBody: "Body",
+  repairAction: "Statements that change properties",
+  repairActionHint: "SET color = 'red'; REMOVE attempts",
+  repairDifference: "Difference",
+  repairSame: "The body is as it was.",
+  repairBraces: "“{{” in a body begins a template of the broker; this text would not be sent as it is.",
+  repairSubmit: "Send again",
+};

@@ -1,0 +1,41 @@
+// Texts of the overview.
+
+export const S = {
+  in: "In",
+  out: "Completed",
+  perSecond: "/s",
+  active: "Active",
+  locked: "Locked",
+  scheduled: "Scheduled",
+  deferred: "Deferred",
+  dead: "Dead letters",
+  size: "Size",
+  traffic: "Messages a second, last hour",
+  backlog: "Messages at rest, last hour",
+  attention: "Needs attention",
+  attentionNone: "Nothing: no dead letters, no backlog without a receiver, no receiver that is stuck, no job that failed.",
+  busiest: "Busiest entities",
+  busiestNone: "No messages in the last seconds.",
+  entity: "Entity",
+  /** @param {string} count */
+  moreAttention: (count) => `${count} more`,
+  emptyTitle: "This namespace has no entities yet.",
+  emptyText: "Make a queue by the command line, or bring an emulator's Config.json.",
+  emptyCommand: "jitney import config Config.json",
+  quietTitle: "No message has come in since the broker started.",
+  quietCommand: "jitney send queue.1 --body hello",
+  why: {
+    /** @param {string} count */
+    dead: (count) => (count === "1" ? "1 dead letter" : `${count} dead letters`),
+    /** @param {string} count */
+    noReceiver: (count) => `${count} active ${count === "1" ? "message" : "messages"}, and no receiver`,
+    /** @param {string} client @param {string} locked */
+    stuck: (client, locked) => `${client} has no credit and holds ${locked} messages, while others wait`,
+    /** @param {string} id */
+    jobFailed: (id) => `Job ${id} failed`,
+    /** @param {string} id @param {string} count */
+    jobSkipped: (id, count) => `Job ${id} skipped ${count} messages`,
+    /** @param {string} count */
+    locksExpired: (count) => `${count} locks expired before their message was settled`,
+  },
+};
