@@ -53,7 +53,9 @@ export function inBrowser(name, declare) {
 function watch(page, errors) {
   page.on("pageerror", (error) => errors.push(String(error)));
   page.on("console", (message) => {
-    if (message.type() === "error") errors.push(message.text());
+    // What is new has no history yet.
+    const isNew = /404/.test(message.text()) && /\/history(\?|$)/.test(message.location().url);
+    if (message.type() === "error" && !isNew) errors.push(message.text());
   });
   // A dialog of the browser would be code of a message.
   page.on("dialog", (dialog) => {

@@ -32,7 +32,7 @@ inBrowser("hostile", (test) => {
   });
 
   test("a body of a megabyte in one line is cut, and is downloaded whole", async (page) => {
-    await entity(api, "long");
+    await entity(api, "long", "queue", { max_message_kilobytes: 4096 });
     const text = `${"long line ".repeat(120_000)}end`;
     await send(api, "long", { body: text });
     await open(page, "#/entity/long/message/1");

@@ -17,7 +17,7 @@ inBrowser("pages", (test) => {
     await page.getByRole("button", { name: "BadAmount" }).click();
     await page.getByRole("link", { name: "1", exact: true }).click();
     await heading(page, "Message 1");
-    await page.getByText("amount must be at least 5").waitFor();
+    await page.getByText("amount must be at least 5").first().waitFor();
     await page.locator("pre.body").getByText('"amount": 1.5').waitFor();
   });
 
@@ -97,7 +97,7 @@ inBrowser("pages", (test) => {
     await api("POST", "/jobs?wait=10", { entity: "repaired", selection: {}, action: { kind: "dead_letter", reason: "BadAmount" } });
     await open(page, `#/entity/${encodeURIComponent("repaired/$DeadLetterQueue")}/message/1`);
     await page.getByRole("button", { name: "Repair" }).click();
-    await page.getByLabel("Body", { exact: true }).fill('{"amount": 12.5}');
+    await page.getByRole("textbox", { name: "Body" }).fill('{"amount": 12.5}');
     await page.locator(".removed", { hasText: "-1" }).waitFor();
     await page.locator(".added", { hasText: "12.5" }).waitFor();
     await isAccessible(page);
@@ -106,7 +106,7 @@ inBrowser("pages", (test) => {
     await page.getByText("This queue has no such message now.").waitFor();
     const { messages } = await api("GET", "/entities/repaired/messages?body=full");
     assert.equal(messages[0].body.text, '{"amount": 12.5}');
-  });
+  }, { allow: [/404 \(Not Found\)/] });
 
   test("what the broker refuses is said in its words", async (page) => {
     await open(page, "#/entity/orders?tab=messages&by=filter&value=color%20%3D%3D%201");

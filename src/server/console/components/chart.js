@@ -1,9 +1,14 @@
 // Charts of values over time, by uPlot. Colours are those of the page, which follow the reader's system.
 
-import uPlot from "../vendor/uplot.js";
 import { clock, compact } from "../lib/format.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../lib/html.js";
 import { S } from "../strings/common.js";
+
+/** @typedef {import("../vendor/uplot.js").default} Plot */
+/** @typedef {typeof import("../vendor/uplot.js").default} Library */
+
+// The page is there before its charts. Where the library cannot be loaded the legend has the newest values.
+const library = import("../vendor/uplot.js").then((module) => module.default, () => null);
 
 /** A line. `tone` names its colour: "accent", "quiet" or "alarm" (what needs a person).
  * @typedef {{ label: string, values: (number | null)[], tone: "accent" | "quiet" | "alarm", isDashed?: boolean }} Line */
@@ -13,15 +18,17 @@ import { S } from "../strings/common.js";
 export function Chart({ title, times, lines, unit = "", height = 132, format = compact }) {
   /** @type {{ current: HTMLDivElement | null }} */
   const box = useRef(null);
-  /** @type {{ current: uPlot | null }} */
+  /** @type {{ current: Plot | null }} */
   const plot = useRef(null);
   const [at, setAt] = useState(/** @type {number | null} */ (null));
+  const [uPlot, setLibrary] = useState(/** @type {Library | null} */ (null));
+  useEffect(() => void library.then((found) => setLibrary(() => found)), []);
   const scheme = useScheme();
   const shape = JSON.stringify([scheme, height, lines.map(({ label, tone, isDashed }) => [label, tone, isDashed])]);
   const isEmpty = times.length < 2;
   useLayoutEffect(() => {
-    if (box.current === null || isEmpty) return undefined;
-    const made = make(box.current, lines, height, format, setAt);
+    if (box.current === null || isEmpty || uPlot === null) return undefined;
+    const made = make(uPlot, box.current, lines, height, format, setAt);
     plot.current = made;
     made.setData(dataOf(times, lines));
     const watch = new ResizeObserver(() => made.setSize({ width: widthOf(box.current), height }));
@@ -31,7 +38,7 @@ export function Chart({ title, times, lines, unit = "", height = 132, format = c
       made.destroy();
       plot.current = null;
     };
-  }, [shape, isEmpty]);
+  }, [shape, isEmpty, uPlot]);
   useEffect(() => plot.current?.setData(dataOf(times, lines)), [times, lines]);
   const shownAt = at ?? times.length - 1;
   const shown = (/** @type {Line} */ line) => (line.values[shownAt] == null ? "–" : `${format(Number(line.values[shownAt]))}${unit}`);
@@ -48,15 +55,16 @@ const widthOf = (element) => Math.max(120, Math.floor(element?.clientWidth ?? 30
 
 /** @param {number[]} times
  * @param {Line[]} lines
- * @returns {uPlot.AlignedData} */
+ * @returns {import("../vendor/uplot.js").default.AlignedData} */
 const dataOf = (times, lines) => [times.map((time) => time / 1000), ...lines.map(({ values }) => values)];
 
-/** @param {HTMLElement} element
+/** @param {Library} uPlot
+ * @param {HTMLElement} element
  * @param {Line[]} lines
  * @param {number} height
  * @param {(value: number) => string} format
  * @param {(index: number | null) => void} onCursor */
-function make(element, lines, height, format, onCursor) {
+function make(uPlot, element, lines, height, format, onCursor) {
   const style = getComputedStyle(element);
   const colour = (/** @type {string} */ name) => style.getPropertyValue(`--${name}`).trim();
   const colours = { accent: colour("accent"), quiet: colour("quiet-line"), alarm: colour("alarm") };

@@ -88,7 +88,10 @@ function CurrentPage() {
     setError(null);
     closeDialog();
     if (page !== undefined) {
-      loadPage(page).then((Page) => isCurrent && setLoaded({ page, Page }), (reason) => isCurrent && setError(reason));
+      loadPage(page).then((Page) => isCurrent && setLoaded({ page, Page }), (reason) => {
+        console.error(reason);
+        if (isCurrent) setError(reason);
+      });
     }
     return () => {
       isCurrent = false;

@@ -1,5 +1,6 @@
 // Tables of any length: only the rows in sight are elements. Sorting and the cursor work with the keyboard.
 
+import { locale } from "../lib/format.js";
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../lib/html.js";
 import { S } from "../strings/common.js";
 
@@ -88,7 +89,7 @@ function Head({ column, sort, onSort }) {
 /** @param {Column<any>} column */
 const classOf = ({ align, hide, isWide }) => [align === "end" && "end", hide && `hide-${hide}`, isWide && "wide"].filter(Boolean).join(" ");
 
-const collator = new Intl.Collator(undefined, { numeric: true });
+const collator = new Intl.Collator(locale, { numeric: true });
 
 /** Compares what columns sort by: numbers as numbers, texts as readers do.
  * @param {string | number} a

@@ -3,13 +3,22 @@
 import { now } from "./clock.js";
 import { S } from "../strings/common.js";
 
-const whole = new Intl.NumberFormat();
-const short = new Intl.NumberFormat(undefined, { notation: "compact", maximumFractionDigits: 1 });
-const tenth = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 });
-const dateTime = new Intl.DateTimeFormat(undefined, {
+/** The reader's language; English where the browser's own tag for it is refused (`en-US@posix` of some Linux systems). */
+export const locale = (() => {
+  try {
+    return new Intl.NumberFormat().resolvedOptions().locale;
+  } catch {
+    return "en";
+  }
+})();
+
+const whole = new Intl.NumberFormat(locale);
+const short = new Intl.NumberFormat(locale, { notation: "compact", maximumFractionDigits: 1 });
+const tenth = new Intl.NumberFormat(locale, { maximumFractionDigits: 1 });
+const dateTime = new Intl.DateTimeFormat(locale, {
   year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit",
 });
-const timeOnly = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const timeOnly = new Intl.DateTimeFormat(locale, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 
 /** @param {number | bigint} value */
 export const number = (value) => whole.format(value);

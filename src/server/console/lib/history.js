@@ -1,6 +1,6 @@
 // The last hour of the namespace or of an entity, kept up to date.
 
-import { call } from "./api.js";
+import { ApiError, call } from "./api.js";
 import { tenSeconds } from "./clock.js";
 import { useEffect, useRef, useState } from "./html.js";
 import { useResource } from "./resource.js";
@@ -40,9 +40,18 @@ export function useHistory(path) {
 
 /** @param {string | undefined} path
  * @param {string | undefined} after
- * @param {AbortSignal} signal */
-const read = (path, after, signal) => (path === undefined ? call("get_history", { query: { after }, signal })
-  : call("get_entity_history", { path: { entity: path }, query: { after }, signal }));
+ * @param {AbortSignal} signal
+ * @returns {Promise<Hour>} */
+async function read(path, after, signal) {
+  try {
+    return await (path === undefined ? call("get_history", { query: { after }, signal })
+      : call("get_entity_history", { path: { entity: path }, query: { after }, signal }));
+  } catch (error) {
+    // What is new has none yet.
+    if (error instanceof ApiError && error.status === 404) return { interval_seconds: 10, points: [] };
+    throw error;
+  }
+}
 
 /** @typedef {"incoming" | "completed" | "dead_lettered"} Happened */
 

@@ -62,7 +62,10 @@ export async function signIn(credential, namespace) {
   const path = credential.kind === "key" ? credential.path : "";
   // One entity's key sees that entity; it cannot follow the namespace.
   const look = path === "" ? () => call("get_history") : () => call("get_entity", { path: { entity: path } });
-  await look();
+  // A namespace that is new, or empty, has no history, which is an answer too.
+  await look().catch((error) => {
+    if (!(error instanceof ApiError) || error.status !== 404) throw error;
+  });
   const rights = { listen: true, manage: await allows(() => call("list_audit", { query: { limit: 1 } })), send: null };
   const id = await digestOf(JSON.stringify([credential, namespace]));
   sessionStorage.setItem(STORED, JSON.stringify({ credential, namespace }));
