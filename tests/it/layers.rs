@@ -47,7 +47,7 @@ const TABLE: [(&str, &str); 21] = [
 ];
 
 /// Names of other packages, and the places that may use them.
-const OTHERS: [(&str, &[&str]); 20] = [
+const OTHERS: [(&str, &[&str]); 22] = [
     ("tokio::", &["server"]),
     ("axum::", &["server"]),
     ("std::net", &["server"]),
@@ -79,6 +79,8 @@ const OTHERS: [(&str, &[&str]); 20] = [
     ("utoipa::", &["server"]),
     ("opentelemetry", &["server"]),
     ("comfy_table::", &["server"]),
+    ("rust_embed::", &["server"]),
+    ("flate2::", &["server"]),
 ];
 
 /// Returns the sources below a folder of the tree, by their path from there.

@@ -84,16 +84,17 @@ function Filters({ hasReasons, canRefresh, onRefresh }) {
   const { state = "", by = "", value = "" } = route.value.query;
   const [draft, setDraft] = useState({ by, value });
   useEffect(() => setDraft({ by, value }), [by, value]);
+  const options = { ...(hasReasons ? { reason: S.byReason } : {}), ...BY };
+  const first = Object.keys(options)[0];
   const submit = (/** @type {Event} */ event) => {
     event.preventDefault();
-    setQuery({ by: draft.value === "" ? undefined : draft.by || "message_id", value: draft.value });
+    setQuery({ by: draft.value === "" ? undefined : draft.by || first, value: draft.value });
   };
-  const options = { ...(hasReasons ? { reason: S.byReason } : {}), ...BY };
   return html`<form class="tools" onSubmit=${submit}>
     ${!hasReasons && html`<${Choice} label=${S.state} value=${state} onChange=${(/** @type {string} */ next) => setQuery({ state: next })} options=${[
       { value: "", label: S.anyState }, ...(/** @type {const} */ (["active", "scheduled", "deferred"])).map((each) => ({ value: each, label: S[each] }))]} />`}
-    <select aria-label=${S.by} value=${draft.by || "message_id"} onChange=${(/** @type {any} */ event) => setDraft({ ...draft, by: event.target.value })}>
-      ${Object.entries(options).map(([name, label]) => html`<option key=${name} value=${name} selected=${name === (draft.by || "message_id")}>${label}</option>`)}</select>
+    <select aria-label=${S.by} value=${draft.by || first} onChange=${(/** @type {any} */ event) => setDraft({ ...draft, by: event.target.value })}>
+      ${Object.entries(options).map(([name, label]) => html`<option key=${name} value=${name} selected=${name === (draft.by || first)}>${label}</option>`)}</select>
     <input class="filter" type="search" aria-label=${S.value} placeholder=${S.value} value=${draft.value} spellcheck=${false}
       onInput=${(/** @type {any} */ event) => setDraft({ ...draft, value: event.target.value })} />
     <button type="submit">${S.search}</button>

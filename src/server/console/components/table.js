@@ -56,9 +56,11 @@ export function Table({
     box.current?.focus({ preventScroll: true });
     reveal(box.current, next, rowHeight);
   };
+  // A table that takes what is left keeps some rows in sight, and none that it has not.
+  const heightMin = Math.min(10, sorted.length + 1) * rowHeight + 2;
   const id = `row-${label.replace(/\W/g, "")}`;
   const shown = sorted.slice(first, last);
-  return html`<div ref=${box} class=${`table-box ${fills ? "fills" : ""}`} style=${fills ? {} : { maxHeight: `${heightMax}px` }} tabindex="0"
+  return html`<div ref=${box} class=${`table-box ${fills ? "fills" : ""}`} style=${fills ? { minHeight: `${heightMin}px` } : { maxHeight: `${heightMax}px` }} tabindex="0"
       role="group" aria-label=${label} onKeyDown=${move} onScroll=${(/** @type {any} */ event) => setTop(event.currentTarget.scrollTop)}
       aria-activedescendant=${0 <= cursor && first <= cursor && cursor < last ? `${id}-${cursor}` : undefined}>
     <table aria-label=${label} aria-rowcount=${sorted.length + 1}>

@@ -51,6 +51,9 @@ export function rateOf(path, counter) {
   return Math.max(0, (after[counter] - before[counter]) / ((performance.now() - then.at) / 1000));
 }
 
+/** Whether there are rates: they need a second. */
+export const hasRates = () => second.value !== -1 && 900 <= performance.now() - (seconds[0]?.at ?? Infinity);
+
 /** Counts over the namespace. Copies of a topic count where they are. */
 export const totals = computed(() => {
   const sum = { active: 0, deferred: 0, scheduled: 0, locked: 0, dead_letters: 0, size_bytes: 0 };

@@ -54,7 +54,7 @@ function Heading({ address, number, message, reload }) {
   return html`<div class="page-head"><p class="crumbs"><a href=${href(["entities"])}>${C.pages.entities}</a> / <a href=${entityHref(entity)}><${Text} value=${lastName(entity)} max=${260} /></a> / <a
       href=${listHref(address)}>${isDeadLetters(address) ? E.dead : E.messages}</a></p>
     <h1 tabindex="-1">${S.title(number)}</h1>
-    ${message && html`<span class=${`tag ${isDeadLetters(address) ? "alarm" : message.lock == null ? "" : "accent"}`}>${isDeadLetters(address) && message.lock == null ? E.dead : stateOf(message)}</span>`}
+    ${message && html`<span class=${`tag ${isDeadLetters(address) ? "alarm" : message.lock == null ? "" : "accent"}`}>${isDeadLetters(address) && message.lock == null ? S.dead : stateOf(message)}</span>`}
     ${message && can("manage") && html`<${Actions} address=${address} message=${message} reload=${reload} />`}</div>`;
 }
 

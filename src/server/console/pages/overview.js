@@ -4,7 +4,7 @@ import { html, useMemo } from "../lib/html.js";
 import { matters } from "../lib/attention.js";
 import { number, rate } from "../lib/format.js";
 import { linesOf, useHistory } from "../lib/history.js";
-import { entities, isKnown, rateOf, totals } from "../lib/live.js";
+import { entities, hasRates, isKnown, rateOf, totals } from "../lib/live.js";
 import { entityHref } from "../lib/paths.js";
 import { href } from "../lib/router.js";
 import { Chart } from "../components/chart.js";
@@ -72,7 +72,7 @@ function Busiest() {
     { id: "active", label: S.active, align: /** @type {const} */ ("end"), cell: (/** @type {any} */ row) => html`<${Count} value=${entities.value.get(row.path)?.active ?? 0} />` },
   ];
   return html`<section class="card" aria-labelledby="busiest"><div class="card-head"><h2 id="busiest">${S.busiest}</h2></div>
-    ${busy.length === 0 ? html`<p class="muted">${S.busiestNone}</p>`
+    ${busy.length === 0 ? html`<p class="muted">${hasRates() ? S.busiestNone : C.loading}</p>`
       : html`<${Table} label=${S.busiest} columns=${columns} rows=${busy.slice(0, BUSIEST_MAX)} keyOf=${(/** @type {any} */ row) => row.path} />`}</section>`;
 }
 

@@ -16,6 +16,7 @@ export const S = {
     session: "It waits for a receiver that holds its session.",
     damaged: "Its bytes in the log are not what was written: it cannot be shown.",
   },
+  dead: "dead letter",
   heldBy: "Held by",
   holderUnknown: "a client that is not known any more",
   lockedUntil: "Until",
