@@ -8,12 +8,13 @@ import { returns } from "./live.js";
  * @typedef {{ data: T | undefined, error: Error | undefined, isLoading: boolean, reload: () => void }} Resource */
 
 /** Loads something when `keys` change, when the broker is back, and when `reload` is called. Old data stays until new is there,
- * unless `keys` have changed.
+ * unless `keys` have changed. `follows` are values with which it may have changed: it is loaded again, and the old data stays meanwhile.
  * @template T
  * @param {(signal: AbortSignal) => Promise<T>} load
  * @param {unknown[]} keys
+ * @param {(string | number)[]} [follows]
  * @returns {Resource<T>} */
-export function useResource(load, keys) {
+export function useResource(load, keys, follows = []) {
   const [count, setCount] = useState(0);
   /** @type {[{ key: string, data?: T, error?: Error }, Function]} */
   const [state, setState] = useState(() => ({ key: "" }));
@@ -36,7 +37,7 @@ export function useResource(load, keys) {
       if (!aborted.signal.aborted) setIsLoading(false);
     });
     return () => aborted.abort();
-  }, [key, count, returned]);
+  }, [key, count, returned, follows.join(" ")]);
   const isCurrent = state.key === key;
   return {
     data: isCurrent ? state.data : undefined,

@@ -30,12 +30,10 @@ export default function MessagePage({ parameters }) {
   const { path: address, number } = parameters;
   const live = entities.value.get(entityOf(address));
   // What happens in the queue may be about this message.
-  const stirred = live === undefined ? 0 : [live.locked, live.completed, live.abandoned, live.locks_expired, live.deferred, live.scheduled, live.dead_letters];
-  const found = useResource((signal) => readMessage(address, number, signal), [address, number]);
-  const again = useResource((signal) => readMessage(address, number, signal), [address, number, stirred]);
-  const current = { ...found, data: again.data ?? found.data, error: again.error ?? (again.data ? undefined : found.error) };
+  const stirred = live === undefined ? [] : [live.locked, live.completed, live.abandoned, live.locks_expired, live.deferred, live.scheduled, live.dead_letters];
+  const current = useResource((signal) => readMessage(address, number, signal), [address, number], stirred);
   const isGone = current.error instanceof ApiError && current.error.status === 404;
-  return html`<${Heading} address=${address} number=${number} message=${isGone ? undefined : current.data} reload=${again.reload} />
+  return html`<${Heading} address=${address} number=${number} message=${isGone ? undefined : current.data} reload=${current.reload} />
     ${isGone ? html`<div class="card"><${Empty} title=${S.gone}><a href=${listHref(address)}>${S.back}</a><//></div>`
       : html`<${Loaded} of=${current}>${(/** @type {Message} */ message) => html`<${Shown} address=${address} message=${message} />`}<//>`}`;
 }

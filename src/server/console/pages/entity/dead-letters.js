@@ -24,7 +24,7 @@ export function DeadLetters({ entity }) {
   const { path, dead_letters: count } = entity;
   const [from, setFrom] = useState(/** @type {number | undefined} */ (undefined));
   const seen = count <= FOLLOWED_MAX ? count : -1;
-  const groups = useResource((signal) => call("group_dead_letters", { path: { entity: path }, query: { from }, signal }), [path, from, seen]);
+  const groups = useResource((signal) => call("group_dead_letters", { path: { entity: path }, query: { from }, signal }), [path, from], [seen]);
   if (count === 0 && groups.data?.messages === 0) return html`<div class="card"><${Empty} title=${S.noDead} text=${S.noDeadText} /></div>`;
   return html`<section class="card" aria-labelledby="groups"><div class="card-head"><h2 id="groups">${S.groups}</h2>
       <span class="actions">${groups.data && html`<span class="muted">${S.groupsLooked(number(groups.data.messages))}</span>`}
