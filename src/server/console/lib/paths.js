@@ -21,3 +21,14 @@ export const entityHref = (path, tab) => href(["entity", path], { tab });
 /** @param {string} address of a queue, or of dead letters
  * @param {number | bigint} number */
 export const messageHref = (address, number) => href(["entity", address, "message", number]);
+
+/** A message session of an entity.
+ * @param {string} path
+ * @param {string} id */
+export const sessionHref = (path, id) => href(["sessions", path, id]);
+
+/** @param {number | bigint} id */
+export const connectionHref = (id) => href(["connections", id]);
+
+/** @param {number | bigint} id */
+export const jobHref = (id) => href(["jobs", id]);
