@@ -6,7 +6,7 @@ import { match } from "../lib/router.js";
  * @typedef {{ parameters: Record<string, string>, query: Record<string, string> }} PageProperties */
 /** `nav` is the entry of the navigation that is marked. `style` is its file in styles/.
  * @typedef {{ pattern: string, nav: NavName, style?: string, load: () => Promise<{ default: (properties: PageProperties) => any }> }} Page */
-/** @typedef {"overview" | "entities" | "messages" | "sessions" | "connections" | "schedule" | "jobs" | "send" | "audit" | "settings"} NavName */
+/** @typedef {"overview" | "entities" | "messages" | "sessions" | "connections" | "schedule" | "deferred" | "jobs" | "send" | "rule-test" | "audit" | "settings"} NavName */
 
 /** @type {Page[]} */
 export const PAGES = [
@@ -23,9 +23,11 @@ export const PAGES = [
   { pattern: "/connections", nav: "connections", style: "connections", load: () => import("./connections.js") },
   { pattern: "/connections/:id", nav: "connections", style: "connections", load: () => import("./connections.js") },
   { pattern: "/schedule", nav: "schedule", style: "schedule", load: () => import("./schedule.js") },
+  { pattern: "/deferred", nav: "deferred", style: "deferred", load: () => import("./deferred.js") },
   { pattern: "/jobs", nav: "jobs", style: "jobs", load: () => import("./jobs.js") },
   { pattern: "/jobs/:id", nav: "jobs", style: "jobs", load: () => import("./jobs.js") },
   { pattern: "/send", nav: "send", style: "send", load: () => import("./send.js") },
+  { pattern: "/rule-test", nav: "rule-test", style: "rule-test", load: () => import("./rule-test.js") },
   { pattern: "/audit", nav: "audit", style: "audit", load: () => import("./audit.js") },
   { pattern: "/settings", nav: "settings", style: "settings", load: () => import("./settings.js") },
 ];
@@ -34,7 +36,8 @@ export const PAGES = [
  * @type {NavName[][]} */
 export const NAVIGATION = [
   ["overview", "entities", "messages", "sessions"],
-  ["connections", "schedule", "jobs", "send"],
+  ["connections", "schedule", "deferred", "jobs"],
+  ["send", "rule-test"],
   ["audit", "settings"],
 ];
 
