@@ -1,0 +1,28 @@
+// What tests of journeys count and press.
+
+import assert from "node:assert/strict";
+
+/** Counts the clicks of the pointer from now on; call it before the page is opened. Returns a function that tells how many there were. */
+export async function countClicks(page) {
+  let clicks = 0;
+  await page.exposeFunction("countClick", () => {
+    clicks += 1;
+  });
+  await page.addInitScript(() => addEventListener("pointerdown", (event) => event.isTrusted && window.countClick(), true));
+  return () => clicks;
+}
+
+/** Moves on with the Tab key until what has the focus is named so. `role` is that of the attribute, or the name of the element. */
+export async function tabTo(page, name, role) {
+  for (let steps = 0; steps < 120; steps += 1) {
+    await page.keyboard.press("Tab");
+    const focused = await page.evaluate(() => {
+      const element = document.activeElement;
+      const labels = [...(element?.labels ?? [])].map((label) => label.textContent.trim());
+      const texts = [element?.getAttribute("aria-label"), ...labels, element?.matches("input, select, textarea") ? undefined : element?.textContent?.trim()];
+      return { texts: texts.filter(Boolean), role: element?.getAttribute("role") ?? element?.tagName.toLowerCase() };
+    });
+    if (focused.texts.some((text) => name.test(text)) && (role === undefined || role === focused.role)) return;
+  }
+  assert.fail(`the Tab key does not come to ${name}`);
+}
