@@ -1,0 +1,105 @@
+// The cells of connections and links, and what may be done with them.
+
+import { call } from "../../lib/api.js";
+import { number, rate as rateText } from "../../lib/format.js";
+import { html } from "../../lib/html.js";
+import { entities } from "../../lib/live.js";
+import { connectionHref, entityHref, entityOf, isDeadLetters, sessionHref } from "../../lib/paths.js";
+import { can } from "../../lib/session.js";
+import { visible } from "../../lib/visible.js";
+import { confirm } from "../../components/dialog.js";
+import { Text } from "../../components/text.js";
+import { Count, Rate } from "../../components/time.js";
+import { toast } from "../../components/toast.js";
+import { S } from "../../strings/connections.js";
+
+/** @typedef {import("./rows.js").Row} Row */
+
+/** @param {Schemas["Connection"]} connection */
+export const nameOf = ({ container_id: name, peer }) => visible(name).slice(0, 200) || peer;
+
+/** @param {Schemas["Connection"]} connection
+ * @param {() => void} [done] */
+export const close = (connection, done) => confirm({
+  title: S.closeTitle(nameOf(connection)), text: S.closeText, action: S.closeAction,
+  run: async () => {
+    await call("close_connection", { path: { id: connection.id } });
+    toast(S.closed);
+    done?.();
+  },
+});
+
+/** @param {Schemas["Connection"]} connection
+ * @param {Schemas["Link"]} link */
+export const detach = (connection, link) => confirm({
+  title: S.detachTitle(visible(link.entity) || S.noEntity), text: S.detachText, action: S.detachAction,
+  run: async () => {
+    await call("close_link", { path: { id: connection.id, link: link.id } });
+    toast(S.detached);
+  },
+});
+
+/** @param {{ connection: Schemas["Connection"], link: Schemas["Link"] | null }} properties */
+export function Action({ connection, link }) {
+  if (!can("manage")) return null;
+  if (link === null) {
+    return html`<button type="button" class="quiet" aria-label=${S.closeLabel(nameOf(connection))} onClick=${() => close(connection)}>${S.close}</button>`;
+  }
+  return html`<button type="button" class="quiet" aria-label=${S.detachLabel(visible(link.entity) || S.noEntity)} onClick=${() => detach(connection, link)}>${S.detach}</button>`;
+}
+
+/** The entity of a link, as a way to its page.
+ * @param {{ link: Schemas["Link"] }} properties */
+export function Entity({ link }) {
+  if (link.entity === "") return html`<span class="muted">${S.noEntity}</span>`;
+  const path = entityOf(link.entity);
+  if (!entities.value.has(path)) return html`<${Text} value=${link.entity} max=${260} />`;
+  return html`<a href=${entityHref(path, isDeadLetters(link.entity) ? "dead-letters" : undefined)}><${Text} value=${link.entity} max=${260} /></a>`;
+}
+
+/** @param {{ link: Schemas["Link"], isAlarm: boolean }} properties */
+export function Credit({ link, isAlarm }) {
+  if (link.credit == null) return null;
+  if (link.credit !== 0) return html`<span class="number">${number(link.credit)}</span>`;
+  return html`<span class=${isAlarm ? "number alarm" : "number no-credit"} title=${S.noCredit}>0</span>`;
+}
+
+/** @param {{ rate: Row["rate"] }} properties */
+export function LinkRate({ rate }) {
+  if (rate === null) return null;
+  const { rate: perSecond, sharers } = rate;
+  const title = sharers === 1 ? S.soleRate : S.shared(rateText(perSecond), number(sharers));
+  return html`<span class="number" title=${title}>${1 < sharers && perSecond !== 0 && html`<span class="muted">≤ </span>`}<${Rate} value=${perSecond} /></span>`;
+}
+
+/** @param {{ link: Schemas["Link"] }} properties */
+export function Held({ link }) {
+  if (link.session_id == null) return null;
+  return html`<a href=${sessionHref(entityOf(link.entity), link.session_id)}><${Text} value=${link.session_id} max=${100} /></a>`;
+}
+
+/** @param {{ row: Row }} properties */
+function Name({ row: { connection, link, trouble } }) {
+  if (link === null) {
+    return html`<a class="client" href=${connectionHref(connection.id)} title=${visible(connection.container_id)}><${Text} value=${connection.container_id} max=${200} none=${S.noName} /></a>
+      <span class="muted client-peer">${connection.peer}</span>`;
+  }
+  return html`<span class="link-name"><span class="muted verb">${S.roles[link.role]} </span><${Entity} link=${link} />
+    ${trouble !== null && html`<span class=${trouble.isAlarm ? "alarm-text why" : "muted why"} title=${trouble.why}>${trouble.why}</span>`}</span>`;
+}
+
+/** @param {Record<string, unknown>} sortable
+ * @returns {import("../../components/table.js").Column<Row>[]} */
+export function columns(sortable) {
+  // The rows come sorted: these only say that their columns can be.
+  const sort = (/** @type {string} */ id) => (id in sortable ? () => 0 : undefined);
+  return [
+    { id: "name", label: S.name, isWide: true, sort: sort("name"), cell: (row) => html`<${Name} row=${row} />` },
+    { id: "session", label: S.session, hide: "medium", cell: ({ link }) => link !== null && html`<${Held} link=${link} />` },
+    { id: "credit", label: S.credit, align: "end", sort: sort("credit"), cell: ({ link, trouble }) => link !== null && html`<${Credit} link=${link} isAlarm=${trouble?.isAlarm ?? false} />` },
+    { id: "unsettled", label: S.unsettled, align: "end", sort: sort("unsettled"),
+      cell: ({ link, locked, trouble }) => (link === null ? 0 < locked : link.locked != null) && html`<${Count} value=${locked} tone=${trouble?.isAlarm ? "alarm" : ""} />` },
+    { id: "rate", label: S.rate, align: "end", hide: "narrow", sort: sort("rate"), cell: ({ rate }) => html`<${LinkRate} rate=${rate} />` },
+    { id: "action", label: "", align: "end", cell: ({ connection, link }) => html`<${Action} connection=${connection} link=${link} />` },
+  ];
+}

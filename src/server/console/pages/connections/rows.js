@@ -1,0 +1,75 @@
+// Connections as rows, with their links below them.
+
+import { linkKey, rateOfLink } from "../../lib/links.js";
+import { compare } from "../../components/table.js";
+
+/** A row: a connection, or one of its links.
+ * @typedef {{ key: string, connection: Schemas["Connection"], link: Schemas["Link"] | null, trouble: import("../../lib/links.js").Trouble | null,
+ *   rate: { rate: number, sharers: number } | null, locked: number }} Row */
+
+/** What connections are sorted by: what their links have together. @type {Record<string, (rows: Row[]) => string | number>} */
+export const KEYS = {
+  name: ([{ connection }]) => connection.container_id,
+  address: ([{ connection }]) => connection.peer,
+  credit: (rows) => sum(rows, ({ link }) => link?.credit ?? 0),
+  unsettled: (rows) => sum(rows, ({ locked }) => locked),
+  rate: (rows) => sum(rows, ({ rate }) => (rate === null ? 0 : rate.rate / rate.sharers)),
+};
+
+/** @param {Row[]} rows
+ * @param {(row: Row) => number} of */
+const sum = (rows, of) => rows.reduce((total, row) => total + of(row), 0);
+
+/** Links in the order in which they are looked at.
+ * @type {Schemas["Link"]["role"][]} */
+const ROLES = ["receiver", "waiting_receiver", "sender", "coordinator", "requests", "responses"];
+
+/** @param {Row} row */
+const place = ({ link }) => (link === null ? -1 : ROLES.indexOf(link.role));
+
+/** @param {Row} row */
+const rank = ({ trouble }) => (trouble === null ? 2 : trouble.isAlarm ? 0 : 1);
+
+/** Makes the rows: the connections that match, with the links that do. What is stuck is first.
+ * @param {Iterable<Schemas["Connection"]>} connections
+ * @param {{ filter: string, show: string, sort: string, troubles: import("./trouble.js").Troubled[] }} options
+ * @returns {Row[]} */
+export function rowsOf(connections, { filter, show, sort, troubles }) {
+  const wanted = filter.toLowerCase();
+  const byLink = new Map(troubles.map(({ connection, link, trouble }) => [linkKey(connection, link), trouble]));
+  const has = (/** @type {(string | null | undefined)[]} */ ...texts) => texts.some((text) => text?.toLowerCase().includes(wanted));
+  /** @type {{ own: Row, links: Row[] }[]} */
+  const groups = [];
+  for (const connection of connections) {
+    const isWanted = has(connection.container_id, connection.peer, connection.host);
+    /** @type {Row[]} */
+    const links = [];
+    for (const link of connection.links) {
+      const trouble = byLink.get(linkKey(connection, link)) ?? null;
+      if (!isShown(link, trouble, show) || !(isWanted || has(link.entity, link.session_id))) continue;
+      links.push({ key: linkKey(connection, link), connection, link, trouble, rate: rateOfLink(link), locked: link.locked ?? 0 });
+    }
+    if (links.length === 0 && !(isWanted && show === "")) continue;
+    links.sort((a, b) => rank(a) - rank(b) || place(a) - place(b) || compare(a.link?.entity ?? "", b.link?.entity ?? ""));
+    const own = { key: `${connection.id}`, connection, link: null, trouble: null, rate: null, locked: sum(links, ({ locked }) => locked) };
+    groups.push({ own, links });
+  }
+  const key = KEYS[sort.replace(/^-/, "")] ?? (({ 0: { connection } }) => connection.id);
+  const sign = sort.startsWith("-") ? -1 : 1;
+  const first = (/** @type {{ links: Row[] }} */ { links }) => (sort === "" ? Math.min(3, ...links.map(rank)) : 0);
+  groups.sort((a, b) => first(a) - first(b) || sign * compare(key(a.links.length === 0 ? [a.own] : a.links), key(b.links.length === 0 ? [b.own] : b.links))
+    || a.own.connection.id - b.own.connection.id);
+  return groups.flatMap(({ own, links }) => [own, ...links]);
+}
+
+/** @param {Schemas["Link"]} link
+ * @param {Row["trouble"]} trouble
+ * @param {string} show */
+function isShown({ role }, trouble, show) {
+  switch (show) {
+    case "receivers": return role === "receiver" || role === "waiting_receiver";
+    case "senders": return role === "sender";
+    case "stuck": return trouble !== null;
+    default: return true;
+  }
+}

@@ -1,0 +1,91 @@
+// Texts of connections and links.
+
+export const S = {
+  table: "Connections",
+  filter: "Filter by client, address or entity",
+  show: "Links that are shown",
+  all: "All",
+  receivers: "Receivers",
+  senders: "Senders",
+  stuck: "Stuck",
+  client: "Client",
+  name: "Client, entity",
+  address: "Address",
+  credit: "Credit",
+  unsettled: "Unsettled",
+  rate: "Rate /s",
+  session: "Session",
+  role: "Role",
+  entity: "Entity",
+  noEntity: "no entity",
+  actions: "Actions",
+  noName: "no name",
+  links: "Links",
+  /** @param {string} links @param {string} connections */
+  counts: (connections, links) => `${connections} ${connections === "1" ? "connection" : "connections"}, ${links} ${links === "1" ? "link" : "links"}`,
+  /** @param {string} count */
+  linkCount: (count) => (count === "1" ? "1 link" : `${count} links`),
+  roles: {
+    sender: "sends to", receiver: "receives from", waiting_receiver: "waits for a session of", coordinator: "transactions", requests: "requests to", responses: "responses of",
+  },
+  noCredit: "It takes no message now.",
+  /** @param {string} rate @param {string} count */
+  shared: (rate, count) => `All ${count} links of this kind to the entity together: ${rate} a second.`,
+  soleRate: "The only link of this kind to the entity.",
+
+  attention: "Stuck",
+  attentionMore: "Show all that are stuck",
+  why: {
+    /** @param {string} locked @param {string} age @param {string} waits */
+    stuck: (locked, age, waits) => `no credit, and holds ${locked} unsettled for ${age}, while ${waits} ${waits === "1" ? "waits" : "wait"}`,
+    /** @param {string} locked @param {string} age */
+    old: (locked, age) => `holds ${locked} unsettled, the oldest for ${age}`,
+    /** @param {string} waits */
+    silent: (waits) => `no credit: it asks for no message, while ${waits} ${waits === "1" ? "waits" : "wait"}`,
+  },
+
+  emptyTitle: "No client is connected.",
+  emptyText: "Receive something; clients and their links are shown here while they are connected.",
+  /** @param {string} path */
+  emptyCommand: (path) => `jitney receive ${path} --wait 60`,
+  noneTitle: "No link matches.",
+  noneStuck: "No receiver is stuck.",
+  clear: "Show all",
+
+  close: "Close",
+  detach: "Detach",
+  /** @param {string} client */
+  closeTitle: (client) => `Close the connection of ${client}?`,
+  closeText: "Its locks end at their time. The client may connect again.",
+  closeAction: "Close the connection",
+  closed: "The connection was closed.",
+  /** @param {string} client */
+  closeLabel: (client) => `Close the connection of ${client}`,
+  /** @param {string} entity */
+  detachTitle: (entity) => `Detach this link to ${entity}?`,
+  detachText: "Its locks end at their time; the other links of the connection stay. The client may attach it again.",
+  detachAction: "Detach the link",
+  detached: "The link was detached.",
+  /** @param {string} entity */
+  detachLabel: (entity) => `Detach the link to ${entity}`,
+
+  /** @param {string} id */
+  title: (id) => `Connection ${id}`,
+  gone: "This connection is closed.",
+  goneText: "A client that connects again has another number.",
+  toAll: "All connections",
+  id: "Number",
+  host: "Host that it calls",
+  authorized: "Authorized",
+  authorizedYes: "for something",
+  authorizedNo: "for nothing yet",
+  noLinks: "It has no links.",
+  heldTitle: "Messages that it holds",
+  /** @param {string} count */
+  heldLooked: (count) => `among the first ${count} of the entity`,
+  heldNone: "None among the first hundred of its entities.",
+  number: "Number",
+  lockedUntil: "Locked until",
+  deliveries: "Failed deliveries",
+  enqueued: "Enqueued",
+};
