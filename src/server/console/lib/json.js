@@ -4,9 +4,13 @@
 // it must not be mixed with numbers.
 
 const INTEGER = /^-?\d+$/;
+const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
 // Digits outside of texts. A text is matched first, so that what looks like a number in it stays.
 const TOKENS = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
-const MARK = "\u0000bigint:";
+// It differs from load to load, so that no text of others can pretend to be a number.
+const SECRET = Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join("");
+const MARK = `\u0000${SECRET}:`;
+const MARKED = new RegExp(`"\\\\u0000${SECRET}:(-?\\d[\\d.eE+-]*)"`, "g");
 
 /** @param {string} digits */
 const isUnsafe = (digits) => INTEGER.test(digits) && !Number.isSafeInteger(Number(digits));
@@ -21,12 +25,22 @@ export function parseJson(text) {
     typeof value === "string" && value.startsWith(MARK) ? BigInt(value.slice(MARK.length)) : value);
 }
 
+/** A number that is written as it is spelled: 1.0 is no integer. */
+export class Spelled {
+  /** @param {string} text */
+  constructor(text) {
+    if (!NUMBER.test(text)) throw new SyntaxError(`${text} is no number.`);
+    this.text = text;
+  }
+}
+
 /** Writes JSON.
  * @param {unknown} value
  * @param {number} [indent] */
 export function writeJson(value, indent) {
-  const marked = JSON.stringify(value, (_, each) => (typeof each === "bigint" ? MARK + each : each), indent);
-  return marked.replace(/"\\u0000bigint:(-?\d+)"/g, "$1");
+  const marked = JSON.stringify(value, (_, each) =>
+    (typeof each === "bigint" ? MARK + each : each instanceof Spelled ? MARK + each.text : each), indent);
+  return marked.replace(MARKED, "$1");
 }
 
 /** Lays JSON out with one value a line. Its tokens stay as they are: `1.0` and long numbers too. Returns null for other texts.
