@@ -1,0 +1,38 @@
+// Texts of the log of administrative operations.
+
+export const S = {
+  lead: "The last administrative operations, the newest first: who, from where, and what changed. Keys are left out.",
+  filters: "Which operations",
+  who: "Who",
+  whoHint: "Name or address",
+  operation: "Operation",
+  anyOperation: "Any operation",
+  entity: "Entity",
+  from: "From",
+  until: "Until",
+  span: "Time",
+  spans: { "": "All", "1h": "1 hour", "1d": "1 day", "7d": "7 days" },
+  range: "Range…",
+  clear: "Show all",
+  table: "Administrative operations",
+  time: "Time",
+  number: "Number",
+  peer: "Address",
+  detail: "What changed",
+  noDetail: "nothing further",
+  noEntity: "the namespace",
+  entry: "Operation",
+  /** @param {string} number */
+  entryTitle: (number) => `Operation ${number}`,
+  entryGone: "This entry is not in the log now: the broker keeps the last thousand.",
+  details: "Show the whole entry",
+  /** @param {string} shown @param {string} read */
+  count: (shown, read) => (shown === read ? shown : `${shown} of ${read}`),
+  end: "all shown",
+  emptyTitle: "No administrative operation yet.",
+  emptyText: "What is made, changed or deleted by any interface is written here.",
+  emptyCommand: "jitney audit",
+  noneTitle: "No operation matches.",
+  forbiddenTitle: "The log needs the right Manage.",
+  forbiddenText: "Sign in with a key of the namespace that has it.",
+};
