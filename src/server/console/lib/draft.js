@@ -1,0 +1,51 @@
+// What a reader has typed into a form: kept for the tab, so that a reload loses nothing, and forgotten when the reader signs out.
+
+import { effect, useState } from "./html.js";
+import { phase } from "./session.js";
+
+const PREFIX = "jitney-draft ";
+
+effect(() => {
+  if (phase.value !== "signed-out") return;
+  for (const key of Object.keys(sessionStorage)) if (key.startsWith(PREFIX)) sessionStorage.removeItem(key);
+});
+
+/** A state of a component that a reload keeps. `name` tells drafts apart; the component has `key=name` where it can change.
+ * @template T
+ * @param {string} name
+ * @param {T} initial
+ * @returns {[T, (next: T) => void, () => void]} the draft, and functions that set and forget it */
+export function useDraft(name, initial) {
+  const key = PREFIX + name;
+  const [value, setValue] = useState(() => read(key, initial));
+  const set = (/** @type {T} */ next) => {
+    setValue(() => next);
+    try {
+      sessionStorage.setItem(key, JSON.stringify(next));
+    } catch {
+      // It is larger than a tab may keep: a reload begins anew.
+      sessionStorage.removeItem(key);
+    }
+  };
+  const forget = () => {
+    sessionStorage.removeItem(key);
+    setValue(() => initial);
+  };
+  return [value, set, forget];
+}
+
+/** @template T
+ * @param {string} key
+ * @param {T} initial
+ * @returns {T} */
+function read(key, initial) {
+  try {
+    const kept = sessionStorage.getItem(key);
+    if (kept === null) return initial;
+    const parsed = JSON.parse(kept);
+    // A draft of before may lack what forms have now.
+    return initial !== null && typeof initial === "object" && !Array.isArray(initial) ? { ...initial, ...parsed } : parsed;
+  } catch {
+    return initial;
+  }
+}
