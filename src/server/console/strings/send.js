@@ -1,0 +1,115 @@
+// Texts of the page that sends messages.
+
+export const S = {
+  to: "To",
+  choose: "Choose a queue or a topic",
+  toNeeded: "A queue or a topic is needed.",
+  noEntities: "No queue and no topic yet.",
+  noEntitiesText: "Messages are sent to a queue or to a topic. Make one first.",
+  command: "jitney create queue orders",
+  notAllowed: "This key does not allow to send.",
+  notAllowedText: "Sign in with a key that has the right Send.",
+
+  body: "Body",
+  as: "Write the body as",
+  text: "Text",
+  json: "JSON",
+  hex: "Hex",
+  file: "File",
+  /** @param {string} size */
+  size: (size) => size,
+  layOut: "Lay out",
+  hexHint: "Two digits a byte; spaces and lines do not count.",
+  /** @param {string} name @param {string} size */
+  fileChosen: (name, size) => `${name}, ${size}`,
+  chooseFile: "Choose a file",
+  noFile: "A file is needed.",
+  /** @param {string} at */
+  notHex: (at) => `“${at}” is no hex digit.`,
+  oddHex: "The last byte has one digit only.",
+  /** @param {string} why */
+  notJson: (why) => `It is no JSON: ${why}.`,
+
+  fields: {
+    message_id: "Message id", correlation_id: "Correlation id", subject: "Subject", content_type: "Content type", session_id: "Session id",
+    partition_key: "Partition key", reply_to: "Reply to", to: "To (address)",
+  },
+  idHint: "Empty: the broker gives none.",
+  sessionNeeded: "This queue has message sessions: each message needs one.",
+  duplicates: "Duplicates are detected: a second message with this id is dropped.",
+  jsonType: "application/json",
+  system: "Properties",
+  when: "Time",
+  scheduled: "Becomes active",
+  scheduledNow: "Empty: at once.",
+  life: "Time to live",
+  lifeHint: "90s, 10m, 1h, 2d or PT1H. Empty: as long as the queue keeps messages.",
+  /** @param {string} iso */
+  lifeIs: (iso) => `As the broker reads it: ${iso}.`,
+
+  application: "Application properties",
+  name: "Name",
+  type: "Type",
+  value: "Value",
+  types: { text: "text", integer: "integer", decimal: "decimal", boolean: "boolean" },
+  add: "Add a property",
+  remove: "Remove",
+  /** @param {string} at */
+  nameOf: (at) => `Name of property ${at}`,
+  /** @param {string} at */
+  typeOf: (at) => `Type of property ${at}`,
+  /** @param {string} at */
+  valueOf: (at) => `Value of property ${at}`,
+  /** @param {string} name */
+  removeLabel: (name) => `Remove the property ${name}`,
+  nameNeeded: "A name is needed.",
+  nameTwice: "Another property has this name.",
+  notInteger: "It is no integer.",
+  notDecimal: "It is no number.",
+
+  many: "How many",
+  /** @param {string} most */
+  manyWrong: (most) => `1 to ${most} is allowed.`,
+  start: "Counter from",
+  startWrong: "A whole number is needed.",
+  manyHint: "{{n}} is the counter, {{n:4}} has four digits at least, {{n%3}} is its remainder: in the body, ids, session, subject and properties.",
+  singleBraces: "{{n}} stays as it is: it is the counter only when more than one message is sent.",
+  preview: "What is sent",
+  previewOf: "Message",
+  noId: "no id",
+
+  /** @param {string} count */
+  submit: (count) => (count === "1" ? "Send" : `Send ${count} messages`),
+  keys: "Ctrl + Enter sends from anywhere in the form.",
+  clear: "Clear the form",
+  /** @param {string} done @param {string} all */
+  progress: (done, all) => `${done} of ${all} sent`,
+  stop: "Stop",
+  stopped: "Stopped.",
+
+  /** @param {string} number @param {string} path */
+  repeats: (number, path) => `A copy of message ${number} of ${path}. Change what is to be different, and send it.`,
+  exact: "Send an exact copy",
+  exactHint: "An exact copy keeps every AMQP type, and what this form does not show.",
+  original: "The original",
+  anew: "An empty form",
+
+  /** @param {string} path @param {string} number */
+  sentOne: (path, number) => `Sent to ${path}: message ${number}.`,
+  /** @param {string} path */
+  sentTopic: (path) => `Sent to ${path}.`,
+  /** @param {string} path @param {string} count */
+  sentMany: (path, count) => `${count} messages were sent to ${path}.`,
+  /** @param {string} count */
+  dropped: (count) => (count === "1" ? "One was dropped as a duplicate." : `${count} were dropped as duplicates.`),
+  toMessage: "Look at it",
+  toMessages: "Look at them",
+  /** @param {string} count @param {string} why */
+  partly: (count, why) => `${count} were sent, and then no more: ${why}`,
+  sentHere: "Sent from here",
+  again: "Forget this list",
+  /** @param {string} count */
+  messages: (count) => (count === "1" ? "1 message" : `${count} messages`),
+  /** @param {string} first @param {string} last */
+  numbers: (first, last) => (first === last ? `number ${first}` : `numbers ${first} to ${last}`),
+};
