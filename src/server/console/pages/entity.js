@@ -91,5 +91,7 @@ function Actions({ entity }) {
   });
   return html`<div class="actions">
     ${kind !== "subscription" && can("send") && html`<a class="button" href=${href(["send"], { entity: path })}>${S.send}</a>`}
+    ${kind !== "queue" && html`<a class="button" href=${href(["rule-test"], { entity: path })}>${C.pages["rule-test"]}</a>`}
+    ${entity.deferred !== 0 && html`<a class="button" href=${href(["deferred"], { entity: path })}>${C.pages.deferred}</a>`}
     ${can("manage") && html`<button type="button" onClick=${purge}>${S.purge}</button><button type="button" onClick=${remove}>${S.remove}</button>`}</div>`;
 }

@@ -2,7 +2,7 @@
 
 import { call } from "../lib/api.js";
 import { actOn } from "../lib/actions.js";
-import { digits, lastName } from "../lib/format.js";
+import { digits, lastName, topicOf } from "../lib/format.js";
 import { html } from "../lib/html.js";
 import { writeJson } from "../lib/json.js";
 import { entities } from "../lib/live.js";
@@ -53,7 +53,9 @@ function Heading({ address, number, message, reload }) {
       href=${listHref(address)}>${isDeadLetters(address) ? E.dead : E.messages}</a></p>
     <h1 tabindex="-1">${S.title(number)}</h1>
     ${message && html`<span class=${`tag ${isDeadLetters(address) ? "alarm" : message.lock == null ? "" : "accent"}`}>${isDeadLetters(address) && message.lock == null ? S.dead : stateOf(message)}</span>`}
-    ${message && can("manage") && html`<${Actions} address=${address} message=${message} reload=${reload} />`}</div>`;
+    ${message && html`<div class="actions">${can("send") && html`<a class="button" href=${href(["send"], { entity: address, number })}>${S.copyOf}</a>`}
+      <a class="button" href=${href(["rule-test"], { entity: topicOf(entity) ?? undefined, of: address, number })}>${C.pages["rule-test"]}</a>
+      ${can("manage") && html`<${Actions} address=${address} message=${message} reload=${reload} />`}</div>`}</div>`;
 }
 
 /** @param {{ address: string, message: Message, reload: () => void }} properties */

@@ -54,6 +54,7 @@ export const S = {
   truncated: (shown, all) => `The first ${shown} of ${all} are shown.`,
   more: "Show more",
 
+  copyOf: "Send a copy",
   resend: "Send again",
   repair: "Repair",
   deadLetter: "Dead-letter",
