@@ -29,7 +29,7 @@ export const S = {
   /** @param {string} span */
   ahead: (span) => `in ${span}`,
   /** @param {string} name */
-  typeName: (name) => `Type ${name} to confirm`,
+  typeName: (name) => `To confirm, type ${name}`,
   /** @param {string} column */
   sortBy: (column) => `Sort by ${column}`,
   /** @param {string} shown @param {string} all */
